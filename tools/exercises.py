@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import jupytext
+import nbformat
 from nbformat import NotebookNode
 
 from tools.environment import ROOT
@@ -84,6 +85,22 @@ def _read(stem: str, text: str) -> tuple[Exercise, ...]:
     if twice := {key for key, n in Counter(e.key for e in exercises).items() if n > 1}:
         raise ExerciseError(f"solutions/{stem}.md: {', '.join(sorted(twice))} stands twice")
     return exercises
+
+
+def printed(stem: str, cell: Cell, root: Path = ROOT) -> str:
+    """What a given cell shows, as the executed notebook has stored it; '' if it shows nothing."""
+    path = root / "solutions" / f"{stem}.ipynb"
+    return _printed(path, path.stat().st_mtime_ns).get(cell.source.strip(), "") if path.exists() else ""
+
+
+@cache  # a page asks for each of its cells
+def _printed(path: Path, _changed: int) -> dict[str, str]:
+    cells = nbformat.read(path, as_version=4).cells
+    return {c.source.strip(): "".join(map(_text_of, c.outputs)) for c in cells if c.cell_type == "code"}
+
+
+def _text_of(output: NotebookNode) -> str:
+    return output.text if output.output_type == "stream" else output.get("data", {}).get("text/plain", "")
 
 
 def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:

@@ -370,11 +370,8 @@ def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
     known = {exercise.key: exercise for exercise in exercises.read(stem)}
     for cell in exercises.source(stem).cells:
         key = cell.metadata.get("exercise", key)
-        if (
-            cell.cell_type != "code"
-            or "remove-cell" in cell.metadata.get("tags", ())
-            or _is_elsewhere(cell.source)
-        ):
+        hidden = "remove-cell" in cell.metadata.get("tags", ())
+        if cell.cell_type != "code" or hidden or ("stub" not in cell.metadata and _is_elsewhere(cell.source)):
             continue
         if "stub" in cell.metadata:
             check, name, rows = catalogue[key], known[key].stub.partition(" =")[0], {}

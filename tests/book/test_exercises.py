@@ -1,11 +1,14 @@
 """One source makes the worked solutions, the exercise notebook and the page's questions."""
 
+import re
+
 import jupytext
 import pytest
 
 from scalingbook_lib.chapters import checks
 from tools import exercises
 from tools.exercises import Cell, ExerciseError
+from web.extension import numbers
 
 
 def test_a_source_is_read_with_its_question_its_stub_and_its_solution(book):
@@ -78,3 +81,18 @@ def test_the_easy_ones_come_first(stem):
 
 def test_every_chapter_with_checks_has_exercises():
     assert exercises.stems() == checks.stems()
+
+
+@pytest.mark.parametrize("name", ["gathered-array", "bytes-per-run", "compilation-share"])
+def test_the_profile_that_a_question_is_about_is_on_its_page(name):
+    cells = [cell for one in exercises.shown("profiling", [name]) for cell in one.given]
+    printed = [exercises.printed("profiling", cell) for cell in cells]
+    assert any("run" in text or "Moment" in text for text in printed)
+
+
+def test_exercises_of_a_page_count_from_one():
+    html = '<h3 class="exercise-title" id="exercise-a-b">{}. A title <span class="difficulty"></span></h3>'
+    for page, number in (("2", "2"), ("2A", "2A")):
+        count = numbers.Count(page)
+        shown = [count.raw(html.format(own), "section") for own in (4, 17)]
+        assert [re.search(r"<span>(.*?)\. A", one)[1] for one in shown] == [f"{number}.1", f"{number}.2"]

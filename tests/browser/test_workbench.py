@@ -1,4 +1,4 @@
-"""The workbench lives: it computes, says errors under their field, is shared by its address, repeats it."""
+"""The Workbench is live: it computes, keeps results through an error, is shared by its address, and saved."""
 
 import contextlib
 import json
@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
+from scalingbook_lib.units import si
 from tests.browser.conftest import PATIENCE_MS
 
 SMALL = "model=llama-3-8b&machine=v5e%3A4x4&server=v5e%3A2x2&batch=64&weights=int8"
-DONE = """() => /^(Computed|What|Not)/.test(document.querySelector('.workbench-status').textContent)
+DONE = """() => /^(Computed|Not)/.test(document.querySelector('.workbench-status').textContent)
   && !document.querySelector('.workbench-stale')"""
 
 
@@ -64,7 +65,7 @@ def test_a_change_computes_anew_and_the_page_answers_meanwhile(bench):
 
 def test_each_panel_opens_into_its_derivation_and_the_section_that_teaches_it(bench):
     panels = bench.locator(".workbench-panel")
-    opens = panels.filter(has=bench.locator("summary", has_text="How it is derived"))
+    opens = panels.filter(has=bench.locator("summary", has_text="Derivation"))
     taught = panels.filter(has=bench.locator(".workbench-teaches a[href*='#']"))
     assert opens.count() == taught.count() == panels.count() == 5
 
@@ -79,15 +80,78 @@ def test_its_pictures_have_the_colours_of_the_theme(bench):
     assert dark not in ("", light)
 
 
-def test_what_is_refused_is_said_under_its_field_and_nothing_typed_is_lost(bench):
+def test_one_bad_field_is_marked_and_the_last_results_stay_dimmed(bench):
+    before = told(bench, "plan")
     change(bench, "machine", "v5e:none")
     bench.wait_for_function("document.querySelector('[name=machine]').ariaInvalid === 'true'")
     field = bench.locator('[name="machine"]')
     assert field.input_value() == "v5e:none"
     assert "write" in field.locator("..").locator(".workbench-error").inner_text()
+    assert bench.locator(".workbench-error:visible").count() == 1
+    assert told(bench, "plan") == before
+    opacity = "Number(getComputedStyle(document.querySelector('[data-panel=plan] .workbench-shown')).opacity)"
+    assert bench.evaluate(opacity) < 1
+    assert "Correct the marked field" in bench.inner_text(".workbench-status")
     change(bench, "machine", "v5e:4x4")
     settle(bench)
     assert field.get_attribute("aria-invalid") is None
+    assert bench.evaluate(opacity) == 1
+
+
+def test_old_numbers_are_dimmed_with_the_first_key(bench):
+    with begun(bench):
+        bench.locator('[name="prompt"]').fill("512")
+        assert bench.locator(".workbench.workbench-stale").count() == 1
+    settle(bench)
+    change(bench, "prompt", "1024")
+    settle(bench)
+
+
+def test_what_does_not_fit_says_so_first_and_a_button_sets_a_machine_that_does(bench):
+    change(bench, "server", "1xv5e")
+    settle(bench)
+    assert "Read as v5e:1x1" in bench.inner_text(".workbench-note:visible")
+    change(bench, "model", "llama-3-70b")
+    settle(bench)
+    first = bench.inner_text('[data-panel="serve"] .workbench-column > :first-child')
+    assert first.startswith("Serving does not fit on TPU v5e 1x1")
+    assert "Serving does not fit" in bench.inner_text(".workbench-bar")
+    with begun(bench):
+        bench.click('[data-panel="serve"] [data-apply="server"]')
+    settle(bench)
+    assert "Serving fits" in bench.inner_text(".workbench-bar")
+    change(bench, "model", "llama-3-8b")
+    change(bench, "server", "v5e:2x2")
+    settle(bench)
+
+
+def test_a_pasted_config_names_itself(bench):
+    config = {
+        "model_type": "qwen3", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
+        "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 32000,
+    }  # fmt: skip
+    bench.locator(".workbench-setup summary").click()
+    change(bench, "config", json.dumps(config))
+    settle(bench)
+    assert bench.input_value('[name="model"]') == "qwen3 (config.json)"
+    change(bench, "config", "")
+    settle(bench)
+    assert bench.input_value('[name="model"]') == "llama-3-8b"
+
+
+@pytest.mark.parametrize(("width", "height"), [(1366, 768), (390, 844)])
+def test_the_status_stays_in_view(visit, width, height):
+    page = visit(width=width).go("workbench.html")
+    page.set_viewport_size({"width": width, "height": height})
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight / 2)")
+    box = page.locator(".workbench-bar").bounding_box()
+    assert 0 <= box["y"] < 120
+    seen = "([x, y]) => Boolean(document.elementFromPoint(x, y)?.closest('.workbench-bar'))"
+    assert page.evaluate(seen, [box["x"] + box["width"] / 2, box["y"] + box["height"] / 2])
+    assert width > 400 or box["height"] < 45  # one line
+    if width > 1000:  # the fields are beside the results
+        field = page.locator('[name="model"]').bounding_box()
+        assert 0 <= field["y"] < height
 
 
 def test_two_set_ups_stand_side_by_side_and_share_one_address(bench):
@@ -97,9 +161,10 @@ def test_two_set_ups_stand_side_by_side_and_share_one_address(bench):
     change(bench, "machine", "v5e:4x8", which=1)
     settle(bench)
     shown = bench.inner_text(".workbench-differences")
-    assert "v5e:4x8 in place of v5e:4x4" in shown
-    assert "a training step" in shown
+    assert "v5e:4x8 instead of v5e:4x4" in shown
+    assert "Training step" in shown
     assert "b.machine=v5e" in bench.evaluate("location.hash")
+    assert bench.locator(".workbench-panel .workbench-column").count() == 10
     first, second = (bench.locator(".workbench-setup").nth(n).bounding_box() for n in range(2))
     assert first["y"] == second["y"]
     assert first["x"] < second["x"]
@@ -124,11 +189,11 @@ def test_what_is_saved_repeats_the_figures(bench, tmp_path):
         for cell in json.loads(saved.value.path().read_text(encoding="utf-8"))["cells"]
         if cell["cell_type"] == "code"
     ]
-    (tmp_path / "told.py").write_text("\n".join(["".join(first), cells[0]]), encoding="utf-8")
+    (tmp_path / "told.py").write_text("\n".join(["".join(first), *cells]), encoding="utf-8")
     ran = subprocess.run(
         [sys.executable, tmp_path / "told.py"], capture_output=True, text=True, cwd=tmp_path, check=True
     )
-    assert "8,030,261,248" in ran.stdout
+    assert f"{si(kept['plan']['run']['chip_hours'])} chip-hours" in ran.stdout
 
 
 def test_an_input_that_flips_the_decision_is_found(bench):
@@ -149,10 +214,15 @@ def test_the_first_set_up_is_answered_before_any_python_has_come(visit):
     assert not [url for url in visited.asked if "/live/" in url]
     before = told(page, "plan")
     change(page, "batch", "8Mi")
-    page.wait_for_function("document.querySelector('.workbench-status').textContent === 'Computed here.'")
+    page.wait_for_function(
+        "document.querySelector('.workbench-status').textContent === 'Computed in your browser.'"
+    )
     assert told(page, "plan") != before
 
 
-def test_without_scripts_the_commands_are_there(visit):
+def test_without_scripts_every_panel_has_what_was_computed_at_the_build(visit):
     page = visit(javascript=False).go("workbench.html")
     assert "scalingbook plan" in page.inner_text(".workbench-repeat pre")
+    assert "Training fits" in page.inner_text(".workbench-bar")
+    for panel in page.locator(".workbench-panel").all():
+        assert len(panel.locator(".workbench-shown").inner_text()) > 50

@@ -40,6 +40,7 @@ class Exercises(SphinxDirective):
         for page in pages.of(stem):  # what one names, another does not show
             self.env.note_dependency(str(page.path))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
+        self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.ipynb"))  # what given cells print
         for path in (ROOT / "scalingbook_lib" / "chapters" / stem / "checks").rglob("*.py"):
             self.env.note_dependency(str(path))
         try:
@@ -66,6 +67,8 @@ class Exercises(SphinxDirective):
         self.state.nested_parse(StringList(exercise.question_md.splitlines(), "exercise"), 0, box)
         for cell in exercise.given:
             box += nodes.literal_block(cell.source, cell.source, language="python")
+            if printed := exercises.printed(exercise.key.partition(".")[0], cell):
+                box += nodes.literal_block(printed, printed, language="text", classes=["exercise-output"])
         if check.kind == "program":
             box += nodes.paragraph("", IN_THE_NOTEBOOK)
         box += _raw(form(exercise, check, self._solution(exercise)))

@@ -1,7 +1,8 @@
 """Which number has a figure, a table, a formula? Its chapter's, then its own: Figure 2.3.
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
-anchors are made from names, and stay. An exercise counts as its worked solution does, where it is shown.
+anchors are made from names, and stay. Exercises count on each page for themselves, as figures do: the worked
+solutions and the notebook, which hold those of all pages of a chapter, have the same titles.
 A text refers to them by their anchors, on another page after its name: {ref}`fig-tpus-cycle` reads
 Figure 3.1, and {eq}`the time of both <rooflines#eq-t>` reads the time of both (2.4).
 """
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape
 from pathlib import Path
-from string import ascii_uppercase
 from typing import Any
 
 import yaml
@@ -26,7 +26,7 @@ from web.extension.noted import noted
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
 _TABLE = re.compile(r'<table class="dataframe">')
-_EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">(?P<own>\d+)\. (?P<title>.*?)(?= <span)')
+_EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">\d+\. (?P<title>.*?)(?= <span)')
 
 
 def of_pages(root: Path) -> dict[str, str]:
@@ -86,8 +86,8 @@ class Count:
         return f"<caption>{self._marked('Table', anchor).strip()}</caption>"
 
     def _exercise(self, found: re.Match[str]) -> str:
-        """An exercise has the chapter's number, also on a page below it, then its worked solution's."""
-        told = f"{self.number.rstrip(ascii_uppercase)}.{found['own']}"
+        """An exercise has the page's number, then its place on the page."""
+        told = self.next("Exercise")
         self.said[found["id"]] = f"Exercise {told}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 

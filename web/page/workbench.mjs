@@ -11,7 +11,6 @@ import { Setup } from "./workbench/setup.mjs";
 
 const REST_MS = 300; // after the last key
 const SLOW_MS = 1000; // then the status says how long it has taken
-const LONG_MS = 10_000; // then also which searches take so long
 const ORDER = ["model", "serve", "plan", "roofline", "cost"]; // what is answered at once comes before what is searched
 
 const root = need(document, ".workbench", HTMLElement);
@@ -48,6 +47,7 @@ function soon() {
 
 function old() {
   for (const place of [root, ...panels]) place.classList.add("workbench-stale");
+  need(root, ".workbench-sums", HTMLElement).classList.remove("workbench-fresh");
 }
 
 async function compute() {
@@ -74,8 +74,7 @@ async function compute() {
 /** @param {number} took_ms */
 function progress(took_ms) {
   if (took_ms < SLOW_MS) return;
-  const long = took_ms > LONG_MS ? " Mixtures of experts on TPU slices take longest." : "";
-  say(engine.state === "live" ? `Searching, ${Math.round(took_ms / 1000)} s.${long}` : "Starting Python.");
+  say(engine.state === "live" ? `Searching, ${Math.round(took_ms / 1000)} s.` : "Starting Python.");
 }
 
 /** The commands, how fields were read, and what cannot be read: then false, and the last results stay. */
@@ -102,6 +101,7 @@ async function bars() {
     for (const command of ["plan", "serve"]) told.push((await queue.ask({ ask: "fit", command, setups: [one.values()] })).bar ?? "");
   }
   place.innerHTML = told.join("");
+  place.classList.add("workbench-fresh");
 }
 
 /** @param {HTMLElement} panel */
@@ -124,10 +124,10 @@ const plain = (text) => text.replace(/[&<>]/g, (sign) => `&#${sign.charCodeAt(0)
 
 async function differ() {
   const place = need(root, ".workbench-differences", HTMLElement);
-  place.hidden = setups.length < 2;
-  if (place.hidden) return;
+  if (setups.length < 2) { place.hidden = true; return; }
   const { html, error = "" } = await queue.ask({ ask: "differences", setups: setups.map((one) => one.values()) });
   need(place, ".workbench-shown", HTMLElement).innerHTML = html ?? `<p>${plain(error)}</p>`;
+  place.hidden = false;
 }
 
 /**

@@ -21,6 +21,7 @@ from scalingbook_lib.cli.workbench.setup import CONFIG, Setup, field_of
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
 _COUNTS = re.compile(r"[\d,]+ (?:ways to spread|layouts)")
 _PARTS = re.compile(rf"\n|\.? (?={_COUNTS.pattern})")
+_LISTED = re.compile(r"; there are (?:[^,;]+, ){8,}.*$")  # every name there is, which the field offers
 _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
 
@@ -93,7 +94,12 @@ def _typed(setup: Setup, command: str) -> Iterator[list[str]]:
         try:
             yield [str(path) if setup.config and word == CONFIG else word for word in words]
         except click.ClickException as error:
-            named = getattr(error, "param", None)
-            option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
-            said = sentence(error).replace(str(path), CONFIG)
-            raise Refused(_PREFIX.sub("", said), field_of(command, option)) from error
+            raise of_field(error, command, str(path)) from error
+
+
+def of_field(error: click.ClickException, command: str, path: str = CONFIG) -> Refused:
+    """What the command refuses, in a sentence, with the field that it is about."""
+    named = getattr(error, "param", None)
+    option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
+    said = _PREFIX.sub("", sentence(error).replace(path, CONFIG))
+    return Refused(_LISTED.sub("; choose one from the list", said), field_of(command, option))

@@ -9,11 +9,13 @@ from functools import lru_cache
 from math import prod
 from typing import Any
 
+import click
+
 from scalingbook_lib import inference, planner, training
 from scalingbook_lib.cli import plan, serve
 from scalingbook_lib.cli.kinds import given
 from scalingbook_lib.cli.workbench import shown
-from scalingbook_lib.cli.workbench.answers import answered, read
+from scalingbook_lib.cli.workbench.answers import answered, of_field, read
 from scalingbook_lib.cli.workbench.setup import Setup
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.torus import write_shape
@@ -94,7 +96,10 @@ def asked_of(setup: Setup, command: str) -> tuple[Any, dict[str, Any]]:
     way = training.Plan if command == "plan" else inference.Layout
     fixed = given({f.name: typed[f.name] for f in fields(way) if f.name in typed})
     if command == "plan":
-        return plan.Asked.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
+        try:
+            return plan.Asked.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
+        except click.ClickException as error:  # the batch, which is read with the sequence length
+            raise of_field(error, command) from error
     return serve.Asked(**{f.name: typed[f.name] for f in fields(serve.Asked)}), fixed
 
 

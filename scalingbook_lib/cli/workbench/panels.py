@@ -58,10 +58,10 @@ def _model(setup: Setup) -> Panel:
         )
         machine = typed["machine"]
         room = machine.chips * machine.chip.hbm_bytes
-        times = f"{nbytes / room:.0%}" if nbytes <= room else f"{nbytes / room:.2g} times"
-        told.append(
-            f"The {what} needs {times} of the HBM of {machine.name}".replace("weights needs", "weights need")
-        )
+        share = "less than 1% of" if nbytes < room / 100 else f"{nbytes / room:.0%} of"
+        share = share if nbytes <= room else f"{nbytes / room:.2g} times"
+        need = "needs" if command == "plan" else "need"
+        told.append(f"The {what} {need} {share} the HBM of {machine.name}")
     fit = {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
     return {**answered(setup, "model").json(), "fit": fit, "picture": pictures.drawn(setup, "model")}
 

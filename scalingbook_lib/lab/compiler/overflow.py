@@ -5,6 +5,8 @@ XLA reports an overflow as a RESOURCE_EXHAUSTED error with pages of text; here i
 
 import re
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from scalingbook_lib.units import binary
 
@@ -63,19 +65,29 @@ class DoesNotFit(RuntimeError):
         limit_bytes: int,
         largest: tuple[Allocation, ...] = (),
         said: str = "",
+        *,
         kind: str = "",
         arguments: tuple[Allocation, ...] = (),
     ):
-        # all arguments go to Exception too: that is what pickle hands to the constructor in another process
-        super().__init__(memory, used_bytes, limit_bytes, largest, said, kind, arguments)
+        super().__init__(memory, used_bytes, limit_bytes, largest, said)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
         self.largest, self.said, self.kind, self.arguments = largest, said, kind, arguments
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """All of it goes to another process, also what is told by name."""
+        return partial(DoesNotFit, kind=self.kind, arguments=self.arguments), self.args
 
     def asked_for(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
         """The same error, with the program's arguments where the compiler lists nothing itself."""
         shown = arguments if self.memory == "HBM" and not self.largest else ()
         return DoesNotFit(
-            self.memory, self.used_bytes, self.limit_bytes, self.largest, self.said, self.kind, shown
+            self.memory,
+            self.used_bytes,
+            self.limit_bytes,
+            self.largest,
+            self.said,
+            kind=self.kind,
+            arguments=shown,
         )
 
     def __str__(self) -> str:

@@ -91,6 +91,7 @@ SAYS = {
 }
 _RANK = {name: place for place, name in enumerate(SAYS)}
 _MOST_NAMED = 2
+_VAGUE = {"factor-two", "factor-left-out", "inverted-ratio", "intermediate"}  # said where nothing else fits
 
 
 def likely(
@@ -102,7 +103,7 @@ def likely(
     near = max(min(tol, 0.01), 1e-3)
     fitting = [
         slip
-        for slip in (*of_solution(known), *slips(unit, chips, known), *_other_functions(answer, unit))
+        for slip in (*slips(unit, chips, known), *of_solution(known), *_other_functions(answer, unit))
         if math.isclose(given / answer, slip.factor, rel_tol=near)
     ]
     if not fitting:
@@ -115,6 +116,7 @@ def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
     first: dict[str, str] = {}
     for slip in fitting:
         first.setdefault(slip.name, slip.says)
+    first = {name: says for name, says in first.items() if name not in _VAGUE} or first
     told = dict(list(first.items())[:_MOST_NAMED])
     return Diagnosis(_size(ratio) + " Or: ".join(told.values()), tuple(told))
 
@@ -200,7 +202,9 @@ def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
 
 
 def _many(noun: str) -> str:
-    return {"axis": "axes", "matrix": "matrices", "matrice": "matrices"}.get(noun, f"{noun}s")
+    if any(sign.isdigit() for sign in noun):
+        return "chips"  # v5e, B200
+    return {"axis": "axes", "matrix": "matrices"}.get(noun, f"{noun}s")
 
 
 def _binary_for_decimal() -> Iterator[Slip]:

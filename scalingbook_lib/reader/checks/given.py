@@ -145,7 +145,7 @@ def _in_unit(quantity: units.Quantity, unit: str) -> float:
         raise Unread(
             f"Your answer is in {given.unit}, but this {what}: check which two things you divide or multiply."
         )
-    return _plain(quantity.value) * (given.value if quantity.unit else 1.0)
+    return _plain(quantity.value) * (given.value / asked.value if quantity.unit else 1.0)
 
 
 def canonical(unit: str) -> units.Quantity:

@@ -45,12 +45,8 @@ class Words:
         lines = self.text.split("\n")
         wide = max(self._measure(line) for line in lines) * (svg.BOLD if self.bold else 1)
         left = self.x - wide * ALIGN[self.align]
-        return (
-            left,
-            self.y - 0.78 * self.size,
-            left + wide,
-            self.y + LINE * (len(lines) - 1) + 0.22 * self.size,
-        )
+        low = self.y + LINE * (len(lines) - 1) + 0.22 * self.size
+        return left, self.y - 0.78 * self.size, left + wide, low
 
     def words(self) -> Iterator["Words"]:
         """Itself."""
@@ -162,7 +158,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blocks:
-    """Many pieces of work of one height, each (left, top, width, color): a path for each color."""
+    """Pieces of one height, each (left, top, width, color): a path for each color."""
 
     stretches: Sequence[tuple[float, float, float, int]]
     high: float
@@ -174,15 +170,13 @@ class Blocks:
 
     def svg(self) -> str:
         """All pieces of one color as one path."""
-        paths: dict[int, str] = {}
+        ways: dict[int, str] = {}
         for x, y, wide, color in self.stretches:
-            way = f"M{x + 0.5:.1f},{y:.1f}h{wide - 1:.1f}v{self.high:g}h{1 - wide:.1f}z"
-            paths[color] = paths.get(color, "") + way
-        return "".join(
-            f'<path d="{way}" fill="{paint(color)}" fill-opacity="{self.shade:g}" stroke="{paint(color)}" '
-            'stroke-opacity=".7"/>'
-            for color, way in paths.items()
-        )
+            box = f"M{x + 0.5:.1f},{y:.1f}h{wide - 1:.1f}v{self.high:g}h{1 - wide:.1f}z"
+            ways[color] = ways.get(color, "") + box
+        look = f'fill-opacity="{self.shade:g}" stroke-opacity=".7"'
+        drawn = [(paint(color), way) for color, way in ways.items()]
+        return "".join(f'<path d="{way}" fill="{ink}" stroke="{ink}" {look}/>' for ink, way in drawn)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,12 @@ def test_what_is_no_calculation_is_refused(given):
         number(given, "sequences", frozenset({"sequences"}))
 
 
+def test_a_number_is_read_in_the_unit_asked_for():
+    assert number("300 Mb/s", "bits/s") == pytest.approx(3e8)
+    assert number("37.5 MB/s", "bits/s") == pytest.approx(3e8)
+    assert number("3e8", "bits/s") == 3e8
+
+
 def test_the_other_unit_of_a_count_is_told():
     with pytest.raises(Unread, match="in chips"):
         number("256 chips", "tokens", frozenset({"tokens", "chips"}))

@@ -1,24 +1,35 @@
 """What a figure shows at a glance is what its numbers say: to scale, in an order that can happen."""
 
+import math
+import re
+from typing import Any
+
 import pytest
 
+from scalingbook_lib import models
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.inference.figures import steps
 from scalingbook_lib.chapters.intro.figures import ring, wall
 from scalingbook_lib.chapters.sharding.figures import deeper
 from scalingbook_lib.chapters.training.figures import schedules
-from scalingbook_lib.chapters.transformers.figures import memory
+from scalingbook_lib.chapters.transformers.figures import block, memory
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw.labels import Placer
+from scalingbook_lib.reader.draw import labels
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series
+from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Cells, Words
+from scalingbook_lib.reader.figures.sketch import Sketch
 
 WIDTHS = [draw.WIDE, draw.NARROW]
 
 
-def shapes(figure, wide, kind):
-    return [shape for part in figure.parts(wide) for shape in part.shapes if isinstance(shape, kind)]
+def sketches(figure: Figure, wide: float) -> list[Sketch]:
+    return [part for part in figure.parts(wide) if isinstance(part, Sketch)]
+
+
+def shapes(figure: Figure, wide: float, kind: type) -> list[Any]:
+    return [shape for part in sketches(figure, wide) for shape in part.shapes if isinstance(shape, kind)]
 
 
 @pytest.mark.parametrize("wide", WIDTHS)
@@ -38,7 +49,7 @@ def test_the_openings_bars_are_to_scale_and_the_enlarged_ones_say_by_how_much(wi
 
 @pytest.mark.parametrize("wide", WIDTHS)
 def test_a_product_starts_after_what_it_needs(wide):
-    for part in ring.order().parts(wide):
+    for part in sketches(ring.order(), wide):
         areas = {area.text: area for area in part.shapes if isinstance(area, Area)}
         y, dw, dx, sent = (areas[name] for name in ("y", "dw", "dx", "AllReduce of dw"))
         assert y.x + y.wide <= dw.x + 1e-9  # the loss, and so dy, comes from y
@@ -65,8 +76,20 @@ def test_reading_and_writing_are_on_one_scale(wide):
 
 
 def test_the_way_that_the_compiler_chose_is_marked():
-    words = [word.text for part in deeper.omits().parts(draw.WIDE) for s in part.shapes for word in s.words()]
+    words = [
+        word.text for part in sketches(deeper.omits(), draw.WIDE) for s in part.shapes for word in s.words()
+    ]
     assert sum("chosen by XLA" in word for word in words) == len(deeper.CHOSEN)
+
+
+def test_the_block_diagram_has_the_weights_of_a_layer():
+    model = models.find("LLaMA-3 70B")
+    texts = [word.text for area in shapes(block.block(), draw.NARROW, Area) for word in area.words()]
+    brackets = [text.rpartition("[")[2] for text in texts if text.endswith("]")]
+    products = [re.findall("[A-Z]", inside) for inside in brackets if "B" not in inside and len(inside) > 2]
+    each_layer = sum(math.prod(getattr(model, size) for size in sizes) for sizes in products)
+    counted = arithmetic.params(model)
+    assert model.L * each_layer == counted["attention"] + counted["mlp"]
 
 
 def test_the_schedules_say_what_they_cost():
@@ -94,8 +117,8 @@ def test_no_line_joins_two_slices_that_exist():
 
 def test_a_label_does_not_lie_on_a_reference_line():
     line = ([0.0, 400.0], [100.0, 100.0])
-    placer = Placer((0, 0, 400, 200), [line], refs=[(199, 0, 201, 200)])
-    x, _ = placer.place(80, draw.labels.along(line, 80, placer.box)) or (0, 0)
+    placer = labels.Placer((0, 0, 400, 200), [line], refs=[(199, 0, 201, 200)])
+    x, _ = placer.place(80, labels.along(line, 80, placer.box)) or (0, 0)
     assert x + 80 <= 199 or x >= 201
 
 

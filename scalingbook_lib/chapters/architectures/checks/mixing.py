@@ -33,6 +33,7 @@ CHECKS = (
         key="architectures.even-length",
         title="From which length on",
         answer=lambda: _FORTY_EIGHT.nbytes / _GQA.nbytes,
+        unit="tokens",
         hints=("What does one full layer keep of a token?", "State over bytes a token."),
         mistakes=(
             Mistake(2.0, "The cache keeps a key and a value."),
@@ -46,6 +47,7 @@ CHECKS = (
         answer=lambda: (
             State(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity + 1 / (2 * BF16.bytes)
         ),  # a FLOP more for each number: the decay
+        unit="FLOP/B",
         difficulty=2,
         hints=(
             "FLOPs of one number of the state: three products, and the decay.",
@@ -63,6 +65,7 @@ CHECKS = (
         key="architectures.chunk-flops",
         title="A chunk of 16",
         answer=lambda: _HEAD.chunk_flops(16),
+        unit="FLOPs",
         hints=("The delta rule reads the state twice, and writes it.", "6 d² + 8 c d for each token."),
         mistakes=(
             Mistake(16.0, "That is the whole chunk; the question is one token.", slip="total-for-one"),
@@ -114,6 +117,7 @@ CHECKS = (
         key="architectures.relay-even",
         title="When a ring sends more",
         answer=lambda: _LIGHTNING.handed_bytes() / _GQA.nbytes,
+        unit="tokens",
         difficulty=2,
         hints=(
             "Nothing is erased: what does a part do to the state before?",

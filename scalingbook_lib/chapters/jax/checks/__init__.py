@@ -6,4 +6,4 @@ from scalingbook_lib.chapters.jax.checks.rings import RINGS
 from scalingbook_lib.chapters.jax.checks.schemes import SCHEMES
 from scalingbook_lib.chapters.jax.checks.sums import SUMS
 
-CHECKS = TYPES + BLOCKS + RINGS + SUMS + SCHEMES + EXPLICIT
+CHECKS = TYPES + BLOCKS + EXPLICIT + RINGS + SUMS + SCHEMES

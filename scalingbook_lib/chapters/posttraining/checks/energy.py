@@ -51,6 +51,7 @@ CHECKS = (
         key="posttraining.site-line",
         title="A line between two sites",
         answer=lambda: 2 * 2 * 8 * 30e9 / 2 / (200 * 8.0),
+        unit="bits/s",
         difficulty=3,
         hints=(
             "An AllReduce is a gather and a scatter.",

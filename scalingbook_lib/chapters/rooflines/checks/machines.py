@@ -3,11 +3,17 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.units import BF16
+from scalingbook_lib.units import BF16, FP32
 
 
 def _tile() -> roofline.TiledMatmul:
     return roofline.tiled_matmul(8192, 8192, 8192, chips.V6E, rows=1121, columns=1121, depth=512)
+
+
+def _scattered_in_fp32() -> float:
+    """The width from which a product split over a ring of sixteen hides its sum: twice that of bf16."""
+    in_bf16 = roofline.break_even_contraction(chips.V5P, chips.V5P.axis(16), keep_sharded=True)
+    return in_bf16 * FP32.bytes / BF16.bytes
 
 
 def _fused(B: int = 1024, D: int = 2048, F: int = 8192) -> float:
@@ -123,21 +129,21 @@ MACHINES = (
     Check(
         key="rooflines.split-sixteen",
         title="Splitting over sixteen",
-        answer=lambda: roofline.break_even_contraction(chips.V5E, chips.V5E.axis(16)),
+        answer=_scattered_in_fp32,
         rel_tol=0.01,
         difficulty=3,
         hints=(
-            "The sum is an all-reduce: each chip takes in 2 (1 - 1/16) of the 2BF bytes, "
-            "over both directions of its ring.",
+            "The sum is a reduce-scatter: each chip takes in 1 - 1/16 of 4BF bytes, over both directions.",
             "Each chip does 2BDF/16 FLOPs. Solve for D.",
         ),
         mistakes=(
             Mistake(
-                lambda: 2 * 16 * roofline.ridge(chips.V5E, bytes_per_s=1e11),
+                16 / 15,
                 "That leaves out the (1 - 1/16): a chip need not receive what it has.",
+                slip="fraction-left-out",
             ),
-            Mistake(0.5, "That is the threshold when the sum may stay split."),
-            Mistake(2, "A ring brings bytes in from both sides: W is twice the one-way rate."),
+            Mistake(0.5, "That is for sums in bf16. Here they travel in fp32.", slip="wrong-dtype-size"),
+            Mistake(2, "One pass and two links: is either counted otherwise?", slip="one-direction"),
         ),
         right="Right: no layer is that wide. A contraction split over many chips is network-bound.",
     ),

@@ -170,6 +170,7 @@ PRODUCTS = (
         key="sharding.pod-with-rings",
         title="The same on a pod with rings",
         answer=_pod_rows,
+        unit="rows",
         rel_tol=0.01,
         difficulty=3,
         hints=(

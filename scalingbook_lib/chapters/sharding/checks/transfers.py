@@ -8,7 +8,7 @@ from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, KiB
 
 _RING = chips.V4.axis(4)  # one axis of a v4 cube: a ring of four
-_LINE = chips.V5E.axis(4)  # an axis of four on v5e closes into no ring
+_LINE = chips.V5E.axis(8)  # an axis of eight on v5e closes into no ring
 _BD = BF16.bytes * 1024 * 4096  # X[B, D] in bf16
 
 
@@ -52,28 +52,41 @@ TRANSFERS = (
         title="A large AllGather on a line",
         answer=_large,
         unit="s",
+        rel_tol=0.001,
         difficulty=2,
         hints=(
             (
                 "On v5e only an axis of 16 closes into a ring. How many links bring data to the chip at "
                 "the end of a line?"
             ),
-            "It receives three quarters of 2EF bytes over one link, and the farthest shard makes three hops.",
+            "It receives seven eighths of 2EF bytes over one link, and the farthest shard makes seven hops.",
         ),
         mistakes=(
             Mistake(
-                lambda: _large(chips.V5E.axis(4, wrapped=True)),
-                "That is a ring. This axis of four has two ends.",
+                lambda: _large(chips.V5E.axis(8, wrapped=True)),
+                "That is a ring. This axis of eight has two ends.",
+                slip="ring-for-line",
             ),
-            Mistake(lambda: 2**25 / 5e10, "A chip receives only what it lacks: (1 - 1/4) of the array."),
+            Mistake(
+                lambda: 2**25 * 7 / 8 / 5e10,
+                "The hops are missing: the farthest shard makes seven of them.",
+                slip="hops-left-out",
+            ),
+            Mistake(
+                lambda: 2**25 / 5e10,
+                "A chip receives only what it lacks: (1 - 1/8) of the array.",
+                slip="fraction-left-out",
+            ),
             Mistake(lambda: 2**25 / 1e11, "That is M/W for a ring, as if the end of a line had two links."),
             Mistake(
                 # the same links at the 90 % of their rate that some texts calculate with
                 lambda: _large(replace(_LINE, link_bytes_per_s=0.9 * _LINE.link_bytes_per_s)),
-                "That is with 45 GB/s, 90 % of the rate. The documented rate is 50.",
+                "That is with 45 GB/s, 90% of the rate. The documented rate is 50.",
+            ),
+            Mistake(
+                lambda: _large(chips.V5E.axis(4)), "That is over the axis of four. This is the one of eight."
             ),
         ),
-        right="Right. Measured on real chips: 680 µs.",
     ),
     Check(
         key="sharding.small-line-allgather",
@@ -82,20 +95,29 @@ TRANSFERS = (
         unit="s",
         difficulty=2,
         hints=(
-            "How long does one shard of 32 KiB take over one link? Compare it with a hop.",
+            "How long does one shard of 16 KiB take over one link? Compare it with a hop.",
             (
-                "Both terms count here: three shards arrive over one link, and the farthest comes over "
-                "three hops."
+                "Both terms count here: seven shards arrive over one link, and the farthest comes over "
+                "seven hops."
             ),
         ),
         mistakes=(
             Mistake(
-                lambda: 3 * _LINE.hop_s,
-                "Those are the hops alone; the bytes add two thirds of them. (A ring? This axis has ends.)",
+                lambda: 7 * _LINE.hop_s,
+                "Those are the hops alone; the bytes add a third of them. (A ring? This axis has ends.)",
+                slip="term-left-out",
             ),
-            Mistake(lambda: 3 * 32 * KiB / 5e10, "Those are the bytes alone; the hops take longer."),
+            Mistake(
+                lambda: 7 * 16 * KiB / 5e10,
+                "Those are the bytes alone; the hops take longer.",
+                slip="hops-left-out",
+            ),
+            Mistake(
+                lambda: _gathered_s(BF16.bytes * 256 * 256, chips.V5E.axis(4)),
+                "That is over the axis of four. This is the one of eight.",
+            ),
         ),
-        right="Right. Measured: 8 µs. Real hops and starts cost more than the model's microsecond.",
+        right="Right. Real hops and starts cost more than the model's microsecond.",
     ),
     Check(
         key="sharding.gather-one-axis",

@@ -4,6 +4,8 @@ Rates, pods, wraps and padding; the array as it fills, half-used arrays, chunks 
 VMEM.
 """
 
+import math
+
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Slice, chips, systolic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -12,19 +14,30 @@ from scalingbook_lib.units import INT8
 _POD = Slice.of(chips.V5P, "16x20x28")
 
 
+def _hiding_depth(operations: int = 20) -> float:
+    """The depth of a product that takes as long as so many vector operations on each of its elements."""
+    return operations / (chips.V5P.vector_flops_per_s or 0) * chips.V5P.bf16_flops_per_s / 2
+
+
 CHIP = (
     Check(
         key="tpus.decoding-floor",
-        title="The least time of a decoding step",
-        answer=lambda: 2 * 200e9 / 32 / chips.V4.hbm_bytes_per_s,
-        unit="s",
-        chips=32,
+        title="Enough chips for a decoding step",
+        answer=lambda: math.ceil(120e9 / (4e-3 * chips.V5P.hbm_bytes_per_s)),
+        unit="chips",
         hints=(
-            "How many bytes of weights does each chip hold?",
-            "Every chip reads its own share once, all at the same time, from its own HBM.",
+            "How many bytes does one chip read from its HBM in 4 ms?",
+            "All chips read their shares at the same time. A fraction of a chip is a whole one.",
         ),
-        mistakes=(Mistake(0.5, "A parameter in bf16 is two bytes."),),
-        right="Right: no step that uses every weight once can be faster than this.",
+        mistakes=(
+            Mistake(lambda: 22, "An int8 parameter is one byte, not two.", slip="wrong-dtype-size"),
+            Mistake(lambda: 10, "With so many, a step takes longer than 4 ms: round up.", slip="rounding"),
+            Mistake(
+                lambda: math.ceil(120e9 / chips.V5P.hbm_bytes),
+                "That many have room for the weights. They take longer than 4 ms to read them.",
+            ),
+        ),
+        right="Right: the time sets the number of chips here, not the room.",
     ),
     Check(
         key="tpus.pod-peak",
@@ -41,16 +54,21 @@ CHIP = (
     Check(
         key="tpus.mxu-over-vpu",
         title="The matrix units against the vector unit",
-        answer=lambda: chips.V5P.bf16_flops_per_s / (chips.V5P.vector_flops_per_s or 0),
+        answer=_hiding_depth,
         hints=(
-            "A place with four arithmetic units finishes four operations a cycle.",
-            "Compare a chip with a chip: both cores on both sides.",
+            "How many FLOPs a second do the vector units of both cores do?",
+            "20 operations at that rate against 2 D FLOPs at the rate of the matrix units.",
         ),
         mistakes=(
-            Mistake(2.0, "That is the matrix units of both cores against the vector unit of one."),
+            Mistake(
+                2.0,
+                "Both cores have a vector unit, and a multiply-add is two FLOPs: is one of them left out?",
+                slip="factor-two-flops",
+            ),
             Mistake(4.0, "Each of the 8 × 128 places has four arithmetic units."),
+            Mistake(1 / 20, "That is the depth for a single operation."),
         ),
-        right="Right: whatever can be written as a matrix product is, on a TPU, about thirty times cheaper.",
+        right="Right: activations hide behind deep products, and not behind shallow ones.",
     ),
     Check(
         key="tpus.all-rings",
@@ -109,17 +127,17 @@ INSIDE = (
     Check(
         key="tpus.rows-to-fill",
         title="Rows that fill an array",
-        answer=lambda: systolic.rows_for(0.9, 128),
+        answer=lambda: systolic.rows_for(0.75, 256),
         unit="rows",
         difficulty=2,
         hints=(
             "From the first multiplication to the last result, B rows take B + 2t − 2 cycles.",
-            "A cell works in B of these cycles. Set the share to 0.9 and solve for B.",
+            "A cell works in B of these cycles. Set the share to 0.75 and solve for B.",
         ),
         mistakes=(
-            Mistake(lambda: 0.9 * 127 / 0.1, "The array has to fill and to drain: 2t − 2 cycles, not t − 1."),
-            Mistake(lambda: systolic.rows_for(0.9, 256), "That is for an array of 256 × 256."),
-            Mistake(lambda: 0.9 * (3 * 128 - 2) / 0.1, "The weights are in place: loading does not count."),
+            Mistake(lambda: 3 * 255, "The array has to fill and to drain: 2t − 2 cycles, not t − 1."),
+            Mistake(lambda: systolic.rows_for(0.9, 256), "That is for 90% of the cycles."),
+            Mistake(lambda: 3 * (3 * 256 - 2), "The weights are in place: loading does not count."),
         ),
         right=(
             "Right. Tiles that follow each other share one filling and one draining, so a large "

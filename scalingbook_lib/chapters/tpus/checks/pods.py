@@ -4,24 +4,26 @@ from scalingbook_lib import roofline
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
-_SQUARE = Slice.of(chips.V5E, "4x4")
+_POD = Slice.of(chips.V5E, "8x16")
+_CORNER = chips.V6E  # of a slice of 8 × 8, no axis of which wraps
 _MESSAGE = 2 * 8 * 128 * 8192
 _ARRAY = 131_072**2  # int8: a byte an element
 _CHECKPOINT = 512e9
 _PCIE = roofline.ridge(chips.V6E, bytes_per_s=chips.V6E.pcie_bytes_per_s)
 
 
-def _across() -> float:
-    return _SQUARE.route((0, 0), (3, 3)).message(_MESSAGE).total_s
+def _across(paths: int | None = None) -> float:
+    route = _POD.route((0, 0), (7, 8))
+    return (route.message(_MESSAGE, paths=paths) if paths else route.message(_MESSAGE)).total_s
 
 
 def _corner() -> float:
     """All but a chip's own share enters the corner by its two links."""
-    return _ARRAY * 15 / 16 / (2 * chips.V5E.link_bytes_per_s)
+    return _ARRAY * 63 / 64 / (2 * _CORNER.link_bytes_per_s)
 
 
 def _from_hosts() -> float:
-    return _ARRAY / 16 / (chips.V5E.pcie_bytes_per_s or 0)
+    return _ARRAY / 64 / (_CORNER.pcie_bytes_per_s or 0)
 
 
 PODS = (
@@ -31,21 +33,23 @@ PODS = (
         answer=_across,
         unit="s",
         difficulty=2,
-        rel_tol=0.01,
+        rel_tol=0.003,
         hints=(
-            "A 4 × 4 slice of v5e has no wrap: how many hops is it?",
-            "The corner has two links, and two shortest ways share none of them.",
-            "The first byte needs all hops, and the others follow at the rate of both ways: add the two.",
+            "The axis of 16 closes into a ring, and the axis of 8 does not: how many hops is it?",
+            "Place 8 of a ring of 16 is as far in both directions. Which links of the chip lead nearer?",
+            "The first byte needs all hops, and the others follow at the rate of all ways: add the two.",
         ),
         mistakes=(
+            Mistake(lambda: _across(1), "That is over one way, and there are more.", slip="one-direction"),
+            Mistake(lambda: _across(2), "That is over two ways. The ring can be left in both directions."),
             Mistake(
-                lambda: _SQUARE.route((0, 0), (3, 3)).message(_MESSAGE, paths=1).total_s,
-                "That is over one way; there are two.",
+                lambda: _across() - 15e-6,
+                "The hops are missing: the first byte needs all of them.",
+                slip="hops-left-out",
             ),
-            Mistake(lambda: _across() - 6e-6, "The hops are missing: the first byte needs six of them."),
-            Mistake(lambda: 6e-6 + _MESSAGE / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
+            Mistake(lambda: _across() + 7e-6, "On the ring of 16, place 8 is no farther than eight hops."),
             Mistake(
-                lambda: 2e-6 + _MESSAGE / 1e11, "Without wraps it is three hops along each axis, not one."
+                lambda: _across() - 6e-6, "The axis of 8 does not close into a ring.", slip="ring-for-line"
             ),
         ),
     ),
@@ -118,6 +122,7 @@ PODS = (
         title="Everything to one chip",
         answer=_corner,
         unit="s",
+        rel_tol=0.005,
         difficulty=3,
         hints=(
             (
@@ -125,16 +130,16 @@ PODS = (
                 "HBM, the arithmetic?"
             ),
             (
-                "A corner of a slice without wraps has two links, and fifteen sixteenths of the "
+                "A corner of a slice without wraps has two links, and all but a sixty-fourth of the "
                 "array come in by them."
             ),
         ),
         mistakes=(
-            Mistake(_from_hosts, "PCIe works on all sixteen chips at once. Another stage takes longer."),
+            Mistake(_from_hosts, "PCIe works on all 64 chips at once. Another stage takes longer."),
             Mistake(2.0, "Both links of the corner bring bytes in."),
-            Mistake(0.5, "The corner has two links: no axis of a 4 × 4 slice wraps."),
-            Mistake(16 / 15, "The sixteenth that lies with the corner itself crosses no link."),
-            Mistake(lambda: _ARRAY * 15 / 16 / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
+            Mistake(0.5, "The corner has two links: no axis of an 8 × 8 slice wraps."),
+            Mistake(64 / 63, "What lies with the corner itself crosses no link.", slip="fraction-left-out"),
+            Mistake(1 / 0.9, "That is at 90% of the documented rate of a link."),
         ),
     ),
     Check(
@@ -144,11 +149,15 @@ PODS = (
         difficulty=3,
         hints=(
             "What has to cross the links now, and how many bytes is it?",
-            "Every chip reads its own sixteenth from its host. Which stage is the slowest now?",
+            "Every chip reads its own part from its host. Which stage is the slowest now?",
         ),
         mistakes=(
             Mistake(lambda: _from_hosts() / _corner(), "That is the inverse."),
-            Mistake(16.0, "HBM and arithmetic are shared by 16 chips now, but neither is the slowest."),
+            Mistake(64.0, "HBM and arithmetic are shared by 64 chips now, but neither is the slowest."),
+            Mistake(
+                lambda: _corner() / (_ARRAY / _CORNER.hbm_bytes_per_s),
+                "Each chip reads only its own part from HBM. Which stage is the slowest now?",
+            ),
         ),
         right="Right: two megabytes travel from chip to chip in place of sixteen gigabytes.",
     ),

@@ -67,11 +67,8 @@ def _picture(here: Slice) -> Network:
     sides = tuple(-(-n // grain) for n in here.shape)
     places = [place for place in itertools.product(*map(range, sides)) if _seen(place, sides)]
     index = {place: i for i, place in enumerate(places)}
-    start = way(here, range(len(sides)))[0] if grain == 1 and here.chips > 1 else None
-    nodes = [
-        Node("", *_spot(place, sides), parts=(_START,) if place == start else (), note=_box(grain, place))
-        for place in places
-    ]
+    first = {way(here, range(len(sides)))[0]: (_START,)} if grain == 1 and here.chips > 1 else {}
+    nodes = [Node("", *_spot(p, sides), first.get(p, ()), _box(grain, p)) for p in places]
     links = [
         *_links(sides, index),
         *_wraps(here, sides, index),
@@ -83,9 +80,8 @@ def _picture(here: Slice) -> Network:
 def _title(here: Slice, grain: int) -> str:
     if grain > 1:
         return f"{here.name}: a box is {grain ** len(here.shape)} chips"
-    faces = ", front, top and right side in sight" * (len(here.shape) == 3)
-    arrows = ", arrows go from the filled one to a farthest" * (here.chips > 1)
-    return f"{here.name}: a box is a chip{faces}{arrows}"
+    said = f"{here.name}: a box is a chip" + ", front, top and right side in sight" * (len(here.shape) == 3)
+    return said + ", arrows go from the filled one to a farthest" * (here.chips > 1)
 
 
 def _seen(place: Place, sides: Shape) -> bool:

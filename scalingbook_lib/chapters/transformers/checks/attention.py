@@ -28,8 +28,8 @@ def _plain_over_latent(**widths: int) -> float:
     return plain.kv_elements_per_token / plain.L / kept
 
 
-def _prompt(G: int = 8) -> float:
-    return arithmetic.prefill_tokens(roofline.ridge(chips.V5E), G)
+def _prompt(G: int = 4) -> float:
+    return arithmetic.prefill_tokens(roofline.ridge(chips.V6E), G)
 
 
 def _block(rows: int = 1024, *, buffers: int = 2) -> float:
@@ -75,16 +75,16 @@ ATTENTION = (
         ),
         mistakes=(
             Mistake(
-                lambda: roofline.ridge(chips.V5E),
+                lambda: roofline.ridge(chips.V6E),
                 "That is the ridge. Keys and values are read too, if fewer.",
             ),
             Mistake(lambda: _prompt(1), "That is for one query head to each key-value head."),
             Mistake(
-                lambda: roofline.ridge(chips.V5E) / 8,
-                "Queries are read and outputs written for all eight heads.",
+                lambda: roofline.ridge(chips.V6E) / 4,
+                "Queries are read and outputs written for all four heads.",
             ),
             Mistake(
-                64 / 81,
+                16 / 25,
                 "That multiplies the ridge by G/(G + 1), a factor that the intensity already has.",
             ),
         ),

@@ -1,9 +1,18 @@
 """What is drawn in the chapter on Transformers? Its figures, in its order."""
 
-from scalingbook_lib.chapters.transformers.figures import experts, layer, memory, models, products, serving
+from scalingbook_lib.chapters.transformers.figures import (
+    block,
+    experts,
+    layer,
+    memory,
+    models,
+    products,
+    serving,
+)
 
 FIGURES = (
     layer.layer,
+    block.block,
     products.product,
     products.backward,
     models.where_parameters_are,

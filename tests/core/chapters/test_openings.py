@@ -1,6 +1,7 @@
 """What a chapter promises in its first lines is what it computes later: numbers in prose, before any cell."""
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -8,7 +9,8 @@ from scalingbook_lib.chapters import explorers, figures
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, si
-from tools.environment import ROOT
+
+ROOT = Path(__file__).parents[3]
 
 
 def opening(page: str) -> str:

@@ -1,0 +1,48 @@
+"""What the usual slips lead to is computed from the worked solutions, and written down for the diagnosis."""
+
+import csv
+
+import pytest
+
+from scalingbook_lib.chapters import checks
+from scalingbook_lib.reader.checks import diagnosis
+from tools import slips
+
+
+def written():
+    with slips.FILE.open(encoding="utf-8", newline="") as file:
+        return {row["exercise"]: row for row in csv.DictReader(file)}
+
+
+def test_every_exercise_has_its_row():
+    assert list(written()) == sorted(checks.catalogue())
+
+
+def test_every_slip_that_is_written_has_a_sentence():
+    names = {slip.partition(":")[0] for row in written().values() for slip in row["slips"].split()}
+    assert names <= diagnosis.SAYS.keys()
+    assert len(names) > 20
+
+
+@pytest.mark.parametrize("stem", ["intro", "lowprecision"])
+def test_the_file_is_what_the_solutions_lead_to(stem):
+    rows = written()
+    for key, facts, found in slips.chapter(stem):
+        assert (rows[key]["facts"], rows[key]["slips"]) == (facts, found), f"python -m tools.slips {stem}"
+
+
+def test_facts_are_read_from_the_question():
+    facts = {key: row["facts"].split() for key, row in written().items()}
+    assert {"int8", "bytes"} <= {*facts["sharding.bytes-per-chip"]}
+    assert "bf16" not in facts["sharding.bytes-per-chip"]
+    assert {"hops", "64:chip"} <= {*facts["sharding.gather-one-axis"]}
+    assert "8192:token" in facts["intro.cache-size"]
+
+
+def test_a_term_a_factor_and_a_direction_are_left_out():
+    allowed = slips._Changes(["bf16", "link"], {})
+    changed = {
+        (slip, source) for slip, source in slips.changed("t = M / (2 * link_bytes) + 3 * hop_s", allowed)
+    }
+    assert ("hops-left-out", "t = 0 + M / (2 * link_bytes)") in changed
+    assert ("one-direction", "t = M / link_bytes + 3 * hop_s") in changed
