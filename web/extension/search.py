@@ -1,8 +1,9 @@
 """What can be found? Every section, glossary entry, figure and explorer; neither code nor worked answers.
 
 Sections are noted as Sphinx reads a page, so a formula counts once. Headings and defined words come with
-the dialog; an index of all prose, which Node makes with MiniSearch, with the first letter typed. Both are
-scripts, not data, so that a book opened from a folder can search.
+the dialog; with the first letter typed come an index of all prose, which Node makes with MiniSearch, and the
+prose itself, from which results show an excerpt. All are scripts, not data, so that a book opened from a
+folder can search.
 """
 
 import csv
@@ -13,24 +14,29 @@ from pathlib import Path
 from typing import NamedTuple
 
 from docutils import nodes
-from sphinx import addnodes
 from sphinx.application import Sphinx
 
 from tools.pages import every
 from tools.reference import terms
 from web import vendor
-from web.extension import scripts
+from web.extension import readable, scripts
 from web.extension.noted import noted
 
-FILES = HEADS, WHOLE, SCRIPT = "search-heads.js", "search-whole.js", "search.js"
-LEAD = 110  # letters of a section's beginning that a result shows
-_NOT_SAID = (nodes.literal_block, nodes.raw, nodes.comment, nodes.system_message, addnodes.glossary)
+FILES = HEADS, WHOLE, TEXTS, SCRIPT = "search-heads.js", "search-whole.js", "search-texts.js", "search.js"
 _LEFT_OUT = ("solutions/", "bibliography", "genindex")
-_SHOWN = re.compile(r'class="(?:fig|explorer)"')
 _REPORTS = ("training-runs", "serving-runs", "fidelity", "predicted-and-compiled")
-_BESIDE = {"index": 1.0, "errata": 0.1, "glossary": 0.2, **dict.fromkeys(_REPORTS, 0.3)}  # beside chapters
+_BESIDE = {
+    "index": 1.0,
+    "errata": 0.1,
+    "glossary": 0.2,
+    "workbench": 1.0,
+    "chips": 1.0,
+    "models": 1.0,
+    **dict.fromkeys(_REPORTS, 0.3),
+}  # beside chapters
 _ALIASES = vendor.HERE / "aliases.csv"
 _ASKED = vendor.HERE / "asked.csv"
+_ABSENT = vendor.HERE / "absent.csv"
 _LIBRARY = 'import MiniSearch from "minisearch";\n'
 _MAKER = vendor.HERE / "index.mjs"
 
@@ -65,43 +71,18 @@ def places(tree: nodes.document) -> Iterator[Place]:
     """Every section of a page, without the sections in it; every entry of a glossary."""
     for section in tree.findall(nodes.section):
         parts = [child for child in section.children if not isinstance(child, nodes.section | nodes.title)]
-        title = _said(next(iter(section.findall(nodes.title))))
-        text = " ".join(filter(None, map(_said, parts)))
+        title = readable.text(next(iter(section.findall(nodes.title))))
         outer = section.parent is tree
-        yield Place("" if outer else section["ids"][-1], title, text, tuple(section["ids"]))
+        yield Place("" if outer else section["ids"][-1], title, _all(parts), tuple(section["ids"]))
     for item in tree.findall(nodes.definition_list_item):
         for term in item.findall(nodes.term):
             if term["ids"]:
-                meaning = " ".join(map(_said, item.findall(nodes.definition)))
-                yield Place(term["ids"][0], _said(term), meaning)
+                meaning = _all(list(item.findall(nodes.definition)))
+                yield Place(term["ids"][0], readable.text(term), meaning)
 
 
-def _said(node: nodes.Node) -> str:
-    """The words of a part: prose, tables, formulas, what a figure concludes; no code, no output."""
-    if isinstance(node, nodes.Text):
-        return node.astext()
-    if isinstance(node, nodes.math | nodes.math_block):
-        return _plain_tex(node.astext())
-    if isinstance(node, nodes.container) and "cell" in node["classes"]:
-        return _caption(node)
-    if isinstance(node, _NOT_SAID):
-        return ""
-    apart = "" if isinstance(node, nodes.TextElement) else " "
-    return re.sub(r"\s+", " ", apart.join(map(_said, node.children))).strip(" " if apart else "")
-
-
-def _plain_tex(source: str) -> str:
-    """A formula's letters and numbers: T_math for T_\\text{math}."""
-    bare = re.sub(r"\\(?:text|mathrm|operatorname|mathbf)\b|\\[,;:!]|[{}$&]", "", source)
-    return re.sub(r"\\(?=[A-Za-z])", "", bare)
-
-
-def _caption(cell: nodes.container) -> str:
-    """What a figure or an explorer says of itself; any other output is no prose."""
-    if not any(_SHOWN.search(raw.astext()) for raw in cell.findall(nodes.raw)):
-        return ""
-    plain = (b for b in cell.findall(nodes.literal_block) if "text_plain" in b["classes"])
-    return next((block.astext() for block in plain), "")
+def _all(parts: list[nodes.Node]) -> str:
+    return " ".join(filter(None, map(readable.text, parts)))
 
 
 def collected(app: Sphinx) -> list[Section]:
@@ -111,11 +92,19 @@ def collected(app: Sphinx) -> list[Section]:
     order = [app.config.root_doc, *_below(app, app.config.root_doc)]
     pages.sort(key=lambda page: (order.index(page) if page in order else len(order), page))
     taught, asked = _taught(), questions()
+    labels = app.env.domaindata["std"]["labels"]
+    titles = {label: str(title) for label, (_, _, title) in labels.items()}
     return [
-        Section(page, one.anchor, one.title, words, one.text, asked.get(f"{page}#{one.anchor}", ""))
+        Section(
+            page,
+            one.anchor,
+            readable.filled(one.title, titles),
+            " / ".join(taught[name] for name in one.names if name in taught),
+            readable.filled(one.text, titles),
+            asked.get(f"{page}#{one.anchor}", ""),
+        )
         for page in pages
         for one in found[page]
-        for words in [" / ".join(taught[name] for name in one.names if name in taught)]
     ]
 
 
@@ -144,22 +133,45 @@ def _below(app: Sphinx, page: str) -> Iterator[str]:
 def write(app: Sphinx, static: Path) -> None:
     """Put the script, what it shows and the index of all prose into a folder."""
     found = collected(app)
-    deeper = {str(page) for page in every(Path(app.srcdir)) if page.deeper}
     pages = list(dict.fromkeys(one.page for one in found))
-    titles = [next(one.title for one in found if one.page == page) for page in pages]
-    addresses = [f"{page}.html" for page in pages]
-    heads = {
-        "pages": list(zip(addresses, titles, _weights(pages, deeper), strict=True)),
-        "sections": [[pages.index(one.page), one.anchor, one.title, one.terms] for one in found],
-        "aliases": list(csv.reader(_ALIASES.read_text(encoding="utf-8").splitlines()))[1:],
+    titles = {page: next(one.title for one in found if one.page == page) for page in pages}
+    told = {
+        HEADS: {
+            "pages": _pages(app, titles),
+            "sections": [[pages.index(one.page), one.anchor, one.title, one.terms] for one in found],
+            "aliases": _rows(_ALIASES),
+            "absent": _absent(found),
+        },
+        WHOLE: {"index": json.loads(_indexed(found, titles)), "asked": [one.asked for one in found]},
+        TEXTS: {"texts": [one.text for one in found]},
     }
-    whole = {
-        "index": json.loads(_indexed(found, dict(zip(pages, titles, strict=True)))),
-        "leads": [_lead(one.text) for one in found],
-    }
-    (static / HEADS).write_text(_told(heads), encoding="utf-8")
-    (static / WHOLE).write_text(_told(whole), encoding="utf-8")
+    for name, data in told.items():
+        (static / name).write_text(_told(data), encoding="utf-8")
     (static / SCRIPT).write_text(_script(), encoding="utf-8")
+
+
+def _pages(app: Sphinx, titles: dict[str, str]) -> list[tuple[str, str, float, str]]:
+    """Each page's address, title and weight, and for a deeper page the title of its chapter."""
+    deeper = {str(page) for page in every(Path(app.srcdir)) if page.deeper}
+    above = {
+        page: titles[chapter] for chapter in titles for page in app.env.toctree_includes.get(chapter, [])
+        if page in deeper
+    }  # fmt: skip
+    weights = _weights(list(titles), deeper)
+    return [
+        (f"{page}.html", title, weight, above.get(page, ""))
+        for (page, title), weight in zip(titles.items(), weights, strict=True)
+    ]
+
+
+def _rows(path: Path) -> list[list[str]]:
+    return list(csv.reader(path.read_text(encoding="utf-8").splitlines()))[1:]
+
+
+def _absent(found: list[Section]) -> list[tuple[str, int]]:
+    """Words of the field that the book does not treat, each with the nearest section."""
+    at = {f"{one.page}#{one.anchor}": number for number, one in enumerate(found)}
+    return [(word, at[section]) for word, section in _rows(_ABSENT) if section in at]
 
 
 def _weights(pages: list[str], deeper: set[str]) -> Iterator[float]:
@@ -170,10 +182,6 @@ def _weights(pages: list[str], deeper: set[str]) -> Iterator[float]:
             yield round(early * (0.8 if page in deeper else 1.2), 2)
         else:
             yield _BESIDE.get(page, 0.5)
-
-
-def _lead(text: str) -> str:
-    return text if len(text) <= LEAD else text[:LEAD].rsplit(" ", 1)[0] + " …"
 
 
 def _told(data: dict[str, object]) -> str:

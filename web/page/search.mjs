@@ -1,4 +1,5 @@
 // Search: results while typing, in the dialog that the page's script has opened and that loads this one.
+import MiniSearch from "minisearch";
 import { book, bring } from "./book.mjs";
 import { find, need } from "./dom.mjs";
 import { Engine } from "./search/engine.mjs";
@@ -17,10 +18,11 @@ dialog.append(said, list);
 let engine;
 let wide = false;
 
-/** What the two files of the index call. @param {any} told */
+/** What the three files of the index call. @param {any} told */
 function take(told) {
-  if (told.sections) engine = new Engine(told);
-  else engine?.widen(told);
+  if (told.sections) engine = new Engine(told, MiniSearch);
+  if (told.index) engine?.widen(told);
+  if (told.texts && engine) engine.texts = told.texts;
   show();
 }
 
@@ -29,20 +31,20 @@ function failed() {
   wide = false;
 }
 
-/** @param {Result} result @param {string} query */
-function entry(result, query) {
+/** @param {Result} result */
+function entry(result) {
   const link = document.createElement("a");
   const to = new URL(result.page, book);
   to.hash = result.anchor;
   link.href = to.href;
   const title = Object.assign(document.createElement("strong"), { textContent: result.title });
-  const where = Object.assign(document.createElement("span"), { textContent: result.title === result.book ? "" : result.book, className: "found-page" });
+  const where = Object.assign(document.createElement("span"), { textContent: result.where, className: "found-page" });
   const lead = document.createElement("span");
   lead.className = "found-lead";
-  lead.append(...marked(result.lead, query));
+  lead.append(...marked(result.excerpt, result.words));
   link.append(title, where, lead);
   link.addEventListener("click", () => {
-    try { sessionStorage.setItem("found", query); } catch {} // a browser that keeps nothing opens the section all the same
+    try { sessionStorage.setItem("found", [...result.words].join(" ")); } catch {} // a browser that keeps nothing opens the section all the same
     dialog.close();
   });
   const item = document.createElement("li");
@@ -50,17 +52,23 @@ function entry(result, query) {
   return item;
 }
 
+/** @param {string} absent @param {number} count */
+function summary(absent, count) {
+  if (absent) return `“${absent}” is not in this book. The nearest section${count > 1 ? " comes first" : ""}:`;
+  return count ? `${count} section${count > 1 ? "s" : ""}` : "Nothing has these words.";
+}
+
 function show() {
   const query = field.value.trim();
-  const results = engine && query ? engine.ask(query) : [];
-  list.replaceChildren(...results.map((result) => entry(result, query)));
-  said.textContent = !query || !engine ? "" : results.length ? `${results.length} sections` : "Nothing has these words.";
+  const { absent, results } = engine && query ? engine.ask(query) : { absent: "", results: [] };
+  list.replaceChildren(...results.map(entry));
+  said.textContent = query && engine ? summary(absent, results.length) : "";
 }
 
 field.addEventListener("input", () => {
   if (!wide) {
     wide = true;
-    bring("search-whole.js").addEventListener("error", failed);
+    for (const name of ["search-whole.js", "search-texts.js"]) bring(name).addEventListener("error", failed);
   }
   show();
 });

@@ -1,157 +1,131 @@
-// Which sections answer a query? The index is MiniSearch's; what counts for how much is said here.
-import MiniSearch from "minisearch";
-import { nearest } from "./nearest.mjs";
+// Which sections answer a query? MiniSearch finds and scores them; here is what counts for how much.
+import { places } from "./marks.mjs";
 import { FIELDS, options, term, tokens } from "./tokens.mjs";
 
-/** @typedef {{ pages: [string, string, number][], sections: [number, string, string, string][], aliases: [string, string][] }} Heads */
-/** @typedef {{ page: string, book: string, anchor: string, title: string, lead: string }} Result */
+/** @typedef {{ pages: [string, string, number, string][], sections: [number, string, string, string][], aliases: [string, string][], absent: [string, number][] }} Heads */
+/** @typedef {{ page: string, where: string, anchor: string, title: string, excerpt: string, words: Set<string> }} Result */
+/** @typedef {{ absent: string, results: Result[] }} Answer */
+/** @typedef {{ id: number, score: number, words: Iterable<string> }} Found */
 
 const AT_MOST = 12;
+const EXCERPT = 180; // letters
 const ASIDE = /^(?:Further reading|What to remember|What has changed|Exercises|Objectives)/;
-const SCORING = { boost: { title: 4, terms: 4, book: 1.5, text: 1, asked: 4 }, weights: { prefix: 0.2, fuzzy: 0 } }; // typing errors are mended before
+const BOOST = { title: 4, terms: 4, book: 1.5, text: 2, asked: 4 };
+const WEIGHTS = { prefix: 0.2, fuzzy: 0.1 };
 const ALL = 3; // a section counts by the share that it has of the words, to this power
-const OTHERWISE = 0.5; // as much counts what is found by an alias
-const BESIDE = 0.8; // a section counts by what its whole page has, to this power
-const HEADED = 0.5; // as much of that counts a heading that is what is asked
-const TAUGHT = 3; // times as much counts a section that teaches what is asked; one that teaches a part of it, by that part
+const ALIAS = 0.5; // as much counts what is found by an alias
+const TAUGHT = 3; // times as much counts a section whose heading or term is the query
+const ASKED = 20; // and a section that stands under just these words in `web/asked.csv`
 
 /** The last word may be half typed. @param {string} word @param {number} at @param {string[]} all */
 const prefix = (word, at, all) => at === all.length - 1 && word.length > 1 && !/\d/.test(word);
 
+/** Typing errors: one in five letters. @param {string} word */
+const fuzzy = (word) => (word.length > 4 && !/\d/.test(word) ? 0.2 : false);
+
 /** The words as they are looked up, one after the other: `latency-hiding` is two. @param {string} text */
-const looked = (text) => tokens(text.replace(/[-/]/g, " ")).map(term).filter((word) => word !== null).join(" ");
-
-/** @param {string} word */
-const singular = (word) => word.toLowerCase().replace(/(?<!s)s$/, "");
-
-/**
- * The query, and what it says in other words: "kv" is a cache, "remat" is rematerialization.
- * @param {string} query
- * @param {[string, string][]} aliases
- */
-function variants(query, aliases) {
-  const asked = ` ${looked(query)} `;
-  const told = [query];
-  for (const pair of aliases) {
-    for (const [one, other] of [pair, pair.toReversed()]) {
-      const said = ` ${looked(one)} `;
-      if (asked.includes(said)) told.push(asked.replace(said, ` ${other} `).trim());
-    }
-  }
-  return told;
-}
-
-/**
- * What part of one is the other, which stands in it.
- * @param {string} one
- * @param {string} other
- * @param {(words: string) => number} said how much words say
- */
-function shared(one, other, said) {
-  const [short, long] = one.length < other.length ? [one, other] : [other, one];
-  return short && ` ${long} `.includes(` ${short} `) ? said(short) / said(long) : 0;
-}
+const looked = (text) => tokens(text.replace(/-|(?<=\w{3})\/(?=\w{3})/g, " ")).map(term).filter((word) => word !== null).join(" ");
 
 export class Engine {
-  /** @param {Heads} heads */
-  constructor(heads) {
+  /**
+   * @param {Heads} heads
+   * @param {typeof import("minisearch").default} MiniSearch
+   */
+  constructor(heads, MiniSearch) {
     this.heads = heads;
+    this.MiniSearch = MiniSearch;
     /** @type {string[]} */
-    this.leads = [];
-    this.taught = heads.sections.map(([, , title, terms]) => [title, ...terms.split(" / ")].map(looked));
-    /** @type {Map<string, number>} how often the headings have a word */
-    this.words = new Map();
-    for (const word of heads.sections.flatMap(([, , title, terms]) => tokens(`${title} ${terms}`))) {
-      const low = singular(word);
-      if (term(word)) this.words.set(low, (this.words.get(low) ?? 0) + 1);
-    }
+    this.texts = [];
+    this.aliases = heads.aliases.flatMap(([one, other]) => [[looked(one), looked(other)], [looked(other), looked(one)]]);
+    /** @type {Set<string>[]} */
+    this.asked = [];
+    this.taught = heads.sections.map(([, , title, terms]) => new Set([title, ...terms.split(" / ")].map(looked)));
     this.index = new MiniSearch(options(FIELDS.slice(0, 3)));
     this.index.addAll(heads.sections.map(([page, , title, terms], id) => ({ id, title, terms, book: heads.pages[page][1] })));
   }
 
   /**
-   * From now on all prose is looked through.
-   * @param {{ index: any, leads: string[] }} whole
+   * From now on all prose is looked through, and the questions that a section answers are known.
+   * @param {{ index: any, asked: string[] }} whole
    */
-  widen(whole) {
-    this.index = MiniSearch.loadJS(whole.index, options(FIELDS));
-    this.leads = whole.leads;
+  widen({ index, asked }) {
+    this.index = this.MiniSearch.loadJS(index, options(FIELDS));
+    this.asked = asked.map((questions) => new Set(questions.split(" / ").map(looked)));
   }
 
   /**
-   * The sections that have the words, in one way of saying them: the more of them, the earlier.
+   * The sections that have the words, or the same in other words: "remat" is rematerialization.
    * @param {string} query
-   * @returns {Result[]}
+   * @returns {Answer}
    */
   ask(query) {
-    const meant = this.corrected(query);
-    const asked = looked(meant);
-    /** @type {Map<number, number>} */
-    const scores = new Map();
-    for (const text of variants(meant, this.heads.aliases)) {
-      const told = looked(text);
-      const found = this.index.search(text, { ...SCORING, prefix });
-      const said = this.informing(found);
-      const all = said(told);
-      for (const { id, score, queryTerms } of found) {
-        const had = (score / all) * (said(queryTerms.join(" ")) / all) ** ALL * this.weight(id, told, said) * (told === asked ? 1 : OTHERWISE);
-        if (had > (scores.get(id) ?? 0)) scores.set(id, had);
-      }
+    const asked = looked(query);
+    /** @type {Map<number, Found>} */
+    const best = new Map();
+    for (const found of this.variants(asked).flatMap(([text, weight]) => this.search(text, weight))) {
+      if (found.score > (best.get(found.id)?.score ?? 0)) best.set(found.id, found);
     }
-    this.beside(scores);
-    const best = [...scores].toSorted(([, one], [, other]) => other - one).slice(0, AT_MOST);
-    return best.map(([id]) => this.result(id));
+    const sorted = [...best.values()].toSorted((one, other) => other.score - one.score);
+    const [absent, near] = this.heads.absent.find(([word]) => ` ${asked} `.includes(` ${looked(word)} `)) ?? ["", -1];
+    const rest = looked(absent) === asked ? [] : sorted.filter(({ id }) => id !== near);
+    const shown = absent ? [{ id: near, score: 0, words: asked.split(" ") }, ...rest] : sorted;
+    return { absent, results: shown.slice(0, AT_MOST).map((found) => this.result(found)) };
+  }
+
+  /** The query, and what it says in other words. @param {string} asked @returns {[string, number][]} */
+  variants(asked) {
+    const others = this.aliases.filter(([one]) => ` ${asked} `.includes(` ${one} `));
+    return [[asked, 1], ...others.map(([one, other]) => /** @type {[string, number]} */ ([` ${asked} `.replace(` ${one} `, ` ${other} `).trim(), ALIAS]))];
   }
 
   /**
-   * How much words say: the fewer of what was found has one, the more.
-   * @param {import("minisearch").SearchResult[]} found
+   * Sections with the words: the more of them, the earlier.
+   * @param {string} text
+   * @param {number} weight
+   * @returns {Found[]}
    */
-  informing(found) {
-    /** @type {Map<string, number>} */
-    const often = new Map();
-    for (const word of found.flatMap(({ queryTerms }) => queryTerms)) often.set(word, (often.get(word) ?? 0) + 1);
-    const said = (/** @type {string} */ word) => Math.log(1 + this.heads.sections.length / (often.get(word) ?? 1));
-    return (/** @type {string} */ words) => [...new Set(words.split(" "))].filter(Boolean).reduce((sum, word) => sum + said(word), 0);
-  }
-
-  /** A page whose sections have much of it teaches it. @param {Map<number, number>} scores */
-  beside(scores) {
-    /** @type {Map<number, number>} */
-    const pages = new Map();
-    for (const [id, score] of scores) {
-      const [page] = this.heads.sections[id];
-      pages.set(page, (pages.get(page) ?? 0) + score);
-    }
-    for (const [id, score] of scores) scores.set(id, score * (pages.get(this.heads.sections[id][0]) ?? 0) ** BESIDE);
-  }
-
-  /** What was meant: a word that the book has not is the nearest that its headings have. @param {string} query */
-  corrected(query) {
-    return query.replace(/[\p{L}\p{N}]{4,}/gu, (word, at) => {
-      const last = at + word.length === query.length;
-      if (/\d/.test(word) || !term(word) || this.index.search(word, { prefix: last }).length) return word;
-      return nearest(singular(word), this.words, Math.floor(word.length / 4)) ?? word;
-    });
+  search(text, weight) {
+    const boostDocument = (/** @type {number} */ id) => weight * this.weight(id, text);
+    const asked = { boost: BOOST, weights: WEIGHTS, prefix, fuzzy, boostDocument, tokenize: (/** @type {string} */ words) => words.split(" "), processTerm: (/** @type {string} */ word) => word };
+    const count = new Set(text.split(" ")).size;
+    return this.index.search(text, asked).map(({ id, score, queryTerms, terms }) => ({ id, score: score * (queryTerms.length / count) ** ALL, words: terms }));
   }
 
   /**
-   * A page counts as much as the build says; a section that teaches what is asked, or a part of it, more.
+   * A page counts as much as the build says; a section beside the text, less; one that is just what is asked, more.
    * @param {number} id
-   * @param {string} told all of it, in one way of saying it
-   * @param {(words: string) => number} said
+   * @param {string} text
    */
-  weight(id, told, said) {
+  weight(id, text) {
     const [page, , title] = this.heads.sections[id];
-    const [heading, ...taught] = this.taught[id];
-    const part = Math.max(heading === told ? HEADED : 0, ...taught.map((words) => shared(words, told, said)));
-    return this.heads.pages[page][2] * (1 + (TAUGHT - 1) * part) * (ASIDE.test(title) ? 0.3 : 1);
+    const named = this.asked[id]?.has(text) ? ASKED : this.taught[id].has(text) ? TAUGHT : 1;
+    return this.heads.pages[page][2] * named * (ASIDE.test(title) ? 0.3 : 1);
   }
 
-  /** @param {number} id @returns {Result} */
-  result(id) {
+  /** @param {Found} found @returns {Result} */
+  result({ id, words }) {
     const [page, anchor, title] = this.heads.sections[id];
-    const [address, book] = this.heads.pages[page];
-    return { page: address, book, anchor, title, lead: this.leads[id] ?? "" };
+    const [address, book, , chapter] = this.heads.pages[page];
+    const where = [chapter, book].filter((name) => name && name !== title).join(" › ");
+    const told = new Set(words);
+    return { page: address, where, anchor, title, words: told, excerpt: excerpt(this.texts[id] ?? "", told) };
   }
+}
+
+/**
+ * The part of a text with most of the words.
+ * @param {string} text
+ * @param {Set<string>} words
+ */
+export function excerpt(text, words) {
+  const found = places(text, words);
+  let best = 0, most = 0;
+  for (const [start] of found) {
+    const from = start < EXCERPT / 2 ? 0 : start - EXCERPT / 4;
+    const had = new Set(found.filter(([at, end]) => at >= from && end <= from + EXCERPT).map(([, , word]) => word)).size;
+    if (had > most) [best, most] = [from, had];
+  }
+  const from = best && text.indexOf(" ", best) + 1;
+  const cut = text.length <= from + EXCERPT ? text.length : text.lastIndexOf(" ", from + EXCERPT);
+  return `${from ? "… " : ""}${text.slice(from, cut)}${cut < text.length ? " …" : ""}`;
 }

@@ -1,18 +1,18 @@
-// Where in a text are the words of a query?
+// Where in a text are the words that a query found?
 import { term, tokens } from "./tokens.mjs";
 
 /**
- * The places of a text, from and to, where a word of the query stands.
+ * The places of a text, from and to, where one of the words stands, and which.
  * @param {string} text
- * @param {string} query
- * @returns {[number, number][]}
+ * @param {Set<string>} words without their endings
+ * @returns {[number, number, string][]}
  */
-export function places(text, query) {
-  const asked = new Set(tokens(query).map(term).filter(Boolean));
-  /** @type {[number, number][]} */
+export function places(text, words) {
+  /** @type {[number, number, string][]} */
   const found = [];
   for (const { 0: word, index } of text.matchAll(/[\p{L}\p{N}]+(?:[-.,/_·][\p{L}\p{N}]+)*/gu)) {
-    if (tokens(word).some((one) => asked.has(term(one)))) found.push([index, index + word.length]);
+    const had = tokens(word).map(term).find((one) => one !== null && words.has(one));
+    if (had) found.push([index, index + word.length, had]);
   }
   return found;
 }
@@ -20,13 +20,13 @@ export function places(text, query) {
 /**
  * A text with these words marked.
  * @param {string} text
- * @param {string} query
+ * @param {Set<string>} words
  * @returns {(string | HTMLElement)[]}
  */
-export function marked(text, query) {
+export function marked(text, words) {
   const parts = [];
   let end = 0;
-  for (const [from, to] of places(text, query)) {
+  for (const [from, to] of places(text, words)) {
     parts.push(text.slice(end, from), Object.assign(document.createElement("mark"), { textContent: text.slice(from, to) }));
     end = to;
   }

@@ -38,7 +38,7 @@ export function term(word) {
   const low = word.toLowerCase();
   if (SMALL.has(low) || (low.length === 1 && !/[\p{L}\d]/u.test(low))) return null;
   if (/\d/.test(low) || low.length < 4) return low;
-  const bare = low.replace(/(?<!s)s$/, "").replace(/(?<=.{4})(?:ing|ed|er)$/, "").replace(/(?<=.{3})e$/, "");
+  const bare = low.replace(/(?<!s)s$/, "").replace(/(?<=.{4})(?:ing|ed|er|ic|ism)$|(?<=i[sz])ation$/, "").replace(/(?<=.{3})e$/, "");
   return bare.replace(/(?<=.{2})([^aeiouls])\1$/, "$1");
 }
 

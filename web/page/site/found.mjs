@@ -4,13 +4,13 @@ import { places } from "../search/marks.mjs";
 
 const SHOWN_MS = 8000;
 
-/** @param {Element} section @param {string} query */
-function ranges(section, query) {
+/** @param {Element} section @param {Set<string>} words */
+function ranges(section, words) {
   const found = [];
   const walk = document.createTreeWalker(section, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     if (node.parentElement?.closest(".katex, pre, script")) continue;
-    for (const [from, to] of places(node.nodeValue ?? "", query)) {
+    for (const [from, to] of places(node.nodeValue ?? "", words)) {
       const range = document.createRange();
       range.setStart(node, from);
       range.setEnd(node, to);
@@ -21,12 +21,12 @@ function ranges(section, query) {
 }
 
 function show() {
-  let query = null;
+  let words = null;
   try {
-    query = sessionStorage.getItem("found");
+    words = sessionStorage.getItem("found");
     sessionStorage.removeItem("found");
   } catch {} // nothing is kept: nothing is marked
-  if (!query) return;
+  if (!words) return;
   const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
   const section = target?.closest("section, dd, dt") ?? document.querySelector("article");
   if (!section) return;
@@ -35,7 +35,7 @@ function show() {
     answer.dispatchEvent(new Event("beforematch"));
   }
   if (!("highlights" in CSS)) return;
-  CSS.highlights.set("found", new Highlight(...ranges(section, query)));
+  CSS.highlights.set("found", new Highlight(...ranges(section, new Set(words.split(" ")))));
   setTimeout(() => CSS.highlights.delete("found"), SHOWN_MS);
 }
 
