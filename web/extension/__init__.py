@@ -20,11 +20,13 @@ from web.extension import (
     noted,
     numbers,
     order,
+    outputs,
     outside,
     page,
     search,
     side_by_side,
     source,
+    spaces,
     terms,
     uses,
     workbench,
@@ -35,7 +37,8 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
         noted, source, page, contents, order, head, licenses, outside, maths, exercises, answers, terms, uses,
-        numbers, cards, citations, cover, course, side_by_side, embed, search, workbench, assets,
+        numbers, cards, citations, cover, course, side_by_side, embed, search, workbench, outputs, spaces,
+        assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
