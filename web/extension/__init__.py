@@ -25,6 +25,7 @@ from web.extension import (
     page,
     search,
     side_by_side,
+    solutions,
     source,
     spaces,
     terms,
@@ -36,9 +37,9 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        noted, source, page, contents, order, head, licenses, outside, maths, exercises, answers, terms, uses,
-        numbers, cards, citations, cover, course, side_by_side, embed, search, workbench, outputs, spaces,
-        assets,
+        noted, source, page, contents, order, head, licenses, outside, maths, exercises, solutions, answers,
+        terms, uses, numbers, cards, citations, cover, course, side_by_side, embed, search, workbench,
+        outputs, spaces, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)
