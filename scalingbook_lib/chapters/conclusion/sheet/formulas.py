@@ -106,7 +106,7 @@ FORMULAS = (
     Formula(
         question="time of a run", formula="6 P · tokens / (n C · MFU)",
         tex=r"\dfrac{6P \cdot \text{tokens}}{nC \cdot \text{MFU}}", unit="days",
-        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40 %",
+        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40%",
         value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
         by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
     ),
@@ -180,7 +180,7 @@ FORMULAS = (
     ),
     Formula(
         question="step of decoding", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
-        tex=r"\frac{B M_\text{kv}}{n W_\text{hbm}} + \max\left(\frac{wP}{n W_\text{hbm}}, \frac{2BP}{nC}\right)",
+        tex=r"\frac{B M_\text{kv}}{n W_\text{hbm}} + \max(\frac{wP}{n W_\text{hbm}}, \frac{2BP}{nC})",
         unit="s", holds="links and launches come on top",
         case="70B in bf16, 8 v5p, 32 sequences of 8,192",
         value=lambda: serving.step(

@@ -43,7 +43,7 @@ PODS = (
                 "That is over one way; there are two.",
             ),
             Mistake(lambda: _across() - 6e-6, "The hops are missing: the first byte needs six of them."),
-            Mistake(lambda: 6e-6 + _MESSAGE / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
+            Mistake(lambda: 6e-6 + _MESSAGE / 9e10, "That is at 45 GB/s a link, 90% of the documented 50."),
             Mistake(
                 lambda: 2e-6 + _MESSAGE / 1e11, "Without wraps it is three hops along each axis, not one."
             ),
@@ -134,7 +134,7 @@ PODS = (
             Mistake(2.0, "Both links of the corner bring bytes in."),
             Mistake(0.5, "The corner has two links: no axis of a 4 × 4 slice wraps."),
             Mistake(16 / 15, "The sixteenth that lies with the corner itself crosses no link."),
-            Mistake(lambda: _ARRAY * 15 / 16 / 9e10, "That is at 45 GB/s a link, 90 % of the documented 50."),
+            Mistake(lambda: _ARRAY * 15 / 16 / 9e10, "That is at 45 GB/s a link, 90% of the documented 50."),
         ),
     ),
     Check(

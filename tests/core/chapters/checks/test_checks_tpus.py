@@ -49,7 +49,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("tpus.chunked-product", "687 µs", "without overlap"),
         ("tpus.chunked-product", 32 * 2 * 512 * 256 * 8192 / 197e12, "alone"),
         ("tpus.weights-in-vmem", 259.6, "HBM"),
-        ("tpus.corner-to-corner", "192.4 µs", "90 %"),  # the reference
+        ("tpus.corner-to-corner", "192.4 µs", "90%"),  # the reference
         ("tpus.corner-to-corner", 16_777_216 / 1e11, "hops are missing"),
         ("tpus.mean-hops", 6, "does not wrap"),
         ("tpus.mean-hops", 6.625 * 128 / 127, "with itself"),
@@ -58,7 +58,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("tpus.pcie-width", 28_687, "Activations"),
         ("tpus.pcie-width", 57_375, "square"),
         ("tpus.to-one-chip", "67 ms", "Another stage"),
-        ("tpus.to-one-chip", 0.179, "90 %"),
+        ("tpus.to-one-chip", 0.179, "90%"),
         ("tpus.to-one-chip", "172 ms", "crosses no link"),
         ("tpus.work-to-data", 1 / 2.4, "inverse"),
     ],
