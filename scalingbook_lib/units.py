@@ -88,9 +88,9 @@ def percent(share: float, digits: int = 2) -> str:
     """A share as people say it.
 
     >>> percent(0.256)
-    '26 %'
+    '26%'
     """
-    return f"{_plain(100 * share, digits)} %"
+    return f"{_plain(100 * share, digits)}%"
 
 
 def rounded(value: float, digits: int = 3) -> float:
@@ -153,7 +153,7 @@ class Quantity:
 
 
 def parse(text: str) -> Quantity:
-    """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '3 × 10⁶', '8.2e11 B/s', '40 %'.
+    """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '3 × 10⁶', '8.2e11 B/s', '40%'.
 
     A unit is brought to its base: '2 GB/ms' is 2e12 'B/s'. Raises ValueError that says what was read and
     what to write instead.

@@ -2,7 +2,8 @@
 
 A chapter's page is `chapters/<stem>.md`. What stands below it in `_toc.yml` are its deeper pages,
 `chapters/<stem>_<theme>.md`: they share its room, exercises and explorers. A chapter that was split in
-two has both pages in the first rank, and one room.
+two has both pages in the first rank, and one room. Solutions, which stand below a chapter too, are none of
+its pages.
 """
 
 from collections.abc import Iterator
@@ -61,7 +62,7 @@ def _deeper(root: Path) -> frozenset[str]:
     """The names below another page in the table of contents."""
     contents = root / "_toc.yml"
     told = yaml.safe_load(contents.read_text(encoding="utf-8")) if contents.exists() else {}
-    return frozenset(Path(file).name for file in _below(told))
+    return frozenset(Path(file).name for file in _below(told) if file.startswith("chapters/"))
 
 
 def _below(entry: Any, within: bool = False) -> Iterator[str]:

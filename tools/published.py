@@ -134,13 +134,12 @@ def _all_inside(panel: Panel) -> None:
 
 def table(rows: Iterable[Iterable[str]]) -> str:
     """Its rows in Markdown."""
-    # a figure and its sign stay on one line
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows).replace(" %", "\N{NO-BREAK SPACE}%")
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def share(value: float, digits: int = 1) -> str:
-    """'4.5 %'."""
-    return f"{value:.{digits}%}".replace("%", " %")
+    """'4.5%'."""
+    return f"{value:.{digits}%}"
 
 
 def within(values: Sequence[float], unit: str) -> str:

@@ -59,10 +59,10 @@ class Volume:
 
 
 def order() -> list[str]:
-    """Every page of the contents, answers last."""
+    """Every page of the contents: the chapters, what is looked up, answers."""
     told = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = [page for page in _files(told["parts"]) if page not in ONLY_ON_SCREEN]
-    return sorted(listed, key=lambda page: page.startswith(BACK))
+    return sorted(listed, key=lambda page: (page.startswith(BACK), not page.startswith("chapters/")))
 
 
 def _files(entry: Any) -> Iterator[str]:

@@ -100,7 +100,7 @@ def reached(text: str) -> str | Survey:
 
 
 def positive(text: str) -> float:
-    """A number above 0, without a unit or in percent: '0.4', '40 %'."""
+    """A number above 0, without a unit or in percent: '0.4', '40%'."""
     return _number(text, "is no positive number; write one as in 0.4, 40% or 2.5")
 
 

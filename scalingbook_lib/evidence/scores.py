@@ -80,8 +80,8 @@ class Summary(Told):
 
 
 def signed(share: float, digits: int = 1) -> str:
-    """'+4.5 %', or with a minus."""
-    return f"{share:+.{digits}%}".replace("%", " %").replace("-", "\N{MINUS SIGN}")
+    """'+4.5%', or with a minus."""
+    return f"{share:+.{digits}%}".replace("-", "\N{MINUS SIGN}")
 
 
 def quantile(values: Sequence[float], share: float) -> float:

@@ -58,7 +58,7 @@ class Energy(Told):
 def energy(chip: Chip, chip_s: float, boundary: Boundary = CHIPS) -> Energy:
     """Chip-seconds times the chip's most watts, times what the boundary adds.
 
-    An H100 and an H200 of ours drew 93 to 101 % of that in steps of training and over prompts, and two thirds
+    An H100 and an H200 of ours drew 93 to 101% of that in steps of training and over prompts, and two thirds
     while they wrote for one user (`evidence/data/own_power.csv`). ValueError where nobody tells the watts.
     """
     if chip.power_w is None:

@@ -5,7 +5,7 @@ of the two is the time, with none their sum. Every rate is a documented peak. Ch
 
 >>> from scalingbook_lib.machines import chips
 >>> print(matmul(64, 8192, 8192, chips.V5E))
-memory-bound: math 43.6 µs, memory 166 µs, so at best 26 % of the peak
+memory-bound: math 43.6 µs, memory 166 µs, so at best 26% of the peak
 >>> round(ridge(chips.V5E))  # FLOPs for each byte of HBM
 241
 """

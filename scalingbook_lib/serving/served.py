@@ -79,7 +79,7 @@ def rank(count: int, percentile: float) -> int:
         raise ServingError(f"percentile {percentile}: write 0 to 100")
     if not count:
         raise ServingError("no request of this run got that far; ask of a run with more requests")
-    return max(math.ceil(count * percentile / 100 - 1e-9), 1) - 1  # 1e-9: 99 % of 100 is 99, not 100
+    return max(math.ceil(count * percentile / 100 - 1e-9), 1) - 1  # 1e-9: 99% of 100 is 99, not 100
 
 
 def gaps(requests: Sequence[Served], stretches: Sequence[list[Stretch]]) -> list[tuple[float, int]]:

@@ -5,8 +5,8 @@ it in one place, or collectives: `layouts` has four ways for Muon's Newton-Schul
 shorter side. Chapter: Smaller numbers.
 
 >>> print(MUON.state(70e9))
-840 GB, 12 for each parameter: weights 140 GB (17 %), gradients 140 GB (17 %), master 280 GB (33 %), \
-moments 280 GB (33 %)
+840 GB, 12 for each parameter: weights 140 GB (17%), gradients 140 GB (17%), master 280 GB (33%), \
+moments 280 GB (33%)
 """
 
 from collections.abc import Iterator

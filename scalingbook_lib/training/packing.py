@@ -4,7 +4,7 @@ Best fit, longest first (BFD): each document goes into the fullest row that has 
 than a row is cut. Chapter: Training.
 
 >>> print(pack([600, 500, 400, 300, 200], row=1024))
-2 rows of 1,024 tokens, 2.3 % empty; within documents 43 % of attention's pairs, 50 % in the slowest row
+2 rows of 1,024 tokens, 2.3% empty; within documents 43% of attention's pairs, 50% in the slowest row
 """
 
 from bisect import bisect_left, insort

@@ -4,7 +4,7 @@
 places to save to, and spares. Chapter: After pretraining.
 
 >>> print(exact(60, 3600, 600))
-a checkpoint every 618 s (best 618 s): 70.1 % counts
+a checkpoint every 618 s (best 618 s): 70.1% counts
 """
 
 from collections.abc import Iterable

@@ -17,7 +17,7 @@ from scalingbook_lib.units import BF16, FP32, DType, Told, count, percent, si
 
 
 def flops_per_byte(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:
-    """r / n_ax: FLOPs for each byte that a chip takes in. 2,550 on v5p at 90 %, 850 on three axes."""
+    """r / n_ax: FLOPs for each byte that a chip takes in. 2,550 on v5p at 90%, 850 on three axes."""
     return chip.flops_per_s(dtype) / (axes * chip.axis(2, wrapped=True).bytes_per_s * links)
 
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Column heads and rows of the same length; cells may hold HTML."""
+    """A title, column heads, and rows of the same length; cells may hold HTML."""
 
+    title: str
     heads: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
@@ -16,22 +18,23 @@ class Table:
         body = "".join(
             f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>" for tag, cells in lines
         )
-        return f'<table class="dataframe">{body}</table>'
+        return f'<table class="dataframe"><caption>{escape(self.title)}</caption>{body}</table>'
 
     def __repr__(self) -> str:
         lines = (self.heads, *self.rows)
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
+        aligned = (
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in lines
         )
+        return "\n".join((self.title, *aligned))
 
 
-def table(head: str, rows: Iterable[Sequence[object]]) -> Table:
-    """`table("chip, bf16", [("TPU v5e", 197), ...])`: the heads in one text, separated by commas."""
+def table(head: str, rows: Iterable[Sequence[object]], *, title: str) -> Table:
+    """`table("chip, bf16", [("TPU v5e", 197), ...], title="Peaks")`: the heads in one text, with commas."""
     heads = tuple(head.split(", "))
     lines = tuple(tuple(map(str, row)) for row in rows)
     for line in lines:
         if len(line) != len(heads):
             raise ValueError(f"{len(heads)} heads ({head}) and a row of {len(line)}: {', '.join(line)}")
-    return Table(heads, lines)
+    return Table(title, heads, lines)

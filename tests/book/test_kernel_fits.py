@@ -215,6 +215,6 @@ def test_collectives_grow_with_the_array_and_the_chips():
 
 
 def test_they_tell_themselves():
-    assert str(kernels.products(chips.H100, BF16)).startswith("H100 | bf16: 2.98 µs, then 78 % of the arith")
+    assert str(kernels.products(chips.H100, BF16)).startswith("H100 | bf16: 2.98 µs, then 78% of the arith")
     assert "rings" in str(fabrics.fabric(chips.H100))
     assert "tokens" in str(kernels.attention(chips.H100))

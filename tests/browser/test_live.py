@@ -74,7 +74,9 @@ def test_sliders_answer_to_the_keyboard(live):
             live.page.keyboard.press(key)
         assert slider.input_value() != before
         live.page.wait_for_function(
-            "([slider, words]) => slider.getAttribute('aria-valuetext') !== words", arg=[slider, words]
+            "([slider, words]) => slider.getAttribute('aria-valuetext') !== words"
+            " && !slider.closest('[aria-busy]')",
+            arg=[slider, words],
         )
         root.query_selector(".ex-reset").press("Enter")
         live.page.wait_for_function("([slider, value]) => slider.value === value", arg=[slider, before])

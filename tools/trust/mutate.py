@@ -1,7 +1,7 @@
 """Would the tests notice a mistake? 500 small ones are put into the core, drawn by a seed.
 
 `python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline] [TESTS ...]`, or `make mutate`; it
-fails where the tests of the core find fewer than 92 %. They are collected once. A forked process puts a
+fails where the tests of the core find fewer than 92%. They are collected once. A forked process puts a
 mutant in the place of the function in question and runs the tests that were seen to run its line, the
 shortest first.
 What they let pass, which may stand in what was kept or runs while the library is loaded, is then tried by

@@ -20,11 +20,14 @@ from web.extension import (
     noted,
     numbers,
     order,
+    outputs,
     outside,
     page,
     search,
     side_by_side,
+    solutions,
     source,
+    spaces,
     terms,
     uses,
     workbench,
@@ -34,8 +37,9 @@ from web.extension import (
 def setup(app: Sphinx) -> dict[str, Any]:
     """Set up every part."""
     parts = (
-        noted, source, page, contents, order, head, licenses, outside, maths, exercises, answers, terms, uses,
-        numbers, cards, citations, cover, course, side_by_side, embed, search, workbench, assets,
+        noted, source, page, contents, order, head, licenses, outside, maths, exercises, solutions, answers,
+        terms, uses, numbers, cards, citations, cover, course, side_by_side, embed, search, workbench,
+        outputs, spaces, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 
 from scalingbook_lib.chapters import checks
 from web import policy, vendor
-from web.extension import addresses, exercises, head, icons, licenses, scripts, search, stylesheet
+from web.extension import addresses, exercises, head, icons, labels, licenses, scripts, search, stylesheet
 
 SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
@@ -59,9 +59,10 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def _fitted(path: Path, day: date) -> str:
-    """A page's text with icons drawn and the day, and with neither scripts nor styles inside."""
+    """A page's text with icons, the words of sliders and the day, and with neither scripts nor styles."""
     written = path.read_text(encoding="utf-8")
-    text = head.dated(icons.drawn(policy.fitted(written)).replace(*LANDMARK), day)
+    drawn = labels.added(icons.drawn(policy.fitted(written)))
+    text = head.dated(drawn.replace(*LANDMARK), day)
     if text != written:
         path.write_text(text, encoding="utf-8")
     return text

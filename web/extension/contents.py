@@ -4,13 +4,17 @@ The theme draws it from Sphinx's trees anew for each page, which took a third of
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
+
+from tools import pages
+from web.extension import numbers
 
 TOGGLE = '<span class="toctree-toggle" role="presentation"><i class="fa-solid fa-chevron-down"></i></span>'
 
@@ -21,7 +25,8 @@ class Entry:
 
     page: str
     title: str
-    below: tuple["Entry", ...]
+    below: tuple["Entry", ...] = ()
+    number: str = ""  # of a chapter's page, as the page shows it
 
     def has(self, page: str) -> bool:
         """Is the page this one, or below it?"""
@@ -34,14 +39,46 @@ Parts = list[tuple[str, tuple[Entry, ...]]]
 def parts(app: Sphinx) -> Parts:
     """The parts of the book: the caption of each, and its pages."""
     trees = app.env.tocs[app.config.root_doc].findall(addnodes.toctree)
-    return [(tree.get("caption") or "", tuple(_entries(app, tree))) for tree in trees]
+    return [
+        (tree.get("caption") or "", tuple(_with_solutions(app, entry) for entry in _entries(app, tree)))
+        for tree in trees
+    ]
+
+
+def titles(app: Sphinx) -> dict[str, str]:
+    """The title of every page of the contents, with a chapter's number."""
+
+    def listed(entries: Iterable[Entry]) -> Iterable[Entry]:
+        for entry in entries:
+            yield from (entry, *listed(entry.below))
+
+    found = (entry for _, entries in _of(app) for entry in listed(entries))
+    return {entry.page: f"{entry.number} {entry.title}".strip() for entry in found}
+
+
+def _of(app: Sphinx) -> Parts:
+    """The parts, collected once."""
+    if not hasattr(app, "book_contents"):
+        app.book_contents = parts(app)  # type: ignore[attr-defined]
+    return app.book_contents  # type: ignore[attr-defined]
+
+
+def _with_solutions(app: Sphinx, entry: Entry) -> Entry:
+    """The second half of a chapter that was split lists the solutions that stand below the first."""
+    name = PurePosixPath(entry.page).name
+    solutions = f"solutions/{pages.chapter(name, Path(app.srcdir))}"
+    missing = entry.page == f"chapters/{name}" and not any(one.page == solutions for one in entry.below)
+    if not missing or solutions not in app.env.found_docs:
+        return entry
+    return replace(entry, below=(*entry.below, Entry(solutions, "Solutions")))
 
 
 def _entries(app: Sphinx, tree: addnodes.toctree) -> Iterable[Entry]:
+    known = numbers.of_pages(Path(app.srcdir))
     for title, page in tree["entries"]:
         trees = app.env.tocs[page].findall(addnodes.toctree)
         below = tuple(entry for one in trees for entry in _entries(app, one))
-        yield Entry(page, title or app.env.titles[page].astext(), below)
+        yield Entry(page, title or app.env.titles[page].astext(), below, known.get(page, ""))
 
 
 def drawn(contents: Parts, page: str, address: Callable[[str], str]) -> str:
@@ -65,9 +102,11 @@ def _list(entries: tuple[Entry, ...], page: str, address: Callable[[str], str], 
 
 def _row(entry: Entry, page: str, address: Callable[[str], str], level: int) -> str:
     here, title = entry.has(page), escape(entry.title, quote=False)
+    number = f'<span class="toc-number">{entry.number}</span> ' if entry.number else ""
+    said = f'{number}<span class="toc-title">{title}</span>'
     classes = f"toctree-l{level}{' current active' * here}{' has-children' * bool(entry.below)}"
     link = f'class="{"current " * (entry.page == page)}reference internal" href="{address(entry.page)}"'
-    row = f'<li class="{classes}"><a {link}>{title}</a>'
+    row = f'<li class="{classes}"><a {link}>{said}</a>'
     if entry.below:
         named = f'<summary aria-label="Pages below {escape(entry.title)}">{TOGGLE}</summary>'
         below = _list(entry.below, page, address, level + 1)
@@ -79,9 +118,7 @@ def show(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
     """Give the page its contents."""
-    if not hasattr(app, "book_contents"):
-        app.book_contents = parts(app)  # type: ignore[attr-defined]
-    context["book_contents"] = drawn(app.book_contents, page, context["pathto"])  # type: ignore[attr-defined]
+    context["book_contents"] = drawn(_of(app), page, context["pathto"])
 
 
 def setup(app: Sphinx) -> None:

@@ -36,6 +36,7 @@ class Chapter:
 
     page: str
     deeper: tuple[str, ...]
+    listed: str = ""  # its title in the contents, where that is not the page's own
 
     @property
     def stem(self) -> str:
@@ -44,9 +45,9 @@ class Chapter:
 
     @property
     def title(self) -> str:
-        """As the map of the book names it, or as its page does."""
-        if self.stem in KNOWN:
-            return KNOWN[self.stem].title
+        """As the contents name it, or as its page does."""
+        if self.listed:
+            return self.listed
         found = _TITLE.search(_source(self.page))
         return found[1] if found else self.stem
 
@@ -65,13 +66,17 @@ def parts(toc: dict[str, Any]) -> dict[str, tuple[Chapter, ...]]:
     """The parts of the contents that hold chapters."""
     found = {
         part["caption"]: tuple(
-            Chapter(one["file"], tuple(page["file"] for page in one.get("sections", ())))
-            for one in part["chapters"]
-            if one["file"].startswith("chapters/")
+            _chapter(one) for one in part["chapters"] if one["file"].startswith("chapters/")
         )
         for part in toc["parts"]
     }
     return {caption: chapters for caption, chapters in found.items() if chapters}
+
+
+def _chapter(entry: dict[str, Any]) -> Chapter:
+    below = (page["file"] for page in entry.get("sections", ()))
+    deeper = tuple(page for page in below if page.startswith("chapters/"))
+    return Chapter(entry["file"], deeper, entry.get("title", ""))
 
 
 @cache

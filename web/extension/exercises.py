@@ -21,6 +21,7 @@ from scalingbook_lib.reader.checks.programs import SOLVED
 from tools import exercises, pages
 from tools.environment import ROOT
 from web import downloads
+from web.extension import numbers
 from web.extension.noted import noted
 
 LOG = logging.getLogger(__name__)
@@ -49,7 +50,8 @@ class Exercises(SphinxDirective):
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []
         shown(self.env).setdefault(self.env.docname, []).extend(one.key for one in read)
-        return [_raw(self._notebook(stem)), *(self._exercise(one, known.get(one.key)) for one in read)]
+        intro = self._notebook(stem) + self._elsewhere(stem, [one.key for one in read])
+        return [_raw(intro), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
         """The exercises as a file."""
@@ -57,6 +59,18 @@ class Exercises(SphinxDirective):
         address = posixpath.relpath(f"{downloads.FOLDER}/exercises/{stem}.ipynb", here)
         link = f'<a href="{address}" download>Download these exercises as a notebook</a>'
         return f'<p class="exercise-notebook">{link}: it carries the library, and runs in Colab as it is.</p>'
+
+    def _elsewhere(self, stem: str, here: list[str]) -> str:
+        """Where the chapter's other exercises are, for a reader who misses a number."""
+        self.env.note_dependency(str(ROOT / "_toc.yml"))
+        others: dict[str, list[exercises.Exercise]] = {}
+        shown_by = places(stem)
+        for one in exercises.read(stem):
+            page = shown_by.get(one.key, "")
+            if one.key not in here and page not in ("", posixpath.basename(self.env.docname)):
+                others.setdefault(page, []).append(one)
+        told = "; ".join(_others(page, found) for page, found in others.items())
+        return f'<p class="exercise-others">Other exercises of this chapter: {told}.</p>' if told else ""
 
     def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
         if check is None:
@@ -78,6 +92,29 @@ class Exercises(SphinxDirective):
         stem = exercise.key.partition(".")[0]
         page = posixpath.relpath(f"solutions/{stem}.html", posixpath.dirname(self.env.docname) or ".")
         return f"{page}#{nodes.make_id(f'{exercise.number}. {exercise.title}')}"
+
+
+def places(stem: str) -> dict[str, str]:
+    """The page that shows each exercise of a chapter, in the order of the solutions."""
+    shown_by = {
+        one.key: page.name
+        for page in pages.of(stem)
+        for found in exercises.SHOWN.finditer(page.text)
+        if found["stem"] == stem
+        for one in exercises.shown(stem, found["names"].split())
+    }
+    return {one.key: shown_by[one.key] for one in exercises.read(stem) if one.key in shown_by}
+
+
+def _others(page: str, found: list[exercises.Exercise]) -> str:
+    """Exercises on another page: 2.6 to 2.8 in 2A Narrow layers."""
+    number = numbers.of_pages(ROOT)[f"chapters/{page}"]
+    told = [numbers.of_exercise(number, one.number) for one in found]
+    follows = [one.number - at for at, one in enumerate(found)]
+    many = len(found) > 2 and len(set(follows)) == 1
+    said = f"{told[0]} to {told[-1]}" if many else ", ".join(told)
+    link = f'<a class="reference internal" href="{page}.html#{name(found[0].key)}">'
+    return f"{said} in {link}{escape(numbers.named(page))}</a>"
 
 
 def _raw(html: str) -> nodes.raw:

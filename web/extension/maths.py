@@ -7,7 +7,9 @@ for new formulas only. A formula that KaTeX refuses is a warning at its source l
 import hashlib
 import json
 import os
+import re
 import subprocess
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from web import vendor
 from web.extension import numbers
 
 LOG = logging.getLogger(__name__)
+_IN_HTML = re.compile(r'<span class="math">\$(.+?)\$</span>')
 SERVER = Path(__file__).with_name("katex.mjs")
 
 
@@ -97,6 +100,17 @@ def visit_block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def typeset_outputs(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Draw the formulas that a cell has put into HTML: `<span class="math">$...$</span>`."""
+
+    def drawn(found: re.Match[str]) -> str:
+        return f'<span class="math">{app.katex.render(unescape(found[1]), display=False)}</span>'  # type: ignore[attr-defined]
+
+    for node in doctree.findall(nodes.raw):
+        if _IN_HTML.search(html := node.astext()):
+            node[0] = nodes.Text(_IN_HTML.sub(drawn, html))
+
+
 def start(app: Sphinx) -> None:
     """Give the application its renderer."""
     app.katex = Katex(vendor.STORE / "formulas", app.config.katex_macros)  # type: ignore[attr-defined]
@@ -112,4 +126,5 @@ def setup(app: Sphinx) -> None:
     app.add_config_value("katex_macros", {}, "html")
     app.add_html_math_renderer("katex", (visit_inline, None), (visit_block, None))
     app.connect("builder-inited", start)
+    app.connect("doctree-resolved", typeset_outputs)
     app.connect("build-finished", finish)

@@ -1,8 +1,7 @@
 """Which number has a figure, a table, a formula? Its chapter's, then its own: Figure 2.3.
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
-anchors are made from names, and stay. Exercises count on each page for themselves, as figures do: the worked
-solutions and the notebook, which hold those of all pages of a chapter, have the same titles.
+anchors are made from names, and stay. An exercise counts as its worked solution does, on every page.
 A text refers to them by their anchors, on another page after its name: {ref}`fig-tpus-cycle` reads
 Figure 3.1, and {eq}`the time of both <rooflines#eq-t>` reads the time of both (2.4).
 """
@@ -12,6 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape
 from pathlib import Path
+from string import ascii_uppercase
 from typing import Any
 
 import yaml
@@ -19,14 +19,21 @@ from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
+from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
+from tools.environment import ROOT
 from web.extension.noted import noted
 
+LOG = logging.getLogger(__name__)
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
-_TABLE = re.compile(r'<table class="dataframe">')
-_EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">\d+\. (?P<title>.*?)(?= <span)')
+_TABLE = re.compile(r'<table class="dataframe">(?:<caption>(?P<title>.*?)</caption>)?')
+_TITLE = "Table: "  # what the paragraph above a table of Markdown begins with
+_EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">(?P<own>\d+)\. (?P<title>.*?)(?= <span)')
+
+
+_HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def of_pages(root: Path) -> dict[str, str]:
@@ -42,9 +49,43 @@ def _numbered_pages(contents: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for at, one in enumerate(chapters, 1):
         found[one["file"]] = str(at)
-        for below, deeper in enumerate(one.get("sections", ())):
-            found[deeper["file"]] = f"{at}{chr(ord('A') + below)}"
+        files = (deeper["file"] for deeper in one.get("sections", ()))
+        deeper_pages = (file for file in files if file.startswith("chapters/"))
+        found |= {file: f"{at}{letter}" for letter, file in zip(ascii_uppercase, deeper_pages, strict=False)}
     return found
+
+
+def title(page: str) -> str:
+    """The title of a page of a chapter, as the contents list it."""
+    return _titles((ROOT / "_toc.yml").read_text(encoding="utf-8")).get(page) or heading(page)
+
+
+def named(page: str) -> str:
+    """A page of a chapter, by its name, as the contents list it: 2A Narrow layers."""
+    return f"{of_pages(ROOT)[f'chapters/{page}']} {title(f'chapters/{page}')}"
+
+
+@cache
+def _titles(contents: str) -> dict[str, str]:
+    return dict(_listed(yaml.safe_load(contents)["parts"]))
+
+
+def _listed(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
+    for one in entries:
+        if "title" in one:
+            yield one["file"], one["title"]
+        yield from _listed(one.get("chapters", one.get("sections", [])))
+
+
+def heading(page: str) -> str:
+    """The title that stands on a page."""
+    found = _HEADING.search((ROOT / f"{page}.md").read_text(encoding="utf-8"))
+    return found[1] if found else page
+
+
+def of_exercise(page: str, own: int) -> str:
+    """The number of an exercise: that of its chapter, also on a page below it, then its own."""
+    return f"{page.rstrip(ascii_uppercase)}.{own}"
 
 
 class Count:
@@ -70,24 +111,26 @@ class Count:
         """What cells and exercises have drawn, with its numbers."""
         html = _FIGURE.sub(lambda found: found[0] + self._marked("Figure", found["id"]), html)
         html = _EXPLORER.sub(lambda found: found[0] + self._marked("Explorer", found["id"]), html)
-        html = _TABLE.sub(lambda _: self._captioned(section), html)
+        html = _TABLE.sub(lambda found: self._captioned(section, found["title"]), html)
         return _EXERCISE.sub(self._exercise, html)
 
     def _marked(self, kind: str, anchor: str) -> str:
         self.said[anchor] = f"{kind} {self.next(kind)}"
         return f'<span class="number">{self.said[anchor]}</span>{link(kind, anchor)} '
 
-    def _captioned(self, section: str) -> str:
+    def _captioned(self, section: str, title: str | None) -> str:
         anchor = self.anchor(f"table-{section}")
-        return f'<table class="dataframe" id="{anchor}">{self.caption(anchor)}'
+        return f'<table class="dataframe" id="{anchor}">{self.caption(anchor, title or "")}'
 
-    def caption(self, anchor: str) -> str:
-        """A table's number; what it says stands in the text before it."""
-        return f"<caption>{self._marked('Table', anchor).strip()}</caption>"
+    def caption(self, anchor: str, title: str) -> str:
+        """A table's number, and what the table shows."""
+        if not title:
+            LOG.warning("the table %s has no title: write `Table: ...` above it", anchor, type="numbers")
+        return f"<caption>{self._marked('Table', anchor)}{title}</caption>"
 
     def _exercise(self, found: re.Match[str]) -> str:
-        """An exercise has the page's number, then its place on the page."""
-        told = self.next("Exercise")
+        """An exercise has the chapter's number, also on a page below it, then its worked solution's."""
+        told = of_exercise(self.number, int(found["own"]))
         self.said[found["id"]] = f"Exercise {told}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 
@@ -131,7 +174,17 @@ def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
 def _table(table: nodes.table, count: Count, section: str) -> None:
     anchor = count.anchor(f"table-{section}")
     table["ids"].append(anchor)
-    table.insert(0, nodes.raw("", count.caption(anchor), format="html"))
+    table.insert(0, nodes.raw("", count.caption(anchor, escape(_title(table))), format="html"))
+
+
+def _title(table: nodes.table) -> str:
+    """What the paragraph above a table says after `Table: `; the caption takes its place."""
+    at = table.parent.index(table)
+    above = table.parent[at - 1] if at else None
+    if not isinstance(above, nodes.paragraph) or not above.astext().startswith(_TITLE):
+        return ""
+    table.parent.remove(above)
+    return above.astext().removeprefix(_TITLE)
 
 
 def _formula(formula: nodes.math_block, count: Count) -> None:

@@ -1,25 +1,37 @@
-"""Which page comes next? The next chapter: deeper pages lead to one another and back, answers stand apart."""
+"""Which page comes next? The next chapter: deeper pages lead to one another and back, answers stand apart.
 
-from collections.abc import Sequence
+What is looked up comes behind the last chapter, wherever the contents list it.
+"""
+
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docutils import nodes
 from sphinx.application import Sphinx
 
+from web.extension import contents
+
 Links = tuple[str | None, str | None]
 _APART = "solutions/"
+_CHAPTER = "chapters/"
 
 
 def neighbors(below: dict[str, list[str]], root: str) -> dict[str, Links]:
     """The page before and the page behind each, by name; `below` has the pages under each page."""
-    first = [root, *(page for page in below.get(root, []) if not page.startswith(_APART))]
+    listed = _read(below.get(root, []))
+    first = [root, *sorted(listed, key=lambda page: not page.startswith(_CHAPTER))]
     found: dict[str, Links] = _chain(first)
     for page in first[1:]:
-        deeper = below.get(page, [])
+        deeper = _read(below.get(page, []))
         chain = _chain([page, *deeper])
         found |= {one: (chain[one][0], chain[one][1] or found[page][1]) for one in deeper}
-    answers = [page for page in below.get(root, []) if page.startswith(_APART)]
-    return found | {page: (page.replace(_APART, "chapters/"), None) for page in answers}
+    answers = (page for pages in below.values() for page in pages if page.startswith(_APART))
+    return found | {page: (page.replace(_APART, _CHAPTER), None) for page in answers}
+
+
+def _read(pages: Iterable[str]) -> list[str]:
+    """Those that are read one after the other."""
+    return [page for page in pages if not page.startswith(_APART)]
 
 
 def _chain(pages: Sequence[str]) -> dict[str, Links]:
@@ -34,10 +46,11 @@ def relate(
     found = neighbors(app.env.toctree_includes, app.config.root_doc).get(page)
     if found is None:
         return
+    listed = contents.titles(app)
     for name, other in zip(("prev", "next"), found, strict=True):
         context[name] = other and {
             "link": app.builder.get_relative_uri(page, other),  # type: ignore[attr-defined]
-            "title": app.env.titles[other].astext(),
+            "title": listed.get(other) or app.env.titles[other].astext(),
         }
 
 

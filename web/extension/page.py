@@ -2,8 +2,10 @@
 
 import re
 import subprocess
+from html import escape
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -20,6 +22,12 @@ MENDED = {  # what other extensions write and screen readers stumble over
 }
 SAFE = {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"}  # to read on all cores, and do not say so
 TEMPLATES = vendor.HERE / "templates"
+_VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')  # the theme writes one, too
+_HEAD_OF_MATH = re.compile(
+    r'<th class="head"><p><span class="math">(?:(?!</th>).)*?<semantics>(?P<math>(?:(?!</th>).)*?)<annotation'
+    r"(?:(?!</th>).)*?</p></th>",
+    re.DOTALL,
+)
 _GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/?")
 
 
@@ -74,9 +82,26 @@ def trim(
     context["script_files"] = context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
+    context["body"] = _HEAD_OF_MATH.sub(_plain_head, context["body"])
+    context["metatags"] = _VIEWPORT.sub("", context.get("metatags") or "")
     context["book_policy"] = policy.POLICY
     context["book_source"] = notebook = _source(app, page)
     context["book_places"] = places(app.book_repository, notebook)  # type: ignore[attr-defined]
+
+
+def _plain_head(found: re.Match[str]) -> str:
+    """The head of a column that is one formula, as text: what is drawn is hidden from screen readers."""
+    return f'<th class="head"><p>{_text_of(ElementTree.fromstring(found["math"]))}</p></th>'
+
+
+def _text_of(math: ElementTree.Element) -> str:
+    """MathML as the few elements of HTML that a short formula needs."""
+    inside = [_text_of(child) for child in math]
+    if math.tag in ("msub", "msup"):
+        base, script = inside
+        return f"{base}<{math.tag[1:]}>{script}</{math.tag[1:]}>"
+    text = escape(math.text or "") + "".join(inside)
+    return f"<i>{text}</i>" if math.tag == "mi" and len(text) == 1 else text
 
 
 def _source(app: Sphinx, page: str) -> str:

@@ -14,8 +14,8 @@ _MARK = "\4"  # around the label of a section whose title is not known yet
 _CITATION = re.compile(r"([a-z]+)(\d{4})\w*")
 
 _GREEK: dict[str, str] = {
-    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "rho": "ρ", "sigma": "σ", "tau": "τ",
-    "eta": "η", "ell": "ℓ",
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "lambda": "λ", "rho": "ρ", "sigma": "σ",
+    "tau": "τ", "eta": "η", "ell": "ℓ",
 }  # fmt: skip
 _SIGNS = {
     "cdot": " · ", "times": " × ", "to": " → ", "ge": " ≥ ", "le": " ≤ ", "ll": " ≪ ", "approx": " ≈ ",

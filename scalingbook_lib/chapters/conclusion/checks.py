@@ -94,11 +94,11 @@ CHECKS = (
         unit="s",
         hints=(
             "6 FLOPs for each parameter and token.",
-            "256 chips of 918 TFLOPs/s, of which 40 % are reached.",
+            "256 chips of 918 TFLOPs/s, of which 40% are reached.",
         ),
         mistakes=(
             Mistake(1 / 3, "2 FLOPs are the forward pass; the backward pass takes four more."),
-            Mistake(0.4, "That is at the peak of the chips; they reach 40 % of it."),
+            Mistake(0.4, "That is at the peak of the chips; they reach 40% of it."),
         ),
     ),
     Check(

@@ -77,12 +77,12 @@ CHECKS = (
         unit="s",
         rel_tol=0.01,
         hints=(
-            "6 · P · tokens, over what all the chips do in a second at 40 %.",
+            "6 · P · tokens, over what all the chips do in a second at 40%.",
             "A pod has 8,960 chips. Give a unit, as in '10 days'.",
         ),
         mistakes=(
             Mistake(8.0, "There are eight pods.", slip="one-for-total"),
-            Mistake(0.4, "That is at the peak; only 40 % of it is reached.", slip="factor-left-out"),
+            Mistake(0.4, "That is at the peak; only 40% of it is reached.", slip="factor-left-out"),
             Mistake(1 / 3, "Forward is 2 · P, forward and backward together 6 · P.", slip="forward-only"),
         ),
     ),
@@ -136,7 +136,7 @@ CHECKS = (
             "C over both links of three axes, with the documented 100 GB/s a link in one direction.",
         ),
         mistakes=(
-            Mistake(1 / 0.9, "That is at 90 % of the link rate; take the documented one.", slip="wrong-rate"),
+            Mistake(1 / 0.9, "That is at 90% of the link rate; take the documented one.", slip="wrong-rate"),
             Mistake(3.0, "Three axes carry three times the traffic of one.", slip="axis-left-out"),
             Mistake(2.0, "A ring has two links on each chip, and both are used.", slip="one-direction"),
             Mistake(
@@ -224,11 +224,11 @@ CHECKS = (
         unit="pods",
         difficulty=3,
         hints=(
-            "How many chips at 44 % of 918 TFLOPs/s do 6 · P · tokens in sixty days?",
+            "How many chips at 44% of 918 TFLOPs/s do 6 · P · tokens in sixty days?",
             "A pod of v6e has 256 chips, and pods come whole.",
         ),
         mistakes=(
-            Mistake(lambda: _pods(1.0), "That is at the peak; 44 % of it is reached."),
+            Mistake(lambda: _pods(1.0), "That is at the peak; 44% of it is reached."),
             Mistake(lambda: _pods(0.44) * 256, "Those are chips; a pod has 256."),
         ),
     ),

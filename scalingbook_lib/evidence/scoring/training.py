@@ -1,8 +1,8 @@
 """How long is a step of somebody's training run predicted to take? In every plan that its row leaves open.
 
 What a row says counts; what it does not is every value that fits in memory. People choose well: where rows
-say their plan and it is hidden, the fastest that fits is nearest (5 % off without microbatch, 1 % without
-chunks, 9 % without tp and pp, where the middle of all is 10, 4 and 39 % off). So the prediction is the
+say their plan and it is hidden, the fastest that fits is nearest (5% off without microbatch, 1% without
+chunks, 9% without tp and pp, where the middle of all is 10, 4 and 39% off). So the prediction is the
 geometric middle of those near it, and the band is as much wider. Software that the fits know has its own
 figures; what they do not know is taken to be as all software is on average. Chapter: Training.
 """

@@ -24,7 +24,7 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
         return si(value, unit)
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
-    space = "" if unit in ("", "×") else " "
+    space = "" if unit in ("", "×", "%") else " "
     return f"{count(value)}{space}{unit}"
 
 

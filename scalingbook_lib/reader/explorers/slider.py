@@ -6,7 +6,7 @@ from typing import Any
 
 from scalingbook_lib.reader.explorers import scales
 
-PER_DECADE = 48  # positions of a log slider: steps of about 5 %
+PER_DECADE = 48  # positions of a log slider: steps of about 5%
 
 State = str | float | bool
 

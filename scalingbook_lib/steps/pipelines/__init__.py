@@ -4,7 +4,7 @@
 "interleaved", "zero-bubble" (ZB-H1: no more memory than 1F1B) and "dualpipe". Chapter: Training.
 
 >>> print(bubble("1f1b", 4, 8))  # stages, microbatches
-1f1b: idle 9 s of 33 s, 27 % of the time (38 % over the work)
+1f1b: idle 9 s of 33 s, 27% of the time (38% over the work)
 """
 
 from scalingbook_lib.steps.pipelines.orders import ORDERS, PipelineError, Task

@@ -20,9 +20,9 @@ def opening(page: str) -> str:
 
 
 def test_training_llama3_promises_the_shares_that_its_figure_shows():
-    shares = re.findall(r"(\d+) %", figures.find("training_llama3.three_mfus").caption)
+    shares = re.findall(r"(\d+)%", figures.find("training_llama3.three_mfus").caption)
     peak, ceiling, compiled, likely, _ = shares
-    said = f"{peak} %, {ceiling} as a ceiling, {compiled} as the compiler allows it, {likely} on real chips"
+    said = f"{peak}%, {ceiling} as a ceiling, {compiled} as the compiler allows it, {likely} on real chips"
     assert said in opening("training_llama3")
 
 

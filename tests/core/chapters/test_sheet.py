@@ -71,13 +71,35 @@ def test_the_page_has_every_line_in_both_forms():
     assert page.html().count("<tr>") == 2 + len(sheet.FORMULAS) + len(sheet.NUMBERS)
     assert "<table" in page._repr_html_()
     assert "&" not in page.html().replace("&#x27;", "")
+    assert page.html().count('<span class="math">$') == len(sheet.FORMULAS)
+
+
+@pytest.mark.parametrize("formula", sheet.FORMULAS, ids=lambda formula: formula.question)
+def test_the_typeset_formula_has_the_letters_and_numbers_of_the_plain_one(formula):
+    words = re.sub(r"\\(?:d?frac|sqrt|text|max|left|right|cdot)\b", " ", formula.tex.replace(r"\delta", "δ"))
+    plain = formula.formula.replace("²", "2").replace("max", "")
+    assert sorted(re.findall(r"\w", words.replace("_", " "))) == sorted(re.findall(r"[^\W_]", plain))
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("share that restarts leave", "72"),
+        ("experts hide their exchange from", "2,778 columns"),
+        ("tensor parallelism hidden up to degree", "12"),
+    ],
+)
+def test_shares_columns_and_degrees_are_written_as_people_say_them(question, said):
+    told = next(formula for formula in sheet.FORMULAS if formula.question == question).said()
+    assert told.rpartition(": ")[2].rstrip(" %") == said
 
 
 def test_the_document_stands_alone_and_the_notebook_offers_it():
     page = sheet.page()
     document = page.document()
     assert document.startswith("<!doctype html>")
-    assert page.html() in document
+    assert document.count("<table") == page.html().count("<table") == 2
+    assert "W<sub>hbm</sub>" in document.replace("<i>", "").replace("</i>", "")
     assert not {"src=", "href=", "url("} & set(re.findall(r"src=|href=|url\(", document))
     offered = re.search(r'href="data:text/html;base64,([^"]+)"', page._repr_html_())
     assert offered is not None
@@ -86,6 +108,8 @@ def test_the_document_stands_alone_and_the_notebook_offers_it():
 
 def test_the_document_names_every_letter_of_its_formulas():
     letters = {letter for f in sheet.FORMULAS for letter in re.findall(r"\b[A-Za-z](?:_\w+)?\b", f.formula)}
-    explained = sheet.page().document().rpartition("<p>")[2]
+    explained = re.sub(r"</?i>|</sub>", "", sheet.page().document().rpartition("<p>")[2]).replace(
+        "<sub>", "_"
+    )
     told = set(re.findall(r"\b[A-Za-z](?:_\w+)?\b", explained))
     assert letters - {"R"} <= told  # R stands for a quotient in its own line

@@ -16,7 +16,7 @@ approx = pytest.approx
 # --- the numbers of the literature ------------------------------------------------------------------------
 
 V5E = chips.V5E
-DERATED = replace(V5E, link_bytes_per_s=45e9)  # what the scaling book uses: 90 % of the documented 50 GB/s
+DERATED = replace(V5E, link_bytes_per_s=45e9)  # what the scaling book uses: 90% of the documented 50 GB/s
 V4_DERATED = replace(chips.V4, link_bytes_per_s=45e9)
 
 

@@ -74,6 +74,6 @@ def test_a_band_of_many_sources_holds_its_share():
 def test_summaries_and_quantiles():
     found = Summary.of("three", [-0.1, 0.2, 0.3])
     assert (found.runs, found.mean, found.median, found.bias) == (3, approx(0.2), 0.2, approx(0.4 / 3))
-    assert str(found).endswith("90 in 100 within 28 %, bias +13.3 %")
+    assert str(found).endswith("90 in 100 within 28%, bias +13.3%")
     assert quantile([0.0, 1.0], 0.25) == 0.25
     assert exp(0.0) == quantile([1.0], 0.9)

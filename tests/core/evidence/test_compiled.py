@@ -32,7 +32,7 @@ def test_tiles_fill_up_and_words_hold_rows(text, stored, ratio, rows):
 
 def test_a_layout_tells_itself():
     told = str(layout.parse("s8[20,200]{1,0:T(8,128)(4,1)S(1)}"))
-    assert told.endswith("3.906 KiB, stored in 6 KiB of VMEM, 54 % of padding")
+    assert told.endswith("3.906 KiB, stored in 6 KiB of VMEM, 54% of padding")
 
 
 @pytest.mark.parametrize("text", ["bf16", "bf16[4,8]{0}", "bf16[4,8]{0,0}", "a(b)"])
@@ -116,7 +116,7 @@ def test_a_long_product_fills_the_matrix_units_and_a_softmax_leaves_them_alone()
     assert product.filled("MATMUL") > short.filled("MATMUL") > 0.9 > 0.2 > few.filled("MATMUL")
     assert (few.busiest, softmax.busiest) == ("MATPUSH", "VALU")
     assert softmax.filled("MATMUL") == 0
-    assert str(product).endswith("4,760 bundles, 95 % of MATMUL's slots used")
+    assert str(product).endswith("4,760 bundles, 95% of MATMUL's slots used")
 
 
 @pytest.mark.parametrize("kept", ESTIMATES.values(), ids=ESTIMATES)

@@ -100,7 +100,7 @@ def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
 
 
 def test_no_real_engine_beats_the_roofline():
-    """But one by 1 %, where groups that own sequences are taken to have their prompts in different steps."""
+    """But one by 1%, where groups that own sequences are taken to have their prompts in different steps."""
     one, *rest = sorted(s.peak_error for s in inference.scores())
     assert -0.01 < one < 0 < 0.05 < rest[0]
 

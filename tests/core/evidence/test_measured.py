@@ -127,7 +127,7 @@ def test_the_copy_of_the_library_is_that_of_the_table():
     assert round(1e6 * measured.COPY.seconds, 6) == float(row["latency_us"])
     rate = measured.COPY.roofline.bytes / measured.COPY.seconds
     assert rate / 1e9 == pytest.approx(float(row["hbm_GBps"]), rel=1e-4)
-    assert str(measured.COPY).endswith("41 µs: 83 % of the roofline")
+    assert str(measured.COPY).endswith("41 µs: 83% of the roofline")
 
 
 @pytest.mark.parametrize("name", measured.SWEEPS)

@@ -86,7 +86,7 @@ def shapes_are_those_of(model, row):
 
 @pytest.mark.parametrize("run", TWICE, ids=lambda run: run.id)
 def test_flops_from_the_shapes_reproduce_what_is_printed(run):
-    """To the last printed digit, and 0.05 %: a time and a rate of one row are one count of FLOPs."""
+    """To the last printed digit, and 0.05%: a time and a rate of one row are one count of FLOPs."""
     kind = TIMED[run.id]
     time_s = run.seconds(kind)
     rate = run.counted / time_s / run.chips
@@ -151,7 +151,7 @@ def test_times_and_throughputs_of_one_row_agree():
 
 
 def test_hfu_is_no_mfu():
-    """The 52 % of Megatron's largest run of 2021 count the recomputed forward pass."""
+    """The 52% of Megatron's largest run of 2021 count the recomputed forward pass."""
     run = find("megatron-sc21-a100-80g-2520-fp16-01")
     assert run.rate / 312e12 == approx(0.52, abs=0.005)
     assert run.mfu == approx(0.39, abs=0.005)
@@ -189,8 +189,7 @@ def test_what_is_not_there():
 
 def test_a_run_tells_itself():
     assert str(find("dgxc-llama3-70b-h100-sxm-256-bf16-01")) == (
-        "LLaMA-3 70B on 256 H100, bf16, fsdp 8 tp 4 cp 2 pp 4, 512 sequences of 8,192: "
-        "14.8 s a step, MFU 50 %"
+        "LLaMA-3 70B on 256 H100, bf16, fsdp 8 tp 4 cp 2 pp 4, 512 sequences of 8,192: 14.8 s a step, MFU 50%"
     )
     assert RUNS[0].family == "megatron-sc21"
 

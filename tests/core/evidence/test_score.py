@@ -9,7 +9,7 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import inference_runs, training_runs
 
 approx = pytest.approx
-ODD = "0 -1 nan inf 1e400 1e18 3.5 abc 12,5 % \x00 None ١٢ 8x7B"
+ODD = "0 -1 nan inf 1e400 1e18 3.5 abc 12,5% \x00 None ١٢ 8x7B"
 
 LLAMA = {
     "layers": "80",

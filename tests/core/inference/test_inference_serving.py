@@ -98,7 +98,7 @@ def test_the_pools_of_the_sheet():
 
 
 def test_loading_a_prefix_always_pays_for_70b():
-    """111 us a token at 40 % MFU, 0.64 us over PCIe and 3.3 over 50 GB/s: scores come on top."""
+    """111 us a token at 40% MFU, 0.64 us over PCIe and 3.3 over 50 GB/s: scores come on top."""
     rough = Efficiency(matmul=0.4, attention=0.4, overlap=1.0)
     found = inference.prefix(L70B, SIXTEEN, LAYOUT, P=8192, cached=4096, efficiency=rough)
     assert found.recompute_s / 4096 == pytest.approx(111e-6, rel=0.15)

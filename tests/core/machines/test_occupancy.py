@@ -88,5 +88,5 @@ def test_what_no_sm_can_hold_is_refused(asked, says):
 
 def test_it_tells_itself():
     assert str(held(256, 64, 64)) == (
-        "an SM of H100 holds 3 blocks of 8 warps: 24 of 64 warps (38 %), limited by shared memory"
+        "an SM of H100 holds 3 blocks of 8 warps: 24 of 64 warps (38%), limited by shared memory"
     )

@@ -70,7 +70,7 @@ def test_two_by_two_by_hand():
     run = systolic.simulate([[1, 2], [3, 4]], [[5, 6], [7, 8]])
     assert run.Y == ((19, 22), (43, 50))
     assert (run.cycles, run.busy) == (4, (0, 0, 1, 3, 3, 1))
-    assert str(run) == "2 rows past 1 tile of 2 x 2: 4 cycles after 2 of loading, 50 % of the cells at work"
+    assert str(run) == "2 rows past 1 tile of 2 x 2: 4 cycles after 2 of loading, 50% of the cells at work"
     assert str(run.frames[3]) == "cycle 3: 3 of 4 cells multiply, 0 take a weight"
     assert run.frames[1].loading == 3
 
@@ -181,8 +181,8 @@ def test_the_other_operand_can_be_the_stationary_one():
     assert (pad.swapped.M, pad.swapped.N) == (129, 128)
     assert pad.swapped.swapped == pad
     assert str(systolic.padding(64, 128, 129, 128)) == (
-        "[64, 128] · [128, 129] in 2 tiles of side 128: 50.4 % of the weight cells are used, "
-        "14.5 % of the cell-cycles"
+        "[64, 128] · [128, 129] in 2 tiles of side 128: 50.4% of the weight cells are used, "
+        "14.5% of the cell-cycles"
     )
     assert "in 1 tile of side 128" in str(systolic.padding(64, 128, 128, 128))
 
@@ -198,7 +198,7 @@ def test_storage_as_compiled(rows, columns, dtype, nbytes):
 
 def test_storage_tells_itself():
     stored = systolic.storage(20, 200)
-    assert str(stored) == "bf16[20, 200] is stored as [24, 256]: 12.3 kB, 65.1 % of it used"
+    assert str(stored) == "bf16[20, 200] is stored as [24, 256]: 12.3 kB, 65.1% of it used"
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_memory_is_refused_with_the_nearest_miss():
 
 
 def test_the_published_plan_of_405b_is_of_the_best_kind():
-    """Meta's 16,384 H100 (arXiv 2407.21783, table 4): TP 8 inside a host, PP 16, DP 128, 41 % MFU."""
+    """Meta's 16,384 H100 (arXiv 2407.21783, table 4): TP 8 inside a host, PP 16, DP 128, 41% MFU."""
     efficiency = published.calibrated(chips.H100, "bf16")
     found = planner.plans(B405, H16K, batch=2048, T=8192, efficiency=efficiency, fixed={"cp": 1})
     assert found.winner.plan.tp == 8
@@ -190,8 +190,8 @@ def test_sensitivity_searches_again():
 def test_a_change_tells_what_it_brings_and_how_much_of_that_needs_no_other_plan():
     then = SimpleNamespace(step=SimpleNamespace(total_s=0.5))
     other, same = (Change("links", 2.0, 1.0, same_s, then) for same_s in (0.8, 0.5))
-    assert str(same) == "links × 2: a step of 500 ms, 50 % less"
-    assert str(other) == f"{same} (20 % with the plan as it is)"
+    assert str(same) == "links × 2: a step of 500 ms, 50% less"
+    assert str(other) == f"{same} (20% with the plan as it is)"
 
 
 def test_pods_are_copies_over_the_data_center_network():

@@ -97,7 +97,7 @@ def test_units_are_read_and_a_wrong_one_is_told_before_the_number():
     assert intensity("240").ok
     assert not intensity("240 s").ok
     assert canonical("GB/ms") == canonical("TB/s")
-    assert Check(key="here.6", title="", answer=lambda: 0.4)("40 %").ok
+    assert Check(key="here.6", title="", answer=lambda: 0.4)("40%").ok
     assert Check(key="here.7", title="", answer=lambda: 256.0, unit="tokens")("256 tokens").ok
 
 

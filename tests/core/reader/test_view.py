@@ -129,7 +129,7 @@ def test_values_are_written_with_their_units(value, unit, kind, text):
 
 def test_a_readout_is_its_number_unless_it_has_words():
     assert str(Readout("time", 1.66e-4, "s")) == "166 µs"
-    assert str(Readout("share", 0.27, text="27 %")) == "27 %"
+    assert str(Readout("share", 0.27, text="27%")) == "27%"
 
 
 SPANS = [(1, 1e4), (1e9, 1e15), (20, 300), (1e-7, 1e-3), (3, 4), (1, 2**20), (0.5, 0.501), (2.7e8, 5.2e13)]

@@ -158,19 +158,19 @@ def test_the_plateau_and_the_slope():
     [
         (
             roofline.matmul(64, 8192, 8192, V5E),
-            "memory-bound: math 43.6 µs, memory 166 µs, so at best 26 % of the peak",
+            "memory-bound: math 43.6 µs, memory 166 µs, so at best 26% of the peak",
         ),
         (
             roofline.matmul(512, 8192, 8192, V5E),
-            "compute-bound: math 349 µs, memory 184 µs, so at best 100 % of the peak",
+            "compute-bound: math 349 µs, memory 184 µs, so at best 100% of the peak",
         ),
         (
             roofline.elementwise(1024, V5E, latency_s=1e-6),
-            "latency-bound: math 5.2 ps, memory 7.5 ns, latency 1 µs, so at best 0.00052 % of the peak",
+            "latency-bound: math 5.2 ps, memory 7.5 ns, latency 1 µs, so at best 0.00052% of the peak",
         ),
         (
             roofline.split_matmul(512, 4096, 4096, V5E, V5E.axis(2), split="D"),
-            "network-bound: math 43.6 µs, network 83.9 µs, so at best 52 % of the peak",
+            "network-bound: math 43.6 µs, network 83.9 µs, so at best 52% of the peak",
         ),
     ],
 )

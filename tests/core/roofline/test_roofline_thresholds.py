@@ -99,7 +99,7 @@ def test_a_rule_of_thumb_carries_its_error():
     rule = roofline.rule_of_thumb_batch(1024, 1024, V5E)
     assert (rule.batch, rule.exact) == (pytest.approx(240.5, abs=0.1), pytest.approx(453.6, abs=0.1))
     assert rule.error == pytest.approx(-0.47, abs=0.001)
-    assert str(rule) == "the rule says 241 tokens, exactly it is 454: the rule is 47 % too low"
+    assert str(rule) == "the rule says 241 tokens, exactly it is 454: the rule is 47% too low"
 
 
 def test_a_rule_of_thumb_where_no_batch_is_enough():

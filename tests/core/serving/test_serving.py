@@ -182,7 +182,7 @@ def test_results_say_what_they_are():
     run = simulate([Request(0, 100, 3), Request(0, 9000, 3)], PLAIN, Continuous(2), blocks=Blocks(100, 16))
     assert str(run) == (
         "continuous batching in 2 slots, prefill first: 1 finished, 1 refused in 300 ms, 10 tokens/s; first "
-        "token after 100 ms (99th percentile 100 ms), the next ones every 100 ms (100 ms); 50 % of the slots "
+        "token after 100 ms (99th percentile 100 ms), the next ones every 100 ms (100 ms); 50% of the slots "
         "taken"
     )
     assert (

@@ -19,7 +19,7 @@ BIG = {"I": 8192, "J": 8192, "K": 8192}
 
 
 def derated(chip, link_bytes_per_s):
-    """The chip with the link rate that the scaling book uses, 90 % of the documented one."""
+    """The chip with the link rate that the scaling book uses, 90% of the documented one."""
     return replace(chip, name=f"{chip.name} derated", link_bytes_per_s=link_bytes_per_s)
 
 

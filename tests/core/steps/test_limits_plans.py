@@ -37,7 +37,7 @@ def test_the_bubble_is_that_of_a_pipeline_played_through(p, m):
 
 
 def test_a_hop_is_light_and_does_not_depend_on_the_batch():
-    """w C p / (2 matrices F L W): 8 stages of LLaMA-3 70B on H100 hide a hop of 2 % of their work."""
+    """w C p / (2 matrices F L W): 8 stages of LLaMA-3 70B on H100 hide a hop of 2% of their work."""
     for tokens in (100, 1000):
         found = limits.pipeline_parallel(
             POD, 8, tokens=tokens, m=32, D=8192, F=28672, L=80, gated=True, model_parallel=8
@@ -90,7 +90,7 @@ def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
     assert deep.utilization == approx(32 / 39)
     assert str(deep) == (
         "4,096 H100 as DP 64, TP 8, PP 8, 977 tokens a chip: arithmetic binds (arithmetic 111 ms, "
-        "data 34.7 ms, tensor 39.8 ms, pipeline 2.56 ms; bubble 18 %), at most 82 % of the peak"
+        "data 34.7 ms, tensor 39.8 ms, pipeline 2.56 ms; bubble 18%), at most 82% of the peak"
     )
     for found in (flat, deep):
         assert found.math_s <= found.lower_s <= found.upper_s

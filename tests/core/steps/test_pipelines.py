@@ -162,7 +162,7 @@ def test_times_that_cannot_be():
 def test_they_tell_themselves():
     run = simulate("1f1b", 4, 8)
     assert str(run) == (
-        "1f1b, 4 stages, 8 microbatches: 33 s, idle 27 % of the time (38 % over the work); "
+        "1f1b, 4 stages, 8 microbatches: 33 s, idle 27% of the time (38% over the work); "
         "a stage holds up to 4 microbatches"
     )
-    assert str(bubble("1f1b", 4, 8)) == "1f1b: idle 9 s of 33 s, 27 % of the time (38 % over the work)"
+    assert str(bubble("1f1b", 4, 8)) == "1f1b: idle 9 s of 33 s, 27% of the time (38% over the work)"

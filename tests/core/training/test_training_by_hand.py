@@ -102,7 +102,7 @@ def test_what_just_fills_a_chip_fits_and_without_a_chip_all_does():
     chip = replace(chips.V5E, hbm_bytes=held.total)
     assert replace(held, chip=chip).fits
     assert not replace(held, chip=replace(chip, hbm_bytes=held.total - 1)).fits
-    assert "(80 %)" in str(replace(held, chip=replace(chip, hbm_bytes=held.total / 0.8)))
+    assert "(80%)" in str(replace(held, chip=replace(chip, hbm_bytes=held.total / 0.8)))
 
 
 @pytest.mark.parametrize(("dp", "dcn"), [(2, 1), (1, 2), (2, 2)])

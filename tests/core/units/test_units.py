@@ -80,7 +80,7 @@ def test_counts_are_written_as_people_say_them(value, words):
         (si(2.674999), "2.67"),
         (si(999.5, "B/s"), "1 kB/s"),
         (binary(2.5 * GiB, digits=1), "3 GiB"),
-        (percent(0.125), "13 %"),
+        (percent(0.125), "13%"),
         (count(10.25), "10.3"),
         (count(1_000_500_000.0, 4), "1.001 G"),
     ],
@@ -90,7 +90,7 @@ def test_a_half_is_rounded_up_as_on_paper(written, words):
 
 
 def test_percent():
-    assert [percent(x) for x in (0.256, 1, 0.0007, 12)] == ["26 %", "100 %", "0.07 %", "1,200 %"]
+    assert [percent(x) for x in (0.256, 1, 0.0007, 12)] == ["26%", "100%", "0.07%", "1,200%"]
 
 
 def test_memory_and_links_count_differently():
@@ -131,7 +131,7 @@ def test_an_unknown_data_type_names_the_known_ones():
         ("3 × 10^6", 3e6, ""),
         ("3·10⁶", 3e6, ""),
         ("2x10**3 B", 2000, "B"),
-        ("40 %", 0.4, ""),
+        ("40%", 0.4, ""),
         ("−5", -5, ""),
         ("1,000,000", 1e6, ""),
         ("1_000", 1000, ""),

@@ -153,4 +153,4 @@ def test_what_cannot_be_is_refused():
 
 def test_it_tells_itself():
     told = speculative.Written(np.zeros((2, 4), int), np.array([[2, 0], [0, -1], [-1, 2]]), 2)
-    assert str(told) == "8 tokens in 4 steps of the target, 2.00 each; 67 % of the judged drafts kept (K = 2)"
+    assert str(told) == "8 tokens in 4 steps of the target, 2.00 each; 67% of the judged drafts kept (K = 2)"

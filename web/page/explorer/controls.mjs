@@ -34,6 +34,19 @@ function textAsBuilt(input) {
   return ([...input.options].find((one) => one.defaultSelected) ?? input.options[0])?.value ?? "";
 }
 
+/**
+ * What a slider's position means, from the page's own table; nothing where a program has to be asked.
+ * @param {Input} input
+ */
+function meaning(input) {
+  if (!isSlider(input)) return undefined;
+  if ("steps" in input.dataset) return `${input.value} of ${input.max}`;
+  const { texts } = input.dataset;
+  if (texts === undefined) return Number(input.value).toLocaleString("en-US");
+  const at = Math.round((Number(input.value) - Number(input.min)) / (Number(input.step) || 1));
+  return texts.split("|")[at];
+}
+
 export class Controls {
   /** @param {HTMLElement} root */
   constructor(root) {
@@ -63,7 +76,14 @@ export class Controls {
       const value = state[input.name];
       if (isSwitch(input)) input.checked = value === true || value === "true";
       else input.value = String(value);
+      this.label(input);
     }
+  }
+
+  /** Say at once what a slider's position means. @param {Input} input */
+  label(input) {
+    const text = meaning(input);
+    if (text !== undefined) this.describe(input.name, text);
   }
 
   /**

@@ -71,6 +71,8 @@ export class Explorer {
   touched(target) {
     if (isSlider(target) && target !== this.player?.steps) this.player?.pause();
     if (target instanceof HTMLElement) this.last = target;
+    const input = this.controls.inputs.find((one) => one === target);
+    if (input) this.controls.label(input);
     this.paint();
     this.ahead.expect(target);
     this.address.remember();
@@ -84,12 +86,14 @@ export class Explorer {
     this.busy = true;
     do {
       this.again = false;
+      this.view.wait(this.engine.state === "live");
       try {
         const asked = this.view.wide();
         this.show(await this.pictures.fetch(this.controls.state(), asked), asked);
       } catch { /* the status says why */ }
     } while (this.again && this.engine.state !== "failed");
     this.busy = false;
+    this.view.waited(this.engine.state === "failed");
     this.ahead.look();
   }
 
@@ -98,7 +102,7 @@ export class Explorer {
    * @param {boolean} wide
    */
   show(painted, wide) {
-    for (const [name, text] of Object.entries(painted.outputs ?? {})) this.controls.describe(name, text);
+    if (!this.again) for (const [name, text] of Object.entries(painted.outputs ?? {})) this.controls.describe(name, text);
     if (!painted.error) this.player?.count(painted.frames);
     if (this.back && !this.again) { this.view.release(); this.back = false; }
     this.view.show(painted, wide, this.last);
@@ -126,7 +130,9 @@ export class Explorer {
   async restore() {
     const { states, values } = this.address.wanted();
     if (!Object.keys({ ...states, ...values }).length && !this.controls.moved()) return;
+    for (const input of this.controls.inputs) this.controls.label(input);
     this.set(states);
+    this.view.wait(false);
     await this.place(values);
     this.paint();
   }

@@ -6,6 +6,7 @@ import { Stage } from "./stage.mjs";
 /** @import { State } from "./controls.mjs" */
 
 const HEAD_PX = 64; // what the page keeps on its top, and some air
+const SHORT_MS = 150; // a picture that comes sooner is not announced
 const SMALL = 0.85, LEAST = 0.66; // of its size: a figure is never drawn smaller, to fit a low window, than can be read
 
 /**
@@ -35,6 +36,8 @@ export class View {
     this.error.id = `${root.id}-error`;
     /** @type {HTMLElement | null} */
     this.blamed = null; // the input that the error stands under
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.waiting = undefined;
     /** @type {boolean | undefined} */
     this.isWide = undefined;
     this.height = this.figureHeight = this.foot = 0;
@@ -61,12 +64,27 @@ export class View {
     return before !== undefined && before !== this.wide() && this.stage.drawn !== "";
   }
 
+  /** The controls have moved on and the picture has not: dim it, at once while Python is still on its way. @param {boolean} live */
+  wait(live) {
+    clearTimeout(this.waiting);
+    const dim = () => { this.root.classList.add("ex-pending"); this.root.setAttribute("aria-busy", "true"); };
+    if (live) this.waiting = setTimeout(dim, SHORT_MS); else dim();
+  }
+
+  /** The picture is there; or none will come, and the one that is seen stays dim. @param {boolean} failed */
+  waited(failed) {
+    clearTimeout(this.waiting);
+    this.root.removeAttribute("aria-busy");
+    if (!failed) this.root.classList.remove("ex-pending");
+  }
+
   /**
    * @param {Painted} painted
    * @param {boolean} wide
    * @param {HTMLElement | null} touched the input that was moved last
    */
   show(painted, wide, touched) {
+    this.waited(false);
     this.blame(painted.error, touched);
     if (!painted.error) this.replace(painted, wide);
     // between frames there is time for it; a drag comes at the start of one, which lays the page out anyway
@@ -147,13 +165,13 @@ export class View {
 
   /**
    * Which share of its size the figure may have, so that controls, figure and verdict are in this window at once; and the
-   * numbers, unless the figure would have to be small for them.
+   * numbers, unless the figure would have to be small for them. Where it would be too small, the verdict goes above it.
    */
   share() {
     const { top } = this.controls.getBoundingClientRect(), { bottom } = this.end.getBoundingClientRect();
     const high = this.figure.offsetHeight, numbers = this.readouts.offsetHeight;
     const left = innerHeight - HEAD_PX - (bottom - top - high); // of the window, for the figure
-    const share = Math.max(left / high, Math.min((left + numbers) / high, SMALL), LEAST);
+    const share = Math.max(left / high, Math.min((left + numbers) / high, SMALL));
     return high ? Math.min(1, share) : 1;
   }
 
@@ -164,5 +182,8 @@ export class View {
   }
 
   /** @param {number} share */
-  shrink(share) { if (share < 1) this.root.style.setProperty("--ex-fit", share.toFixed(3)); }
+  shrink(share) {
+    if (share < 1) this.root.style.setProperty("--ex-fit", Math.max(share, LEAST).toFixed(3));
+    this.root.classList.toggle("ex-tall", share < LEAST);
+  }
 }

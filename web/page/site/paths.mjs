@@ -40,7 +40,7 @@ function followPath(path) {
     const chapter = all(document, ".bd-sidebar-primary a.reference", HTMLAnchorElement).find((one) => one.pathname === target);
     if (!link || !title || !chapter) continue;
     link.href = chapter.href;
-    title.textContent = chapter.textContent?.trim() ?? "";
+    title.textContent = all(chapter, ".toc-number, .toc-title", HTMLElement).map((one) => one.textContent).join(" ");
   }
 }
 

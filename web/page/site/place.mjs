@@ -22,16 +22,18 @@ function readSection() {
 
 function storePlace() {
   const here = readSection();
-  const heading = find(here ?? document, "h1, h2, h3, h4", HTMLElement)?.firstChild?.textContent ?? document.title;
+  const names = [find(document, "article h1", HTMLElement), here && find(here, "h1, h2, h3, h4", HTMLElement)];
+  const titles = names.map((one) => one?.firstChild?.textContent?.trim() ?? "").filter(Boolean);
+  const title = [...new Set(titles)].join(": ") || document.title;
   const address = location.pathname.slice(book.pathname.length) + (here ? `#${here.id}` : "");
-  try { localStorage.setItem(STORE, JSON.stringify({ address, title: heading.trim() })); } catch {} // a private window keeps nothing
+  try { localStorage.setItem(STORE, JSON.stringify({ address, title })); } catch {} // a private window keeps nothing
 }
 
 export function setUpPlace() {
   if (/\/chapters\/\w+\.html$/.test(location.pathname)) addEventListener("pagehide", storePlace);
   const place = storedPlace(), heading = find(document, "article.bd-article > section > h1, article.bd-article h1", HTMLElement);
   if (!place || !heading || !/(?:\/|index\.html)$/.test(location.pathname)) return;
-  const link = Object.assign(document.createElement("a"), { href: new URL(place.address, book).href, textContent: `Go on where you were: ${place.title}` });
+  const link = Object.assign(document.createElement("a"), { href: new URL(place.address, book).href, textContent: `Continue where you left off: ${place.title}` });
   const line = Object.assign(document.createElement("p"), { className: "place" });
   line.append(link);
   heading.after(line);

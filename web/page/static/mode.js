@@ -25,13 +25,20 @@
   const counted = new Map();
   let waits = false; // whether the answer of the last form does
 
+  /** Whether the page was opened at the section of a form, as a link or a search opens it. @param {HTMLElement} form */
+  function arrived(form) {
+    const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
+    const section = target?.closest("article section section");
+    return Boolean(section?.contains(form));
+  }
+
   /** A guess is named by its section, and which of that section's it is. @param {HTMLElement} form */
   function meet(form) {
     const section = form.closest("section")?.id ?? page, count = (counted.get(section) ?? 0) + 1;
     counted.set(section, count);
     const key = `guess.${section}-${count}`, said = kept[key];
     form.dataset.guess = key;
-    waits = asks && !said;
+    waits = asks && !said && !arrived(form);
     form.hidden = !waits && !said?.guess;
   }
 

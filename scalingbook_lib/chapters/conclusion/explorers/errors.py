@@ -65,7 +65,7 @@ def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.Efficien
 
 
 def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[float, ...]:
-    """Every share, or only one, by so many points; between 5 and 100 %."""
+    """Every share, or only one, by so many points; between 5 and 100%."""
     return tuple(
         min(max(value + points * (only in ("", name)), 5.0), 100.0)
         for name, value in zip(SHARES, given, strict=True)

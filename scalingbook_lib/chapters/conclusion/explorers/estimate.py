@@ -20,7 +20,7 @@ from scalingbook_lib.units import count, parse, percent, si
 
 QUESTIONS = 120
 _FARTHEST = 1000.0  # times off, where the picture ends
-_WRITE = {"s": "3 ms or 40 days", "B": "2 GB", "FLOPs": "3e23 FLOPs", "tokens": "500 tokens", "": "20 %"}
+_WRITE = {"s": "3 ms or 40 days", "B": "2 GB", "FLOPs": "3e23 FLOPs", "tokens": "500 tokens", "": "20%"}
 
 
 def said(value: float, unit: str) -> str:
@@ -92,7 +92,7 @@ ESTIMATE = Explorer(
     question="What can you say without paper?",
     controls={
         "number": Slider("question", 1, QUESTIONS, 1, step=1),
-        "guess": Notation("your estimate", "", "with its unit, as in 3 ms, 2 GB, 20 %"),
+        "guess": Notation("your estimate", "", "with its unit, as in 3 ms, 2 GB, 20%"),
         "show": Switch("show the answer"),
     },
     view=_estimate,

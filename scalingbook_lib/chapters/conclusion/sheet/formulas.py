@@ -5,7 +5,7 @@ Each has one case that the library works out, and the same case by hand: what th
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import exp, sqrt
+from math import exp, floor, sqrt
 
 from scalingbook_lib import collectives, inference, models, roofline, training
 from scalingbook_lib.inference import rules as serving
@@ -15,7 +15,7 @@ from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import reliability, rules
-from scalingbook_lib.units import FP8, Told, count, si
+from scalingbook_lib.units import FP8, Told, percent, si
 
 _M = models.find("LLaMA-3 70B")
 _V5P, _H100 = chips.V5P, chips.H100
@@ -32,6 +32,7 @@ class Formula(Told):
 
     question: str
     formula: str
+    tex: str  # the same formula, for KaTeX and MathJax
     holds: str
     case: str
     value: Callable[[], float]
@@ -47,8 +48,12 @@ class Formula(Told):
 
 
 def told(value: float, unit: str) -> str:
-    """A number for the sheet: ways of a plan are counted, all else has a prefix."""
-    return f"{count(value)} {unit}" if unit == "ways" else si(value, unit)
+    """A number for the sheet: a share in percent, a degree rounded down, others with a prefix."""
+    if unit == "%":
+        return percent(value / 100)
+    if unit == "degree":
+        return f"{floor(value):,}"
+    return f"{value:,.0f} {unit}" if unit == "columns" else si(value, unit)
 
 
 def _gather(n: int) -> float:
@@ -57,7 +62,8 @@ def _gather(n: int) -> float:
 
 FORMULAS = (
     Formula(
-        question="time of a product", formula="max(FLOPs / C, bytes / W_hbm)", unit="s",
+        question="time of a product", formula="max(FLOPs / C, bytes / W_hbm)",
+        tex=r"\max\left(\text{FLOPs}/C,\ \text{bytes}/W_\text{hbm}\right)", unit="s",
         holds="the two overlap; the sum of both is the upper bound",
         case="X[64, 8192] · W[8192, 8192] on v5p",
         value=lambda: roofline.matmul(64, 8192, 8192, _V5P).lower_s,
@@ -65,99 +71,116 @@ FORMULAS = (
     ),
     Formula(
         question="compute-bound from", formula="B = R / (1 − R (1/D + 1/F)), R = C / W_hbm",
+        tex=r"B = \dfrac{R}{1 - R\,(1/D + 1/F)},\ R = C/W_\text{hbm}",
         unit="tokens", holds="bf16; about R for wide layers",
         case="D = F = 8,192 on v5p", value=lambda: roofline.break_even_batch(8192, 8192, _V5P),
         by_hand=lambda: _C / _W / (1 - _C / _W * 2 / 8192),
     ),
     Formula(
-        question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops", unit="s",
+        question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops",
+        tex=r"M\,(1 - 1/n)/W_\text{ici} + n/2\ \text{hops}", unit="s",
         holds="W_ici = 2 W_1; a line has half; ReduceScatter alike, AllReduce twice",
         case="1 GB on 16 v5p, bytes alone", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
     ),
     Formula(
-        question="AllToAll on a ring", formula="M / (4 W_ici)", unit="s",
+        question="AllToAll on a ring", formula="M / (4 W_ici)",
+        tex=r"M/(4\,W_\text{ici})", unit="s",
         holds="M is the whole array; n even", case="1 GB on 16 v5p, bytes alone",
         value=lambda: collectives.all_to_all(1e9, _V5P.axis(16, wrapped=True)).bandwidth_s,
         by_hand=lambda: 1e9 / 4 / _ICI,
     ),
     Formula(
-        question="under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n", unit="s",
+        question="under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n",
+        tex=r"\text{AllGather}\ M\,(1 - 1/n)/W,\ \text{AllToAll that over}\ n", unit="s",
         holds="W is all links of one GPU, one way", case="AllToAll of 1 GB on 8 H100",
         value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
         by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
     ),
     Formula(
-        question="FLOPs of training", formula="6 P for each token", unit="FLOPs",
+        question="FLOPs of training", formula="6 P for each token",
+        tex=r"6P\ \text{for each token}", unit="FLOPs",
         holds="T far below T*, where scores cost what weights do; of experts, P at work",
         case="LLaMA-3 70B, one token", value=lambda: arithmetic.training_flops(_M, 1, 4096).six_nd,
         by_hand=lambda: 6 * _M.params,
     ),
     Formula(
-        question="time of a run", formula="6 P · tokens / (n C · MFU)", unit="days",
-        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40 %",
+        question="time of a run", formula="6 P · tokens / (n C · MFU)",
+        tex=r"\dfrac{6P \cdot \text{tokens}}{nC \cdot \text{MFU}}", unit="days",
+        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40%",
         value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
         by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
     ),
     Formula(
-        question="element of a block format", formula="(bits + s / q) / 8 bytes", unit="B",
+        question="element of a block format", formula="(bits + s / q) / 8 bytes",
+        tex=r"(\text{bits} + s/q)/8\ \text{bytes}", unit="B",
         holds="q elements share a scale of s bits", case="NVFP4: 4 bits, 8 for each 16",
         value=lambda: NVFP4.bytes, by_hand=lambda: (4 + 8 / 16) / 8,
     ),
     Formula(
-        question="state of training", formula="16 P bytes", unit="B",
+        question="state of training", formula="16 P bytes",
+        tex=r"16P\ \text{bytes}", unit="B",
         holds="Adam; bf16 weights and gradients 4, fp32 moments 8, fp32 copy 4; 10 without two of these",
         case="LLaMA-3 70B", value=lambda: arithmetic.training_state(_M).total,
         by_hand=lambda: 16 * _M.params,
     ),
     Formula(
-        question="data ways hidden from", formula="C / (n_ax W_ici) tokens a chip", unit="tokens",
+        question="data parallelism hidden from", formula="C / (n_ax W_ici) tokens a chip",
+        tex=r"C/(n_\text{ax} W_\text{ici})\ \text{tokens a chip}", unit="tokens",
         holds="each time weights are gathered: tokens of a microbatch",
         case="v5p, three axes", value=lambda: rules.data_tokens(_V5P, axes=3),
         by_hand=lambda: _C / (3 * _ICI),
     ),
     Formula(
-        question="tensor ways hidden up to", formula="n_ax F W_ici / C", unit="ways",
+        question="tensor parallelism hidden up to degree", formula="n_ax F W_ici / C",
+        tex=r"n_\text{ax} F\,W_\text{ici}/C", unit="degree",
         holds="whole axes; collectives overlap", case="70B on v5p, one axis",
         value=lambda: rules.tensor_ways(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
     ),
     Formula(
-        question="best data ways beside tensor ways", formula="X = √(B n n_X / (F n_Y))", unit="ways",
+        question="best FSDP degree beside TP", formula="X = √(B n n_X / (F n_Y))",
+        tex=r"X = \sqrt{B\,n\,n_X/(F\,n_Y)}", unit="degree",
         holds="then round to what divides",
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_split(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
     ),
     Formula(
-        question="experts hide their exchange from", formula="F = C / (2 W)", unit="columns",
+        question="experts hide their exchange from", formula="F = C / (2 W)",
+        tex=r"F = C/(2W)", unit="columns",
         holds="gated, fp8 out, bf16 back, inside a domain", case="GB300 in fp8",
         value=lambda: Sheet(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
     ),
     Formula(
-        question="bubble of a pipeline", formula="(p − 1) / (m + p − 1)", unit="%",
+        question="bubble of a pipeline", formula="(p − 1) / (m + p − 1)",
+        tex=r"(p - 1)/(m + p - 1)", unit="%",
         holds="GPipe and 1F1B, equal stages", case="16 stages, 64 microbatches",
         value=lambda: 100 * float(pipelines.bubble("1f1b", 16, 64).share),
         by_hand=lambda: 100 * 15 / 79,
     ),
     Formula(
-        question="cache of one token", formula="2 L K H e bytes", unit="B",
+        question="cache of one token", formula="2 L K H e bytes",
+        tex=r"2LKHe\ \text{bytes}", unit="B",
         holds="no window, no latent attention", case="LLaMA-3 70B in bf16",
         value=lambda: arithmetic.kv_cache(_M, 4096).bytes_per_token,
         by_hand=lambda: 2 * _M.L * _M.K * _M.H * 2,
     ),
     Formula(
-        question="recurrence, a prompt token and head", formula="4 d² + 4 c d FLOPs", unit="FLOPs",
+        question="recurrence, a prompt token and head", formula="4 d² + 4 c d FLOPs",
+        tex=r"4d^2 + 4cd\ \text{FLOPs}", unit="FLOPs",
         holds="products in full, nothing erased; full attention: 4 S d", case="d = 128, chunks of c = 64",
         value=lambda: arithmetic.State(heads=1, key=128, value=128).chunk_flops(64),
         by_hand=lambda: 4 * 128**2 + 4 * 64 * 128,
     ),
     Formula(
-        question="critical batch of decoding", formula="w C / (2 W_hbm)", unit="tokens",
+        question="critical batch of decoding", formula="w C / (2 W_hbm)",
+        tex=r"wC/(2\,W_\text{hbm})", unit="tokens",
         holds="wide layers; times E/k for experts", case="bf16 on H100",
         value=lambda: inference.critical_batch(_M, _H100).tokens,
         by_hand=lambda: _H100.bf16_flops_per_s / _H100.hbm_bytes_per_s,
     ),
     Formula(
         question="step of decoding", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
+        tex=r"\frac{B M_\text{kv}}{n W_\text{hbm}} + \max(\frac{wP}{n W_\text{hbm}}, \frac{2BP}{nC})",
         unit="s", holds="links and launches come on top",
         case="70B in bf16, 8 v5p, 32 sequences of 8,192",
         value=lambda: serving.step(
@@ -166,13 +189,16 @@ FORMULAS = (
         by_hand=lambda: (32 * 4 * _M.L * _M.K * _M.H * 8192 + 2 * _M.params) / (8 * _W),
     ),
     Formula(
-        question="time between checkpoints", formula="√(2 δ M)", unit="s",
+        question="time between checkpoints", formula="√(2 δ M)",
+        tex=r"\sqrt{2\,\delta M}", unit="s",
         holds="δ to write one, M seconds between failures", case="30 s, a failure in 3 hours",
         value=lambda: rules.goodput(30, 3 * 3600, 0).best_s, by_hand=lambda: sqrt(2 * 30 * 3 * 3600),
     ),
     Formula(
-        question="share that restarts leave", formula="e^(-R / M)", unit="",
+        question="share that restarts leave", formula="e^(-R / M)",
+        tex=r"e^{-R/M}", unit="%",
         holds="R seconds to restart; saving and lost work on top", case="600 s, a stop every 30 minutes",
-        value=lambda: reliability.restarts_leave(1800, 600), by_hand=lambda: exp(-600 / 1800),
+        value=lambda: 100 * reliability.restarts_leave(1800, 600),
+        by_hand=lambda: 100 * exp(-600 / 1800),
     ),
 )  # fmt: skip

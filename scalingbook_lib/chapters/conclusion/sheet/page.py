@@ -4,6 +4,7 @@ A dozen numbers, from which the others follow; two tables in a notebook, one pag
 elsewhere.
 """
 
+import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -116,6 +117,7 @@ h1 { font-size: 12pt; margin: 0 0 1.5mm }
 table { border-collapse: collapse; width: 100%; margin-bottom: 2mm }
 th, td { text-align: left; vertical-align: top; padding: .35mm 2mm .35mm 0; border-bottom: .1mm solid #bbb }
 th { border-bottom: .3mm solid #111 }
+caption { text-align: left; font-weight: 600 }
 td:first-child { font-weight: 600 }
 """
 
@@ -128,17 +130,23 @@ class Page(Told):
     numbers: tuple[Number, ...]
 
     def html(self) -> str:
-        """Both tables, to be shown within a page."""
-        formulas = ((f.question, f.formula, f.holds, f.said()) for f in self.formulas)
-        numbers = ((n.name, n.said(), n.use) for n in self.numbers)
-        return _table(_FORMULA_HEADS, formulas) + _table(_NUMBER_HEADS, numbers)
+        """Both tables, to be shown within a page that typesets TeX."""
+        return self._tables(lambda f: f'<span class="math">${escape(f.tex)}$</span>')
+
+    def _tables(self, typeset: Callable[[Formula], str]) -> str:
+        formulas = ((_bent(f.question), typeset(f), _bent(f.holds), _bent(f.said())) for f in self.formulas)
+        numbers = ((_bent(n.name), _bent(n.said()), _bent(n.use)) for n in self.numbers)
+        return _table("Formulas worth knowing", _FORMULA_HEADS, formulas) + _table(
+            "Numbers worth knowing", _NUMBER_HEADS, numbers
+        )
 
     def document(self) -> str:
         """A whole document, which prints on one sheet of A4 or Letter paper held sideways."""
+        formulas = self._tables(lambda f: _bent(f.formula))
         return (
             '<!doctype html><html lang="en"><head><meta charset="utf-8">'
             f"<title>{_TITLE}</title><style>{_STYLE}</style></head>"
-            f"<body><h1>{_TITLE}</h1>{self.html()}<p>{_LETTERS}</p></body></html>"
+            f"<body><h1>{_TITLE}</h1>{formulas}<p>{_bent(_LETTERS)}</p></body></html>"
         )
 
     def _repr_html_(self) -> str:
@@ -157,9 +165,16 @@ def page() -> Page:
     return Page(FORMULAS, NUMBERS)
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    return f'<table class="dataframe">{_row("th", heads)}{"".join(_row("td", row) for row in rows)}</table>'
+def _table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    body = "".join(_row("td", row) for row in rows)
+    return f'<table class="dataframe"><caption>{title}</caption>{_row("th", heads)}{body}</table>'
 
 
 def _row(tag: str, cells: Sequence[str]) -> str:
-    return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
+    return f"<tr>{''.join(f'<{tag}>{cell}</{tag}>' for cell in cells)}</tr>"
+
+
+def _bent(text: str) -> str:
+    """Text as HTML, its letters with their indices and exponents: W_hbm, e^(-R / M)."""
+    lowered = re.sub(r"\b([A-Za-z])_(\w+)", r"<i>\1</i><sub>\2</sub>", escape(text))
+    return re.sub(r"\^\(([^)]*)\)", r"<sup>\1</sup>", lowered)

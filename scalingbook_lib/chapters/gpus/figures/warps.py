@@ -21,7 +21,7 @@ def diverges(p: float) -> float:
 
 def divergence() -> Figure:
     """What does one thread cost its 31 neighbors?"""
-    said = ", ".join(f"{percent(diverges(p))} for {p * 100:g} %" for p in CHANCES)
+    said = ", ".join(f"{percent(diverges(p))} for {p * 100:g}%" for p in CHANCES)
     return Figure(
         key="gpus.divergence",
         alt="A grid of 32 lanes across and time downward. At first all lanes work; then 31 work and one is hollow; then that one works and 31 are "

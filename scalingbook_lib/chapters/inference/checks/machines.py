@@ -180,7 +180,7 @@ SERVERS = (
             "In that time the keys and values of one token have to arrive.",
         ),
         mistakes=(
-            Mistake(lambda: _break_even(1.0), "At 40 % of the peak, not all of it."),
+            Mistake(lambda: _break_even(1.0), "At 40% of the peak, not all of it."),
             Mistake(1 / 16, "All sixteen chips compute."),
             Mistake(2.0, "In int8 an element of the cache is one byte, and a multiply-add is two FLOPs."),
         ),
@@ -196,7 +196,7 @@ SERVERS = (
             "So many steps does a second have; a sequence gets one token in each.",
         ),
         mistakes=(
-            Mistake(1.3 * 0.7, "30 % of the whole time is lost, which is more than 30 % of the steps' time."),
+            Mistake(1.3 * 0.7, "30% of the whole time is lost, which is more than 30% of the steps' time."),
             Mistake(lambda: 0.136, "That is the longest gap, with a prompt in it; asked is the mean."),
             Mistake(0.7 / 0.3, "That is as if only the prompts' share were left for decoding."),
         ),

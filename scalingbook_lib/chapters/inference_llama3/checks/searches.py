@@ -20,7 +20,7 @@ _SERVER = Slice.of(_V5E, "4x4"), Layout(tp=16, kv_batch=2, **_INT8)
 
 @cache
 def _drafted(B: int = 8, free: bool = False) -> float:
-    """The best speed-up of any number of drafts, at 80 % acceptance."""
+    """The best speed-up of any number of drafts, at 80% acceptance."""
     whole = Layout(tp=8)
 
     def step_s(model: models.Transformer, T: int = 1) -> float:

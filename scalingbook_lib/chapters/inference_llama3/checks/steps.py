@@ -143,7 +143,7 @@ STEPS = (
         mistakes=(
             Mistake(lambda: _prompt_s(0), "That is without attention, which is a quarter of the whole here."),
             Mistake(lambda: _prompt_s(1), "A causal mask leaves half of the pairs."),
-            Mistake(0.4, "That is at the peak; 40 % of it is reached."),
+            Mistake(0.4, "That is at the peak; 40% of it is reached."),
         ),
     ),
     Check(

@@ -59,7 +59,7 @@ MANY_CHIPS = (
             Mistake(lambda: 0.7, "That is h. The question asks for the gain that makes up for it."),
             Mistake(lambda: 1 / 0.7, "That is g itself. The gain is what it is above 1."),
         ),
-        right="Right: 43 % more quality, as compute, for 30 % less efficiency.",
+        right="Right: 43% more quality, as compute, for 30% less efficiency.",
     ),
     Check(
         key="intro.three-axis-knee",
@@ -149,7 +149,7 @@ MANY_CHIPS = (
             "0.7 is untouched, and 0.3 takes twice as long.",
         ),
         mistakes=(
-            Mistake(lambda: 1.25 * 0.5, "Only 30 % of the step became slower.", slip="wrong-formula-whole"),
+            Mistake(lambda: 1.25 * 0.5, "Only 30% of the step became slower.", slip="wrong-formula-whole"),
             Mistake(
                 lambda: 1.25 * 0.85,
                 "Times add, efficiencies do not: 0.7 + 0.3/0.5 is the new time.",

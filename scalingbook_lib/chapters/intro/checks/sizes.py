@@ -11,7 +11,7 @@ _CACHE = 2 * 80 * 8 * 128 * BF16.bytes  # bytes a token: key and value, 80 layer
 
 
 def _run_s() -> float:
-    """70e9 parameters, 15e12 tokens, a whole v5p pod at 40 % of its peak."""
+    """70e9 parameters, 15e12 tokens, a whole v5p pod at 40% of its peak."""
     pod_flops_per_s = 8960 * chips.V5P.bf16_flops_per_s
     return 6 * 70e9 * 15e12 / (0.4 * pod_flops_per_s)
 
@@ -95,16 +95,16 @@ SIZES = (
             Mistake(2.0, "That is the number of bytes; an element of bf16 takes two."),
             Mistake(lambda: 16 * GB, "Those are bytes, and of 16 GB. Ask for parameters, in 16 GiB."),
         ),
-        right="Right: 7 % more than the round number suggests.",
+        right="Right: 7% more than the round number suggests.",
     ),
     Check(
         key="intro.strong-or-weak",
         title="Which scaling?",
-        answer=lambda: "weak scaling at 90 %",
+        answer=lambda: "weak scaling at 90%",
         choices=(
-            "strong scaling at 90 %",
-            "weak scaling at 90 %",
-            "strong scaling at 180 %",
+            "strong scaling at 90%",
+            "weak scaling at 90%",
+            "strong scaling at 180%",
             "neither: the batch changed, so nothing can be compared",
         ),
         hints=(
@@ -112,9 +112,9 @@ SIZES = (
             "Then compare the two times of a step: without loss they would be equal.",
         ),
         mistakes=(
-            Mistake("strong scaling at 90 %", "For strong scaling the batch would have to stay as it was."),
+            Mistake("strong scaling at 90%", "For strong scaling the batch would have to stay as it was."),
             Mistake(
-                "strong scaling at 180 %",
+                "strong scaling at 180%",
                 "1.8 is how much the throughput grew. The chips doubled: efficiency divides by that.",
             ),
             Mistake(
@@ -132,11 +132,11 @@ SIZES = (
         difficulty=2,
         hints=(
             "Training takes 6 FLOPs for each parameter and token.",
-            "The pod's rate is 8,960 · 4.59e14 FLOPs/s, and 40 % of it is used.",
+            "The pod's rate is 8,960 · 4.59e14 FLOPs/s, and 40% of it is used.",
         ),
         mistakes=(
-            Mistake(0.4, "That is at the full peak; 40 % of it is used, so it takes longer."),
-            Mistake(0.16, "The 40 % belongs in the denominator: lower utilization, longer run."),
+            Mistake(0.4, "That is at the full peak; 40% of it is used, so it takes longer."),
+            Mistake(0.16, "The 40% belongs in the denominator: lower utilization, longer run."),
             Mistake(
                 1 / 86400,
                 "Days, it seems. A bare number is read as seconds: write the unit, as in '10 days'.",

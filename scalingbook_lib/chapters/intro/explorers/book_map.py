@@ -33,7 +33,7 @@ class Chapter:
 
 
 def _run_days() -> float:
-    """70e9 parameters on 15e12 tokens with a whole v5p pod at 40 % of its peak."""
+    """70e9 parameters on 15e12 tokens with a whole v5p pod at 40% of its peak."""
     pod = chips.V5P.torus.pod_chips if chips.V5P.torus else 0
     return 6 * 70e9 * 15e12 / (pod * chips.V5P.bf16_flops_per_s * 0.4) / 86_400
 
@@ -71,7 +71,7 @@ CHAPTERS = (
         "TPUs: the chip",
         "How does a chip use each number that arrives 480 times?",
         "B rows take B + 2t - 2 cycles",
-        f"{systolic.rows_for(0.9, 128):,.0f} rows past one tile keep a systolic array of 128 × 128 at 90 %",
+        f"{systolic.rows_for(0.9, 128):,.0f} rows past one tile keep a systolic array of 128 × 128 at 90%",
     ),
     Chapter(
         "tpus_network",
@@ -106,7 +106,7 @@ CHAPTERS = (
         "Training LLaMA 3",
         "What does a real run cost?",
         "6 · P · tokens / (n · C · MFU)",
-        f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40 % MFU",
+        f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40% MFU",
     ),
     Chapter(
         "inference",

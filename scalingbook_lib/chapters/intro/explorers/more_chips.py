@@ -95,7 +95,7 @@ def _wall(now: scaling.ScalingStep, knee: float, n: int, chip: Chip) -> str:
     else:
         waits = 100 * now.exposed_s / now.total_s
         told += f"beyond {count(round(knee))} chips the backward pass is shorter than the AllReduce. "
-        told += f"Here {waits:.0f} % of the step is waiting."
+        told += f"Here {waits:.0f}% of the step is waiting."
     if chip.torus and n > chip.torus.pod_chips:
         told += f" (A pod has {count(chip.torus.pod_chips)} chips; these would be several.)"
     return told
@@ -156,7 +156,7 @@ def _break_even(*, gain: int, loss: int, share: int) -> View:
             Readout("g", g, "×", f"{g:.3g}"),
             Readout("h", h, "×", f"{h:.3g}"),
             Readout("g · h", g * h, "×", f"{g * h:.3g}"),
-            Readout("gain needed", 100 * (1 / h - 1), "%", f"{100 * (1 / h - 1):.3g} %"),
+            Readout("gain needed", 100 * (1 / h - 1), "%", f"{100 * (1 / h - 1):.3g}%"),
         ),
     )
 
@@ -178,7 +178,7 @@ def _worth(g: float, h: float) -> str:
     if abs(change) < 5e-4:
         return f"{g:.3g} × {h:.3g} = 1: the change buys nothing and costs nothing."
     verb = "gain" if change > 0 else "loss"
-    return f"{g:.3g} × {h:.3g} = {g * h:.3g}: a {verb} of {100 * abs(change):.3g} % of the compute."
+    return f"{g:.3g} × {h:.3g} = {g * h:.3g}: a {verb} of {100 * abs(change):.3g}% of the compute."
 
 
 BREAK_EVEN = Explorer(

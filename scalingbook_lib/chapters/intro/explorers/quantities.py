@@ -102,7 +102,7 @@ def _sentence(amount: int, unit: str, nbytes: float) -> str:
     there = nbytes / _UNITS[other]
     gap = 100 * abs(_UNITS[unit] / _UNITS[other] - 1)
     more = "more" if unit in _BINARY else "less"
-    return f"{given} are {there:.4g} {other}: a {unit} is {gap:.1f} % {more} than a {other}."
+    return f"{given} are {there:.4g} {other}: a {unit} is {gap:.1f}% {more} than a {other}."
 
 
 UNITS = Explorer(

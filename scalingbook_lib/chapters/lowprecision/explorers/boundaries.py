@@ -103,7 +103,7 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
     worst = max(ratios, key=lambda name: ratios[name])
     said = {name: three(ratio, 2) for name, ratio in ratios.items()}
     verdict = (
-        f"Every limit stays within 5 % of bf16's on {on.name}"
+        f"Every limit stays within 5% of bf16's on {on.name}"
         if max(abs(r - 1) for r in ratios.values()) < 0.05
         else f"{on.name}: {worst.partition(':')[0]} moves most, to {said[worst]} times its limit in bf16"
     )

@@ -33,7 +33,7 @@ def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     share = found[fastest].hops_s / found[fastest].token_s
     return View(
         f"{fastest} is the fastest: {several(found[fastest].chips, 'chip')}, "
-        f"{count(1 / found[fastest].token_s)} tokens/s for one user; hops are {100 * share:.0f} % of it.",
+        f"{count(1 / found[fastest].token_s)} tokens/s for one user; hops are {100 * share:.0f}% of it.",
         (
             Bars(
                 Scale("µs a token", "", "linear"),

@@ -84,7 +84,7 @@ CHECKS = (
         answer=lambda: float(reliability.spares(_PER_DAY, _REPAIR).spares),
         rel_tol=1e-9,
         difficulty=2,
-        hints=("How many are out on average?", "Add Poisson chances until they pass 99 %."),
+        hints=("How many are out on average?", "Add Poisson chances until they pass 99%."),
         mistakes=(
             Mistake(
                 lambda: _PER_DAY * _REPAIR,
@@ -92,7 +92,7 @@ CHECKS = (
             ),
             Mistake(
                 lambda: float(reliability.spares(_PER_DAY, _REPAIR, 0.9).spares),
-                "That is enough for 90 % of the time.",
+                "That is enough for 90% of the time.",
             ),
             Mistake(lambda: float(ceil(2 * _PER_DAY * _REPAIR)), "Twice the mean is more than is needed."),
         ),

@@ -86,7 +86,7 @@ def _spares(*, stops: float, days: float, unit: int, enough: float) -> View:
     )
     return View(
         f"{three(found.out)} units are out on average; {several(found.spares, 'spare')} suffice "
-        f"{enough:g} % of the time, {several(found.spares * unit, 'chip')}.",
+        f"{enough:g}% of the time, {several(found.spares * unit, 'chip')}.",
         (chart,),
         (
             Readout("out on average", found.out, "", three(found.out)),

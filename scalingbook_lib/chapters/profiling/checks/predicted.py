@@ -177,7 +177,7 @@ PREDICTED = (
             ),
             Mistake(
                 lambda: _columns(1.8 * chips.V5E.link_bytes_per_s),
-                "That is with 45 GB/s a link, 90 % of it. The documented rate is 50.",
+                "That is with 45 GB/s a link, 90% of it. The documented rate is 50.",
             ),
         ),
     ),

@@ -131,7 +131,7 @@ BATCHES = (
             Mistake(lambda: _wide_int8(weights=INT8), "That is the rule of thumb for very wide layers."),
             Mistake(2, "That is for bf16 everywhere, or int8 everywhere; here only the weights are int8."),
         ),
-        right="Right: 8 % above the rule of thumb.",
+        right="Right: 8% above the rule of thumb.",
     ),
     Check(
         key="rooflines.narrow-layer",

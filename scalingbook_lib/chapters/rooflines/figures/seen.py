@@ -20,7 +20,7 @@ def shares() -> Figure:
         key="rooflines.shares",
         alt="Share of the roofline attained, over the batch as a multiple of the break-even batch, "
         "for layers of 16,384 by 16,384 in bf16 on A100, H100 and B200. All of them lie below the line "
-        "at 100 %. They are nearly level left of the break-even, and fall near it.",
+        "at 100%. They are nearly level left of the break-even, and fall near it.",
         caption=f"No product beats the bound. Of {len(measured.MATMULS)} on record the best attains "
         f"{percent(best)}. Past the break-even, the newer the GPU, the smaller its share in the median.",
         parts=lambda _: [_shares()],

@@ -98,7 +98,7 @@ ARRAYS = (
         chips=16,
         hints=(
             "How many rows of 4096 numbers does one chip hold, and how many bytes are they?",
-            "The part takes exactly 2^20 bytes, which is 5 % more than a million.",
+            "The part takes exactly 2^20 bytes, which is 5% more than a million.",
         ),
         mistakes=(
             Mistake(

@@ -156,7 +156,7 @@ PRODUCTS = (
                 "A chip has a quarter already: 1 - 1/4 of the array moves in each pass.",
                 slip="fraction-left-out",
             ),
-            Mistake(10 / 9, "That is with 45 GB/s, 90 % of the rate. The documented rate is 50."),
+            Mistake(10 / 9, "That is with 45 GB/s, 90% of the rate. The documented rate is 50."),
             Mistake(4, "X still cuts I, so a quarter of C is summed.", slip="axis-left-out"),
             Mistake(
                 lambda: 1 / _no_wrap(),

@@ -79,7 +79,7 @@ TRANSFERS = (
             ),
             Mistake(lambda: 2**25 / 1e11, "That is M/W for a ring, as if the end of a line had two links."),
             Mistake(
-                # the same links at the 90 % of their rate that some texts calculate with
+                # the same links at the 90% of their rate that some texts calculate with
                 lambda: _large(replace(_LINE, link_bytes_per_s=0.9 * _LINE.link_bytes_per_s)),
                 "That is with 45 GB/s, 90% of the rate. The documented rate is 50.",
             ),

@@ -211,7 +211,7 @@ def _verdict(picture: Painting, local: float) -> str:
     if summed:
         said += f"; the true block is the sum over {mesh.size(summed)} devices along {listed(summed, 'or')}"
     if not array.is_even(mesh, **sizes):
-        said += f"; the split is uneven, so the devices hold {_padding(picture)} % padding"
+        said += f"; the split is uneven, so the devices hold {_padding(picture)}% padding"
     return said + "."
 
 

@@ -29,7 +29,7 @@ _OPS = {
 }
 _WRAPS = {"all axes": lambda n: True, "axes of 16 (v5e, v6e)": lambda n: n == 16, "none": lambda n: False}
 _LEVELS = 5
-_KEYS = [f"{100 * k // _LEVELS} %" for k in range(1, _LEVELS + 1)]
+_KEYS = [f"{100 * k // _LEVELS}%" for k in range(1, _LEVELS + 1)]
 _HALF = 0.17  # of a chip's side, where 1 is the distance of two chips
 
 

@@ -136,7 +136,7 @@ MACHINES = (
             Mistake(4 / 3, "A quarter of the array is there already."),
             Mistake(
                 lambda: _on_a_line() / 0.9,
-                "That is with links at 90 % of their documented rate.",
+                "That is with links at 90% of their documented rate.",
             ),
             Mistake(
                 lambda: _on_a_line(width=rules.effective_width(_13B)),

@@ -106,7 +106,7 @@ SCHEMES = (
             Mistake(1 / 16, "That is one chip's piece. Asked for is the whole sequence."),
             Mistake(
                 lambda: _sequence() / 0.9,
-                "That is with links at 90 % of their documented rate.",
+                "That is with links at 90% of their documented rate.",
             ),
             Mistake(2, "A ring takes in over both links: 100 GB/s on a v5e."),
         ),

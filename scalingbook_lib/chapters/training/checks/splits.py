@@ -57,7 +57,7 @@ SPLITS = (
         mistakes=(
             Mistake(
                 lambda: _fully_sharded(links=0.9),
-                "That is with 90 % of the documented rate, as some texts count.",
+                "That is with 90% of the documented rate, as some texts count.",
             ),
             Mistake(lambda: _fully_sharded(1), "That is over one axis. All three of the torus carry it."),
             Mistake(lambda: _fully_sharded(2), "That is over two axes. The torus has a third."),
@@ -180,7 +180,7 @@ SPLITS = (
                 "The MLP is gated: it has three matrices.",
             ),
         ),
-        right="Right: 7 % below F.",
+        right="Right: 7% below F.",
     ),
     Check(
         key="training.accumulation-bytes",

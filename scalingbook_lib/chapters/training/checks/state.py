@@ -151,7 +151,7 @@ STATE = (
             Mistake(1.5, "That is with two axes of the three."),
             Mistake(
                 lambda: _pod_batch(links=0.9),
-                "That is for links at 90 % of the documented rate.",
+                "That is for links at 90% of the documented rate.",
             ),
             Mistake(2, "An AllReduce sends on both links of an axis: 200 GB/s for each axis."),
         ),
@@ -175,9 +175,9 @@ STATE = (
             ),
             Mistake(
                 lambda: 49_152 / 2550,
-                "There F counts both halves of the gate, and links are at 90 %.",
+                "There F counts both halves of the gate, and links are at 90%.",
             ),
-            Mistake(lambda: _tensor(links=0.9), "That is with links at 90 % of their documented rate."),
+            Mistake(lambda: _tensor(links=0.9), "That is with links at 90% of their documented rate."),
             Mistake(
                 lambda: _tensor(3072),
                 "That is with D. Tensor parallelism here cuts F.",

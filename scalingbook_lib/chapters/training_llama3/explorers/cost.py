@@ -91,7 +91,7 @@ def _paid(chip: str, price: float) -> Readout:
     """The price of an hour, and the day of its source or that it is assumed."""
     day, usd = paid(chips.find(chip)).as_of, usd_per_hour(chip)
     since = f"on {day}" if day else "assumed"
-    share = "" if price == 100 else f"{price:.0f} % of "
+    share = "" if price == 100 else f"{price:.0f}% of "
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
 
 
@@ -105,9 +105,9 @@ def _days(run: training.PlannedRun, n: int, model: str, chip: str, *, trillions:
         Scale(f"{chip} chips", "", "pow2"),
         Scale("days", "", "log"),
         (
-            Curve("20 % MFU", sizes, days(20), 1, dashed=True),
-            Curve("60 % MFU", sizes, days(60), 2, dashed=True),
-            Curve(f"{mfu:.0f} %", sizes, days(mfu), 0),
+            Curve("20% MFU", sizes, days(20), 1, dashed=True),
+            Curve("60% MFU", sizes, days(60), 2, dashed=True),
+            Curve(f"{mfu:.0f}%", sizes, days(mfu), 0),
             RefLine("a year", 365, axis="y"),
             Points("", [n], [run.days], [f"{three(run.days)} days"], 0),
         ),

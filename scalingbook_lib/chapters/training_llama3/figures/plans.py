@@ -90,7 +90,7 @@ def a_place_for_35() -> Figure:
         "width D (FSDP shards)": LLAMA.D,
         "sequences (data ways)": SEQUENCES,
         "layers (stages)": LLAMA.L,
-        "a batch 9 % larger": 1120,
+        "a batch 9% larger": 1120,
     }
     fits = {name: tuple(size % factor == 0 for factor in (5, 7)) for name, size in places.items()}
     said = "; ".join(

@@ -19,7 +19,7 @@ from judged import right, wrong
         ("sparse-read", 3.79),
         ("compressed", 20 * 2**20 * (160 + 4.5)),
         ("block-batch", 918e12 / 1.638e12 / 32),
-        ("video-share", "48.9 %"),
+        ("video-share", "48.9%"),
         ("eye-share", 0.24),
         ("hybrid-cap", 7.585),
     ],

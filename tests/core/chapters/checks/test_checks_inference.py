@@ -64,7 +64,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("inference.experts-on-rows", "2.02 ms", "eight ways only"),
         ("inference.tokens-to-compute", 124, "share a key"),
         ("inference.free-chunk", "0.824 s", "64 of the tokens"),
-        ("inference.compute-or-load", 3.66e9, "40 %"),
+        ("inference.compute-or-load", 3.66e9, "40%"),
         ("inference.prefill-pauses", "20.8 ms", "steps' time"),
         ("inference.prefill-copies", 6 / 7, "other way round"),
         ("inference.tokens-per-round", 1.533, "own"),

@@ -19,7 +19,7 @@ CHECKS = checks.catalogue("jax")
         ("jax.type-to-notation", "A[I_YX, J]{U_Z}"),
         ("jax.refused-line", "b"),
         ("jax.hidden-depth", 459e12 * 4 / (2 * 100e9)),
-        ("jax.dropped-tokens", "2.24 %"),
+        ("jax.dropped-tokens", "2.24%"),
         ("jax.waits-for-credit", 5),
     ],
 )

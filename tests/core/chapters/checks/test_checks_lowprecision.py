@@ -12,7 +12,7 @@ P405, K2, K2_ACTIVE = 405.854e9, 4.8497e16, 32.861e9
         ("bytes-with-scales", 4.25 / 8 * P405),
         ("nearest-mark", 144),
         ("rate-that-moves", 2**-5 / 128 / 2 / 0.2),
-        ("sum-that-stops", "6.25 %"),
+        ("sum-that-stops", "6.25%"),
         ("two-types", 0.5625 * 4.5e15 / 16e12),
         ("chip-that-breaks", "GB300"),
         ("fsdp-tokens", 3703),

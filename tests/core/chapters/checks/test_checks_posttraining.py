@@ -20,7 +20,7 @@ HBM = 3.35e12
         ("pools", 192),
         ("adapter-state", 2 * P8 + 16 * 32 * 32 * (3 * 18_432 + 2 * 8192 + 2 * 5120)),
         ("save-interval", math.sqrt(2 * 14 * P70 / 25e9 * 21_600)),
-        ("restarts-leave", "60.7 %"),
+        ("restarts-leave", "60.7%"),
         ("better-half", "halve the restart"),
         ("spares", 29),
         ("joules-a-token", 0.0821),

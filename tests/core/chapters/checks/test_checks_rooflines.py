@@ -21,7 +21,7 @@ CHECKS = checks.catalogue("rooflines")
         ("rooflines.narrow-layer", 226.8 / 136.3),
         ("rooflines.never-enough", 1120),
         ("rooflines.tile-in-vmem", "9.62 MB"),
-        ("rooflines.decoding-share", "5.7 %"),
+        ("rooflines.decoding-share", "5.7%"),
         ("rooflines.split-contraction", 459e12 / 100e9),
         ("rooflines.latency-size", "2.77 MB"),
         ("rooflines.host-weights", 197e12 / 16e9),

@@ -38,7 +38,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("training_llama3.training-days", "12.85 days", "peak"),
         ("training_llama3.mfu-from-hours", 0.0695, "sparsity"),
         ("training_llama3.state-and-activations", 3, "state alone"),
-        ("training_llama3.fsdp-batch", 850 * 8960, "90 %"),  # the reference
+        ("training_llama3.fsdp-batch", 850 * 8960, "90%"),  # the reference
         ("training_llama3.fsdp-batch", 765, "one chip"),
         ("training_llama3.best-split", 10.7, "tensor ways"),
         ("training_llama3.factor-of-five", "tensor ways", "heads"),

@@ -29,7 +29,7 @@ CHECKS = checks.catalogue("transformers")
         ("transformers.beyond-6pt", 1.0612),
         ("transformers.tied-embedding", 1 + 256 * 2.304 / 2614),
         ("transformers.active-parameters", "39.2e9"),
-        ("transformers.deepseek-mfu", "16.5 %"),
+        ("transformers.deepseek-mfu", "16.5%"),
         ("transformers.kept-activations", 2 * 13 * 4e6 * 8192 * 64),
         ("transformers.recomputed-share", 1 / 17),
         ("transformers.adapter-flops", 2 / 3 + 64 * 2 / 8192),
@@ -64,8 +64,8 @@ def test_answers_worked_out_by_hand(key, given):
         ("transformers.tied-embedding", 1, "tied model"),
         ("transformers.active-parameters", 140.6e9, "stored"),
         ("transformers.active-parameters", "44 billion", "two attentions"),
-        ("transformers.deepseek-mfu", "21.6 %", "PCIe"),  # the reference's
-        ("transformers.deepseek-mfu", "33 %", "against bf16"),
+        ("transformers.deepseek-mfu", "21.6%", "PCIe"),  # the reference's
+        ("transformers.deepseek-mfu", "33%", "against bf16"),
         ("transformers.kept-activations", "29.4 TB", "counts arrays"),
         ("transformers.kept-activations", "84 TB", "twenty"),  # the reference's
         ("transformers.recomputed-share", 1 / 51, "training FLOPs"),

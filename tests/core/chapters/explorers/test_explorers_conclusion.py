@@ -94,5 +94,5 @@ def test_what_is_no_answer_is_refused_with_an_example(number, text):
 
 def test_tokens_need_no_unit_and_shares_may_be_plain():
     assert estimate("300", "tokens") == 300
-    assert estimate("0.48", "") == estimate("48 %", "") == 0.48
+    assert estimate("0.48", "") == estimate("48%", "") == 0.48
     assert units.parse("2 days").value == 2 * 86400 == estimate("2 days", "s")

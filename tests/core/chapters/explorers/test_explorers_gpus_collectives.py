@@ -65,8 +65,8 @@ def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
 
 def test_what_is_there_to_discover_in_the_measured():
     assert "largest part of it α₀: " in MEASURED.see(nbytes=2**12).verdict
-    assert "largest part of it α₀: 35 % too fast" in MEASURED.see(nbytes=2**22).verdict
-    assert "largest part of it α₀: 3.8 % too fast" in MEASURED.see(nbytes=2**22, late=1.0).verdict
+    assert "largest part of it α₀: 35% too fast" in MEASURED.see(nbytes=2**22).verdict
+    assert "largest part of it α₀: 3.8% too fast" in MEASURED.see(nbytes=2**22, late=1.0).verdict
     assert "what comes late" in MEASURED.see(system="H100-SXM DGX", late=1.0).verdict
     assert "was timed with an all-reduce only" in MEASURED.see(system="H200-SXM").verdict
     assert "512 MiB, the nearest measured" in MEASURED.see(nbytes=2**34).verdict

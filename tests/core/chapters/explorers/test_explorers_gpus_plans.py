@@ -107,7 +107,7 @@ def test_the_plan_is_audited_by_the_library():
     view = ALL["plan"].see(pp=8)
     assert panels(view, Bars)[0].series[0].values == list(found.terms.values())
     assert readout(view, "at most, of the peak") == found.utilization
-    assert "the arithmetic takes longest, less a bubble of 18 %" in view.verdict
+    assert "the arithmetic takes longest, less a bubble of 18%" in view.verdict
 
 
 @pytest.mark.parametrize(("tp", "pp"), [(8, 1), (8, 2), (16, 1), (1, 1), (8, 8)])

@@ -73,9 +73,9 @@ def test_what_a_chip_must_store_is_compared_with_its_memory():
 @pytest.mark.parametrize(
     ("gain", "loss", "share", "says"),
     [
-        (20, 20, 100, "0.96: a loss of 4 %"),
+        (20, 20, 100, "0.96: a loss of 4%"),
         (25, 20, 100, "buys nothing and costs nothing"),
-        (20, 20, 50, "a gain of 6.67 %"),
+        (20, 20, 50, "a gain of 6.67%"),
         (0, 0, 100, "buys nothing and costs nothing"),
     ],
 )
@@ -94,9 +94,9 @@ def test_the_point_is_worth_it_exactly_below_the_curve(share):
 
 
 def test_units_keep_the_prefixes_apart():
-    assert ALL["units"].see().verdict == "16 GiB are 17.18 GB: a GiB is 7.4 % more than a GB."
-    assert "4.9 %" in ALL["units"].see(unit="MiB").verdict
-    assert "4.6 % less" in ALL["units"].see(unit="MB").verdict
+    assert ALL["units"].see().verdict == "16 GiB are 17.18 GB: a GiB is 7.4% more than a GB."
+    assert "4.9%" in ALL["units"].see(unit="MiB").verdict
+    assert "4.6% less" in ALL["units"].see(unit="MB").verdict
 
 
 @pytest.mark.parametrize("unit", ALL["units"].controls["unit"].options)

@@ -50,7 +50,7 @@ def test_a_type_that_is_only_stored_is_said_to_be():
 
 def test_fp8_everywhere_leaves_the_limits_of_the_network_where_they_were():
     narrow = {"gather": "fp8", "sums": "fp8", "dispatch": "fp8", "combine": "fp8"}
-    assert "within 5 %" in ALL["mixer"].see(**narrow).verdict
+    assert "within 5%" in ALL["mixer"].see(**narrow).verdict
     assert "to 2 times" in ALL["mixer"].see().verdict
     assert panel(ALL["mixer"].see(sums="fp32"), Bars).series[0].values[0] == approx(3, rel=0.01)
 

@@ -87,14 +87,14 @@ def test_the_heat_map_has_a_row_for_every_unit_and_the_bars_no_idle_one(program)
 
 def test_the_matrix_units_idle_at_both_ends_of_a_product():
     said = {strip: BUNDLES.see(strip=strip).verdict for strip in (1, 12, STRIPS)}
-    assert said[1].startswith("The start: weights are pushed (79 %) before rows can pass (24 %)")
-    assert said[12].startswith("100 % of the MATMUL slots are used, and EUP, VALU and VSTORE work in")
+    assert said[1].startswith("The start: weights are pushed (79%) before rows can pass (24%)")
+    assert said[12].startswith("100% of the MATMUL slots are used, and EUP, VALU and VSTORE work in")
     assert said[STRIPS].startswith("The end")
 
 
 def test_few_rows_and_a_softmax_leave_the_matrix_units_idle():
     few, softmax = (BUNDLES.see(program=p).verdict for p in list(KERNELS)[2:])
-    assert "51 % of MATPUSH against 13 % of MATMUL" in few
+    assert "51% of MATPUSH against 13% of MATMUL" in few
     assert "idle from the first bundle to the last" in softmax
 
 

@@ -138,7 +138,7 @@ def test_an_illegal_text_becomes_the_sentence_of_the_notation():
 
 def test_an_uneven_split_tells_its_padding():
     view = PAINTER.see(text="A[I_X, J]", X=3, I=8, Y=1, Z=1)
-    assert "11 % padding" in view.verdict  # 9 rows stored for 8
+    assert "11% padding" in view.verdict  # 9 rows stored for 8
     assert readout(view, "all devices together") == pytest.approx(9 / 8 * readout(view, "one whole array"))
 
 

@@ -38,7 +38,7 @@ def test_twice_the_chips_take_half_the_days_for_the_same_money():
     ("chip", "price", "says"),
     [
         ("H100", 100, "$3.85, on 2026-09-25"),
-        ("H100", 50, "50 % of $3.85, on 2026-09-25"),
+        ("H100", 50, "50% of $3.85, on 2026-09-25"),
         ("TPU7x", 100, "$4.20, assumed"),
     ],
 )
@@ -142,7 +142,7 @@ def test_the_board_is_green_but_for_idle_chips_and_lines_where_the_library_has_n
 
 
 def test_the_board_has_the_ratios_of_the_sheet():
-    """1,024 by 4 on 16x16x16 with 90 % of the links: 0.31 and 0.36; here with all of them."""
+    """1,024 by 4 on 16x16x16 with 90% of the links: 0.31 and 0.36; here with all of them."""
     view, _ = _board(pod="TPU v5p 16x16x16")
     assert readout(view, "FSDP over arithmetic") == approx(0.31 * 0.9, rel=0.02)
     assert readout(view, "TP over arithmetic") == approx(0.356 * 0.9, rel=0.01)

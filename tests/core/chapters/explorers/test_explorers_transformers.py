@@ -29,7 +29,7 @@ LLAMA_8B = {
 def test_a_pasted_config_is_counted_to_the_last_parameter():
     view = ALL["model"].see(text=json.dumps(LLAMA_8B, indent=2))
     assert readout(view, "parameters") == models.find("LLaMA-3 8B").params == 8_030_261_248
-    assert view.verdict.startswith("my-8b has 8.03 G parameters, 70 % of them in the MLPs")
+    assert view.verdict.startswith("my-8b has 8.03 G parameters, 70% of them in the MLPs")
     assert readout(view, "KV cache, a token") == 131_072
 
 

@@ -1,0 +1,45 @@
+"""How outputs are set, and which spaces a page joins."""
+
+import pytest
+
+from web.extension import outputs, spaces
+
+NBSP = "\N{NO-BREAK SPACE}"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("341,764 cycles, or 228 µs", "sentence"),
+        ("memory-bound: math 43.6 µs, memory 166 µs, at most 26% of the peak", "sentence"),
+        ("v = 1: 40 GPUs\nv = 8: 2 GPUs", "sentence"),
+        ("collective  axes\nall-gather  X", "aligned"),
+        ("def f(x):\n    return x", "aligned"),
+        ("A[I_X, J] → A[I, J]: gather A over X", ""),
+        ("%all-reduce = bf16 add, to apply", ""),
+        ("3 1 4", ""),
+    ],
+)
+def test_a_sentence_wraps_and_aligned_lines_scroll(text, kind):
+    assert outputs.kind(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("html", "joined"),
+    [
+        ("<p>takes 3.7 ns and 40 %</p>", f"<p>takes 3.7{NBSP}ns and 40{NBSP}%</p>"),
+        ("<p>989 TFLOPs/s, 16 GiB, 24 h</p>", f"<p>989{NBSP}TFLOPs/s, 16{NBSP}GiB, 24{NBSP}h</p>"),
+        ("<p>chapter 3 says, 2 beside 5</p>", "<p>chapter 3 says, 2 beside 5</p>"),
+        ("<p><code>7 % 2 s</code> 1 s</p>", f"<p><code>7 % 2 s</code> 1{NBSP}s</p>"),
+        (
+            '<div class="explorer"><div>1 s</div>2 s</div>3 s',
+            f'<div class="explorer"><div>1 s</div>2 s</div>3{NBSP}s',
+        ),
+        (
+            '<img alt="4 s">5 s<svg><text>6 s</text></svg>',
+            f'<img alt="4 s">5{NBSP}s<svg><text>6 s</text></svg>',
+        ),
+    ],
+)
+def test_a_number_stays_with_its_unit_in_text_alone(html, joined):
+    assert spaces.join(html) == joined

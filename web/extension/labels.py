@@ -1,0 +1,36 @@
+"""What does each position of a slider mean? A table in the page, so that a label moves with the thumb.
+
+Python takes seconds to start, and a label that waited for it would make the first touch look broken. A slider
+of more than `MOST` positions has no table: its label is the number at its position, which a test asserts.
+"""
+
+import re
+from functools import cache
+from html import escape
+
+from scalingbook_lib.chapters import explorers
+from scalingbook_lib.reader.explorers.slider import Slider
+
+MOST = 400
+BETWEEN = "|"
+_EXPLORER = re.compile(r'<div class="explorer" data-explorer="(?P<key>[\w.]+)".*?</form>', re.DOTALL)
+_SLIDER = re.compile(r'(<input type="range" id="[^"]*" name="(?P<name>\w+)")(?: data-texts="[^"]*")?')
+
+
+def added(html: str) -> str:
+    """A page whose sliders have their tables, whatever they had before."""
+    return _EXPLORER.sub(lambda found: _SLIDER.sub(lambda one: _told(found["key"], one), found[0]), html)
+
+
+def _told(key: str, found: re.Match[str]) -> str:
+    control = explorers.find(key).controls[found["name"]]
+    texts = table(control) if isinstance(control, Slider) else ()
+    return found[1] + (f' data-texts="{escape(BETWEEN.join(texts))}"' if texts else "")
+
+
+@cache
+def table(slider: Slider) -> tuple[str, ...]:
+    """The text at every position; none where they are too many."""
+    first, last, step = slider.stops
+    count = round((last - first) / step) + 1
+    return tuple(slider.text(slider.value(first + step * at)) for at in range(count)) if count <= MOST else ()

@@ -1,0 +1,37 @@
+"""How is the output of a cell set? A sentence like the text around it, aligned lines so that they scroll.
+
+A sentence wraps in the font of the text. Lines whose columns are aligned by spaces keep them, and scroll
+where they are wider than the page. All else is code, and wraps.
+"""
+
+import re
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+_OF_CELL = {"text_plain", "stream"}
+_ALIGNED = re.compile(r"^ |\S {2,}\S", re.MULTILINE)
+_CODE = re.compile(r"[\[\]{}@\\]|%\w|\w\(|\w_\w|->|^\W", re.MULTILINE)
+_WORD = re.compile(r"[A-Za-z]{2,}")
+
+
+def kind(text: str) -> str:
+    """The class of an output: `sentence`, `aligned`, or '' for code."""
+    if _ALIGNED.search(text):
+        return "aligned"
+    return "" if _CODE.search(text) or not _WORD.search(text) else "sentence"
+
+
+def write(app: Sphinx, doctree: nodes.document, page: str) -> None:
+    """Write sentences as paragraphs, and tell the page which outputs are aligned."""
+    for block in list(doctree.findall(nodes.literal_block)):
+        if _OF_CELL & set(block["classes"]) and (named := kind(block.astext())):
+            block["classes"].append(named)
+            if named == "sentence":
+                lines = (nodes.paragraph("", line) for line in block.astext().splitlines() if line)
+                block.replace_self(nodes.container("", *lines, classes=block["classes"]))
+
+
+def setup(app: Sphinx) -> None:
+    """Run before a page is written."""
+    app.connect("doctree-resolved", write)
