@@ -35,8 +35,7 @@ def test_a_skip_is_a_failure_in_ci_and_only_there(tmp_path, ci, closing):
         "no:cacheprovider",
         "--continue-on-collection-errors",
     ]
-    done = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | {"CI": ci}, capture_output=True, text=True, check=False
-    )
+    environment = os.environ | {"CI": ci, "TEST_SCOPE": "all"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert closing in done.stdout.splitlines()[-1], done.stdout
     assert done.stdout.count("in CI a skip is a failure") >= (4 if ci else 0)

@@ -87,7 +87,7 @@ def test_of_pyproject_only_what_is_installed_counts(standing):
 def test_the_book_needs_no_jax_and_takes_none_away(project):
     put(project.parent / "bin/python3", WORKS)
     set_up(project, layer="book")
-    assert "--extra viz --group site" in log(project)[-1]
+    assert "--extra viz --extra cli --group site" in log(project)[-1]
     assert "lab" not in log(project)[-1]
     set_up(project)
     assert "--all-extras --all-groups" in log(project)[-1]

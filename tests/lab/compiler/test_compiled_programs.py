@@ -45,7 +45,7 @@ def test_a_point_outside_the_axes_is_refused(tmp_path):
         "far",
     )
     with pytest.raises(ValueError, match=r"far: the point \(2, 3\) lies outside"):
-        published.draw(View("", (far,)), tmp_path / "picture.svg")
+        published.draw(View("a point", (far,)), tmp_path / "picture.svg")
 
 
 def test_every_program_was_compiled_and_none_that_is_not_there():
