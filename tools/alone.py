@@ -204,10 +204,13 @@ def _variables(home: Path, empty: Index) -> dict[str, str]:
 
 
 def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
-    """What is to run on these versions; where it only sets up, one chapter: the cell is the same in all."""
+    """What is to run on these versions; where it only sets up, one chapter: the cell is the same in all.
+
+    Of the notebooks with exercises one chapter runs too: their cells are those of the worked solutions.
+    """
     for notebook in notebooks.every(stems):
         first = notebook.stem == (stems or ["intro"])[0]
-        if versions.whole or first:
+        if first or (versions.whole and notebook.folder != "exercises"):
             yield Run(notebook, versions, carrying)
         if first:
             yield Run(notebook, versions)

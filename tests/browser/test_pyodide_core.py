@@ -18,6 +18,11 @@ CORE = vendor.ROOT / "tests" / "core"
 SCRIPT = Path(__file__).with_name("core.mjs")
 
 
+def _core():
+    """The tests of the core, without those of chapters: a browser tries what is on each page."""
+    return (path for path in CORE.rglob("*.py") if not path.is_relative_to(CORE / "chapters"))
+
+
 def carried():
     """pytest, the library and its tests, as texts by path."""
     files = {name: text.decode() for name, text in wheel.core().items()}
@@ -27,9 +32,9 @@ def carried():
             files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
     data, tools = vendor.ROOT / "data", vendor.ROOT / "tools"
     scope = (tools / "testing" / "scope.py", *(tools / at for at in ("__init__.py", "environment.py")))
-    for path in (*scope, *CORE.rglob("*.py"), *data.glob("*.csv"), *data.glob("own_survey*.json")):
+    for path in (*scope, *_core(), *data.glob("*.csv"), *data.glob("own_survey*.json")):
         # these need hypothesis, processes, and a table beside them
-        if not path.name.startswith(("test_fuzz_", "test_cli_", "test_checks_recorded")):
+        if not path.name.startswith(("test_fuzz_", "test_cli_", "test_wrong_answers")):
             files[path.relative_to(vendor.ROOT).as_posix()] = path.read_text(encoding="utf-8")
     files["site/py.py"] = Path(importlib.util.find_spec("py").origin).read_text(encoding="utf-8")
     files["pytest.ini"] = "[pytest]\n"
