@@ -12,12 +12,15 @@ _TABLE = 'class="side-by-side"'
 _NOT_READ = nodes.literal_block | nodes.raw | nodes.comment | addnodes.glossary
 _CITATION = re.compile(r"([a-z]+)(\d{4})\w*")
 
-_GREEK = dict(zip("alpha beta gamma delta lambda rho sigma tau eta ell".split(), "αβγδλρστηℓ", strict=True))
+_GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eta": "η",
+    "lambda": "λ", "rho": "ρ", "sigma": "σ", "tau": "τ", "ell": "ℓ",
+}  # fmt: skip
 _SIGNS = {
-    "cdot": " · ", "times": " × ", "to": " → ", "ge": " ≥ ", "le": " ≤ ", "ll": " ≪ ", "approx": " ≈ ", "pm": " ± ",
-    "sum": " Σ", "prod": " Π", "star": "*", "top": "ᵀ", "otimes": " ⊗ ", "dots": "…", "bmod": " mod ", "leftarrow": " ← ",
-    "xrightarrow": " → ", "Leftrightarrow": " ⇔ ", "Longleftrightarrow": " ⇔ ",
-    "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉",
+    "cdot": " · ", "times": " × ", "otimes": " ⊗ ", "pm": " ± ", "bmod": " mod ", "sum": " Σ", "prod": " Π",
+    "ge": " ≥ ", "le": " ≤ ", "ll": " ≪ ", "approx": " ≈ ", "star": "*", "top": "ᵀ", "dots": "…",
+    "to": " → ", "leftarrow": " ← ", "xrightarrow": " → ", "Leftrightarrow": " ⇔ ",
+    "Longleftrightarrow": " ⇔ ", "lfloor": "⌊", "rfloor": "⌋", "lceil": "⌈", "rceil": "⌉",
 }  # fmt: skip
 _NO_SIGN = re.compile(
     r"\\(?:left|right|[bB]igg?[lr]?|(?:text|display)style|underbrace|(?:begin|end)\{\w+\})(?![A-Za-z])|[&$]"
