@@ -18,6 +18,6 @@ engine.widen(told("whole"));
 engine.texts = told("texts").texts;
 const answers = JSON.parse(await text(process.stdin)).map((/** @type {string} */ query) => {
   const { absent, results } = engine.ask(query);
-  return { absent, results: results.map(({ words, ...shown }) => ({ ...shown, words: [...words] })) };
+  return { absent, results: results.map((result) => Object.assign(result, { words: [...result.words] })) };
 });
 process.stdout.write(JSON.stringify(answers));
