@@ -88,6 +88,15 @@ def test_a_link_or_a_search_that_leads_into_an_answer_shows_it(rooflines):
     rooflines.wait_for_function(f'!document.querySelector("#rooflines-exact {WAITS}")')
 
 
+def test_a_page_opened_at_a_section_shows_that_section_whole(fresh):
+    page = fresh("chapters/rooflines.html#rooflines-exact")
+    section = page.locator("section:has(> #rooflines-exact), section#rooflines-exact").last
+    assert section.locator(".answer").count() > 0
+    assert section.locator(f"{WAITS}, .guess:visible").count() == 0
+    assert page.locator(f".answer{WAITS}").count() > 0
+    assert page.evaluate("globalThis.shifts") < 0.05
+
+
 def test_with_scripts_off_all_is_shown(visit):
     page = visit(javascript=False).go("chapters/rooflines.html")
     assert page.locator(f"{WAITS}, .guess:visible, .answers-line:visible").count() == 0

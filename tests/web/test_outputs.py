@@ -24,6 +24,13 @@ def test_a_sentence_wraps_and_aligned_lines_scroll(text, kind):
     assert outputs.kind(text) == kind
 
 
+def test_a_sentence_below_a_table_wraps_and_the_table_scrolls():
+    table, said = "  tp    step\n   1  1.35 s", "A step takes 1.35 s."
+    assert outputs.parts(f"{table}\n\n{said}\n") == [table.strip("\n"), said]
+    alone = "def f():\n    return 1\n\ndef g():\n    return 2"
+    assert outputs.parts(alone) == [alone]
+
+
 @pytest.mark.parametrize(
     ("html", "joined"),
     [

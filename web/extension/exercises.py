@@ -7,6 +7,7 @@ given; what is right stays in the library's check, which the page's worker asks.
 
 import posixpath
 from html import escape
+from itertools import groupby
 
 from docutils import nodes
 from docutils.statemachine import StringList
@@ -69,8 +70,8 @@ class Exercises(SphinxDirective):
             page = shown_by.get(one.key, "")
             if one.key not in here and page not in ("", posixpath.basename(self.env.docname)):
                 others.setdefault(page, []).append(one)
-        told = "; ".join(_others(page, found) for page, found in others.items())
-        return f'<p class="exercise-others">Other exercises of this chapter: {told}.</p>' if told else ""
+        told = "; ".join(_others(page, others[page]) for page in sorted(others, key=numbers.rank))
+        return f'<p class="exercise-others">More exercises: {told}.</p>' if told else ""
 
     def _exercise(self, exercise: exercises.Exercise, check: Check | None) -> nodes.Node:
         if check is None:
@@ -109,10 +110,12 @@ def places(stem: str) -> dict[str, str]:
 def _others(page: str, found: list[exercises.Exercise]) -> str:
     """Exercises on another page: 2.6 to 2.8 in 2A Narrow layers."""
     number = numbers.of_pages(ROOT)[f"chapters/{page}"]
-    told = [numbers.of_exercise(number, one.number) for one in found]
-    follows = [one.number - at for at, one in enumerate(found)]
-    many = len(found) > 2 and len(set(follows)) == 1
-    said = f"{told[0]} to {told[-1]}" if many else ", ".join(told)
+    own = sorted(one.number for one in found)
+    runs = [
+        list(run) for _, run in groupby(own, lambda n: n - own.index(n))
+    ]  # of numbers that follow one another
+    told = [[numbers.of_exercise(number, one) for one in run] for run in runs]
+    said = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in told)
     link = f'<a class="reference internal" href="{page}.html#{name(found[0].key)}">'
     return f"{said} in {link}{escape(numbers.named(page))}</a>"
 

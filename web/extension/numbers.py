@@ -55,6 +55,11 @@ def _numbered_pages(contents: str) -> dict[str, str]:
     return found
 
 
+def rank(page: str) -> int:
+    """The place of a page of a chapter, by its name, in the order of the contents."""
+    return list(of_pages(ROOT)).index(f"chapters/{page}")
+
+
 def title(page: str) -> str:
     """The title of a page of a chapter, as the contents list it."""
     return _titles((ROOT / "_toc.yml").read_text(encoding="utf-8")).get(page) or heading(page)

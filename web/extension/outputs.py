@@ -22,14 +22,27 @@ def kind(text: str) -> str:
     return "" if _CODE.search(text) or not _WORD.search(text) else "sentence"
 
 
+def parts(text: str) -> list[str]:
+    """An output as it is set: what blank lines part, where sentences stand beside aligned lines."""
+    found = [part for part in re.split(r"\n\s*\n", text.strip("\n")) if part.strip()]
+    return found if "sentence" in map(kind, found) and len(set(map(kind, found))) > 1 else [text]
+
+
 def write(app: Sphinx, doctree: nodes.document, page: str) -> None:
     """Write sentences as paragraphs, and tell the page which outputs are aligned."""
     for block in list(doctree.findall(nodes.literal_block)):
-        if _OF_CELL & set(block["classes"]) and (named := kind(block.astext())):
-            block["classes"].append(named)
-            if named == "sentence":
-                lines = (nodes.paragraph("", line) for line in block.astext().splitlines() if line)
-                block.replace_self(nodes.container("", *lines, classes=block["classes"]))
+        if _OF_CELL & set(block["classes"]):
+            block.replace_self([_set(block, part) for part in parts(block.astext())])
+
+
+def _set(block: nodes.literal_block, text: str) -> nodes.Element:
+    named = kind(text)
+    if named == "sentence":
+        lines = (nodes.paragraph("", line) for line in text.splitlines() if line)
+        return nodes.container("", *lines, classes=[*block["classes"], named])
+    same = nodes.literal_block(text, text, **block.attributes)
+    same["classes"] = [*block["classes"], *[named] * bool(named)]
+    return same
 
 
 def setup(app: Sphinx) -> None:
