@@ -90,7 +90,7 @@ def test_names_come_from_classes_ids_and_scripts():
 
 
 PARTS = [
-    ("A & B", (Entry("a", "On <a>", (Entry("a/below", "Below", ()),)), Entry("b", "B", ()))),
+    ("A & B", (Entry("a", "On <a>", (Entry("a/below", "Below", ()),)), Entry("b", "B", (), "2"))),
     ("", (Entry("c", "C", ()),)),
 ]
 
@@ -107,10 +107,11 @@ def test_the_contents_mark_a_page_and_open_its_branch():
         '<li class="toctree-l2 current active"><a class="current reference internal" href="a/below.html">'
         in drawn
     )
-    assert '<li class="toctree-l1"><a class="reference internal" href="b.html">B</a></li>' in drawn
+    numbered = '<span class="toc-number">2</span> <span class="toc-title">B</span>'
+    assert f'<li class="toctree-l1"><a class="reference internal" href="b.html">{numbered}</a></li>' in drawn
     assert drawn.endswith(
         '<ul class="nav bd-sidenav">\n<li class="toctree-l1">'
-        + '<a class="reference internal" href="c.html">C</a></li>\n</ul>\n'
+        + '<a class="reference internal" href="c.html"><span class="toc-title">C</span></a></li>\n</ul>\n'
     )
 
 
