@@ -90,7 +90,7 @@ def test_names_come_from_classes_ids_and_scripts():
 
 
 PARTS = [
-    ("A & B", (Entry("a", "On <a>", (Entry("a/below", "Below", ()),)), Entry("b", "B", ()))),
+    ("A & B", (Entry("a", "On <a>", (Entry("a/below", "Below", ()),)), Entry("b", "B", (), "2"))),
     ("", (Entry("c", "C", ()),)),
 ]
 
@@ -107,10 +107,12 @@ def test_the_contents_mark_a_page_and_open_its_branch():
         '<li class="toctree-l2 current active"><a class="current reference internal" href="a/below.html">'
         in drawn
     )
-    plain = '<li class="toctree-l1"><a class="reference internal" href="{0}.html">'
-    plain += '<span class="toc-title">{1}</span></a></li>'
-    assert plain.format("b", "B") in drawn
-    assert drawn.endswith(f'<ul class="nav bd-sidenav">\n{plain.format("c", "C")}\n</ul>\n')
+    numbered = '<span class="toc-number">2</span> <span class="toc-title">B</span>'
+    assert f'<li class="toctree-l1"><a class="reference internal" href="b.html">{numbered}</a></li>' in drawn
+    assert drawn.endswith(
+        '<ul class="nav bd-sidenav">\n<li class="toctree-l1">'
+        + '<a class="reference internal" href="c.html"><span class="toc-title">C</span></a></li>\n</ul>\n'
+    )
 
 
 def test_the_contents_beside_another_page_are_closed():

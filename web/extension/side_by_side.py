@@ -107,7 +107,7 @@ def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[
     find = '<label>Filter <input type="search" autocomplete="off" spellcheck="false"></label>'
     return (
         '<div class="side-by-side"><p class="side-by-side-tools">'
-        f'<span class="side-by-side-find" hidden>{find} <span role="status"></span></span> '
+        f'<span class="side-by-side-find js-only">{find} <span role="status"></span></span> '
         f'<a href="{FOLDER}/{name}.csv" download>Download as CSV</a></p>'
         f'<div class="table-wrapper" tabindex="0" role="region" aria-label="{escape(title)}">'
         f'<table class="table"><caption>{escape(title)}</caption><thead><tr>{heads}</tr></thead>'

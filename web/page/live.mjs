@@ -8,12 +8,23 @@ import { startBeside } from "./start.mjs";
 export const engine = new Engine();
 const boxes = all(document, ".explorer, .answer-box", HTMLElement);
 
-/** What is out of sight is skipped, at the height it has: an event then costs what its own screen costs. */
+/**
+ * What is out of sight is skipped, at the height it has: an event then costs what its own screen costs. A section that is
+ * seen is skipped once it has left the window, because the browser would draw it anew, as if it had moved.
+ */
 function skipUnseen() {
   const sections = all(document, "article > section > section", HTMLElement);
-  const heights = sections.map((section) => section.offsetHeight);
+  const heights = sections.map((section) => section.getBoundingClientRect().height);
   sections.forEach((section, at) => { section.style.containIntrinsicHeight = `auto ${heights[at]}px`; });
   document.documentElement.classList.add("skips-unseen");
+  const seen = new IntersectionObserver((changes) => {
+    for (const { isIntersecting, target } of changes) {
+      if (isIntersecting) continue;
+      target.classList.add("unseen");
+      seen.unobserve(target);
+    }
+  }, { rootMargin: "50% 0px" });
+  for (const section of sections) seen.observe(section);
 }
 
 engine.onchange((state) => { if (state === "live") skipUnseen(); });

@@ -45,7 +45,6 @@ function makeFilterable(box, table) {
   const field = tools && find(tools, "input", HTMLInputElement);
   const status = tools && find(tools, "[role=status]", HTMLElement);
   if (!tools || !field || !status) return;
-  tools.hidden = false;
   field.addEventListener("input", () => {
     const wanted = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     const rows = [...table.tBodies[0].rows];
