@@ -43,7 +43,8 @@ def every(root: Path = ROOT) -> tuple[Page, ...]:
     """All pages of the chapters, by name."""
     below = _deeper(root)
     names = sorted(path.stem for path in (root / "chapters").glob("*.md"))
-    return tuple(Page(name, chapter(name, root), name in below, root) for name in names)
+    stems = _solved(root)
+    return tuple(Page(name, _longest(name, stems), name in below, root) for name in names)
 
 
 def of(stem: str, root: Path = ROOT) -> tuple[Page, ...]:
@@ -53,7 +54,15 @@ def of(stem: str, root: Path = ROOT) -> tuple[Page, ...]:
 
 def chapter(name: str, root: Path = ROOT) -> str:
     """The chapter of a page: the longest that its name begins with; chapters are what has solutions."""
-    stems = (path.stem for path in (root / "solutions").glob("*.md"))
+    return _longest(name, _solved(root))
+
+
+def _solved(root: Path) -> list[str]:
+    """The chapters that have solutions."""
+    return [path.stem for path in (root / "solutions").glob("*.md")]
+
+
+def _longest(name: str, stems: list[str]) -> str:
     return max((s for s in stems if name == s or name.startswith(f"{s}_")), key=len, default=name)
 
 

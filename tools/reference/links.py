@@ -50,20 +50,19 @@ def singular(said: str, names: frozenset[str]) -> str | None:
 
 def ambiguous() -> list[Link]:
     """Every marked link whose words are not on the list of unambiguous terms, by entry and page."""
-    entry = {name.casefold(): names[0] for names in terms.entries() for name in names}
     pages = [*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md"), *ROOT.glob("solutions/*.md")]
-    found = [link for page in sorted(pages) for link in _marked(page, entry)]
+    found = [link for page in sorted(pages) for link in _marked(page)]
     return sorted(found, key=lambda link: (link.entry.casefold(), link.page))
 
 
-def _marked(page: Path, entry: dict[str, str]) -> Iterator[Link]:
+def _marked(page: Path) -> Iterator[Link]:
     name = page.relative_to(ROOT).with_suffix("").as_posix()
     for paragraph in _PARAGRAPH.split(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
         text = " ".join(paragraph.split())
         for role in _ROLE.finditer(text):
             if singular(role["said"], linked()) is None:
                 meant = (role["name"] or role["said"]).casefold()
-                yield Link(entry.get(meant, meant), name, role["said"], _sentence(text, role))
+                yield Link(terms.headwords().get(meant, meant), name, role["said"], _sentence(text, role))
 
 
 def _sentence(text: str, role: re.Match[str]) -> str:

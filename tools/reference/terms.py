@@ -46,6 +46,12 @@ def entries() -> dict[tuple[str, ...], str]:
 
 
 @cache
+def headwords() -> dict[str, str]:
+    """The headword of every form, in small letters; the glossary is read once."""
+    return {form.casefold(): forms[0] for forms in entries() for form in forms}
+
+
+@cache
 def sections() -> dict[str, str]:
     """The text below every label of chapters and notation page, up to the next labelled heading."""
     texts = [page.text for page in pages.every()] + [(ROOT / "notation.md").read_text(encoding="utf-8")]

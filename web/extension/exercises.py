@@ -52,7 +52,7 @@ class Exercises(SphinxDirective):
             return []
         shown(self.env).setdefault(self.env.docname, []).extend(one.key for one in read)
         intro = self._notebook(stem) + self._elsewhere(stem, [one.key for one in read])
-        return [_raw(intro), *(self._exercise(one, known.get(one.key)) for one in read)]
+        return [raw(intro), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
         """The exercises as a file."""
@@ -78,7 +78,7 @@ class Exercises(SphinxDirective):
             LOG.warning("%s has no check", exercise.key, location=self.get_location())
             return nodes.container()
         box = nodes.container(classes=["exercise"])
-        box += _raw(_heading(exercise, check))
+        box += raw(_heading(exercise, check))
         self.state.nested_parse(StringList(exercise.question_md.splitlines(), "exercise"), 0, box)
         for cell in exercise.given:
             box += nodes.literal_block(cell.source, cell.source, language="python")
@@ -86,7 +86,7 @@ class Exercises(SphinxDirective):
                 box += nodes.literal_block(printed, printed, language="text", classes=["exercise-output"])
         if check.kind == "program":
             box += nodes.paragraph("", IN_THE_NOTEBOOK)
-        box += _raw(form(exercise, check, self._solution(exercise)))
+        box += raw(form(exercise, check, self._solution(exercise)))
         return box
 
     def _solution(self, exercise: exercises.Exercise) -> str:
@@ -120,7 +120,8 @@ def _others(page: str, found: list[exercises.Exercise]) -> str:
     return f"{said} in {link}{escape(numbers.named(page))}</a>"
 
 
-def _raw(html: str) -> nodes.raw:
+def raw(html: str) -> nodes.raw:
+    """HTML as a node."""
     return nodes.raw("", html, format="html")
 
 

@@ -14,7 +14,7 @@ from sphinx.application import Sphinx
 from tools import exercises, pages
 from tools.environment import ROOT
 from web.extension import numbers
-from web.extension.exercises import name, places
+from web.extension.exercises import name, places, raw
 
 FOLDER = "solutions/"
 _BEFORE_TITLES_ARE_NOTED = 400
@@ -41,11 +41,11 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
         if section.parent is doctree:
             title.clear()
             title += nodes.Text(f"Solutions: {_chapter(stem)}")
-            section.insert(1, _raw(_back(stem, where)))
+            section.insert(1, raw(_back(stem, where)))
         elif found := _NUMBER.match(title.astext()):
             key = read[int(found["own"]) - 1].key
             _renumber(title, found[0], _number(where[key], int(found["own"])))
-            section.insert(1, _raw(_asked(key, int(found["own"]), where[key], stem)))
+            section.insert(1, raw(_asked(key, int(found["own"]), where[key], stem)))
 
 
 def _renumber(title: nodes.title, old: str, number: str) -> None:
@@ -87,10 +87,6 @@ def _asked(key: str, own: int, page: str, stem: str) -> str:
     link = _link(page, name(key), f"Exercise {_number(page, own)}")
     elsewhere = "" if page == stem else f", in {escape(numbers.named(page))}"
     return f'<p class="solution-from">{link}{elsewhere}</p>'
-
-
-def _raw(html: str) -> nodes.raw:
-    return nodes.raw("", html, format="html")
 
 
 def _drop_instructions(paragraph: nodes.paragraph) -> None:

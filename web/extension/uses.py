@@ -34,16 +34,22 @@ def _spelled(form: str) -> str:
     return f"{first}{re.escape(form[1:])}(?:e?s)?"
 
 
+@cache
+def _taught() -> dict[str, set[str]]:
+    """The terms that a section teaches, by its anchor."""
+    found: dict[str, set[str]] = {}
+    for place in terms.places():
+        found.setdefault(nodes.make_id(place.section), set()).add(place.term)
+    return found
+
+
 def link(app: Sphinx, doctree: nodes.document) -> None:
     """Put the links in."""
     if not app.env.docname.startswith("chapters/"):
         return
     app.env.note_dependency(str(links.LINKED))
-    taught = {(nodes.make_id(place.section), place.term) for place in terms.places()}
     for section in doctree.findall(nodes.section):
-        known = {term for name in section["ids"] for anchor, term in taught if anchor == name} | _marked(
-            section
-        )
+        known = _marked(section).union(*(_taught().get(anchor, ()) for anchor in section["ids"]))
         for text in _texts(section):
             parts = list(_parts(text.astext(), known, app.env.docname))
             if len(parts) > 1:
@@ -52,7 +58,7 @@ def link(app: Sphinx, doctree: nodes.document) -> None:
 
 def _marked(section: nodes.section) -> set[str]:
     """The entries that a section links by a mark."""
-    heads = {name.casefold(): names[0] for names in terms.entries() for name in names}
+    heads = terms.headwords()
     marks = [mark for mark in section.findall(addnodes.pending_xref) if mark["reftype"] == "term"]
     own = [mark["reftarget"] for mark in marks if next(_sections(mark), None) is section]
     return {heads[name.casefold()] for name in own if name.casefold() in heads}

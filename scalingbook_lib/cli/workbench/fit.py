@@ -19,15 +19,15 @@ from scalingbook_lib.cli.workbench.answers import answered, of_field, read
 from scalingbook_lib.cli.workbench.setup import Setup
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.torus import write_shape
+from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.planner.space import LADDER, TRIED
-from scalingbook_lib.units import BF16, FP32, si
+from scalingbook_lib.units import BF16, si
 
 WHAT = {"plan": "Training", "serve": "Serving"}
 MACHINES = {"plan": "machine", "serve": "server"}  # the field of a command's machine
 OFFERED = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
 MOST_CHIPS = 2**17  # larger clusters are not looked at
-STATE_BYTES = BF16.bytes + 3 * FP32.bytes  # a parameter: its weight, the master copy and Adam's two moments
 TYPED = ("model", "machine", "batch", "T", "efficiency")
 type Asked = plan.Asked | serve.Asked
 
@@ -127,9 +127,11 @@ def _held(asked: Asked, memory: Rejected) -> str:
 
 def _smallest(asked: Asked, fixed: dict[str, Any]) -> str:
     """The first of the doubled machines on which there is a legal way, as it is typed; '' where none is."""
-    params = asked.model.params
-    serving = isinstance(asked, serve.Asked)
-    least = params * (fixed.get("weights", BF16).bytes if serving else STATE_BYTES)
+    model = asked.model
+    if isinstance(asked, serve.Asked):
+        least = model.params * fixed.get("weights", BF16).bytes
+    else:
+        least = training_state(model, gradients=None).nbytes
     room = asked.machine.chip.hbm_bytes * (1 - asked.reserve if isinstance(asked, serve.Asked) else 1)
     try:
         for machine in _larger(asked.machine):

@@ -105,7 +105,7 @@ def _roofs(setup: Setup) -> View:
     found = products(setup)
     curves = []
     for at, chip in enumerate({one.chip.name: one.chip for one in found.values()}.values()):
-        top, ridge = chip.bf16_flops_per_s, chip.bf16_flops_per_s / chip.hbm_bytes_per_s
+        top, ridge = chip.bf16_flops_per_s, roofline.ridge(chip)
         curves.append(Curve(chip.name, [0.5, ridge, 2.0**13], [0.5 * top / ridge, top, top], at))
     points = [
         Points(name, [one.line.intensity], [one.line.attained_flops_per_s], [name], len(curves) + at)

@@ -21,7 +21,8 @@ def split(text: str) -> tuple[str, str]:
     while token := _TOKEN.match(text, at):
         at = token.end()
     done = text[:at].rstrip()
-    return done.rstrip("/*+- "), done[len(done.rstrip("/*+- ")) :].strip() + text[at:].strip()
+    whole = done.rstrip("/*+- ")  # a sign at the end belongs to the unit, as in `12 /s`
+    return whole, done[len(whole) :].strip() + text[at:].strip()
 
 
 def value(text: str) -> float:

@@ -134,10 +134,10 @@ def _size(ratio: float) -> str:
 def of_solution(known: Known) -> Iterator[Slip]:
     """The slips that were worked out from the solution of the exercise."""
     for name, factors in known.slips:
-        yield from (Slip(factor, _says(name, factor, known), name) for factor in factors)
+        yield from (Slip(factor, _says(name, known), name) for factor in factors)
 
 
-def _says(name: str, factor: float, known: Known) -> str:
+def _says(name: str, known: Known) -> str:
     if name == "wrong-dtype-size":
         sizes = [f"an element of {t} takes {size}" for t, size in _SIZES.items() if t in known.facts]
         return f"{SAYS[name]}{': ' + ' and '.join(sizes) if sizes else ''}."
@@ -178,10 +178,10 @@ def _twos(unit: str, known: Known) -> Iterator[Slip]:
     ]
     for name, factors, allowed in possible:
         for factor in factors if allowed else ():
-            yield Slip(factor, _says(name, factor, known), name)
+            yield Slip(factor, _says(name, known), name)
     if known.facts & {*_SIZES}:
         for factor in (0.25, 4.0):
-            yield Slip(factor, _says("wrong-dtype-size", factor, known), "wrong-dtype-size")
+            yield Slip(factor, _says("wrong-dtype-size", known), "wrong-dtype-size")
 
 
 def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
