@@ -15,7 +15,7 @@ SHOWN = "localStorage['scalingbook.asks'] = 'no';"  # what follows a question, t
 # A control, the figure and the verdict at once, wherever the page is scrolled to.
 _MISSED = """() => [...document.querySelectorAll('.explorer')].map((root) => {
   const head = document.querySelector('.bd-header-article')?.getBoundingClientRect().height ?? 0;
-  const parts = ['.ex-figure:not(.ex-spare)', '.ex-verdict'].map((name) => root.querySelector(name));
+  const parts = ['.ex-figure', '.ex-verdict'].map((name) => root.querySelector(name));
   const seen = (part) => {
     const { top, bottom } = part.getBoundingClientRect();
     return top >= head - 1 && bottom <= innerHeight + 1;

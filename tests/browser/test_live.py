@@ -11,7 +11,6 @@ from tests.browser.conftest import SITE
 from tests.browser.touching import PAINT, boxes, drag, give, moves, others, reset, right, roots, wrong
 
 ABOVE = "(error) => error.closest('.ex-control')?.querySelector('[name]').name"
-FIGURE = ".ex-figure:not(.ex-spare)"  # the one that is seen
 TWICE = """(button) => [1, 2].map(() => {  // in one go: after six seconds the first press is forgotten
   button.click();
   return localStorage.getItem('scalingbook.progress');
@@ -45,7 +44,7 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
     for root, explorer in roots(live):
         for name, control in explorer.controls.items():
             if isinstance(control, Notation):
-                before = root.query_selector(FIGURE).inner_html()
+                before = root.query_selector(".ex-figure").inner_html()
                 field = root.query_selector(f'[name="{name}"]')
                 field.fill("A[I_X, J_X")
                 live.page.wait_for_function("(root) => !root.querySelector('.ex-error').hidden", arg=root)
@@ -55,7 +54,7 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
                 assert said.get_attribute("id") in field.get_attribute("aria-describedby").split()
                 assert said.evaluate(ABOVE) == name
                 assert "ex-stale" in root.get_attribute("class")
-                assert root.query_selector(FIGURE).inner_html() == before
+                assert root.query_selector(".ex-figure").inner_html() == before
                 root.query_selector(".ex-reset").click()
                 live.page.wait_for_function("(root) => root.querySelector('.ex-error').hidden", arg=root)
                 assert field.get_attribute("aria-invalid") is None
@@ -182,7 +181,7 @@ AHEAD = """async ([root, name]) => {
     painted = false;
     slider.value = Number(slider.value) + step;
     slider.dispatchEvent(new Event('input', { bubbles: true }));
-    const figure = root.querySelector('.ex-figure:not(.ex-spare) > .ex-wide').innerHTML;
+    const figure = root.querySelector('.ex-figure > .ex-wide').innerHTML;
     if (painted) return { value: slider.value, verdict: verdict.textContent, figure };
     await new Promise((done) => root.addEventListener('book:painted', done, { once: true }));
     slider.value = Number(slider.value) - step;

@@ -144,10 +144,12 @@ def test_results_open_at_the_section_and_show_the_words(search):
 
 def test_a_result_that_was_hidden_is_open(search):
     page, ask = search
-    link = next(one for one in ask("critical batch size") if "#rooflines-every-chip" in one)
+    link = next(one for one in ask("exact break-even batch") if "#rooflines-exact" in one)
+    hidden = page.locator("section:has(> #rooflines-exact) .answer[hidden]")
+    assert hidden.count() > 0
     page.locator(f".found a[href='{link}']").click()
     page.wait_for_url(link)
-    assert page.locator("#rooflines-every-chip svg").first.is_visible()
+    page.wait_for_function("!document.querySelector('section:has(> #rooflines-exact) .answer[hidden]')")
 
 
 @pytest.mark.smoke

@@ -8,7 +8,7 @@ from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, 
 from tests.browser.conftest import PATIENCE_MS
 
 EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation
-SHOWN = """(root) => ['.ex-figure:not(.ex-spare)', '.ex-readouts', '.ex-verdict', '.ex-error']
+SHOWN = """(root) => ['.ex-figure', '.ex-readouts', '.ex-verdict', '.ex-error']
   .map((part) => root.querySelector(part)?.innerHTML ?? '').join('|')"""
 PAINT = """([root, name, value]) => new Promise((done, failed) => {
   const all = [...root.querySelectorAll(`[name="${name}"]`)];

@@ -124,7 +124,8 @@ def anew(mutant: Mutant, files: list[str]) -> int:
         f"from tools.trust.mutate import Mutant, loaded; raise SystemExit(loaded({mutant!r}, {files!r}))"
     )
     command = ["sh", "-c", f'ulimit -t {ANEW_S}; exec "$@"', "sh", sys.executable, "-c", program]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode
+    everything = os.environ | {"TEST_SCOPE": "all"}  # whatever the scope of the run that asks
+    return subprocess.run(command, cwd=ROOT, env=everything, capture_output=True, check=False).returncode
 
 
 def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen, most_s: float) -> str:

@@ -5,7 +5,7 @@ import { question } from "./pictures.mjs";
 /** @import { Pictures } from "./pictures.mjs" */
 /** @import { View } from "./view.mjs" */
 
-const LAID = 48, ALL = 400; // a slider of so many positions has a picture of each laid out, or made
+const ALL = 400; // a slider of so many positions has a picture of each made
 const NEAR = 2; // positions, where there are more
 
 /** @typedef {{ slider: HTMLInputElement, value: number, strides: number[] }} Move where a slider is, and its last moves' lengths */
@@ -70,11 +70,8 @@ export class Ahead {
     this.look();
   }
 
-  /** Other pictures will be asked for than those that lie ready. */
-  forget() {
-    this.made.clear();
-    this.view.stage.clear();
-  }
+  /** Other pictures will be asked for than those that were made. */
+  forget() { this.made.clear(); }
 
   /** Make one picture after the other, until a reader's event comes in between, or another explorer's turn. */
   async look() {
@@ -97,7 +94,6 @@ export class Ahead {
    * @param {number} value
    */
   async make(slider, value) {
-    const wide = this.view.wide(), painted = await this.pictures.fetch({ ...this.controls.state(), [slider.name]: value }, wide);
-    if (!painted.error && count(slider) <= LAID) this.view.stage.expect(painted.figure, wide);
+    await this.pictures.fetch({ ...this.controls.state(), [slider.name]: value }, this.view.wide());
   }
 }

@@ -2,7 +2,6 @@
 import { find, need } from "../dom.mjs";
 import { say } from "./aloud.mjs";
 import { become } from "./morph.mjs";
-import { Stage } from "./stage.mjs";
 /** @import { State } from "./controls.mjs" */
 
 const HEAD_PX = 64; // what the page keeps on its top, and some air
@@ -26,7 +25,8 @@ export class View {
   /** @param {HTMLElement} root */
   constructor(root) {
     this.root = root;
-    this.stage = new Stage(need(root, ".ex-figure", HTMLElement));
+    this.figure = need(root, ".ex-figure", HTMLElement);
+    this.drawn = ""; // the picture that is shown, once it is another than the built one
     this.controls = need(root, ".ex-controls", HTMLElement);
     this.verdict = need(root, ".ex-verdict", HTMLElement);
     this.error = need(root, ".ex-error", HTMLElement);
@@ -45,9 +45,6 @@ export class View {
     for (const one of [this.figure, this.controls, this.verdict, this.readouts]) this.grown.observe(one);
   }
 
-  /** The one that is seen. */
-  get figure() { return this.stage.figure; }
-
   /** Which of the two pictures a reader sees; asked of the stylesheet once, because asking lays the page out. */
   wide() {
     if (this.isWide === undefined) {
@@ -61,7 +58,7 @@ export class View {
   refit() {
     const before = this.isWide;
     this.isWide = undefined;
-    return before !== undefined && before !== this.wide() && this.stage.drawn !== "";
+    return before !== undefined && before !== this.wide() && this.drawn !== "";
   }
 
   /** The controls have moved on and the picture has not: dim it, at once while Python is still on its way. @param {boolean} live */
@@ -125,8 +122,8 @@ export class View {
    * @param {boolean} wide
    */
   replace(painted, wide) {
-    this.stage.show(painted.figure, wide);
-    this.grown.observe(this.figure);
+    become(need(this.figure, wide ? ".ex-wide" : ".ex-narrow", HTMLElement), painted.figure);
+    this.drawn = painted.figure;
     if (this.verdict.textContent !== painted.verdict) this.verdict.textContent = painted.verdict;
     become(this.readouts, painted.readouts);
   }
