@@ -2,7 +2,7 @@
 // `bound` is called in the page by web/bound.py; XMLSerializer then gives it the names and spaces that XML asks for.
 
 /** What only a screen needs. */
-const LEFT_OUT = "a.headerlink, button, script, noscript, input.js-only, .paths, .glossary-filter, .glossary-find, .fig-narrow, "
+const LEFT_OUT = "a.headerlink, button, script, noscript, .js-only, .paths, .glossary-filter, .glossary-find, .fig-narrow, "
   + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, .anchor-only";
 
 /** @param {Element} root @param {string} selector */

@@ -11,6 +11,7 @@ import pytest
 from conftest import SITE, pages
 from scalingbook_lib import __version__
 from scalingbook_lib.chapters.conclusion import sheet
+from tools.environment import ROOT
 from web import bound, epub, pdf
 from web.extension import licenses
 
@@ -24,7 +25,7 @@ SEEN = """(around) => {
     title: document.querySelector('h1').checkVisibility(),
     around: all(around).filter((one) => one.checkVisibility()).map((one) => one.className),
     paper: getComputedStyle(document.body).backgroundColor,
-    ink: getComputedStyle(document.querySelector('article p:not(.page-number)')).color,
+    ink: getComputedStyle(document.querySelector('article section > p:not([class])')).color,
     settings: flat('.ex-control label'),
     waiting: flat('[hidden=until-found]'),
     folded: flat('article details:not(.ex-more) > :not(summary)'),
@@ -120,6 +121,9 @@ def test_an_e_book_keeps_formulas_figures_and_what_they_say(e_book):
     assert "katex" not in text
     assert text.count("<svg") >= 10
     assert re.search(r"<(?:script|form|button|input|details)\b", text) is None
+    assert "Answer hidden" not in text
+    marked = (ROOT / "chapters" / f"{STEM}.md").read_text(encoding="utf-8").count(":::{answer}")
+    assert text.count('<div class="answer ') == marked > 0, "every answer is there once"
     assert "var(--" not in text
     assert 'class="ex-parameters"' in text
     pictures = re.findall(r"<img[^>]*>", text)

@@ -115,10 +115,11 @@ _STYLE = """
 body { font: 7.2pt/1.17 "Helvetica Neue", Arial, sans-serif; max-width: 277mm; margin: 0 auto; color: #111 }
 h1 { font-size: 12pt; margin: 0 0 1.5mm }
 table { border-collapse: collapse; width: 100%; margin-bottom: 2mm }
-th, td { text-align: left; vertical-align: top; padding: .35mm 2mm .35mm 0; border-bottom: .1mm solid #bbb }
+th, td { text-align: left; vertical-align: top; padding: .3mm 2mm .3mm 0; border-bottom: .1mm solid #bbb }
 th { border-bottom: .3mm solid #111 }
 caption { text-align: left; font-weight: 600 }
 td:first-child { font-weight: 600 }
+sub, sup { line-height: 0 }
 """
 
 
