@@ -8,13 +8,14 @@ a picture, and the sentences around the picture become outputs of their own.
 
 import base64
 import functools
+import hashlib
 import html
 import importlib.util
 import io
 import os
 import re
+import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -22,12 +23,13 @@ from nbformat.v4 import new_output
 
 from web import vendor
 
-FORMAT = "1: 1.5 x, 128 colors"  # of the pictures that earlier builds have kept
+FORMAT = "2: 1.5 x, 128 colors"  # of the pictures that earlier builds have kept
 ZOOM, COLORS = 1.5, 128
 WIDTH, MARGIN, GAP = 680, 10, 10
 INK = "#222832"  # the text of the site's light theme
-FAMILY, OTHER = "Source Sans 3", "DejaVu Sans"  # the site's font, and the one for signs that it lacks
-WEIGHTS = (400, 500, 600)
+FAMILY, WEIGHTS = "Source Sans 3", (400, 500, 600)  # the site's font
+UNITS = 1000  # of the em, in the site's font
+SIGNS = range(0x100, 0x2800)  # taken from another font: Greek, indices, arrows, operators, check marks
 
 _WIDE = re.compile(
     r'<div class="(?:fig|ex)-wide"(?P<how>[^>]*)>(?P<drawn>.*?)</div>\s*<div class="(?:fig|ex)-narrow"', re.S
@@ -117,13 +119,12 @@ def _drawn(svg: str) -> str:
     import resvg_py
     from PIL import Image
 
-    fonts = _fonts()
     drawn = resvg_py.svg_to_bytes(
-        svg_string=re.sub(r">[^<]+<", lambda text: fonts.marked(text[0]), svg),
+        svg_string=svg,
         zoom=ZOOM,
         background="white",
         skip_system_fonts=True,  # the same picture on every machine
-        font_files=[str(file) for file in fonts.files],
+        font_files=_fonts(),
         sans_serif_family=FAMILY,
     )
     picture = Image.open(io.BytesIO(drawn)).convert("RGB")
@@ -132,41 +133,46 @@ def _drawn(svg: str) -> str:
     return base64.b64encode(made.getvalue()).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class Fonts:
-    """The files of the site's font and of the one that helps out, and the signs that the first one has."""
-
-    files: tuple[Path, ...]
-    signs: frozenset[str]
-
-    def marked(self, text: str) -> str:
-        """Text with the other font for the signs that the first one lacks, and only for those."""
-        # Left to itself, the renderer would set the whole text in the other, wider font.
-        return "".join(
-            one if one in self.signs else f'<tspan font-family="{OTHER}">{one}</tspan>' for one in text
-        )
-
-
 @functools.cache
-def _fonts() -> Fonts:
-    """The site's font as the renderer reads it: not compressed, its weights as one family."""
-    from fontTools.ttLib import TTFont
+def _fonts() -> list[str]:
+    """The site's font in each weight, as the renderer reads it; made once for each version."""
+    digest = hashlib.sha256(f"{FORMAT} {vendor.lock_digest()}".encode()).hexdigest()[:12]
+    files = [vendor.STORE / "fonts" / f"{digest}-{weight}.ttf" for weight in WEIGHTS]
+    for weight, file in zip(WEIGHTS, files, strict=True):
+        if not file.exists():
+            file.parent.mkdir(parents=True, exist_ok=True)
+            draft = file.with_suffix(f".{os.getpid()}")  # two builds may draw at once
+            _font(weight, draft)
+            draft.replace(file)
+    return [str(file) for file in files]
 
-    source, folder = vendor.package("@fontsource/source-sans-3") / "files", vendor.STORE / "fonts"
-    folder.mkdir(parents=True, exist_ok=True)
-    files, signs = [_other_font()], frozenset()
-    for weight in WEIGHTS:
-        font = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff")
-        for name in list(font["name"].names):
-            if name.nameID in (1, 16):
-                font["name"].setName(FAMILY, name.nameID, name.platformID, name.platEncID, name.langID)
-        font.flavor = None
-        files.append(folder / f"source-sans-3-{weight}.ttf")
-        draft = files[-1].with_suffix(f".{os.getpid()}")  # two builds may draw at once
-        font.save(draft)
-        draft.replace(files[-1])
-        signs = frozenset(map(chr, font.getBestCmap() or ()))
-    return Fonts(tuple(files), signs | {"\n"})
+
+def _font(weight: int, target: Path) -> None:
+    """One weight of the site's font with the signs that it lacks, such as arrows."""
+    # With two fonts, the renderer sets a whole label in the wider one for the sake of one arrow.
+    from fontTools.merge import Merger
+    from fontTools.subset import Options, Subsetter
+    from fontTools.ttLib import TTFont
+    from fontTools.ttLib.scaleUpem import scale_upem
+
+    source = vendor.package("@fontsource/source-sans-3") / "files"
+    font, other = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff"), TTFont(_other_font())
+    names, signs = font["name"], font.getBestCmap() or {}
+    for name in list(names.names):  # every weight is a family of its own there
+        if name.nameID in (1, 16):
+            names.setName(FAMILY, name.nameID, name.platformID, name.platEncID, name.langID)
+    font.flavor = None
+    lacks = [sign for sign in other.getBestCmap() or () if sign not in signs and sign in SIGNS]
+    subset = Subsetter(Options(layout_features=[], hinting=False))
+    subset.populate(unicodes=lacks)
+    subset.subset(other)
+    other["cmap"].tables = [table for table in other["cmap"].tables if table.format == 4]
+    scale_upem(other, UNITS)
+    with tempfile.TemporaryDirectory() as folder:
+        parts = [f"{folder}/{part}.ttf" for part in ("site", "other")]
+        for part, file in zip((font, other), parts, strict=True):
+            part.save(file)
+        Merger().merge(parts).save(target)
 
 
 def _other_font() -> Path:
@@ -174,4 +180,4 @@ def _other_font() -> Path:
     spec = importlib.util.find_spec("matplotlib")
     assert spec
     assert spec.origin
-    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / f"{OTHER.replace(' ', '')}.ttf"
+    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"
