@@ -17,7 +17,7 @@ from scalingbook_lib import __version__
 from tools.environment import ROOT
 
 TAG = "set-up"
-# Editors grow slow on one line of a megabyte. VS Code folds no cell for a notebook, so the lines are few;
+# Editors grow slow on one line of a megabyte. A file cannot make VS Code fold a cell, so the lines are few;
 # base64 ignores the breaks.
 LINE = 100_000
 TAG_OF_RELEASE = f"v{__version__}"
