@@ -17,6 +17,9 @@ from scalingbook_lib import __version__
 from tools.environment import ROOT
 
 TAG = "set-up"
+# Editors grow slow on one line of a megabyte. A file cannot make VS Code fold a cell, so the lines are few;
+# base64 ignores the breaks.
+LINE = 100_000
 TAG_OF_RELEASE = f"v{__version__}"
 # The cells run where nothing of the book is there yet, so they use the standard library alone.
 # PYTHONPATH is for processes that a notebook starts, such as hosts: they find what it found.
@@ -102,8 +105,7 @@ def source(root: Path = ROOT) -> str:
 def carrying(library: str) -> str:
     """The text of the cell that unpacks the library it holds: `tools.wheel.carried()`."""
     digest = hashlib.sha256(base64.b64decode(library)).hexdigest()
-    # Editors grow slow on one line of a megabyte; base64 ignores the breaks.
-    lines = "".join(f"{library[at : at + 1000]}\n" for at in range(0, len(library), 1000))
+    lines = "".join(f"{library[at : at + LINE]}\n" for at in range(0, len(library), LINE))
     return _CARRYING.replace("DIGEST", digest).replace("CARRIED", lines)
 
 

@@ -58,7 +58,7 @@ def main() -> None:
     """Make all of it anew."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    made = site.build()
+    made = site.build(pictures=True)
     library(DIST)
     archive(made, DIST / f"book-{stamp.VERSION}-site.zip")
     notebooks = made / downloads.FOLDER

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import MutableHeaders
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.responses import FileResponse, Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -62,13 +64,31 @@ class Headed:
         await self.app(scope, receive, headed)
 
 
+class Notebooks(StaticFiles):
+    """The notebooks of a site, with their pictures as PNG."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Draw the pictures of a notebook, which a site that was built to be read here has as SVG."""
+        found = await super().get_response(path, scope)
+        if not isinstance(found, FileResponse) or not path.endswith(".ipynb"):
+            return found
+        return Response(await run_in_threadpool(_drawn, Path(found.path)), media_type=TYPES[".ipynb"])
+
+
+def _drawn(notebook: Path) -> str:
+    from web import downloads  # a second of imports, which a server needs only for this
+
+    return downloads.drawn(notebook.read_text(encoding="utf-8"))
+
+
 def application(folder: Path) -> Starlette:
     """The site below a folder."""
     for ending, kind in TYPES.items():
         mimetypes.add_type(kind, ending)
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])
-    files = StaticFiles(directory=folder, html=True)
-    return Starlette(routes=[Mount("/", files)], middleware=[Middleware(Headed), hosts])
+    files = Mount("/", StaticFiles(directory=folder, html=True))
+    given = Mount("/notebooks", Notebooks(directory=folder / "notebooks", check_dir=False))
+    return Starlette(routes=[given, files], middleware=[Middleware(Headed), hosts])
 
 
 def _server(folder: Path) -> uvicorn.Server:

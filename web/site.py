@@ -23,13 +23,18 @@ BUILD = vendor.ROOT / "_build"
 TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
 
 
-def build(source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False) -> Path:
-    """Build the book below `source` into `target`/html, and return that; a warning fails all but a draft."""
+def build(
+    source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False, pictures: bool = False
+) -> Path:
+    """Build the book below `source` into `target`/html, and return that; a warning fails all but a draft.
+
+    A site that is published needs `pictures` in its notebooks; the book's own server adds them to a download.
+    """
     with alone(target):
-        return _build(source, target, draft=draft)
+        return _build(source, target, draft=draft, pictures=pictures)
 
 
-def _build(source: Path, target: Path, *, draft: bool) -> Path:
+def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
     started = time.monotonic()
     vendor.install()
     mend(target)
@@ -37,7 +42,7 @@ def _build(source: Path, target: Path, *, draft: bool) -> Path:
     _start(work, source)
     made = work / "_build" / "html"
     with ThreadPoolExecutor() as beside:
-        other = beside.submit(_beside_the_pages, source, work, made)
+        other = beside.submit(_beside_the_pages, source, work, made, pictures=pictures)
         _sphinx(source, work, strict=not draft)
         other.result()
     offline.write(made)
@@ -71,12 +76,12 @@ def _machinery(source: Path) -> str:
     return digest.hexdigest()
 
 
-def _beside_the_pages(source: Path, work: Path, made: Path) -> None:
+def _beside_the_pages(source: Path, work: Path, made: Path, *, pictures: bool) -> None:
     """Write what needs no page, the worker's files and the notebooks, unless the last build made the same."""
-    digest, last = _made_beside(source), work / "beside"
+    digest, last = f"{_made_beside(source)} {pictures}", work / "beside"
     if not last.exists() or last.read_text() != digest:
         live.write(made / "_static" / "live")
-        downloads.write(made, source)
+        downloads.write(made, source, pictures=pictures)
         last.write_text(digest)
 
 
@@ -131,6 +136,9 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--target", type=Path, default=BUILD, help="where html/ is put")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--draft", action="store_true", help="show warnings, and build all the same")
+    parser.add_argument(
+        "--pictures", action="store_true", help="draw the pictures of notebooks, which another server needs"
+    )
     given = parser.parse_args(arguments)
     if given.task == "vendor":
         vendor.install(dev=True)
@@ -139,7 +147,7 @@ def main(arguments: list[str] | None = None) -> None:
             for name in ("work", "html", "html.new", "html.old"):
                 shutil.rmtree(given.target / name, ignore_errors=True)
     if given.task in ("build", "book"):
-        build(given.source.resolve(), given.target.resolve(), draft=given.draft)
+        build(given.source.resolve(), given.target.resolve(), draft=given.draft, pictures=given.pictures)
     if given.task in ("serve", "book"):
         serve.serve(given.target / "html", given.port)
 

@@ -110,7 +110,7 @@ def test_a_download_uses_the_library_that_it_carries_and_none_that_stands_about(
 
 
 def test_a_download_that_was_changed_on_its_way_is_refused_before_anything_is_imported(made, tmp_path):
-    first = next(line for line in CARRYING.split("\n") if len(line) == 1000)
+    first = next(line for line in CARRYING.split("\n") if len(line) == first_cell.LINE)
     done = ran(made, tmp_path, CARRYING.replace(first, first.swapcase()))
     assert done.stderr.splitlines()[-1].endswith("is not what the book put there: download it again")
     assert "scalingbook_lib" not in done.stdout

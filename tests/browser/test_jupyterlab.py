@@ -9,9 +9,12 @@ import pytest
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
 from tests.browser import jupyter
+from tools import first_cell, notebooks, wheel
+from web import downloads, rasters
 
 if importlib.util.find_spec("jupyterlab") is None:
     pytest.skip("these tests need JupyterLab (make set-up)", allow_module_level=True)
+CARRYING, PNG = first_cell.carrying(wheel.carried()), "image/png"
 PATHS = [path for folder in jupyter.FOLDERS for path in sorted((jupyter.ROOT / folder).glob("*.ipynb"))]
 NOTEBOOKS = [path.relative_to(jupyter.ROOT).as_posix() for path in PATHS]
 
@@ -44,6 +47,28 @@ def test_a_notebook_is_served_whole(server, notebook):
     model = server.get(notebook)
     assert (model["type"], model.get("message")) == ("notebook", None)
     nbformat.validate(model["content"])
+
+
+def test_a_download_shows_its_pictures_and_folds_the_library_before_it_is_trusted_or_run(opened, server):
+    given = downloads.drawn(downloads.carried(notebooks.Notebook("chapters", "rooflines"), CARRYING))
+    (server.folder / "download.ipynb").write_text(given, encoding="utf-8")
+    outputs = (o for cell in nbformat.reads(given, as_version=4).cells for o in cell.get("outputs", ()))
+    widths = [o.metadata[PNG]["width"] for o in outputs if PNG in o.get("data", {})]
+
+    notebook = opened("download.ipynb")
+    cells = "[...jupyterapp.shell.currentWidget.content.model.cells]"
+    assert notebook.page.evaluate(f"{cells}.some((cell) => cell.trusted)") is False
+    first = notebook.page.locator(".jp-CodeCell").first
+    first.get_by_text("# @title Set-up: unpacks the book's library").wait_for()
+    assert first.bounding_box()["height"] < 100
+    pictures = notebook.page.locator(f'[data-mime-type="{PNG}"] img')
+    for place, width in enumerate(widths):
+        picture = pictures.nth(place)
+        picture.scroll_into_view_if_needed()
+        seen = "(image) => image.decode().then(() => [image.naturalWidth, image.width])"
+        assert picture.evaluate(seen) == [width * rasters.ZOOM, width]
+    assert pictures.count() == len(widths) > 10
+    assert notebook.page.get_by_text("The picture shows the starting values.").count() > 1
 
 
 def test_a_chapter_runs_to_its_first_explorer_and_its_sliders_move(opened):

@@ -16,7 +16,7 @@ OTHER = (
 
 
 def test_of_two_builds_at_once_the_second_waits_and_says_so(tmp_path, monkeypatch):
-    def meanwhile(source, target, *, draft):
+    def meanwhile(source, target, **options):
         command = [sys.executable, "-c", OTHER, target]
         other = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
         assert other.stderr.readline() == f"site: waiting for another that writes into {target}\n"
