@@ -3,7 +3,10 @@
 
 /** What only a screen needs. */
 const LEFT_OUT = "a.headerlink, button, script, noscript, .js-only, .paths, .glossary-filter, .glossary-find, .fig-narrow, "
-  + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, .anchor-only";
+  + ".ex-narrow, div.cell:has(.explorer) > .cell_input, details.hide > summary, .ex-buttons, .ex-note, .ex-error, .answer-result, .answer-hints, .exercise-notebook, p:has(> a[download]), .anchor-only";
+
+/** Lines of a code or an output that may break between two pages. */
+const LONG = 36;
 
 /** @param {Element} root @param {string} selector */
 const all = (root, selector) => [...root.querySelectorAll(selector)];
@@ -29,7 +32,7 @@ function setting(control) {
 /** An explorer's controls become one line, an answer's box a line to write on. @param {Element} article */
 function settle(article) {
   for (const form of all(article, "form.ex-controls")) {
-    form.replaceWith(made("p", "ex-parameters", all(form, ".ex-control").map(setting).join("; ")));
+    form.replaceWith(made("p", "ex-parameters", `Settings: ${all(form, ".ex-control").map(setting).join("; ")}.`));
   }
   for (const form of all(article, "form.answer-box")) {
     const choices = all(form, ".answer-choices label span").map((one) => one.textContent);
@@ -147,6 +150,14 @@ function mend(article) {
   }
 }
 
+/** What stays together on a page of paper. @param {Element} article */
+function keep(article) {
+  for (const lead of all(article, "p > strong:only-child")) { // a line in bold above a list is its heading
+    if (lead.textContent === lead.parentElement?.textContent) lead.parentElement?.classList.add("run-in");
+  }
+  for (const text of all(article, "pre")) text.classList.toggle("long", (text.textContent ?? "").split("\n").length > LONG);
+}
+
 /** Places that the contents list: each with the id that it has in the volume. @param {Element[]} found @param {(one: Element) => string} said */
 const places = (found, said) => found.map((one) => ({ anchor: one.closest("[id]")?.id ?? "", said: said(one).replaceAll(/\s+/g, " ").trim() }));
 
@@ -161,6 +172,7 @@ export function bound({ name, pages, joined }) {
   settle(article);
   formulas(article, joined);
   links(article, pages, joined);
+  keep(article);
   mend(article);
   if (joined) rename(article, name);
   const title = article.querySelector("h1")?.textContent?.trim() ?? name;

@@ -1,7 +1,8 @@
 """What is in a volume, and in which order? Pages of the site in reading order, worked answers at the back.
 
 A browser opens each page without its scripts and `bound.mjs` turns it into its article alone; `web.pdf` and
-`web.epub` bind them. `python -m web.bound pdf rooflines` binds one chapter, without a name the whole book.
+`web.epub` bind them. `python -m web.bound pdf rooflines` binds one chapter. Without a name it binds the whole
+book, which then stands in the site, too, linked from the cover.
 """
 
 import argparse
@@ -22,6 +23,7 @@ TURN = (
     Path(__file__).with_name("bound.mjs").read_text(encoding="utf-8").replace("export function", "function")
 )
 BACK = "solutions/"
+SOLUTIONS, REFERENCE = "Solutions", "Reference"  # parts of a volume behind those of the chapters
 ONLY_ON_SCREEN = ("index", "workbench")  # a map of the site, for which a volume has contents; what computes
 
 
@@ -36,6 +38,7 @@ class Bound:
     title: str
     html: str
     number: str = ""
+    part: str = ""  # the heading that the contents list it below
     sections: tuple[tuple[str, str], ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
 
@@ -47,22 +50,41 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Volume:
-    """What is bound together: the name of its file, its title, the addresses of its pages below the site."""
+    """What is bound together: the name of its file, its titles, the addresses of its pages below the site."""
 
     name: str
     title: str
+    subtitle: str = ""
     pages: tuple[str, ...]
+
+    @property
+    def whole_title(self) -> str:
+        """The title as a catalog lists it."""
+        stop = "" if self.title.endswith(("?", "!")) else "."
+        return f"{self.title}{stop} {self.subtitle}" if self.subtitle else self.title
 
     def names(self) -> dict[str, str]:
         """How each page is called inside, by its address."""
         return {f"{page}.html": page.replace("/", "-") for page in self.pages}
 
 
-def order() -> list[str]:
-    """Every page of the contents: the chapters, what is looked up, answers."""
+def order() -> dict[str, str]:
+    """Every page of the contents, with its part: the chapters, what is looked up, answers."""
     told = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    listed = [page for page in _files(told["parts"]) if page not in ONLY_ON_SCREEN]
-    return sorted(listed, key=lambda page: (page.startswith(BACK), not page.startswith("chapters/")))
+    listed = {
+        page: _part(page, part["caption"])
+        for part in told["parts"]
+        for page in _files([part])
+        if page not in ONLY_ON_SCREEN
+    }
+    rank = {REFERENCE: 1, SOLUTIONS: 2}
+    return dict(sorted(listed.items(), key=lambda one: rank.get(one[1], 0)))
+
+
+def _part(page: str, caption: str) -> str:
+    if page.startswith(BACK):
+        return SOLUTIONS
+    return caption if page.startswith("chapters/") else REFERENCE
 
 
 def _files(entry: Any) -> Iterator[str]:
@@ -74,13 +96,14 @@ def _files(entry: Any) -> Iterator[str]:
 
 def volume(stem: str = "") -> Volume:
     """The book; of a chapter its page, the deeper ones and its answers."""
-    title = stamp.cited()["title"]
+    title, subtitle = stamp.titles()
     if not stem:
-        return Volume(name=f"book-{stamp.VERSION}", title=title, pages=tuple(order()))
+        return Volume(name=f"book-{stamp.VERSION}", title=title, subtitle=subtitle, pages=tuple(order()))
     own = {str(page) for page in pages.of(stem)} | {f"{BACK}{stem}"}
     if not (found := tuple(page for page in order() if page in own)):
         raise SystemExit(f"no chapter is called {stem[:40]}")
-    return Volume(name=f"{stem}-{stamp.VERSION}", title=f"{_heading(found[0])} ({title})", pages=found)
+    book = f"A chapter of {stamp.cited()['title']}"
+    return Volume(name=f"{stem}-{stamp.VERSION}", title=_heading(found[0]), subtitle=book, pages=found)
 
 
 def _heading(page: str) -> str:
@@ -100,7 +123,7 @@ def still(browser: Browser) -> Page:
 
 def read(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[Bound]:
     """Every page of a volume, turned; `joined` where all stand in one document."""
-    names, numbered = bound.names(), numbers.of_pages(ROOT)
+    names, numbered, parts = bound.names(), numbers.of_pages(ROOT), order()
     for path, name in names.items():
         page.goto(f"{address}/{path}", wait_until="domcontentloaded")
         asked = {"name": name, "pages": names, "joined": joined}
@@ -110,6 +133,7 @@ def read(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[B
             title=told["title"],
             html=told["html"],
             number=numbered.get(path.removesuffix(".html"), ""),
+            part=parts[path.removesuffix(".html")],
             sections=_places(told["sections"]),
             figures=_places(told["figures"]),
         )
@@ -122,7 +146,7 @@ def _places(told: list[dict[str, str]]) -> tuple[tuple[str, str], ...]:
 def main() -> None:
     """The command line."""
     from benchmarks.browser import chromium
-    from web import epub, pdf, serve, site
+    from web import epub, pdf, serve, site, volumes
 
     parser = argparse.ArgumentParser(prog="python -m web.bound", description=__doc__)
     parser.add_argument("kind", choices=("pdf", "epub"))
@@ -136,7 +160,10 @@ def main() -> None:
     bind = {"pdf": pdf.bind, "epub": epub.bind}[given.kind]
     with serve.running(given.site) as address, chromium() as browser:
         for stem in given.stems or [""]:
-            print(bind(still(browser), address, volume(stem), given.to))
+            path = bind(still(browser), address, volume(stem), given.to)
+            if not stem:
+                volumes.offer(given.site, path)
+            print(path)
 
 
 if __name__ == "__main__":

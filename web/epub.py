@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import Page
 
 from tools.wheel import EPOCH
-from web import stamp
+from web import front, stamp
 from web.bound import Bound, Volume, read
 
 STYLE = Path(__file__).with_name("epub.css")
@@ -69,7 +69,7 @@ def files(bound: Volume, pages: list[Bound], pictures: dict[str, bytes], day: da
         "book/nav.xhtml": _xhtml("Contents", _contents(pages)),
         "book/style.css": STYLE.read_text("utf-8"),
     }
-    texts |= {"book/title.xhtml": _xhtml(bound.title, _title(bound, day))}
+    texts |= {"book/title.xhtml": _xhtml(bound.whole_title, front.title_page(bound, day))}
     texts |= {f"book/{one.name}.xhtml": _xhtml(one.title, one.html) for one in pages}
     return {name: text.encode() for name, text in texts.items()} | {
         f"book/{name}": content for name, content in pictures.items()
@@ -85,14 +85,12 @@ def _xhtml(title: str, body: str) -> str:
     )
 
 
-def _title(bound: Volume, day: date) -> str:
-    edition = f"Version {stamp.VERSION}, {day}. {stamp.authors()}. Text CC BY 4.0, code MIT."
-    return f'<section class="front"><h1>{escape(bound.title)}</h1><p>{escape(edition)}</p></section>'
-
-
 def _contents(pages: list[Bound]) -> str:
-    """Every page with its sections, then the figures."""
-    listed = "".join(f"<li>{_place(one)}{_nested(one)}</li>" for one in pages)
+    """Every page with its sections, by part; then the figures."""
+    listed = "".join(
+        f"<li><span>{escape(part.title)}</span><ol>{''.join(map(_entry, part.pages))}</ol></li>"
+        for part in front.parts(pages)
+    )
     drawn = "".join(
         f'<li><a href="{one.name}.xhtml#{anchor}">{escape(said)}</a></li>'
         for one in pages
@@ -100,6 +98,10 @@ def _contents(pages: list[Bound]) -> str:
     )
     figures = drawn and f'<nav epub:type="lof" id="lof"><h1>Figures</h1><ol>{drawn}</ol></nav>'
     return f'<nav epub:type="toc" id="toc"><h1>Contents</h1><ol>{listed}</ol></nav>{figures}'
+
+
+def _entry(page: Bound) -> str:
+    return f"<li>{_place(page)}{_nested(page)}</li>"
 
 
 def _place(page: Bound) -> str:
@@ -128,7 +130,8 @@ def package(bound: Volume, pages: list[Bound], pictures: dict[str, bytes], day: 
 def _metadata(bound: Volume, day: date) -> Iterator[str]:
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"scalingbook {bound.name}")
     yield f'<dc:identifier id="id">urn:uuid:{named}</dc:identifier><dc:language>en</dc:language>'
-    yield f"<dc:title>{escape(bound.title)}</dc:title><dc:creator>{escape(stamp.authors())}</dc:creator>"
+    yield f"<dc:title>{escape(bound.whole_title)}</dc:title>"
+    yield f"<dc:creator>{escape(stamp.authors())}</dc:creator>"
     yield f"<dc:date>{day}</dc:date><dc:rights>Text CC BY 4.0, code MIT</dc:rights>"
     yield f'<meta property="dcterms:modified">{day}T00:00:00Z</meta>'
     for name, values in _ACCESS.items():

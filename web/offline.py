@@ -11,11 +11,13 @@ from web import downloads
 from web.extension import scripts
 
 WORKER, LIST = "offline.js", "_static/book.json"
+VOLUMES = "downloads"  # the PDF and the EPUB, which only a reader who asks for one loads
 _LIVE = "_static/live/"
 _NOT_READ = (
     WORKER,
     LIST,
     f"{downloads.FOLDER}/",
+    f"{VOLUMES}/",
     "_sources/",
     ".",
     "objects.inv",

@@ -7,17 +7,32 @@ the pages on which the first had the places of their links.
 import re
 from datetime import date
 from html import escape
+from io import BytesIO
 from pathlib import Path
 
+import pikepdf
 from playwright.sync_api import Page
 
-from web import stamp
+from web import front, stamp
 from web.bound import Bound, Volume, read
 
 PRINT = {"prefer_css_page_size": True, "format": "A4", "outline": True, "tagged": True}
-FILL = """(pages) => document.querySelectorAll(".front-contents li").forEach((line) => {
-  line.lastElementChild.textContent = pages[line.firstElementChild.hash.slice(1)] ?? "";
-})"""
+FILL = """(pages) => {
+  const page = (link) => pages[link.hash.slice(1)] ?? "000"; // which leaves room for it
+  for (const line of document.querySelectorAll(".front-contents li:has(a)")) {
+    line.lastElementChild.textContent = page(line.firstElementChild);
+  }
+  for (const link of document.querySelectorAll("a.answer-solution[href^='#']")) {
+    link.textContent = `Worked solution, page ${page(link)}`;
+  }
+}"""
+SHORT = 12  # pages; the contents of a shorter volume list their sections, too
+HEADS = """
+@page { margin: 23mm 22mm 17mm; @bottom-center { content: none; } @top-right { content: counter(page); } }
+@page contents { @top-left { content: "Contents"; } }
+@page figures { @top-left { content: "Figures"; } }
+@page :first { margin-top: 17mm; @top-right { content: none; } }
+"""
 _CELL = re.compile(rb"(?<=\(node)\d{8}(?=\))")
 PLACE = "volume.html"  # an address that nothing else has: styles and pictures are found from it
 
@@ -29,8 +44,9 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
     page.goto(f"{address}/{PLACE}", wait_until="load")
     page.evaluate("() => document.fonts.ready.then(() => true)")
     path = folder / f"{bound.name}.pdf"
+    page.evaluate(FILL, {})
     page.evaluate(FILL, places(page.pdf(**PRINT)))
-    path.write_bytes(settled(page.pdf(**PRINT), stamp.day()))
+    path.write_bytes(packed(settled(page.pdf(**PRINT), stamp.day())))
     return path
 
 
@@ -44,6 +60,14 @@ def settled(pdf: bytes, day: date) -> bytes:
     return _CELL.sub(lambda found: rank[found[0]], dated)
 
 
+def packed(pdf: bytes) -> bytes:
+    """The same document in a third of the bytes: Chromium compresses no tags, and they are most of it."""
+    written = BytesIO()
+    with pikepdf.open(BytesIO(pdf)) as opened:
+        opened.save(written, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
+    return written.getvalue()
+
+
 def places(pdf: bytes) -> dict[str, int]:
     """On which page of a PDF, as Chromium writes it, each place stands that links name."""
     leaves = re.findall(rb"^(\d+) 0 obj\s*<</Type /Page$", pdf, re.M)
@@ -54,27 +78,68 @@ def places(pdf: bytes) -> dict[str, int]:
 
 def document(bound: Volume, pages: list[Bound], day: date) -> str:
     """Title page, contents, figures, and every article."""
-    listed = _listed("Contents", [(one.name, one.listed) for one in pages])
-    drawn = _listed("Figures", [figure for one in pages for figure in one.figures])
-    edition = f"Version {stamp.VERSION}, {day}. {stamp.authors()}. Text CC BY 4.0, code MIT."
-    title = escape(bound.title)
-    front = f'<header class="front"><p class="front-title">{title}</p><p>{escape(edition)}</p></header>'
+    drawn = [figure for page in pages for figure in page.figures]
     return (
         '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
-        f"<title>{title}</title>"
-        '<link rel="stylesheet" href="_static/site.css"></head><body class="volume">'
-        '<main class="bd-main"><div class="bd-content"><div class="bd-article-container">'
-        + front
-        + listed
-        + drawn
-        + "\n".join(one.html for one in pages)
+        f'<title>{escape(bound.whole_title)}</title><meta name="author" content="{escape(stamp.authors())}">'
+        f'<link rel="stylesheet" href="_static/site.css"><style>{running_heads(pages)}</style></head>'
+        '<body class="volume"><main class="bd-main"><div class="bd-content">'
+        '<div class="bd-article-container">'
+        + front.title_page(bound, day)
+        + _listed("Contents", _contents(pages))
+        + _listed("Figures", "".join(_line(place, said) for place, said in drawn))
+        + "\n".join(page.html for page in pages)
         + "</div></div></main></body></html>"
     )
 
 
-def _listed(title: str, places: list[tuple[str, str]]) -> str:
-    """A list of places, each with room for its page; nothing where there is none."""
-    lines = "".join(
-        f'<li><a href="#{place}">{escape(said)}</a> <span>000</span></li>' for place, said in places
+def running_heads(pages: list[Bound]) -> str:
+    """Style rules that write the title of a page above each sheet that it is printed on."""
+    return HEADS + "".join(_sheets(at, page) for at, page in enumerate(pages))
+
+
+def _sheets(at: int, page: Bound) -> str:
+    """The sheets of one page, and those of its tables that are printed sideways."""
+    head = f"@top-left {{ content: {_quoted(page.listed)}; }}"
+    upright = f"@page text-{at} {{ {head} }} #{page.name} {{ page: text-{at}; }}\n"
+    if 'class="side-by-side"' not in page.html:
+        return upright
+    return (
+        f"{upright}@page wide-{at} {{ size: A4 landscape; {head} }} "
+        f"#{page.name} .side-by-side .table-wrapper {{ page: wide-{at}; }}\n"
     )
-    return lines and f'<nav class="front-contents"><h1>{title}</h1><ol>{lines}</ol></nav>'
+
+
+def _quoted(text: str) -> str:
+    """A string as CSS writes it, safe within an element `style`."""
+    return '"' + re.sub(r'["\\<&\n]', lambda found: f"\\{ord(found[0]):x} ", text) + '"'
+
+
+def _contents(pages: list[Bound]) -> str:
+    """Every page below the title of its part; with its sections where the volume is short."""
+    short = len(pages) <= SHORT
+    return "".join(
+        f'<li class="front-part">{escape(part.title)}</li>'
+        + "".join(_entry(page, with_sections=short) for page in part.pages)
+        for part in front.parts(pages)
+    )
+
+
+def _entry(page: Bound, *, with_sections: bool) -> str:
+    level = "front-deeper" if page.number[-1:].isalpha() else "front-chapter"
+    sections = page.sections if with_sections else ()
+    return _line(page.name, page.listed, level) + "".join(
+        _line(place, said, "front-section") for place, said in sections
+    )
+
+
+def _line(place: str, said: str, level: str = "") -> str:
+    """A line of a list, with room for the page's number."""
+    named = f' class="{level}"' if level else ""
+    return f'<li{named}><a href="#{place}">{escape(said)}</a> <span></span></li>'
+
+
+def _listed(title: str, lines: str) -> str:
+    """A list of places; nothing where there is none."""
+    head = f'<nav class="front-contents" style="page: {title.lower()}"><h1>{title}</h1>'
+    return lines and f"{head}<ol>{lines}</ol></nav>"

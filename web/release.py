@@ -12,7 +12,7 @@ from pathlib import Path
 from benchmarks.browser import chromium
 from tools import wheel
 from tools.environment import ROOT
-from web import bound, downloads, epub, pdf, serve, site, stamp
+from web import bound, downloads, epub, pdf, serve, site, stamp, volumes
 
 DIST = ROOT / "dist"
 SUMS = "SHA256SUMS"
@@ -41,11 +41,11 @@ def archive(source: Path, target: Path, without: str = "-") -> None:
     target.write_bytes(wheel.packed(files | {f"{target.stem}/{EDITION}": edition().encode()}))
 
 
-def volumes(made: Path, folder: Path) -> None:
-    """The whole book for paper and for e-book readers."""
+def bind(made: Path, folder: Path) -> None:
+    """The whole book for paper and for e-book readers, linked from the site's cover."""
     with serve.running(made) as address, chromium() as browser:
-        for bind in (epub.bind, pdf.bind):
-            bind(bound.still(browser), address, bound.volume(), folder)
+        for kind in (epub, pdf):
+            volumes.offer(made, kind.bind(bound.still(browser), address, bound.volume(), folder))
 
 
 def digests(folder: Path) -> str:
@@ -60,11 +60,11 @@ def main() -> None:
     DIST.mkdir()
     made = site.build(pictures=True)
     library(DIST)
+    bind(made, DIST)
     archive(made, DIST / f"book-{stamp.VERSION}-site.zip")
     notebooks = made / downloads.FOLDER
     archive(notebooks, DIST / f"book-{stamp.VERSION}-notebooks.zip", without=ANSWERS)
     archive(notebooks / ANSWERS, DIST / f"book-{stamp.VERSION}-answers.zip")
-    volumes(made, DIST)
     (DIST / SUMS).write_text(digests(DIST), encoding="utf-8")
     print(f"dist/ has version {stamp.VERSION} of {stamp.day()}:\n{digests(DIST)}", end="")
 

@@ -1,5 +1,6 @@
 """Which edition is this? The package's version, the day of the last commit, and how to cite it."""
 
+import re
 import subprocess
 from datetime import date
 from functools import cache
@@ -18,6 +19,19 @@ VERSION = __version__
 def cited() -> dict[str, Any]:
     """What `CITATION.cff` says."""
     return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+
+
+def titles() -> tuple[str, str]:
+    """The title and the subtitle."""
+    title, subtitle = re.split(r"(?<=[?!:]) ", cited()["title"], maxsplit=1)
+    return title, subtitle
+
+
+@cache
+def address() -> str:
+    """The address of the site, as `_config.yml` has it; empty where none is configured."""
+    told = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    return str(told["html"].get("baseurl") or "")
 
 
 def authors() -> str:

@@ -13,12 +13,13 @@ import yaml
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
 pytest.importorskip("playwright", reason="what prints the book is not set up")
+pytest.importorskip("pikepdf", reason="what prints the book is not set up")
 from docutils.core import publish_doctree
 
 from scalingbook_lib import __version__
 from tools import first_cell, notebooks
 from tools.environment import ROOT
-from web import bound, epub, release, site, stamp, vendor
+from web import bound, epub, offline, pdf, release, site, stamp, vendor, volumes
 from web.bound import Bound, Volume
 from web.extension import assets, head, licenses, outside
 
@@ -184,3 +185,36 @@ def test_an_e_book_lists_all_that_is_in_it():
     order = [one.get("idref") for one in package.iter("{http://www.idpf.org/2007/opf}itemref")]
     assert order == ["title", "nav", "a", "b"]
     assert [ET.fromstring(files[f"book/{name}"]).tag for name in items if name.endswith("xhtml")]
+
+
+def test_a_volume_has_a_title_page_and_names_each_page_above_its_sheets(monkeypatch):
+    address = "https://book.example/"
+    monkeypatch.setattr(stamp, "address", lambda: address)
+    volume = bound.volume()
+    page = Bound(name="a", title='A "B" </style>', number="2", part="Hardware", html="<article/>")
+    text = pdf.document(volume, [page], DAY)
+    title = text[text.index('class="front"') : text.index("</header>")]
+    edition = f"Version {__version__}, 23 November 2026"
+    for said in (*stamp.titles(), stamp.authors(), edition, "CC BY 4.0", address):
+        assert said in title
+    assert '<li class="front-part">Hardware</li>' in text
+    assert text.count("</style>") == 1, "no title ends the style sheet"
+    assert (
+        r'@page text-0 { @top-left { content: "2 A \22 B\22  \3c /style>"; } } #a { page: text-0; }' in text
+    )
+
+
+def test_the_cover_links_the_volumes_that_are_there(tmp_path):
+    cover, dist = tmp_path / "site" / "index.html", tmp_path / "dist"
+    (cover.parent / "_static").mkdir(parents=True)
+    dist.mkdir()
+    source = (ROOT / "index.md").read_text(encoding="utf-8")
+    cover.write_text(re.search(r'<p class="volumes">.*?</p>', source)[0])
+    for name in ("book-1.epub", "book-1.pdf", "book-1.pdf"):
+        (dist / name).write_bytes(b"x" * 2000)
+        volumes.offer(cover.parent, dist / name)
+    links = re.findall(r'href="([^"]+)"', cover.read_text())
+    assert links == ["downloads/book-1.pdf", "downloads/book-1.epub"]
+    assert all((cover.parent / link).exists() for link in links)
+    kept = json.loads((cover.parent / offline.LIST).read_text())["files"]
+    assert list(kept) == ["index.html"], "browsers that keep the site keep no volume"

@@ -1,0 +1,55 @@
+"""What stands before the text of a volume? Whose book it is, which edition, and what the site adds to it.
+
+`web.pdf` and `web.epub` show the same title page; the names are those of `CITATION.cff`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from html import escape
+from itertools import groupby
+
+from web import stamp
+from web.bound import Bound, Volume
+
+LICENSES = "The text is under CC BY 4.0, the code under the MIT license."
+ON_THE_SITE = (
+    "move the sliders of every explorer, have your answers to the exercises checked, search the book, and "
+    "open each chapter as a notebook. In this volume an explorer shows its starting values, every answer "
+    "stands below its question, and the worked solutions are at the back."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Pages that the contents list below one heading."""
+
+    title: str
+    pages: tuple[Bound, ...]
+
+
+def parts(pages: list[Bound]) -> Iterator[Part]:
+    """The parts of a volume, in its order."""
+    for title, own in groupby(pages, key=lambda page: page.part):
+        yield Part(title, tuple(own))
+
+
+def title_page(volume: Volume, day: date) -> str:
+    """The title page: title, authors, edition, licenses, and what the site can do."""
+    edition = f"Version {stamp.VERSION}, {day.day} {day:%B %Y}"
+    lines = (
+        ("front-title", escape(volume.title)),
+        ("front-subtitle", escape(volume.subtitle)),
+        ("front-authors", escape(stamp.authors())),
+        ("front-edition", edition),
+        ("front-license", LICENSES),
+        ("front-site", f"{_site(stamp.address())} you can {ON_THE_SITE}"),
+    )
+    shown = "".join(f'<p class="{name}">{text}</p>' for name, text in lines if text)
+    return f'<header class="front">{shown}</header>'
+
+
+def _site(address: str) -> str:
+    """The site by its address, where it has one."""
+    where = escape(address)
+    return f'On the book\'s site, <a href="{where}">{where}</a>,' if address else "On the book's site"
