@@ -40,6 +40,7 @@ def test_the_live_view_at_the_start_is_the_view_that_was_built(live, live_path):
         assert painted.figure in built, f"{explorer.key}: make execute, then build again"
 
 
+@pytest.mark.chapters_only
 def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
     for root, explorer in roots(live):
         for name, control in explorer.controls.items():
@@ -61,6 +62,7 @@ def test_notation_that_cannot_be_read_says_why_and_loses_nothing(live):
                 assert "ex-stale" not in root.get_attribute("class")
 
 
+@pytest.mark.chapters_only
 def test_sliders_answer_to_the_keyboard(live):
     for root, _ in roots(live):
         slider = root.query_selector('input[type="range"]')
@@ -81,6 +83,7 @@ def test_sliders_answer_to_the_keyboard(live):
         live.page.wait_for_function("([slider, value]) => slider.value === value", arg=[slider, before])
 
 
+@pytest.mark.chapters_only
 def test_steps_play(live):
     for root, explorer in roots(live):
         steps = next((n for n, c in explorer.controls.items() if isinstance(c, Steps)), None)
@@ -104,6 +107,7 @@ HELD = """([key, told]) => {  // what was shared before may stand there for a mo
 }"""
 
 
+@pytest.mark.chapters_only
 def test_the_address_holds_what_is_not_at_its_start(live):
     for root, explorer in roots(live):
         name = next((n for n, c in explorer.controls.items() if others(c)), None)
@@ -143,6 +147,7 @@ def test_no_answer_and_no_hint_is_in_the_page(live, live_path, base):
             assert right(check) not in form
 
 
+@pytest.mark.chapters_only
 def test_progress_is_kept_shown_exported_and_erased(live):
     solved = boxes(live)
     if not solved:
@@ -197,6 +202,7 @@ def beside(slider):
     return slider.initial + (step if slider.initial < last else -step)
 
 
+@pytest.mark.chapters_only
 def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
     sliders = (
         (root, explorer, name)

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import weight
-from tests.browser.conftest import SITE, pages
-from tools.pages import every
+from tests.browser.conftest import DEEPER, SITE, pages
 from web import vendor
 
 LIMIT_BYTES = 250_000
@@ -39,7 +38,6 @@ EMPTY_HEADS = """() => [...document.querySelectorAll("th")]
 
 COLOURS = ("color-contrast", "link-in-text-block")
 # These, and solutions, are made of the same parts as the other pages, whose dark colours are looked at, too.
-DEEPER = {f"{page}.html" for page in every() if page.deeper}
 
 
 @functools.cache

@@ -142,16 +142,6 @@ def test_results_open_at_the_section_and_show_the_words(search):
     assert not page.locator("#search-dialog").is_visible()
 
 
-def test_a_result_that_was_hidden_is_open(search):
-    page, ask = search
-    link = next(one for one in ask("exact break-even batch") if "#rooflines-exact" in one)
-    hidden = page.locator("section:has(> #rooflines-exact) .answer[hidden]")
-    assert hidden.count() > 0
-    page.locator(f".found a[href='{link}']").click()
-    page.wait_for_url(link)
-    page.wait_for_function("!document.querySelector('section:has(> #rooflines-exact) .answer[hidden]')")
-
-
 @pytest.mark.smoke
 def test_the_dialog_says_what_is_not_found(search):
     page, ask = search

@@ -69,7 +69,7 @@ def steps(scope: Scope) -> Iterator[Step]:
     yield _bare("core", f"--ignore={chapters}", "tests/core")
     yield _tests(scope)
     alone = ("--only", "colab", "conclusion") if scope == "quick" else ()
-    yield Step("notebooks-alone", (sys.executable, "-m", "tools.alone", *alone), CORES)
+    yield Step("notebooks-alone", (sys.executable, "-m", "tools.alone", *alone), 1 if alone else CORES)
     yield Step("browser", (*PYTEST, "-n", "2", "--dist", "worksteal", "tests/browser"), CORES)
 
 
@@ -91,7 +91,8 @@ def _tests(scope: Scope) -> Step:
                 f"{len(names)} notebooks are run; `make test-all` runs {left_out} more that import a change"
             )
     fuzz = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/core/*/test_fuzz_*.py"))
-    return Step("tests", (*PYTEST, "-n", "2", "--nbval", *folders, *LIBRARY_TESTS, *fuzz), CORES)
+    in_order = "--no-loadscope-reorder"  # notebooks first: they take longest, and one alone would end last
+    return Step("tests", (*PYTEST, "-n", "2", in_order, "--nbval", *folders, *LIBRARY_TESTS, *fuzz), CORES)
 
 
 def prepare() -> None:
