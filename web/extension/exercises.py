@@ -24,9 +24,22 @@ from tools.environment import ROOT
 from web import downloads
 from web.extension import numbers
 from web.extension.noted import noted
+from web.extension.page import colab
 
 LOG = logging.getLogger(__name__)
-IN_THE_NOTEBOOK = "Solve it in the notebook above: your function runs there, and is judged."
+# Colab opens a notebook from a public address; where the book has none, a reader uploads it.
+IN_COLAB = (
+    '<li><a href="{address}">Open the exercises of this chapter in Colab</a>, and run the first cells.</li>'
+)
+UPLOADED = (
+    '<li><a href="{address}" download>Download the exercises of this chapter</a> as a notebook. It contains '
+    "the library.</li><li>Open it in Jupyter, or in Colab with <em>File &gt; Upload notebook</em>, and run "
+    "its first cells.</li>"
+)
+WRITE_AND_RUN = (
+    "<li>Write your function below <em>{title}</em>, and run its cells. The notebook runs the "
+    "function, judges the result, and says what is wrong.</li>"
+)
 LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
 
 
@@ -56,10 +69,20 @@ class Exercises(SphinxDirective):
 
     def _notebook(self, stem: str) -> str:
         """The exercises as a file."""
-        here = posixpath.dirname(self.env.docname) or "."
-        address = posixpath.relpath(f"{downloads.FOLDER}/exercises/{stem}.ipynb", here)
-        link = f'<a href="{address}" download>Download these exercises as a notebook</a>'
+        link = f'<a href="{self._download(stem)}" download>Download these exercises as a notebook</a>'
         return f'<p class="exercise-notebook">{link}: it carries the library, and runs in Colab as it is.</p>'
+
+    def _download(self, stem: str) -> str:
+        here = posixpath.dirname(self.env.docname) or "."
+        return posixpath.relpath(f"{downloads.FOLDER}/exercises/{stem}.ipynb", here)
+
+    def _where_code_runs(self, exercise: exercises.Exercise) -> nodes.raw:
+        """How a reader comes to the notebook in which the function is written and judged."""
+        stem = exercise.key.partition(".")[0]
+        address = colab(self.env.app.book_repository, f"exercises/{stem}.ipynb")  # type: ignore[attr-defined]
+        steps = (IN_COLAB if address else UPLOADED).format(address=address or self._download(stem))
+        steps += WRITE_AND_RUN.format(title=escape(f"{exercise.number}. {exercise.title}"))
+        return raw(f'<ol class="exercise-steps">{steps}</ol>')
 
     def _elsewhere(self, stem: str, here: list[str]) -> str:
         """Where the chapter's other exercises are, for a reader who misses a number."""
@@ -85,7 +108,7 @@ class Exercises(SphinxDirective):
             if printed := exercises.printed(exercise.key.partition(".")[0], cell):
                 box += nodes.literal_block(printed, printed, language="text", classes=["exercise-output"])
         if check.kind == "program":
-            box += nodes.paragraph("", IN_THE_NOTEBOOK)
+            box += self._where_code_runs(exercise)
         box += raw(form(exercise, check, self._solution(exercise)))
         return box
 

@@ -59,6 +59,13 @@ def github(url: str) -> str:
     return found["name"] if found else ""
 
 
+def colab(repository: str, notebook: str) -> str:
+    """The address that opens a notebook, as it was released, in Colab; '' where it is not on GitHub."""
+    name = github(repository)
+    path = f"blob/{first_cell.TAG_OF_RELEASE}/{notebook}"
+    return f"https://colab.research.google.com/github/{name}/{path}" if name else ""
+
+
 def places(repository: str, notebook: str) -> dict[str, tuple[str, str]]:
     """Where a page's notebook can be opened, as it was released: icon and address by what a reader sees."""
     if not (repository and notebook):
@@ -67,10 +74,9 @@ def places(repository: str, notebook: str) -> dict[str, tuple[str, str]]:
     shown = {"The source of this page": ("fa-solid fa-code", f"{repository}/{path}")}
     if not (name := github(repository)):
         return shown
-    colab = f"https://colab.research.google.com/github/{name}/{path}"
     kaggle = f"https://kaggle.com/kernels/welcome?src=https://github.com/{name}/{path}"
     return {
-        "Open this notebook in Colab": ("fa-solid fa-rocket", colab),
+        "Open this notebook in Colab": ("fa-solid fa-rocket", colab(repository, notebook)),
         "Open this notebook in Kaggle": ("fa-brands fa-kaggle", kaggle),
     } | shown
 
