@@ -18,7 +18,8 @@ RAW_MATHS = """() => {
   for (let node; (node = walker.nextNode());) {
     if (node.parentElement.closest("pre, code, script, style, .katex, textarea, .explorer, .workbench"))
       continue;
-    if (/\\$[^$]+\\$|\\\\\\(|\\\\frac|\\\\text\\{/.test(node.data)) found.push(node.data.trim().slice(0, 80));
+    const text = node.data.replace(/\\$\\d[\\d.,]*(?!\\w)/g, "");  // prices
+    if (/\\$[^$]+\\$|\\\\\\(|\\\\frac|\\\\text\\{/.test(text)) found.push(node.data.trim().slice(0, 80));
   }
   return found;
 }"""
