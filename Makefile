@@ -6,6 +6,7 @@ PYTHON := .venv/bin/python
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
 unexport VIRTUAL_ENV
+unexport PYTHONDONTWRITEBYTECODE # which container images set: every start of Python would compile every module again
 
 .PHONY: help book site serve test test-rest test-all durations lint size mutate attack trust renew fidelity stale bench execute lab alone colab pdf epub slides release clean set-up set-up-book
 
