@@ -67,9 +67,9 @@ def steps(scope: Scope) -> Iterator[Step]:
     chapters = "tests/core/chapters"
     yield _bare("core-chapters", chapters)
     yield _bare("core", f"--ignore={chapters}", "tests/core")
-    yield _tests(scope)
     alone = ("--only", "colab", "conclusion") if scope == "quick" else ()
     yield Step("notebooks-alone", (sys.executable, "-m", "tools.alone", *alone), 1 if alone else CORES)
+    yield _tests(scope)
     yield Step("browser", (*PYTEST, "-n", "2", "--dist", "worksteal", "tests/browser"), CORES)
 
 
