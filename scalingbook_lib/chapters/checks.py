@@ -3,18 +3,15 @@
 One check an exercise, used by the page, the notebook and the tests. Every chapter's room has a module
 `checks` with a tuple `CHECKS`; it is imported when somebody asks for it.
 
-A key is permanent: `<chapter>.<name>`. Exercises were counted once, and `ordinals.csv` has the name for each
-number of then, for good: what a reader wrote down or kept under a number still finds its exercise.
+A key is permanent: `<chapter>.<name>`. Readers' progress and links go by it.
 
 >>> print(find("intro.compute-time")("3 s"))
 ✗ It is too large by more than a factor of ten: check the units of every term.
 """
 
 import difflib
-import functools
 import importlib
 import json
-import pkgutil
 
 from scalingbook_lib.chapters import stems
 from scalingbook_lib.reader.checks import guess
@@ -30,7 +27,6 @@ __all__ = [
     "guess_json",
     "hint_json",
     "judge_json",
-    "ordinals",
     "stems",
 ]
 
@@ -42,23 +38,17 @@ def catalogue(stem: str | None = None) -> dict[str, Check]:
 
 
 def find(key: str) -> Check:
-    """The check of one exercise: `find("rooflines.int8-weights")`, which `rooflines.3` was once."""
-    name = ordinals().get(key, key)
-    found = catalogue(name.partition(".")[0])
-    if name in found:
-        return found[name]
+    """Return the check of one exercise, as in `find("rooflines.int8-weights")`.
+
+    Raises ValueError, which names the nearest key, where there is no such exercise.
+    """
+    found = catalogue(key.partition(".")[0])
+    if key in found:
+        return found[key]
     near = difflib.get_close_matches(key, found, n=1)
     raise ValueError(
         f"{key!r} is no exercise; the nearest is {near[0] if near else next(iter(found), 'none')}"
     )
-
-
-@functools.cache
-def ordinals() -> dict[str, str]:
-    """The key of each exercise that once had a number: `rooflines.3` is `rooflines.int8-weights`."""
-    table = pkgutil.get_data("scalingbook_lib.chapters", "ordinals.csv") or b""  # also from a page's archive
-    rows = (line.partition(",") for line in table.decode().splitlines()[1:])
-    return {ordinal: key for ordinal, _, key in rows}
 
 
 def judge_json(key: str, text: str) -> str:

@@ -88,8 +88,7 @@ def _cells(path: Path) -> list[str]:
 
 
 def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
-    named = checks.ordinals()
-    found = {named.get(k) or k: n for n, cell in enumerate(cells, 1) for k in map(str, _FIND.findall(cell))}
+    found = {k: n for n, cell in enumerate(cells, 1) for k in map(str, _FIND.findall(cell))}
     stems = sorted({key.partition(".")[0] for key in found} & {*checks.stems()})
     if not stems:
         raise ValueError("it checks no exercise of the book, as in checks.find(key)(answer)")

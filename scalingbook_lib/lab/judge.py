@@ -58,9 +58,8 @@ class Task(Told):
         rows = hlo.collectives(program, mesh) if self.topology is None else self._compiled(fn, mesh)
         asked = self._asked()
         moved = summed(rows, shifts=any(" " in move.axes for move in asked or ()))
-        key = checks.ordinals().get(self.key, self.key)  # a notebook of once has a number
         also = (*_elsewhere(got, self.out, mesh), *self._unwritten(fn, mesh))
-        return Verdict(wrong, moved, key, asked, also, picture)
+        return Verdict(wrong, moved, self.key, asked, also, picture)
 
     def _unwritten(self, fn: Callable, mesh: jax.sharding.Mesh) -> Iterator[str]:
         """Collectives that are asked for and not written, or not as often."""

@@ -64,7 +64,7 @@ def test_an_address_shares_a_state_and_a_touch_before_live_is_not_lost(visit, ch
     page.wait_for_function(changed, arg=[again, name, before])
     assert float(again.query_selector(f'[name="{name}"]').input_value()) == control.stops[1]
     assert again.query_selector(".ex-verdict").inner_text() == verdict
-    # what was shared when addresses held positions is still read, and written anew as a value
+    # a position, which an address has before Python has come, is read and written anew as a value
     page.goto(f"{address.partition('?')[0]}?{key}.{name}={control.stops[1]:g}")
     page.wait_for_function("(told) => location.href.includes(told)", arg=address.partition("?")[2])
     assert page.locator(f'[data-explorer="{key}"] .ex-verdict').first.inner_text() == verdict

@@ -1,4 +1,4 @@
-"""What a browser kept survives: files in any order, of every edition, and files that are not of the book."""
+"""What a browser kept survives: files in any order, and files that are not of the book."""
 
 import json
 import random
@@ -7,26 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.chapters import checks
 from web import vendor
 
 SCRIPT = Path(__file__).with_name("kept.mjs")
 SEEDS = range(200)
-# As each edition wrote it: 1, exercises under numbers; 2, under names, and guesses; 3, with answers.
-EDITIONS = {
-    1: {"rooflines.1": {"solved": True, "tries": 2, "hints": 1, "when": "2026-10-01"}},
-    2: {
-        "rooflines.no-overlap": {"solved": True, "tries": 2, "hints": 1, "when": "2026-11-22"},
-        "guess.rooflines-batch-1": {
-            "solved": False, "tries": 0, "hints": 0, "when": "2026-11-22",
-            "guess": "a second", "judged": "near", "page": "rooflines",
-        },
-    },
-    3: {
-        "rooflines.no-overlap": {
-            "solved": True, "tries": 3, "hints": 1, "when": "2026-11-23T18:00:00.000Z", "answer": "43 µs",
-        }
-    },
+KEPT = {
+    "rooflines.no-overlap": {
+        "solved": True, "tries": 3, "hints": 1, "when": "2026-11-23T18:00:00.000Z", "answer": "43 µs",
+    }
 }  # fmt: skip
 NO_JSON, NO_BOOK, NO_VERSION = "it is no JSON", "it is no export of this book", "it does not say its version"
 LATER = "a later edition of the book wrote it, and that edition reads it"
@@ -35,7 +23,7 @@ REFUSED = {
     "[1]": NO_BOOK, "null": NO_BOOK, "3": NO_BOOK, '"scalingbook"': NO_BOOK, '{"book": "another"}': NO_BOOK,
     '{"__proto__": {"book": "scalingbook"}}': NO_BOOK, "[" * 9000 + "]" * 9000: NO_BOOK,
     '{"book": "scalingbook"}': NO_VERSION, '{"book": "scalingbook", "version": "1"}': NO_VERSION,
-    '{"book": "scalingbook", "version": 4}': LATER,
+    '{"book": "scalingbook", "version": 2}': LATER,
     '{"book": "scalingbook", "version": 1, "progress": []}': "its progress is not kept by exercise",
     " " * (2**20 + 1): "it has 1.0 MB, and an export less than 1",
 }  # fmt: skip
@@ -44,7 +32,7 @@ HOSTILE = (None, True, 3, "x", [], {}, [{"solved": True}], {"solved": "yes"}, {"
 
 def asked(tried):
     """What the module says to each file, given what was held before."""
-    question = {"ordinals": checks.ordinals(), "tried": [{"file": f, "held": held} for f, held in tried]}
+    question = [{"file": f, "held": held} for f, held in tried]
     done = subprocess.run(
         [vendor.node(), str(SCRIPT)], input=json.dumps(question), capture_output=True, text=True, check=True
     )
@@ -53,12 +41,12 @@ def asked(tried):
 
 def added(tried):
     """The same for files that are taken."""
-    files = [(json.dumps({"book": "scalingbook", "version": 3, "progress": p}), held) for p, held in tried]
+    files = [(json.dumps({"book": "scalingbook", "version": 1, "progress": p}), held) for p, held in tried]
     return [told["progress"] for told in asked(files)]
 
 
 def state(chance):
-    """What a reader may have done with a few exercises, in any edition of the book."""
+    """What a reader may have done with a few exercises."""
 
     def entry():
         one = {"solved": chance.random() < 0.5, "tries": chance.randrange(4), "hints": chance.randrange(3)}
@@ -69,7 +57,13 @@ def state(chance):
         }  # fmt: skip
         return one | {name: text for name, text in said.items() if chance.random() < 0.5}
 
-    keys = ("rooflines.1", "rooflines.no-overlap", "jax.6", "guess.rooflines-batch-1", "gone.for-good")
+    keys = (
+        "rooflines.int8-weights",
+        "rooflines.no-overlap",
+        "jax.scattered-sum",
+        "guess.rooflines-batch-1",
+        "gone.for-good",
+    )
     return {key: entry() for key in keys if chance.random() < 0.7}
 
 
@@ -101,20 +95,12 @@ def test_nothing_solved_is_lost_no_count_falls_and_the_newer_answer_is_kept(stat
             assert one.get("answer") in [o.get("answer") for o in said or held if o.get("when", "") >= newest]
 
 
-@pytest.mark.parametrize("version", EDITIONS)
-def test_a_file_of_every_edition_is_read_whole(version):
-    file = json.dumps({"book": "scalingbook", "version": version, "progress": EDITIONS[version]})
-    (told,) = asked([(file, {})])
-    wanted = {checks.ordinals().get(key, key): entry for key, entry in EDITIONS[version].items()}
-    assert told["progress"] == wanted
-
-
 def test_a_file_that_is_none_of_the_books_is_refused_with_a_reason():
     assert [told.get("refused") for told in asked([(file, {}) for file in REFUSED])] == list(REFUSED.values())
 
 
 def test_what_is_no_entry_is_left_out_and_what_is_held_stays():
-    held = EDITIONS[3]
+    held = KEPT
     hostile = {
         "__proto__": held["rooflines.no-overlap"],
         "constructor": {"solved": True},

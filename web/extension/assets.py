@@ -12,9 +12,8 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from scalingbook_lib.chapters import checks
 from web import policy, vendor
-from web.extension import addresses, exercises, head, icons, labels, licenses, scripts, search, stylesheet
+from web.extension import exercises, head, icons, labels, licenses, scripts, search, stylesheet
 
 SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
@@ -48,7 +47,6 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     (static / "site.css").write_text(css, encoding="utf-8")
     shutil.copytree(scripts.PAGE / "static", static, dirs_exist_ok=True)
     scripts.write(static, _exercises(app))
-    addresses.write(app, static, texts)
     search.write(app, static)
     _copy_fonts(static / "fonts", "".join(pages))
     head.write_card(app, static)
@@ -67,10 +65,9 @@ def _fitted(path: Path, day: date) -> str:
 
 
 def _exercises(app: Sphinx) -> str:
-    """The exercises of each page, for the counts in the table of contents, and what they were called once."""
+    """The exercises of each page, for the counts in the table of contents."""
     pages = {f"{page}.html": keys for page, keys in sorted(exercises.shown(app.env).items())}
-    told = json.dumps({"pages": pages, "ordinals": checks.ordinals()}, separators=(",", ":"))
-    return f"globalThis.bookExercises = {told};\n"
+    return f"globalThis.bookExercises = {json.dumps(pages, separators=(',', ':'))};\n"
 
 
 def _join_sheets(static: Path, whole: Path) -> None:
@@ -127,7 +124,7 @@ def _copy_fonts(folder: Path, text: str) -> None:
 
 def _drop_unused(static: Path) -> None:
     beside = {path.name for path in (scripts.PAGE / "static").iterdir()}
-    written = {addresses.SCRIPT, *search.FILES, *scripts.ENTRIES.values()}
+    written = {*search.FILES, *scripts.ENTRIES.values()}
     kept = {"site.css", "fonts", "live", head.CARD, licenses.FOLDER} | beside | written
     for path in static.iterdir():
         if path.name in kept:

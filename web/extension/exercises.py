@@ -156,12 +156,9 @@ def name(key: str) -> str:
 def _heading(exercise: exercises.Exercise, check: Check) -> str:
     level = LEVELS[check.difficulty]
     stars = "●" * check.difficulty + "○" * (3 - check.difficulty)
-    # Links from when keys were numbers still lead here.
-    once = (ordinal for ordinal, key in checks.ordinals().items() if key == exercise.key)
-    anchors = "".join(f'<span id="{name(ordinal)}"></span>' for ordinal in once)
     title = f"{exercise.number}. {escape(exercise.title)}"
     return (
-        f'{anchors}<h3 class="exercise-title" id="{name(exercise.key)}">{title} '
+        f'<h3 class="exercise-title" id="{name(exercise.key)}">{title} '
         f'<span class="difficulty"><span aria-hidden="true">{stars}</span> {level}</span></h3>'
     )
 

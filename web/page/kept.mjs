@@ -5,7 +5,7 @@
 /** @typedef {Record<string, Entry>} Progress by the exercise's key */
 
 const BOOK = "scalingbook";
-const VERSION = 3; // 1: exercises under numbers; 2: under names, guesses; 3: answers, and when to the second
+const VERSION = 1; // of the format of exported files
 const MOST_BYTES = 2 ** 20; // an export with every answer has a tenth
 const MOST_LETTERS = 500;
 const MOST_TIMES = 1e6;
@@ -54,16 +54,15 @@ export function joined(one, other = one) {
 }
 
 /**
- * The entries among what was found, by the keys of today, added to others.
+ * The entries among what was found, by their keys, added to others.
  * @param {unknown} found
- * @param {Record<string, string>} ordinals today's key of each that was a number
  * @param {Progress} [others]
  */
-export function entries(found, ordinals, others = {}) {
+export function entries(found, others = {}) {
   const progress = { ...others };
   for (const [key, value] of Object.entries(object(found) ?? {})) {
-    const one = KEY.test(key) ? entry(value) : null, name = ordinals[key] ?? key;
-    if (one) progress[name] = joined(one, progress[name]);
+    const one = KEY.test(key) ? entry(value) : null;
+    if (one) progress[key] = joined(one, progress[key]);
   }
   return progress;
 }
@@ -72,7 +71,7 @@ export function entries(found, ordinals, others = {}) {
 export const exported = (progress) => JSON.stringify({ book: BOOK, version: VERSION, progress }, null, 2);
 
 /**
- * What an exported file holds, whichever edition wrote it; an error says why a file is refused.
+ * What an exported file holds; an error says why a file is refused.
  * @param {Blob} file
  */
 export async function imported(file) {

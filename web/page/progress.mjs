@@ -11,13 +11,13 @@ import { words } from "./words.mjs";
 const STORE = "scalingbook.progress";
 const SURE_MS = 6000; // how long a first press on Erase is remembered
 const UNKEPT = "Not kept: this browser stores nothing here (a private window, or no room left). Export saves a copy.";
-const { pages = {}, ordinals = {} } = globalThis.bookExercises ?? {}; // the build writes it above
+const pages = globalThis.bookExercises ?? {}; // the build writes it above
 /** @type {Progress | undefined} */
 let unkept; // what the browser did not store lives as long as the page
 
 /** What this browser holds; nothing where it holds something else. @returns {Progress} */
 export function read() {
-  try { return unkept ?? entries(JSON.parse(stored() ?? "null"), ordinals); } catch { return {}; }
+  try { return unkept ?? entries(JSON.parse(stored() ?? "null")); } catch { return {}; }
 }
 
 /** The text that this browser holds; null where it holds none. */
@@ -99,10 +99,10 @@ const actions = {
       const [file] = input.files ?? [];
       if (!file) return;
       try {
-        const found = await imported(file), known = Object.keys(entries(found, ordinals)).length;
+        const found = await imported(file), known = Object.keys(entries(found)).length;
         const left = Object.keys(found).length - known;
         const told = `Imported: ${known} exercises and guesses${left > 0 ? `; ${left} more could not be read` : ""}.`;
-        note(write(entries(found, ordinals, read())) || told);
+        note(write(entries(found, read())) || told);
       } catch (problem) {
         note(`Not imported: ${words(problem)}. Choose a file that Export wrote.`);
       }
@@ -124,7 +124,7 @@ const actions = {
 };
 
 const held = read();
-const warning = Object.keys(held).length || stored() === null ? write(held) : ""; // numbers become names; whether it is kept is seen at once
+const warning = Object.keys(held).length || stored() === null ? write(held) : ""; // whether it is kept is seen at once
 show(held);
 for (const panel of all(document, ".progress-panel", HTMLElement)) {
   /** @type {Note} */

@@ -1,6 +1,6 @@
 // The page's address: one query parameter for each control that is not at its start, so that a link shares a state.
-// `rooflines.roofline-B=64` is a value, for good. Addresses once held what an input holds, `rooflines.roofline.B=6`,
-// a slider's position: those are still read.
+// `rooflines.roofline-B=64` is a value; `rooflines.roofline.B=6` is a slider's position, which stands there only until
+// Python has said what value it means.
 import { book } from "../book.mjs";
 import { isSlider } from "./controls.mjs";
 /** @import { Controls } from "./controls.mjs" */

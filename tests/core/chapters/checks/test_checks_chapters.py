@@ -99,11 +99,3 @@ def test_a_title_stands_once_and_a_key_is_words(stem):
     found = checks.catalogue(stem)
     assert all(re.fullmatch(rf"{stem}\.(?=[0-9-]*[a-z])[a-z0-9]+(-[a-z0-9]+){{0,2}}", key) for key in found)
     assert len({check.title for check in found.values()}) == len(found)
-
-
-def test_an_exercise_that_was_once_a_number_answers_to_it_for_good():
-    once = checks.ordinals()
-    assert len(once) == 252, "the table is closed: no row is added, and none goes"
-    assert {checks.find(ordinal).key for ordinal in once} == set(once.values())
-    assert checks.find("rooflines.3") is checks.find("rooflines.int8-weights")
-    assert all(re.fullmatch(r"\w+\.[1-9]\d*", ordinal) for ordinal in once)

@@ -1,18 +1,10 @@
-"""Whose is a page, and does every address of the book before it had deeper pages still lead to its text?"""
-
-import re
+"""A chapter owns its deeper pages: their exercises, their notebooks, their place in the contents."""
 
 import pytest
 
-from scalingbook_lib.chapters import checks
 from tools import exercises, notebooks, pages
-from tools.environment import ROOT
 from tools.exercises import ExerciseError
 
-pytest.importorskip("sphinx", reason="the site's layer is not set up")
-from web.extension import addresses
-
-LABEL = re.compile(r"^\(([\w-]+)\)=$", re.MULTILINE)
 TOC = """\
 format: jb-book
 root: chapters/sums
@@ -64,20 +56,3 @@ def test_an_exercise_stands_on_the_page_that_names_it_and_on_no_other(divided):
     deeper.write_text(deeper.read_text().replace("halving halving", "thirds"))
     with pytest.raises(ExerciseError, match="no exercise thirds"):
         exercises.shown("sums", [], divided)
-
-
-def test_every_section_of_once_stands_somewhere():
-    texts = [page.text for page in pages.every()] + [path.read_text() for path in ROOT.glob("*.md")]
-    labels = {label for text in texts for label in LABEL.findall(text)}
-    lost = [f"{old.page}#{old.anchor}" for old in addresses.old() if old.label not in labels]
-    assert not lost, (
-        f"no page has the label that these led to: {lost}; keep a section's label where its text goes, "
-        "also when two sections become one (a heading may have several), or name in the table "
-        "web/addresses.csv the label that has it now"
-    )
-
-
-def test_the_table_of_addresses_is_closed():
-    old = addresses.old()
-    assert len(old) == 366, "no row is added, and none goes"
-    assert {a.page for a in old} <= {f"chapters/{stem}" for stem in checks.stems()}
