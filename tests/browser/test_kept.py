@@ -101,7 +101,7 @@ def test_a_hostile_file_runs_nothing_and_takes_nothing_back(visit):
             "Not imported: it is no export of this book. Choose a file that Export wrote.",
         ),
         (
-            json.dumps({"book": "scalingbook", "version": 2, "progress": hostile}),
+            json.dumps({"book": "scalingbook", "version": 1, "progress": hostile}),
             "Imported: 2 exercises and guesses; 2 more could not be read.",
         ),
     ):
