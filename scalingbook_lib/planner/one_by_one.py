@@ -9,7 +9,7 @@ from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Miss, nearer
-from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training import Case, Efficiency, Plan, evaluate
 from scalingbook_lib.training.feasible import reasons
 
 
@@ -53,11 +53,11 @@ class OneByOne:
                 if r >= least and not every:
                     break
                 plan = self.space.plan(**ways(g, sharing), zero=zero, remat=remat)
-                step_s, held, why = self.case.judge(plan)
-                if why:
-                    miss = nearer(miss, self._miss(plan, held, why[0]))
+                one = evaluate(self.case, plan)
+                if one.why:
+                    miss = nearer(miss, self._miss(plan, one.memory_bytes, one.why[0]))
                     continue
-                points.append(Point(step_s, held, g, sharing, Policy(zero, remat)))
+                points.append(Point(one.step_s, one.memory_bytes, g, sharing, Policy(zero, remat)))
                 least = min(least, r)
         return points, miss
 

@@ -2,7 +2,7 @@
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`Case(...).judge` is the quick way for a search. `rules` has the closed forms. Chapter: Training.
+`evaluate(Case(...), plan)` is for many plans of one case. `rules` has the closed forms. Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
@@ -13,20 +13,20 @@
 """
 
 from scalingbook_lib.training import rules
-from scalingbook_lib.training.case import Case, Judged
+from scalingbook_lib.training.case import Case
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.training.memory import Memory, memory, states
 from scalingbook_lib.training.packing import Packing, pack
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import PlannedRun, run, run_at
-from scalingbook_lib.training.step import TrainingStep, feasible, step, traffic
+from scalingbook_lib.training.step import Evaluation, TrainingStep, evaluate, feasible, step, traffic
 
 __all__ = [
     "PEAK",
     "Case",
     "Efficiency",
-    "Judged",
+    "Evaluation",
     "Memory",
     "Packing",
     "Plan",
@@ -34,6 +34,7 @@ __all__ = [
     "PlannedRun",
     "Traffic",
     "TrainingStep",
+    "evaluate",
     "feasible",
     "memory",
     "pack",
