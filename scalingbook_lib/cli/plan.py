@@ -17,7 +17,7 @@ from scalingbook_lib.evidence.own import Survey
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import PEAK, Efficiency, Plan, TrainingStep
+from scalingbook_lib.training import Efficiency, Plan, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
@@ -72,11 +72,10 @@ def command(
         return Answer(told=found.told, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
-    peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
     added = None if factor is None else bill()  # what bills add to plans at published efficiencies
-    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": peak.total_s}
+    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": found.step.peak_s}
     return Answer(
-        told="\n".join(_told(found.told, factor, peak, run, added)),
+        told="\n".join(_told(found.told, factor, found.step.peak_s, run, added)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
@@ -93,11 +92,11 @@ def _reached(efficiency: Efficiency | Survey | None, chip: Chip, fixed: dict[str
 
 
 def _told(
-    found: str, factor: float | None, peak: TrainingStep, run: training.PlannedRun | None, added: Bill | None
+    found: str, factor: float | None, peak_s: float, run: training.PlannedRun | None, added: Bill | None
 ) -> Iterator[str]:
     yield found
-    if peak.efficiency is PEAK and factor is not None:
-        yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
+    if factor is not None:
+        yield f"at documented peaks the same plan takes {si(peak_s, 's')}"
     if factor is not None:  # published runs say how far predictions were off
         holds = percent(published.HOLDS)
         yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
@@ -173,7 +172,7 @@ class Asked:
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> Found:
         """The best of all legal plans with these fields, and what faster parts would change."""
-        with Progress(lambda done, _: f"{done:,} plans judged", always=progress) as watch:
+        with Progress(_done, always=progress) as watch:
             ranking = planner.plans(
                 self.model,
                 self.machine,
@@ -195,6 +194,11 @@ class Asked:
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
         return Found(ranking.winner.step, _why(ranking), known, tuple(tables))
+
+
+def _done(done: int, of: int) -> str:
+    """How far a search is: it finds the spreads that are legal, then judges plans."""
+    return f"{done:,} plans judged" if of else f"{done:,} legal ways to spread it found"
 
 
 def _why(ranking: Ranking) -> str:

@@ -79,7 +79,7 @@ def _searched(
         layouts=ways.layouts,
         ways=number,
         options=tuple(judge.options),
-        rejected=ways.tally.rejected,
+        rejected=ways.rejections.rejected,
         stopped=stopped,
     )
 
@@ -100,7 +100,7 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
         nearest = min(late, key=lambda one: one[0])[1]
         some = in_time and len(over) < ways
         kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(in_time))
-        judge.ways.tally.refuse(kind, count, str(nearest.serving))
+        judge.ways.rejections.refuse(kind, count, str(nearest.serving))
     return in_time
 
 

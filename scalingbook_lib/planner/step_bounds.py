@@ -1,0 +1,53 @@
+"""Lower bounds of a training step, for a search that prunes.
+
+Each is `training`'s own step of a plan with less in it than the plans that it bounds, so that it holds for
+any objective that is not below the step time. Chapter: Training LLaMA 3.
+"""
+
+from scalingbook_lib.machines import Slice
+from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
+from scalingbook_lib.planner.space import Space
+from scalingbook_lib.training import Case, Memory
+
+# On a cluster the links of these axes (tensor, context, experts) are the same however data ranks share.
+FIXED_AXES = ("Y", "C", "Z")
+
+
+def compute_s(space: Space, case: Case, g: Group, remat: str) -> float:
+    """The step of any plan of a group, at least: nothing is communicated, all data ranks share the update.
+
+    Experts are where they put the fewest parameters on a chip, so that reading them takes least.
+    """
+    sharing = space.sharings(g.mesh, g.mesh.data_ranks)[0]
+    return _with(space, case, g, sharing, remat, axes=())
+
+
+def exposed_s(space: Space, case: Case, g: Group, sharing: Sharing, remat: str) -> float:
+    """The same, and the collectives that do not depend on how data ranks share: on a cluster, FIXED_AXES.
+
+    On a torus every link depends on the whole mesh, and nothing is added.
+    """
+    axes = () if isinstance(case.machine, Slice) else FIXED_AXES
+    return _with(space, case, g, sharing, remat, axes=axes)
+
+
+def _with(
+    space: Space, case: Case, g: Group, sharing: Sharing, remat: str, *, axes: tuple[str, ...]
+) -> float:
+    plan = space.plan(**plan_fields(g, sharing), zero=space.candidates["zero"][-1], remat=remat)
+    s = case.shape(plan)
+    rows = [row for row in case.traffic(s) if row.axes in axes] if axes else ()
+    return case.seconds(s, rows).total_s
+
+
+def kept_bytes(held: Memory) -> float:
+    """What plans with other remats hold, at least, given the one that keeps least: no layer at work."""
+    return held.total - held.recomputed_layer
+
+
+def state_bytes(held: Memory) -> float:
+    """What any plan of a spread holds, at least, given one with most of ZeRO, of that remat.
+
+    Less of ZeRO may gather and buffer less, but keeps no less of the state.
+    """
+    return kept_bytes(held) - held.gathered_weights - held.buffers
