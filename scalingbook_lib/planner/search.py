@@ -17,7 +17,6 @@ from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
 from scalingbook_lib.planner.ranking import TIE, Objective, Point, Ranked, Ranking, Shortlist, step_time
 from scalingbook_lib.planner.space import Space, is_monotone, space
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.serving.simulate import no_garbage
 from scalingbook_lib.training import PEAK, Case, Efficiency, TrainingStep, evaluate
 
 
@@ -47,8 +46,7 @@ def plans(
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, candidates=tried or {})
     case = Case(model, machine, batch=batch, T=T, efficiency=efficiency)
     search = Search(asked, case, objective, keep=keep, every=every)
-    with no_garbage():
-        stopped = search.run(watch)
+    stopped = search.run(watch)
     return Ranking(
         model=model,
         machine=machine,

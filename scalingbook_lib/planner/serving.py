@@ -16,7 +16,6 @@ from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
 from scalingbook_lib.planner.promising import Judge
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import Way, Ways
-from scalingbook_lib.serving.simulate import no_garbage
 
 
 def serve(
@@ -61,10 +60,9 @@ def _searched(
 ) -> Front:
     ways, (unit, prices) = judge.ways, _prices(machines, usd_per_hour)
     days = {price.as_of for m in machines if (price := paid(m.chip, usd_per_hour)).as_of}
-    with no_garbage():
-        found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
-        there = list(_until(watch, found))
-        stopped = judge.run(there, watch, every=every)
+    found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
+    there = list(_until(watch, found))
+    stopped = judge.run(there, watch, every=every)
     number = sum(map(judge.count, there))  # layouts times policies times batches
     in_time = _in_time(judge, len(judge.options) if stopped else number)
     return Front(

@@ -1,6 +1,5 @@
 """The planner: every legal plan judged as `training.step` judges it, the rejected by reason."""
 
-import gc
 import random
 import re
 from dataclasses import replace
@@ -132,16 +131,6 @@ def test_the_runner_up_loses_by_its_terms():
         assert told == {name for name, s in why.terms.items() if abs(s) > 1e-4 * total_s}
     same = planner.Comparison(found.winner.step, found.winner.step)
     assert str(same) == "the same plan: no difference in time"
-
-
-@pytest.mark.parametrize("collects", [True, False])
-def test_a_search_leaves_the_garbage_collector_as_it_was(collects):
-    (gc.enable if collects else gc.disable)()
-    try:
-        planner.plans(B8, FEW, batch=64, T=8192)
-        assert gc.isenabled() == collects
-    finally:
-        gc.enable()
 
 
 def test_sensitivity_searches_again():

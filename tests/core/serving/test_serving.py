@@ -1,5 +1,6 @@
 """The simulator by hand, against closed forms, and against a model on chips."""
 
+import gc
 import math
 
 import pytest
@@ -224,3 +225,13 @@ def test_results_say_what_they_are():
 def test_errors_say_what_to_write(made, words):
     with pytest.raises(ServingError, match=words):
         made()
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_simulation_leaves_the_garbage_collector_as_it_was(collects):
+    (gc.enable if collects else gc.disable)()
+    try:
+        simulate(crowd(3, 10, 10), PLAIN, Static(2))
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()
