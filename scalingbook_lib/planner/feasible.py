@@ -55,7 +55,7 @@ class Feasible:
             fits = fsdp in enough or any(
                 fsdp % known == 0 and known * g.mesh.cp > 1 and kinds[known] == kinds[fsdp] for known in legal
             )
-            miss = none or self._miss(g, fsdp, fits=fits and not self.space.model.experts)
+            miss = none or self._miss(g, fsdp, fits=fits)
             if miss is None:
                 legal.append(fsdp)
                 continue
@@ -68,14 +68,18 @@ class Feasible:
     def _miss(self, g: Group, fsdp: int, *, fits: bool) -> Infeasible | None:
         """Why no plan of a spread is legal; None where one is. `fits`: it is known to fit."""
         shape, miss = g.mesh, None
-        for sharing in self.space.sharings(shape, fsdp):
+        sharings = self.space.sharings(shape, fsdp)
+        # known of one place of experts, of whatever mesh
+        fits = fits and all(self._laid(shape, sharing) for sharing in sharings)
+        states: dict[tuple[int, ...], float] = {}  # by kinds of ZeRO: the first place of experts has least
+        for sharing in sharings:
             kinds = self.zeros(g, sharing)
             if not kinds:
                 _, why = self.space.zeros(fsdp * shape.cp)
                 miss = _closer(miss, Infeasible("even shards", fsdp, why))
             elif uneven := self._divides(shape.tp, sharing):
                 miss = _closer(miss, Infeasible("experts", shape.tp * shape.cp * fsdp, uneven))
-            elif not fits and (excess := self._excess(g, sharing, kinds)):
+            elif not fits and (excess := states.get(kinds) or self._excess(g, sharing, kinds, states)):
                 miss = _closer(miss, Infeasible("memory", excess, ""))
             elif refused := self._mesh(g, sharing):
                 miss = _closer(miss, Infeasible("mesh", shape.tp * shape.cp * fsdp, refused))
@@ -112,15 +116,21 @@ class Feasible:
             self._uneven[key] = next(iter(why), "")
         return self._uneven[key]
 
-    def _excess(self, g: Group, sharing: Sharing, zeros: tuple[int, ...]) -> float:
-        """Bytes that every plan of a sharing holds, at least, where none fits; 0 where one fits."""
+    def _excess(
+        self, g: Group, sharing: Sharing, zeros: tuple[int, ...], states: dict[tuple[int, ...], float]
+    ) -> float:
+        """Bytes that every plan of a sharing holds, at least, where none fits; 0 where one fits.
+
+        Where the state alone is too large, `states` keeps it.
+        """
         least = inf
         for zero in reversed(zeros):
             for memory in self._held(g, sharing, zero):
                 if memory.fits:
                     return 0.0
-                if least == inf and step_bounds.state_bytes(memory) > self.hbm_bytes:
-                    return step_bounds.state_bytes(memory)
+                if least == inf and (state := step_bounds.state_bytes(memory)) > self.hbm_bytes:
+                    states[zeros] = state
+                    return state
                 kept = step_bounds.kept_bytes(memory)
                 least = min(least, kept)
                 if kept > self.hbm_bytes:

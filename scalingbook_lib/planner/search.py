@@ -4,10 +4,12 @@ Groups of plans are visited in the order of a lower bound of their step. The sea
 above the best plans found. Chapter: Training LLaMA 3.
 """
 
+from collections.abc import Callable
+from functools import partial
 from heapq import heappop, heappush
 from itertools import count, groupby
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -67,13 +69,7 @@ def plans(
     )
 
 
-class Branch(NamedTuple):
-    """Plans of a group that share a lower bound: all, or those of one remat and one place of experts."""
-
-    group: Group
-    fsdp: list[int]  # the degrees with a legal plan
-    remat: int | None = None  # its place among the candidates
-    experts: tuple[int, int | None] = (1, None)  # ep and expert_tp
+type Experts = tuple[int, int | None]  # ep and expert_tp
 
 
 class Search:
@@ -82,65 +78,80 @@ class Search:
     def __init__(self, asked: Space, case: Case, objective: Objective, *, keep: int, every: bool) -> None:
         self.space, self.case, self.objective, self.every = asked, case, objective, every
         self.remats, self.monotone = asked.candidates["remat"], is_monotone(asked)
+        # places of remats of which one recomputes least
+        self._least = range(1 if self.monotone else len(self.remats))
         self.shortlist = Shortlist(keep, self.remats if self.monotone else None)
         self.feasible = Feasible(asked, case)
         self.points: list[Point] = []
         self.legal = 0  # spreads
         self.timed: set[tuple[Group, int]] = set()  # spreads of which some plan was
         self._known: dict[tuple[Group, Sharing], list[tuple[int, int, float]]] = {}
-        self._queue: list[tuple[float, int, Branch]] = []
+        # Lower bounds of branches, and how to visit each; numbered, as visits cannot be compared.
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._pushed = count()
 
     def run(self, watch: Watch) -> bool:
-        """Find the groups, then time their plans; whether `watch` ended it."""
+        """Find the groups, then visit what may be among the best; whether `watch` ended it."""
         stopped = self._find(watch)
         while self._queue:
-            bound_s, _, branch = heappop(self._queue)
+            bound_s, _, visit = heappop(self._queue)
             if bound_s > self.shortlist.limit_s and not self.every:
                 break
-            if branch.remat is None:
-                self._split(branch)
-            else:
-                self._time(branch, branch.remat)
+            visit()
             if (stopped or watch(len(self.points), self.legal)) and self.points:
                 return True
         return stopped
 
     def _find(self, watch: Watch) -> bool:
         """Queue every group with a legal plan; whether `watch` ended it."""
-        least = self.remats[:1] if self.monotone else self.remats  # one of these recomputes least
+        then = self._visit_tensor if self.space.model.experts else self._visit_group
         for _, groups in groupby(self.space.groups(), key=lambda g: g.mesh):
             for g, fsdp in self.feasible.degrees(list(groups)):
                 if fsdp:
                     self.legal += len(fsdp)
                     self.shortlist.meshes.add((g.mesh.tp, g.mesh.pp))
-                    bound_s = min(step_bounds.compute_s(self.space, self.case, g, remat) for remat in least)
-                    self._push(bound_s, Branch(g, fsdp))
+                    self._push(self._least_s(step_bounds.compute_s, g), partial(then, g, fsdp))
             if watch(self.legal, 0) and self._queue:
                 return True
         return False
 
-    def _push(self, bound_s: float, branch: Branch) -> None:
-        heappush(self._queue, (bound_s, next(self._pushed), branch))
+    def _push(self, bound_s: float, visit: Callable[[], None]) -> None:
+        heappush(self._queue, (bound_s, next(self._pushed), visit))
 
-    def _split(self, branch: Branch) -> None:
-        """By remat, and by where experts are."""
-        g = branch.group
-        placed: dict[tuple[int, int | None], list[Sharing]] = {}
-        for fsdp in branch.fsdp:
-            for one in self.feasible.sharings(g, fsdp):
-                placed.setdefault((one.ep, one.expert_tp), []).append(one)
+    def _least_s(self, bound: Callable[[Space, Case, Group, str], float], g: Group) -> float:
+        """The bound of all remats of a group."""
+        return min(bound(self.space, self.case, g, self.remats[r]) for r in self._least)
+
+    def _visit_tensor(self, g: Group, fsdp: list[int]) -> None:
+        """With experts, a bound of the group that is closer."""
+        self._push(self._least_s(step_bounds.tensor_s, g), partial(self._visit_group, g, fsdp))
+
+    def _visit_group(self, g: Group, fsdp: list[int]) -> None:
+        """One branch for each way to spread experts; without experts, one."""
+        placed: dict[Experts, list[int]] = {}
+        for degree in fsdp:
+            for one in self.feasible.sharings(g, degree):
+                placed.setdefault((one.ep, one.expert_tp), []).append(degree)
         for experts, found in placed.items():
-            for r, remat in enumerate(self.remats):
-                bound_s = step_bounds.exposed_s(self.space, self.case, g, found[-1], remat)
-                self._push(bound_s, Branch(g, [one.fsdp for one in found], r, experts))
+            bound_s = min(self._exposed_s(g, found, experts, r) for r in self._least)
+            self._push(bound_s, partial(self._visit_experts, g, found, experts))
 
-    def _time(self, branch: Branch, r: int) -> None:
+    def _visit_experts(self, g: Group, fsdp: list[int], experts: Experts) -> None:
+        """One branch for each remat."""
+        for r in range(len(self.remats)):
+            bound_s = self._exposed_s(g, fsdp, experts, r)
+            self._push(bound_s, partial(self._visit_plans, g, fsdp, experts, r))
+
+    def _exposed_s(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> float:
+        """The bound of one place of experts with one remat; it is the same for all FSDP degrees."""
+        sharing = _sharing(g, fsdp[-1], experts)
+        return step_bounds.exposed_s(self.space, self.case, g, sharing, self.remats[r])
+
+    def _visit_plans(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> None:
         """Evaluate the plans of one remat and one place of experts, as far as they fit and are of use."""
-        g = branch.group
         for zero in self.space.candidates["zero"]:
-            for fsdp in reversed(branch.fsdp):
-                sharing = Sharing(fsdp, g.mesh.data_ranks // fsdp, *branch.experts)
+            for degree in reversed(fsdp):
+                sharing = _sharing(g, degree, experts)
                 known = self._known.setdefault((g, sharing), [])
                 if zero not in self.feasible.zeros(g, sharing) or self._useless(known, zero, r):
                     continue
@@ -148,7 +159,7 @@ class Search:
                 one = evaluate(self.case, plan)
                 if one.step:
                     known.append((zero, r, one.step.total_s))
-                    self.timed.add((g, fsdp))
+                    self.timed.add((g, degree))
                     self._add(one.step)
                 elif one.memory_bytes < inf:
                     break  # fewer that share hold no less
@@ -173,3 +184,7 @@ class Search:
             )
         self.points.append(Point(objective_s, step.total_s, step.memory.total, step.plan))
         self.shortlist.add(Ranked(step.plan, step, objective_s))
+
+
+def _sharing(g: Group, fsdp: int, experts: Experts) -> Sharing:
+    return Sharing(fsdp, g.mesh.data_ranks // fsdp, *experts)

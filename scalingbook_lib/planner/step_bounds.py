@@ -9,8 +9,8 @@ from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.training import Case, Memory
 
-# On a cluster the links of these axes (tensor, context, experts) are the same however data ranks share.
-FIXED_AXES = ("Y", "C", "Z")
+# Of tensor and context parallelism, and of experts: on a cluster, their links do not depend on other axes.
+DENSE_AXES, FIXED_AXES = ("Y", "C"), ("Y", "C", "Z")
 
 
 def compute_s(space: Space, case: Case, g: Group, remat: str) -> float:
@@ -18,26 +18,28 @@ def compute_s(space: Space, case: Case, g: Group, remat: str) -> float:
 
     Experts are where they put the fewest parameters on a chip, so that reading them takes least.
     """
-    sharing = space.sharings(g.mesh, g.mesh.data_ranks)[0]
-    return _with(space, case, g, sharing, remat, axes=())
+    return _step_s(space, case, g, space.sharings(g.mesh, g.mesh.data_ranks)[0], remat, axes=())
+
+
+def tensor_s(space: Space, case: Case, g: Group, remat: str) -> float:
+    """The same with the collectives of tensor and context parallelism, however experts are split."""
+    placed = {one.expert_tp: one for one in reversed(space.sharings(g.mesh, g.mesh.data_ranks))}
+    return min(_step_s(space, case, g, one, remat, axes=DENSE_AXES) for one in placed.values())
 
 
 def exposed_s(space: Space, case: Case, g: Group, sharing: Sharing, remat: str) -> float:
-    """The same, and the collectives that do not depend on how data ranks share: on a cluster, FIXED_AXES.
-
-    On a torus every link depends on the whole mesh, and nothing is added.
-    """
-    axes = () if isinstance(case.machine, Slice) else FIXED_AXES
-    return _with(space, case, g, sharing, remat, axes=axes)
+    """The same for one place of experts, with all collectives that do not depend on how data ranks share."""
+    return _step_s(space, case, g, sharing, remat, axes=FIXED_AXES)
 
 
-def _with(
+def _step_s(
     space: Space, case: Case, g: Group, sharing: Sharing, remat: str, *, axes: tuple[str, ...]
 ) -> float:
     plan = space.plan(**plan_fields(g, sharing), zero=space.candidates["zero"][-1], remat=remat)
     s = case.shape(plan)
-    rows = [row for row in case.traffic(s) if row.axes in axes] if axes else ()
-    return case.seconds(s, rows).total_s
+    # on a torus every link depends on the whole mesh
+    known = axes and not isinstance(case.machine, Slice)
+    return case.seconds(s, [row for row in case.activations(s) if row.axes in axes] if known else ()).total_s
 
 
 def kept_bytes(held: Memory) -> float:

@@ -22,11 +22,11 @@ from scalingbook_lib.steps.placement import (
     rate,
 )
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
-from scalingbook_lib.training.links import MOVED_AS, Traffic
+from scalingbook_lib.training.links import MOVED_AS, Rates, Traffic
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.times import Seconds, seconds
-from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.traffic import activations, rows
 from scalingbook_lib.training.work import Work, work
 
 
@@ -58,6 +58,14 @@ class Case:
 
     def traffic(self, s: Shape, loop: bool | None = None) -> list[Traffic]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
+        return rows(s, self._links(s), loop)
+
+    def activations(self, s: Shape) -> list[Traffic]:
+        """Those of activations: what does not depend on ZeRO."""
+        return activations(s, self._links(s))
+
+    def _links(self, s: Shape) -> Rates:
+        """What a byte costs on each axis of the mesh."""
         where, known = place(self.machine, s.sizes), self._rates
         # on a cluster the rest of a mesh changes nothing for an axis; on a torus it does
         mesh = s.plan.expert_domains, s.sizes if isinstance(self.machine, Slice) else None
@@ -68,7 +76,7 @@ class Case:
                 known[key] = self._rate(s, where, axes, what, inside, n)
             return known[key]
 
-        return rows(s, rates, loop)
+        return rates
 
     def _rate(self, s: Shape, where: Placement, axes: str, what: str, inside: int, n: int) -> Rate:
         """What a byte costs, and the hops, over n groups of `inside` neighbors."""
