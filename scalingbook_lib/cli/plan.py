@@ -59,7 +59,7 @@ def command(
 ) -> Answer:
     """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
 
-    Every way to spread the step is judged; an option leaves only the plans that are like it. With
+    All ways to spread the step are searched; an option leaves only the plans that are like it. With
     --as-written, the one plan that the options say. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """

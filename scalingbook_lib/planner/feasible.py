@@ -69,7 +69,7 @@ class Feasible:
         """Why no plan of a spread is legal; None where one is. `fits`: it is known to fit."""
         shape, miss = g.mesh, None
         sharings = self.space.sharings(shape, fsdp)
-        # known of one place of experts, of whatever mesh
+        # some place of experts does; that is enough where each has a mesh
         fits = fits and all(self._laid(shape, sharing) for sharing in sharings)
         states: dict[tuple[int, ...], float] = {}  # by kinds of ZeRO: the first place of experts has least
         for sharing in sharings:

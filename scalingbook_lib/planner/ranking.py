@@ -103,11 +103,10 @@ class Ranking(Told):
     def counts(self) -> str:
         """How many plans there are, and why not more."""
         refused = "; ".join(map(str, self.rejected))
-        judged = f"{self.judged:,} plan{'s' * (self.judged != 1)} judged"
-        bound = f", {self.pruned:,} pruned: their lower bound is slower than the best found"
+        pruned = f", {self.pruned:,} ways pruned (their lower bound is slower than the best found)"
         return (
-            f"{self.spreads:,} ways to spread it, {self.legal:,} legal{bound * (self.pruned > 0)}; {judged}; "
-            f"rejected: {refused or 'none'}"
+            f"{self.spreads:,} ways to spread it, {self.legal:,} legal, {self.judged:,} plans judged"
+            f"{pruned * (self.pruned > 0)}; rejected: {refused or 'none'}"
         )
 
     @property

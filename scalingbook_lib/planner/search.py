@@ -133,6 +133,9 @@ class Search:
             for one in self.feasible.sharings(g, degree):
                 placed.setdefault((one.ep, one.expert_tp), []).append(degree)
         for experts, found in placed.items():
+            if len(placed) == 1:
+                self._visit_experts(g, found, experts)
+                continue
             bound_s = min(self._exposed_s(g, found, experts, r) for r in self._least)
             self._push(bound_s, partial(self._visit_experts, g, found, experts))
 
@@ -143,7 +146,7 @@ class Search:
             self._push(bound_s, partial(self._visit_plans, g, fsdp, experts, r))
 
     def _exposed_s(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> float:
-        """The bound of one place of experts with one remat; it is the same for all FSDP degrees."""
+        """The bound of one place of experts with one remat, at the FSDP degree that shares most."""
         sharing = _sharing(g, fsdp[-1], experts)
         return step_bounds.exposed_s(self.space, self.case, g, sharing, self.remats[r])
 

@@ -4,7 +4,7 @@ Each is `training`'s own step of a plan with less in it than the plans that it b
 any objective that is not below the step time. Chapter: Training LLaMA 3.
 """
 
-from scalingbook_lib.machines import Slice
+from scalingbook_lib.machines import ClusterError, Slice
 from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.training import Case, Memory
@@ -24,7 +24,10 @@ def compute_s(space: Space, case: Case, g: Group, remat: str) -> float:
 def tensor_s(space: Space, case: Case, g: Group, remat: str) -> float:
     """The same with the collectives of tensor and context parallelism, however experts are split."""
     placed = {one.expert_tp: one for one in reversed(space.sharings(g.mesh, g.mesh.data_ranks))}
-    return min(_step_s(space, case, g, one, remat, axes=DENSE_AXES) for one in placed.values())
+    try:
+        return min(_step_s(space, case, g, one, remat, axes=DENSE_AXES) for one in placed.values())
+    except ClusterError:  # the plan with least in it has a mesh that the machine does not have
+        return compute_s(space, case, g, remat)
 
 
 def exposed_s(space: Space, case: Case, g: Group, sharing: Sharing, remat: str) -> float:
