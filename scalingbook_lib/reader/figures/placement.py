@@ -8,13 +8,15 @@ of one array with the same indices have the same color, on whichever device.
 ['A[0:4, :]', 'A[4:8, :]']
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from scalingbook_lib.notation import Mesh, parse
-from scalingbook_lib.reader.draw.svg import fit
+from scalingbook_lib.reader.draw.svg import fit, measure
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, Area, Blocks, Shape, Words
+from scalingbook_lib.reader.figures.shards import subscripted
 from scalingbook_lib.reader.figures.sketch import Sketch
 
 type Block = tuple[tuple[int, int], ...]  # of each dimension its first index, and the first one behind it
@@ -34,6 +36,7 @@ class Placed:
     shape: tuple[int, ...]
     blocks: tuple[Block | None, ...]  # in the order of the mesh, its last axis fastest
     text: str = ""  # in the book's notation
+    summed: bool = False  # the blocks are summands, another one on each device
 
     def __str__(self) -> str:
         return self.text or self.name
@@ -42,6 +45,8 @@ class Placed:
         """A block by its letter and its ranges, as in NumPy: `A[0:8, :]`; a scalar by its name alone."""
         if block is None:
             return "nothing"
+        if self.summed:
+            return f"summand of {replace(self, summed=False).label(block)}"
         ranges = (
             ":" if (start, end) == (0, n) else f"{start}:{end}"
             for (start, end), n in zip(block, self.shape, strict=True)
@@ -54,7 +59,7 @@ def placed(text: str, mesh: Mesh, shape: Sequence[int]) -> Placed:
     array = parse(text, mesh)
     held = array.blocks(mesh, **dict(zip(array.names, shape, strict=True)))
     blocks = tuple(tuple((one.start, one.stop) for one in block) for block in held.values())
-    return Placed(array.name, tuple(shape), blocks, array.canonical())
+    return Placed(array.name, tuple(shape), blocks, array.canonical(), bool(array.partial))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +98,24 @@ class Compared:
 
 def asked(mesh: Mesh, given: Sequence[Placed], answer: Sequence[Placed] = ()) -> Figure:
     """The devices with what each holds and, where that is asked for, with what it must return."""
-    sections = (("holds", given), ("must return", answer))
-    drawn = [(word, [_Drawn(array) for array in arrays]) for word, arrays in sections]
-    boxes = [
-        _Box(place, tuple((word, [one.row(one.array.blocks[k]) for one in some]) for word, some in drawn))
-        for k, place in enumerate(places(mesh))
-    ]
+    boxes = _boxes(mesh, (("holds", given), ("must return", answer)))
     must = f", and {_blocks(answer)} that it must return" if answer else ""
     free = "" if answer else " Where the result lies is up to you."
     return Figure(
         key="",
         alt=f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}",
         caption=f"What each device holds of {_joined(given)}{must}. Equal blocks have the same color.{free}",
+        parts=lambda wide: [_sheet(wide, boxes)],
+    )
+
+
+def spread(mesh: Mesh, arrays: Sequence[Placed]) -> Figure:
+    """The devices with their blocks of the same array in several shardings."""
+    boxes = _boxes(mesh, [(f"as {subscripted(str(array))}", [array]) for array in arrays])
+    return Figure(
+        key="",
+        alt=f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}",
+        caption=f"What each device holds of {_joined(arrays)}. Equal blocks have the same color.",
         parts=lambda wide: [_sheet(wide, boxes)],
     )
 
@@ -123,11 +134,12 @@ def answered(mesh: Mesh, found: Compared) -> Figure:
         wanted = should.row(found.should.blocks[k], "" if values.right else values.should)
         boxes.append(_Box(place, ((word, [held]), ("should hold", [wanted])), right))
     wrong = found.right.count(False)
+    marked = "the device that is wrong" if wrong == 1 else f"the {wrong} devices that are wrong"
     return Figure(
         key="",
         alt=f"The devices of the mesh {mesh}, and what they hold of the result. {' '.join(map(str, boxes))}",
-        caption=f"What each device holds of {found.should}, and what it should hold. {wrong} of {len(boxes)} "
-        f"{'is' if wrong == 1 else 'are'} wrong, with a cross and a dashed border.",
+        caption=f"What each device holds of {found.should}, and what it should hold. "
+        f"A cross and a dashed border mark {marked}.",
         parts=lambda wide: [_sheet(wide, boxes)],
     )
 
@@ -143,7 +155,7 @@ class _Row:
 
     label: str
     part: tuple[Stretch, Stretch] | None  # down and across; None where there is no block
-    look: int | None  # None: a block with numbers that belong to no block
+    look: int | None  # None: its numbers are not those of the block
     numbers: str = ""
 
     def __str__(self) -> str:
@@ -170,8 +182,18 @@ class _Box:
 
     def __str__(self) -> str:
         said = "; ".join(f"{word} {', '.join(map(str, rows))}" for word, rows in self.sections if rows)
+        said = re.sub(r"_\{(\w+)\}", r"_\1", said)  # a subscript as in the notation
         judged = {None: "", True: " is right", False: " is wrong"}[self.right]
         return f"{self.place}{judged}: {said}."
+
+
+def _boxes(mesh: Mesh, sections: Iterable[tuple[str, Sequence[Placed]]]) -> list[_Box]:
+    """The devices with their blocks of these arrays, each group under its words."""
+    drawn = [(word, [_Drawn(array) for array in arrays]) for word, arrays in sections]
+    return [
+        _Box(place, tuple((word, [one.row(one.array.blocks[k]) for one in some]) for word, some in drawn))
+        for k, place in enumerate(places(mesh))
+    ]
 
 
 class _Drawn:
@@ -194,6 +216,7 @@ class _Drawn:
             return _Row(label, None, None, numbers)
         part = [(block[d][0] / self.array.shape[d], block[d][1] / self.array.shape[d]) for d in self.plane]
         down, across = (*part, WHOLE, WHOLE)[:2]
+        known = known and not self.array.summed
         return _Row(label, (down, across), self.looks[block] if known else None, " ".join(numbers.split()))
 
 
@@ -238,8 +261,16 @@ def _words(box: _Box, x: float, y: float, room: float) -> Iterator[Words]:
         for row in rows:
             yield line(row.label, x + SIDE + 7, y + (13 if row.numbers else 20), room - SIDE - 7, 12)
             if row.numbers:
-                yield line(row.numbers, x + SIDE + 7, y + 26, room - SIDE - 7, SMALL, quiet=True)
+                shown = _shortened(row.numbers, room - SIDE - 7)
+                yield line(shown, x + SIDE + 7, y + 26, room - SIDE - 7, SMALL, quiet=True)
             y += SIDE + GAP
+
+
+def _shortened(numbers: str, room: float) -> str:
+    """As many of the numbers as there is room for, the first ones."""
+    while measure(numbers, SMALL) > room and " " in numbers.removesuffix(" …"):
+        numbers = f"{numbers.removesuffix(' …').rpartition(' ')[0]} …"
+    return numbers
 
 
 def _squares(box: _Box, x: float, y: float) -> Iterator[tuple[float, float, _Row]]:

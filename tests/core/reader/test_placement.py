@@ -6,7 +6,16 @@ from collections import Counter
 import pytest
 
 from scalingbook_lib.notation import Mesh, parse
-from scalingbook_lib.reader.figures.placement import SIDE, Compared, Placed, Values, answered, asked, placed
+from scalingbook_lib.reader.figures.placement import (
+    SIDE,
+    Compared,
+    Placed,
+    Values,
+    answered,
+    asked,
+    placed,
+    spread,
+)
 from scalingbook_lib.reader.figures.shapes import Area, Blocks
 
 GRID = Mesh(X=2, Y=4)
@@ -66,6 +75,12 @@ def test_an_answer_is_drawn_beside_what_is_given_and_said_in_words():
     assert "must return" not in words(asked(GRID, [array("A[I_X, J]")]))
 
 
+def test_summands_are_no_equal_blocks():
+    figure = spread(GRID, [array("A[I_X, J]"), array("A[I, J]{U_Y}")])
+    assert "X=0, Y=1: as A[I_X, J] A[0:32, :]; as A[I, J]{U_Y} summand of A[:, :]." in figure.alt
+    assert words(figure).count("summand of A[:, :]") == len(fills(figure)) == 8
+
+
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_right_answer_marks_nothing(text):
     a = array(text)
@@ -91,7 +106,7 @@ def test_numbers_of_another_block_are_drawn_as_that_block():
     assert marked(figure) == {"X=0, Y=1", "X=1, Y=2"}
     assert "X=0, Y=1 is wrong: holds the values of C[0:32, 16:24] (1 2 3 …)" in figure.alt
     assert "X=1, Y=2 is wrong: holds wrong values in C[32:64, 16:24] (7 8 9 …)" in figure.alt
-    assert "2 of 8 are wrong" in figure.caption
+    assert "the 2 devices that are wrong" in figure.caption
 
 
 def test_a_result_of_another_shape_or_on_one_device_is_wrong_everywhere():
