@@ -5,6 +5,7 @@ block, from the entry that is farthest off.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import batched
 from typing import Any
 
@@ -30,19 +31,25 @@ def compared(
 ) -> Compared:
     """A result beside the right one; without `asked` it may lie anywhere."""
     holds = placed(got, asked.name if asked else "result", mesh)
-    should = asked or Placed(holds.name, wanted.shape, holds.blocks)
+    if holds.shape != wanted.shape:  # there is nothing to compare
+        whole = (tuple((0, n) for n in wanted.shape),) * mesh.size
+        should = asked or Placed(holds.name, wanted.shape, whole, "the result")
+        return Compared(holds, should, (Values(right=True),) * mesh.size)
+    should = asked or replace(holds, text="the result")
     data = {shard.device: exact(shard.data) for shard in got.addressable_shards}
     right = {block: exact(wanted[_slices(block)]) for block in should.blocks if block is not None}
     values: list[Values] = []
     for device, held, block in zip(mesh.devices.flat, holds.blocks, should.blocks, strict=True):
-        if holds.shape != should.shape or held is None or block is None:
-            values.append(Values(right=True))  # there is nothing to compare
+        if held is None or block is None:
+            values.append(Values(right=True))
             continue
         there, wants = data[device], right[block]
-        correct = near(there, exact(wanted[_slices(held)]))
+        if near(there, exact(wanted[_slices(held)])):
+            values.append(Values(True, held, _row(there), _row(wants)))
+            continue
         of = (b for b, numbers in right.items() if numbers.shape == there.shape and near(there, numbers))
-        at = 0 if correct else _farthest(there, wants)
-        values.append(Values(correct, next(of, None), _row(there, at), _row(wants, at)))
+        at = _farthest(there, wants)
+        values.append(Values(False, next(of, None), _row(there, at), _row(wants, at)))
     return Compared(holds, should, tuple(values))
 
 
@@ -92,7 +99,7 @@ def _farthest(holds: np.ndarray, should: np.ndarray) -> int:
     return min(int(off.argmax()), max(off.size - NUMBERS, 0))
 
 
-def _row(numbers: np.ndarray, at: int) -> str:
+def _row(numbers: np.ndarray, at: int = 0) -> str:
     shown = [f"{x:.3g}" for x in numbers.ravel()[at : at + NUMBERS]]
     before, behind = "… " if at else "", " …" if at + NUMBERS < numbers.size else ""
     return f"{before}{' '.join(f'{x:>6}' for x in shown)}{behind}"

@@ -84,7 +84,7 @@ class Task(Told):
 
     def _placed(self, wanted: list[Any], mesh: jax.sharding.Mesh) -> list[Placed | None]:
         """How each result is to lie; None where that is not asked for. A scalar lies on every device."""
-        grid, scalar = _grid(mesh), Placed("result", (), ((),) * mesh.size)
+        grid, scalar = _grid(mesh), Placed("result", (), ((),) * mesh.size, "the result")
         return [
             placement.placed(text, grid, np.shape(one)) if text else None if np.ndim(one) else scalar
             for one, text in itertools.zip_longest(wanted, self.out)

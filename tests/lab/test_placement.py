@@ -83,6 +83,14 @@ def test_blocks_that_arrive_at_other_devices_are_recognized():
     assert "should hold B[32:40, :]" in told(verdict)["X=1, Y=0"]
 
 
+@pytest.mark.parametrize("out", [(), (OUT,)])
+@pytest.mark.parametrize("other", [lambda a: a[:32], lambda a: a.sum(1), lambda a: a[None], lambda a: a[:0]])
+def test_a_result_of_another_shape_is_wrong_everywhere(other, out):
+    verdict = judge.Task("", TASK.oracle, TASK.arrays, out, asked={})(other)
+    assert "its shape is" in verdict.wrong
+    assert len(wrong(verdict)) == 8
+
+
 def test_one_wrong_device_is_marked_alone():
     def spoiled(a):
         here = (lax.axis_index("X") == 1) & (lax.axis_index("Y") == 2)

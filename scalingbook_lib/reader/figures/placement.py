@@ -98,26 +98,17 @@ class Compared:
 
 def asked(mesh: Mesh, given: Sequence[Placed], answer: Sequence[Placed] = ()) -> Figure:
     """The devices with what each holds and, where that is asked for, with what it must return."""
-    boxes = _boxes(mesh, (("holds", given), ("must return", answer)))
     must = f", and {_blocks(answer)} that it must return" if answer else ""
     free = "" if answer else " Where the result lies is up to you."
-    return Figure(
-        key="",
-        alt=f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}",
-        caption=f"What each device holds of {_joined(given)}{must}. Equal blocks have the same color.{free}",
-        parts=lambda wide: [_sheet(wide, boxes)],
-    )
+    caption = f"What each device holds of {_joined(given)}{must}. Equal blocks have the same color.{free}"
+    return _figure(mesh, _boxes(mesh, (("holds", given), ("must return", answer))), caption)
 
 
 def spread(mesh: Mesh, arrays: Sequence[Placed]) -> Figure:
     """The devices with their blocks of the same array in several shardings."""
-    boxes = _boxes(mesh, [(f"as {subscripted(str(array))}", [array]) for array in arrays])
-    return Figure(
-        key="",
-        alt=f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}",
-        caption=f"What each device holds of {_joined(arrays)}. Equal blocks have the same color.",
-        parts=lambda wide: [_sheet(wide, boxes)],
-    )
+    sections = [(f"as {subscripted(str(array))}", [array]) for array in arrays]
+    caption = f"What each device holds of {_joined(arrays)}. Equal blocks have the same color."
+    return _figure(mesh, _boxes(mesh, sections), caption)
 
 
 def answered(mesh: Mesh, found: Compared) -> Figure:
@@ -135,13 +126,16 @@ def answered(mesh: Mesh, found: Compared) -> Figure:
         boxes.append(_Box(place, ((word, [held]), ("should hold", [wanted])), right))
     wrong = found.right.count(False)
     marked = "the device that is wrong" if wrong == 1 else f"the {wrong} devices that are wrong"
-    return Figure(
-        key="",
-        alt=f"The devices of the mesh {mesh}, and what they hold of the result. {' '.join(map(str, boxes))}",
-        caption=f"What each device holds of {found.should}, and what it should hold. "
-        f"A cross and a dashed border mark {marked}.",
-        parts=lambda wide: [_sheet(wide, boxes)],
+    caption = (
+        f"What each device holds of {found.should}, and what it should hold. A cross and a dashed border"
     )
+    return _figure(mesh, boxes, f"{caption} mark {marked}.")
+
+
+def _figure(mesh: Mesh, boxes: Sequence["_Box"], caption: str) -> Figure:
+    """The boxes with their caption; in words, what each of them shows."""
+    alt = f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}"
+    return Figure(key="", alt=alt, caption=caption, parts=lambda wide: [_sheet(wide, boxes)])
 
 
 def places(mesh: Mesh) -> list[str]:
@@ -214,7 +208,8 @@ class _Drawn:
         label = self.array.label(block)
         if block is None:
             return _Row(label, None, None, numbers)
-        part = [(block[d][0] / self.array.shape[d], block[d][1] / self.array.shape[d]) for d in self.plane]
+        sizes = [max(n, 1) for n in self.array.shape]  # an array may be empty
+        part = [(block[d][0] / sizes[d], block[d][1] / sizes[d]) for d in self.plane]
         down, across = (*part, WHOLE, WHOLE)[:2]
         known = known and not self.array.summed
         return _Row(label, (down, across), self.looks[block] if known else None, " ".join(numbers.split()))
@@ -223,7 +218,7 @@ class _Drawn:
 def _blocks(arrays: Sequence[Placed]) -> str:
     """What a device has of these arrays, as a caption says it."""
     if not any(array.shape for array in arrays):
-        return "the result, a single number,"
+        return "the result, one number,"
     return f"the block{'s' if len(arrays) > 1 else ''} of {_joined(arrays)}"
 
 
