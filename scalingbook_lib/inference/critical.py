@@ -11,7 +11,7 @@ from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import BreakEven, kv_cache, moe_break_even
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.units import BF16, DType, Result, count, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +50,7 @@ def critical_batch(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Crossover(Told):
+class Crossover(Result):
     """The batch from which the cache is more bytes to read than the weights."""
 
     model: str

@@ -7,7 +7,7 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import paid
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> float:
@@ -17,7 +17,7 @@ def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Priced(Told):
+class Priced(Result):
     """Whatever makes tokens on chips: a step, or a copy of the model at its steady state."""
 
     case: Case

@@ -9,11 +9,11 @@ from math import sqrt
 
 from scalingbook_lib.inference import price
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule(Told):
+class Rule(Result):
     """A decode step by the rule: attention, then the linear layers."""
 
     kv_s: float
@@ -140,7 +140,7 @@ def _axis(chip: Chip, wrapped: bool) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TwoDimensions(Told):
+class TwoDimensions(Result):
     """Weight-stationary layouts of an MLP over n chips of a torus, for one token: bytes on the way alone."""
 
     n: int

@@ -15,11 +15,11 @@ the network, watts. Divided by one another they are the limits of this book. Cha
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import DType, Told, at_least, count, si
+from scalingbook_lib.units import DType, Result, count, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet(Told):
+class Sheet(Result):
     """One chip, products in one type."""
 
     chip: Chip
@@ -71,12 +71,12 @@ def printed(
     together. `pieces`: chips of the rack or pod that it is of. `binary`: the power of 1,024 that a prefix
     meant (3 for a GB that is a GiB).
     """
-    at_least(1, pieces=pieces)
+    require_min(1, pieces=pieces)
     return value / (1 + sparse) / (1 + both_ways) / pieces * 1.024**binary
 
 
 @dataclass(frozen=True, slots=True)
-class Pinned(Told):
+class Pinned(Result):
     """A model whose weights stay in the memories of many chips, one token at a time."""
 
     chips: int

@@ -22,7 +22,7 @@ from scalingbook_lib.models.parts import (
     whole,
     wholes,
 )
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
 LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "next_tokens": (0, MOST_LAYERS)}
@@ -40,7 +40,7 @@ class LayerKind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer(Told):
+class Transformer(Result):
     """The shapes of a decoder-only Transformer, in the book's letters.
 
     D width, L layers, V vocabulary, N query heads, K key-value heads, H head width, F width of the dense MLP.

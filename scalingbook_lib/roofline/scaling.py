@@ -8,11 +8,11 @@ memory are left out here. Chapter: Introduction.
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.units import BF16, DType, Result, count, si
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingStep(Told):
+class ScalingStep(Result):
     """One training step on n chips, by term. `overlap`: the hidden share of what could be hidden, 0 to 1."""
 
     chips: float

@@ -11,7 +11,7 @@ from typing import Literal, Unpack
 
 from scalingbook_lib.machines.chips import Axis, Chip
 from scalingbook_lib.roofline.time import Against, Roofline, operation, stored
-from scalingbook_lib.units import BF16, DType, Told, at_least, binary, count, percent
+from scalingbook_lib.units import BF16, DType, Result, binary, count, percent, require_min
 
 
 def ridge(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
@@ -43,7 +43,7 @@ def break_even_batch(
     vanishes: where a/F + o/D alone exceeds 2/ridge, reading X and writing Y keeps memory busy for longer
     than the arithmetic takes, however large the batch.
     """
-    at_least(1, D=D, F=F)
+    require_min(1, D=D, F=F)
     a, w, o = stored(dtype, weights, out)
     # bytes over 2 B D F FLOPs is (a/F + w/B + o/D) / 2: at the break-even that is 1/ridge
     half = ridge(chip, maths or dtype, bytes_per_s) / 2
@@ -66,7 +66,7 @@ def hopeless_width(
 
 
 @dataclass(frozen=True, slots=True)
-class RuleOfThumb(Told):
+class RuleOfThumb(Result):
     """The batch that a rule of thumb gives, beside the exact one."""
 
     batch: float
@@ -107,7 +107,7 @@ def rule_of_thumb_batch(
 
 
 @dataclass(frozen=True, slots=True)
-class TiledMatmul(Told):
+class TiledMatmul(Result):
     """A matmul that re-reads its inputs tile by tile, and the on-chip memory that a tile needs."""
 
     roofline: Roofline
@@ -141,7 +141,7 @@ def tiled_matmul(
 
     VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.
     """
-    at_least(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
+    require_min(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
     # hong1981io: a larger tile reads each input fewer times
     tiles, steps = math.ceil(B / rows) * math.ceil(F / columns), math.ceil(D / depth)
     inputs = dtype.bytes * depth * (rows + columns)  # one step's tiles of X and of W
@@ -173,7 +173,7 @@ def split_matmul(
     Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
     all-reduce, or with `keep_sharded` the reduce-scatter that is half of it. HBM and hop latency left out.
     """
-    at_least(1, B=B, D=D, F=F)
+    require_min(1, B=B, D=D, F=F)
     if split not in ("B", "D", "F"):
         raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
     n = axis.size

@@ -13,7 +13,7 @@ from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import BF16, FP32, DType, Told, count, percent, si
+from scalingbook_lib.units import BF16, FP32, DType, Result, count, percent, si
 
 
 def flops_per_byte(chip: Chip, *, axes: int = 1, links: float = 1.0, dtype: DType = BF16) -> float:
@@ -65,7 +65,7 @@ def expert_width(longest: int, chip: Chip, *, gated: bool = True, links: float =
 
 
 @dataclass(frozen=True, slots=True)
-class Mixed(Told):
+class Mixed(Result):
     """FSDP over X chips and TP over Y: each one's communication over the arithmetic."""
 
     X: float
@@ -129,7 +129,7 @@ def effective_width(model: Transformer) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Pooled(Told):
+class Pooled(Result):
     """The least that a run must hold somewhere: weights, Adam's moments, and checkpoints of D-wide arrays."""
 
     state: float
@@ -159,7 +159,7 @@ def pooled(model: Transformer, tokens: float, *, arrays: float = 4, params: floa
 
 
 @dataclass(frozen=True, slots=True)
-class Goodput(Told):
+class Goodput(Result):
     """The share of the time that counts, with checkpoints every `every_s`, and the best such interval."""
 
     every_s: float

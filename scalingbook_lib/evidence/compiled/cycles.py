@@ -11,7 +11,7 @@ from scalingbook_lib import roofline, units
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, si
+from scalingbook_lib.units import BF16, FP32, INT8, DType, Result, si
 
 WIDTH = 8192
 ROWS = (8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
@@ -25,7 +25,7 @@ _ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says,
 
 
 @dataclass(frozen=True, slots=True)
-class Estimates(Told):
+class Estimates(Result):
     """The compiler's estimates for X[M, D] · W[D, D] on one chip, by M."""
 
     chip: Chip

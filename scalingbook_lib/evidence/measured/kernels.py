@@ -14,11 +14,11 @@ from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, DType, Told, count, dtype, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, dtype, percent, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Told):
+class Measured(Result):
     """The measured time of one operation, beside the roofline of the same work at documented peaks."""
 
     chip: Chip

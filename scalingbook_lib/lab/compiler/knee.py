@@ -16,7 +16,7 @@ from jax import lax
 
 from scalingbook_lib import inference
 from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 FEW = 8  # tokens: reading the weights takes all the time
 WIDE = 16_384  # D and F: narrower int8 weights fit in VMEM, and copies into it carry no estimate
@@ -24,7 +24,7 @@ SMALLEST = {"v5e": "v5e:1x1", "v6e": "v6e:1x1", "v5p": "v5p:1x1x1", "v4": "v4:1x
 
 
 @dataclass(frozen=True, slots=True)
-class Knee(Told):
+class Knee(Result):
     """The compiler's cycles of few tokens and of each of many; `formula` is w C / 2 W at documented rates."""
 
     topology: str

@@ -15,13 +15,13 @@ import jax.numpy as jnp
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import FP32, Told, si
+from scalingbook_lib.units import FP32, Result, si
 
 SAMPLE_S = 2e-3  # a sample shorter than this says more about the clock than about the device
 
 
 @dataclass(frozen=True, slots=True)
-class Timing(Told):
+class Timing(Result):
     """The time of one call: the median of several samples, their middle half, the best, and the devices."""
 
     median_s: float
@@ -55,7 +55,7 @@ class Timing(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Told):
+class Attained(Result):
     """A measured time beside the bound that a roofline sets."""
 
     timing: Timing
@@ -82,7 +82,7 @@ class Attained(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine(Told):
+class Machine(Result):
     """What this machine's first device was seen to do in fp32: C in a matmul, W adding to a long array."""
 
     device: Devices

@@ -18,11 +18,11 @@ from statistics import NormalDist
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class BreakEven(Told):
+class BreakEven(Result):
     """The batch, in tokens, at which the experts' weights take as long to read as to multiply by."""
 
     dense_tokens: float
@@ -41,7 +41,7 @@ class BreakEven(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Routing(Told):
+class Routing(Result):
     """What one mixture-of-experts layer does with B tokens on n chips that share its experts."""
 
     B: int
@@ -72,7 +72,7 @@ def moe_break_even(
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:
     """B tokens (of all chips together), each sent as D elements to k of E experts that n chips share."""
     _check(E, k)
-    at_least(1, B=B, D=D, chips=chips)
+    require_min(1, B=B, D=D, chips=chips)
     return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)  # k visits of each token, over E experts
 
 
@@ -91,7 +91,7 @@ def params_read(model: Transformer, B: float) -> float:
 
 def all_to_all_bytes(B: int, k: int, D: int, dtype: DType = BF16) -> float:
     """The array of one AllToAll, over the whole axis: B tokens, a copy for each of k experts."""
-    at_least(1, B=B, k=k, D=D)
+    require_min(1, B=B, k=k, D=D)
     return B * k * D * dtype.bytes
 
 
@@ -166,7 +166,7 @@ def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> 
 
 
 @dataclass(frozen=True)
-class Buckets(Told):
+class Buckets(Result):
     """Visits between n devices of S tokens each, k a token, and buckets of `capacity` for each pair."""
 
     loads: Loads

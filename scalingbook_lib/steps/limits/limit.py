@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 from scalingbook_lib.collectives import Network, Transfer
 from scalingbook_lib.machines import Axis, Chip, ClusterError, Level, Machine, Slice, chips
-from scalingbook_lib.units import BF16, DType, Told, count
+from scalingbook_lib.units import BF16, DType, Result, count
 
 type Cost = Callable[..., Transfer]
 
 
 @dataclass(frozen=True, slots=True)
-class Term(Told):
+class Term(Result):
     """What one level alone would ask for."""
 
     level: str
@@ -27,7 +27,7 @@ class Term(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit(Told):
+class Limit(Result):
     """How large something must be for the arithmetic to take longer than the collective: `least` or more."""
 
     what: str  # 'data parallelism over 1,024 H100'
@@ -118,7 +118,7 @@ MACHINES = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules(Told):
+class Rules(Result):
     """C/W in the domain of W a chip, C/W_n over domains of W_n each, and what follows for TP and EP.
 
     Rules of thumb: (1 - 1/n) is taken as 1. `F`: the width that `tensor_ways` is for.

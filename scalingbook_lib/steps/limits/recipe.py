@@ -18,11 +18,11 @@ from scalingbook_lib.roofline import break_even_batch
 from scalingbook_lib.steps.limits.expert import expert_parallel
 from scalingbook_lib.steps.limits.limit import Limit
 from scalingbook_lib.steps.limits.parallel import data_parallel, tensor_parallel
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe(Told):
+class Recipe(Result):
     """The type of the product, of weights in HBM, and of what travels.
 
     `gather`: weights and activations that are copied; `sums`: gradients and partial results that are added;

@@ -15,7 +15,7 @@ from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import reliability, rules
-from scalingbook_lib.units import FP8, Told, percent, si
+from scalingbook_lib.units import FP8, Result, percent, si
 
 _M = models.find("LLaMA-3 70B")
 _V5P, _H100 = chips.V5P, chips.H100
@@ -27,7 +27,7 @@ _TOKENS = 15e12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Formula(Told):
+class Formula(Result):
     """One line of the sheet; `value` asks the library for the case, `by_hand` follows the formula."""
 
     question: str

@@ -16,14 +16,14 @@ from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import training as trained
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.units import BF16, Told, si
+from scalingbook_lib.units import BF16, Result, si
 
 _M = models.find("LLaMA-3 70B")
 _NOW = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X, chips.A100, chips.H100, chips.H200, chips.B200)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(Told):
+class Number(Result):
     """One number, computed when it is asked for, and what it is good for."""
 
     name: str
@@ -124,7 +124,7 @@ sub, sup { line-height: 0 }
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Told):
+class Page(Result):
     """The formulas and the numbers of one sheet."""
 
     formulas: tuple[Formula, ...]
