@@ -169,6 +169,11 @@ class Transformer(Result):
         """How many query heads share one key-value head."""
         return self.N // self.K
 
+    @property
+    def sparsity(self) -> float:
+        """E/k: experts of a layer over those that one token visits; 1 of a dense model."""
+        return self.experts.E / self.experts.k if self.experts else 1.0
+
     @cached_property
     def moe_layers(self) -> int:
         """The layers with experts."""
