@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from scalingbook_lib.serving.sequence import Steps
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 CLOSE = 1e-9  # a value this near a line, relative to it, lies on it
 SAME = 1 + 1e-12  # times nearer to each other than this are one: sums of steps are rounded
@@ -32,7 +32,7 @@ class Costs(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Affine(Told):
+class Affine(Result):
     """A server of four constants: a step waits, reads caches, and multiplies what it is given.
 
     step_s = max(weights_s, token_s · (decodes + chunk)) + cached_s · tokens read + fixed_s.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.serving.requests import ServingError
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 def _positive(**given: int) -> None:
@@ -13,7 +13,7 @@ def _positive(**given: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Static(Told):
+class Static(Result):
     """Whoever waits, up to `batch` sequences, is prefilled together; the next batch when the longest is done.
 
     A sequence that is done keeps its row: it costs what the others cost until the batch ends.
@@ -29,7 +29,7 @@ class Static(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Continuous(Told):
+class Continuous(Result):
     """A waiting prompt takes a free slot at the boundary of a step; its prefill holds up all decoding.
 
     Up to `prompts` of them are prefilled in one pass.
@@ -46,7 +46,7 @@ class Continuous(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunked(Told):
+class Chunked(Result):
     """Every step decodes all sequences, and fills up to `budget` tokens with pieces of waiting prompts."""
 
     slots: int
@@ -68,7 +68,7 @@ class Chunked(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Disaggregated(Told):
+class Disaggregated(Result):
     """`prefill` servers make the cache of one prompt at a time, `decode` servers go on with it.
 
     In between the cache is moved, `transfer_s` seconds a token; moves do not hold each other up. A decode
@@ -97,7 +97,7 @@ type Policy = Static | Continuous | Chunked | Disaggregated
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks(Told):
+class Blocks(Result):
     """A cache cut into `count` blocks of `size` tokens, handed out as sequences grow.
 
     A new sequence is let in only where `spare` of all blocks stay free for those that are there (or nobody is

@@ -10,7 +10,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 type Length = int | Callable[[Random], int]  # one length for all, or one drawn for each
 
@@ -20,7 +20,7 @@ class ServingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Told):
+class Request(Result):
     """One prompt of `prompt` tokens, answered with `output` tokens, the first of them by the prefill.
 
     Of its prompt and answer, the first `prefix` tokens are those of its `family`: whoever of that family

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.sequence import Stay, Stretch
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 class Span(NamedTuple):
@@ -36,7 +36,7 @@ class Moment:
 
 
 @dataclass(slots=True)
-class Served(Told):
+class Served(Result):
     """What became of one request: "finished", "cancelled" or "refused" (it could never fit the cache)."""
 
     request: Request
