@@ -19,11 +19,11 @@ from scalingbook_lib.lab import classic, drawn
 from scalingbook_lib.lab.compiler import aot, hlo, sharding, slices
 from scalingbook_lib.reader.checks import programs
 from scalingbook_lib.reader.checks.programs import Asked, Move, Verdict
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True)
-class Task(Told):
+class Task(Result):
     """What a function has to do: the oracle's result for these arrays (or trees of them).
 
     `out` is how its results are to be split, in the notation, for each of them one; `rel_tol` is how near an

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from scalingbook_lib.serving.sequence import Steps
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 RELATIVE_TOLERANCE = 1e-9  # relative distance at which a point counts as on a line
 TIME_TOLERANCE = 1 + 1e-12  # times within this factor are equal: sums of step times are rounded
@@ -32,7 +32,7 @@ class Costs(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Affine(Told):
+class Affine(Result):
     """A server described by four constants.
 
     step_s = max(weights_s, token_s · (decodes + chunk)) + cached_s · tokens read + fixed_s.

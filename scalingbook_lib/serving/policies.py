@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib.serving.requests import ServingError
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 def _positive(**given: int) -> None:
@@ -13,7 +13,7 @@ def _positive(**given: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Static(Told):
+class Static(Result):
     """Static batching: up to `batch` prompts are prefilled together and run until the longest is done.
 
     A finished sequence keeps its row and costs as much as the others until the batch ends.
@@ -29,7 +29,7 @@ class Static(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Continuous(Told):
+class Continuous(Result):
     """Continuous batching, prefill first: a waiting prompt takes a free slot at the next step boundary.
 
     Up to `prompts` of them are prefilled in one step, during which no sequence decodes.
@@ -46,7 +46,7 @@ class Continuous(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunked(Told):
+class Chunked(Result):
     """Chunked prefill: every step decodes all sequences and fills its `budget` tokens with chunks of prompts.
 
     Raises a ServingError if the budget leaves no token for prompts when all slots decode.
@@ -71,7 +71,7 @@ class Chunked(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Disaggregated(Told):
+class Disaggregated(Result):
     """Disaggregated serving: `prefill` servers process one prompt at a time, `decode` servers generate.
 
     The KV cache is transferred between them at `transfer_s` seconds per token; transfers do not contend. Each
@@ -100,7 +100,7 @@ type Policy = Static | Continuous | Chunked | Disaggregated
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks(Told):
+class Blocks(Result):
     """A KV cache of `count` blocks of `size` tokens, which are allocated as sequences grow.
 
     A new sequence is admitted only if a share `spare` of all blocks stays free for running sequences (or none

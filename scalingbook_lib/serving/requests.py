@@ -10,7 +10,7 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 type Length = int | Callable[[Random], int]  # the same length for all, or a sampler
 
@@ -20,7 +20,7 @@ class ServingError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Told):
+class Request(Result):
     """One prompt of `prompt` tokens and an answer of `output` tokens, whose first token the prefill produces.
 
     The first `prefix` tokens of the prompt and the answer are shared by all requests of the same `family`, so

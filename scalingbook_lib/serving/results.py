@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.sequence import Residency, StepRun
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 class Span(NamedTuple):
@@ -36,7 +36,7 @@ class QueueSample:
 
 
 @dataclass(slots=True)
-class RequestResult(Told):
+class RequestResult(Result):
     """The result of a request: "finished", "cancelled" or "refused" (it can never fit the cache)."""
 
     request: Request

@@ -17,11 +17,11 @@ from scalingbook_lib.serving.policies import Continuous
 from scalingbook_lib.serving.requests import Request, lognormal
 from scalingbook_lib.serving.run import ServingRun
 from scalingbook_lib.serving.simulate import simulate
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout(Told):
+class Rollout(Result):
     """Answers that start together, run to the end of the longest."""
 
     run: ServingRun

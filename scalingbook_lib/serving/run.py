@@ -16,11 +16,11 @@ from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Stat
 from scalingbook_lib.serving.requests import ServingError
 from scalingbook_lib.serving.results import QueueSample, RequestResult, Span, percentile_index, token_gaps
 from scalingbook_lib.serving.sequence import Residency, StepRun, token_times
-from scalingbook_lib.units import Told, count, percent, si
+from scalingbook_lib.units import Result, count, percent, si
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServingRun(Told):
+class ServingRun(Result):
     """Everything that was recorded from time 0 to the end of the last request."""
 
     policy: Policy
