@@ -9,7 +9,7 @@ import math
 import re
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 KB, MB, GB, TB = 1e3, 1e6, 1e9, 1e12  # links and datasheets count in powers of ten
 KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers of two
@@ -203,22 +203,60 @@ def _prefixed(top: str, text: str) -> tuple[float, str]:
     )
 
 
-def at_least(least: float, **given: float | Fraction) -> None:
-    """Refuse by its name, with a ValueError, what is less than that."""
+def require_min(least: float, **given: float | Fraction) -> None:
+    """Raise ValueError, naming the argument, for each given value below `least` or nan."""
     for name, value in given.items():
         if not value >= least:  # also nan, which no comparison holds for
             raise ValueError(f"{name}={value}: write a number of at least {least:g}")
 
 
-class Told:
-    """A result that tells itself: a notebook shows `str()`, a debugger `repr()`."""
+_UNIT_OF_SUFFIX = {  # a name ends in its unit; longer suffixes first
+    "bytes_per_s": "B/s",
+    "flops_per_s": "FLOPs/s",
+    "bytes": "B",
+    "flops": "FLOPs",
+    "share": "%",
+    "utilization": "%",
+    "s": "s",
+}
+
+
+def term(name: str, value: float) -> str:
+    """A named value with the unit in which its name ends; a name without one is a count.
+
+    >>> term("latency_s", 3e-6), term("hbm_bytes", 16e9), term("math_share", 0.256), term("hops", 4)
+    ('latency 3 µs', 'HBM 16 GB', 'math 26%', 'hops 4')
+    """
+    suffix = next((end for end in _UNIT_OF_SUFFIX if f"_{name}".endswith(f"_{end}")), "")
+    label = name.removesuffix(suffix).rstrip("_") or suffix
+    unit, number = _UNIT_OF_SUFFIX.get(suffix, ""), float(value)  # exact times are fractions
+    text = count(number) if not unit else percent(number) if unit == "%" else si(number, unit)
+    return f"{label.replace('hbm', 'HBM').replace('_', ' ')} {text}"
+
+
+class Result:
+    """A result that prints as one line: its heading, then its terms with their units.
+
+    A subclass lists in `line` the attributes that are its terms, each named with its unit (`total_s`). A
+    notebook shows `str()`, a debugger `repr()`. Results whose sentence teaches something write their own.
+    """
 
     __slots__ = ()
+    line: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Give every result its own: IPython asks a class for its `__repr__` before it asks the bases."""
+        """Set the method on every subclass: IPython asks a class for its `__repr__` before its bases."""
         super().__init_subclass__(**kwargs)
-        cls._repr_pretty_ = Told._repr_pretty_
+        cls._repr_pretty_ = Result._repr_pretty_
+
+    @property
+    def heading(self) -> str:
+        """The words before the terms: the result's name, or its class."""
+        return getattr(self, "name", "") or type(self).__name__
+
+    def __str__(self) -> str:
+        terms = ", ".join(term(name, getattr(self, name)) for name in self.line)
+        return f"{self.heading}: {terms}" if terms else repr(self)
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
         printer.text(type(self).__name__ if cycle else str(self))

@@ -17,13 +17,13 @@ from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
 from scalingbook_lib.collectives.rings import chips
 from scalingbook_lib.collectives.transfer import NOTHING, Collective
 from scalingbook_lib.machines.clusters import Level
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 SUMS_FROM = 5  # chips from which NCCL lets the switch sum; with fewer, a ring does
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attained(Told):
+class Attained(Result):
     """The terms of a collective's time: alpha, its bytes at a share of the rate, and what comes late."""
 
     alpha_s: float
@@ -42,7 +42,7 @@ class Attained(Told):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Curve(Told):
+class Curve(Result):
     """What one way of moving bytes attains: e of the rate, and d later, half of it at h."""
 
     share: float  # e
@@ -60,7 +60,7 @@ class Curve(Told):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fabric(Told):
+class Fabric(Result):
     """The collectives of one generation of links: `seconds("all-reduce", nbytes, *cluster.levels)`.
 
     `pair` is the share of e that two chips alone reach, which use fewer channels. Where no switch joins them,

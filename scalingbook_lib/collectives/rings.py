@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
 from scalingbook_lib.machines import Axis, Level
-from scalingbook_lib.units import at_least
+from scalingbook_lib.units import require_min
 
 
 def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
@@ -105,7 +105,7 @@ def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
 
 def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tuple[Axis, ...]:
     """The axes that have someone to talk to; what cannot be is refused."""
-    at_least(0, nbytes=nbytes)
+    require_min(0, nbytes=nbytes)
     if not both_ways and not all(axis.wrapped or axis.size == 1 for axis in axes):
         raise ValueError("a line has no way round: both_ways=False needs axes that are wrapped")
     return tuple(axis for axis in axes if axis.size > 1)

@@ -16,7 +16,7 @@ from operator import mul
 
 from scalingbook_lib.collectives.transfer import NOTHING, Collective, Transfer
 from scalingbook_lib.machines.clusters import Level
-from scalingbook_lib.units import at_least
+from scalingbook_lib.units import require_min
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _together(times: list[float], overlap: bool) -> float:
 
 def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
     """The levels by port, from the inside out, each with the chips below it; what cannot be is refused."""
-    at_least(0, nbytes=nbytes)
+    require_min(0, nbytes=nbytes)
     real = [level for level in levels if level.size > 1]
     below = itertools.accumulate((level.size for level in real), mul, initial=1)
     ports = []

@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer(Told):
+class Transfer(Result):
     """The time of a collective: bytes over bandwidth, plus a latency for every hop in a row."""
 
     name: str

@@ -10,11 +10,11 @@ from functools import cache
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.training import PlannedRun
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill(Told):
+class Bill(Result):
     """Published chip-hours over planned ones: the geometric mean over sources, and what it is made of.
 
     `steps` · `besides` is `factor`; `besides` is known from the runs that print the time of their steps, too.

@@ -21,7 +21,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.training.efficiency import Efficiency as Training
-from scalingbook_lib.units import DType, GiB, Told, dtype, percent, si
+from scalingbook_lib.units import DType, GiB, Result, dtype, percent, si
 
 PRODUCT, COPY, PROMPT, TOKEN = "product", "copy", "attention of a prompt", "attention of a token"
 DEVICES = {chips.TPU7X.name: chips.HALF_TPU7X}
@@ -30,7 +30,7 @@ _SIZES = {PRODUCT: "BDF", COPY: "n", PROMPT: "BTNKH", TOKEN: "BTNKH"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timed(Told):
+class Timed(Result):
     """One operation on the device: a kind, its sizes in elements, and the measured and predicted times."""
 
     what: str
@@ -52,7 +52,7 @@ class Timed(Told):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Survey(Told):
+class Survey(Result):
     """All that was timed on one machine; `chip` is its name in the catalogue, "" where it has none."""
 
     device: str

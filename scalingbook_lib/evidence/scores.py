@@ -13,13 +13,13 @@ from math import exp, log, sqrt
 from statistics import mean, median
 
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predicted[Run](Told):
+class Predicted[Run](Result):
     """A figure of a run, as published and as predicted."""
 
     run: Run
@@ -51,7 +51,7 @@ class Score[Run](Predicted[Run]):
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Told):
+class Summary(Result):
     """Errors of several runs: the mean, median and 90th percentile of their sizes, and the signed mean."""
 
     name: str

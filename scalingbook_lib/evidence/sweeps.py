@@ -14,7 +14,7 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.serving import Chunked, Request, simulate
-from scalingbook_lib.units import FP8, Told, count, si
+from scalingbook_lib.units import FP8, Result, count, si
 
 ENGINE = "TensorRT-LLM"  # NIM's, by `stacks.csv`
 P, G = 5000, 500
@@ -25,7 +25,7 @@ ANSWERS = 6  # of each client, in the mean: enough that the start does not matte
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPoint(Told):
+class SweepPoint(Result):
     """So many clients, and in the mean: time to first token, time between two, output tokens per second."""
 
     clients: int

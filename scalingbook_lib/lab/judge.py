@@ -23,11 +23,11 @@ from scalingbook_lib.reader.checks import programs
 from scalingbook_lib.reader.checks.programs import Asked, Move, Verdict
 from scalingbook_lib.reader.figures import placement
 from scalingbook_lib.reader.figures.placement import Compared, Placed
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True)
-class Task(Told):
+class Task(Result):
     """What a function has to do: the oracle's result for these arrays (or trees of them).
 
     `out` is how its results are to be split, in the notation, for each of them one; `given` says the same of

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from datetime import date
 
 from scalingbook_lib.machines.chip import Chip, Source
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 HALF_A_YEAR = 182  # days
 PRICE = "usd_per_hour"
 
 
 @dataclass(frozen=True, slots=True)
-class Dated(Told):
+class Dated(Result):
     """What may have changed since: a price, or the oldest figure of an announcement."""
 
     chip: Chip
@@ -39,7 +39,7 @@ class Dated(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Paid(Told):
+class Paid(Result):
     """What an hour of one chip costs, and on which day: none where the reader gave it, or nobody knows it."""
 
     usd_per_hour: float | None

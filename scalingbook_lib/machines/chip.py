@@ -10,7 +10,7 @@ from datetime import date
 from typing import Any, Literal, NoReturn, TypeGuard
 
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
-from scalingbook_lib.units import BF16, DTYPES, DType, Told, binary, si
+from scalingbook_lib.units import BF16, DTYPES, DType, Result, binary, si
 
 _WORDS = {
     "name",
@@ -57,7 +57,7 @@ class NoRate(float):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Chip(Told):
+class Chip(Result):
     """Peak figures of one accelerator chip, in base units.
 
     FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented

@@ -10,13 +10,13 @@ Chapter: After pretraining.
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 KWH_J = 3.6e6
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary(Told):
+class Boundary(Result):
     """What is counted: watts of a node over those of its chips, and of the site over those of its nodes."""
 
     name: str
@@ -36,7 +36,7 @@ BOUNDARIES = (CHIPS, NODE, SITE)
 
 
 @dataclass(frozen=True, slots=True)
-class Energy(Told):
+class Energy(Result):
     """So many joules, within a boundary."""
 
     joules: float

@@ -15,13 +15,13 @@ from math import copysign, floor, frexp, log2, sqrt
 from random import Random
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import BF16, DType, Told, count
+from scalingbook_lib.units import BF16, DType, Result, count
 
 _POWER_BITS = 8  # of a scale that is a power of two (E8M0)
 
 
 @dataclass(frozen=True, slots=True)
-class Element(Told):
+class Element(Result):
     """A number by its bits: a sign, an exponent (none: an integer), a mantissa."""
 
     name: str
@@ -92,7 +92,7 @@ ELEMENTS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Format(Told):
+class Format(Result):
     """An element and who shares a scale: `block` of them in a row, or all (0).
 
     `scale`: how the scale itself is written; None is a power of two in 8 bits. One of 8 bits has a second

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.notation import axis_names
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 
-class Joined(Told):
+class Joined(Result):
     """So many chips of one kind."""
 
     chip: Chip
@@ -37,7 +37,7 @@ class Joined(Told):
 
 
 @dataclass(frozen=True)
-class MachineMesh[Link](Told, ABC):
+class MachineMesh[Link](Result, ABC):
     """Mesh axes laid over a machine: which of its links, and so which bandwidth, each of them has."""
 
     machine: Any  # a Slice or a Cluster, which come after

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import KiB, Told, count, percent
+from scalingbook_lib.units import KiB, Result, count, percent
 
 WARP, QUARTERS = 32, 4  # threads in a warp; each quarter of an SM has a quarter of its registers
 MOST_WARPS, MOST_BLOCKS, MOST_THREADS = 64, 32, 1024  # of an SM, of an SM, of a block
@@ -24,7 +24,7 @@ class KernelError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy(Told):
+class Occupancy(Result):
     """What fits on one SM: blocks by each resource, and the warps of as many as fit."""
 
     chip: Chip

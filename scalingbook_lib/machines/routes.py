@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.torus import Axis, SliceError
-from scalingbook_lib.units import Told, at_least, si
+from scalingbook_lib.units import Result, require_min, si
 
 type Place = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Message(Told):
+class Message(Result):
     """The time of one message: hops for its first byte, then its bytes, which follow without a gap."""
 
     nbytes: float
@@ -34,7 +34,7 @@ class Message(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Route(Told):
+class Route(Result):
     """The shortest ways between two chips of a torus."""
 
     axes: tuple[Axis, ...]
@@ -104,7 +104,7 @@ class Route(Told):
 
         Each hop passes a byte on as soon as it comes, so the bytes are paid once and not at every hop.
         """
-        at_least(0, nbytes=nbytes)
+        require_min(0, nbytes=nbytes)
         if paths is not None and not 1 <= paths <= max(self.paths, 1):
             raise ValueError(f"paths={paths}: write a number from 1 to {max(self.paths, 1)}")
         if not self.paths:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 PARTS = (
     "embedding",
@@ -26,7 +26,7 @@ PARTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Weight(Told):
+class Weight(Result):
     """All weights of one name and shape: `copies` are stored, `active_copies` of them serve one token.
 
     `matmul`: a token's vector is multiplied by it (an embedding is looked up, a norm or a bias is not a

@@ -22,7 +22,7 @@ from scalingbook_lib.models.parts import (
     whole,
     wholes,
 )
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
 LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "next_tokens": (0, MOST_LAYERS)}
@@ -40,7 +40,7 @@ class LayerKind:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Transformer(Told):
+class Transformer(Result):
     """The shapes of a decoder-only Transformer, in the book's letters.
 
     D width, L layers, V vocabulary, N query heads, K key-value heads, H head width, F width of the dense MLP.
@@ -168,6 +168,11 @@ class Transformer(Told):
     def G(self) -> int:
         """How many query heads share one key-value head."""
         return self.N // self.K
+
+    @property
+    def sparsity(self) -> float:
+        """E/k: experts of a layer over those that one token visits; 1 of a dense model."""
+        return self.experts.E / self.experts.k if self.experts else 1.0
 
     @cached_property
     def moe_layers(self) -> int:

@@ -14,7 +14,7 @@ from typing import Self
 from scalingbook_lib.notation.error import broken
 from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, joined
 from scalingbook_lib.notation.sizes import size_of
-from scalingbook_lib.units import DType, Told
+from scalingbook_lib.units import DType, Result
 
 NAME = r"[A-Za-z][A-Za-z0-9']*"  # of a dimension; an array's name may join several by underscores
 MOST_DEVICES = 2**16  # that blocks() lists one by one
@@ -23,7 +23,7 @@ _DIM_NAME, _ARRAY_NAME = re.compile(NAME), re.compile(rf"{NAME}(?:_[A-Za-z0-9']+
 
 
 @dataclass(frozen=True, slots=True)
-class Dim(Told):
+class Dim(Result):
     """One dimension and the mesh axes that split it, slowest first: `I_XY`."""
 
     name: str
@@ -46,7 +46,7 @@ class Dim(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Array(Told):
+class Array(Result):
     """A sharded array: its name, its dimensions, and the mesh axes over which it is a partial sum."""
 
     name: str

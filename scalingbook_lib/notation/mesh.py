@@ -12,7 +12,7 @@ from typing import Self
 
 from scalingbook_lib.notation.error import NotationError, broken
 from scalingbook_lib.notation.sizes import LARGEST_SIZE, checked, whole
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 LARGEST_AXIS = 10**6  # devices along one mesh axis
 
@@ -49,7 +49,7 @@ def written(sizes: Mapping[str, int]) -> str:
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
-class Mesh(Told):
+class Mesh(Result):
     """A grid of devices with named axes, in order, slowest first: `Mesh(X=4, Y=2)`."""
 
     items: tuple[tuple[str, int], ...]

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from scalingbook_lib.notation.array import Array
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Product(Told):
+class Product(Result):
     """Two sharded arrays, multiplied and summed over what the result does not have.
 
     A result that the operands cannot give without communication is legal: how to get there is a strategy.

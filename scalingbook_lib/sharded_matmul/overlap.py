@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import Axis, Chip, Slice
 from scalingbook_lib.roofline import Turn
-from scalingbook_lib.units import BF16, INT8, Told, si
+from scalingbook_lib.units import BF16, INT8, Result, si
 
 UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `Turn`
 
 
 @dataclass(frozen=True, slots=True)
-class OverlapRun(Told):
+class OverlapRun(Result):
     """What one chip and its links do, turn by turn."""
 
     turns: tuple[Turn, ...]
@@ -50,7 +50,7 @@ class OverlapRun(Told):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RingMatmul(Told):
+class RingMatmul(Result):
     """In[B, D], 1/n of it on each of n chips, times the F columns of W that a chip has: n chunks in n steps.
 
     With `scatter` its mirror image in time, Tmp · W -> Out[B, D]: sums move on, and each step adds to one.
@@ -156,7 +156,7 @@ OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
 
 
 @dataclass(frozen=True, slots=True)
-class Chain(Told):
+class Chain(Result):
     """x[B, n] · A[n, n] on a slice, x in bf16 on the chip at the origin, where y is wanted; A in int8.
 
     Arrays that are split lie in equal parts on all chips or their hosts. Every chunk of A is a collective or

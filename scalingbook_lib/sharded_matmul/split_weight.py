@@ -10,7 +10,7 @@ from functools import cached_property
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Axis, Chip
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds
 type Moved = tuple[float, float, float, float]  # bytes, and the seconds of three ways to move them
@@ -26,7 +26,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Way(Told):
+class Way(Result):
     """One of the four strategies and its time by term."""
 
     name: str
@@ -50,7 +50,7 @@ class Way(Told):
 
 
 @dataclass(frozen=True)
-class SplitWeight(Told):
+class SplitWeight(Result):
     """The product for one F on n chips of one axis.
 
     `exact` counts (1 - 1/n), the hops and the bytes from HBM; without it, only arithmetic and M / W.

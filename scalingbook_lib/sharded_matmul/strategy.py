@@ -8,7 +8,7 @@ from scalingbook_lib.collectives import NOTHING, Transfer
 from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.notation import Product
 from scalingbook_lib.roofline import Pipeline, pipeline
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 CASES = {
     1: "case 1, no axis splits what is summed over: the blocks multiply as they are",
@@ -19,7 +19,7 @@ CASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy(Told):
+class Strategy(Result):
     """One way to do a sharded product: moves before, a local product, moves after, and the time by term."""
 
     before: tuple[Move, ...]
@@ -88,7 +88,7 @@ class Strategy(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Told):
+class Rejected(Result):
     """A strategy that does not work here, and why."""
 
     local: Product
@@ -99,7 +99,7 @@ class Rejected(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Solution(Told):
+class Solution(Result):
     """Every strategy for one sharded product, the fastest first, and those that do not work here."""
 
     product: Product

@@ -10,13 +10,13 @@ from scalingbook_lib.machines.age import Paid, paid
 from scalingbook_lib.machines.energy import Energy
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.step import TrainingStep
-from scalingbook_lib.units import BF16, DType, Told, count, rounded, si
+from scalingbook_lib.units import BF16, DType, Result, count, rounded, si
 
 DAY_S, HOUR_S = 86400.0, 3600.0
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedRun(Told):
+class PlannedRun(Result):
     """A run over `tokens` tokens, without failures and restarts."""
 
     tokens: float

@@ -17,7 +17,7 @@ from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.notation import Array, joined
-from scalingbook_lib.units import DType, Told, si
+from scalingbook_lib.units import DType, Result, si
 
 
 class Layout(NamedTuple):
@@ -49,7 +49,7 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Told):
+class Move(Result):
     """One step of a resharding: an array before, a collective over mesh axes, the array after."""
 
     kind: str

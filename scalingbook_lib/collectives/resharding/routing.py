@@ -20,7 +20,7 @@ from scalingbook_lib.collectives.transfer import Collective
 from scalingbook_lib.machines import Axis, Chip, SliceMesh
 from scalingbook_lib.machines.routes import Place, Route
 from scalingbook_lib.notation import axis_names
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 type Shuffle = Mapping[Place, Place]  # where each chip's shard goes
 type Roles = Sequence[str]  # mesh axes, the slowest first
@@ -96,7 +96,7 @@ def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles
     return number
 
 
-class Rings(Told):
+class Rings(Result):
     """A mesh that nobody need sell: each of its axes is a ring of its own (or any `Axis`), to think with."""
 
     __slots__ = ("_axes", "chip")

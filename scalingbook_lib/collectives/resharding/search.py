@@ -14,7 +14,7 @@ from operator import attrgetter
 from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, axes_of, layout
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.notation import Array, Mesh, axis_names, joined, parse
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 type Path = tuple[Edge, ...]
 type Cost = tuple[float, int]  # seconds, and then the number of steps
@@ -24,7 +24,7 @@ DETOUR = 3  # how often a search for other ways may pass the same sharding
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Told):
+class Sequence(Result):
     """Moves one after the other, from one sharding to another."""
 
     moves: tuple[Move, ...]
@@ -51,7 +51,7 @@ class Sequence(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Resharding(Told):
+class Resharding(Result):
     """The cheapest sequence between two shardings, and the other ways that lost to it."""
 
     before: Array

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from scalingbook_lib.machines.torus import Axis
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 class Piece(NamedTuple):
@@ -62,7 +62,7 @@ class ScheduleStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule(Told):
+class Schedule(Result):
     """A collective as a list of steps on a torus of `sizes`; the array is `pieces` equal pieces in all."""
 
     name: str

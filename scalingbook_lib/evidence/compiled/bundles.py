@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 STRIPS = 48
 
@@ -30,7 +30,7 @@ UNITS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel(Told):
+class Kernel(Result):
     """A kernel of `bundles` bundles: the slots that each has by unit, and those used in every strip."""
 
     title: str

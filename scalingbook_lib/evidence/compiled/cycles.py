@@ -7,11 +7,11 @@ knows the clock's cycles only; seconds need the clock of the chip. Chapter: Prof
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalingbook_lib import roofline, units
+from scalingbook_lib import roofline, rules, units
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, si
+from scalingbook_lib.units import BF16, FP32, INT8, DType, Result, si
 
 WIDTH = 8192
 ROWS = (8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
@@ -25,7 +25,7 @@ _ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says,
 
 
 @dataclass(frozen=True, slots=True)
-class Estimates(Told):
+class Estimates(Result):
     """The compiler's estimates for X[M, D] · W[D, D] on one chip, by M."""
 
     chip: Chip
@@ -72,10 +72,9 @@ class Estimates(Told):
         return self.cycles[few] / (self.cycles[many] / many)
 
     @property
-    def ridge(self) -> float:
-        """Where the roofline of a very wide layer has its knee: operations over bytes, in rows."""
-        rate = self.chip.flops_per_s(self.dtype)
-        return rate * self.dtype.bytes / (2 * self.chip.hbm_bytes_per_s)
+    def critical_batch(self) -> float:
+        """Where the roofline of a very wide layer has its knee, in rows."""
+        return rules.critical_batch(self.chip, weights=self.dtype, compute=self.dtype).tokens
 
     def __str__(self) -> str:
         few, many = min(self.cycles), max(self.cycles)

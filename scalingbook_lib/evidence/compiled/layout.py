@@ -8,7 +8,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from scalingbook_lib.units import DType, Told, binary, percent
+from scalingbook_lib.units import DType, Result, binary, percent
 
 LANES, SUBLANES, WORD_BYTES = 128, 8, 4
 SPACES = {
@@ -25,7 +25,7 @@ _XLA = {"fp32": "f32", "bf16": "bf16", "fp16": "f16", "int8": "s8", "fp8": "f8e4
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayLayout(Told):
+class ArrayLayout(Result):
     """An array type with its place: `order` from the dimension side by side to the outermost one."""
 
     dtype: str

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout, arrays
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 _ASSIGN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = ")
 # groups are written in three ways: over mesh axes, as [2,4]<=[8], or one after the other
@@ -20,7 +20,7 @@ _SOURCE = re.compile(r'op_name="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Told):
+class Line(Result):
     """A line of a compiled program and where it stood.
 
     `mesh` has the sizes of the axes (empty on one chip); `groups` are the devices that talk to each other,

@@ -15,14 +15,14 @@ from scalingbook_lib.evidence import fabrics, resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.machines.chips import Chip, Source
-from scalingbook_lib.units import KiB, MiB, Told, binary, si
+from scalingbook_lib.units import KiB, MiB, Result, binary, si
 
 SMALL, LARGE = 32 * KiB, 64 * MiB
 FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectiveTime(Told):
+class CollectiveTime(Result):
     """One measured time, beside the terms of the model's; `size` is as the source counts it."""
 
     chip: Chip

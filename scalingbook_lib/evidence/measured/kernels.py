@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, DType, Told, count, dtype, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, dtype, percent, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Told):
+class Measured(Result):
     """The measured time of one operation, beside the roofline of the same work at documented peaks."""
 
     chip: Chip
@@ -57,7 +57,7 @@ class Sweep:
     @property
     def break_even(self) -> float:
         """The batch above which the layer is compute-bound."""
-        return roofline.break_even_batch(self.width, self.width, self.chip, self.dtype, out=BF16)
+        return rules.matmul_critical_batch(self.width, self.width, self.chip, self.dtype, out=BF16)
 
     @property
     def rows(self) -> tuple[Measured, ...]:

@@ -11,11 +11,11 @@ from functools import cache
 from scalingbook_lib.evidence.resources import Row, grouped, rows
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)  # one for each row, so it equals itself alone
-class PublishedRun(Told):
+class PublishedRun(Result):
     """A model on chips, of which tp · pp hold at least one copy, and what its source prints of it."""
 
     id: str

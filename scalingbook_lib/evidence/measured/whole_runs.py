@@ -12,11 +12,11 @@ from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Utilization
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeRun(Told):
+class WholeRun(Result):
     """A model trained to its end: parameters that serve a token, tokens, and hours of all chips together.
 
     `chips` is None where several numbers were in use, or none is published.
@@ -48,7 +48,7 @@ class WholeRun(Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stops(Told):
+class Stops(Result):
     """How often a run of that many chips was interrupted within so many days."""
 
     name: str

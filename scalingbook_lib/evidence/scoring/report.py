@@ -13,7 +13,7 @@ from typing import NamedTuple
 from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 
 class Interval(NamedTuple):
@@ -96,7 +96,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Told):
+class Report(Result):
     """All rows of a table."""
 
     table: str

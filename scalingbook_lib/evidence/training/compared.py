@@ -9,13 +9,13 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Told):
+class Order(Result):
     """Two plans of one source for the same model on the same chips: the time of the first over the second."""
 
     first: TrainingRun

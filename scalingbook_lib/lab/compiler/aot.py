@@ -24,7 +24,7 @@ from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_n
 from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 __all__ = [
     "DoesNotFit",
@@ -40,7 +40,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Program(Told):
+class Program(Result):
     """A compiled program, and what its text says. Figures are those of one device of the mesh."""
 
     target: str

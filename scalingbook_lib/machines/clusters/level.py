@@ -6,7 +6,7 @@ Rates are one chip's share, one way. Chapter: GPUs.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 class ClusterError(ValueError):
@@ -14,7 +14,7 @@ class ClusterError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Level(Told):
+class Level(Result):
     """One level of switches as a collective sees it: `size` groups, each of them what the level below joins.
 
     `bytes_per_s` is one chip's share, one way. Levels with one `port` share the same wires out of a chip.

@@ -11,7 +11,7 @@ second register for the next weight, and changes over when the next tile's first
 from dataclasses import dataclass, replace
 
 from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 type Cells = tuple[tuple[Cell, ...], ...]
 type Falling = tuple[int, int] | None  # a tile and a weight of it
@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame(Told):
+class Frame(Result):
     """The whole array after one cycle; cycles count from 0, where the first weight enters."""
 
     cycle: int
@@ -68,7 +68,7 @@ class Frame(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayRun(Told):
+class ArrayRun(Result):
     """A product computed cell by cell: Y, and every cycle on the way to it."""
 
     side: int

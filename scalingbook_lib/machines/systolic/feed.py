@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scalingbook_lib.units import at_least
+from scalingbook_lib.units import require_min
 
 type Matrix = Sequence[Sequence[int]]
 type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its element
@@ -64,7 +64,7 @@ def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
     """The feed of X · W; what is no product is refused."""
     M, K, N = _sizes(X, W)
     t = max(K, N) if side is None else side
-    at_least(1, side=t)
+    require_min(1, side=t)
     deep = math.ceil(K / t)  # tiles along K
     loads, starts = _timetable(M, t, deep * math.ceil(N / t), double_buffered)
     return Feed(X, W, t, deep, double_buffered, loads, starts)

@@ -9,13 +9,13 @@ import math
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.units import BF16, DType, Told, at_least, percent, si
+from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
 
 SUBLANES, LANES = 8, 128  # a register: rows and columns of 32-bit elements
 
 
 @dataclass(frozen=True, slots=True)
-class Padding(Told):
+class Padding(Result):
     """X[M, K] · W[K, N] on an array of one side, W stationary and cut into padded tiles."""
 
     M: int
@@ -81,12 +81,12 @@ class Padding(Told):
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
     """X[M, K] · W[K, N] on an array of that side: tiles, and the share of the work that is not padding."""
-    at_least(1, M=M, K=K, N=N, side=side)
+    require_min(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
 
 
 @dataclass(frozen=True, slots=True)
-class Storage(Told):
+class Storage(Result):
     """A matrix as a TPU stores it when it keeps the order of dimensions: in whole tiles of 8 x 128."""
 
     rows: int
@@ -126,7 +126,7 @@ def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
     As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. It may also turn
     dimensions round to avoid padding, so the compiled program has the last word.
     """
-    at_least(1, rows=rows, columns=columns)
+    require_min(1, rows=rows, columns=columns)
     if dtype.bytes < 1:
         raise ValueError(f"{dtype} packs several elements into a byte; write int8, bf16 or fp32")
     return Storage(rows, columns, dtype)
@@ -138,7 +138,7 @@ def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
     M + 2t - 2 for one tile: a row enters every cycle, and the last one crosses t - 1 cells to the right and
     t - 1 down after its first. Every tile before the last costs one more period.
     """
-    at_least(1, M=M, t=t, tiles=tiles)
+    require_min(1, M=M, t=t, tiles=tiles)
     # all but the last tile cost a period each, as the next one follows at once
     return (tiles - 1) * tile_period(M, t, double_buffered) + M + 2 * t - 2
 
@@ -149,7 +149,7 @@ def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
     New weights take t cycles to enter. With a second register in every cell they do so while M rows pass,
     max(M, t); with one register a cell either loads or multiplies, M + t.
     """
-    at_least(1, M=M, t=t)
+    require_min(1, M=M, t=t)
     return max(M, t) if double_buffered else M + t
 
 
@@ -160,14 +160,14 @@ def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) ->
 
 def rows_for(share: float, t: int) -> float:
     """The rows M at which one isolated tile reaches this utilization: M / (M + 2t - 2) = share."""
-    at_least(1, t=t)
+    require_min(1, t=t)
     if not 0 < share < 1:
         raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
     return share * (2 * t - 2) / (1 - share)  # solved for M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Peak(Told):
+class Peak(Result):
     """Cores, the matrix units of each, cells of a unit and the clock: one multiply-add a cell and cycle.
 
     `arrays_per_unit` is 1 up to v5p. From v6e on the datasheet's FLOPs/s are twice what the documented

@@ -1,7 +1,6 @@
-"""When does a mixture of experts keep the chip busy, what does its routing send, and who finds no room?
+"""What does the routing of a mixture of experts send, and who finds no room?
 
-A step reads every expert but multiplies each token by k of them alone: it needs E/k times the batch of a
-dense layer to be compute-bound. Each token travels to its experts and back.
+Each token travels to its experts and back.
 
 A router prefers some experts: `chances` says how often each is visited; `turned_away` what one expert with
 a capacity drops on average, `draw` who visits whom in one drawn step, and `Buckets` what an AllToAll in
@@ -16,32 +15,12 @@ from itertools import accumulate
 from random import Random
 from statistics import NormalDist
 
-from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class BreakEven(Told):
-    """The batch, in tokens, at which the experts' weights take as long to read as to multiply by."""
-
-    dense_tokens: float
-    sparsity: float
-
-    @property
-    def tokens(self) -> float:
-        """What a dense layer needs, times E/k."""
-        return self.dense_tokens * self.sparsity  # "With experts"
-
-    def __str__(self) -> str:
-        return (
-            f"{count(round(self.tokens))} tokens: {self.dense_tokens:.4g} for a dense layer, times "
-            f"{self.sparsity:.4g} experts for each that a token visits"
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Routing(Told):
+class Routing(Result):
     """What one mixture-of-experts layer does with B tokens on n chips that share its experts."""
 
     B: int
@@ -56,23 +35,10 @@ class Routing(Told):
         )
 
 
-def moe_break_even(
-    E: int, k: int, chip: Chip, *, weights: DType = BF16, maths: DType = BF16, shared: int = 0
-) -> BreakEven:
-    """B* = bytes/2 · C/W · E/k: reading E experts takes as long as B tokens through k of them.
-
-    `shared` experts are visited by every token: (E + shared)/(k + shared).
-    """
-    _check(E, k)
-    ridge = chip.flops_per_s(maths) / chip.hbm_bytes_per_s  # FLOPs/byte
-    # E w D F bytes over W beside 2 B k D F FLOPs over C, solved for B
-    return BreakEven(weights.bytes / 2 * ridge, (E + shared) / (k + shared))
-
-
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:
     """B tokens (of all chips together), each sent as D elements to k of E experts that n chips share."""
     _check(E, k)
-    at_least(1, B=B, D=D, chips=chips)
+    require_min(1, B=B, D=D, chips=chips)
     return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)  # k visits of each token, over E experts
 
 
@@ -91,7 +57,7 @@ def params_read(model: Transformer, B: float) -> float:
 
 def all_to_all_bytes(B: int, k: int, D: int, dtype: DType = BF16) -> float:
     """The array of one AllToAll, over the whole axis: B tokens, a copy for each of k experts."""
-    at_least(1, B=B, k=k, D=D)
+    require_min(1, B=B, k=k, D=D)
     return B * k * D * dtype.bytes
 
 
@@ -166,7 +132,7 @@ def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> 
 
 
 @dataclass(frozen=True)
-class Buckets(Told):
+class Buckets(Result):
     """Visits between n devices of S tokens each, k a token, and buckets of `capacity` for each pair."""
 
     loads: Loads

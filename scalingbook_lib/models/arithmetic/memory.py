@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
-from scalingbook_lib.units import BF16, FP32, DType, at_least, binary, count, si
+from scalingbook_lib.units import BF16, FP32, DType, binary, count, require_min, si
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class KVCache(Bytes):
 
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
     """Each layer keeps min(S, window) positions of each sequence."""
-    at_least(1, S=S, sequences=sequences)
+    require_min(1, S=S, sequences=sequences)
     terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
     for kind in model.layer_kinds:
         cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again

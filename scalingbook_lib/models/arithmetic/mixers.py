@@ -11,13 +11,13 @@ from math import ceil
 
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import pair_flops
-from scalingbook_lib.units import BF16, FP32, DType, Told, at_least, si
+from scalingbook_lib.units import BF16, FP32, DType, Result, require_min, si
 
 type Product = tuple[int, int, int]  # rows, contracted, columns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Entries(Told):
+class Entries(Result):
     """Attention over entries: each is `nbytes` long and stands for `every` tokens; a pair costs `pair_flops`.
 
     `window`: only entries of the last tokens are kept. `chosen`: so many entries are attended to, which an
@@ -60,7 +60,7 @@ class Entries(Told):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State(Told):
+class State(Result):
     """A recurrence that keeps a matrix [key, value] for each of so many heads, whatever came before.
 
     With `erases`, what the key finds is taken out before the value is written (delta rule). Decays cost no
@@ -75,7 +75,7 @@ class State(Told):
 
     def products(self, chunk: int) -> tuple[Product, ...]:
         """One head's products in a chunk of so many tokens, in full: triangles are not halved."""
-        at_least(1, chunk=chunk)
+        require_min(1, chunk=chunk)
         c, k, v = chunk, self.key, self.value
         plain = ((c, k, c), (c, c, v), (c, k, v), (k, c, v))  # scores, values; read the state, write it
         return (*plain, (c, k, c), (c, c, v), (c, k, v)) if self.erases else plain
@@ -126,7 +126,7 @@ Mixer = tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Told):
+class Stack(Result):
     """Layers that mix tokens: how many of each kind."""
 
     name: str
@@ -185,7 +185,7 @@ def bidirectional_flops(params: float, tokens: float, D: int, L: int) -> tuple[f
 
     Encoders, embedding models, diffusion of images and video.
     """
-    at_least(0, params=params, tokens=tokens)
+    require_min(0, params=params, tokens=tokens)
     return 2 * params * tokens, 4 * tokens**2 * D * L
 
 

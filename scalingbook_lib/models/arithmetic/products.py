@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.units import BF16, DType, Result, count, si
 
 
 class EinsumError(ValueError):
@@ -17,7 +17,7 @@ class EinsumError(ValueError):
 
 
 @dataclass(frozen=True)
-class Einsum(Told):
+class Einsum(Result):
     """left · right → out, an index a letter; `sizes` has one size for each letter."""
 
     left: str

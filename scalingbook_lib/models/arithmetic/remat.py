@@ -13,7 +13,7 @@ from scalingbook_lib.models import Transformer, Weight
 from scalingbook_lib.models.arithmetic.layers import value_width
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term
 from scalingbook_lib.models.arithmetic.training import SCORES, VALUES, Flops, flops
-from scalingbook_lib.units import BF16, FP32, DType, at_least, percent, si
+from scalingbook_lib.units import BF16, FP32, DType, percent, require_min, si
 
 Policy = Literal["all", "dots", "dots_no_batch", "full"]
 POLICIES: tuple[Policy, ...] = ("all", "dots", "dots_no_batch", "full")
@@ -70,7 +70,7 @@ def activations(
         raise ValueError(
             f"{model.name} has linear attention, whose activations are not counted; take another model"
         )
-    at_least(1, sequences=sequences, T=T)
+    require_min(1, sequences=sequences, T=T)
     tokens = sequences * T
     stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
     terms = tuple(Term(k, tokens * n, f"{n:,.10g} bytes for each token") for k, n in stored.items() if n)

@@ -16,11 +16,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Latent
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, si
+from scalingbook_lib.units import BF16, DType, Result, count, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxState(Told):
+class SoftmaxState(Result):
     """What is kept of the scores seen: m, the largest; l = Σ exp(s - m); o = Σ exp(s - m) · value."""
 
     m: float
@@ -51,7 +51,7 @@ class SoftmaxState(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class SoftmaxStep(Told):
+class SoftmaxStep(Result):
     """One chunk of scores: its own state, and that of all chunks up to it."""
 
     start: int
@@ -71,7 +71,7 @@ class SoftmaxStep(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineSoftmax(Told):
+class OnlineSoftmax(Result):
     """All steps of one row of scores."""
 
     scores: tuple[float, ...]
@@ -145,7 +145,7 @@ def _shrink(old: float, new: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Intensity(Told):
+class Intensity(Result):
     """FLOPs and bytes of one layer's attention for one sequence and one key/value head."""
 
     flops: float
@@ -185,7 +185,7 @@ def attention_intensity(
     once in all. `cache` is the type of keys and values. With `causal`, a kernel skips what is masked:
     half the FLOPs of a square, and with blocks half of the reading too.
     """
-    at_least(1, T=T, S=S, G=G, H=H)
+    require_min(1, T=T, S=S, G=G, H=H)
     # times that K and V are read (dao2022flashattention)
     blocks = 1 if block is None else math.ceil(T / block)
     # the i-th of T queries meets S - T + 1 + i keys: T - 1 fewer in the first than in the last
@@ -202,7 +202,7 @@ def latent_intensity(
     latent: Latent, N: int, S: int, *, T: int = 1, dtype: DType = BF16, cache: DType | None = None
 ) -> Intensity:
     """Absorbed MLA decoding: all N heads share one latent vector per position, key and value at once."""
-    at_least(1, T=T, S=S, N=N)
+    require_min(1, T=T, S=S, N=N)
     key, value = latent.kv_rank + latent.rope, latent.kv_rank
     return Intensity(
         flops=2 * T * S * N * (key + value),  # scores over the whole vector, values over its first part
@@ -213,13 +213,13 @@ def latent_intensity(
 
 def prefill_tokens(ridge: float, G: int) -> float:
     """The prompt (T = S) from which attention is compute-bound: T·G/(G + 1) = ridge, in bf16, not causal."""
-    at_least(1, G=G)
+    require_min(1, G=G)
     return ridge * (G + 1) / G
 
 
 def query_block(ridge: float, G: int, cache: DType = BF16) -> float:
     """The query block from which reading K and V keeps up, for long T: 2·block·G/bytes = ridge."""
-    at_least(1, G=G)
+    require_min(1, G=G)
     # 4 b S G H FLOPs for each 2 c S H bytes of keys and values
     return ridge * cache.bytes / (2 * G)
 
@@ -232,7 +232,7 @@ def block_bytes(
     Queries of the block; keys and values of the next `buffers` blocks; scores, the weighted sum of values
     and, for each query row, m and l in fp32.
     """
-    at_least(1, block=block, keys=keys, G=G, H=H)
+    require_min(1, block=block, keys=keys, G=G, H=H)
     rows = block * G
     # Q; K and V, twice where one block comes while one is used
     tiles = dtype.bytes * (rows * H + buffers * 2 * keys * H)

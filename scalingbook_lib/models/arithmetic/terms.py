@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 
 @dataclass(frozen=True, slots=True)
-class Term(Told):
+class Term(Result):
     """One summand: its name, its value, and how it was counted."""
 
     name: str
@@ -20,7 +20,7 @@ class Term(Told):
 
 
 @dataclass(frozen=True)
-class Terms(Told):
+class Terms(Result):
     """Summands in the order in which a token meets them."""
 
     terms: tuple[Term, ...]

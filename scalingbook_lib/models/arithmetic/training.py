@@ -19,7 +19,7 @@ from scalingbook_lib.models.arithmetic.layers import (
     value_width,
 )
 from scalingbook_lib.models.arithmetic.terms import Term, Terms, large, whole
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 SCORES, VALUES, STATE = "scores", "weighted values", "linear attention state"
 PROJECTIONS, UP = "attention projections", "latent up-projection"
@@ -87,7 +87,7 @@ def flops(
     attention makes keys and values of all S positions anew, or, `absorbed`, attends to the latent vectors
     themselves. `logits`: the positions of a sequence that need logits (all T; for sampling, 1).
     """
-    at_least(1, T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
+    require_min(1, T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
     S = T if S is None else S
     # of all layers
     met = sum(kind.layers * pairs(T, S, causal=causal, window=kind.window) for kind in model.layer_kinds)
@@ -127,7 +127,7 @@ def _attention(model: Transformer, met: int, T: int, absorbed: bool) -> Iterator
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingFlops(Told):
+class TrainingFlops(Result):
     """A run over `tokens` tokens: the exact matmul FLOPs, and the rule of thumb beside them."""
 
     exact: Flops
@@ -219,7 +219,7 @@ def _mean(T: float, window: int | None, causal: bool) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Utilization(Told):
+class Utilization(Result):
     """MFU: the FLOPs that the model needs over those that the chips could have done."""
 
     flops: float

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib.notation import Array, Mesh
 from scalingbook_lib.notation.types import spec
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 MESH = Mesh(X=2, Y=4)
 TYPE = "bfloat16"
@@ -33,7 +33,7 @@ class Operands:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Told):
+class Answer(Result):
     """The array that comes out, or None with JAX's words and what to write instead."""
 
     array: Array | None

@@ -21,7 +21,7 @@ from scalingbook_lib.reader.checks import diagnosis, programs
 from scalingbook_lib.reader.checks import given as reading
 from scalingbook_lib.reader.checks.given import Unread
 from scalingbook_lib.reader.checks.programs import Verdict
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 Status = Literal["right", "wrong", "unread", "open"]
 Kind = Literal["number", "choice", "notation", "program"]
@@ -29,7 +29,7 @@ _SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome(Told):
+class Outcome(Result):
     """A judgement: right or not, and the sentence that says so.
 
     Of a program whose result is wrong, `picture` shows the devices in text, and `drawing` in HTML.
@@ -53,7 +53,7 @@ NOTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "righ
 
 
 @dataclass(frozen=True, slots=True)
-class Hint(Told):
+class Hint(Result):
     """One rung of the ladder of hints."""
 
     n: int
@@ -84,7 +84,7 @@ class Mistake:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Check(Told):
+class Check(Result):
     """One exercise: the answer, how near is near enough, and what helps whoever is not there yet.
 
     A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; one of

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from html import escape
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 SOLVED = "solved in the notebook"  # what the box of a page says for a reader whose notebook has judged
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Told):
+class Move(Result):
     """One kind of collective over some mesh axes: the bytes of all its runs, and how often it runs.
 
     Bytes are counted as `lab.compiler.hlo` counts them. Where they are asked for, times may be None.
@@ -52,7 +52,7 @@ def _move(name: str, amount: int | tuple[int, int]) -> Move:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Told):
+class Verdict(Result):
     """What became of a program: what is wrong with its result, what it moves, and what else is to be said.
 
     `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program

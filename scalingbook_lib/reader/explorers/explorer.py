@@ -12,7 +12,7 @@ from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.draw import form
 from scalingbook_lib.reader.explorers.controls import Control, Reading, Slider, State, Steps
 from scalingbook_lib.reader.explorers.view import View
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Painted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explorer(Told):
+class Explorer(Result):
     """A question, the controls by the view's parameter names, and the view."""
 
     key: str

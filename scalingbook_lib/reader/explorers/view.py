@@ -1,8 +1,7 @@
 """What does an explorer show? A verdict, pictures and numbers: values, with no drawing in them.
 
-A `View` is what a pure function of the controls returns. It is drawn by `draw` (SVG, for the page) and by
-`viz.figures` (matplotlib, for files), and compared by tests. This module is the vocabulary of a view:
-whatever one is made of can be imported from here.
+A `View` is what a pure function of the controls returns. `reader.draw` draws it as SVG, for pages, notebooks
+and files. This module is the vocabulary of a view: whatever one is made of can be imported from here.
 """
 
 from collections.abc import Sequence

@@ -10,11 +10,11 @@ from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.draw.svg import escape
 from scalingbook_lib.reader.explorers.view import Panel
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, kw_only=True)
-class Figure(Told):
+class Figure(Result):
     """A drawing with what is to be seen (`alt`, for who does not see it) and what to conclude (`caption`).
 
     `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide. The

@@ -1,7 +1,8 @@
 """What does a data sheet say once its factors are undone, and what follows for any chip of the catalogue?"""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.sheet import Sheet, printed
+from scalingbook_lib.machines.sheet import printed
 from scalingbook_lib.reader.explorers.parts import (
     EVERY,
     Bars,
@@ -72,13 +73,17 @@ def _limits(chip: Chip, bits: str) -> dict[str, float]:
         "16 bits": ("bf16", "fp16"),
     }
     kinds = [name for name in best[bits] if name in chip.rates()]
-    alone = {"memory": chip.hbm_bytes, "its rate": chip.hbm_bytes_per_s, "sweep": Sheet(chip, FP8).sweep_s}
+    alone = {
+        "memory": chip.hbm_bytes,
+        "its rate": chip.hbm_bytes_per_s,
+        "sweep": rules.ChipRatios(chip, FP8).hbm_read_time_s,
+    }
     if not kinds:
         return alone
-    sheet = Sheet(chip, DTYPES[kinds[0]])
+    sheet = rules.ChipRatios(chip, DTYPES[kinds[0]])
     return alone | {
         "products": sheet.flops_per_s,
-        "way out": sheet.reach_bytes_per_s,
+        "way out": sheet.scale_up_bytes_per_s,
         "ridge": sheet.ridge,
         "C/W domain": sheet.balance,
         "expert width": sheet.expert_width,
@@ -121,7 +126,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
 
 
 def _reread(pair: list[Chip]) -> str:
-    first, second = (Sheet(chip, FP8).sweep_s for chip in pair)
+    first, second = (rules.ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
     return f"A full memory is read {count(1 / first)} times a second, or {count(1 / second)}."
 
 

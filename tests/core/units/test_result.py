@@ -1,4 +1,4 @@
-"""A result introduces itself with a sentence, and still shows its fields to a debugger."""
+"""A result prints as one line of named terms with units, and a debugger still shows its fields."""
 
 from dataclasses import dataclass
 
@@ -6,11 +6,11 @@ import pytest
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result, term
 
 
 @dataclass(frozen=True, slots=True)
-class Distance(Told):
+class Distance(Result):
     metres: float
 
     def __str__(self):
@@ -66,6 +66,36 @@ def test_a_result_has_no_room_for_anything_but_its_fields():
     ids=lambda result: type(result).__name__,
 )
 def test_every_result_is_one_line_of_words(result):
-    assert isinstance(result, Told)
+    assert isinstance(result, Result)
     assert "\n" not in str(result)
     assert str(result) != repr(result)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Result):
+    name: str
+    latency_s: float
+    hops: int
+    line = "total_s", "hops"
+
+    @property
+    def total_s(self):
+        return 2 * self.latency_s
+
+
+def test_a_result_prints_its_name_and_its_terms_with_their_units():
+    assert str(Timed("AllGather", 1.5e-6, 4)) == "AllGather: total 3 µs, hops 4"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("hbm_bytes_per_s", 8.2e11, "HBM 820 GB/s"),
+        ("read_bytes", 16e9, "read 16 GB"),
+        ("math_share", 0.256, "math 26%"),
+        ("bytes", 2e9, "bytes 2 GB"),
+        ("tokens", 4096, "tokens 4,096"),
+    ],
+)
+def test_a_term_takes_its_unit_from_the_end_of_its_name(name, value, text):
+    assert term(name, value) == text
