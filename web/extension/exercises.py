@@ -105,8 +105,12 @@ class Exercises(SphinxDirective):
         self.state.nested_parse(StringList(exercise.question_md.splitlines(), "exercise"), 0, box)
         for cell in exercise.given:
             box += nodes.literal_block(cell.source, cell.source, language="python")
-            if printed := exercises.printed(exercise.key.partition(".")[0], cell):
-                box += nodes.literal_block(printed, printed, language="text", classes=["exercise-output"])
+            output = exercises.output(exercise.key.partition(".")[0], cell)
+            if output.text:
+                classes = ["exercise-output"]
+                box += nodes.literal_block(output.text, output.text, language="text", classes=classes)
+            if output.figure:
+                box += raw(output.figure)
         if check.kind == "program":
             box += self._where_code_runs(exercise)
         box += raw(form(exercise, check, self._solution(exercise)))

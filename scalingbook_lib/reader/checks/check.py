@@ -13,6 +13,7 @@ import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Literal
 
 from scalingbook_lib import notation
@@ -29,15 +30,23 @@ _SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Result):
-    """A judgement: right or not, and the sentence that says so."""
+    """A judgement: right or not, and the sentence that says so.
+
+    Of a program whose result is wrong, `picture` shows the devices in text, and `drawing` in HTML.
+    """
 
     ok: bool
     message: str
     status: Status
     slips: tuple[str, ...] = ()  # the names of the slips that the message speaks of
+    picture: str = ""
+    drawing: str = ""
 
     def __str__(self) -> str:
-        return f"{_SIGNS[self.status]} {self.message}"
+        return f"{_SIGNS[self.status]} {self.message}\n{self.picture}".rstrip()
+
+    def _repr_html_(self) -> str | None:
+        return f"<p>{_SIGNS[self.status]} {escape(self.message)}</p>{self.drawing}" if self.drawing else None
 
 
 NOTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "right")  # a page's own answer
@@ -261,12 +270,18 @@ def _difference(array: notation.Array, answer: notation.Array, check: Check) -> 
 def _program(check: Check, given: Any) -> Outcome:
     verdict = _verdict(check, given)
     if verdict.wrong:
-        return _told("wrong", f"{_sentence(verdict.sentence)}.\n{verdict.picture}".rstrip())
+        return _refused(verdict)
     for mistake in check.mistakes:
         if programs.same(verdict.moves, mistake.value(None).moves):
             return _told("wrong", mistake.says)
     judged = replace(verdict, asked=check.answer().moves)
-    return _told("right", check.right) if judged.ok else _told("wrong", f"{_sentence(judged.sentence)}.")
+    return _told("right", check.right) if judged.ok else _refused(judged)
+
+
+def _refused(verdict: Verdict) -> Outcome:
+    """What a judge has against a program, and the devices beside it."""
+    shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
+    return replace(_told("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 
 
 def _verdict(check: Check, given: Any) -> Verdict:

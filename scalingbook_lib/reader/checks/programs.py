@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 
 from scalingbook_lib.units import Result, si
 
@@ -55,7 +56,8 @@ class Verdict(Result):
     """What became of a program: what is wrong with its result, what it moves, and what else is to be said.
 
     `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program
-    whose result is right. `picture` draws a wrong result, device by device.
+    whose result is right. `picture` draws a wrong result in text, device by device; `drawing`, in HTML, is of
+    a right one that lies elsewhere, too.
     """
 
     wrong: str = ""
@@ -64,6 +66,7 @@ class Verdict(Result):
     asked: tuple[Move, ...] | None = None
     also: tuple[str, ...] = ()
     picture: str = field(default="", compare=False)
+    drawing: str = field(default="", compare=False, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -77,6 +80,9 @@ class Verdict(Result):
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.picture}".rstrip()
+
+    def _repr_html_(self) -> str | None:
+        return f"<p>{escape(self.sentence)}</p>{self.drawing}" if self.drawing else None
 
     @property
     def sentence(self) -> str:

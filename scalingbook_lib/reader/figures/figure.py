@@ -17,7 +17,8 @@ from scalingbook_lib.units import Result
 class Figure(Result):
     """A drawing with what is to be seen (`alt`, for who does not see it) and what to conclude (`caption`).
 
-    `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide.
+    `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide. The
+    site gives no number to a figure without a key.
     """
 
     key: str
@@ -39,8 +40,9 @@ class Figure(Result):
     def html(self) -> str:
         """The figure as a page shows it; without the page's stylesheet the wide drawing shows alone."""
         said = f'role="img" aria-label="{escape(self.alt)}"'
+        anchor = f' id="fig-{self.key.replace(".", "-")}"' if self.key else ""
         return (
-            f'<figure class="fig" id="fig-{self.key.replace(".", "-")}">\n'
+            f'<figure class="fig"{anchor}>\n'
             f'<div class="fig-wide" {said}>{self.picture(wide=True)}</div>\n'
             f'<div class="fig-narrow" {said} hidden>{self.picture(wide=False)}</div>\n'
             f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
