@@ -12,7 +12,7 @@ The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X
 
 from scalingbook_lib.notation.array import Array, Dim
 from scalingbook_lib.notation.error import RULES, NotationError
-from scalingbook_lib.notation.mesh import Mesh, axis_names, joined, written
+from scalingbook_lib.notation.mesh import Mesh, axis_names, format_sizes, join_axes
 from scalingbook_lib.notation.product import Product
 from scalingbook_lib.notation.reading import parse, parse_product
 
@@ -24,8 +24,8 @@ __all__ = [
     "NotationError",
     "Product",
     "axis_names",
-    "joined",
+    "format_sizes",
+    "join_axes",
     "parse",
     "parse_product",
-    "written",
 ]

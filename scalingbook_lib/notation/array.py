@@ -12,7 +12,7 @@ from operator import mul
 from typing import Self
 
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, joined
+from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, join_axes
 from scalingbook_lib.notation.sizes import size_of
 from scalingbook_lib.units import DType, Result
 
@@ -164,7 +164,7 @@ class Array(Result):
 
 
 def _subscript(axes: Iterable[str]) -> str:
-    written = joined(map(str, axes))
+    written = join_axes(map(str, axes))
     return (f"_{{{written}}}" if "," in written else f"_{written}") if written else ""
 
 

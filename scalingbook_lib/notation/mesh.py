@@ -37,13 +37,13 @@ def axis_names(given: Iterable[str]) -> tuple[str, ...]:
     return tuple(axis for word in words for axis in ([word] if is_axis(word) else word))
 
 
-def joined(axes: Iterable[str]) -> str:
+def join_axes(axes: Iterable[str]) -> str:
     """Axes as one word: "XY", or "data,model" where one of them is a word."""
     axes = tuple(axes)
     return ("" if all(len(axis) == 1 for axis in axes) else ",").join(axes)
 
 
-def written(sizes: Mapping[str, int]) -> str:
+def format_sizes(sizes: Mapping[str, int]) -> str:
     """The axes of a mesh and their sizes: 'X4 Y2', 'data=4 model=2'."""
     return " ".join(f"{name}{'=' * (len(name) > 1)}{size}" for name, size in sizes.items())
 
@@ -108,7 +108,7 @@ class Mesh(Result):
         return itertools.product(*map(range, self.shape))
 
     def __str__(self) -> str:
-        return written(self.sizes)
+        return format_sizes(self.sizes)
 
     def __repr__(self) -> str:
         return f"Mesh({', '.join(f'{name}={size}' for name, size in self.items)})"

@@ -23,7 +23,7 @@ from scalingbook_lib.collectives.resharding import (
     layout,
     split_only,
 )
-from scalingbook_lib.notation import Array, Mesh, Product, joined, parse_product
+from scalingbook_lib.notation import Array, Mesh, Product, join_axes, parse_product
 from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
 from scalingbook_lib.units import BF16, DType, binary
 
@@ -128,7 +128,7 @@ class _Job:
     def _strategy(self, roles: Roles, local: Product) -> Strategy | Rejected:
         for name, axes in roles.items():
             if self.sizes[name] % self.mesh.size(axes):
-                uneven = f"{name} = {self.sizes[name]} does not split evenly over {joined(axes)}"
+                uneven = f"{name} = {self.sizes[name]} does not split evenly over {join_axes(axes)}"
                 return Rejected(local, uneven)
         before = self._bring(self.product.a, local.a) + self._bring(self.product.b, local.b)
         after = self._hand_over(local.c)

@@ -16,7 +16,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.collectives.transfer import Collective
-from scalingbook_lib.notation import Array, joined
+from scalingbook_lib.notation import Array, join_axes
 from scalingbook_lib.units import DType, Result, si
 
 
@@ -193,7 +193,7 @@ class Moves:
             if after not in seen:
                 seen.add(after)
                 before = self._roles(at)
-                moved = joined(x for x, y in zip(before, roles, strict=True) if x != y)
+                moved = join_axes(x for x, y in zip(before, roles, strict=True) if x != y)
                 yield Edge(Collective.PERMUTE, moved, nbytes, self._shuffle(nbytes, before, roles), at, after)
 
     def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
@@ -224,7 +224,7 @@ class Moves:
         return routing.relabel(nbytes, torus, before[between], after[between])
 
     def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Layout) -> Edge:
-        over = joined(names)
+        over = join_axes(names)
         return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), *ends)
 
 

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, axes_of, layout
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
-from scalingbook_lib.notation import Array, Mesh, axis_names, joined, parse
+from scalingbook_lib.notation import Array, Mesh, axis_names, join_axes, parse
 from scalingbook_lib.units import BF16, DType, Result, si
 
 type Path = tuple[Edge, ...]
@@ -99,7 +99,7 @@ def check_even(array: Array, machine: DeviceMesh, sizes: Mapping[str, int]) -> N
         if size % parts:
             raise ValueError(
                 f"{array}: {dim.name} = {size} does not split evenly over the {parts} chips of "
-                f"{joined(dim.axes)}; pad it to {-(-size // parts) * parts}"
+                f"{join_axes(dim.axes)}; pad it to {-(-size // parts) * parts}"
             )
 
 
@@ -195,4 +195,4 @@ def _check_pair(a: Array, b: Array) -> None:
         raise ValueError(f"{a} and {b} have different dimensions; resharding only changes subscripts")
     missing = [name for name in b.partial if name not in a.partial]
     if missing:
-        raise ValueError(f"{a} is no partial sum over {joined(missing)}, and no resharding makes it one")
+        raise ValueError(f"{a} is no partial sum over {join_axes(missing)}, and no resharding makes it one")

@@ -42,7 +42,7 @@ from scalingbook_lib.reader.offered.chips import (
     WITH_VMEM,
     Chips,
 )
-from scalingbook_lib.reader.offered.gpus import CLUSTERS, DOMAINS, RACKS, cluster, joined, within
+from scalingbook_lib.reader.offered.gpus import CLUSTERS, DOMAINS, RACKS, cluster, domain_label, within
 from scalingbook_lib.reader.offered.machines import machine, switched, torus
 from scalingbook_lib.reader.offered.models import MODELS
 from scalingbook_lib.reader.offered.serving import (
@@ -107,7 +107,7 @@ __all__ = [
     "cluster",
     "counts",
     "divisors",
-    "joined",
+    "domain_label",
     "layouts",
     "lines",
     "listed",

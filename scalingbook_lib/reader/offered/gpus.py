@@ -28,6 +28,6 @@ def within(machine: str) -> str:
     return cluster(machine, DOMAINS[machine][1]).levels[0].name
 
 
-def joined(machine: str) -> str:
+def domain_label(machine: str) -> str:
     """'domains of 8'."""
     return f"domains of {DOMAINS[machine][1]}"

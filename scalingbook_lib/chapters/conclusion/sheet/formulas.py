@@ -11,7 +11,7 @@ from scalingbook_lib import collectives, inference, models, roofline, training
 from scalingbook_lib.inference import rules as serving
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.formats import NVFP4
-from scalingbook_lib.machines.sheet import Sheet
+from scalingbook_lib.machines.ratios import ChipRatios
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import reliability, rules
@@ -148,7 +148,7 @@ FORMULAS = (
         question="experts hide their exchange from", formula="F = C / (2 W)",
         tex=r"F = C/(2W)", unit="columns",
         holds="gated, fp8 out, bf16 back, inside a domain", case="GB300 in fp8",
-        value=lambda: Sheet(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
+        value=lambda: ChipRatios(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
     ),
     Formula(
         question="bubble of a pipeline", formula="(p − 1) / (m + p − 1)",

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
     SWITCHED,
@@ -97,7 +97,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
             Readout("cache of a sequence", one.cache / one.sequences, "B"),
             Readout("the smallest", one.chips, "", f"{one.name}, {several(one.chips, 'chip')}"),
             Readout("sequences", one.sequences),
-            Readout("price of a chip", paid(on).usd_per_hour or 0.0, "", str(paid(on))),
+            Readout("price of a chip", price_of(on).usd_per_hour or 0.0, "", str(price_of(on))),
         ),
         columns=2,
     )

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from scalingbook_lib import models, planner
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.planner.front import USD
 from scalingbook_lib.reader.explorers.parts import (
@@ -95,7 +95,7 @@ def _pareto(
 
 def _paid(found: Front, where: str, usd: str) -> tuple[Readout, ...]:
     """What is paid for a chip, and since when; nothing where chip-hours are counted."""
-    price = paid(machine(where).chip, None if usd == PRICES[0] else float(usd))
+    price = price_of(machine(where).chip, None if usd == PRICES[0] else float(usd))
     return (
         (Readout("price of a chip", price.usd_per_hour or 0.0, "", str(price)),) if found.unit == USD else ()
     )

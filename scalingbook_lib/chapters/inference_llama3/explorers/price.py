@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
@@ -142,7 +142,7 @@ PRICE = Explorer(
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         **{
             name: Slider(
-                f"USD/h, {chip} ({paid(chips.find(chip)).as_of})",
+                f"USD/h, {chip} ({price_of(chips.find(chip)).as_of})",
                 0.1,
                 15,
                 chips.find(chip).usd_per_hour or 1.0,

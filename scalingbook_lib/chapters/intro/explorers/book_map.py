@@ -11,7 +11,7 @@ from scalingbook_lib import collectives, models
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
-from scalingbook_lib.machines.sheet import Sheet
+from scalingbook_lib.machines.ratios import ChipRatios
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
 from scalingbook_lib.roofline import scaling
@@ -170,7 +170,7 @@ CHAPTERS = (
         "Other machines",
         "What does a data sheet say, once its factors of two are undone?",
         "an exchange of experts hides where C / W ≤ 2 F",
-        f"{count(Sheet(chips.RUBIN, FP8).expert_width)} columns must an expert have on Rubin, as announced",
+        f"{count(ChipRatios(chips.RUBIN, FP8).expert_width)} columns must an expert have on Rubin, as announced",
     ),
     Chapter(
         "posttraining",

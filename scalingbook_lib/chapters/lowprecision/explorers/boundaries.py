@@ -3,7 +3,7 @@
 from functools import cache
 
 from scalingbook_lib.machines import Cluster, Machine, chips
-from scalingbook_lib.machines.formats import NVFP4, computed_in
+from scalingbook_lib.machines.formats import NVFP4, compute_dtype
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     SWITCHED,
@@ -26,12 +26,12 @@ _PRODUCTS = {"bf16": BF16, "fp8": FP8, "fp4": FP4}
 
 def _ladder(*, chip: str, weights: str, product: str) -> View:
     on, asked = chips.find(chip), _PRODUCTS[product]
-    done = computed_in(on, asked)
+    done = compute_dtype(on, asked)
     rows = {
         f"{w} weights, {p} products": Recipe(weights=_STORED[w], product=_PRODUCTS[p]).batch(on)
         for w in _STORED
         for p in _PRODUCTS
-        if computed_in(on, _PRODUCTS[p]) == _PRODUCTS[p]
+        if compute_dtype(on, _PRODUCTS[p]) == _PRODUCTS[p]
     }
     now = Recipe(weights=_STORED[weights], product=done).batch(on)
     plain = Recipe().batch(on)

@@ -4,7 +4,7 @@ from functools import cache
 from random import Random
 
 from scalingbook_lib.chapters.lowprecision.case import spoiled
-from scalingbook_lib.machines.formats import BF16_ELEMENT, ELEMENTS, FP32_ELEMENT, Format, added
+from scalingbook_lib.machines.formats import BF16_ELEMENT, ELEMENTS, FP32_ELEMENT, Format, accumulate
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -77,12 +77,12 @@ BENCH = Explorer(
 
 
 def _walk(*, rate: float, rms: float, weight: float, seed: int) -> View:
-    update, half = -rate * rms, BF16_ELEMENT.step(weight) / 2
+    update, half = -rate * rms, BF16_ELEMENT.ulp(weight) / 2
     steps = range(0, _STEPS + 1, 20)
     ways = {
-        "nearest": added(BF16_ELEMENT, weight, update, _STEPS),
-        "stochastic": added(BF16_ELEMENT, weight, update, _STEPS, Random(seed)),
-        "fp32": added(FP32_ELEMENT, weight, update, _STEPS),
+        "nearest": accumulate(BF16_ELEMENT, weight, update, _STEPS),
+        "stochastic": accumulate(BF16_ELEMENT, weight, update, _STEPS, Random(seed)),
+        "fp32": accumulate(FP32_ELEMENT, weight, update, _STEPS),
     }
     curves = [
         Curve(name, [*steps], [w[k] for k in steps], color) for color, (name, w) in enumerate(ways.items())

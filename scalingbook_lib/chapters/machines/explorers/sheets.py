@@ -1,7 +1,7 @@
 """What does a data sheet say once its factors are undone, and what follows for any chip of the catalogue?"""
 
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.sheet import Sheet, printed
+from scalingbook_lib.machines.ratios import ChipRatios, per_chip_figure
 from scalingbook_lib.reader.explorers.parts import (
     EVERY,
     Bars,
@@ -24,9 +24,9 @@ _RACK = 72
 
 def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, gib: bool) -> View:
     pieces = _RACK if rack else 1
-    dense = printed(1e15 * rate, sparse=sparse, pieces=pieces)
-    reach = printed(1e12 * link, both_ways=both, pieces=pieces)
-    memory, bandwidth = printed(288e9, binary=3 * gib), 8e12
+    dense = per_chip_figure(1e15 * rate, sparse=sparse, pieces=pieces)
+    reach = per_chip_figure(1e12 * link, both_ways=both, pieces=pieces)
+    memory, bandwidth = per_chip_figure(288e9, binary=3 * gib), 8e12
     naive = 1e15 * rate / 1e12 / link
     values = {"as printed": (rate, link), "meant": (dense / 1e15, reach / 1e12)}
     bars = Bars(
@@ -72,13 +72,17 @@ def _limits(chip: Chip, bits: str) -> dict[str, float]:
         "16 bits": ("bf16", "fp16"),
     }
     kinds = [name for name in best[bits] if name in chip.rates()]
-    alone = {"memory": chip.hbm_bytes, "its rate": chip.hbm_bytes_per_s, "sweep": Sheet(chip, FP8).sweep_s}
+    alone = {
+        "memory": chip.hbm_bytes,
+        "its rate": chip.hbm_bytes_per_s,
+        "sweep": ChipRatios(chip, FP8).hbm_read_time_s,
+    }
     if not kinds:
         return alone
-    sheet = Sheet(chip, DTYPES[kinds[0]])
+    sheet = ChipRatios(chip, DTYPES[kinds[0]])
     return alone | {
         "products": sheet.flops_per_s,
-        "way out": sheet.reach_bytes_per_s,
+        "way out": sheet.scale_up_bytes_per_s,
         "ridge": sheet.ridge,
         "C/W domain": sheet.balance,
         "expert width": sheet.expert_width,
@@ -121,7 +125,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
 
 
 def _reread(pair: list[Chip]) -> str:
-    first, second = (Sheet(chip, FP8).sweep_s for chip in pair)
+    first, second = (ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
     return f"A full memory is read {count(1 / first)} times a second, or {count(1 / second)}."
 
 

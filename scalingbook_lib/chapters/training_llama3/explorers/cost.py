@@ -3,7 +3,7 @@
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Chart,
@@ -89,7 +89,7 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
 
 def _paid(chip: str, price: float) -> Readout:
     """The price of an hour, and the day of its source or that it is assumed."""
-    day, usd = paid(chips.find(chip)).as_of, usd_per_hour(chip)
+    day, usd = price_of(chips.find(chip)).as_of, usd_per_hour(chip)
     since = f"on {day}" if day else "assumed"
     share = "" if price == 100 else f"{price:.0f}% of "
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")

@@ -119,7 +119,7 @@ def test_the_bars_are_all_gathers():
 
 @pytest.mark.parametrize("chip", [chip.name for chip in chips.TPUS])
 def test_every_slice_of_every_generation_is_shown_among_its_rivals(chip):
-    shapes = list(chips.find(chip).wiring().shapes())
+    shapes = list(chips.find(chip).topology().shapes())
     for shape in shapes[:: max(len(shapes) // 12, 1)]:
         text = "x".join(map(str, shape))
         view = SLICES.see(chip=chip, shape=text)
