@@ -21,7 +21,7 @@ from scalingbook_lib.reader.explorers.parts import (
     lines,
 )
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
-from scalingbook_lib.sharded_matmul.prices import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
 from scalingbook_lib.units import count, si
 
 _SHOWN, _REFUSALS = 5, 3
@@ -54,7 +54,7 @@ def _cases(*, text: str, X: int, Y: int, I: int, J: int, K: int, chip: str, idle
             Readout("next", best.lower_s * found.margin if len(found.strategies) > 1 else 0, "s"),
             Readout("strategies", len(found.strategies), "", f"{len(found.strategies)}"),
             Readout("sizes", 0, "", sizes),
-            Readout("mesh", X * Y, "", shapes(machine(chip, X=X, Y=Y))),
+            Readout("mesh", X * Y, "", describe_mesh(machine(chip, X=X, Y=Y))),
         ),
     )
 

@@ -103,7 +103,7 @@ def test_an_unasked_product_never_sums_over_a_split_dimension():
 
 def test_four_answers_to_one_product_have_four_prices():
     o = operands(PRODUCT, a="P('X', 'Y')", b="P('Y', None)", out=NOT_GIVEN, I=8192, J=8192, K=8192)
-    prices = {way.name: (way.kinds, way.total_s) for way in jax_prices.answers(o, SPECS)}
+    prices = {way.name: (way.kinds, way.total_s) for way in jax_prices.out_shardings(o, SPECS)}
     kept, scattered = prices["P('X', None, unreduced={'Y'})"], prices["P('X', 'Y')"]
     reduced, gathered = prices["P('X', None)"], prices["P(None, None)"]
     assert kept == ("free", 0)
@@ -116,7 +116,7 @@ def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
     on = machine(jax_prices.CHIP, X=2, Y=4)
     for a, b in (("P('X', 'Y')", "P('Y', None)"), ("P(None, 'X')", "P('X', 'Y')")):
         o = operands(PRODUCT, a=a, b=b, out=NOT_GIVEN, I=8192, J=8192, K=8192)
-        for way in jax_prices.answers(o, SPECS):
+        for way in jax_prices.out_shardings(o, SPECS):
             goal = spec.read(way.name, 2, MESH, "C", "IK").canonical()
             product = f"{o.a.canonical()} · {o.b.canonical()} -> {goal}"
             found = solve(product, on, {"I": 8192, "J": 8192, "K": 8192})

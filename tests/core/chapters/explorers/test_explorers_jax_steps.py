@@ -64,18 +64,18 @@ def test_sums_move_on_and_end_complete_where_they_belong(n, both):
 def test_no_unit_does_two_things_at_once_and_the_last_is_done_at_the_total(kind, F):
     r = ring(kind, 5, False, **{**SIZES, "F": F})
     for lane in (LINK, UNIT):
-        work = sorted((t.start_s, t.end_s) for t in r.in_steps().turns if t.stage == lane)
+        work = sorted((t.start_s, t.end_s) for t in r.lockstep().turns if t.stage == lane)
         assert all(one[1] <= other[0] + 1e-15 for one, other in itertools.pairwise(work))
         assert len(work) == (4 if lane == LINK else 5)
-    assert r.in_steps().total_s == pytest.approx(r.total_s)
-    assert r.n * r.product_s <= r.total_s <= r.serial_s
+    assert r.lockstep().total_s == pytest.approx(r.total_s)
+    assert r.n * r.matmul_s <= r.total_s <= r.serial_s
 
 
 def test_a_chunk_has_arrived_before_it_is_multiplied_and_a_sum_before_it_is_sent():
     for kind, F in itertools.product((GATHER, SCATTER), (256, 16384)):
         r = ring(kind, 4, False, **{**SIZES, "F": F})
-        links = {t.chunk: (t.start_s, t.end_s) for t in r.in_steps().turns if t.stage == LINK}
-        units = {t.chunk: (t.start_s, t.end_s) for t in r.in_steps().turns if t.stage == UNIT}
+        links = {t.chunk: (t.start_s, t.end_s) for t in r.lockstep().turns if t.stage == LINK}
+        units = {t.chunk: (t.start_s, t.end_s) for t in r.lockstep().turns if t.stage == UNIT}
         for k, (start, end) in links.items():
             if kind == GATHER:  # chunk k + 1 arrives with move k
                 assert end <= units[k + 1][0] + 1e-15
@@ -86,12 +86,12 @@ def test_a_chunk_has_arrived_before_it_is_multiplied_and_a_sum_before_it_is_sent
 def test_all_moves_hide_from_C_over_W_on():
     one, both = (ring(GATHER, 4, ways, **SIZES) for ways in (False, True))
     assert (round(one.ratio), round(both.ratio)) == (3940, 1970)
-    assert one.ratio < one.hidden_from < 1.05 * one.ratio
+    assert one.ratio < one.overlap_threshold_F < 1.05 * one.ratio
     for r in (one, both):
-        wide = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(r.hidden_from) + 1})
-        assert wide.total_s == pytest.approx(wide.n * wide.product_s)
-        narrow = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(0.9 * r.hidden_from)})
-        assert narrow.total_s > 1.05 * narrow.n * narrow.product_s
+        wide = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(r.overlap_threshold_F) + 1})
+        assert wide.total_s == pytest.approx(wide.n * wide.matmul_s)
+        narrow = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(0.9 * r.overlap_threshold_F)})
+        assert narrow.total_s > 1.05 * narrow.n * narrow.matmul_s
     assert "waits" in RING.see().verdict
     assert "every move is hidden" in RING.see(F=8192).verdict
 

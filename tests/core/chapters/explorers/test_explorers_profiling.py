@@ -201,8 +201,8 @@ def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
     said = TIMELINE.see().verdict
     assert "With 3,946 columns on a chip or more nothing would show" in said
     layer = RingMatmul(B=8192, D=8192, F=3946, axis=chips.V5E.axis(4, wrapped=True), chip=chips.V5E)
-    assert layer.as_they_come(1).exposed_s == pytest.approx(0, abs=1e-9)
-    assert replace(layer, F=3900).as_they_come(1).exposed_s > 1e-6
+    assert layer.on_arrival(1).exposed_s == pytest.approx(0, abs=1e-9)
+    assert replace(layer, F=3900).on_arrival(1).exposed_s > 1e-6
 
 
 def test_both_ways_leave_the_first_hop_alone_to_wait_for():
