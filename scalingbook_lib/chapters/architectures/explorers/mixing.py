@@ -27,7 +27,7 @@ _HBM = 8e12  # bytes/s: eight chips of 1 TB/s, or one of 8
 
 def _three(name: str, S: float) -> tuple[float, float, float]:
     one = Stack(name, ((1, LAYERS[name]),))
-    return one.flops(S), one.read_bytes(S), one.kept_bytes(S)
+    return one.flops(S), one.read_bytes(S), one.cached_bytes(S)
 
 
 def _costs(*, layer: str, against: str, S: int) -> View:
@@ -73,8 +73,8 @@ COSTS = Explorer(
 def _strip(*, L: int, every: int, full: str, others: str, S: int) -> View:
     some = L // every
     parts = {full: (some, LAYERS[full]), others: (L - some, LAYERS[others])}
-    kept = [Stack(name, (part,)).kept_bytes(S) for name, part in parts.items()]
-    whole = Stack(full, ((L, LAYERS[full]),)).kept_bytes(S)
+    kept = [Stack(name, (part,)).cached_bytes(S) for name, part in parts.items()]
+    whole = Stack(full, ((L, LAYERS[full]),)).cached_bytes(S)
     read_s = sum(Stack(name, (part,)).read_bytes(S) for name, part in parts.items()) / _HBM
     bars = Bars(
         Scale("kept by one sequence", "B"),
@@ -156,7 +156,7 @@ CHUNK = Explorer(
 def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
     state = State(heads=heads, key=128, value=128, erases=erases)
     entries = {"MLA, 1,152 B": 1152, "8 heads, 4,096 B": 4096}[entry]
-    one = state.handed_bytes()
+    one = state.handoff_bytes()
     relay, ring = one * (X - 1), entries * T / X * (X - 1)
     even = X * one / entries
     lengths = [2.0**e for e in range(12, 22)]

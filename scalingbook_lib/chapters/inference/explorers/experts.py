@@ -3,7 +3,7 @@
 from typing import Any
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.models.arithmetic.experts import visited
+from scalingbook_lib.models.arithmetic.experts import active_expert_share
 from scalingbook_lib.reader.explorers.parts import (
     TYPES,
     Bars,
@@ -129,7 +129,7 @@ def _rates(
 
 def _share(m: models.Transformer, B: float) -> float:
     assert m.experts
-    return visited(m.experts.E, m.experts.k, B)
+    return active_expert_share(m.experts.E, m.experts.k, B)
 
 
 def _visits(m: models.Transformer, B: int) -> Chart:

@@ -29,8 +29,8 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
     even = arithmetic.routing(B, E, k, _D)
     needed = arithmetic.moe_break_even(E, k, chips.find(chip))
     capacity = factor * even.tokens_per_expert
-    visited = experts.chances(E, k, skew)
-    lost = sum(experts.turned_away(B, chance, capacity) for chance in visited) / (B * k)
+    visited = experts.routing_probabilities(E, k, skew)
+    lost = sum(experts.dropped_tokens(B, chance, capacity) for chance in visited) / (B * k)
     busiest = B * visited[0] / even.tokens_per_expert
     return View(
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),

@@ -19,7 +19,7 @@ from scalingbook_lib.chapters.inference.explorers import layout as inference_lay
 from scalingbook_lib.chapters.inference.explorers import split as inference_split
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.models.arithmetic.experts import params_read, visited
+from scalingbook_lib.models.arithmetic.experts import active_expert_share, params_read
 from scalingbook_lib.reader.explorers.view import Bars, Timeline
 from scalingbook_lib.units import BF16, INT8
 
@@ -122,7 +122,7 @@ def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts(
         step = inference_experts.stepped("DeepSeek-V3", "H200 × 16", how, weights="int8", B=256, S=4096)
         assert step
         assert sum(inference_experts.parts(step).values()) == pytest.approx(step.total_s)
-    shares = [visited(8, 2, B) for B in (1, 2, 8, 4096)]
+    shares = [active_expert_share(8, 2, B) for B in (1, 2, 8, 4096)]
     assert shares == sorted(shares)
     assert shares[0] == pytest.approx(1 / 4)
     assert shares[-1] == pytest.approx(1)

@@ -11,7 +11,7 @@ from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.jax.explorers import buckets
 from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER
 from scalingbook_lib.machines import chips
-from scalingbook_lib.models.arithmetic.experts import Buckets, capacity, chances, draw
+from scalingbook_lib.models.arithmetic.experts import Buckets, capacity, routing_probabilities, sample_routing
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.reader.explorers.view import Grid
 from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
@@ -104,30 +104,34 @@ def test_all_moves_hide_from_C_over_W_on():
     [(64, 2, 0.0, 8, 256), (8, 8, 2.0, 8, 32), (256, 8, 1.5, 4, 64), (16, 1, 0.3, 2, 1024)],
 )
 def test_every_token_pays_k_visits_as_often_as_the_chances_say(E, k, skew, n, S):
-    draws = [draw(E, k, skew, n=n, S=S, seed=seed) for seed in range(1, 21)]
+    draws = [sample_routing(E, k, skew, n=n, S=S, seed=seed) for seed in range(1, 21)]
     assert all(sum(row) == S * k for drawn in draws for row in drawn)
-    chance = chances(E, k, skew)
+    chance = routing_probabilities(E, k, skew)
     for j in range(n):
         expected = S * sum(c for e, c in enumerate(chance) if e * n // E == j)
         assert mean(row[j] for drawn in draws for row in drawn) == pytest.approx(expected, rel=0.1)
 
 
 def test_a_draw_is_always_the_same_and_another_is_another():
-    assert draw(64, 2, 0.5, n=8, S=256, seed=3) == draw.__wrapped__(64, 2, 0.5, n=8, S=256, seed=3)
-    assert draw(64, 2, 0.5, n=8, S=256, seed=3) != draw(64, 2, 0.5, n=8, S=256, seed=4)
+    assert sample_routing(64, 2, 0.5, n=8, S=256, seed=3) == sample_routing.__wrapped__(
+        64, 2, 0.5, n=8, S=256, seed=3
+    )
+    assert sample_routing(64, 2, 0.5, n=8, S=256, seed=3) != sample_routing(64, 2, 0.5, n=8, S=256, seed=4)
 
 
 def test_drops_are_those_of_the_binomial_distribution():
     S, n, room = 32, 8, 4  # top 1 of as many experts as one likes
     p = 1 / n
     tail = sum((x - room) * math.comb(S, x) * p**x * (1 - p) ** (S - x) for x in range(room + 1, S + 1))
-    found = [Buckets(draw(16, 1, 0.0, n=n, S=S, seed=seed), S, 1, room).dropped for seed in range(1, 61)]
+    found = [
+        Buckets(sample_routing(16, 1, 0.0, n=n, S=S, seed=seed), S, 1, room).dropped for seed in range(1, 61)
+    ]
     assert mean(found) == pytest.approx(tail * n / S, rel=0.05)
 
 
 def test_kept_dropped_and_empty_places_balance():
     for factor, skew in itertools.product((0.5, 1.0, 1.25, 4.0), (0.0, 1.0)):
-        b = Buckets(draw(64, 2, skew, n=8, S=256, seed=1), 256, 2, capacity(factor, 256, 2, 8))
+        b = Buckets(sample_routing(64, 2, skew, n=8, S=256, seed=1), 256, 2, capacity(factor, 256, 2, 8))
         kept = sum(map(sum, b.kept))
         assert (
             kept == pytest.approx((1 - b.dropped) * 8 * 512) == pytest.approx((1 - b.empty) * 64 * b.capacity)
@@ -159,5 +163,5 @@ def test_skew_drops_and_pads_at_once():
 
 def test_the_room_is_the_even_share_times_the_factor_rounded_up():
     assert [capacity(f, 32, 1, 8) for f in (1.0, 1.25, 1.3, 2.0)] == [4, 5, 6, 8]
-    ten = Buckets(draw(64, 2, 0.0, n=8, S=256, seed=1), 256, 2, 80)
+    ten = Buckets(sample_routing(64, 2, 0.0, n=8, S=256, seed=1), 256, 2, 80)
     assert buckets.exchange_s(ten) == pytest.approx(109e-6, rel=0.01)

@@ -186,7 +186,7 @@ def test_a_text_that_is_no_product_says_why(text):
 
 @pytest.mark.parametrize(("E", "k", "skew"), [(8, 1, 0.0), (64, 8, 0.3), (8, 8, 1.5), (512, 16, 1.5)])
 def test_every_token_visits_k_experts(E, k, skew):
-    found = experts.chances(E, k, skew)
+    found = experts.routing_probabilities(E, k, skew)
     assert sum(found) == pytest.approx(k)
     assert list(found) == sorted(found, reverse=True)
     assert max(found) <= 1 + 1e-12
@@ -196,7 +196,7 @@ def test_what_is_turned_away_is_what_a_simulated_expert_turns_away():
     dice = random.Random(1)
     B, chance, capacity = 200, 0.15, 32
     lost = [max(sum(dice.random() < chance for _ in range(B)) - capacity, 0) for _ in range(4000)]
-    assert experts.turned_away(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
+    assert experts.dropped_tokens(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
 
 
 def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():
