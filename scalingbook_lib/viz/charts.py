@@ -42,7 +42,7 @@ def chart(panel: Chart, ax: Axes) -> None:
     _axis("x", of_x, x, ax)
     _axis("y", of_y, y, ax)
     _legend(
-        ax, [Patch(color=color(m.paint(i)), alpha=m.shade(i), label=label) for m, i, label in _keys(panel)]
+        ax, [Patch(color=color(m.color_of(i)), alpha=m.shade(i), label=label) for m, i, label in _keys(panel)]
     )
 
 
@@ -64,7 +64,11 @@ def _mark(mark: Mark, index: int, ax: Axes) -> None:
             for i in range(len(mark.labels)):
                 only = [[1.0 if cell == i else float("nan") for cell in row] for row in mark.cells]
                 ax.pcolormesh(
-                    mark.xs, mark.ys, only, cmap=ListedColormap([color(mark.paint(i))]), alpha=mark.shade(i)
+                    mark.xs,
+                    mark.ys,
+                    only,
+                    cmap=ListedColormap([color(mark.color_of(i))]),
+                    alpha=mark.shade(i),
                 )
 
 

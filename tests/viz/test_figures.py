@@ -77,7 +77,7 @@ def test_panels_stand_in_the_columns_of_the_view():
 
 
 def test_the_roof_is_flat_at_peak():
-    roof = figures.draw(find("rooflines.roofline").see()).axes[0].lines[0]
+    roof = figures.draw(find("rooflines.roofline").evaluate()).axes[0].lines[0]
     assert roof.get_ydata()[-1] == 1.97e14
 
 
@@ -93,6 +93,6 @@ def test_the_style_leaves_matplotlib_as_it_was():
 def test_devices_are_smaller_where_they_stand_close():
     side = {}
     for shape in ("2x2x1", "4x4x8", "4x4x256"):
-        fig = figures.draw(find("tpus.slices").see(shape=shape))
+        fig = figures.draw(find("tpus.slices").evaluate(shape=shape))
         side[shape] = fig.axes[0].lines[0].get_markersize()
     assert side["2x2x1"] == 26 > side["4x4x8"] > side["4x4x256"] > 0

@@ -159,7 +159,7 @@ def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
             for w in ways
             if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
         ]
-    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbours have it: half each
+    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbors have it: half each
         yield lambda i: [(1, (i - n // 2 + 1) % n, None, 0), (-1, (i + n // 2 - 1) % n, None, 1)]
 
 

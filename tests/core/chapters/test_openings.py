@@ -51,6 +51,6 @@ def test_its_explorers_start_with_that_slice_past_its_knee(key):
 
 
 def test_more_chips_than_a_pod_are_said_to_be_several():
-    see = explorers.find("intro.add_chips").see
+    see = explorers.find("intro.add_chips").evaluate
     assert "A pod has 8,960 chips" in see(n=9200).verdict
     assert "A pod" not in see(n=8900).verdict

@@ -15,8 +15,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.units import binary, count, percent, si
 
@@ -54,7 +54,7 @@ def _costs(*, layer: str, against: str, S: int) -> View:
 
 
 def _times(ratio: float) -> str:
-    return f"{three(ratio)} times less" if ratio >= 1 else f"{three(1 / ratio)} times as much"
+    return f"{sig3(ratio)} times less" if ratio >= 1 else f"{sig3(1 / ratio)} times as much"
 
 
 COSTS = Explorer(
@@ -78,17 +78,17 @@ def _strip(*, L: int, every: int, full: str, others: str, S: int) -> View:
     read_s = sum(Stack(name, (part,)).read_bytes(S) for name, part in parts.items()) / _HBM
     bars = Bars(
         Scale("kept by one sequence", "B"),
-        [f"{several(n, 'layer')} of {name}" for name, (n, _) in parts.items()],
+        [f"{pluralize(n, 'layer')} of {name}" for name, (n, _) in parts.items()],
         [Series("", kept, 0)],
     )
     gain = whole / sum(kept)
     return View(
-        f"{binary(sum(kept))}, {three(gain)} times less than {L} full layers; the full ones keep "
-        f"{percent(kept[0] / sum(kept))} of it, and no length saves more than {three(L / some)} times.",
+        f"{binary(sum(kept))}, {sig3(gain)} times less than {L} full layers; the full ones keep "
+        f"{percent(kept[0] / sum(kept))} of it, and no length saves more than {sig3(L / some)} times.",
         (bars,),
         (
             Readout.binary("a sequence keeps", sum(kept)),
-            Readout("less than all full", gain, "×", f"{three(gain)} times"),
+            Readout("less than all full", gain, "×", f"{sig3(gain)} times"),
             Readout("a step reads it at 8 TB/s in", read_s, "s", si(read_s, "s")),
         ),
     )

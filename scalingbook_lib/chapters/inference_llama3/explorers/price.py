@@ -20,7 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    listed,
+    join_and,
 )
 from scalingbook_lib.units import count, si
 
@@ -87,7 +87,7 @@ def _best(all_of: list[Worth]) -> str:
     found: dict[str, list[str]] = {}
     for what, deed in said.items():
         found.setdefault(max(all_of, key=lambda w: getattr(w, what)).chip.name, []).append(deed)
-    return "For a dollar, " + ", and ".join(f"{name} {listed(deeds)}" for name, deeds in found.items())
+    return "For a dollar, " + ", and ".join(f"{name} {join_and(deeds)}" for name, deeds in found.items())
 
 
 def _cheapest(prompt: str, out: str, S: int) -> str:

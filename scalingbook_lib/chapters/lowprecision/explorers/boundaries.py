@@ -15,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Series,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.steps.limits.recipe import Recipe
 from scalingbook_lib.units import BF16, DTYPES, FP4, FP8, count
@@ -39,7 +39,7 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
     bars = Bars(Scale("tokens", "", "linear"), list(rows), [Series("", list(rows.values()), 0)])
     return View(
         f"{chip}, {weights} weights and {done} products: compute-bound from {count(now)} tokens, "
-        f"{three(now / plain, 2)} times bf16's batch.{only}",
+        f"{sig3(now / plain, 2)} times bf16's batch.{only}",
         (bars,),
         (
             Readout("tokens", now, "", count(now)),
@@ -48,7 +48,7 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
                 "rate over bf16's",
                 on.flops_per_s(done) / on.flops_per_s(),
                 "",
-                three(on.flops_per_s(done) / on.flops_per_s(), 2),
+                sig3(on.flops_per_s(done) / on.flops_per_s(), 2),
             ),
         ),
     )
@@ -101,7 +101,7 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
         Scale("limit, over bf16's", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
     )
     worst = max(ratios, key=lambda name: ratios[name])
-    said = {name: three(ratio, 2) for name, ratio in ratios.items()}
+    said = {name: sig3(ratio, 2) for name, ratio in ratios.items()}
     verdict = (
         f"Every limit stays within 5% of bf16's on {on.name}"
         if max(abs(r - 1) for r in ratios.values()) < 0.05

@@ -16,7 +16,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import percent
 
@@ -50,7 +50,7 @@ def _bench(*, element: str, block: str, power: bool, heavy: bool, outlier: float
     )
     tail = "the others are gone" if now > 0.9 else f"the others are off by {percent(now)}"
     return View(
-        f"{element}, a scale for {block}: beside an outlier of {three(outlier)} standard deviations {tail}; "
+        f"{element}, a scale for {block}: beside an outlier of {sig3(outlier)} standard deviations {tail}; "
         f"{one.bytes:.4g} {'byte' if one.bytes == 1 else 'bytes'} an element.",
         (chart,),
         (

@@ -10,7 +10,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    several,
+    pluralize,
 )
 from scalingbook_lib.units import count, si
 
@@ -32,7 +32,7 @@ def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     fastest = min(found, key=lambda name: found[name].token_s)
     share = found[fastest].hops_s / found[fastest].token_s
     return View(
-        f"{fastest} is the fastest: {several(found[fastest].chips, 'chip')}, "
+        f"{fastest} is the fastest: {pluralize(found[fastest].chips, 'chip')}, "
         f"{count(1 / found[fastest].token_s)} tokens/s for one user; hops are {100 * share:.0f}% of it.",
         (
             Bars(

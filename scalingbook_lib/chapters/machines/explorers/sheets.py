@@ -3,7 +3,7 @@
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.machines.ratios import ChipRatios, per_chip_figure
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Cell,
     Chips,
@@ -134,8 +134,8 @@ SIX = Explorer(
     title="Six numbers",
     question="What follows from the sheet of one chip, beside another's?",
     controls={
-        "one": Chips("a chip", EVERY, "Rubin"),
-        "other": Chips("beside", EVERY, "GB300"),
+        "one": Chips("a chip", ALL_CHIPS, "Rubin"),
+        "other": Chips("beside", ALL_CHIPS, "GB300"),
         "bits": Choice("products in", ("4 bits", "8 bits", "16 bits"), "8 bits"),
     },
     view=_six,

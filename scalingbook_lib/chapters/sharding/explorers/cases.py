@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    lines,
+    wrap_lines,
 )
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
 from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
@@ -85,14 +85,14 @@ def _table(found: Solution, shown: tuple[Strategy, ...]) -> Grid:
 
 def _told(name: str, s: Strategy) -> str:
     times = f"{si(s.lower_s, 's')} overlapped, {si(s.upper_s, 's')} in turn"
-    return lines(name, f"{times}; {s.bound}-bound")
+    return wrap_lines(name, f"{times}; {s.bound}-bound")
 
 
 def _refused(found: Solution) -> tuple[Grid, ...]:
     if not found.rejected:
         return ()
     shown = found.rejected[:_REFUSALS]
-    cells = [[f"{r.local.canonical()}\n{lines(r.why)}"] for r in shown]
+    cells = [[f"{r.local.canonical()}\n{wrap_lines(r.why)}"] for r in shown]
     more = len(found.rejected) - len(shown)
     return (
         Grid(

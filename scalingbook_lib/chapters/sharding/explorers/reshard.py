@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    lines,
+    wrap_lines,
 )
 from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
 from scalingbook_lib.units import dtype, si
@@ -60,7 +60,7 @@ def _reshard(
 def _steps(best: Sequence) -> Grid:
     """A cell for each step of the cheapest way, the free ones in gray."""
     cells = [
-        [Cell(lines(f"{i}. {move}"), 0 if move.seconds else None, level=0.6)]
+        [Cell(wrap_lines(f"{i}. {move}"), 0 if move.seconds else None, level=0.6)]
         for i, move in enumerate(best.moves, 1)
     ]
     return Grid("The cheapest way", (), (), cells or [[Cell("nothing to move")]])
@@ -83,7 +83,7 @@ def _others(ways: tuple[Sequence, ...]) -> tuple[Grid, ...]:
     if not ways:
         return ()
     cells = [
-        [Cell(lines(f"{i}. {way.description}", f"{si(way.total_s, 's')}, {way.why}"))]
+        [Cell(wrap_lines(f"{i}. {way.description}", f"{si(way.total_s, 's')}, {way.why}"))]
         for i, way in enumerate(ways, 2)
     ]
     return (Grid("Ways that lost", (), (), cells),)

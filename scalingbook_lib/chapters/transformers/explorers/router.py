@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -36,7 +36,7 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),
         (_loads(B, visited, even.tokens_per_expert, capacity, needed.dense_tokens),),
         (
-            Readout("tokens for an expert", even.tokens_per_expert, "", three(even.tokens_per_expert, 4)),
+            Readout("tokens for an expert", even.tokens_per_expert, "", sig3(even.tokens_per_expert, 4)),
             Readout("busiest expert / even", busiest, "", f"{busiest:.3g}"),
             Readout.percent("turned away", lost),
             Readout("batch for compute-bound", needed.tokens, "tokens"),
