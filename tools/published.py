@@ -8,20 +8,31 @@ text. `make fidelity` writes all.
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import batched
 from math import ceil
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from xml.etree import ElementTree
 
 from scalingbook_lib.evidence.scores import Score
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw import svg
+from scalingbook_lib.reader.draw.palette import DARK, ink
 from scalingbook_lib.reader.explorers.view import Chart, Panel, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 
 type Cells = Iterator[tuple[str, ...]]
 type Bands = Callable[[bool], Mapping[str, tuple[int, int]]]
+
+MARGIN, GAP = 12.0, 24.0
+STYLE = (
+    "svg{color:#1f2328;--ex-bg:#fff}@media(prefers-color-scheme:dark){svg{color:#e6e6e6;--ex-bg:#121212;"
+    + ";".join(f"--ex-c{i}:{color}" for i, color in enumerate(DARK))
+    + "}}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,29 +108,45 @@ class Page(Text):
     def write(self) -> None:
         """Both files."""
         super().write()
-        draw(self.view(), self.picture)
+        self.picture.write_text(sheet(self.view()), encoding="utf-8")
 
 
-def draw(view: View, path: Path) -> None:
-    """A picture that is the same whenever it is drawn, with one legend below all panels.
+def sheet(view: View) -> str:
+    """The panels of a view, two in a row, as the text of one SVG file with one legend below all of them.
 
     Raises ValueError where a point would lie outside its axes: nothing is left out or moved in silence.
     """
-    import matplotlib
-
-    from scalingbook_lib.viz import figures
-
     for panel in view.panels:
         _all_inside(panel)
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure = figures.draw(view)
-        handles: dict[str, Any] = {}
-        for axes in figure.axes:
-            handles.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-            if (legend := axes.get_legend()) is not None:
-                legend.remove()
-        figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, frameon=False)
-        figure.savefig(path, metadata={"Date": None})
+    drawn, y = "", MARGIN
+    for row in batched(map(_unlabeled, view.panels), 2):
+        pictures = [draw.panel(panel, draw.NARROW) for panel in row]
+        for k, picture in enumerate(pictures):
+            place = f'x="{MARGIN + k * (draw.NARROW + GAP):g}" y="{y:g}" overflow="visible"'
+            drawn += picture.replace("<svg ", f"<svg {place} ", 1) + "\n"
+        y += max(float(ElementTree.fromstring(picture).attrib["height"]) for picture in pictures) + GAP
+    wide = 2 * (draw.NARROW + MARGIN) + GAP
+    keys, high = svg.legend(_keys(view.panels), wide - 2 * MARGIN, 0)
+    size = f'width="{wide:g}" height="{y + high + MARGIN:g}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{svg.escape(view.verdict)}" '
+        f'font-family="{svg.FONT}" font-size="{svg.SIZE}" fill="currentColor">\n<style>{STYLE}</style>\n'
+        f'<rect width="100%" height="100%" fill="var(--ex-bg)"/>\n{drawn}'
+        f'<g transform="translate({MARGIN:g} {y:g})">{"".join(keys)}</g>\n</svg>\n'
+    )
+
+
+def _unlabeled(panel: Panel) -> Panel:
+    """The panel without the names of its points, which the legend has."""
+    assert isinstance(panel, Chart)
+    return replace(panel, marks=[replace(m, label="") if isinstance(m, Points) else m for m in panel.marks])
+
+
+def _keys(panels: Sequence[Panel]) -> list[tuple[str, str]]:
+    """Each name of points with its paint, once."""
+    marks = [mark for panel in panels if isinstance(panel, Chart) for mark in panel.marks]
+    points = {mark.label: mark.color for mark in marks if isinstance(mark, Points)}
+    return [(label, f'fill="{ink(color or 0)}"') for label, color in points.items()]
 
 
 def _all_inside(panel: Panel) -> None:

@@ -10,7 +10,6 @@ import base64
 import functools
 import hashlib
 import html
-import importlib.util
 import io
 import os
 import re
@@ -156,12 +155,13 @@ def _font(weight: int, target: Path) -> None:
     from fontTools.ttLib.scaleUpem import scale_upem
 
     source = vendor.package("@fontsource/source-sans-3") / "files"
-    font, other = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff"), TTFont(_other_font())
+    font = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff")
+    other = TTFont(vendor.package("@fontsource/dejavu-sans") / "files" / "dejavu-sans-latin-400-normal.woff")
     names, signs = font["name"], font.getBestCmap() or {}
     for name in list(names.names):  # every weight is a family of its own there
         if name.nameID in (1, 16):
             names.setName(FAMILY, name.nameID, name.platformID, name.platEncID, name.langID)
-    font.flavor = None
+    font.flavor = other.flavor = None
     lacks = [sign for sign in other.getBestCmap() or () if sign not in signs and sign in SIGNS]
     subset = Subsetter(Options(layout_features=[], hinting=False))
     subset.populate(unicodes=lacks)
@@ -173,11 +173,3 @@ def _font(weight: int, target: Path) -> None:
         for part, file in zip((font, other), parts, strict=True):
             part.save(file)
         Merger().merge(parts).save(target)
-
-
-def _other_font() -> Path:
-    """The font that matplotlib brings."""
-    spec = importlib.util.find_spec("matplotlib")
-    assert spec
-    assert spec.origin
-    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"

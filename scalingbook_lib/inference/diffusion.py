@@ -6,6 +6,7 @@ left out of both. Chapter: Other architectures.
 
 from dataclasses import dataclass
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.units import BF16, DType, Result, require_min, si
 
@@ -51,7 +52,7 @@ class Diffusion(Result):
 
         Below it the block computes and the steps read: passes · 2PTB/C = T · wP/W.
         """
-        ridge = self.chip.flops_per_s(self.dtype) / self.chip.hbm_bytes_per_s
+        ridge = rules.ridge(self.chip, self.dtype)
         return ridge * self.dtype.bytes / 2 / self.passes if self.passes < self.T else 0.0
 
     def __str__(self) -> str:

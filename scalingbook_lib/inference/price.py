@@ -7,13 +7,8 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.rules import usd_per_million
 from scalingbook_lib.units import Result
-
-
-def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> float:
-    """USD for a million tokens, at a price of one chip-hour."""
-    # USD/s of the copy, over tokens/s
-    return usd_per_hour * chips / 3600 / tokens_per_s * 1e6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

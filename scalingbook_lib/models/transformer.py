@@ -171,6 +171,11 @@ class Transformer(Result):
         """The number of query heads that share one key-value head."""
         return self.N // self.K
 
+    @property
+    def sparsity(self) -> float:
+        """E/k: the experts of a layer over those that a token activates; 1 for a dense model."""
+        return self.experts.E / self.experts.k if self.experts else 1.0
+
     @cached_property
     def moe_layers(self) -> int:
         """The number of layers with experts."""

@@ -9,7 +9,7 @@ from math import ceil
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.serving.rollout import drawn
+from scalingbook_lib.serving.rollout import sample_lengths
 from scalingbook_lib.training import TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
 
@@ -49,7 +49,7 @@ def loop(
     """A step whose answers have lognormal lengths; `spread` is the deviation of the logarithm, 0 for none."""
     if answers < 1 or P < 1 or scored < 0:
         raise ValueError(f"{answers=}, {P=}, {scored=}: write at least one answer and one token of a prompt")
-    return Loop(answers, P, tuple(drawn(answers, G, spread, most=most, seed=seed)), scored)
+    return Loop(answers, P, tuple(sample_lengths(answers, G, spread, max_tokens=most, seed=seed)), scored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict, Unpack
 
 from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.rules import element_bytes, ridge_point
 from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
 
 
@@ -64,7 +65,7 @@ class Roofline(Result):
     @property
     def ridge(self) -> float:
         """The intensity at which math and memory take equally long."""
-        return self.flops_per_s / self.bytes_per_s  # R, or r where the bytes cross a torus axis
+        return ridge_point(self.flops_per_s, self.bytes_per_s)  # R, or r where the bytes cross a torus axis
 
     @property
     def bound(self) -> str:
@@ -203,12 +204,7 @@ def matmul(
     `dtype` is how X is stored; W and Y are stored in the same unless `weights` and `out` say otherwise.
     """
     require_min(1, B=B, D=D, F=F)
-    a, w, o = stored(dtype, weights, out)
+    a, w, o = element_bytes(dtype, weights, out)
     flops = 2 * B * D * F  # one multiply and one add for each of the B · D · F terms
     nbytes = a * B * D + w * D * F + o * B * F  # read X, read W, write Y
     return operation(flops, nbytes, chip, dtype, **against)
-
-
-def stored(dtype: DType, weights: DType | None, out: DType | None) -> tuple[float, float, float]:
-    """Bytes an element of the activations, the weights and the output."""
-    return dtype.bytes, (weights or dtype).bytes, (out or dtype).bytes

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import exp, expm1, log1p, sqrt
 from random import Random
 
-from scalingbook_lib.training.rules import Goodput
+from scalingbook_lib.rules import Goodput
 from scalingbook_lib.units import Result, percent, si
 
 

@@ -129,8 +129,8 @@ def test_every_licence_is_there_and_whole():
 
 def test_whatever_is_shipped_has_a_licence():
     packages = json.loads((vendor.HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    # The text for Pyodide is kept here; the letters of the other one are only drawn into pictures.
-    unlisted = {"pyodide", "@fontsource/source-sans-3"}
+    # The text for Pyodide is kept here; the letters of the others are only drawn into pictures.
+    unlisted = {"pyodide", "@fontsource/source-sans-3", "@fontsource/dejavu-sans"}
     assert set(packages) - {one.npm for one in licenses.SHIPPED} == unlisted
     covered = {pattern for one in licenses.SHIPPED for pattern in one.covers}
     assert set(assets.SHEETS) - covered == set()

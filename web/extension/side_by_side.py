@@ -15,9 +15,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.ratios import ChipRatios
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import BF16, FP16, binary, si
@@ -43,7 +42,7 @@ def _rate(*names: str) -> Callable[[Chip], float | None]:
 
 def _ridge(chip: Chip) -> float | None:
     dtype = next((one for one in (BF16, FP16) if one.name in chip.rates()), None)
-    return ChipRatios(chip, dtype).ridge if dtype else None
+    return rules.ChipRatios(chip, dtype).ridge if dtype else None
 
 
 def _as_of(chip: Chip) -> str:

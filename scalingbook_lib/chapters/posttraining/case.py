@@ -7,7 +7,7 @@ from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Loop, Splits
-from scalingbook_lib.serving import Rollout, drawn, rollout
+from scalingbook_lib.serving import Rollout, rollout, sample_lengths
 
 LLAMA = models.find("LLaMA-3 70B")
 MACHINE, ENGINE = Cluster.of(chips.H100, 256), Layout(tp=8)
@@ -33,4 +33,4 @@ def splits(spread: float = SPREAD, staleness: int = 1) -> Splits:
 def played(spread: float = SPREAD) -> Rollout:
     """One engine and its answers."""
     costs = inference.case(LLAMA, MACHINE, ENGINE)
-    return rollout(costs, drawn(SLOTS, G, spread, most=MOST), P=P)
+    return rollout(costs, sample_lengths(SLOTS, G, spread, max_tokens=MOST), P=P)

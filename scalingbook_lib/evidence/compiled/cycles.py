@@ -7,7 +7,7 @@ knows the clock's cycles only; seconds need the clock of the chip. Chapter: Prof
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalingbook_lib import roofline, units
+from scalingbook_lib import roofline, rules, units
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.roofline import Roofline
@@ -72,10 +72,9 @@ class Estimates(Result):
         return self.cycles[few] / (self.cycles[many] / many)
 
     @property
-    def ridge(self) -> float:
-        """Where the roofline of a very wide layer has its knee: operations over bytes, in rows."""
-        rate = self.chip.flops_per_s(self.dtype)
-        return rate * self.dtype.bytes / (2 * self.chip.hbm_bytes_per_s)
+    def critical_batch(self) -> float:
+        """Where the roofline of a very wide layer has its knee, in rows."""
+        return rules.critical_batch(self.chip, weights=self.dtype, compute=self.dtype).tokens
 
     def __str__(self) -> str:
         few, many = min(self.cycles), max(self.cycles)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.resources import Row
@@ -57,7 +57,7 @@ class Sweep:
     @property
     def break_even(self) -> float:
         """The batch above which the layer is compute-bound."""
-        return roofline.break_even_batch(self.width, self.width, self.chip, self.dtype, out=BF16)
+        return rules.matmul_critical_batch(self.width, self.width, self.chip, self.dtype, out=BF16)
 
     @property
     def rows(self) -> tuple[Measured, ...]:

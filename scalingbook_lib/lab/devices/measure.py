@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.roofline import Roofline
+from scalingbook_lib.rules import ridge_point
 from scalingbook_lib.units import FP32, Result, si
 
 SAMPLE_S = 2e-3  # a sample shorter than this says more about the clock than about the device
@@ -92,7 +93,7 @@ class Machine(Result):
     @property
     def ridge(self) -> float:
         """The FLOPs for every byte above which it is compute-bound."""
-        return self.flops_per_s / self.bytes_per_s
+        return ridge_point(self.flops_per_s, self.bytes_per_s)
 
     def operation(self, flops: float, nbytes: float) -> Roofline:
         """The roofline of any operation on this machine."""

@@ -14,7 +14,7 @@ from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.units import Result
 
 WANTED = 8  # devices that the book's demos of sharding ask for
-_SHOWN = {"jax": "JAX", "numpy": "NumPy", "matplotlib": "matplotlib", "ipywidgets": "ipywidgets"}
+_SHOWN = {"jax": "JAX", "numpy": "NumPy", "ipywidgets": "ipywidgets"}
 
 
 @dataclass(frozen=True, slots=True)

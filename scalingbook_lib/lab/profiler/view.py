@@ -1,7 +1,4 @@
-"""What does a trace look like? A lane for each device, a block for each operation, as a `View`.
-
-The same view is drawn by the page (SVG) and by `viz.figures.draw` (matplotlib).
-"""
+"""What does a trace look like? A lane for each device, a block for each operation, as a `View`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

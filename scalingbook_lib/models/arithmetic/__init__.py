@@ -10,10 +10,8 @@ LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100%))
 """
 
 from scalingbook_lib.models.arithmetic.experts import (
-    BreakEven,
     Routing,
     all_to_all_bytes,
-    moe_break_even,
     routing,
 )
 from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
@@ -62,7 +60,6 @@ from scalingbook_lib.models.arithmetic.training import (
 __all__ = [
     "POLICIES",
     "Activations",
-    "BreakEven",
     "Einsum",
     "EinsumError",
     "Entries",
@@ -95,7 +92,6 @@ __all__ = [
     "latent_intensity",
     "merge",
     "mfu",
-    "moe_break_even",
     "online_softmax",
     "pairs",
     "params",

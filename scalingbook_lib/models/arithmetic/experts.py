@@ -1,7 +1,6 @@
-"""Mixture-of-experts layers: the compute-bound batch, routing traffic, and dropped tokens.
+"""Routing of mixture-of-experts layers: load per expert, dispatch traffic, and dropped tokens.
 
-A step reads every expert but multiplies each token by only k of them, so it needs E/k times the batch of a
-dense layer to be compute-bound. Each token is dispatched to its experts, and their outputs are combined.
+Each token is dispatched to its experts, and their outputs are combined.
 
 Routers prefer some experts: `routing_probabilities` says how often each is chosen, `dropped_tokens` how many
 one expert with a capacity drops on average, `sample_routing` who is routed where in one random step, and
@@ -16,28 +15,8 @@ from itertools import accumulate
 from random import Random
 from statistics import NormalDist
 
-from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.transformer import Transformer
 from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
-
-
-@dataclass(frozen=True, slots=True)
-class BreakEven(Result):
-    """The batch, in tokens, at which reading the experts' weights takes as long as multiplying by them."""
-
-    dense_tokens: float
-    sparsity: float
-
-    @property
-    def tokens(self) -> float:
-        """The critical batch in tokens: a dense layer's, times E/k."""
-        return self.dense_tokens * self.sparsity  # "With experts"
-
-    def __str__(self) -> str:
-        return (
-            f"{count(round(self.tokens))} tokens: {self.dense_tokens:.4g} for a dense layer, times "
-            f"{self.sparsity:.4g} experts for each that a token visits"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +33,6 @@ class Routing(Result):
             f"{count(self.B)} tokens: {self.tokens_per_expert:.4g} for each expert, "
             f"{si(self.bytes_one_way, 'B')} over {self.chips} chips in each AllToAll"
         )
-
-
-def moe_break_even(
-    E: int, k: int, chip: Chip, *, weights: DType = BF16, maths: DType = BF16, shared: int = 0
-) -> BreakEven:
-    """B* = bytes/2 · C/W · E/k: reading E experts takes as long as multiplying B tokens by k of them.
-
-    Every token uses the `shared` experts: (E + shared)/(k + shared). ValueError unless 1 ≤ k ≤ E.
-    """
-    _check(E, k)
-    ridge = chip.flops_per_s(maths) / chip.hbm_bytes_per_s  # FLOPs/byte
-    # E w D F bytes over W beside 2 B k D F FLOPs over C, solved for B
-    return BreakEven(weights.bytes / 2 * ridge, (E + shared) / (k + shared))
 
 
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:

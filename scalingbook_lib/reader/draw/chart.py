@@ -14,6 +14,7 @@ from scalingbook_lib.reader.draw.labels import Place, Placer
 from scalingbook_lib.reader.draw.palette import ink
 from scalingbook_lib.reader.explorers.view import Band, Chart, Curve, Points, RefLine, Regions, colored
 
+DOT, SMALL_DOT = 10, 6  # diameters; a chart of more than `svg.MANY` dots has small ones
 CURVES = 'fill="none" stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"'
 
 
@@ -34,7 +35,9 @@ def chart(panel: Chart, width: float) -> str:
     body += [axes, *(_band(frame, m, c) for m, c in marks if isinstance(m, Band))]
     body += [svg.group(draw_axes.DASHED, [_ref_line(frame, m) for m, _ in marks if isinstance(m, RefLine)])]
     curves = [_curve(line, m, c) for (m, c), line in zip(marks, lines, strict=True) if isinstance(m, Curve)]
-    body += [svg.group(CURVES, curves), *(_points(frame, m, c) for m, c in marks if isinstance(m, Points))]
+    dots = [(m, c) for m, c in marks if isinstance(m, Points)]
+    size = DOT if sum(len(m.xs) for m, _ in dots) <= svg.MANY else SMALL_DOT
+    body += [svg.group(CURVES, curves), *(_points(frame, m, c, size) for m, c in dots)]
     said = panel.title or f"{panel.y.label} against {panel.x.label}"
     return svg.picture(width, bottom + FOOT, said, [*head, *keys, *body, _labels(frame, marks, lines)])
 
@@ -69,14 +72,14 @@ def _ref_line(frame: Frame, mark: RefLine) -> str:
     return f'<path d="{way}"/>'
 
 
-def _points(frame: Frame, mark: Points, color: int) -> str:
+def _points(frame: Frame, mark: Points, color: int, size: int) -> str:
     """All dots in two strokes of one path: a rim in the page's color, then the color."""
     dots = "".join([f"M{x:.1f},{y:.1f}h0" for x, y, _ in _visible(frame, mark)])
     if not dots:
         return ""
     return (
-        f'<g stroke-linecap="round"><path d="{dots}" stroke="var(--ex-bg,#fff)" stroke-width="13"/>'
-        f'<path d="{dots}" stroke="{ink(color)}" stroke-width="10"/></g>'
+        f'<g stroke-linecap="round"><path d="{dots}" stroke="var(--ex-bg,#fff)" stroke-width="{size + 3}"/>'
+        f'<path d="{dots}" stroke="{ink(color)}" stroke-width="{size}"/></g>'
     )
 
 

@@ -1,7 +1,7 @@
 """What an explorer shows: a verdict, panels and numbers, as values without any drawing.
 
-A `View` is what a pure function of the controls returns. It is drawn by `draw` (SVG, for the page) and by
-`viz.figures` (matplotlib, for files), and compared by tests. All parts of a view can be imported from here.
+A `View` is what a pure function of the controls returns. `reader.draw` draws it as SVG, for pages, notebooks
+and files. All parts of a view can be imported from here.
 """
 
 from collections.abc import Sequence

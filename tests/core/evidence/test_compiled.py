@@ -130,10 +130,10 @@ def test_the_knee_of_the_estimates_is_where_both_of_their_rates_meet():
     for kept in ESTIMATES.values():
         few, many = kept.over(min(kept.cycles)), kept.over(max(kept.cycles))
         if not kept.prefetched:
-            assert kept.knee == pytest.approx(kept.ridge * few / many, rel=0.02)
+            assert kept.knee == pytest.approx(kept.critical_batch * few / many, rel=0.02)
     v5e, v6e = ESTIMATES["TPU v5e, bf16"], ESTIMATES["TPU v6e, bf16"]
-    assert (round(v5e.knee), round(v5e.ridge)) == (313, 241)
-    assert (round(v6e.knee), round(v6e.ridge)) == (575, 560)
+    assert (round(v5e.knee), round(v5e.critical_batch)) == (313, 241)
+    assert (round(v6e.knee), round(v6e.critical_batch)) == (575, 560)
     assert str(v5e).endswith("knee at 313 rows, at 1.5 GHz few rows read 611 GB/s")
 
 

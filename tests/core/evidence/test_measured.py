@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import collectives, roofline
+from scalingbook_lib import collectives, roofline, rules
 from scalingbook_lib.evidence import measured
 from scalingbook_lib.evidence.resources import rows
 from scalingbook_lib.machines import chips
@@ -56,7 +56,7 @@ def test_no_measured_matmul_beats_its_roofline(row):
 def test_measured_time_is_flat_up_to_the_knee_and_then_grows_with_the_batch(system, knee):
     """bf16, 16,384 wide: up to half the knee it costs what one token costs, far above it grows with B."""
     seconds = {int(row["m"]): float(row["latency_us"]) for row in matmuls(system, "bf16", "16384")}
-    assert roofline.break_even_batch(16384, 16384, SYSTEMS[system]) == pytest.approx(knee, abs=1)
+    assert rules.matmul_critical_batch(16384, 16384, SYSTEMS[system]) == pytest.approx(knee, abs=1)
     below, above = max(m for m in seconds if m <= knee / 2), min(m for m in seconds if m >= 4 * knee)
     assert seconds[below] / seconds[1] < 1.1
     assert seconds[8 * above] / seconds[above] == pytest.approx(8, rel=0.15)

@@ -4,12 +4,12 @@ from math import exp, factorial
 
 import pytest
 
-from scalingbook_lib import inference, models, training
+from scalingbook_lib import inference, models, rules, training
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, CHIPS, SITE, Energy, energy
-from scalingbook_lib.training import reliability, rules
+from scalingbook_lib.training import reliability
 from scalingbook_lib.training.reliability import Tier
 
 approx = pytest.approx

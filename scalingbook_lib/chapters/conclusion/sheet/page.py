@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from scalingbook_lib import models, roofline
+from scalingbook_lib import models, rules
 from scalingbook_lib.chapters.conclusion.sheet.formulas import FORMULAS, Formula, told
 from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import training as trained
@@ -70,7 +70,7 @@ def _bands() -> tuple[float, ...]:
 NUMBERS = (
     *_rates(chips.V5P, "one TPU to know"),
     *_rates(chips.H100, "one GPU to know"),
-    Number(name="C / W_hbm", values=lambda: _between([roofline.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
+    Number(name="C / W_hbm", values=lambda: _between([rules.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
            use="tokens that meet a weight before arithmetic binds; A100 to v6e"),
     Number(name="W_1, one link of a torus", unit="B/s",
            values=lambda: _between([chip.link_bytes_per_s for chip in _NOW if chip.torus]),

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from scalingbook_lib import inference, models
+from scalingbook_lib import inference, models, rules
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MACHINES,
     SERVING_MODELS,
@@ -60,7 +60,7 @@ def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool)
     m, on, o = models.find(model), machine(where), spread(model, where, weights, kv)
     sizes = sorted({round(2 ** (k / 4)) for k in range(41)})
     rows = [parts(inference.decode(m, on, o, B=B, S=S), links) for B in sizes]
-    knee = inference.critical_batch(m, on.chip, weights=o.weights, compute=o.compute).tokens
+    knee = rules.critical_batch(on.chip, sparsity=m.sparsity, weights=o.weights, compute=o.compute).tokens
     level = inference.crossover_batch(m, S=S, weights=o.weights, kv=o.kv).sequences
     return Sweep(sizes, rows, on.chips, knee, level, inference.largest_batch(m, o, on, S=S))
 

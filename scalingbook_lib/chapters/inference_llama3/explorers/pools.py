@@ -94,7 +94,7 @@ def idle_of(pools: inference.Pools, prefill: int, decode: int) -> tuple[float, f
 
 def served(run: serving.ServingRun, G: int) -> float:
     """Requests/s of a run, without its first and last fifth."""
-    return run.rate(0.2 * run.end_s, 0.8 * run.end_s) / G
+    return run.tokens_per_s_between(0.2 * run.end_s, 0.8 * run.end_s) / G
 
 
 def _rates(found: Balance, run: serving.ServingRun, G: int, prefill: int, decode: int) -> Chart:
@@ -117,7 +117,7 @@ def _queue(run: serving.ServingRun) -> Chart:
     xs = [m.time_s for m in moments]
     marks = (
         Curve("waiting", xs, [m.waiting for m in moments], 1),
-        Curve("in service", xs, [m.inside for m in moments], 0),
+        Curve("in service", xs, [m.running for m in moments], 0),
     )
     return Chart(Scale("time", "s"), Scale("requests"), marks, title=f"{count(REQUESTS)} requests, simulated")
 

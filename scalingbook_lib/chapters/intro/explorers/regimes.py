@@ -1,5 +1,6 @@
 """What happens to the step when the batch stays, and when it grows? Strong against weak scaling."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.intro.explorers.more_chips import ALL, COUNTS, ONE, axes_of
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
@@ -58,7 +59,7 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         (
             Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
             Readout("weak: batch", per_chip * n, "tokens"),
-            Readout("tokens a chip needs", scaling.tokens_per_chip(on, axes=axes), "tokens"),
+            Readout("tokens a chip needs", rules.data_parallel_tokens(on, axes=axes), "tokens"),
         ),
     )
 

@@ -2,8 +2,9 @@
 
 from math import ceil
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.ratios import ChipRatios, per_chip_figure, weights_resident
+from scalingbook_lib.machines.datasheet import per_chip_figure, weights_resident
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import FP8, GiB
 
@@ -29,7 +30,7 @@ CHECKS = (
     Check(
         key="machines.sweep",
         title="Read it once",
-        answer=lambda: ChipRatios(chips.MI455X, FP8).hbm_read_time_s,
+        answer=lambda: rules.ChipRatios(chips.MI455X, FP8).hbm_read_time_s,
         unit="s",
         hints=("Bytes over bytes a second.", "432 GB and 23.3 TB/s."),
         mistakes=(

@@ -1,6 +1,6 @@
 """What does a token take where weights stay in SRAM, and where they are read from HBM?"""
 
-from scalingbook_lib.machines import chips, ratios
+from scalingbook_lib.machines import chips, datasheet
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Choice,
@@ -20,7 +20,7 @@ MACHINES = ("Groq 3 LPU", "WSE-3", "GB300", "Rubin", "M5 Ultra", "DGX Spark")
 def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     nbytes = params * 1e9 * int(bits) / 8
     found = {
-        name: ratios.weights_resident(
+        name: datasheet.weights_resident(
             nbytes, chips.find(name), steps=layers if many(name, nbytes) else 0, hop_s=hop * 1e-6
         )
         for name in MACHINES

@@ -1,7 +1,8 @@
 """What does a data sheet say once its factors are undone, and what follows for any chip of the catalogue?"""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.ratios import ChipRatios, per_chip_figure
+from scalingbook_lib.machines.datasheet import per_chip_figure
 from scalingbook_lib.reader.explorers.parts import (
     ALL_CHIPS,
     Bars,
@@ -75,11 +76,11 @@ def _limits(chip: Chip, bits: str) -> dict[str, float]:
     alone = {
         "memory": chip.hbm_bytes,
         "its rate": chip.hbm_bytes_per_s,
-        "sweep": ChipRatios(chip, FP8).hbm_read_time_s,
+        "sweep": rules.ChipRatios(chip, FP8).hbm_read_time_s,
     }
     if not kinds:
         return alone
-    sheet = ChipRatios(chip, DTYPES[kinds[0]])
+    sheet = rules.ChipRatios(chip, DTYPES[kinds[0]])
     return alone | {
         "products": sheet.flops_per_s,
         "way out": sheet.scale_up_bytes_per_s,
@@ -125,7 +126,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
 
 
 def _reread(pair: list[Chip]) -> str:
-    first, second = (ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
+    first, second = (rules.ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
     return f"A full memory is read {count(1 / first)} times a second, or {count(1 / second)}."
 
 

@@ -2,9 +2,9 @@
 
 from math import ceil, sqrt
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.machines.case import narrowest
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.ratios import ChipRatios
 from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Scale
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import (
@@ -21,7 +21,7 @@ from scalingbook_lib.reader.figures.shapes import (
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import FP8, count, si
 
-RUBIN = ChipRatios(chips.RUBIN, FP8)
+RUBIN = rules.ChipRatios(chips.RUBIN, FP8)
 
 
 def six() -> Figure:
@@ -71,7 +71,7 @@ RIDGES = (10, 100, 1000)
 def ridges() -> Figure:
     """Where does every machine stand?"""
     said = "; ".join(
-        f"{c.name} {count(ChipRatios(c, narrowest(c)).ridge)} in {narrowest(c)}"
+        f"{c.name} {count(rules.ChipRatios(c, narrowest(c)).ridge)} in {narrowest(c)}"
         for row in FAMILIES.values()
         for c in row
     )
@@ -90,7 +90,7 @@ def _ridges(wide: float) -> Chart:
         Points(
             name,
             [c.hbm_bytes_per_s for c in row],
-            [ChipRatios(c, narrowest(c)).flops_per_s for c in row],
+            [rules.ChipRatios(c, narrowest(c)).flops_per_s for c in row],
             [c.name if c in NAMED or (wide > 400 and c in MORE) else "" for c in row],
             color,
         )

@@ -23,7 +23,7 @@ from scalingbook_lib.reader.explorers.parts import (
     pluralize,
     sig3,
 )
-from scalingbook_lib.serving import drawn, mean_context, refilled, rollout
+from scalingbook_lib.serving import mean_context, refilled_tokens_per_s, rollout, sample_lengths
 from scalingbook_lib.units import count, si
 
 ENGINES = {"LLaMA-3 8B": 2, "Qwen3 32B": 4, "LLaMA-3 70B": 8}  # chips of one engine
@@ -33,8 +33,8 @@ _P = 512
 def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> View:
     m, ways = models.find(model), ENGINES[model]
     costs = inference.case(m, Cluster.of(chips.find(chip), 8), Layout(tp=ways))
-    lengths = drawn(answers, mean, spread, most=MOST)
-    played, rate = rollout(costs, lengths, P=_P), refilled(costs, lengths, P=_P, slots=answers)
+    lengths = sample_lengths(answers, mean, spread, max_tokens=MOST)
+    played, rate = rollout(costs, lengths, P=_P), refilled_tokens_per_s(costs, lengths, P=_P, slots=answers)
     half = played.alive(played.seconds / 2)
     times = [played.seconds * k / 60 for k in range(61)]
     chart = Chart(

@@ -1,10 +1,11 @@
 """How often large machines stop, how often to save, and what is lost where."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.posttraining.case import CHIP_S, LARGE
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, Scale, Series
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.training import reliability, rules
+from scalingbook_lib.training import reliability
 from scalingbook_lib.units import percent, si
 
 PUBLISHED = {  # chips, hours between stops: Meta 2410.21680 (A100), 2407.21783, and 2602.00277

@@ -1,6 +1,6 @@
 """What is left of the peak: from the ceiling of a plan to a run with failures."""
 
-from scalingbook_lib import training
+from scalingbook_lib import rules, training
 from scalingbook_lib.chapters.training_llama3.figures.plans import COPIES, CUBE, LLAMA, PLANS, SEQUENCES, T
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
@@ -10,7 +10,6 @@ from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.layout import Part, key, strip
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import rules
 from scalingbook_lib.units import percent, si
 
 BETWEEN = LLAMA3_STOPS.days * 86400 / LLAMA3_STOPS.unexpected

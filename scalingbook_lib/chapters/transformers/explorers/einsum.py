@@ -1,5 +1,6 @@
 """Which index is summed, which is shared, which is free? A product and its gradients, counted."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Einsum
@@ -99,7 +100,7 @@ def _verdict(product: Einsum, on: Chip) -> str:
     said = f"{product.text} {summed}"
     if product.batching:
         said += f" for each {join_and(product.batching)}"
-    intensity, ridge = product.intensity(), on.flops_per_s(BF16) / on.hbm_bytes_per_s
+    intensity, ridge = product.intensity(), rules.ridge(on)
     bound = "compute-bound" if intensity > ridge else "memory-bound"
     said += (
         f": {si(product.flops, 'FLOPs')} forward, {product.backward_flops / product.flops:.3g} times that "

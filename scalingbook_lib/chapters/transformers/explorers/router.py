@@ -2,6 +2,7 @@
 
 import math
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import experts
@@ -27,7 +28,7 @@ _D = 7168  # the width of DeepSeek-V3, for the bytes of the AllToAlls
 def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) -> View:
     k = min(k, E)
     even = arithmetic.routing(B, E, k, _D)
-    needed = arithmetic.moe_break_even(E, k, chips.find(chip))
+    needed = rules.critical_batch(chips.find(chip), sparsity=E / k)
     capacity = factor * even.tokens_per_expert
     visited = experts.routing_probabilities(E, k, skew)
     lost = sum(experts.dropped_tokens(B, chance, capacity) for chance in visited) / (B * k)

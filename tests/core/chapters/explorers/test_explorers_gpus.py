@@ -5,7 +5,7 @@ import itertools
 import pytest
 from looked import readout
 
-from scalingbook_lib import roofline
+from scalingbook_lib import rules
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -77,7 +77,7 @@ def test_what_is_there_to_discover_in_the_atlas():
     assert "only H100 waits" in ATLAS.evaluate(intensity=256).verdict
     assert "neither waits" in ATLAS.evaluate(intensity=512).verdict
     assert "both do" in ATLAS.evaluate(one="H100", other="H100").verdict
-    bf16 = [roofline.ridge(c) for c in (chips.A100, chips.H100, chips.H200, chips.B200, chips.GB200)]
+    bf16 = [rules.ridge(c) for c in (chips.A100, chips.H100, chips.H200, chips.B200, chips.GB200)]
     assert 150 < min(bf16) < max(bf16) < 315  # five years, FLOPs up eightfold
 
 

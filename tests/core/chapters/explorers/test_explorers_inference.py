@@ -3,7 +3,7 @@
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib import inference, models
+from scalingbook_lib import inference, models, rules
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.inference.explorers import (
     batch,
@@ -62,7 +62,7 @@ def test_the_critical_batches_of_v5e(weights, B):
 
 def test_at_the_critical_batch_both_take_as_long():
     one = batch.ruled("LLaMA-2 13B", "TPU v5e", 8, weights="bf16", compute="bf16", S=0, B=1)
-    knee = inference.critical_batch(None, chips.V5E).tokens
+    knee = rules.critical_batch(chips.V5E).tokens
     assert knee * one.matmul_s == pytest.approx(one.weights_s)
 
 

@@ -5,11 +5,11 @@ import math
 import pytest
 from looked import curve, marks
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Band, Bars, Grid, RefLine
-from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import GiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("intro")}
@@ -151,7 +151,7 @@ def test_rooflines_and_sharding_come_before_training_and_inference(path):
 
 def test_the_map_promises_numbers_from_the_catalogue():
     numbers = {c.stem: c.number for c in CHAPTERS}
-    assert f"{scaling.tokens_per_chip(chips.V5P, axes=3):,.0f} tokens" in numbers["intro"]
+    assert f"{rules.data_parallel_tokens(chips.V5P, axes=3):,.0f} tokens" in numbers["intro"]
     assert numbers["rooflines"].startswith("240.5 ")
     assert numbers["training_llama3"].startswith("44.3 days")
     assert numbers["inference_llama3"].startswith("10.7 ms")

@@ -6,7 +6,7 @@ import math
 import pytest
 from looked import curve, marks, panel, readout
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Curve, Points, RefLine, Regions, Timeline
@@ -29,7 +29,7 @@ TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 def test_the_ridges_that_are_read_out_are_the_chips(left, right):
     view = ROOFLINE.evaluate(left=left, right=right)
     for name in (left, right):
-        assert readout(view, f"{name}: ridge") == roofline.ridge(chips.find(name))
+        assert readout(view, f"{name}: ridge") == rules.ridge(chips.find(name))
 
 
 @pytest.mark.parametrize("numbers", ["bf16", "int8"])
@@ -107,7 +107,7 @@ def test_no_chunk_is_computed_before_it_has_arrived_and_no_lane_does_two_things(
 ])  # fmt: skip
 def test_the_break_even_is_the_librarys_and_the_verdict_flips_across_it(chip, mix, kinds):
     at = {"D": 8192, "F": 32768, "mix": mix, "chip": chip}
-    exact = roofline.break_even_batch(
+    exact = rules.matmul_critical_batch(
         8192, 32768, chips.find(chip), kinds[0], weights=kinds[1], maths=kinds[2]
     )
     assert readout(BATCH.evaluate(**at), "break-even batch") == exact

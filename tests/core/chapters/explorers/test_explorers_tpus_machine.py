@@ -6,7 +6,7 @@ import math
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib import collectives, roofline
+from scalingbook_lib import collectives, roofline, rules
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.tpus.explorers import slices
 from scalingbook_lib.machines import chips, systolic
@@ -41,7 +41,7 @@ def test_each_level_reaches_the_peak_from_the_rows_that_its_rung_names(chip, num
 def test_the_rungs_are_the_library_s():
     rungs = table(LADDER.evaluate(D=4096, F=16384, numbers="int8", chip="TPU v5e"))
     exact = {
-        level: roofline.break_even_batch(4096, 16384, chips.V5E, INT8, bytes_per_s=rate)
+        level: rules.matmul_critical_batch(4096, 16384, chips.V5E, INT8, bytes_per_s=rate)
         for level, rate in roofline.levels(chips.V5E).items()
     }
     assert list(rungs) == ["VMEM", "HBM", "ICI", "PCIe", "DCN"]

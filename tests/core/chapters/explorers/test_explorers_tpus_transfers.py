@@ -5,7 +5,7 @@ import itertools
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib import roofline
+from scalingbook_lib import rules
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
@@ -142,7 +142,7 @@ def test_what_is_there_to_discover_on_a_route():
 def test_flops_over_hbm_bandwidth_is_the_ridge():
     bars = panel(GENERATIONS.evaluate(), Bars)
     assert dict(zip(bars.labels, bars.lengths(), strict=True)) == pytest.approx(
-        {chip.name: roofline.ridge(chip) for chip in chips.TPUS}
+        {chip.name: rules.ridge(chip) for chip in chips.TPUS}
     )
 
 

@@ -5,7 +5,7 @@ import itertools
 import pytest
 from looked import curve, panel, readout
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.training.explorers import experts as training_experts
 from scalingbook_lib.chapters.training.explorers import pipeline, zero
@@ -13,7 +13,7 @@ from scalingbook_lib.chapters.training.explorers import split as training_split
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.steps import limits, pipelines
-from scalingbook_lib.training import Plan, program, rules
+from scalingbook_lib.training import Plan, program
 from scalingbook_lib.units import FP32
 
 ALL = {e.key: e for stem in ("training", "training_llama3") for e in explorers.chapter(stem)}
@@ -58,7 +58,7 @@ def test_the_reference_knees_at_90_percent_of_the_links():
 
 def test_at_the_knee_communication_takes_as_long_as_the_arithmetic():
     for dial in (0.0, 0.5, 1.0):
-        knee = rules.mixed_tokens(28672, chips.V5P, dial=dial)
+        knee = rules.fsdp_with_tensor_tokens(28672, chips.V5P, dial=dial)
         view = ALL["training.dial"].evaluate(b=knee, dial=dial)
         assert readout(view, "at most, of the peak") == approx(1)
         assert "1 times as long" in view.verdict
@@ -114,7 +114,7 @@ def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
 
 
 def test_at_the_tokens_needed_the_sum_takes_as_long_as_the_backward_pass():
-    view = ALL["training.dcn"].evaluate(pods=4, batch=4 * rules.pod_tokens(chips.V5P, 4))
+    view = ALL["training.dcn"].evaluate(pods=4, batch=4 * rules.cross_pod_tokens(chips.V5P, 4))
     assert readout(view, "AllReduce over backward pass") == approx(1)
 
 
@@ -217,7 +217,7 @@ def test_collectives_that_do_not_overlap_never_make_a_step_shorter():
 def test_a_ring_takes_what_its_closed_form_says(C):
     T, m = 2**20, models.find("LLaMA-3 70B")
     view = ALL["training.context"].evaluate(T=T, C=C)
-    least = rules.ring_tokens(m, chips.V5P)
+    least = rules.context_parallel_tokens(m.G, chips.V5P)
     assert readout(view, "a ring is free from") == least
     assert readout(view, "sent over attention") == approx((C - 1) / C * least / (T / C), rel=2e-2)
 
@@ -242,4 +242,4 @@ def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
 
 def test_a_cube_of_whole_rings_needs_what_its_longest_axis_says():
     view = ALL["training.experts"].evaluate(Z=64)
-    assert readout(view, "needed") == approx(rules.expert_width(4, chips.V5P))
+    assert readout(view, "needed") == approx(rules.expert_parallel_width(chips.V5P, 4))

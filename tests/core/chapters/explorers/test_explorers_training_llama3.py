@@ -5,14 +5,13 @@ import itertools
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.chapters import explorers
 from scalingbook_lib.chapters.training_llama3.explorers import board, cost, planner
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, Regions
 from scalingbook_lib.reader.options.machines import machine
-from scalingbook_lib.training import rules
 
 ALL = {e.key: e for stem in ("training", "training_llama3") for e in explorers.chapter(stem)}
 approx = pytest.approx
@@ -85,7 +84,7 @@ def test_what_is_kept_orders_the_policies():
 
 def test_the_map_agrees_with_the_closed_forms():
     view = ALL["training_llama3.regimes"].evaluate
-    data = rules.data_tokens(chips.V5P, axes=3)
+    data = rules.data_parallel_tokens(chips.V5P, axes=3)
     for tokens, said in (
         (data * 1.01, "FSDP alone"),
         (data * 0.99, "enough for FSDP with TP"),
