@@ -14,7 +14,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.rejections import Rejected
 from scalingbook_lib.training import Efficiency, Plan, TrainingStep
-from scalingbook_lib.units import Told, count, percent, si
+from scalingbook_lib.units import Result, count, percent, si
 
 type Objective = Callable[[TrainingStep], float]  # seconds: never less than those of the step
 TIE = 2e-9  # relative: closer times may have the same ten digits
@@ -46,7 +46,7 @@ class Ranked(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking(Told):
+class Ranking(Result):
     """The best legal plans for a model on a machine, and the rejected by reason.
 
     A spread is a mesh, a microbatch and a schedule; plans are spreads with a kind of ZeRO and a

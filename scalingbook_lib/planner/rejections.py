@@ -8,11 +8,11 @@ from math import inf
 from typing import NamedTuple
 
 from scalingbook_lib.training import Plan
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Told):
+class Rejected(Result):
     """One kind of reason: how many spreads it ruled out, and the one that came nearest."""
 
     kind: str

@@ -107,13 +107,10 @@ def test_a_time_line_has_a_lane_for_what_moves_and_one_for_the_compiler():
         trace.view(MADE, run=7)
 
 
-def test_a_picture_is_drawn_by_both_skins():
-    from scalingbook_lib.viz import figures
-
+def test_a_picture_is_drawn_and_said():
     shown = trace.picture(MADE)._repr_mimebundle_()
     assert "<svg" in shown["text/html"]
     assert shown["text/plain"].startswith("made up: of 7 µs a run")
-    assert figures.draw(trace.view(MADE)).axes
 
 
 def test_against_a_chip_every_rate_follows_from_time_and_work():
