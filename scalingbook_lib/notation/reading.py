@@ -16,7 +16,7 @@ def parse(text: str, mesh: Mesh | None = None) -> Array:
 
     `A[I_{XY},J] {U:Z}` says the same and is printed as it was written; `canonical()` is the book's own way.
     """
-    reader = _Reader(text)
+    reader = _TokenReader(text)
     array = reader.array("", mesh)
     reader.need("end", "one-array")
     return array
@@ -27,10 +27,10 @@ def parse_product(text: str, mesh: Mesh | None = None) -> Product:
 
     For `·` one may write `*`, `@` or nothing; for `->` also `→`.
     """
-    return _Reader(text).product(mesh)
+    return _TokenReader(text).product(mesh)
 
 
-class _Reader:
+class _TokenReader:
     """Reads tokens one after the other and knows where every part of what it read stands."""
 
     def __init__(self, text: str) -> None:

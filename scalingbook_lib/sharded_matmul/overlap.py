@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import Axis, Chip, Slice
-from scalingbook_lib.roofline import Turn
+from scalingbook_lib.roofline import ChunkTurn
 from scalingbook_lib.units import BF16, INT8, Result, si
 
-UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `Turn`
+UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `ChunkTurn`
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapRun(Result):
     """What one chip and its links do, turn by turn."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[ChunkTurn, ...]
 
     @property
     def total_s(self) -> float:
@@ -125,25 +125,28 @@ class RingMatmul(Result):
         products = [0.0, *moves] if self.scatter else steps
         timed = [(LINK, moves[:-1], self.move_s), (UNIT, products[: self.n], self.product_s)]
         return OverlapRun(
-            tuple(Turn(name, k, at, at + t) for name, starts, t in timed for k, at in enumerate(starts))
+            tuple(ChunkTurn(name, k, at, at + t) for name, starts, t in timed for k, at in enumerate(starts))
         )
 
     def as_they_come(self, sides: int) -> OverlapRun:
         """Whole chunks, from one side or in turn from both, each multiplied once there; its own first."""
-        turns, free = [Turn(UNIT, 0, 0.0, self.product_s)], self.product_s
+        turns, free = [ChunkTurn(UNIT, 0, 0.0, self.product_s)], self.product_s
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
             came = (hop + 1) * self.move_s  # chunk k comes over k hops, two sides halve them
             start = max(free, came)  # the unit may be busy still, or the chunk on its way
             free = start + self.product_s
-            turns += [Turn((LINK, BACK)[side], k, hop * self.move_s, came), Turn(UNIT, k, start, free)]
+            turns += [
+                ChunkTurn((LINK, BACK)[side], k, hop * self.move_s, came),
+                ChunkTurn(UNIT, k, start, free),
+            ]
         return OverlapRun(tuple(turns))
 
     def gathered_first(self) -> OverlapRun:
         """The whole AllGather, both ways round the ring, and only then the product."""
         moved = collectives.all_gather(BF16.bytes * self.B * self.D, self.axis).total_s
-        turns = [Turn(link, 0, 0.0, moved) for link in (LINK, BACK)]
-        return OverlapRun((*turns, Turn(UNIT, 0, moved, moved + self.n * self.product_s)))
+        turns = [ChunkTurn(link, 0, 0.0, moved) for link in (LINK, BACK)]
+        return OverlapRun((*turns, ChunkTurn(UNIT, 0, moved, moved + self.n * self.product_s)))
 
     def __str__(self) -> str:
         total, serial = si(self.total_s, "s"), si(self.serial_s, "s")
@@ -156,7 +159,7 @@ OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
 
 
 @dataclass(frozen=True, slots=True)
-class Chain(Result):
+class MatvecChain(Result):
     """x[B, n] · A[n, n] on a slice, x in bf16 on the chip at the origin, where y is wanted; A in int8.
 
     Arrays that are split lie in equal parts on all chips or their hosts. Every chunk of A is a collective or
@@ -186,7 +189,7 @@ class Chain(Result):
         return 1 if self.plan == FETCH or self.lies == FAR else self.slice.chips
 
     @property
-    def pipeline(self) -> roofline.Pipeline:
+    def pipeline(self) -> roofline.CopyPipeline:
         """Every stage that a chunk of A passes, or the part of x that belongs to it."""
         crosses = (self.matrix_bytes if self.plan == FETCH else self.vector_bytes) / self.chunks
         parts = self.slice.chips if self.plan == FETCH else 1  # every chip takes in its part; x lies on one

@@ -8,7 +8,7 @@ exchanges, permutes and sums that takes least time, and the next-best that lost.
 'all-to-all A over X'
 """
 
-from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, axes_of, layout
+from scalingbook_lib.collectives.resharding.moves import Moves, ReshardingStep, Subscripts, axes_of, layout
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh, Rings
 from scalingbook_lib.collectives.resharding.search import (
     Path,
@@ -23,13 +23,13 @@ from scalingbook_lib.collectives.resharding.search import (
 
 __all__ = [
     "DeviceMesh",
-    "Layout",
-    "Move",
     "Moves",
     "Path",
     "Resharding",
+    "ReshardingStep",
     "Rings",
     "Sequence",
+    "Subscripts",
     "axes_of",
     "cheapest_from",
     "cheapest_to",

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
 from scalingbook_lib.units import Result, percent
 
-type Cells = tuple[tuple[Cell, ...], ...]
+type Cells = tuple[tuple[ArrayCell, ...], ...]
 type Falling = tuple[int, int] | None  # a tile and a weight of it
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ArrayCell:
     """One cell at the end of a cycle; None: there is nothing of the kind in it.
 
     `waiting` is the second register. `useful`: what it multiplies is in both matrices, and no padding.
@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame(Result):
+class ArrayFrame(Result):
     """The whole array after one cycle; cycles count from 0, where the first weight enters."""
 
     cycle: int
@@ -76,7 +76,7 @@ class ArrayRun(Result):
     tiles: int
     double_buffered: bool
     Y: tuple[tuple[int, ...], ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[ArrayFrame, ...]
 
     @property
     def load_cycles(self) -> int:
@@ -123,14 +123,14 @@ def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: 
 
 def play(work: Feed) -> ArrayRun:
     """Tick until every sum has left the array; the accumulators of Y lie outside it, below the columns."""
-    cells: Cells = ((Cell(),) * work.t,) * work.t
-    frames: list[Frame] = []
+    cells: Cells = ((ArrayCell(),) * work.t,) * work.t
+    frames: list[ArrayFrame] = []
     Y = [[0] * len(work.W[0]) for _ in work.X]
     missing = len(work.X) * work.t * work.tiles  # sums that have not left the array
     while missing:
         cycle = len(frames)
         cells = tuple(tuple(_ticked(cells, work, cycle, k, n) for n in range(work.t)) for k in range(work.t))
-        frames.append(Frame(cycle, cells))
+        frames.append(ArrayFrame(cycle, cells))
         for n, cell in enumerate(cells[-1]):
             if cell.row is None or cell.tile is None:
                 continue
@@ -143,7 +143,7 @@ def play(work: Feed) -> ArrayRun:
     )
 
 
-def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
+def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> ArrayCell:
     """Cell (k, n) after a tick, in which every cell reads what its neighbors held before it.
 
     It multiplies first: with the first activation of a new tile it changes over to the weight that waits,
@@ -167,7 +167,7 @@ def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
     return cell
 
 
-def _handed(left: Cell) -> Arriving:
+def _handed(left: ArrayCell) -> Arriving:
     """What a cell hands on to its right neighbor."""
     if left.activation is None or left.tile is None or left.row is None:
         return None

@@ -1,8 +1,8 @@
 """What does a layer cost that mixes tokens? FLOPs of a prompt token, bytes that a step reads, bytes kept.
 
 Attention keeps entries, one for each token or for every few, and may attend to all, to the last ones or to
-some that an index chooses. A recurrence keeps a state. A layer is a sum of such parts, a `Stack` a model's
-layers. All figures are of one sequence. Chapter: Other architectures.
+some that an index chooses. A recurrence keeps a state. A layer is a sum of such parts, `MixedLayers` are a
+model's. All figures are of one sequence. Chapter: Other architectures.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Entries(Result):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State(Result):
+class RecurrentState(Result):
     """A recurrence that keeps a matrix [key, value] for each of so many heads, whatever came before.
 
     With `erases`, what the key finds is taken out before the value is written (delta rule). Decays cost no
@@ -121,12 +121,12 @@ class State(Result):
         return f"a state of {self.heads} × {self.key} × {self.value}, {si(self.nbytes, 'B')}"
 
 
-Part = Entries | State
+Part = Entries | RecurrentState
 Mixer = tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Result):
+class MixedLayers(Result):
     """Layers that mix tokens: how many of each kind."""
 
     name: str
@@ -157,7 +157,7 @@ class Stack(Result):
         return f"{self.name}: {', '.join(kinds)}"
 
 
-def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None) -> Stack:
+def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None) -> MixedLayers:
     """The layers of a model, queries meeting latent vectors themselves; its state in fp32.
 
     `chosen`: how many positions an index finds, in a model that has one (`Latent.index_heads`).
@@ -175,9 +175,9 @@ def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None)
         for kind in model.layer_kinds
     ]  # fmt: skip
     if state:
-        kept = State(heads=state.v_heads, key=state.key, value=state.value, erases=True)
+        kept = RecurrentState(heads=state.v_heads, key=state.key, value=state.value, erases=True)
         layers.append((model.L - model.softmax_layers, (kept,)))
-    return Stack(model.name, tuple(layers))
+    return MixedLayers(model.name, tuple(layers))
 
 
 def bidirectional_flops(params: float, tokens: float, D: int, L: int) -> tuple[float, float]:

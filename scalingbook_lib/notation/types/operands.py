@@ -33,7 +33,7 @@ class Operands:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Result):
+class TypedResult(Result):
     """The array that comes out, or None with JAX's words and what to write instead."""
 
     array: Array | None

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from scalingbook_lib import notation
 from scalingbook_lib.reader.checks import diagnosis, programs
 from scalingbook_lib.reader.checks import given as reading
-from scalingbook_lib.reader.checks.given import Unread
-from scalingbook_lib.reader.checks.programs import Verdict
+from scalingbook_lib.reader.checks.given import UnreadableAnswer
+from scalingbook_lib.reader.checks.programs import ProgramVerdict
 from scalingbook_lib.units import Result
 
 Status = Literal["right", "wrong", "unread", "open"]
@@ -72,7 +72,7 @@ class Mistake:
     wrong value, and a text is the wrong choice or notation. Of a program it is the verdict.
     """
 
-    gives: float | str | Callable[[], float | str | Verdict]
+    gives: float | str | Callable[[], float | str | ProgramVerdict]
     says: str
     slip: str = ""  # its name, where it is one of those that other exercises have, too
 
@@ -136,7 +136,7 @@ class Check(Result):
         try:
             return _judged(self, str.__str__(given) if isinstance(given, str) else given)
         except Exception as error:  # whatever a foreign object raises; an interrupt comes through
-            if type(error) is Unread:
+            if type(error) is UnreadableAnswer:
                 return _told("unread", str(error))
             self.answer()  # an exercise that is broken itself says so
             return _told("unread", f"What you gave cannot be read. {self}.")
@@ -208,7 +208,7 @@ def _chosen(choices: tuple[str, ...], given: Any) -> str:
     written_out = {_bare(choice): choice for choice in choices}
     if chosen := (by_letter | written_out).get(text) or _spelled_otherwise(choices, text):
         return chosen
-    raise Unread(f"Choose one of these: {'; '.join(choices)}.")
+    raise UnreadableAnswer(f"Choose one of these: {'; '.join(choices)}.")
 
 
 def _bare(text: str) -> str:
@@ -236,11 +236,11 @@ def _array(given: Any) -> notation.Array:
     if type(given) is notation.Array:
         given = given.canonical()
     if not isinstance(given, str) or len(given) > 200:
-        raise Unread("Write the array as text in the book's notation, as in 'A[I_X, J]'.")
+        raise UnreadableAnswer("Write the array as text in the book's notation, as in 'A[I_X, J]'.")
     try:
         return notation.parse(given)
     except notation.NotationError as error:
-        raise Unread(str(error)) from None
+        raise UnreadableAnswer(str(error)) from None
 
 
 def _same(array: notation.Array, answer: notation.Array, check: Check) -> bool:
@@ -278,18 +278,25 @@ def _program(check: Check, given: Any) -> Outcome:
     return _told("right", check.right) if judged.ok else _refused(judged)
 
 
-def _refused(verdict: Verdict) -> Outcome:
+def _refused(verdict: ProgramVerdict) -> Outcome:
     """What a judge has against a program, and the devices beside it."""
     shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
     return replace(_told("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 
 
-def _verdict(check: Check, given: Any) -> Verdict:
+def _verdict(check: Check, given: Any) -> ProgramVerdict:
     # a judge says what it asked for, and in values that end
-    if type(given) is not Verdict or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3:
-        raise Unread("This asks for what the judge says of your function: give `task(your_function)` here.")
+    if (
+        type(given) is not ProgramVerdict
+        or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3
+    ):
+        raise UnreadableAnswer(
+            "This asks for what the judge says of your function: give `task(your_function)` here."
+        )
     if given.key != check.key:
-        raise Unread(f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}.")
+        raise UnreadableAnswer(
+            f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}."
+        )
     return given
 
 

@@ -12,7 +12,7 @@ from scalingbook_lib.reader.checks import arithmetic
 _ENDLESS = {"inf", "infinity", "∞", "infinite", "never"}
 
 
-class Unread(ValueError):
+class UnreadableAnswer(ValueError):
     """What was given cannot be judged; the message says what to write instead."""
 
 
@@ -38,7 +38,7 @@ def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
     try:
         return read(*given)
     except _Endless:
-        raise Unread(
+        raise UnreadableAnswer(
             "What you gave does not end: its own code loops. Give the number or the text itself."
         ) from None
     finally:
@@ -68,25 +68,27 @@ def _plain(given: Any) -> float:
         # float() reads texts and bytes too, and a complex of NumPy's by half
         value = None if other or isinstance(one, bool | complex) else math.fsum((one,))
     except OverflowError:
-        raise Unread("That number is too large to be meant; check the units of every term.") from None
+        raise UnreadableAnswer(
+            "That number is too large to be meant; check the units of every term."
+        ) from None
     except (TypeError, ValueError):  # ValueError: an array of several
-        raise Unread(
+        raise UnreadableAnswer(
             f"This asks for one number, and what you gave is of type {type(given).__name__:.40}. "
             "Give the number itself: one field of a result, one element of an array."
         ) from None
     if value is None:
-        raise Unread(
+        raise UnreadableAnswer(
             f"This asks for a real number, and what you gave ({type(given).__name__:.40}) is a truth value, "
             "complex, masked or a date. Give the number itself."
         )
     if math.isnan(value):
-        raise Unread("That is not a number (nan): something on the way was 0/0 or inf - inf.")
+        raise UnreadableAnswer("That is not a number (nan): something on the way was 0/0 or inf - inf.")
     return value
 
 
 def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
     if len(text) > arithmetic.LONGEST:
-        raise Unread("That is too long for a number; write one as in 43.6e-6, 2^20 or 43.6 µs.")
+        raise UnreadableAnswer("That is too long for a number; write one as in 43.6e-6, 2^20 or 43.6 µs.")
     if text.strip().lower() in _ENDLESS:
         return math.inf
     counted = _is_count(unit)
@@ -95,10 +97,10 @@ def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
         if counted and (billions := _BILLIONS.fullmatch(plain.strip())):
             return 1e9 * _calculated(billions[1]).value  # "18.39 B" parameters: bytes are not counted here
         return _in_unit(_calculated(plain), unit)
-    except Unread:
+    except UnreadableAnswer:
         raise
     except ValueError as error:
-        raise Unread(f"{error}.") from None
+        raise UnreadableAnswer(f"{error}.") from None
 
 
 _COUNTING = frozenset({"x", "times", "fold", "parameters", "params", "elements", "ways"})
@@ -142,7 +144,7 @@ def _in_unit(quantity: units.Quantity, unit: str) -> float:
     given, asked = canonical(quantity.unit), canonical(unit)
     if quantity.unit and given.unit != asked.unit:
         what = f"asks for {asked.unit}" if asked.unit else "asks for a plain number"
-        raise Unread(
+        raise UnreadableAnswer(
             f"Your answer is in {given.unit}, but this {what}: check which two things you divide or multiply."
         )
     return _plain(quantity.value) * (given.value / asked.value if quantity.unit else 1.0)

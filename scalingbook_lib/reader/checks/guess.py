@@ -5,7 +5,7 @@ import re
 
 from scalingbook_lib.reader.checks import given as reading
 from scalingbook_lib.reader.checks.check import Outcome, Status
-from scalingbook_lib.reader.checks.given import Unread
+from scalingbook_lib.reader.checks.given import UnreadableAnswer
 
 NEAR = 2.0  # a guess within this factor of the answer is right
 _BARE = re.compile(r"[^A-Za-zµ%]*(?:[eE][-+]?\d+)?")  # a number without a unit
@@ -21,7 +21,7 @@ def judge(text: str, answer: str, unit: str = "") -> Outcome:
     """
     try:
         guessed, right = (reading.number(_with_unit(one, unit), _measured(unit)) for one in (text, answer))
-    except Unread as error:
+    except UnreadableAnswer as error:
         return Outcome(False, str(error), "unread")
     status, message = _said(guessed, right)
     return Outcome(status == "right", message, status)

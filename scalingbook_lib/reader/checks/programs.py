@@ -13,7 +13,7 @@ SOLVED = "solved in the notebook"  # what the box of a page says for a reader wh
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Result):
+class CollectiveCount(Result):
     """One kind of collective over some mesh axes: the bytes of all its runs, and how often it runs.
 
     Bytes are counted as `lab.compiler.hlo` counts them. Where they are asked for, times may be None.
@@ -37,7 +37,7 @@ class Move(Result):
 type Asked = Mapping[str, int | tuple[int, int]]
 
 
-def moves(asked: Asked) -> tuple[Move, ...]:
+def moves(asked: Asked) -> tuple[CollectiveCount, ...]:
     """What is asked for: bytes of all runs, `{"all-gather X": 4096}`, or times and bytes, `(3, 4096)`.
 
     A permute may say how far, `"collective-permute Y -1"`: then all of them have to.
@@ -45,14 +45,14 @@ def moves(asked: Asked) -> tuple[Move, ...]:
     return tuple(_move(name, amount) for name, amount in asked.items())
 
 
-def _move(name: str, amount: int | tuple[int, int]) -> Move:
+def _move(name: str, amount: int | tuple[int, int]) -> CollectiveCount:
     kind, _, axes = name.partition(" ")
     times, nbytes = amount if isinstance(amount, tuple) else (None, amount)
-    return Move(kind, axes, nbytes, times)
+    return CollectiveCount(kind, axes, nbytes, times)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Result):
+class ProgramVerdict(Result):
     """What became of a program: what is wrong with its result, what it moves, and what else is to be said.
 
     `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program
@@ -61,9 +61,9 @@ class Verdict(Result):
     """
 
     wrong: str = ""
-    moves: tuple[Move, ...] = ()
+    moves: tuple[CollectiveCount, ...] = ()
     key: str = ""
-    asked: tuple[Move, ...] | None = None
+    asked: tuple[CollectiveCount, ...] | None = None
     also: tuple[str, ...] = ()
     picture: str = field(default="", compare=False)
     drawing: str = field(default="", compare=False, repr=False)
@@ -95,24 +95,24 @@ class Verdict(Result):
         return f"right result; it runs {moved}" if moved else "right result, and nothing moves"
 
 
-def right(asked: Asked) -> Verdict:
+def right(asked: Asked) -> ProgramVerdict:
     """The verdict on a program that does this and has the right result."""
-    return Verdict(moves=moves(asked))
+    return ProgramVerdict(moves=moves(asked))
 
 
-def same(found: tuple[Move, ...], known: tuple[Move, ...]) -> bool:
+def same(found: tuple[CollectiveCount, ...], known: tuple[CollectiveCount, ...]) -> bool:
     """Are these the moves that are known, in whatever order, and as often where that is said?"""
     often = {(move.kind, move.axes): move.times for move in known}
     seen = {replace(move, times=often.get((move.kind, move.axes)) and move.times) for move in found}
     return seen == set(known)
 
 
-def against(found: tuple[Move, ...], asked: tuple[Move, ...]) -> tuple[str, ...]:
+def against(found: tuple[CollectiveCount, ...], asked: tuple[CollectiveCount, ...]) -> tuple[str, ...]:
     """What speaks against these moves where others were asked for."""
     return tuple(_against(found, asked))
 
 
-def _against(found: tuple[Move, ...], asked: tuple[Move, ...]) -> Iterator[str]:
+def _against(found: tuple[CollectiveCount, ...], asked: tuple[CollectiveCount, ...]) -> Iterator[str]:
     wanted = {(move.kind, move.axes): move for move in asked}
     done = {(move.kind, move.axes) for move in found}
     for move in found:

@@ -16,7 +16,7 @@ from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ShownState:
     """What a state shows: the view, or the error in its place; and each control as value and text."""
 
     values: Mapping[str, Any]  # what the view was given
@@ -31,7 +31,7 @@ class Seen:
 class Painted:
     """A state as HTML: figure, readouts and verdict of the view. With an error there is no figure."""
 
-    seen: Seen
+    seen: ShownState
     figure: str = ""
     readouts: str = ""
     verdict: str = ""
@@ -78,7 +78,7 @@ class Explorer(Result):
         """The view at these values; the others are at their start."""
         return self.view(**{n: r.value for n, r in self.read({}).items()} | values)
 
-    def look(self, state: Mapping[str, State]) -> Seen:
+    def look(self, state: Mapping[str, State]) -> ShownState:
         """The view of a state; what the view refuses with a ValueError becomes the error."""
         readings = self.read(state)
         values = {name: r.value for name, r in readings.items()}
@@ -87,8 +87,8 @@ class Explorer(Result):
         try:
             view = self.view(**values)
         except (ValueError, ArithmeticError) as problem:
-            return Seen(values, given, self._outputs(values, None), notes, error=str(problem))
-        return Seen(values, given, self._outputs(values, view.frames), notes, view)
+            return ShownState(values, given, self._outputs(values, None), notes, error=str(problem))
+        return ShownState(values, given, self._outputs(values, view.frames), notes, view)
 
     def paint(self, state: Mapping[str, State], *, wide: bool = True) -> Painted:
         """The view of a state as HTML."""

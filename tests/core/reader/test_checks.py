@@ -10,7 +10,7 @@ import pytest
 from scalingbook_lib import units
 from scalingbook_lib.chapters.checks import Check, Mistake
 from scalingbook_lib.reader.checks import diagnosis
-from scalingbook_lib.reader.checks.given import Unread, canonical, number
+from scalingbook_lib.reader.checks.given import UnreadableAnswer, canonical, number
 
 TIME = Check(
     key="here.1",
@@ -121,7 +121,7 @@ def test_calculations_and_the_words_of_the_exercise_are_read(given, unit, value)
     "given", ["200 apples", "9^9^9^9", "1/0", "(1", "1 2", "2 + ", "(-1)^0.5", "1/2 apples"]
 )
 def test_what_is_no_calculation_is_refused(given):
-    with pytest.raises(Unread):
+    with pytest.raises(UnreadableAnswer):
         number(given, "sequences", frozenset({"sequences"}))
 
 
@@ -132,7 +132,7 @@ def test_a_number_is_read_in_the_unit_asked_for():
 
 
 def test_the_other_unit_of_a_count_is_told():
-    with pytest.raises(Unread, match="in chips"):
+    with pytest.raises(UnreadableAnswer, match="in chips"):
         number("256 chips", "tokens", frozenset({"tokens", "chips"}))
 
 
@@ -224,7 +224,7 @@ def test_numbers_of_other_libraries_are_numbers():
 
     assert TIME(Scalar()).ok
     assert TIME(units.Quantity(43.6e-6, "s")).ok
-    with pytest.raises(Unread, match="one number"):
+    with pytest.raises(UnreadableAnswer, match="one number"):
         number([1, 2], "s")
 
 
