@@ -14,7 +14,7 @@ The environment variable COMPILE_CACHE selects what happens to a program that th
     record    as read, and store the result of what had to be compiled
 
 To rebuild the cache, delete `compile_cache.txt` and run the tests with COMPILE_CACHE=record. The module needs
-only JAX and the standard library, because notebook kernels load this file without the rest of the project (`tools.environment`).
+only JAX and the standard library, because notebook kernels load this file without the rest of the project.
 """
 
 import base64
