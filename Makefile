@@ -63,7 +63,7 @@ renew: set-up ## after a new JAX release: record and execute again, and report c
 	$(PYTHON) -m tools.renew $(STEMS)
 
 fidelity: set-up ## write the pages that compare predictions with measurements
-	$(PYTHON) -m tools.bills
+	$(PYTHON) -m tools.cost_report
 	$(PYTHON) -m tools.published
 
 stale: set-up ## list prices and announced figures older than half a year (DAY=2027-06-01: on that day)

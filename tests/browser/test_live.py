@@ -35,7 +35,7 @@ def test_the_live_view_at_the_start_is_the_view_that_was_built(live, live_path):
     built = (SITE / live_path).read_text(encoding="utf-8")
     for root, explorer in roots(live):
         reset(live, root)
-        painted = explorer.paint(explorer.state())
+        painted = explorer.render(explorer.state())
         assert root.query_selector(".ex-verdict").text_content() == painted.verdict
         assert painted.figure in built, f"{explorer.key}: make execute, then build again"
 

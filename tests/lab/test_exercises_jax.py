@@ -97,7 +97,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("name", "place", "fn"), MISTAKES)
 def test_a_known_mistake_is_made_by_a_real_program(name, place, fn):
     outcome = programs.judged(name, fn())
-    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].says
+    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].message
 
 
 def test_every_known_mistake_of_a_program_is_tried():
@@ -144,6 +144,6 @@ def test_one_sum_is_not_four():
     ],
 )
 def test_a_classic_slip_is_named_and_the_devices_are_drawn(name, fn, says):
-    message = programs.judged(name, fn).message
-    assert says in message
-    assert message.count("┌") == message.count("should  ") == 8
+    outcome = programs.judged(name, fn)
+    assert says in outcome.message
+    assert outcome.picture.count("┌") == outcome.picture.count("should  ") == 8

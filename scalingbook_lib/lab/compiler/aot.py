@@ -24,7 +24,7 @@ from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_n
 from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 __all__ = [
     "DoesNotFit",
@@ -40,7 +40,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Program(Told):
+class Program(Result):
     """A compiled program, and what its text says. Figures are those of one device of the mesh."""
 
     target: str
@@ -112,7 +112,7 @@ class Program(Told):
         estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
         least = "≥ " if any(one.flops for one in self.not_counted) else ""
         work = f"{least}{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
-        lines = (f"{self.target} as {notation.written(self.mesh.shape)}: {work}", self.memory)
+        lines = (f"{self.target} as {notation.format_sizes(self.mesh.shape)}: {work}", self.memory)
         return "\n".join(map(str, (*lines, self.collectives.table(), *self.not_counted)))
 
 

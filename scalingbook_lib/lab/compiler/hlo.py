@@ -13,13 +13,13 @@ from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import fused, replica_groups, unread, walk
 from scalingbook_lib.lab.compiler.text import BROADCAST, KINDS, RAGGED, HloError, Text
 from scalingbook_lib.lab.compiler.walk import Visit
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 WHOLE = (Collective.ALL_GATHER.hlo, Collective.ALL_TO_ALL.hlo, RAGGED)  # a device holds one part of n
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledCollective(Told):
+class CompiledCollective(Result):
     """One collective of a compiled program.
 
     `nbytes` is the array as `scalingbook_lib.collectives` counts it: gathered (all-gather), unreduced
@@ -57,7 +57,7 @@ class CompiledCollective(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Collectives(Told):
+class Collectives(Result):
     """The collectives of a program, in the order in which it runs them, and what its text does not tell.
 
     One in a loop of unknown length counts once in every sum; what is `not_counted` says so.

@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib import inference
+from scalingbook_lib import rules
 from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 FEW = 8  # tokens: reading the weights takes all the time
 WIDE = 16_384  # D and F: narrower int8 weights fit in VMEM, and copies into it carry no estimate
@@ -24,7 +24,7 @@ SMALLEST = {"v5e": "v5e:1x1", "v6e": "v6e:1x1", "v5p": "v5p:1x1x1", "v4": "v4:1x
 
 
 @dataclass(frozen=True, slots=True)
-class Knee(Told):
+class Knee(Result):
     """The compiler's cycles of few tokens and of each of many; `formula` is w C / 2 W at documented rates."""
 
     topology: str
@@ -74,11 +74,11 @@ def knee(chip: str = "v5e", *, weights: DType = BF16, compute: DType = BF16) -> 
     # far beyond the knee two batches, n and 2n, differ by arithmetic alone; at 8 tokens reading W is all
     # there is
     slope = (more - less) / n
-    formula = inference.critical_batch(None, of, weights=weights, compute=compute)
+    formula = rules.critical_batch(of, weights=weights, compute=compute)
     return Knee(topology, weights, compute, few, slope, less - slope * n, formula.tokens)
 
 
 def many(chip: str) -> int:
     """Tokens that are beyond every knee of the chip: half more than its largest by the formula, and 384."""
-    largest = inference.critical_batch(None, slices.GENERATIONS[chip]).tokens
+    largest = rules.critical_batch(slices.GENERATIONS[chip]).tokens
     return max(384, 128 * math.ceil(1.5 * largest / 128))

@@ -17,7 +17,7 @@ from typing import Any
 
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.compiler import child, slices
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 # libtpu reads its flags once, when it is loaded: no flag that is set later has any effect in this process.
 FLAGS = "--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
@@ -29,7 +29,7 @@ _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 
 
 @dataclass(frozen=True)
-class Bundles(Told):
+class Bundles(Result):
     """A kernel's bundles: their text, the slots that one bundle has, and how many of them each uses.
 
     `source` is the path of scopes that it comes from, where that is known.

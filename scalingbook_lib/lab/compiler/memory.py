@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.compiler.overflow import Allocation
-from scalingbook_lib.units import Told, binary
+from scalingbook_lib.units import Result, binary
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(Told):
+class Memory(Result):
     """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
 
     `host` is what lies in the host's memory (pinned) for it, and needs no HBM.

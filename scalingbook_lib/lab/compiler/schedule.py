@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from scalingbook_lib.lab.compiler import hlo, walk, work
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text
 from scalingbook_lib.lab.compiler.walk import Visit
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledStep(Told):
+class ScheduledStep(Result):
     """One line: 'start' and 'done' of a transfer, 'wait' without overlap, 'compute', 'loop' or 'branch'.
 
     `cycles` is the compiler's estimate of a kernel; of a 'done', the sum of what ran since its start.
@@ -36,7 +36,7 @@ class ScheduledStep(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule(Told):
+class Schedule(Result):
     """The steps of a program in order."""
 
     steps: tuple[ScheduledStep, ...]

@@ -16,13 +16,13 @@ from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, stages
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.compiler.llo import Bundles
 from scalingbook_lib.notation import Array
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
-class Stage(Told):
+class Stage(Result):
     """A function in one language: its lines, and for each the path of scopes that wrote it, where known."""
 
     name: str
@@ -50,7 +50,7 @@ _LINES = "white-space:pre;overflow-x:auto;margin:.2rem 0;font-size:.8em"
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt(Told):
+class Excerpt(Result):
     """One scope in every stage, side by side where HTML is shown and there is room."""
 
     scope: str
@@ -78,7 +78,7 @@ class Excerpt(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Told):
+class Stack(Result):
     """A function in all its stages, the program that was compiled, and its kernels' bundles."""
 
     stages: tuple[Stage, ...]

@@ -16,13 +16,13 @@ from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, r
 from scalingbook_lib.lab.compiler.replica_groups import named
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Told):
+class Line(Result):
     """One thing that was predicted, compiled, or both, and what is to be said of it."""
 
     words: str
@@ -36,7 +36,7 @@ class Line(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Told):
+class Comparison(Result):
     """What agrees and what differs; bytes are those that one device receives in all.
 
     Of a whole step, `unexplained_bytes` are those of the differences that no rule of `rules` has a name for.

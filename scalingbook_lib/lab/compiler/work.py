@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from scalingbook_lib.lab.compiler import unread, walk
 from scalingbook_lib.lab.compiler.text import Computation, HloError, Instruction, Text, shapes_in
 from scalingbook_lib.lab.compiler.walk import Visit
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 # XLA:CPU writes a product as `dot`; the TPU compiler makes a `convolution` of each; XLA:GPU calls cuBLAS.
 MATMULS = ("dot", "convolution")
@@ -24,7 +24,7 @@ NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion(Told):
+class Fusion(Result):
     """One kernel of a program: what it computes, the compiler's estimate for one run, how often it runs."""
 
     name: str

@@ -15,13 +15,14 @@ import jax.numpy as jnp
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import FP32, Told, si
+from scalingbook_lib.rules import ridge_point
+from scalingbook_lib.units import FP32, Result, si
 
 SAMPLE_S = 2e-3  # a sample shorter than this says more about the clock than about the device
 
 
 @dataclass(frozen=True, slots=True)
-class Timing(Told):
+class Timing(Result):
     """The time of one call: the median of several samples, their middle half, the best, and the devices."""
 
     median_s: float
@@ -55,7 +56,7 @@ class Timing(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Told):
+class Attained(Result):
     """A measured time beside the bound that a roofline sets."""
 
     timing: Timing
@@ -82,7 +83,7 @@ class Attained(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine(Told):
+class Machine(Result):
     """What this machine's first device was seen to do in fp32: C in a matmul, W adding to a long array."""
 
     device: Devices
@@ -92,7 +93,7 @@ class Machine(Told):
     @property
     def ridge(self) -> float:
         """The FLOPs for every byte above which it is compute-bound."""
-        return self.flops_per_s / self.bytes_per_s
+        return ridge_point(self.flops_per_s, self.bytes_per_s)
 
     def operation(self, flops: float, nbytes: float) -> Roofline:
         """The roofline of any operation on this machine."""

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 PATIENCE_S = 120
 _ACCESS = re.compile(r"(read|write) of .*?([\w-]+\.py):(\d+)")
@@ -31,7 +31,7 @@ EXPERIMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Told):
+class Verdict(Result):
     """What became of one experiment: the two accesses that race, if any, and who had the right result."""
 
     name: str

@@ -20,7 +20,7 @@ from scalingbook_lib.lab.profiler.times import Event
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline import Roofline, operation
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.units import BF16, DType, Result, percent, si
 
 FORMULAS = {
     collectives.Collective.named(kind).hlo: formula for kind, formula in collectives.FORMULAS.items()
@@ -130,7 +130,7 @@ HALVES = (chips.V2, chips.V3, chips.TPU7X)  # of these a device is one of a chip
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Told):
+class Attained(Result):
     """An operation beside the bound that a roofline sets on it."""
 
     row: Row
@@ -161,7 +161,7 @@ class Attained(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Against(Told):
+class Against(Result):
     """The operations of a trace that compute, beside one roofline."""
 
     name: str

@@ -15,7 +15,7 @@ from typing import Any
 
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, Moment, Op, Trace
 from scalingbook_lib.lab.profiler.times import Event
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 FORMAT = 1
 _PLAIN = ("title", "platform", "kind", "devices", "simulated", "warmup", "versions")
@@ -108,7 +108,7 @@ UI = "https://ui.perfetto.dev"
 
 
 @dataclass(frozen=True, slots=True)
-class Opened(Told):
+class Opened(Result):
     """What was started, and where to look; `stop()` ends it."""
 
     said: str

@@ -13,7 +13,7 @@ from scalingbook_lib.lab.compiler import scopes
 from scalingbook_lib.lab.compiler.hlo import table
 from scalingbook_lib.lab.profiler import times
 from scalingbook_lib.lab.profiler.times import Event
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
 EXPECTED = "expected"  # in the place of a platform: nothing was run
@@ -21,7 +21,7 @@ SHOWN = 12  # rows of a printed table
 
 
 @dataclass(frozen=True, slots=True)
-class Op(Told):
+class Op(Result):
     """An operation of a compiled program: what it is, and what one run of it does on one device.
 
     `source` is the path of named scopes that wrote it. FLOPs are those of its matmuls, bytes what it reads
@@ -54,7 +54,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Told):
+class Row(Result):
     """An operation in the mean over runs and devices; `share` is of all that devices were busy with."""
 
     op: Op
@@ -68,7 +68,7 @@ class Row(Told):
 
 
 @dataclass(frozen=True)
-class Trace(Told):
+class Trace(Result):
     """A recorded profile. `warmup`: how many calls went before it; None where a block ran as it was."""
 
     title: str

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 type Stretch = tuple[float, float]  # start and end in seconds
 
@@ -26,7 +26,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes(Told):
+class Lanes(Result):
     """Seconds of a run on a device, in the mean: busy with arithmetic, with collectives, with neither.
 
     Communicating includes waiting for the other devices to arrive. `exposed_s` is communication while

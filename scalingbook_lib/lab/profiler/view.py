@@ -7,7 +7,7 @@ from typing import Any
 from scalingbook_lib.lab.profiler.table import COLLECTIVE, COMPILE, LOOP, Trace
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Readout, Span, Timeline, View
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 COLORS = {"matmul": 1, COLLECTIVE: 2, "elementwise": 0, "copy": 4, COMPILE: 3}  # by role, as in figures
 MOST = 400  # blocks in one picture
@@ -15,7 +15,7 @@ HOST = "host compiles"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture(Told):
+class Picture(Result):
     """A view on display: a drawing where HTML is shown, its verdict elsewhere."""
 
     view: View

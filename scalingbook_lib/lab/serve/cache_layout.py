@@ -12,14 +12,14 @@ import jax
 from jax import lax
 
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.units import BF16, DType, Told, binary
+from scalingbook_lib.units import BF16, DType, Result, binary
 
 NAMES = "BSKH"
 CACHE = "C[B, S, K, H]"
 
 
 @dataclass(frozen=True, slots=True)
-class Laid(Told):
+class Laid(Result):
     """A cache and a token written into it; `order` names its dimensions, the one that lies on lanes last."""
 
     shape: tuple[int, ...]

@@ -20,7 +20,7 @@ from scalingbook_lib.lab.serve.layout import Cache, Config, Params
 from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.notation import parse
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 SUMMED = {"o": "NH", "down": "F", "expert down": "F", "embed": "D"}  # by a product, or read as one row
 WIDE = ("norm", "router")  # what stays as it is
@@ -146,7 +146,7 @@ def opened(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Told):
+class Compared(Result):
     """Of the same tokens read by two configurations: how far the second's logits are from the first's.
 
     Perplexities are those of the next tokens. `agree` is the share of places where both would write the same.

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 class State(StrEnum):
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Told):
+class Request(Result):
     """A prompt, how many words to write after it, and at which step it comes."""
 
     prompt: tuple[int, ...]
@@ -37,7 +37,7 @@ class Request(Told):
 
 
 @dataclass(slots=True, eq=False)
-class Served(Told):
+class Served(Result):
     """A request on its way. `cached` of its tokens are in the cache, in `blocks` of `group`'s pool."""
 
     ticket: int
@@ -88,7 +88,7 @@ class Served(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Told):
+class Report(Result):
     """What an engine did so far."""
 
     steps: int

@@ -19,13 +19,13 @@ from jax import lax
 from scalingbook_lib.lab.serve import decode
 from scalingbook_lib.lab.serve.decoder import Where
 from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 type State = dict[str, Any]  # two caches, their length, the last two tokens, the key
 
 
 @dataclass(frozen=True, slots=True)
-class Written(Told):
+class Written(Result):
     """tokens[B, G] as they were written, and of each round how many drafted tokens each sequence kept.
 
     A round in which a sequence had nothing left to write counts -1.
@@ -83,7 +83,7 @@ def matched(logits: jax.Array, drafted: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 @dataclass(frozen=True)
-class Pair(Told):
+class Pair(Result):
     """A target and a draft model, each on its mesh with its cache, K tokens a round, and a temperature."""
 
     target: Config

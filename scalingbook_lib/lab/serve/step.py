@@ -27,7 +27,7 @@ from scalingbook_lib.lab.serve.quantize import Narrow
 from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.lab.train.agreement import SHAPES, Agreement
 from scalingbook_lib.machines import chips, slices
-from scalingbook_lib.units import DTYPES, FP32, DType, GiB, Told, binary, count
+from scalingbook_lib.units import DTYPES, FP32, DType, GiB, Result, binary, count
 
 WIDTHS = {"Y": decoder.AXES, "C": decoder.INNER, "G": decoder.INNER, "B": "Z", "S": "C"}  # by plan's letters
 INDEX = 4  # bytes of a word's number, sent with its logit
@@ -133,7 +133,7 @@ RESERVED = GiB / 4  # of each chip, by the TPU compiler for itself: 15.75 GiB of
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Told):
+class Held(Result):
     """Bytes on one device: predicted weights, cache and scales, the compiler's arguments and temporaries."""
 
     weights: float
@@ -179,7 +179,7 @@ def _predicted(config: Config) -> inference.Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Largest(Told):
+class Largest(Result):
     """The most sequences whose cache fits, of `limit` bytes a device, and what each of them takes there."""
 
     sequences: int

@@ -14,13 +14,13 @@ from scalingbook_lib.lab.compiler.predicted import NOTHING, Amount, Key, Row, Su
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.lab.train.trainer import Trainer
 from scalingbook_lib.machines import chips, slices
-from scalingbook_lib.units import FP32, Told
+from scalingbook_lib.units import FP32, Result
 
 SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Told):
+class Line(Result):
     """One kind of collective over some axes in one step. All-reduces are merged, so they are not counted."""
 
     kind: str
@@ -42,7 +42,7 @@ class Line(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement(Told):
+class Agreement(Result):
     """The lines of all that is predicted or compiled."""
 
     lines: tuple[Line, ...]
