@@ -33,7 +33,7 @@ def _time(wide: float) -> Sketch:
     """The two timelines of one matmul."""
     spans = (
         Span("compute", 0, FEW.math_s, f"{si(FEW.math_s, 's')}, then idle", MATH),
-        Span("bandwidth", 0, FEW.memory_s, si(FEW.memory_s, "s"), MEMORY),
+        Span("HBM traffic", 0, FEW.memory_s, si(FEW.memory_s, "s"), MEMORY),
     )
     return lanes(wide, spans, title=f"time of X[{B}, {D}] · W[{D}, {F}]")
 
