@@ -1,6 +1,6 @@
-"""How right is the library? What others measured, what compilers said, and predictions held to both.
+"""Published measurements, recorded compiler output, and the accuracy of predictions against both.
 
-`score(table)` does so for anybody's table.
+`score(table)` scores the predictions for any table of measurements.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalingbook_lib.evidence.scoring.report import Report
+    from scalingbook_lib.evidence.scoring.report import ScoreReport
 
 
-def score(table: str | Path | Iterable[Mapping[str, str]]) -> "Report":
-    """Every row of a CSV file of measurements predicted, or of a table already read: see `scoring`."""
-    from scalingbook_lib.evidence import scoring  # it stands on the rooms below, which import this one first
+def score(table: str | Path | Iterable[Mapping[str, str]]) -> "ScoreReport":
+    """A `Report` on every row of a CSV file of measurements, or of a table already read; see `scoring`.
+
+    Raises a ValueError if no kind of table has these columns.
+    """
+    from scalingbook_lib.evidence import scoring  # imported late: its modules import this package
 
     return scoring.score(table)

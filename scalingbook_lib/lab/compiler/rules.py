@@ -13,8 +13,8 @@ from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import replica_groups
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.lab.compiler.predicted import Key, read, ways
-from scalingbook_lib.notation import joined
-from scalingbook_lib.training.links import Traffic
+from scalingbook_lib.notation import join_axes
+from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import si
 
 NEAR, SMALL = 0.01, 0.02  # of a kind's bytes; of all that a chip receives
@@ -42,7 +42,7 @@ class Named(NamedTuple):
 class Ledger:
     """What is to be explained: bytes of arrays, by kind and axes, that are less or more than predicted."""
 
-    rows: tuple[Traffic, ...]
+    rows: tuple[TrainingCollective, ...]
     found: Collectives
     sizes: Mapping[str, int]
     less: Side = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Ledger:
         return self.received(self.less) + self.received(self.more)
 
 
-def opened(traffic: Iterable[Traffic], found: Collectives, sizes: Mapping[str, int]) -> Ledger:
+def opened(traffic: Iterable[TrainingCollective], found: Collectives, sizes: Mapping[str, int]) -> Ledger:
     """All that differs by more than a hundredth of its kind."""
     ledger = Ledger(tuple(traffic), found, sizes)
     wanted, there = ledger.predicted(""), ledger.compiled(lambda c: True)
@@ -161,7 +161,7 @@ def whole(ledger: Ledger) -> Iterator[Named]:
             if not within <= over or not (taken := take(ledger.more, key, ledger.less[short])):
                 continue
             take(ledger.less, short, taken)
-            copies = Key(REDUCE, joined(sorted(over - within)))
+            copies = Key(REDUCE, join_axes(sorted(over - within)))
             take(ledger.less, copies, taken / ways(short.axes, ledger.sizes))
             words = f"{_said(key, taken)}, then a slice, for a {short.kind} over {short.axes}"
             yield Named("summed whole", words, (short,), (key,))

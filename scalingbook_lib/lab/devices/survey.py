@@ -22,7 +22,15 @@ from jax.sharding import PartitionSpec as P
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import fabrics, kernels
-from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
+from scalingbook_lib.evidence.local_benchmark import (
+    COPY,
+    PRODUCT,
+    PROMPT,
+    TOKEN,
+    DeviceBenchmark,
+    TimedOperation,
+    chip_of_device,
+)
 from scalingbook_lib.lab.devices import measure
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.attained import Attending
@@ -34,7 +42,7 @@ CHAIN = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class SurveySizes:
     """What is asked of a device."""
 
     rows: tuple[int, ...]  # B of products
@@ -45,7 +53,7 @@ class Sizes:
     moved: tuple[int, ...]  # bytes of collectives
 
 
-LARGE = Sizes(
+LARGE = SurveySizes(
     rows=(1, 16, 128, 512, 2048, 8192),
     widths=(1024, 4096, 8192),
     copied=(2**20, 2**24, 2**28),
@@ -53,20 +61,20 @@ LARGE = Sizes(
     heads=32,
     moved=tuple(2**k for k in range(12, 29, 2)),
 )
-SMALL = Sizes(
+SMALL = SurveySizes(
     rows=(1, 16, 128, 512), widths=(256, 1024), copied=(2**18, 2**22), tokens=(256,), heads=4, moved=()
 )
 
 
-def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
+def survey(say: Say = lambda _: None, sizes: SurveySizes | None = None) -> DeviceBenchmark:
     """Time all of them on this machine's first device, and collectives over all where there are several."""
     first, count = jax.devices()[0], len(jax.devices())
-    chip = found(first.device_kind)
+    chip = chip_of_device(first.device_kind)
     asked = sizes or (LARGE if chip else SMALL)
     rows, known = list(_rows(chip, asked, say)), {} if chip else _memory()
     if chip and count > 1:
         rows += _collectives(chip, asked, say)
-    return Survey(
+    return DeviceBenchmark(
         device=first.device_kind,
         chip=chip.name if chip else "",
         count=count,
@@ -84,14 +92,14 @@ def _memory() -> dict[str, float]:
     return {"memory_bytes": float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))}
 
 
-def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
+def _rows(chip: Chip | None, asked: SurveySizes, say: Say) -> Iterator[TimedOperation]:
     own = measure.machine(size=1024, stream_bytes=2**26)
     dtype, like = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
     kinds = (kind(asked, chip, dtype, like) for kind in (_products, _copies, _attention))
     for one in chain.from_iterable(kinds):
         seconds = measure.time(_chained(one.run), *one.given, samples=5).median_s / CHAIN
         predicted_s = one.predicted_s if chip else own.operation(one.flops, one.nbytes).lower_s
-        row = Timed(
+        row = TimedOperation(
             what=one.what, dtype=dtype.name, sizes=one.sizes, seconds=seconds, predicted_s=predicted_s
         )
         say(str(row))
@@ -115,7 +123,7 @@ def _drawn(like: Any, *shape: int, key: int = 0) -> jax.Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SurveyOperation:
     """One operation, whose result is like what it is given first, and what a chip is predicted to take."""
 
     what: str
@@ -127,11 +135,11 @@ class Asked:
     predicted_s: float  # 0 where the catalogue has no such chip
 
 
-def _products(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
+def _products(asked: SurveySizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[SurveyOperation]:
     for D in asked.widths:
         w = _drawn(like, D, D)
         for B in asked.rows:
-            yield Asked(
+            yield SurveyOperation(
                 what=PRODUCT,
                 sizes=(B, D, D),
                 run=jnp.matmul,
@@ -142,10 +150,10 @@ def _products(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Itera
             )
 
 
-def _copies(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
+def _copies(asked: SurveySizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[SurveyOperation]:
     for n in asked.copied:
         nbytes = 2 * dtype.bytes * n  # read once, written once
-        yield Asked(
+        yield SurveyOperation(
             what=COPY,
             sizes=(n,),
             run=jnp.negative,
@@ -156,7 +164,7 @@ def _copies(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterato
         )
 
 
-def _attention(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
+def _attention(asked: SurveySizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[SurveyOperation]:
     """A prompt of one sequence, and one token of sixteen."""
     N, H = asked.heads, 128
     for T, (what, B) in product(asked.tokens, ((PROMPT, 1), (TOKEN, 16))):
@@ -164,14 +172,16 @@ def _attention(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iter
         of = Attending(B, T, N, N, H, dtype.bytes)
         q = _drawn(like, B, 1 if decode else T, N, H)
         k, v = (_drawn(like, B, T, N, H, key=n) for n in (1, 2))  # one array for both would be read once
-        yield Asked(
+        yield SurveyOperation(
             what=what,
             sizes=(B, T, N, N, H),
             run=_fused(q, k, not decode),
             given=(q, k, v),
             flops=of.token_flops if decode else of.prompt_flops,
             nbytes=of.cache_bytes,
-            predicted_s=kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, of, decode, 0.0))
+            predicted_s=kernels.predicted_attention_s(
+                kernels.attention(chip), kernels.AttentionTime(chip, of, decode, 0.0)
+            )
             if chip
             else 0.0,
         )
@@ -188,7 +198,7 @@ def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]
     return fused
 
 
-def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
+def _collectives(chip: Chip, asked: SurveySizes, say: Say) -> Iterator[TimedOperation]:
     """Over all devices of this machine, of arrays of so many bytes."""
     n = len(jax.devices())
     mesh, joined = Mesh(np.array(jax.devices()), "X"), fabrics.networks(chip, n)
@@ -203,7 +213,11 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
         for nbytes in asked.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, given))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = fabrics.seconds(fabrics.Timed(chip, joined, Collective.named(what), nbytes))
-            row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
+            predicted_s = fabrics.predicted_s(
+                fabrics.MeasuredCollective(chip, joined, Collective.named(what), nbytes)
+            )
+            row = TimedOperation(
+                what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s
+            )
             say(str(row))
             yield row

@@ -1,4 +1,4 @@
-"""How are devices and their links drawn? As boxes with the chunks they hold, and arrows for what moves."""
+"""Draw devices as boxes with the chunks they hold, and arrows for what moves between them."""
 
 import math
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """Where the boxes stand, half their side, and the edges of the drawing."""
+class NetworkDrawing:
+    """The positions of the boxes, half their side, and the edges of the drawing."""
 
     spots: Sequence[Spot]
     half: float
@@ -53,7 +53,7 @@ def network(panel: Network, width: float) -> str:
     return svg.picture(width, height, panel.title or "network", head + body)
 
 
-def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
+def _plan(panel: Network, width: float, top: float) -> tuple[NetworkDrawing, float]:
     margin = WRAP_MARGIN if any(link.wrap for link in panel.links) else MARGIN
     aspect = panel.aspect if width > 400 else min(max(panel.aspect * 1.35, 0.3), 1.1)
     deep = max(width * aspect, 2 * margin + 2)
@@ -62,7 +62,7 @@ def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
     ]
     nearest = min((math.dist(a, b) for i, a in enumerate(spots) for b in spots[:i]), default=LARGEST / 0.54)
     half = min(max(nearest, 8.0) * 0.27, LARGEST / 2)
-    return Plan(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
+    return NetworkDrawing(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
 
 
 def _node(node: Node, spot: Spot, half: float) -> str:
@@ -73,8 +73,8 @@ def _node(node: Node, spot: Spot, half: float) -> str:
     return box + _parts(node.parts, x, y, half - 3)
 
 
-def _name(node: Node, spot: Spot, plan: Plan) -> str:
-    """A box's name on the side where no link leaves: above the upper half of the drawing, below the lower."""
+def _name(node: Node, spot: Spot, plan: NetworkDrawing) -> str:
+    """A box's name on the side without links: above the upper half of the drawing, below the lower."""
     (x, y), half = spot, plan.half
     words = svg.fit(node.label, 3.2 * half, TYPE)
     ys, xs = [s[1] for s in plan.spots], [s[0] for s in plan.spots]
@@ -92,7 +92,7 @@ def _name(node: Node, spot: Spot, plan: Plan) -> str:
 
 
 def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
-    """The slots of a box: columns up to eight, else rows of them; slots of one colour share a path."""
+    """The slots of a box: columns up to eight, else rows of them; slots of one color share a path."""
     columns = len(parts) if len(parts) <= 8 else math.ceil(math.sqrt(len(parts)))
     wide, high = 2 * half / columns, 2 * half / math.ceil(len(parts) / columns)
     air = 1.0 if wide > 3 else 0.4
@@ -108,8 +108,8 @@ def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
 # Links
 
 
-def _courses(link: Link, plan: Plan) -> list[Course]:
-    """The curve of a link, at the boxes' edges and a little to the right; of a wrap, one stub at each end."""
+def _courses(link: Link, plan: NetworkDrawing) -> list[Course]:
+    """The curve of a link, from edge to edge and a little to the right; of a wrap, one stub at each end."""
     (x0, y0), (x1, y1) = plan.spots[link.start], plan.spots[link.end]
     length = math.dist((x0, y0), (x1, y1)) or 1.0
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
@@ -126,7 +126,7 @@ def _courses(link: Link, plan: Plan) -> list[Course]:
 
 
 def _edge(centre: Spot, towards: Spot, half: float) -> Spot:
-    """Where the way from a box's centre leaves the box."""
+    """The point where the line from a box's center leaves the box."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     share = min(half / (max(abs(dx), abs(dy)) or 1.0), 1.0)
     return centre[0] + dx * share, centre[1] + dy * share
@@ -141,7 +141,7 @@ def _way(course: Course) -> str:
 
 
 def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
-    """A coloured curve and a head at its end: the paint and the way of each."""
+    """A colored curve and a head at its end: the paint and the path of each."""
     start, middle, end = course
     thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
     length = math.dist(middle, end) or 1.0
@@ -157,8 +157,8 @@ def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
     return [(curve, _way((start, middle, (x, y)))), (f'fill="{paint}"', f"M{corners}z")]
 
 
-def _label(link: Link, course: Course, plan: Plan) -> str:
-    """The label at the middle of the curve, on the right of its way, clear of the line."""
+def _label(link: Link, course: Course, plan: NetworkDrawing) -> str:
+    """The label at the middle of the curve, to its right and clear of the line."""
     start, middle, end = course
     half = svg.measure(link.label, TYPE) / 2
     length = math.dist(start, end) or 1.0

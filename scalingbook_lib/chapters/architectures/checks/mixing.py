@@ -1,20 +1,20 @@
 """Can a reader price a state, a hybrid, a chunk, an index and compressed entries?"""
 
 from scalingbook_lib.chapters.architectures.case import CHOOSES, CSA, DENSE, DSA, HCA, MILLION
-from scalingbook_lib.models.arithmetic.mixers import Entries, Stack, State
+from scalingbook_lib.models.arithmetic.mixers import Entries, MixedLayers, RecurrentState
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16
 
-_MAMBA = State(heads=128, key=128, value=64)
-_HEAD = State(heads=1, key=64, value=64, erases=True)
-_FORTY_EIGHT = State(heads=48, key=128, value=128, erases=True)
-_LIGHTNING = State(heads=64, key=128, value=128)
+_MAMBA = RecurrentState(heads=128, key=128, value=64)
+_HEAD = RecurrentState(heads=1, key=64, value=64, erases=True)
+_FORTY_EIGHT = RecurrentState(heads=48, key=128, value=128, erases=True)
+_LIGHTNING = RecurrentState(heads=64, key=128, value=128)
 _GQA = Entries(pair_flops=1, nbytes=4096)
-_HYBRID = Stack("", ((10, (_GQA,)), (70, (_LIGHTNING,))))
+_HYBRID = MixedLayers("", ((10, (_GQA,)), (70, (_LIGHTNING,))))
 _S, _SHORT = 131_072, 32_768
 _KEPT = "bytes kept"
 _INDEX = 4 * (1024 + 128) * CHOOSES.pair_flops / CHOOSES.index_flops
-_V4_LIKE = Stack("", ((20, CSA[:1]), (20, HCA[:1])))
+_V4_LIKE = MixedLayers("", ((20, CSA[:1]), (20, HCA[:1])))
 
 CHECKS = (
     Check(
@@ -45,7 +45,8 @@ CHECKS = (
         key="architectures.step-intensity",
         title="A step of a batch of 64",
         answer=lambda: (
-            State(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity + 1 / (2 * BF16.bytes)
+            RecurrentState(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity
+            + 1 / (2 * BF16.bytes)
         ),  # a FLOP more for each number: the decay
         unit="FLOP/B",
         difficulty=2,
@@ -75,7 +76,7 @@ CHECKS = (
                 slip="term-left-out",
             ),
             Mistake(
-                lambda: State(heads=1, key=64, value=64).chunk_flops(16),
+                lambda: RecurrentState(heads=1, key=64, value=64).chunk_flops(16),
                 "That one erases nothing.",
                 slip="term-left-out",
             ),
@@ -84,7 +85,7 @@ CHECKS = (
     Check(
         key="architectures.hybrid-cap",
         title="Seven to one",
-        answer=lambda: 80 * _GQA.kept_bytes(_S) / _HYBRID.kept_bytes(_S),
+        answer=lambda: 80 * _GQA.cached_bytes(_S) / _HYBRID.cached_bytes(_S),
         difficulty=3,
         hints=("Ten layers keep a cache, seventy a state.", "How close to 8 does it come?"),
         mistakes=(
@@ -100,7 +101,7 @@ CHECKS = (
     Check(
         key="architectures.relay-bytes",
         title="What one chip tells the others",
-        answer=_FORTY_EIGHT.handed_bytes,
+        answer=_FORTY_EIGHT.handoff_bytes,
         unit="B",
         difficulty=2,
         hints=(
@@ -116,7 +117,7 @@ CHECKS = (
     Check(
         key="architectures.relay-even",
         title="When a ring sends more",
-        answer=lambda: _LIGHTNING.handed_bytes() / _GQA.nbytes,
+        answer=lambda: _LIGHTNING.handoff_bytes() / _GQA.nbytes,
         unit="tokens",
         difficulty=2,
         hints=(
@@ -178,7 +179,7 @@ CHECKS = (
     Check(
         key="architectures.compressed",
         title="Two compressions in turn",
-        answer=lambda: _V4_LIKE.kept_bytes(MILLION),
+        answer=lambda: _V4_LIKE.cached_bytes(MILLION),
         unit="B",
         difficulty=2,
         hints=("One layer keeps 640 bytes every 4 tokens.", "The other 576 every 128."),

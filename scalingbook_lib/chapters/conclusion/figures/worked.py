@@ -46,7 +46,7 @@ CARDS = (
 )
 
 
-def step(efficiency: training.Efficiency) -> training.TrainingStep:
+def step(efficiency: training.TrainingEfficiency) -> training.TrainingStep:
     """The chapter's step of training with these shares of the peaks."""
     return training.step(FALCON, POD, PLAN, batch=512, T=2048, efficiency=efficiency)
 
@@ -106,7 +106,7 @@ def _list(wide: float) -> Sketch:
 def staircase() -> Figure:
     """By what does the prediction grow from the hand's first number to one with a band?"""
     peak, real = step(PEAK), step(REAL)
-    band = published.band(experts=False)
+    band = published.prediction_interval(experts=False)
     low, high = real.total_s / band, real.total_s * band
     return Figure(
         key="conclusion.staircase",

@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     cluster,
-    joined,
+    domain_label,
     within,
 )
 from scalingbook_lib.steps import limits
@@ -29,7 +29,7 @@ _ALL, _EACH, _ONCE, _RULE = "to every chip", "one for each expert", "no copy twi
 
 
 @lru_cache(maxsize=4096)
-def exchanged(machine: str, Z: int, k: int, E: int, once: bool) -> limits.Exchange:
+def exchanged(machine: str, Z: int, k: int, E: int, once: bool) -> limits.ExpertExchange:
     """One byte of tokens on each of Z chips, to k of E experts spread evenly over them."""
     return limits.exchange(cluster(machine, Z), Z, tokens=1, D=1 / BF16.bytes, k=k, E=E, once=once)
 
@@ -124,7 +124,7 @@ def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> st
         else (f"the rule says {percent(abs(off))} {'more' if off > 0 else 'less'}")
     )
     return (
-        f"{count(Z)} chips in {joined(machine)}, {k} of {E} experts for a token: "
+        f"{count(Z)} chips in {domain_label(machine)}, {k} of {E} experts for a token: "
         f"{si(here[_ONCE], 's')} one way, set by {which}; {guess}. "
         f"Sending no copy twice to a place spares {percent(spared)}."
     )

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
     SWITCHED,
@@ -21,9 +21,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
+    sig3,
     spread,
-    three,
 )
 from scalingbook_lib.units import binary, count, si
 
@@ -36,7 +36,7 @@ SLICES = {
 _SHOWN = 4
 
 
-class Fit(NamedTuple):
+class ServingFit(NamedTuple):
     """What a machine holds: bytes of all its chips together, sequences, and the step with all of them."""
 
     name: str
@@ -63,7 +63,7 @@ def named(chip: str, size: str) -> str:
     return f"{chip} {size}" if "x" in size else f"{chip} × {size}"
 
 
-def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
+def fits(model: str, name: str, weights: str, kv: str, S: int) -> ServingFit | None:
     """What fits; None where the model's heads do not divide."""
     m, on = models.find(model), machine(name)
     try:
@@ -75,7 +75,9 @@ def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
         return None
     n, room = on.chips, on.chip.hbm_bytes
     cache = held.kv if B else 0.0
-    return Fit(name, n, n * held.weights, n * cache, n * max(room - held.weights - cache, 0.0), B, step)
+    return ServingFit(
+        name, n, n * held.weights, n * cache, n * max(room - held.weights - cache, 0.0), B, step
+    )
 
 
 def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> View:
@@ -95,15 +97,15 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
         (
             Readout("weights", one.weights, "B"),
             Readout("cache of a sequence", one.cache / one.sequences, "B"),
-            Readout("the smallest", one.chips, "", f"{one.name}, {several(one.chips, 'chip')}"),
+            Readout("the smallest", one.chips, "", f"{one.name}, {pluralize(one.chips, 'chip')}"),
             Readout("sequences", one.sequences),
-            Readout("price of a chip", paid(on).usd_per_hour or 0.0, "", str(paid(on))),
+            Readout("price of a chip", price_of(on).usd_per_hour or 0.0, "", str(price_of(on))),
         ),
         columns=2,
     )
 
 
-def _tanks(shown: list[Fit]) -> Bars:
+def _tanks(shown: list[ServingFit]) -> Bars:
     parts = {"weights": 0, "cache": 1, "free": 5}
     return Bars(
         Scale("HBM of all chips together", "B"),
@@ -114,7 +116,7 @@ def _tanks(shown: list[Fit]) -> Bars:
     )
 
 
-def _table(shown: list[Fit], G: int) -> Grid:
+def _table(shown: list[ServingFit], G: int) -> Grid:
     heads = ("fit", "a step", "tokens\n/s of a\nchip", "served\n/s", "USD a\nmillion")
     best = max(f.rate for f in shown)
     return Grid(
@@ -125,31 +127,32 @@ def _table(shown: list[Fit], G: int) -> Grid:
     )
 
 
-def _row(f: Fit, G: int, best: float) -> list[Cell]:
+def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
     if f.step is None:
         return [Cell(text, None, f"{f.name} holds no sequence") for text in ("0", "–", "–", "–", "–")]
     price = machine(f.name).chip.usd_per_hour
-    usd = f"${three(price / 3600 / f.rate * 1e6)}" if price else "no price"
+    usd = f"${sig3(price / 3600 / f.rate * 1e6)}" if price else "no price"
     texts = (
         count(f.sequences),
         si(f.step.total_s, "s"),
-        three(f.rate),
-        three(f.chips * f.rate / G),
+        sig3(f.rate),
+        sig3(f.chips * f.rate / G),
         usd,
     )
     return [Cell(text, 2, str(f.step), level=f.rate / best) for text in texts]
 
 
-def _verdict(model: str, one: Fit, following: list[Fit], S: int) -> str:
+def _verdict(model: str, one: ServingFit, following: list[ServingFit], S: int) -> str:
     hbm = binary(machine(one.name).chip.hbm_bytes)
     said = (
-        f"{one.name} is the smallest that holds {model}: {several(one.sequences, 'sequence')} of {count(S)} "
+        f"{one.name} is the smallest that holds {model}: "
+        f"{pluralize(one.sequences, 'sequence')} of {count(S)} "
         f"tokens beside the weights, in {one.chips} × {hbm}"
     )
     if not following or not following[0].sequences:
         return f"{said}."
     more = following[0]
-    many, much = three(more.sequences / one.sequences), three(more.rate / one.rate)
+    many, much = sig3(more.sequences / one.sequences), sig3(more.rate / one.rate)
     return f"{said}. {more.name} holds {many} times as many, and each chip gives {much} times the tokens."
 
 

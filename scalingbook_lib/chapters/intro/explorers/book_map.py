@@ -5,7 +5,7 @@
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives, models, rules
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
 from scalingbook_lib.models import arithmetic
@@ -35,7 +35,7 @@ def _run_days() -> float:
 
 def _left(n: int) -> float:
     """The goodput of n chips that fail as often as in the training of LLaMA 3, with restarts of ten minutes."""
-    return reliability.restarts_leave(LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips / n, 600)
+    return reliability.restarts_leave(LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips / n, 600)
 
 
 def _pod_flops_per_s() -> float:
@@ -154,7 +154,7 @@ CHAPTERS = (
         "Other architectures",
         "What does each architecture save?",
         "a hybrid's KV cache is at most L/L_f times smaller",
-        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).kept_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
+        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).cached_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
     ),
     Chapter(
         "machines",

@@ -3,7 +3,7 @@
 from scalingbook_lib import training
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Chart,
     Chips,
@@ -46,12 +46,12 @@ def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: boo
     )
 
 
-def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -> training.Memory:
+def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -> training.TrainingMemory:
     plan = training.Plan(fsdp=ways, zero=zero, gradients=dtype(gradients), master=FP32 if master else None)
     return training.states(billions * 1e9, plan)
 
 
-def _bars(held: dict[str, training.Memory], chip: str, hbm: float) -> Bars:
+def _bars(held: dict[str, training.TrainingMemory], chip: str, hbm: float) -> Bars:
     return Bars(
         Scale("bytes on each chip", "B"),
         list(held),
@@ -85,7 +85,7 @@ def _left(rest: float) -> str:
     return binary(rest) if rest >= 0 else f"{binary(-rest)} too little"
 
 
-def _verdict(stage: str, ways: int, held: dict[str, training.Memory], chip: str, hbm: float) -> str:
+def _verdict(stage: str, ways: int, held: dict[str, training.TrainingMemory], chip: str, hbm: float) -> str:
     mine = held[stage].total
     over = f"over {count(ways)} chips" if ways > 1 else "on one chip"
     said = f"{stage} {over} leaves {si(mine, 'B')} on each"
@@ -108,7 +108,7 @@ ZERO = Explorer(
         "stage": Choice("stage", tuple(STAGES), "ZeRO-3 (FSDP)"),
         "gradients": Choice("gradients in", (BF16.name, FP32.name), BF16.name),
         "master": Switch("an fp32 copy of the weights", True),
-        "chip": Chips("chip", EVERY, "H100"),
+        "chip": Chips("chip", ALL_CHIPS, "H100"),
     },
     view=_zero,
 )
