@@ -13,7 +13,7 @@ from scalingbook_lib.planner import step_bounds
 from scalingbook_lib.planner.meshes import Group, MeshShape, Sharing, plan_fields
 from scalingbook_lib.planner.rejections import Infeasible
 from scalingbook_lib.planner.space import Space
-from scalingbook_lib.training import Case, Memory
+from scalingbook_lib.training import TrainingCase, TrainingMemory
 from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.memory import held
 
@@ -21,7 +21,7 @@ from scalingbook_lib.training.memory import held
 class Feasible:
     """The legal spreads of a space; the others are counted in its `rejections`."""
 
-    def __init__(self, space: Space, case: Case) -> None:
+    def __init__(self, space: Space, case: TrainingCase) -> None:
         self.space, self.case = space, case
         self.hbm_bytes = case.machine.chip.hbm_bytes
         # the one that keeps the fewest activations first
@@ -137,7 +137,7 @@ class Feasible:
                     break
         return least
 
-    def _held(self, g: Group, sharing: Sharing, zero: int) -> Iterator[Memory]:
+    def _held(self, g: Group, sharing: Sharing, zero: int) -> Iterator[TrainingMemory]:
         """The memory of the plans of a sharing and a kind of ZeRO, the one that keeps least first."""
         known = plan_fields(g, sharing)
         for remat in self.remats:

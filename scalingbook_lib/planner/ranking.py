@@ -13,7 +13,7 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.rejections import Rejected
-from scalingbook_lib.training import Efficiency, Plan, TrainingStep
+from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
 
 type Objective = Callable[[TrainingStep], float]  # seconds: never less than those of the step
@@ -59,7 +59,7 @@ class Ranking(Result):
     machine: Machine
     batch: int
     T: int
-    efficiency: Efficiency
+    efficiency: TrainingEfficiency
     pods: int
     fixed: dict[str, Any]
     tried: dict[str, tuple[Any, ...]]

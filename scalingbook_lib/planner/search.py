@@ -19,7 +19,7 @@ from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
 from scalingbook_lib.planner.ranking import TIE, Objective, Point, Ranked, Ranking, Shortlist, step_time
 from scalingbook_lib.planner.space import Space, is_monotone, space
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.training import PEAK, Case, Efficiency, TrainingStep, evaluate
+from scalingbook_lib.training import PEAK, TrainingCase, TrainingEfficiency, TrainingStep, evaluate
 
 
 def plans(
@@ -31,7 +31,7 @@ def plans(
     pods: int = 1,
     fixed: dict[str, Any] | None = None,
     tried: dict[str, tuple[Any, ...]] | None = None,
-    efficiency: Efficiency = PEAK,
+    efficiency: TrainingEfficiency = PEAK,
     objective: Objective = step_time,
     keep: int = 10,
     every: bool = False,
@@ -46,7 +46,7 @@ def plans(
     found, then how many plans are timed, and says whether to end with the best so far.
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, candidates=tried or {})
-    case = Case(model, machine, batch=batch, T=T, efficiency=efficiency)
+    case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency)
     search = Search(asked, case, objective, keep=keep, every=every)
     stopped = search.run(watch)
     return Ranking(
@@ -75,7 +75,9 @@ type Experts = tuple[int, int | None]  # ep and expert_tp
 class Search:
     """What was found so far, and the branches that may hold better plans."""
 
-    def __init__(self, asked: Space, case: Case, objective: Objective, *, keep: int, every: bool) -> None:
+    def __init__(
+        self, asked: Space, case: TrainingCase, objective: Objective, *, keep: int, every: bool
+    ) -> None:
         self.space, self.case, self.objective, self.every = asked, case, objective, every
         self.remats, self.monotone = asked.candidates["remat"], is_monotone(asked)
         # places of remats of which one recomputes least
@@ -118,7 +120,7 @@ class Search:
     def _push(self, bound_s: float, visit: Callable[[], None]) -> None:
         heappush(self._queue, (bound_s, next(self._pushed), visit))
 
-    def _least_s(self, bound: Callable[[Space, Case, Group, str], float], g: Group) -> float:
+    def _least_s(self, bound: Callable[[Space, TrainingCase, Group, str], float], g: Group) -> float:
         """The bound of all remats of a group."""
         return min(bound(self.space, self.case, g, self.remats[r]) for r in self._least)
 

@@ -7,13 +7,13 @@ any objective that is not below the step time. Chapter: Training LLaMA 3.
 from scalingbook_lib.machines import ClusterError, Slice
 from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
 from scalingbook_lib.planner.space import Space
-from scalingbook_lib.training import Case, Memory
+from scalingbook_lib.training import TrainingCase, TrainingMemory
 
 # Of tensor and context parallelism, and of experts: on a cluster, their links do not depend on other axes.
 DENSE_AXES, FIXED_AXES = ("Y", "C"), ("Y", "C", "Z")
 
 
-def compute_s(space: Space, case: Case, g: Group, remat: str) -> float:
+def compute_s(space: Space, case: TrainingCase, g: Group, remat: str) -> float:
     """The step of any plan of a group, at least: nothing is communicated, all data ranks share the update.
 
     Experts are where they put the fewest parameters on a chip, so that reading them takes least.
@@ -21,7 +21,7 @@ def compute_s(space: Space, case: Case, g: Group, remat: str) -> float:
     return _step_s(space, case, g, space.sharings(g.mesh, g.mesh.data_ranks)[0], remat, axes=())
 
 
-def tensor_s(space: Space, case: Case, g: Group, remat: str) -> float:
+def tensor_s(space: Space, case: TrainingCase, g: Group, remat: str) -> float:
     """The same with the collectives of tensor and context parallelism, however experts are split."""
     placed = {one.expert_tp: one for one in reversed(space.sharings(g.mesh, g.mesh.data_ranks))}
     try:
@@ -30,13 +30,13 @@ def tensor_s(space: Space, case: Case, g: Group, remat: str) -> float:
         return compute_s(space, case, g, remat)
 
 
-def exposed_s(space: Space, case: Case, g: Group, sharing: Sharing, remat: str) -> float:
+def exposed_s(space: Space, case: TrainingCase, g: Group, sharing: Sharing, remat: str) -> float:
     """The same for one place of experts, with all collectives that do not depend on how data ranks share."""
     return _step_s(space, case, g, sharing, remat, axes=FIXED_AXES)
 
 
 def _step_s(
-    space: Space, case: Case, g: Group, sharing: Sharing, remat: str, *, axes: tuple[str, ...]
+    space: Space, case: TrainingCase, g: Group, sharing: Sharing, remat: str, *, axes: tuple[str, ...]
 ) -> float:
     plan = space.plan(**plan_fields(g, sharing), zero=space.candidates["zero"][-1], remat=remat)
     s = case.shape(plan)
@@ -45,12 +45,12 @@ def _step_s(
     return case.seconds(s, [row for row in case.activations(s) if row.axes in axes] if known else ()).total_s
 
 
-def kept_bytes(held: Memory) -> float:
+def kept_bytes(held: TrainingMemory) -> float:
     """What plans with other remats hold, at least, given the one that keeps least: no layer at work."""
     return held.total - held.recomputed_layer
 
 
-def state_bytes(held: Memory) -> float:
+def state_bytes(held: TrainingMemory) -> float:
     """What any plan of a spread holds, at least, given one with most of ZeRO, of that remat.
 
     Less of ZeRO may gather and buffer less, but keeps no less of the state.

@@ -2,7 +2,7 @@
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`evaluate(Case(...), plan)` is for many plans of one case; `effective_width` is the F of a real layer in the
+`evaluate(TrainingCase(...), plan)` is for many plans of one case; `effective_width` is the F of a layer in the
 closed forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
@@ -13,27 +13,27 @@ closed forms of `scalingbook_lib.rules`. Chapter: Training.
 ('arithmetic', 0.49)
 """
 
-from scalingbook_lib.training.case import Case
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
-from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.memory import Memory, memory, states
+from scalingbook_lib.training.case import TrainingCase
+from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
+from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.memory import TrainingMemory, memory, states
 from scalingbook_lib.training.packing import Packing, pack
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import PlannedRun, run, run_at
-from scalingbook_lib.training.step import Evaluation, TrainingStep, evaluate, feasible, step, traffic
+from scalingbook_lib.training.step import PlanEvaluation, TrainingStep, evaluate, feasible, step, traffic
 from scalingbook_lib.training.work import effective_width
 
 __all__ = [
     "PEAK",
-    "Case",
-    "Efficiency",
-    "Evaluation",
-    "Memory",
     "Packing",
     "Plan",
     "PlanError",
+    "PlanEvaluation",
     "PlannedRun",
-    "Traffic",
+    "TrainingCase",
+    "TrainingCollective",
+    "TrainingEfficiency",
+    "TrainingMemory",
     "TrainingStep",
     "effective_width",
     "evaluate",

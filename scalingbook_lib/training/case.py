@@ -21,17 +21,17 @@ from scalingbook_lib.steps.placement import (
     place,
     rate,
 )
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
-from scalingbook_lib.training.links import MOVED_AS, Rates, Traffic
+from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
+from scalingbook_lib.training.links import MOVED_AS, Rates, TrainingCollective
 from scalingbook_lib.training.plan import Plan, PlanError
-from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.times import Seconds, seconds
 from scalingbook_lib.training.traffic import activations, rows
 from scalingbook_lib.training.work import Work, work
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TrainingCase:
     """A model, a machine, a batch of sequences of T tokens.
 
     What a byte costs on a mesh axis is kept: a search asks for the same few hundred rates thousands of times.
@@ -42,7 +42,7 @@ class Case:
     _: KW_ONLY
     batch: int
     T: int
-    efficiency: Efficiency = PEAK
+    efficiency: TrainingEfficiency = PEAK
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
     _rates: dict[tuple[object, ...], Rate] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -52,19 +52,19 @@ class Case:
         """The model's constants under the plan's rematerialization."""
         return work(self.model, self.T, plan.remat, plan.activations, self.causal)
 
-    def shape(self, plan: Plan) -> Shape:
+    def shape(self, plan: Plan) -> TrainingShape:
         """What the plan makes of the model on each chip."""
         return shape(self.work(plan), plan, self.batch)
 
-    def traffic(self, s: Shape, loop: bool | None = None) -> list[Traffic]:
+    def traffic(self, s: TrainingShape, loop: bool | None = None) -> list[TrainingCollective]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
         return rows(s, self._links(s), loop)
 
-    def activations(self, s: Shape) -> list[Traffic]:
+    def activations(self, s: TrainingShape) -> list[TrainingCollective]:
         """Those of activations: what does not depend on ZeRO."""
         return activations(s, self._links(s))
 
-    def _links(self, s: Shape) -> Rates:
+    def _links(self, s: TrainingShape) -> Rates:
         """What a byte costs on each axis of the mesh."""
         where, known = place(self.machine, s.sizes), self._rates
         # on a cluster the rest of a mesh changes nothing for an axis; on a torus it does
@@ -78,7 +78,7 @@ class Case:
 
         return rates
 
-    def _rate(self, s: Shape, where: Placement, axes: str, what: str, inside: int, n: int) -> Rate:
+    def _rate(self, s: TrainingShape, where: Placement, axes: str, what: str, inside: int, n: int) -> Rate:
         """What a byte costs, and the hops, over n groups of `inside` neighbors."""
         # Neither the host nor other pods are on the machine's own mesh.
         if axes == "H":
@@ -89,7 +89,7 @@ class Case:
             return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
         return rate(MOVED_AS[what], networks, self.efficiency)
 
-    def _under(self, where: Placement, s: Shape, inside: int, n: int) -> Networks:
+    def _under(self, where: Placement, s: TrainingShape, inside: int, n: int) -> Networks:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
         if isinstance(self.machine, Slice):
             return _axes(where, s.sizes, inside, n)
@@ -102,7 +102,7 @@ class Case:
             raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
         return Rate(1 / bytes_per_s, 0.0, "host")  # large copies: what starts one is not counted
 
-    def seconds(self, s: Shape, traffic: Sequence[Traffic] | None = None) -> Seconds:
+    def seconds(self, s: TrainingShape, traffic: Sequence[TrainingCollective] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""
         return seconds(s, self.traffic(s) if traffic is None else traffic, self.machine.chip, self.efficiency)
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training.case import Case
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.case import TrainingCase
+from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
 from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.memory import Memory, held
+from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.memory import TrainingMemory, held
 from scalingbook_lib.training.plan import Plan
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.work import Work
 from scalingbook_lib.units import Result, count, percent, si
@@ -54,11 +54,11 @@ UNBIND = {
 class TrainingStep(Result):
     """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
 
-    case: Case
-    shape: Shape
+    case: TrainingCase
+    shape: TrainingShape
     seconds: Seconds
-    traffic: tuple[Traffic, ...]
-    memory: Memory
+    traffic: tuple[TrainingCollective, ...]
+    memory: TrainingMemory
 
     @property
     def model(self) -> Transformer:
@@ -86,7 +86,7 @@ class TrainingStep(Result):
         return self.case.T
 
     @property
-    def efficiency(self) -> Efficiency:
+    def efficiency(self) -> TrainingEfficiency:
         """What share of its documented peak each class of operation and each link reaches."""
         return self.case.efficiency
 
@@ -221,7 +221,7 @@ class TrainingStep(Result):
         )
 
 
-class Evaluation(NamedTuple):
+class PlanEvaluation(NamedTuple):
     """One plan: its step, and the bytes that a chip holds; or why there is none, and then no step."""
 
     step: TrainingStep | None
@@ -234,25 +234,25 @@ class Evaluation(NamedTuple):
         return self.step.total_s if self.step else float("inf")
 
 
-def evaluate(case: Case, plan: Plan, *, memory_first: bool = True) -> Evaluation:
+def evaluate(case: TrainingCase, plan: Plan, *, memory_first: bool = True) -> PlanEvaluation:
     """The plan's step and a chip's memory; where the plan cannot be, the reasons in `why`.
 
     With `memory_first`, a plan that does not fit is not timed: it has no step.
     """
     if why := reasons(case.model, plan, case.T, case.machine):
-        return Evaluation(None, float("inf"), why)
+        return PlanEvaluation(None, float("inf"), why)
     try:
         s = case.shape(plan)
         memory = held(s, case.machine)
         # What does not fit needs no time: its collectives are not laid out.
         if memory_first and not memory.fits:
-            return Evaluation(None, memory.total, (too_large(memory.total, case.machine.chip),))
-        return Evaluation(_timed(case, s, memory), memory.total)
+            return PlanEvaluation(None, memory.total, (too_large(memory.total, case.machine.chip),))
+        return PlanEvaluation(_timed(case, s, memory), memory.total)
     except ValueError as refused:
-        return Evaluation(None, float("inf"), (str(refused),))
+        return PlanEvaluation(None, float("inf"), (str(refused),))
 
 
-def _timed(case: Case, s: Shape, memory: Memory) -> TrainingStep:
+def _timed(case: TrainingCase, s: TrainingShape, memory: TrainingMemory) -> TrainingStep:
     rows = tuple(case.traffic(s))
     return TrainingStep(case=case, shape=s, seconds=case.seconds(s, rows), traffic=rows, memory=memory)
 
@@ -264,7 +264,7 @@ def step(
     *,
     batch: int,
     T: int,
-    efficiency: Efficiency = PEAK,
+    efficiency: TrainingEfficiency = PEAK,
     causal: bool = True,
 ) -> TrainingStep:
     """One step of `batch` sequences of T tokens. A plan that does not divide raises; one too large tells so.
@@ -272,7 +272,7 @@ def step(
     `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
     pod of `plan.dcn`.
     """
-    case = Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
+    case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
     if why := reasons(model, plan, T, machine):
         raise ValueError(f"{plan}: {'; '.join(why)}")
     s = case.shape(plan)
@@ -287,21 +287,21 @@ def traffic(
     batch: int,
     T: int,
     loop: bool | None = None,
-) -> tuple[Traffic, ...]:
+) -> tuple[TrainingCollective, ...]:
     """Every collective of one step, at the peak of the links.
 
     `loop`: of plain JAX that a compiler splits, whether its layers are a loop (True) or written out (False):
     gradients then travel as the activations do, and tokens to the embedding's rows. None, as the published
     systems do it, which all fitted shares rest on.
     """
-    known = Case(model, machine, batch=batch, T=T)
+    known = TrainingCase(model, machine, batch=batch, T=T)
     return tuple(known.traffic(known.shape(plan), loop))
 
 
 def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: int) -> tuple[str, ...]:
     """Why the plan cannot be, one sentence each; nothing where it can."""
     found = list(reasons(model, plan, T, machine))
-    known = Case(model, machine, batch=batch, T=T)
+    known = TrainingCase(model, machine, batch=batch, T=T)
     try:
         s = known.shape(plan)
         known.seconds(s)

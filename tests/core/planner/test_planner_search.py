@@ -12,7 +12,7 @@ from scalingbook_lib.planner import step_bounds
 from scalingbook_lib.planner.feasible import Feasible
 from scalingbook_lib.planner.meshes import plan_fields
 from scalingbook_lib.planner.space import space
-from scalingbook_lib.training import PEAK, Case, Efficiency
+from scalingbook_lib.training import PEAK, TrainingCase, TrainingEfficiency
 from scalingbook_lib.training.memory import held
 
 DENSE = [models.find(name) for name in ("GPT-2 124M", "LLaMA-3 8B", "Gemma-2 9B", "LLaMA-3 70B")]
@@ -42,7 +42,7 @@ def drawn(seed):
     if routed:  # each place of experts is a plan more
         machine = r.choice((*CLUSTERS[:2], TORI[0], clusters.Cluster.of(chips.B300, 8)))
     shares = ("matmul", "attention", "memory", "domain", "network", "torus", "overlap")
-    real = Efficiency(**{name: r.uniform(0.3, 1) for name in shares}, layer_s=2e-5, fixed_s=0.01)
+    real = TrainingEfficiency(**{name: r.uniform(0.3, 1) for name in shares}, layer_s=2e-5, fixed_s=0.01)
     tried = dict(OTHERS[r.randrange(len(OTHERS))])
     if routed:
         tried |= {"microbatch": (1,), "ep": (1, 2, 8), "chunks": (2,)}
@@ -89,7 +89,7 @@ def test_no_plan_is_below_its_bounds(seed):
     model, machine, asked = drawn(seed)
     how = {name: asked[name] for name in ("batch", "T")}
     on = space(model, machine, **how, pods=1, fixed=asked["fixed"], candidates=asked["tried"])
-    case = Case(model, machine, **how, efficiency=asked["efficiency"])
+    case = TrainingCase(model, machine, **how, efficiency=asked["efficiency"])
     feasible, r, most = Feasible(on, case), Random(seed), on.candidates["zero"][-1]
     groups = list(on.groups())
     for g in r.sample(groups, min(len(groups), 25)):
