@@ -191,11 +191,11 @@ class Chip(Result):
         return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
 
     def __str__(self) -> str:
-        told = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]
+        rates = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]
         links = f"{self.links} link{'s' * (self.links > 1)} of {si(self.link_bytes_per_s, 'B/s')} each way"
         return ", ".join(
             (
-                f"{self.name}: {told[0] if told else 'no published rate'}",
+                f"{self.name}: {rates[0] if rates else 'no published rate'}",
                 f"{binary(self.hbm_bytes)} of {self.memory} at {si(self.hbm_bytes_per_s, 'B/s')}",
                 links,
                 *["announced"] * (self.status == "announced"),

@@ -33,6 +33,7 @@ class WeightsResident(Result):
     chips: int
     read_s: float
     hops_s: float
+    line = "read_s", "hops_s", "token_s"
 
     @property
     def token_s(self) -> float:
@@ -41,11 +42,10 @@ class WeightsResident(Result):
         """
         return self.read_s + self.hops_s
 
-    def __str__(self) -> str:
-        return (
-            f"{self.chips:,} chips: {si(self.read_s, 's')} to read all weights, {si(self.hops_s, 's')} of "
-            f"hops, {1 / self.token_s:,.0f} tokens/s"
-        )
+    @property
+    def heading(self) -> str:
+        """The number of chips."""
+        return f"{self.chips:,} chips"
 
 
 def weights_resident(

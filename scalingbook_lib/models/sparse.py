@@ -9,7 +9,7 @@ from functools import partial
 from scalingbook_lib.models import dense
 from scalingbook_lib.models.dense import OWN_HEADS, QKV, QKVO, Reader, Shapes, biases, family, letters
 from scalingbook_lib.models.fields import Fields
-from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, shown
+from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
 
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:
@@ -34,7 +34,9 @@ def _first_dense(f: Fields) -> int:
     """
     dense = f.listed("mlp_only_layers") or []
     if dense != list(range(len(dense))) or any(type(layer) is not int for layer in dense):
-        raise ModelError("mlp_only_layers", f"{shown(dense)} is not 0, 1, …", "list the first layers only")
+        raise ModelError(
+            "mlp_only_layers", f"{printable(dense)} is not 0, 1, …", "list the first layers only"
+        )
     return len(dense)
 
 

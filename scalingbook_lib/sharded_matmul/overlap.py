@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import Axis, Chip, Slice
 from scalingbook_lib.roofline import Turn
-from scalingbook_lib.units import BF16, INT8, Result, si
+from scalingbook_lib.units import BF16, INT8, Result
 
 UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `Turn`
 
@@ -24,6 +24,7 @@ class OverlapRun(Result):
     """The timeline of one chip and its links, turn by turn."""
 
     turns: tuple[Turn, ...]
+    line = "total_s", "math_s", "exposed_s"
 
     @property
     def total_s(self) -> float:
@@ -45,9 +46,6 @@ class OverlapRun(Result):
         """Seconds in which the chip waits: exposed communication."""
         return self.total_s - self.math_s
 
-    def __str__(self) -> str:
-        return f"{si(self.total_s, 's')}, of which the chip waits {si(self.exposed_s, 's')}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class RingMatmul(Result):
@@ -64,6 +62,7 @@ class RingMatmul(Result):
     chip: Chip
     links: int = 1
     scatter: bool = False
+    line = "total_s", "serial_s"
 
     @property
     def n(self) -> int:
@@ -152,9 +151,10 @@ class RingMatmul(Result):
         turns = [Turn(link, 0, 0.0, moved) for link in (LINK, BACK)]
         return OverlapRun((*turns, Turn(UNIT, 0, moved, moved + self.n * self.matmul_s)))
 
-    def __str__(self) -> str:
-        total, serial = si(self.total_s, "s"), si(self.serial_s, "s")
-        return f"{self.n} chunks on a ring: {total}, one after the other {serial}"
+    @property
+    def heading(self) -> str:
+        """The number of chunks."""
+        return f"{self.n} chunks on a ring"
 
 
 HOSTS, SPLIT, FAR, OTHER = "host memory", "HBM, split", "HBM of the farthest chip", "another slice"
@@ -177,6 +177,7 @@ class Chain(Result):
     location: str
     plan: str
     chunks: int
+    line = "total_s", "return_s"
 
     @property
     def matrix_bytes(self) -> float:
@@ -244,5 +245,7 @@ class Chain(Result):
         one = roofline.ladder(flops, {lv: share for lv in ("HBM", "VMEM") if lv in known}, self.slice.chip)
         return dict(one.level_s) | {"MXU": one.math_s}
 
-    def __str__(self) -> str:
-        return f"{self.plan}: {si(self.total_s, 's')}, paced by {self.pipeline.slowest}"
+    @property
+    def heading(self) -> str:
+        """The plan, and the slowest stage."""
+        return f"{self.plan}, paced by {self.pipeline.slowest}"

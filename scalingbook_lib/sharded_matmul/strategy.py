@@ -145,10 +145,10 @@ class Solution(Result):
         raise ValueError(f"no strategy is called {name!r}; there are: {known}")
 
     def __str__(self) -> str:
-        told = f"{self.product} is {CASES[self.case]}. Fastest: {self.best}"
+        text = f"{self.product} is {CASES[self.case]}. Fastest: {self.best}"
         if len(self.strategies) == 1:
-            return told
-        return f"{told}. Next: {self.strategies[1].name}: {self.why(self.strategies[1])}"
+            return text
+        return f"{text}. Next: {self.strategies[1].name}: {self.why(self.strategies[1])}"
 
 
 def _s(seconds: float) -> str:

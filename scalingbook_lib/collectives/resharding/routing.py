@@ -63,10 +63,10 @@ def _route(
     for a in order:
         size, step = axes[a].size, steps[a]
         antipode = axes[a].wrapped and 2 * abs(step) == size  # equally far both ways round
-        ways = (1, -1) if antipode else (1 if step > 0 else -1,)
-        for way, k in itertools.product(ways, range(abs(step))):
+        directions = (1, -1) if antipode else (1 if step > 0 else -1,)
+        for way, k in itertools.product(directions, range(abs(step))):
             at = (*here[:a], (here[a] + way * k) % size, *here[a + 1 :])
-            yield (a, way, at), 2 // len(ways)
+            yield (a, way, at), 2 // len(directions)
         here[a] = goal[a]
 
 

@@ -151,12 +151,12 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
 
 def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
     """For every step, a function from a position to what it sends: (direction, start, None, half or None)."""
-    ways = (1, -1) if both_ways else (1,)
+    directions = (1, -1) if both_ways else (1,)
     # both ways at once, a ring needs half as many steps
     for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
         yield lambda i, t=t: [
             (w, (i - w * t) % n, None, None)
-            for w in ways
+            for w in directions
             if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
         ]
     if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbors have it: half each
@@ -173,11 +173,11 @@ def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
             yield lambda i, t=t: [
                 (w, (i - w * t) % n, (i - w * t + w * d) % n, half)
                 for d in range(t + 1, longest + 1)
-                for w, half in _ways(n, d, both_ways)
+                for w, half in _directions(n, d, both_ways)
             ]
 
 
-def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]]:
+def _directions(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]]:
     if not both_ways:
         return [(1, None)]
     return [(1, 0), (-1, 1)] if 2 * distance == n else [(1, None), (-1, None)]
@@ -199,9 +199,11 @@ def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
 def _reversed(schedule: Schedule) -> Schedule:
     """The schedule with links and steps in the opposite order; copies become additions."""
 
-    def turned(send: Send) -> Send:
-        back = Link(send.target, send.link.axis, -send.link.way)
+    def reversed_send(send: Send) -> Send:
+        back = Link(send.target, send.link.axis, -send.link.direction)
         return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
 
-    steps = tuple(ScheduleStep("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))
+    steps = tuple(
+        ScheduleStep("add", tuple(map(reversed_send, step.sends))) for step in reversed(schedule.steps)
+    )
     return replace(schedule, name=Collective.REDUCE_SCATTER, steps=steps)

@@ -37,7 +37,7 @@ class Link(NamedTuple):
 
     source: int
     axis: int
-    way: int
+    direction: int
 
 
 class Send(NamedTuple):
@@ -134,7 +134,7 @@ def neighbor(link: Link, sizes: Sequence[int]) -> int:
     """The chip at the other end of a link in a torus of `sizes`."""
     stride, size = math.prod(sizes[link.axis + 1 :]), sizes[link.axis]
     here = link.source // stride % size
-    return link.source + ((here + link.way) % size - here) * stride
+    return link.source + ((here + link.direction) % size - here) * stride
 
 
 type Shares = tuple[tuple[float, ...], ...]  # for each axis, for each place on it

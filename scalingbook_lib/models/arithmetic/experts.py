@@ -16,7 +16,7 @@ from random import Random
 from statistics import NormalDist
 
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class Routing(Result):
 
     B: int
     tokens_per_expert: float
-    bytes_one_way: float
+    dispatch_bytes: float
     chips: int
+    line = "tokens_per_expert", "dispatch_bytes"
 
-    def __str__(self) -> str:
-        return (
-            f"{count(self.B)} tokens: {self.tokens_per_expert:.4g} for each expert, "
-            f"{si(self.bytes_one_way, 'B')} over {self.chips} chips in each AllToAll"
-        )
+    @property
+    def heading(self) -> str:
+        """The tokens, and the chips that share the experts."""
+        return f"{count(self.B)} tokens on {self.chips} chips"
 
 
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:
@@ -154,19 +154,19 @@ class Buckets(Result):
         return len(self.loads)
 
     @property
-    def kept(self) -> Loads:
+    def accepted(self) -> Loads:
         """The tokens that fit their buckets, by sending and receiving device."""
         return tuple(tuple(min(load, self.capacity) for load in row) for row in self.loads)
 
     @property
     def dropped(self) -> float:
         """The share of all n · S · k routed tokens that are dropped."""
-        return 1 - sum(map(sum, self.kept)) / (self.n * self.S * self.k)
+        return 1 - sum(map(sum, self.accepted)) / (self.n * self.S * self.k)
 
     @property
     def empty(self) -> float:
         """The share of all slots that are sent empty (padding)."""
-        return 1 - sum(map(sum, self.kept)) / (self.n * self.n * self.capacity)
+        return 1 - sum(map(sum, self.accepted)) / (self.n * self.n * self.capacity)
 
     @property
     def arriving(self) -> tuple[int, ...]:

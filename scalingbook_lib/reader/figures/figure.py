@@ -38,10 +38,10 @@ class Figure(Result):
 
     def html(self) -> str:
         """The figure as a page shows it; without the page's stylesheet only the wide drawing is visible."""
-        said = f'role="img" aria-label="{escape(self.alt)}"'
+        label_attributes = f'role="img" aria-label="{escape(self.alt)}"'
         return (
             f'<figure class="fig" id="fig-{self.key.replace(".", "-")}">\n'
-            f'<div class="fig-wide" {said}>{self.picture(wide=True)}</div>\n'
-            f'<div class="fig-narrow" {said} hidden>{self.picture(wide=False)}</div>\n'
+            f'<div class="fig-wide" {label_attributes}>{self.picture(wide=True)}</div>\n'
+            f'<div class="fig-narrow" {label_attributes} hidden>{self.picture(wide=False)}</div>\n'
             f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
         )

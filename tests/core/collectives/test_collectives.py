@@ -36,13 +36,13 @@ def simulated(plan, torus, **how):
 @NAMED
 @pytest.mark.parametrize("n", range(1, 17))
 class TestTheFormulaIsTheSimulatedTime:
-    def test_on_a_ring(self, formula, plan, n):
+    def test_on_a_ring_the_formula_is_the_simulated_time(self, formula, plan, n):
         assert formula(M, *axes([n])).total_s == simulated(plan, axes([n]))
 
-    def test_on_a_ring_used_in_one_direction(self, formula, plan, n):
+    def test_in_one_direction_of_a_ring_the_formula_is_the_simulated_time(self, formula, plan, n):
         assert formula(M, *axes([n]), both_ways=False).total_s == simulated(plan, axes([n]), both_ways=False)
 
-    def test_on_a_line(self, formula, plan, n):
+    def test_on_a_line_the_formula_is_the_simulated_time(self, formula, plan, n):
         assert formula(M, *axes([n], False)).total_s == simulated(plan, axes([n], False))
 
 
