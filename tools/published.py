@@ -88,7 +88,7 @@ class Page(Text):
             scores = [s for s in self.scores() if s.run.experts == experts]
             charts.append(self._chart(f"{who}: as fitted", scores, lambda s: s.error))
             out = f"{who}: by a table without the source"
-            charts.append(self._chart(out, scores, lambda s: s.left_out_error))
+            charts.append(self._chart(out, scores, lambda s: s.leave_one_out_error))
         return View(self.title, tuple(charts), columns=2)
 
     def _chart(self, title: str, scores: Sequence[Score], error: Callable[[Score], float]) -> Chart:
@@ -101,7 +101,7 @@ class Page(Text):
             if kind in groups:
                 xs, ys = [self.across(s) for s in groups[kind]], [1 + error(s) for s in groups[kind]]
                 marks.append(Points(kind, xs, ys, color=color))
-        most = max(1 + e for s in self.scores() for e in (s.error, s.left_out_error))
+        most = max(1 + e for s in self.scores() for e in (s.error, s.leave_one_out_error))
         ratio = Scale("predicted / published", "", "linear", 0.0, ceil(4 * most) / 4)
         return Chart(self.scale, ratio, (RefLine("", 1.0, "y"), *marks), title)
 
@@ -175,10 +175,10 @@ def within(values: Sequence[float], unit: str) -> str:
     return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
 
 
-def bands(held_by_band: Bands) -> Cells:
+def bands(interval_coverage: Bands) -> Cells:
     """How many runs bands hold that never saw them: of all, and in the mean of the sources."""
     for experts, name in ((False, "dense"), (True, "with experts")):
-        found = held_by_band(experts).values()
+        found = interval_coverage(experts).values()
         within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
         yield name, str(len(found)), share(within, 0), share(mean(i / runs for i, runs in found), 0)
 

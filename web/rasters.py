@@ -42,7 +42,7 @@ _BLOCK = re.compile(r"<(?P<tag>p|dl|figcaption)\b(?P<how>[^>]*)>(?P<said>.*?)</(
 _TAG = re.compile(r"<[^>]*>")
 
 
-def shown(notebook: NotebookNode) -> NotebookNode:
+def with_png(notebook: NotebookNode) -> NotebookNode:
     """The notebook with every stored picture as PNG."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -51,7 +51,7 @@ def shown(notebook: NotebookNode) -> NotebookNode:
 
 
 def _outputs(output: NotebookNode) -> Iterator[NotebookNode]:
-    """An output as it is, or the sentences above its picture, the picture, and the sentences below it."""
+    """An output unchanged, or the sentences above its picture, the picture as PNG, and those below."""
     stored = output.get("data", {}).get("text/html", "")
     if "<svg" not in stored:
         yield output
@@ -74,7 +74,7 @@ def _picture(drawn: str, how: str, text: str) -> NotebookNode:
 
 
 def _sentences(around: str) -> Iterator[NotebookNode]:
-    """What stands above or below a picture, as paragraphs, without the controls and what the page hides."""
+    """The text above or below a picture as paragraphs, without controls and hidden elements."""
     told = [_paragraph(found) for found in _BLOCK.finditer(around) if "hidden" not in found["how"]]
     if told:
         plain = "\n".join(html.unescape(_TAG.sub("", one)) for one in told)
@@ -89,7 +89,7 @@ def _paragraph(found: re.Match[str]) -> str:
 
 
 def sheet(drawn: str) -> str:
-    """The panels of a picture on one white sheet, below each other, or side by side where they are narrow."""
+    """The panels of a picture on one white sheet, stacked, or side by side if they are narrow."""
     placed, left, top, row = "", 0.0, 0.0, 0.0
     for panel in _SVG.finditer(drawn):
         width, height = float(panel["width"]), float(panel["height"])
@@ -105,13 +105,13 @@ def sheet(drawn: str) -> str:
 
 
 def _plain(svg: str) -> str:
-    """SVG without what only a browser knows: variables of the stylesheet and titles under the pointer."""
+    """SVG without what only browsers support: CSS variables and hover titles."""
     return re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", _TITLE.sub("", svg))
 
 
 def png(svg: str) -> str:
-    """The picture as a PNG in base 64, from an earlier build where that drew the same."""
-    return vendor.kept(f"{FORMAT} {vendor.lock_digest()} {svg}".encode(), lambda: _drawn(svg))
+    """The picture as base64 PNG, from the cache if the same one was rendered before."""
+    return vendor.cached(f"{FORMAT} {vendor.lock_digest()} {svg}".encode(), lambda: _drawn(svg))
 
 
 def _drawn(svg: str) -> str:
@@ -134,7 +134,7 @@ def _drawn(svg: str) -> str:
 
 @functools.cache
 def _fonts() -> list[str]:
-    """The site's font in each weight, as the renderer reads it; made once for each version."""
+    """The site's font in each weight, as the renderer reads it; created once per version."""
     digest = hashlib.sha256(f"{FORMAT} {vendor.lock_digest()}".encode()).hexdigest()[:12]
     files = [vendor.STORE / "fonts" / f"{digest}-{weight}.ttf" for weight in WEIGHTS]
     for weight, file in zip(WEIGHTS, files, strict=True):
@@ -147,7 +147,7 @@ def _fonts() -> list[str]:
 
 
 def _font(weight: int, target: Path) -> None:
-    """One weight of the site's font with the signs that it lacks, such as arrows."""
+    """Write one weight of the site's font, merged with glyphs that it lacks, such as arrows."""
     # With two fonts, the renderer sets a whole label in the wider one for the sake of one arrow.
     from fontTools.merge import Merger
     from fontTools.subset import Options, Subsetter

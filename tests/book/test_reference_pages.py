@@ -160,7 +160,7 @@ def test_a_page_takes_a_minute_for_two_hundred_words(cover):
 
 @pytest.mark.parametrize(("minutes", "said"), [(45, "45 min"), (60, "1 h"), (95, "1 h 35 min")])
 def test_minutes_are_told_as_hours(cover, minutes, said):
-    assert cover.told(minutes) == said
+    assert cover.duration(minutes) == said
 
 
 def test_every_way_of_the_cover_is_one_of_the_map_and_links_its_pages(cover):

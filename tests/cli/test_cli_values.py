@@ -215,7 +215,7 @@ def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
                             fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
     assert told["efficiency"] == reached.name
     assert told["efficiency_shares"] == reached.shares
-    assert told["within_factor"] == published.band(experts=False)
+    assert told["within_factor"] == published.prediction_interval(experts=False)
     assert told["step_s"] == ranking.winner.step.total_s
 
 

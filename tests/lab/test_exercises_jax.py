@@ -144,6 +144,6 @@ def test_one_sum_is_not_four():
     ],
 )
 def test_a_classic_slip_is_named_and_the_devices_are_drawn(name, fn, says):
-    message = programs.judged(name, fn).message
-    assert says in message
-    assert message.count("┌") == message.count("should  ") == 8
+    outcome = programs.judged(name, fn)
+    assert says in outcome.message
+    assert outcome.picture.count("┌") == outcome.picture.count("should  ") == 8

@@ -3,7 +3,7 @@
 from functools import cache
 
 from scalingbook_lib import inference, models, planner
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Loop, Splits
@@ -13,7 +13,7 @@ LLAMA = models.find("LLaMA-3 70B")
 MACHINE, ENGINE = Cluster.of(chips.H100, 256), Layout(tp=8)
 ANSWERS, P, G, SPREAD, MOST = 8192, 512, 8192, 0.8, 32_768
 SLOTS = 256  # answers of one engine
-CHIP_S = LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips  # from one stop of a GPU to the next
+CHIP_S = LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips  # from one stop of a GPU to the next
 LARGE = 100_000
 STATE_BYTES = 14 * models.find("LLaMA-3 405B").params  # bf16 weights, fp32 master, two moments
 

@@ -1,7 +1,7 @@
-"""How long does the compiler think a product takes? Its estimate in cycles beside the roofline.
+"""The TPU compiler's cycle estimates for matmuls, compared with the roofline.
 
-The estimate is one number of one fusion, X[M, D] · W[D, D] with D = 8,192, made without running anything. It
-knows the clock's cycles only; seconds need the clock of the chip. Chapter: Profiling.
+Each is the estimate of one fusion, X[M, D] · W[D, D] with D = 8,192, made without running it. Seconds follow
+from the chip's clock. Chapter: Profiling.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says,
 
 @dataclass(frozen=True, slots=True)
 class Estimates(Result):
-    """The compiler's estimates for X[M, D] · W[D, D] on one chip, by M."""
+    """The compiler's cycle estimates for X[M, D] · W[D, D] on one chip, by M."""
 
     chip: Chip
     dtype: DType
@@ -34,7 +34,7 @@ class Estimates(Result):
 
     @property
     def clock_hz(self) -> float:
-        """The documented clock; else the one at which all cells of the matrix units reach the peak."""
+        """The documented clock in Hz, or the one at which the matrix units reach their documented peak."""
         if self.chip.clock_hz:
             return self.chip.clock_hz
         arrays = (self.chip.matrix_units or 0) * _ARRAYS_PER_UNIT.get(self.chip.name, 1)
@@ -42,32 +42,32 @@ class Estimates(Result):
         return self.chip.flops_per_s(BF16) / flops
 
     def seconds(self, M: int) -> float:
-        """The estimate at that clock."""
+        """The estimate in seconds at `clock_hz`."""
         return self.cycles[M] / self.clock_hz
 
     def bound(self, M: float) -> Roofline:
-        """The roofline at documented peaks; int8 adds up in 32 bits, and the sums are written so."""
+        """The roofline at documented peaks; int8 accumulates and stores 32-bit results."""
         out = FP32 if self.dtype == INT8 else self.dtype
         return roofline.matmul(M, WIDTH, WIDTH, self.chip, self.dtype, out=out)  # type: ignore[arg-type]
 
-    def over(self, M: int) -> float:
+    def ratio_to_roofline(self, M: int) -> float:
         """The estimate over the roofline."""
         return self.seconds(M) / self.bound(M).lower_s
 
     @property
     def bytes_per_s(self) -> float:
-        """The rate of HBM that the estimate of the fewest rows amounts to."""
+        """The HBM bandwidth that the estimate for the fewest rows implies."""
         few = min(self.cycles)
         return self.bound(few).bytes / self.seconds(few)
 
     @property
     def prefetched(self) -> bool:
-        """Whether W comes to VMEM by a copy ahead of the kernel, which the kernel's estimate leaves out."""
-        return self.over(min(self.cycles)) < 1
+        """Whether W is copied to VMEM before the kernel starts, which its estimate does not include."""
+        return self.ratio_to_roofline(min(self.cycles)) < 1
 
     @property
     def knee(self) -> float:
-        """Where the estimate of few rows and the slope of many meet: it needs no clock and no rate."""
+        """The rows at which the estimate for few rows meets the slope of many; needs no clock."""
         few, many = min(self.cycles), max(self.cycles)
         return self.cycles[few] / (self.cycles[many] / many)
 
@@ -86,7 +86,7 @@ class Estimates(Result):
 
 
 ESTIMATES: dict[str, Estimates]
-"""By chip and type."""
+"""Estimates by chip and dtype."""
 
 
 def _estimates() -> dict[str, Estimates]:
@@ -98,4 +98,4 @@ def _estimates() -> dict[str, Estimates]:
     return found
 
 
-__getattr__ = resources.lazily(__name__, {"ESTIMATES": _estimates})
+__getattr__ = resources.lazy_attributes(__name__, {"ESTIMATES": _estimates})

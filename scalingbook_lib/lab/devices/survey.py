@@ -22,7 +22,15 @@ from jax.sharding import PartitionSpec as P
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import fabrics, kernels
-from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
+from scalingbook_lib.evidence.local_benchmark import (
+    COPY,
+    PRODUCT,
+    PROMPT,
+    TOKEN,
+    DeviceBenchmark,
+    Timed,
+    chip_of_device,
+)
 from scalingbook_lib.lab.devices import measure
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.attained import Attending
@@ -58,15 +66,15 @@ SMALL = Sizes(
 )
 
 
-def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> Survey:
+def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> DeviceBenchmark:
     """Time all of them on this machine's first device, and collectives over all where there are several."""
     first, count = jax.devices()[0], len(jax.devices())
-    chip = found(first.device_kind)
+    chip = chip_of_device(first.device_kind)
     asked = sizes or (LARGE if chip else SMALL)
     rows, known = list(_rows(chip, asked, say)), {} if chip else _memory()
     if chip and count > 1:
         rows += _collectives(chip, asked, say)
-    return Survey(
+    return DeviceBenchmark(
         device=first.device_kind,
         chip=chip.name if chip else "",
         count=count,
@@ -171,7 +179,9 @@ def _attention(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iter
             given=(q, k, v),
             flops=of.token_flops if decode else of.prompt_flops,
             nbytes=of.cache_bytes,
-            predicted_s=kernels.attended_s(kernels.attention(chip), kernels.Attended(chip, of, decode, 0.0))
+            predicted_s=kernels.predicted_attention_s(
+                kernels.attention(chip), kernels.AttentionTime(chip, of, decode, 0.0)
+            )
             if chip
             else 0.0,
         )
@@ -203,7 +213,7 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
         for nbytes in asked.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, given))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = fabrics.seconds(fabrics.Timed(chip, joined, Collective.named(what), nbytes))
+            predicted_s = fabrics.predicted_s(fabrics.Timed(chip, joined, Collective.named(what), nbytes))
             row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
             say(str(row))
             yield row

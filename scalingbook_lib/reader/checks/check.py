@@ -12,6 +12,7 @@ import pkgutil
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from html import escape
 from typing import Any, Literal
 
 from scalingbook_lib import notation
@@ -28,15 +29,23 @@ _SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Result):
-    """The judgement on an answer: whether it is right, and a sentence that says so."""
+    """The judgement on an answer: whether it is right, and a sentence that says so.
+
+    For a program with a wrong result, `picture` shows the devices as text and `drawing` as HTML.
+    """
 
     ok: bool
     message: str
     status: Status
     slips: tuple[str, ...] = ()  # the names of the slips that the message speaks of
+    picture: str = ""
+    drawing: str = ""
 
     def __str__(self) -> str:
-        return f"{_SIGNS[self.status]} {self.message}"
+        return f"{_SIGNS[self.status]} {self.message}\n{self.picture}".rstrip()
+
+    def _repr_html_(self) -> str | None:
+        return f"<p>{_SIGNS[self.status]} {escape(self.message)}</p>{self.drawing}" if self.drawing else None
 
 
 ACCEPTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "right")  # a page's own answer
@@ -265,14 +274,18 @@ def _difference(array: notation.Array, answer: notation.Array, check: Check) -> 
 def _program(check: Check, given: Any) -> Outcome:
     verdict = _verdict(check, given)
     if verdict.wrong:
-        return _outcome("wrong", f"{_sentence(verdict.sentence)}.\n{verdict.picture}".rstrip())
+        return _refused(verdict)
     for mistake in check.mistakes:
         if programs.same(verdict.moves, mistake.value(None).moves):
             return _outcome("wrong", mistake.message)
     judged = replace(verdict, asked=check.answer().moves)
-    return (
-        _outcome("right", check.right) if judged.ok else _outcome("wrong", f"{_sentence(judged.sentence)}.")
-    )
+    return _outcome("right", check.right) if judged.ok else _refused(judged)
+
+
+def _refused(verdict: Verdict) -> Outcome:
+    """The outcome for a program that the judge finds wrong, with the picture of the devices."""
+    shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
+    return replace(_outcome("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 
 
 def _verdict(check: Check, given: Any) -> Verdict:

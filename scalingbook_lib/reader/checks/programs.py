@@ -6,6 +6,7 @@ JAX.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from html import escape
 
 from scalingbook_lib.units import Result, si
 
@@ -57,7 +58,8 @@ class Verdict(Result):
     """The judgement on a program: its wrong result if any, its moves, and other faults.
 
     `asked` is what it may move at most; None where that is not judged. `also` are faults of a program whose
-    result is right. `picture` draws a wrong result, device by device.
+    result is right. `picture` draws a wrong result as text, device by device; `drawing`, in HTML, also a
+    right result in the wrong place.
     """
 
     wrong: str = ""
@@ -66,6 +68,7 @@ class Verdict(Result):
     asked: tuple[Move, ...] | None = None
     also: tuple[str, ...] = ()
     picture: str = field(default="", compare=False)
+    drawing: str = field(default="", compare=False, repr=False)
 
     @property
     def ok(self) -> bool:
@@ -79,6 +82,9 @@ class Verdict(Result):
 
     def __str__(self) -> str:
         return f"{self.sentence}\n{self.picture}".rstrip()
+
+    def _repr_html_(self) -> str | None:
+        return f"<p>{escape(self.sentence)}</p>{self.drawing}" if self.drawing else None
 
     @property
     def sentence(self) -> str:

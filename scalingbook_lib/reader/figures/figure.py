@@ -39,8 +39,9 @@ class Figure(Result):
     def html(self) -> str:
         """The figure as a page shows it; without the page's stylesheet only the wide drawing is visible."""
         label_attributes = f'role="img" aria-label="{escape(self.alt)}"'
+        anchor = f' id="fig-{self.key.replace(".", "-")}"' if self.key else ""
         return (
-            f'<figure class="fig" id="fig-{self.key.replace(".", "-")}">\n'
+            f'<figure class="fig"{anchor}>\n'
             f'<div class="fig-wide" {label_attributes}>{self.picture(wide=True)}</div>\n'
             f'<div class="fig-narrow" {label_attributes} hidden>{self.picture(wide=False)}</div>\n'
             f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"

@@ -63,8 +63,10 @@ def _products() -> tuple[float, ...]:
 
 
 def _bands() -> tuple[float, ...]:
-    dense = [trained.band(experts=False), served.band(experts=False)]
-    return _between([*dense, trained.band(experts=True), served.band(experts=True)])
+    dense = [trained.prediction_interval(experts=False), served.prediction_interval(experts=False)]
+    return _between(
+        [*dense, trained.prediction_interval(experts=True), served.prediction_interval(experts=True)]
+    )
 
 
 NUMBERS = (

@@ -8,7 +8,7 @@ Every number is computed here from the catalogue, so the map promises nothing th
 from dataclasses import dataclass
 
 from scalingbook_lib import collectives, models, rules
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
 from scalingbook_lib.models import arithmetic
@@ -38,7 +38,7 @@ def _run_days() -> float:
 
 def _left(n: int) -> float:
     """The share that restarts of ten minutes leave of n chips that stop as LLaMA 3's did."""
-    return reliability.restarts_leave(LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips / n, 600)
+    return reliability.restarts_leave(LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips / n, 600)
 
 
 def _pod_flops_per_s() -> float:

@@ -1,7 +1,7 @@
-"""What did the reader's own device attain? A small record of timed kernels, and the efficiencies it gives.
+"""A benchmark record of the reader's own device, and the efficiencies that follow from it.
 
-`lab.devices.survey` writes the record; `plan` and `serve` take it in place of published efficiencies. What it
-does not hold (links that one device does not have, what software loses between kernels) stays as published.
+`lab.devices.survey` writes the record; `plan` and `serve` use it instead of published efficiencies. What it
+does not measure (links between devices, software overheads between kernels) keeps its published value.
 Chapter: Conclusions.
 """
 
@@ -24,14 +24,14 @@ from scalingbook_lib.training.efficiency import Efficiency as Training
 from scalingbook_lib.units import DType, GiB, Result, dtype, percent, si
 
 PRODUCT, COPY, PROMPT, TOKEN = "product", "copy", "attention of a prompt", "attention of a token"
-DEVICES = {chips.TPU7X.name: chips.HALF_TPU7X}
-"""Chips of which one core is a device to JAX."""
-_SIZES = {PRODUCT: "BDF", COPY: "n", PROMPT: "BTNKH", TOKEN: "BTNKH"}
+HALF_CHIP_DEVICES = {chips.TPU7X.name: chips.HALF_TPU7X}
+"""Chips of which JAX counts each core as a device."""
+_SIZE_LETTERS = {PRODUCT: "BDF", COPY: "n", PROMPT: "BTNKH", TOKEN: "BTNKH"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Timed(Result):
-    """One operation on the device: a kind, its sizes in elements, and the measured and predicted times."""
+    """One operation on the device: its kind, its sizes in elements, measured and predicted seconds."""
 
     what: str
     dtype: str
@@ -41,19 +41,19 @@ class Timed(Result):
 
     @property
     def ratio(self) -> float:
-        """Measured over predicted."""
+        """Measured over predicted time."""
         return self.seconds / self.predicted_s
 
     def __str__(self) -> str:
-        letters = _SIZES.get(self.what, "nN")
+        letters = _SIZE_LETTERS.get(self.what, "nN")
         sizes = ", ".join(f"{letter}={size:,}" for letter, size in zip(letters, self.sizes, strict=True))
         times = f"{si(self.seconds, 's')} measured, {si(self.predicted_s, 's')} predicted"
         return f"{self.what}, {self.dtype}, {sizes}: {times}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Survey(Result):
-    """All that was timed on one machine; `chip` is its name in the catalogue, "" where it has none."""
+class DeviceBenchmark(Result):
+    """All measurements on one machine; `chip` is its name in the catalogue, "" if it has none."""
 
     device: str
     chip: str
@@ -64,14 +64,14 @@ class Survey(Result):
     memory_bytes: float = 16 * GiB
 
     def json(self) -> str:
-        """The record, a line for each row."""
+        """The record as JSON text, one line per measurement."""
         head = {name: value for name, value in asdict(self).items() if name != "rows"}
         rows = ",\n".join(f"  {json.dumps(asdict(row))}" for row in self.rows)
         return f'{json.dumps(head)[:-1]}, "rows": [\n{rows}\n]}}\n'
 
     @classmethod
-    def read(cls, path: Path) -> "Survey":
-        """A record from its file; a ValueError that says what is wrong with it."""
+    def read(cls, path: Path) -> "DeviceBenchmark":
+        """The record in a file; raises a ValueError that says what is wrong with it."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
             rows = tuple(Timed(**row | {"sizes": tuple(row["sizes"])}) for row in found.pop("rows"))
@@ -79,9 +79,12 @@ class Survey(Result):
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no record of `scalingbook measure`: {error}") from None
 
-    def timed_on(self, chip: Chip) -> Chip:
-        """That chip, or what of it JAX calls a device; a ValueError where the record is of another."""
-        device = DEVICES.get(chip.name, chip)
+    def device_chip(self, chip: Chip) -> Chip:
+        """The chip, or the half of it that JAX calls a device.
+
+        Raises a ValueError if the record is of a different chip.
+        """
+        device = HALF_CHIP_DEVICES.get(chip.name, chip)
         if (self.chip or self.device) not in (chip.name, device.name):
             raise ValueError(
                 f"this record is of {self.chip or self.device}, and the machine has {chip.name}; "
@@ -89,13 +92,13 @@ class Survey(Result):
             )
         return device if self.chip == device.name else chip
 
-    def attained(self, chip: Chip) -> dict[str, Any]:
-        """Shares of the documented peaks of what was timed: half a chip reaches the shares of a whole one."""
-        on = self.timed_on(chip)
-        of = {what: [row for row in self.rows if row.what == what] for what in _SIZES}
-        products = self.products(chip)
+    def shares_of_peak(self, chip: Chip) -> dict[str, Any]:
+        """The measured shares of documented peaks; half a chip reaches the same shares as a whole one."""
+        on = self.device_chip(chip)
+        of = {what: [row for row in self.rows if row.what == what] for what in _SIZE_LETTERS}
+        products = self.fitted_products(chip)
         attention = [Attending(*row.sizes).prompt_flops / row.seconds for row in of[PROMPT]]
-        copied = map(_copied, of[COPY])
+        copied = map(_copy_bytes_per_s, of[COPY])
         return {
             "matmul": min(products["flops"], 1.0),
             "weights": min(products["hbm"], 1.0),
@@ -103,21 +106,21 @@ class Survey(Result):
             "memory": min(max(copied, default=on.hbm_bytes_per_s) / on.hbm_bytes_per_s, 1.0),
         }
 
-    def products(self, chip: Chip) -> Values:
-        """The three figures of `roofline.attained.Products`, fitted to the products of this record."""
-        on, rows = self.timed_on(chip), [row for row in self.rows if row.what == PRODUCT]
+    def fitted_products(self, chip: Chip) -> Values:
+        """The values of `roofline.attained.Products`, fitted to the measured matmuls."""
+        on, rows = self.device_chip(chip), [row for row in self.rows if row.what == PRODUCT]
         return kernels.fit_products(
-            [kernels.Timed(on, self._type(row), *row.sizes, seconds=row.seconds) for row in rows]
+            [kernels.Timed(on, self._dtype(row), *row.sizes, seconds=row.seconds) for row in rows]
         )
 
-    def _type(self, row: Timed) -> DType:
-        """Of a device without documented rates, what it was timed in is the type of its one rate."""
+    def _dtype(self, row: Timed) -> DType:
+        """The dtype of a row; on a device without documented rates, the dtype of its only rate."""
         return dtype(row.dtype) if self.chip else replace(dtype(row.dtype), name="bf16")
 
-    def itself(self) -> Chip:
-        """The device as a chip, where the catalogue has none: its peaks are its own best rates."""
+    def as_chip(self) -> Chip:
+        """The device as a chip, if the catalogue lacks it: its peaks are its own best measured rates."""
         done = [2.0 * prod(row.sizes) / row.seconds for row in self.rows if row.what == PRODUCT]
-        read = max(map(_copied, (row for row in self.rows if row.what == COPY)), default=1.0)
+        read = max(map(_copy_bytes_per_s, (row for row in self.rows if row.what == COPY)), default=1.0)
         told = Source(text="scalingbook measure", as_of=self.date, url="")
         return Chip(
             name=self.device,
@@ -133,14 +136,14 @@ class Survey(Result):
         )
 
     def training(self, chip: Chip, precision: str = "bf16") -> Training:
-        """The published efficiencies of a step with those in place that were measured here."""
-        found = self.attained(chip)
-        del found["weights"]  # read with their products
+        """The published training efficiency, with the shares that were measured here replaced."""
+        found = self.shares_of_peak(chip)
+        del found["weights"]  # training reads weights within its matmuls
         return replace(training.calibrated(chip, precision), name=self._name, head=found["matmul"], **found)
 
     def serving(self, chip: Chip, compute: DType) -> Serving:
-        """The same for serving."""
-        found = self.attained(chip)
+        """The published serving efficiency, with the shares that were measured here replaced."""
+        found = self.shares_of_peak(chip)
         also = {"head": found["matmul"], "head_weights": found["weights"]}
         return replace(inference.calibrated(chip, compute), name=self._name, **found, **also)
 
@@ -154,17 +157,17 @@ class Survey(Result):
         return f"{what}, off their predictions by {percent(off)} in the median"
 
 
-def _copied(row: Timed) -> float:
-    """Bytes a second, each read and written."""
+def _copy_bytes_per_s(row: Timed) -> float:
+    """The bytes per second of a copy; each byte is read and written."""
     return 2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds
 
 
-def found(kind: str) -> Chip | None:
-    """The chip that JAX calls by that name: 'TPU v5 lite', 'NVIDIA H200'; None for one that is not here."""
+def chip_of_device(kind: str) -> Chip | None:
+    """The chip that JAX calls `kind` ('TPU v5 lite', 'NVIDIA H200'), or None if it is not known."""
     if kind == "TPU v5":
         return chips.V5P
     try:
         chip = reading.chip(kind)
     except Refused:
         return None
-    return DEVICES.get(chip.name, chip)
+    return HALF_CHIP_DEVICES.get(chip.name, chip)

@@ -1,7 +1,7 @@
-"""In which plans may a run have been, where its row does not say? In every plan that fits in memory.
+"""The plans in which a published run may have been executed, if its row does not say.
 
-Where none fits, the count of memory is wrong and not the run: all are taken. Rows that were collected later
-are read so, and fitted in the middle one of their plans (`every`). Chapter: Training.
+They are all plans that fit in memory, or all plans if none fits, because then the memory estimate is wrong.
+Rows that were collected later are fitted with the middle one of their plans (`all_runs`). Chapter: Training.
 """
 
 from collections.abc import Iterator
@@ -14,35 +14,35 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
-from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.training.memory import memory
 
-POWERS = (1, 2, 4, 8)  # of microbatches, chunks and tensor ways, where a row leaves them open
-STAGES, EXPERT_WAYS = (*POWERS, 16), (1, 8, 32, 64)
-MOST_OPEN = 8  # a row that leaves more plans open says too little to be fitted
+POWERS = (1, 2, 4, 8)  # microbatches, chunks and tensor degrees to try
+STAGE_COUNTS, EP_DEGREES = (*POWERS, 16), (1, 8, 32, 64)
+MAX_CANDIDATES = 8  # a row that leaves more plans open is not fitted
 
 
 @cache
-def every() -> tuple[TrainingRun, ...]:
-    """All runs that efficiencies are fitted to: the table's, and what was collected later.
+def all_runs() -> tuple[TrainingRun, ...]:
+    """All runs that efficiencies are fitted to: those of the table, and usable rows collected later.
 
-    Of later rows, those whose weights are not frozen (a third of their products are no products of training)
-    and that say nearly all of their plan, in the middle one of the plans that they leave open.
+    Later rows are used if their weights are not frozen (a third of the matmuls would be missing) and they
+    leave few plans open; the middle one is taken.
     """
-    found = [opened(row, read(row)) for row in resources.rows("added_training_runs")]
-    plain = (plans for plans in found if plans[0].convention != "frozen" and len(plans) <= MOST_OPEN)
+    found = [candidates(row, read(row)) for row in resources.rows("added_training_runs")]
+    plain = (plans for plans in found if plans[0].convention != "frozen" and len(plans) <= MAX_CANDIDATES)
     return (*runs(), *(plans[len(plans) // 2] for plans in plain))
 
 
-def opened(row: Cells, run: TrainingRun) -> list[TrainingRun]:
-    """The run in every plan that its row leaves open: those that fit, or all where none does."""
-    found = [one for plan in _split(row, run) for one in _inner(row, plan)]
+def candidates(row: Cells, run: TrainingRun) -> list[TrainingRun]:
+    """The run in every plan that its row leaves open: those that fit, or all if none does."""
+    found = [one for plan in _parallelism_candidates(row, run) for one in _batch_candidates(row, plan)]
     return [one for one in found if fits(one)] or found
 
 
 def fits(run: TrainingRun) -> bool:
-    """Whether a chip can hold it, by the count of memory."""
+    """Whether the plan fits in a chip's memory."""
     try:
         p = planned(run)
         return memory(p.model, p.plan, batch=run.batch, T=run.T).total <= run.chip.hbm_bytes
@@ -50,11 +50,11 @@ def fits(run: TrainingRun) -> bool:
         return False
 
 
-def _split(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
-    """Tensor ways and stages, where neither is said (JAX's users shard data first), and what is shared."""
+def _parallelism_candidates(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
+    """Tensor and pipeline degrees if neither is given (JAX users shard data first), and ZeRO stages."""
     alone = run.chip.torus or whole(row, "tp", "pp", "shards")
-    shared = alone or kin("training", row).known or text(row, "fsdp") or run.fsdp == 1
-    for tp, pp in [(run.tp, run.pp)] if alone else product(POWERS, STAGES):
+    shared = alone or software_of("training", row).known or text(row, "fsdp") or run.fsdp == 1
+    for tp, pp in [(run.tp, run.pp)] if alone else product(POWERS, STAGE_COUNTS):
         ranks, rest = divmod(run.chips, tp * pp * run.cp * run.dcn)
         fsdp = run.fsdp if alone else ranks
         for zero in [run.zero] if shared else (1, 3):
@@ -62,18 +62,18 @@ def _split(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
                 yield replace(run, tp=tp, pp=pp, fsdp=fsdp, dp=ranks // fsdp, zero=zero)
 
 
-def _inner(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
-    """Batch, microbatch, chunks and expert ways; a batch becomes the nearest that divides over data ranks."""
+def _batch_candidates(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
+    """Batch, microbatch, chunks and expert degrees; a batch is rounded to a multiple of the data ranks."""
     ranks, batch, micro = run.fsdp * run.dp * run.dcn, whole(row, "global_batch"), run.microbatch
     given = max(round((batch or run.batch) / ranks), 1)
     rate_alone = not batch and "s" not in run.printed
     each = [n * run.pp * (micro or 1) for n in POWERS] if rate_alone else [given]
-    layers = run.model.L // run.pp  # of a stage: its chunks are of one layer at least
+    layers = run.model.L // run.pp  # per stage; a chunk has at least one layer
     deep = [n for n in sorted({*POWERS, layers}) if n <= layers] if run.pp > 1 else [1]
     room, E = run.tp * run.cp * run.fsdp, run.model.experts.E if run.model.experts else 1
     spread = [run.ep if run.experts else 1]
     if run.experts and not whole(row, "ep") and not run.chip.torus:
-        spread = [n for n in EXPERT_WAYS if E % n == 0 and room % n == 0]
+        spread = [n for n in EP_DEGREES if E % n == 0 and room % n == 0]
     for sequences, chunks, ep in product(each, [run.chunks] if run.chunks else deep, spread):
         for b in [gcd(micro, sequences)] if micro else [n for n in POWERS if sequences % n == 0]:
             whole_rounds = sequences // b % run.pp == 0

@@ -1,6 +1,6 @@
-"""What is noted of a page while Sphinx reads it: a dictionary of pages for each name.
+"""Data that parts of the extension record for each page while Sphinx reads it, by name and page.
 
-Sphinx keeps it between builds, forgets a page that it reads again, and merges what its processes have read.
+Sphinx keeps it between builds, drops it for a page that is read again, and merges it from its processes.
 """
 
 from functools import cache
@@ -12,20 +12,20 @@ from sphinx.environment import BuildEnvironment
 from tools import wheel
 
 
-def noted(env: BuildEnvironment, name: str) -> dict[str, Any]:
-    """What is noted under this name, by page."""
+def page_data(env: BuildEnvironment, name: str) -> dict[str, Any]:
+    """The recorded data of this name, by page."""
     return _all(env).setdefault(name, {})
 
 
 def shows_the_library(env: BuildEnvironment) -> None:
-    """Read the page again when the library has changed, which has drawn a part of it."""
+    """Rebuild the current page if the library changes, because it contains the library's output."""
     for path in _library():
         env.note_dependency(path)
 
 
 @cache
 def _library() -> tuple[str, ...]:
-    """Its files."""
+    """The paths of the library's files."""
     return tuple(str(p) for p in wheel.LIBRARY.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
 
 
@@ -36,18 +36,18 @@ def _all(env: BuildEnvironment) -> dict[str, dict[str, Any]]:
 
 
 def forget(app: Sphinx, env: BuildEnvironment, page: str) -> None:
-    """Drop what was noted of a page that is read again or is gone."""
+    """Drop the data of a page that is read again or was removed."""
     for pages in _all(env).values():
         pages.pop(page, None)
 
 
 def merge(app: Sphinx, env: BuildEnvironment, pages: list[str], other: BuildEnvironment) -> None:
-    """Take what another process has noted of the pages that it read."""
+    """Take the data that another process has recorded for its pages."""
     for name, found in _all(other).items():
-        noted(env, name).update({page: found[page] for page in pages if page in found})
+        page_data(env, name).update({page: found[page] for page in pages if page in found})
 
 
 def setup(app: Sphinx) -> None:
-    """Follow what Sphinx reads."""
+    """Connect to Sphinx's purge and merge events."""
     app.connect("env-purge-doc", forget)
     app.connect("env-merge-info", merge)

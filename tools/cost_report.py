@@ -16,17 +16,17 @@ from statistics import mean
 from scalingbook_lib import planner, training
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.bills import bill
-from scalingbook_lib.evidence.joined import machine
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS, WholeRun
+from scalingbook_lib.evidence.default_machine import default_machine
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS, WHOLE_RUNS, WholeRun
+from scalingbook_lib.evidence.overhead import chip_hour_overhead
 from scalingbook_lib.evidence.reading.model import model
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import HOLDS, band, signed
+from scalingbook_lib.evidence.scores import COVERAGE, prediction_interval, signed
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 from tools.published import share
 
-PATH = ROOT / "scalingbook_lib" / "evidence" / "data" / "bills.json"
+PATH = ROOT / "scalingbook_lib" / "evidence" / "data" / "chip_hour_overhead.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +57,7 @@ def _planned(run: WholeRun, row: resources.Row) -> Planned:
         slices = -(-chips // run.chip.torus.pod_chips)
     ranking = planner.plans(
         model(row | {"params": str(run.params)}),
-        machine(run.chip, chips // slices),
+        default_machine(run.chip, chips // slices),
         pods=slices,
         batch=int(row["batch"]),
         T=int(row["seq"]),
@@ -77,48 +77,51 @@ def factor(without: str = "") -> float:
     return exp(mean(mean(one.log for one in group) for group in sources.values()))
 
 
-def left_out() -> dict[str, float]:
+def leave_one_out_errors() -> dict[str, float]:
     """The error of each run, by the factor that never saw its source."""
     return {one.run.name: factor(one.source) / exp(one.log) - 1 for one in planned()}
 
 
-def found() -> dict[str, object]:
+def record() -> dict[str, object]:
     """What is frozen."""
-    errors = left_out()
+    errors = leave_one_out_errors()
     sources = grouped(planned(), lambda one: one.source)
-    far = {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
-    besides = exp(mean(log(one.run.chip_hours / one.steps_hours) for one in planned() if one.steps_hours))
+    log_errors = {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
+    other = exp(mean(log(one.run.chip_hours / one.steps_hours) for one in planned() if one.steps_hours))
     return {
         "date": datetime.date.today().isoformat(),
         "runs": len(planned()),
         "factor": round(factor(), 3),
-        "within": round(band(far, HOLDS), 3),
-        "steps": round(factor() / besides, 3),
-        "besides": round(besides, 3),
-        "left_out": round(mean(map(abs, errors.values())), 3),
+        "interval_factor": round(prediction_interval(log_errors, COVERAGE), 3),
+        "slower_steps": round(factor() / other, 3),
+        "other_overheads": round(other, 3),
+        "leave_one_out_error": round(mean(map(abs, errors.values())), 3),
     }
 
 
-def told() -> dict[str, str]:
+def page_values() -> dict[str, str]:
     """What bills of whole runs add to plans."""
-    one, runs = bill(), planned()
+    one, runs = chip_hour_overhead(), planned()
     parts = [run.hours / run.run.chip_hours for run in runs]
     return {
         "bill_runs": str(one.runs),
         "bill_low": share(min(parts), 0),
         "bill_high": share(max(parts), 0),
         "bill_both": str(sum(run.steps_hours is not None for run in runs)),
-        "bill_stops": f"{LLAMA3_STOPS.between_s / 3600:.1f}",
-        "bill_left_out": share(one.left_out),
+        "bill_stops": f"{LLAMA3_INTERRUPTIONS.mtbf_s / 3600:.1f}",
+        "bill_left_out": share(one.leave_one_out_error),
         "bill_without": share(mean(abs(part - 1) for part in parts)),
-        "holds": share(HOLDS, 0),
-        **{f"bill_{name}": f"{getattr(one, name):.2f}" for name in ("factor", "steps", "besides", "within")},
+        "holds": share(COVERAGE, 0),
+        "bill_factor": f"{one.factor:.2f}",
+        "bill_steps": f"{one.slower_steps:.2f}",
+        "bill_besides": f"{one.other_overheads:.2f}",
+        "bill_within": f"{one.interval_factor:.2f}",
     }
 
 
 def rows() -> Iterator[tuple[str, ...]]:
     """Each whole run beside its plan."""
-    errors = left_out()
+    errors = leave_one_out_errors()
     for one in planned():
         hours = one.run.chip_hours
         steps = f"{hours / one.steps_hours:.2f}" if one.steps_hours else ""
@@ -127,4 +130,4 @@ def rows() -> Iterator[tuple[str, ...]]:
 
 
 if __name__ == "__main__":
-    PATH.write_text(json.dumps(found(), indent=1) + "\n")
+    PATH.write_text(json.dumps(record(), indent=1) + "\n")

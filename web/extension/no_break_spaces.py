@@ -1,6 +1,6 @@
-"""Does a number stay with its unit? A no-break space joins 3.7 and ns, and 40 and %, where a page is written.
+"""Joins numbers and units by no-break spaces when a page is written.
 
-Only in text: not in code, formulas, pictures, or what a script writes anew while a reader plays.
+Only in text: not in code, formulas, pictures, or what scripts rewrite.
 """
 
 import re
@@ -37,7 +37,7 @@ def join(html: str) -> str:
 
 
 def _apart(tag: re.Match[str]) -> bool:
-    """Whether what the tag opens is left alone."""
+    """Whether the element that a tag opens is left alone."""
     if tag["name"] in _VOID or tag["rest"].endswith("/"):
         return False
     return tag["name"] in _WHOLE or bool(_PARTS.search(tag["rest"]))
@@ -52,10 +52,10 @@ def _step(piece: str, name: str) -> int:
 def write(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Join them on one page."""
+    """Join the numbers and units of one page."""
     context["body"] = join(context.get("body") or "")
 
 
 def setup(app: Sphinx) -> None:
-    """Run after all that writes into a page."""
+    """Run after everything that writes into a page."""
     app.connect("html-page-context", write, priority=870)

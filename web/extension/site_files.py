@@ -1,6 +1,6 @@
-"""What does a site have for machines, and for who is lost? A map, robots' rules, a feed of changes, a 404.
+"""Files for machines and lost readers: a sitemap, robots.txt, an Atom feed of changes, and a 404 page.
 
-The map needs whole addresses, so it is there where `html.baseurl` is; everything else always is.
+The sitemap needs absolute addresses, so it is written only if `html.baseurl` is set.
 """
 
 import re
@@ -26,7 +26,7 @@ _CHANGE = re.compile(r"^- (.*?)(?=^- |^#|\Z)", re.M | re.S)
 
 
 class Release(NamedTuple):
-    """A version of the changelog: its heading, its day, its changes as the text has them."""
+    """A version in the changelog: its heading, its date, and its changes."""
 
     title: str
     day: date
@@ -34,7 +34,7 @@ class Release(NamedTuple):
 
 
 def releases(changelog: str, today: date) -> Iterator[Release]:
-    """Each version; one without a day is not released yet, and is as new as the last commit."""
+    """Each version; an unreleased one has today's date."""
     for found in _VERSION.finditer(changelog):
         told = re.fullmatch(r"\d{4}-\d\d-\d\d", found["day"] or "")
         day = date.fromisoformat(found["day"]) if told else today
@@ -43,7 +43,7 @@ def releases(changelog: str, today: date) -> Iterator[Release]:
 
 
 def feed(title: str, address: str, changelog: str, today: date) -> str:
-    """The changes as an Atom feed."""
+    """The changelog as an Atom feed."""
     entries = [_entry(one, address) for one in releases(changelog, today)]
     itself = f'<link rel="self" href={quoteattr(urljoin(address, FEED))}/>' if address else ""
     return (
@@ -65,7 +65,7 @@ def _entry(release: Release, address: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A name for good, whatever the site's address is later."""
+    """A permanent identifier that does not depend on the site's address."""
     return f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'scalingbook {text}')}"
 
 
@@ -74,7 +74,7 @@ def _moment(day: date) -> str:
 
 
 def site_map(address: str, pages: list[str], day: date) -> str:
-    """Every page, for search engines."""
+    """The sitemap of all pages."""
     rows = "".join(
         f"<url><loc>{escape(urljoin(address, page))}</loc><lastmod>{day}</lastmod></url>\n" for page in pages
     )
@@ -83,14 +83,14 @@ def site_map(address: str, pages: list[str], day: date) -> str:
 
 
 def lost(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The pages for what is not there or not kept: shown at any depth, so their links have a base."""
+    """The 404 page, which needs a base address because it is shown at any depth, and the offline page."""
     base = urlsplit(app.config.html_baseurl).path.rstrip("/") + "/"
     yield LOST, {"title": "Not here", "book_base": base}, "lost.html"
     yield OFFLINE, {"title": "No network"}, "offline.html"  # the service worker gives it a base
 
 
 def write(app: Sphinx, error: Exception | None) -> None:
-    """Put the map, the rules and the feed beside the pages."""
+    """Write the sitemap, robots.txt and the feed."""
     if error or app.builder.format != "html":
         return
     folder, day = Path(app.outdir), head.day(app)
@@ -105,6 +105,6 @@ def write(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """One page more, and three files."""
+    """Add the pages and the files."""
     app.connect("html-collect-pages", lost)
     app.connect("build-finished", write)

@@ -1,4 +1,4 @@
-"""How do two builds of one tree at once not harm each other? The second waits for the first, and says so."""
+"""A file lock that makes a second build of the same folder wait for the first."""
 
 import contextlib
 import fcntl
@@ -9,8 +9,8 @@ from pathlib import Path
 
 
 @contextlib.contextmanager
-def alone(folder: Path) -> Iterator[None]:
-    """Let nobody else write into this folder meanwhile, and say in one sentence what could not be written."""
+def build_lock(folder: Path) -> Iterator[None]:
+    """Hold the exclusive lock of `folder`; turn an OSError within the block into a one-sentence exit."""
     with contextlib.ExitStack() as held:
         try:
             folder.mkdir(parents=True, exist_ok=True)

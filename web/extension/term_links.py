@@ -1,7 +1,7 @@
-"""Where is a term of the glossary used? Its first use in each section of a chapter links to its entry.
+"""Links the first use of a glossary term in each section of a chapter to its entry.
 
-Only the terms of `data/linked_terms.txt` are linked, which have one sense. Other words are linked where the
-author marks them with `{term}`. A section that teaches a term does not link it.
+Only the unambiguous terms in `data/linked_terms.txt` are linked automatically. Other words are linked where
+the author marks them with `{term}`. A section that teaches a term does not link it.
 """
 
 import re
@@ -18,7 +18,7 @@ from web.extension.terms import reference
 
 @cache
 def _heads() -> dict[str, str]:
-    """The entry of every term that is linked without a mark."""
+    """The entry of every automatically linked form."""
     return {form: forms[0] for forms in terms.entries() for form in forms if form in links.linked()}
 
 
@@ -29,7 +29,7 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _spelled(form: str) -> str:
-    """A pattern for a term that may begin a sentence, or be in the plural."""
+    """A pattern for a term, capitalized or in the plural."""
     first = f"[{form[0].upper()}{form[0]}]" if form[0].islower() else re.escape(form[0])
     return f"{first}{re.escape(form[1:])}(?:e?s)?"
 
@@ -44,7 +44,7 @@ def _taught() -> dict[str, set[str]]:
 
 
 def link(app: Sphinx, doctree: nodes.document) -> None:
-    """Put the links in."""
+    """Insert the links into a page."""
     if not app.env.docname.startswith("chapters/"):
         return
     app.env.note_dependency(str(links.LINKED))
@@ -57,7 +57,7 @@ def link(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _marked(section: nodes.section) -> set[str]:
-    """The entries that a section links by a mark."""
+    """The entries that a section links explicitly."""
     heads = terms.headwords()
     marks = [mark for mark in section.findall(addnodes.pending_xref) if mark["reftype"] == "term"]
     own = [mark["reftarget"] for mark in marks if next(_sections(mark), None) is section]
@@ -65,7 +65,7 @@ def _marked(section: nodes.section) -> set[str]:
 
 
 def _texts(section: nodes.section) -> list[nodes.Text]:
-    """What stands directly in a section's own paragraphs: no bold, no link, no code, no heading."""
+    """The text directly in a section's own paragraphs, without bold, links, code and headings."""
     return [
         text
         for paragraph in section.findall(nodes.paragraph)
@@ -82,7 +82,7 @@ def _sections(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _parts(text: str, known: set[str], page: str) -> Iterator[nodes.Node]:
-    """A text with a link at each word that the section has not used before; those are noted as known."""
+    """The text with a link at each term that the section has not used before; updates `known`."""
     end = 0
     for found in _pattern().finditer(text):
         head = _heads()[links.singular(found[0], links.linked()) or found[0]]
@@ -96,5 +96,5 @@ def _parts(text: str, known: set[str], page: str) -> Iterator[nodes.Node]:
 
 
 def setup(app: Sphinx) -> None:
-    """Run when a page has been read."""
+    """Run after a page has been read."""
     app.connect("doctree-read", link)

@@ -1,4 +1,4 @@
-"""On which machine were so many chips, where nobody says? In the largest domains, or in a cubic slice."""
+"""The machine that is assumed for a number of chips: the largest domains, or the most cubic slice."""
 
 from collections.abc import Iterator
 from math import isqrt
@@ -6,28 +6,28 @@ from math import isqrt
 from scalingbook_lib.machines import Cluster, Machine, Slice, SliceError, Torus
 from scalingbook_lib.machines.chips import Chip
 
-CARD_BYTES_PER_S = 12.5e9  # assumed where nobody says what network a chip has: a card of 100 Gb/s each
+DEFAULT_NIC_BYTES_PER_S = 12.5e9  # assumed where the network is unknown: one 100 Gb/s NIC per chip
 
 
-def machine(chip: Chip, chips: int) -> Machine:
-    """Chips in equal domains under switches for all of them; or the smallest slice, as cubic as it comes.
+def default_machine(chip: Chip, chips: int) -> Machine:
+    """Equal scale-up domains under switches that reach all of them, or the smallest, most cubic slice.
 
-    Of a GB200's domain of 72, powers of two use 64. A SliceError where no slice holds so many.
+    Of a GB200's domain of 72, powers of two use 64 chips. Raises a SliceError if no slice has as many chips.
     """
     if chip.torus:
         for n in range(chips, chip.torus.pod_chips + 1):
-            if shapes := list(_shapes(chip.torus, n)):
+            if shapes := list(_slice_shapes(chip.torus, n)):
                 return Slice(chip, min(shapes, key=lambda sides: max(sides) / min(sides)))
         raise SliceError(f"no slice of {chip.name} has {chips:,} chips")
     most = min(chip.domain_chips or chip.chips_per_host, chips)
     domain = max(n for n in range(1, most + 1) if chips % n == 0)
     nodes = chips // domain
-    nic, ports = chip.dcn_bytes_per_s or CARD_BYTES_PER_S, 64 if nodes <= 32 else 2 * nodes
+    nic, ports = chip.dcn_bytes_per_s or DEFAULT_NIC_BYTES_PER_S, 64 if nodes <= 32 else 2 * nodes
     return Cluster(chip=chip, chips=chips, domain=domain, ports=ports, nic_bytes_per_s=nic)
 
 
-def _shapes(torus: Torus, n: int) -> Iterator[tuple[int, ...]]:
-    """The sides of every slice with so many chips, the shortest first."""
+def _slice_shapes(torus: Torus, n: int) -> Iterator[tuple[int, ...]]:
+    """The sides of every slice of exactly `n` chips, in ascending order."""
     for a in (a for a in range(1, isqrt(n) + 1) if n % a == 0):
         rest = n // a
         squares = [(a, rest)]
