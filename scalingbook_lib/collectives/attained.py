@@ -81,10 +81,9 @@ class Fabric(Result):
     line = "launch_s", "step_s", "network_s"
 
     def attained(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> Attained:
-        """The terms of the collective on an array of `nbytes`, sized as `collectives` does; `ring` forbids
-        switch reduction.
+        """The terms of the collective on an array of `nbytes`, sized as `collectives` does.
 
-        ValueError where `what` names no collective.
+        `ring` forbids switch reduction. ValueError where `what` names no collective.
         """
         kind = Collective.named(what)
         domain = tuple(level for level in levels if level.port != "network")  # none where hosts have one chip

@@ -48,8 +48,9 @@ def all_reduce(
     in_switch: bool = False,
     overlap: bool = True,
 ) -> Transfer:
-    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; `in_switch` lets switches reduce, ValueError on a
-    torus.
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather.
+
+    `in_switch` lets switches reduce, ValueError on a torus.
     """
     if _levels(axes):
         return switched.all_reduce(nbytes, *axes, in_switch=in_switch, overlap=overlap)
@@ -66,8 +67,9 @@ def all_to_all(nbytes: float, *axes: Network, both_ways: bool = True, overlap: b
 
 
 def permute(nbytes: float, axis: Network, shift: int = 1) -> Transfer:
-    """Every chip sends its shard `shift` positions along the axis in the shorter direction; a line does not
-    wrap.
+    """Every chip sends its shard `shift` positions along the axis in the shorter direction.
+
+    A line does not wrap.
     """
     if isinstance(axis, Level):
         return switched.permute(nbytes, axis, shift)
@@ -81,7 +83,7 @@ FORMULAS: dict[str, Callable[..., Transfer]] = {
     Collective.ALL_TO_ALL: all_to_all,
     Collective.PERMUTE: permute,
 }
-"""The formula of each, by its name in the book: bytes and networks to a time; `permute` takes one network."""
+"""The function of each collective, by its name in the book; `permute` takes one axis or level."""
 
 
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:

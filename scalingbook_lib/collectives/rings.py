@@ -66,8 +66,9 @@ def busiest_link_chunks(axis: Axis, both_ways: bool = True) -> int:
 
 
 def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
-    """Every chip sends its shard `shift` positions along the axis in the shorter direction; a line does not
-    wrap.
+    """Every chip sends its shard `shift` positions along the axis in the shorter direction.
+
+    A line does not wrap.
     """
     n = axis.size
     away = min(shift % n, -shift % n) if axis.wrapped else abs(shift)

@@ -42,8 +42,8 @@ class Source:
 
 
 class UnavailableRate(float):
-    """Stands for a rate that the chip lacks: arithmetic with it raises ValueError, naming the rates there
-    are.
+    """Stands for a rate that the chip lacks: arithmetic with it
+    raises ValueError, naming the rates there are.
     """
 
     message: str  # the error's message
@@ -135,8 +135,9 @@ class Chip(Result):
         return {name: value for name, value in named.items() if _known(value)}
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of the matrix units on operands of that type, in FLOPs/s; ValueError if they have
-        none.
+        """The peak rate of the matrix units on operands of that type, in FLOPs/s.
+
+        ValueError if they have none.
         """
         rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
         if not _known(rate):
@@ -159,8 +160,8 @@ class Chip(Result):
         return {name: rate for name, rate in named.items() if _known(rate)}
 
     def axis(self, size: int, *, wrapped: bool | None = None) -> Axis:
-        """One torus axis of `size` chips, a ring if this generation wraps that size or if `wrapped` says
-        so.
+        """One torus axis of `size` chips, a ring if this generation
+        wraps that size or if `wrapped` says so.
         """
         if wrapped is None:
             wrapped = self.topology().wraps(size)
@@ -174,8 +175,8 @@ class Chip(Result):
         return self.torus
 
     def domain_bytes_per_s(self, chips: int | None = None) -> float:
-        """The bytes/s that one chip sends to the other `chips` - 1 of a group in its domain (default: all) at
-        once.
+        """The bytes/s that one chip sends to the other `chips` - 1 of a
+        group in its domain (default: all) at once.
 
         Through switches every link reaches every peer; in a full mesh each link reaches one. SliceError where
         the chips form a torus or the group does not fit one domain.

@@ -1,5 +1,4 @@
-"""A vendor's figures as those of one chip, dense and one way; and models whose weights stay in on-chip
-memory.
+"""Normalize a vendor's figures to one chip, dense and one way; weights that stay in on-chip memory.
 
 Chapter: Other machines.
 
@@ -37,8 +36,8 @@ class WeightsResident(Result):
 
     @property
     def token_s(self) -> float:
-        """Seconds per token: all chips read their weights at once, then activations pass through the hops in
-        sequence.
+        """Seconds per token: all chips read their weights at once, then
+        activations pass through the hops in sequence.
         """
         return self.read_s + self.hops_s
 
@@ -51,8 +50,8 @@ class WeightsResident(Result):
 def weights_resident(
     nbytes: float, chip: Chip, *, steps: int, hop_s: float, chips: int = 0
 ) -> WeightsResident:
-    """`nbytes` of weights on the fewest chips that hold them (or on `chips`), with `steps` hops of `hop_s`
-    per token.
+    """`nbytes` of weights on the fewest chips that hold them (or on
+    `chips`), with `steps` hops of `hop_s` per token.
 
     ValueError where `chips` are too few.
     """

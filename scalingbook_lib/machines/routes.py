@@ -100,8 +100,8 @@ class Route(Result):
         return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
 
     def message(self, nbytes: float, *, paths: int | None = None) -> Message:
-        """The time of `nbytes`: hops · α + nbytes / (paths · W₁), over all disjoint paths unless `paths` says
-        fewer.
+        """The time of `nbytes`: hops · α + nbytes / (paths · W₁), over all
+        disjoint paths unless `paths` says fewer.
 
         Each hop forwards a byte as soon as it arrives (cut-through), so the bytes are paid once and not per
         hop. ValueError where there are not that many paths.

@@ -78,10 +78,10 @@ _BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two th
 
 
 def find(name: str) -> Transformer:
-    """The model of that name in any case, spacing and hyphenation; ModelError, with close matches, if
-    unknown.
+    """The model of that name in any case, spacing and hyphenation.
 
-    Its numbers must be the model's own: a decimal point left out or added names another model (13B, 1.3B).
+    ModelError, with close matches, if unknown. Its numbers must be the model's own: a decimal point left out
+    or added names another model (13B, 1.3B).
     """
     if not isinstance(name, str):
         raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'LLaMA-3 70B'")

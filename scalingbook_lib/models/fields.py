@@ -60,8 +60,9 @@ class Fields:
         return self._a(bool, name, default, "neither true nor false", "write true or false")
 
     def _a(self, kind: type, name: str, default: Any, broke: str, write: str) -> Any:
-        """A value of that type, `default` where the field is missing; ModelError where it is of another
-        type.
+        """A value of that type, `default` where the field is missing.
+
+        ModelError where it is of another type.
         """
         value = self.value(name)
         if value is not None and not isinstance(value, kind):
@@ -69,8 +70,9 @@ class Fields:
         return default if value is None else value
 
     def require(self, **allowed: Any) -> None:
-        """ModelError where a field names a variant that this family does not cover; a missing field
-        passes.
+        """ModelError where a field names a variant that this family does not cover.
+
+        A missing field passes.
         """
         for name, one in allowed.items():
             value = self.value(name)
@@ -120,8 +122,8 @@ class Fields:
         return H or D // N
 
     def windows(self, L: int, otherwise: tuple[bool, ...]) -> tuple[int | None, ...]:
-        """The window of each layer, as the shortest cycle: `layer_types` says which slide, or else
-        `otherwise`.
+        """The window of each layer, as the shortest cycle:
+        `layer_types` says which slide, or else `otherwise`.
         """
         types = self.listed("layer_types", L)
         slides = otherwise if types is None else _cycle(tuple(map(_slides, types)))

@@ -116,8 +116,8 @@ class Experts:
 
 @dataclass(frozen=True, kw_only=True)
 class Latent:
-    """Multi-head latent attention (MLA): queries through rank `q_rank`, keys and values through rank
-    `kv_rank`.
+    """Multi-head latent attention (MLA): queries through rank
+    `q_rank`, keys and values through rank `kv_rank`.
 
     Where `q_rank` is None, queries are projected directly. A head's query and key have `nope` elements
     without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads. A

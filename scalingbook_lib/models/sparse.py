@@ -29,8 +29,9 @@ def _local_experts(f: Fields, m: Shapes) -> Experts:
 
 
 def _first_dense(f: Fields) -> int:
-    """The number of leading dense layers from Qwen's list of layers without experts; refused if they are not
-    first.
+    """The number of leading dense layers from Qwen's list of layers without experts.
+
+    Refused if they are not first.
     """
     dense = f.listed("mlp_only_layers") or []
     if dense != list(range(len(dense))) or any(type(layer) is not int for layer in dense):
@@ -111,8 +112,9 @@ def _latent(f: Fields) -> Latent:
 
 
 def _deepseek_letters(f: Fields) -> Shapes:
-    """DeepSeek's letters; every head has its own keys, from the latent vector: K is N, and H is its query's
-    width.
+    """DeepSeek's letters.
+
+    Every head has its own keys, from the latent vector: K is N, and H is its query's width.
     """
     f.require(attention_bias=False, moe_layer_freq=1)
     latent, N = _latent(f), f.number("num_attention_heads")

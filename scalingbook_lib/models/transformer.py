@@ -140,8 +140,8 @@ class Transformer(Result):
 
     @property
     def next_params(self) -> int:
-        """The parameters of multi-token prediction: for each extra token a layer, a projection of two inputs,
-        three norms.
+        """The parameters of multi-token prediction: for each extra token a
+        layer, a projection of two inputs, three norms.
 
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
@@ -184,8 +184,9 @@ class Transformer(Result):
         return self.experts.layers(self.L) if self.experts else 0
 
     def expert_axis_error(self, **ways: object) -> str:
-        """Why these degrees of expert parallelism shard nothing, where the model has no experts; ''
-        otherwise.
+        """Why these degrees of expert parallelism shard nothing, where the model has no experts.
+
+        '' otherwise.
         """
         asked = [
             f"{name}={ways[name]}"

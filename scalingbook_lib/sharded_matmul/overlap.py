@@ -103,15 +103,15 @@ class RingMatmul(Result):
 
     @property
     def overlap_threshold_F(self) -> float:
-        """The F per chip above which a matmul takes as long as a transfer: C/W, plus the latency of the
-        hop.
+        """The F per chip above which a matmul takes as long as a
+        transfer: C/W, plus the latency of the hop.
         """
         # a product grows with F, a move does not
         return self.F * self.transfer_s / self.matmul_s
 
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
-        """The chunks that a device multiplies in a step (or whose sums it adds to), one for each direction in
-        use.
+        """The chunks that a device multiplies in a step (or whose sums it
+        adds to), one for each direction in use.
 
         The first direction, and the only one of one link, goes to the next device: chunks come from the one
         before, and sums end where they belong.
@@ -120,8 +120,9 @@ class RingMatmul(Result):
         return tuple(way % self.n for way in (device - away, device + away)[: self.links])
 
     def lockstep(self) -> OverlapRun:
-        """The timeline in which matmuls and transfers keep step; the unpaired matmul is last, or first with
-        `scatter`.
+        """The timeline in which matmuls and transfers keep step.
+
+        The unpaired matmul is last, or first with `scatter`.
         """
         steps = [k * self.step_s for k in range(self.n)]
         # a sum leaves when its product is added, a chunk at once
@@ -133,8 +134,8 @@ class RingMatmul(Result):
         )
 
     def on_arrival(self, sides: int) -> OverlapRun:
-        """The timeline in which whole chunks, from one side or alternately from both, are multiplied as they
-        arrive.
+        """The timeline in which whole chunks, from one side or alternately
+        from both, are multiplied as they arrive.
         """
         turns, free = [Turn(UNIT, 0, 0.0, self.matmul_s)], self.matmul_s
         for k in range(1, self.n):
@@ -164,8 +165,8 @@ OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
 
 @dataclass(frozen=True, slots=True)
 class Chain(Result):
-    """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the origin, where y is wanted, and A in
-    int8.
+    """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the
+    origin, where y is wanted, and A in int8.
 
     Sharded arrays lie in equal parts on all chips or their hosts. Every chunk of A is a collective or a
     message of its own; spreading x is timed as an AllGather, which it equals but for one share.
@@ -236,8 +237,8 @@ class Chain(Result):
         return self.slice.route(far, (0,) * len(far)).message(nbytes).total_s
 
     def _compute_stages(self) -> dict[str, float]:
-        """Seconds by stage: a chunk of A out of HBM, out of VMEM where its rate is documented, and
-        multiplied.
+        """Seconds by stage: a chunk of A out of HBM, out of VMEM where
+        its rate is documented, and multiplied.
         """
         share = self.matrix_bytes / self.chunks / self.workers  # one chip's part of a chunk of A
         known = roofline.levels(self.slice.chip)

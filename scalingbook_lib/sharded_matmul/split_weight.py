@@ -67,8 +67,8 @@ class SplitWeight(Result):
 
     @cached_property
     def _costs(self) -> tuple[Cost, Cost, Cost]:
-        """The times of an all-gather, an all-reduce and an all-to-all over the axis, as functions of
-        bytes.
+        """The times of an all-gather, an all-reduce and an all-to-all
+        over the axis, as functions of bytes.
         """
         axis = self.axis if self.exact else replace(self.axis, hop_s=0.0)
         formulas = (collectives.all_gather, collectives.all_reduce, collectives.all_to_all)
@@ -88,8 +88,8 @@ class SplitWeight(Result):
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
     ) -> list[list[tuple[int, str]]]:
-        """The index and bound of the fastest of the first `among` strategies, for every D (a row) and every
-        B.
+        """The index and bound of the fastest of the first `among`
+        strategies, for every D (a row) and every B.
 
         Terms that depend on one of B and D are computed once.
         """

@@ -135,8 +135,9 @@ class Solution(Result):
         return f"as long if all overlaps, {more:.3g} times as long if nothing does"
 
     def named(self, name: str) -> Strategy:
-        """The strategy of that name, as in 'gather B over X'; ValueError, listing all, where there is
-        none.
+        """The strategy of that name, as in 'gather B over X'.
+
+        ValueError, listing all, where there is none.
         """
         for strategy in self.strategies:
             if strategy.name == name:

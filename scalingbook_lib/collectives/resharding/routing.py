@@ -26,8 +26,8 @@ type Roles = Sequence[str]  # mesh axes, the slowest first
 
 
 def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
-    """The time for every chip to send `nbytes` to its goal: the busiest link's bytes, the longest route's
-    hops.
+    """The time for every chip to send `nbytes` to its goal: the
+    busiest link's bytes, the longest route's hops.
     """
     loads = busiest_links(axes, goals)
     # nobody is done before the busiest link is
@@ -56,8 +56,8 @@ def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
 def _route(
     axes: tuple[Axis, ...], start: Place, goal: Place, order: Iterable[int]
 ) -> Iterator[tuple[tuple[int, int, Place], int]]:
-    """Every link on the route and the halves it carries: 2, or 1 where the message splits in both
-    directions.
+    """Every link on the route and the halves it carries: 2, or 1
+    where the message splits in both directions.
     """
     here, steps = list(start), Route(axes, start, goal).steps
     for a in order:
@@ -126,4 +126,4 @@ class Rings(Result):
 
 
 type DeviceMesh = SliceMesh | Rings
-"""Chips joined by named mesh axes."""
+"""Chips connected along named mesh axes."""

@@ -49,8 +49,9 @@ def all_to_all(
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
-    """Every chip sends its shard `shift` positions on in the shorter direction; a line drops what would
-    wrap.
+    """Every chip sends its shard `shift` positions on in the shorter direction.
+
+    A line drops what would wrap.
     """
     # negative where the shorter way leads down
     far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
@@ -95,9 +96,7 @@ class _Torus:
 
     @property
     def halves(self) -> int:
-        """2 where some chips are antipodes, halfway around an even ring, so that their piece is split; else
-        1.
-        """
+        """The number of parts of a piece: 2 where some chips are antipodes on an even ring, else 1."""
         even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
         return 2 if even and self.both_ways else 1
 
@@ -110,8 +109,8 @@ class _Torus:
 
 
 def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
-    """Part k goes along axes k, k + 1, ... in this order, so that every axis serves another part in each
-    phase.
+    """Part k goes along axes k, k + 1, ... in this order, so that
+    every axis serves another part in each phase.
     """
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)

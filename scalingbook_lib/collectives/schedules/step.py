@@ -18,8 +18,8 @@ from scalingbook_lib.units import Result
 
 
 class Piece(NamedTuple):
-    """A piece of the array, from chip `origin` (None: a sum over all) to chip `goal` (None: a copy for
-    all).
+    """A piece of the array, from chip `origin` (None: a sum over
+    all) to chip `goal` (None: a copy for all).
     """
 
     origin: int | None
@@ -63,9 +63,7 @@ class ScheduleStep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule(Result):
-    """A collective as a list of steps on a torus of `sizes`; the array is split into `pieces` equal
-    pieces.
-    """
+    """A collective as a list of steps on a torus of `sizes`, for an array of `pieces` equal pieces."""
 
     name: str
     sizes: tuple[int, ...]
@@ -172,8 +170,8 @@ def _gathered(axis: Axis) -> list[float]:
 
 
 def _exchanged(axis: Axis) -> list[float]:
-    """Chunks over each link: on a ring the sum of all distances over n, on a line all pairs that it
-    connects.
+    """Chunks over each link: on a ring the sum of all distances over
+    n, on a line all pairs that it connects.
     """
     n = axis.size
     if axis.wrapped:

@@ -83,8 +83,8 @@ class ArrayRun(Result):
 
     @property
     def load_cycles(self) -> int:
-        """Cycles before the first multiplication, in which the first tile's weights enter, one row a
-        cycle.
+        """Cycles before the first multiplication, in which the first
+        tile's weights enter, one row a cycle.
         """
         return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights a cycle
 

@@ -43,8 +43,8 @@ def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF
 
 
 def active_expert_share(E: int, k: int, B: float) -> float:
-    """The expected share of E experts that at least one of B tokens activates: 1 - (1 - k/E)^B, uniform
-    routing.
+    """The expected share of E experts that at least one of B tokens
+    activates: 1 - (1 - k/E)^B, uniform routing.
     """
     _check(E, k)
     return 1 - (1 - k / E) ** B  # a token misses an expert with the chance 1 - k/E
@@ -98,16 +98,16 @@ def dropped_tokens(B: int, chance: float, capacity: float) -> float:
 
 
 def capacity(factor: float, S: int, k: int, n: int) -> int:
-    """⌈f · S k / n⌉: the tokens a device sends to each device under uniform routing, times the capacity
-    factor f.
+    """⌈f · S k / n⌉: the tokens a device sends to each device under
+    uniform routing, times the capacity factor f.
     """
     return math.ceil(factor * S * k / n - 1e-9)  # 1.25 · 32 is 40, and not a rounding error more
 
 
 @lru_cache(maxsize=64)
 def sample_routing(E: int, k: int, skew: float, *, n: int, S: int, seed: int) -> Loads:
-    """A random step: each token is routed to k different experts, an expert of rank r with probability ∝
-    r^-skew.
+    """A random step: each token is routed to k different experts, an
+    expert of rank r with probability ∝ r^-skew.
 
     Returns the tokens from each device to each device; experts lie on the devices in the order of their rank.
     Systematic sampling: one random number per token chooses all k experts, where steps of 1 from it meet the
@@ -139,8 +139,8 @@ def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> 
 
 @dataclass(frozen=True)
 class Buckets(Result):
-    """The dispatch of S tokens from each of n devices, k copies each, in buckets of `capacity` for each
-    pair.
+    """The dispatch of S tokens from each of n devices, k copies
+    each, in buckets of `capacity` for each pair.
     """
 
     loads: Loads

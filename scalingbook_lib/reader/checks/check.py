@@ -159,8 +159,8 @@ def _judged(check: Check, given: Any) -> Outcome:
 
 
 def _compared(check: Check, given: Any) -> Outcome:
-    """The outcome for a number, a choice or an array: compared with the answer and with every known
-    mistake.
+    """The outcome for a number, a choice or an array: compared with
+    the answer and with every known mistake.
     """
     read, target, same, missed = _KINDS[check.kind]
     value, answer = reading.bounded(read, check, given), target(check.answer())
@@ -224,8 +224,8 @@ _COLLECTIVES = {  # what programs call the collectives
 
 
 def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
-    """The only choice that differs in spaces and hyphens alone (`x@v`, `ReduceScatter`, `psum_scatter`), or
-    None.
+    """The only choice that differs in spaces and hyphens alone (`x@v`,
+    `ReduceScatter`, `psum_scatter`), or None.
     """
 
     def joined(written: str) -> str:

@@ -39,8 +39,8 @@ type Asked = Mapping[str, int | tuple[int, int]]
 
 
 def moves(asked: Asked) -> tuple[Move, ...]:
-    """The moves that are asked for: bytes of all runs, `{"all-gather X": 4096}`, or runs and bytes, `(3,
-    4096)`.
+    """The moves that are asked for: bytes of all runs, `{"all-gather
+    X": 4096}`, or runs and bytes, `(3, 4096)`.
 
     A permute may state its shift, `"collective-permute Y -1"`: then all of them must have it.
     """

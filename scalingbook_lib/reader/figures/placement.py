@@ -1,5 +1,5 @@
-"""Draw the block of an array that each device holds: a box for each device, its blocks with their index
-ranges.
+"""Draw the block of an array that each device holds: a box for each
+device, its blocks with their index ranges.
 
 Beside each label, a square stands for the whole array, whatever its shape, with the block filled in. Blocks
 of one array with the same indices have the same color on every device.
@@ -192,8 +192,8 @@ def _boxes(mesh: Mesh, sections: Iterable[tuple[str, Sequence[Placed]]]) -> list
 
 
 class _Drawn:
-    """An array whose blocks are drawn: the two dimensions that its squares show, and a color for each
-    block.
+    """An array whose blocks are drawn: the two dimensions that its
+    squares show, and a color for each block.
     """
 
     def __init__(self, array: Placed, other: Placed | None = None) -> None:

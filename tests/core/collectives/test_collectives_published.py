@@ -1,4 +1,4 @@
-"""Collectives against the numbers of the literature, and in words."""
+"""Times of collectives agree with numbers in the literature."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Resharding: every move carries the right data and no more, and the cheapest sequence is the cheapest."""
+"""Every move delivers the right blocks and no more, and the cheapest sequence is found."""
 
 import itertools
 

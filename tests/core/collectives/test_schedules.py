@@ -1,4 +1,4 @@
-"""Schedules do what the collective promises, over links that exist, one message a link and step."""
+"""Schedules deliver the collective's result over existing links, one message per link and step."""
 
 import dataclasses
 

@@ -1,4 +1,4 @@
-"""A chip by hand: what it can compute, whom it reaches, how it is found, and what is refused."""
+"""A chip: its rates, links and domains, how it is found by name, and the errors for what it lacks."""
 
 import copy
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Clusters exist as vendors build them, refuse to be anything else, and answer what a slice answers."""
+"""Clusters have the switches and bandwidths that vendors build, and impossible ones are refused."""
 
 import math
 from dataclasses import replace

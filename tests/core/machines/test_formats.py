@@ -1,4 +1,4 @@
-"""Narrow formats obey their standards, and their errors those that are published or follow from the step."""
+"""Low-precision formats follow their standards, and their rounding errors match published values."""
 
 from itertools import pairwise
 from math import sqrt

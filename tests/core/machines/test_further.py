@@ -1,4 +1,4 @@
-"""Chips of other makers and announced ones: sourced, as collected, dense, one way; and how old they are."""
+"""Other vendors' and announced chips: every figure has a source, is dense and one-way, and has an age."""
 
 import csv
 from dataclasses import replace

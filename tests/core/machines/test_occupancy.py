@@ -1,4 +1,4 @@
-"""What fits on an SM: NVIDIA's own rules by hand, laws, and Little's law."""
+"""Occupancy of an SM by NVIDIA's allocation rules, and bytes in flight by Little's law."""
 
 import itertools
 

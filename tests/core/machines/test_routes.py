@@ -1,4 +1,4 @@
-"""Routes: hops, ways side by side, and the time of a message, against a search over every link."""
+"""Hops, edge-disjoint paths and message times agree with a search over every link."""
 
 import itertools
 from collections import Counter, deque

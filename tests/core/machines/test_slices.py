@@ -1,4 +1,4 @@
-"""Slices: which exist, what wraps, and what a mesh axis can carry."""
+"""Slices: which shapes exist, which axes wrap, and the bandwidth of a mesh axis."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""The systolic array: what it computes, how long it takes, how much of it works."""
+"""The simulated systolic array computes the matmul in the cycles that the formulas state."""
 
 import itertools
 import random

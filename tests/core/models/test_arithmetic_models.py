@@ -1,4 +1,4 @@
-"""A model's FLOPs and bytes: the parts sum to the whole, and known models come to known figures."""
+"""FLOPs and bytes of models: the parts sum to the total, and known models have known figures."""
 
 from dataclasses import replace
 from fractions import Fraction

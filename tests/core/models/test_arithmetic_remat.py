@@ -1,4 +1,4 @@
-"""What training keeps of a layer for the backward pass, and what it costs to compute the rest again."""
+"""Saved activations and recomputed FLOPs of a layer under each checkpointing policy."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Whatever configuration comes, it is counted or refused by field: no crash, no silent zero; and laws."""
+"""Any configuration is counted or refused by field, without a crash or a silent zero."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Layers that mix tokens cost what the rest of the library counts, and what papers report."""
+"""Costs of token mixers agree with the rest of the library and with published figures."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Every bad field of a configuration is named, and a name that is none is answered with what is near."""
+"""Errors name the bad field of a configuration, and unknown model names get close matches."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What a published file holds beside the language model is counted weight by weight, and said."""
+"""Parts of a configuration besides the language model are counted weight by weight or listed."""
 
 from hf_configs import CONFIGS
 

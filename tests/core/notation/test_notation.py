@@ -1,4 +1,4 @@
-"""Arrays, meshes and products: what is read, what is refused, and what one device holds."""
+"""Arrays, meshes and products: parsing, printing, equality and the parts they report."""
 
 import copy
 import dataclasses

@@ -1,4 +1,4 @@
-"""A check knows right from wrong, names the slip, never tells the answer and never raises."""
+"""A check accepts right answers, names slips, never reveals the answer and never raises."""
 
 import math
 import re

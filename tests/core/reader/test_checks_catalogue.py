@@ -1,4 +1,4 @@
-"""Every exercise of the book: its answer is right, its mistakes are wrong, and its help tells nothing."""
+"""For every exercise: its answer is right, its known mistakes are wrong, and its hints reveal nothing."""
 
 import json
 import re

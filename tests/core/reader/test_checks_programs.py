@@ -1,4 +1,4 @@
-"""A verdict on a program is a plain value: without JAX the core takes it and says what speaks against it."""
+"""Verdicts on programs are plain values that a check judges without JAX."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The pictures: well-formed, within their box, readable, the same every time, safe whatever is typed."""
+"""SVG pictures are well-formed, legible, reproducible and safe for any text."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Explorers: positions and values, states that arrive broken, the static HTML, what the worker gets."""
+"""Explorers: values and positions, malformed states, static HTML, and the worker's JSON."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The figures: drawn from the library alone, the same every time, legible; what cannot be read is refused."""
+"""Figures are drawn from the library alone, are reproducible and legible, or are refused."""
 
 import re
 import xml.etree.ElementTree as ET

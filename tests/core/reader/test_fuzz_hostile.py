@@ -1,4 +1,4 @@
-"""Whatever a reader gives, a check judges it or says that it cannot: objects that raise, recurse and lie."""
+"""A check judges any object or says that it cannot, whatever the object raises or claims."""
 
 import array
 import functools

@@ -1,4 +1,4 @@
-"""What an explorer's address and its file of numbers hold: values, of every explorer of the book."""
+"""Addresses of explorers and their tables of numbers hold the values of every explorer."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Views and their panels: typed values that refuse what cannot be drawn, and scales with round ticks."""
+"""Views and panels refuse what cannot be drawn, and scales have round ticks."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Any product in any sharding on any small mesh: every strategy gives every device what was asked for."""
+"""For random products, shardings and meshes, every strategy gives each device the requested block."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Every strategy computes the product and costs what the formulas say; the worked problems come out."""
+"""Every strategy computes the product at the time that the formulas state."""
 
 import math
 from dataclasses import replace

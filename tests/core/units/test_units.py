@@ -1,4 +1,4 @@
-"""Numbers into words and back."""
+"""Formatting numbers with units, and parsing them back."""
 
 import math
 
