@@ -2,7 +2,7 @@
 
 Chapter: Other machines.
 
->>> per_chip_figure(40.3e15, sparse=True), per_chip_figure(260e12, both_ways=True, pieces=72)
+>>> per_chip_figure(40.3e15, sparse=True), per_chip_figure(260e12, bidirectional=True, pieces=72)
 (2.015e+16, 1805555555555.5557)
 """
 
@@ -13,16 +13,16 @@ from scalingbook_lib.units import Result, require_min, si
 
 
 def per_chip_figure(
-    value: float, *, sparse: bool = False, both_ways: bool = False, pieces: int = 1, binary: int = 0
+    value: float, *, sparse: bool = False, bidirectional: bool = False, pieces: int = 1, binary: int = 0
 ) -> float:
     """A vendor's figure as the dense, one-way figure of one chip.
 
-    `sparse`: it counts multiplications by structured zeros, twice the dense rate. `both_ways`: it adds both
-    directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that its
+    `sparse`: it counts multiplications by structured zeros, twice the dense rate. `bidirectional`: it adds
+    both directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that its
     prefix stands for (3 for a GB that is a GiB).
     """
     require_min(1, pieces=pieces)
-    return value / (1 + sparse) / (1 + both_ways) / pieces * 1.024**binary
+    return value / (1 + sparse) / (1 + bidirectional) / pieces * 1.024**binary
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ def test_impossible_arguments_are_refused(formula):
     with pytest.raises(ValueError, match="nbytes=-1: write a number of at least 0"):
         formula(-1, Axis(4, True, 1, 0))
     with pytest.raises(ValueError, match="no way round"):
-        formula(1, Axis(4, False, 1, 0), both_ways=False)
+        formula(1, Axis(4, False, 1, 0), bidirectional=False)
 
 
 def test_a_torus_starts_its_collectives_as_v5e_was_measured():

@@ -46,7 +46,7 @@ def test_the_middle_link_of_a_line_is_busy_in_every_step_of_an_all_to_all():
 @pytest.mark.parametrize(("n", "both", "one"), [(4, 2, 3), (5, 2, 4), (8, 4, 7), (16, 8, 15)])
 def test_two_directions_halve_the_steps(n, both, one):
     assert len(schedules.all_gather(n).steps) == both
-    assert len(schedules.all_gather(n, both_ways=False).steps) == one
+    assert len(schedules.all_gather(n, bidirectional=False).steps) == one
 
 
 def test_holdings_grow_by_two_shards_a_step():
@@ -82,7 +82,7 @@ def test_impossible_shapes_are_refused(bad):
 
 def test_one_direction_on_a_line_is_refused():
     with pytest.raises(ValueError, match="wrap it"):
-        schedules.all_gather(4, wrapped=False, both_ways=False)
+        schedules.all_gather(4, wrapped=False, bidirectional=False)
 
 
 class TestTheSimulatorItself:

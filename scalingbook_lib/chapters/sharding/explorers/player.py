@@ -65,7 +65,7 @@ def exact(op: str, nbytes: float, axis: Axis, both: bool = True) -> Transfer:
     if op == "CollectivePermute":
         return collectives.permute(nbytes / axis.size, axis)
     _, formula = _FORMULAS[op]
-    return formula(nbytes, axis, both_ways=both)
+    return formula(nbytes, axis, bidirectional=both)
 
 
 def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str, step: int) -> View:
