@@ -15,8 +15,9 @@ import jax.numpy as jnp
 
 from scalingbook_lib.evidence.compiled.bundles import STRIPS, Kernel
 from scalingbook_lib.evidence.compiled.line import Line
-from scalingbook_lib.lab.compiler import aot, llo, replica_groups, stack
-from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.hlo import module as hlo_module
+from scalingbook_lib.hlo import replica_groups
+from scalingbook_lib.lab.compiler import aot, llo, stack
 from scalingbook_lib.lab.kernels import matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.notation import Mesh
@@ -160,7 +161,7 @@ def _within(program: Any, line: str) -> str:
     """The text that names who talks to whom: the line's own, or that of the collective in what it calls."""
     if "all-reduce-scatter" not in line:
         return line
-    called = hlo_text.read(program).computations["all-reduce-scatter"].instructions.values()
+    called = hlo_module.parse(program).computations["all-reduce-scatter"].instructions.values()
     return next(i.attributes for i in called if i.opcode == "all-reduce")
 
 

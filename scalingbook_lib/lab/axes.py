@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from scalingbook_lib.lab.compiler import hlo
+from scalingbook_lib import hlo
 
 
 def sizes(mesh: Any, known: str) -> dict[str, int]:
@@ -32,6 +32,6 @@ def refuse_uneven(splits: Iterable[tuple[str, int, str]], sizes: Mapping[str, in
             raise ValueError(f"{what} = {size} does not divide over {axes} = {ways}; change one of them")
 
 
-def told(sizes: Mapping[str, int]) -> str:
+def format_mesh(sizes: Mapping[str, int]) -> str:
     """A mesh in words: 'X4 Y2', or 'one device'."""
     return " ".join(f"{axis}{n}" for axis, n in sizes.items() if n > 1) or "one device"

@@ -20,7 +20,7 @@ from scalingbook_lib.units import Told
 if TYPE_CHECKING:
     from scalingbook_lib.lab.train.trainer import Trainer
 
-BYTES = 512  # room for what one process says of itself
+BYTES = 512  # the length of one process as JSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class Hosts(Told):
         return len({(host.jax, host.program) for host in self.hosts}) == 1
 
     def __str__(self) -> str:
-        agree = "all run the same program" if self.same else "NOT all run the same program: do not start"
-        return "\n".join([*map(str, self.hosts), told(self.crossing), agree])
+        agreement = "all run the same program" if self.same else "NOT all run the same program: do not start"
+        return "\n".join([*map(str, self.hosts), format_crossing(self.crossing), agreement])
 
 
-def told(crossing: dict[str, int]) -> str:
+def format_crossing(crossing: dict[str, int]) -> str:
     """The axes that cross and those that do not, in words."""
-    ways = [
+    parts = [
         f"{axis} meets {n} processes" if n > 1 else f"{axis} stays in one" for axis, n in crossing.items()
     ]
-    return "; ".join(ways) or "one device"
+    return "; ".join(parts) or "one device"
 
 
 def crossing(mesh: Any) -> dict[str, int]:
@@ -94,19 +94,19 @@ def here(trainer: "Trainer") -> Host:
     return Host(jax.process_index(), platform.node(), len(local), kind, jax.__version__, fingerprint(trainer))
 
 
-def ask(trainer: "Trainer") -> Hosts:
+def gather_hosts(trainer: "Trainer") -> Hosts:
     """Ask all processes, each of which must call this too; all get the answer."""
     from jax.experimental import multihost_utils
 
-    said = json.dumps(asdict(here(trainer))).encode().ljust(BYTES)
-    rows = multihost_utils.process_allgather(np.frombuffer(said, np.uint8)).reshape(-1, BYTES)
+    encoded = json.dumps(asdict(here(trainer))).encode().ljust(BYTES)
+    rows = multihost_utils.process_allgather(np.frombuffer(encoded, np.uint8)).reshape(-1, BYTES)
     hosts = tuple(Host(**json.loads(bytes(row))) for row in np.asarray(rows))
     return Hosts(hosts, crossing(trainer.devices))
 
 
-def main(given: Sequence[str] | None = None) -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Join as the trainer would, and say who is there."""
-    found = ask(run.joined(run.arguments().parse_args(given)))
+    found = gather_hosts(run.join(run.arguments().parse_args(argv)))
     import jax
 
     if jax.process_index() == 0:

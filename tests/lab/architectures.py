@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib.lab.compiler import work
+from scalingbook_lib.hlo import cost
 from scalingbook_lib.models import CATALOGUE, Experts, Latent, Linear, Transformer
 
 T = 12  # longer than the small window
@@ -136,7 +136,7 @@ def forward(m, w, x, attention=None):
 
 def counted(fn, *args):
     """The FLOPs of the products in the compiled program."""
-    return work.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
+    return cost.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
 
 
 def weights(m, dtype=jnp.float32):

@@ -2,7 +2,6 @@
 
 import functools
 import os
-from pathlib import Path
 
 import jax
 import pytest
@@ -15,19 +14,11 @@ devices.simulate(8)  # before JAX starts: each test process has its own
 # Values and collectives are what is tested, and fast machine code for toys took a third of the time.
 jax.config.update("jax_disable_most_optimizations", True)
 
-HLO = Path(__file__).parent / "hlo"
-
 
 @pytest.fixture(autouse=True)
 def as_quick_in_its_processes(monkeypatch):
     """A process that a test starts compiles as this one does."""
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
-
-
-@pytest.fixture(scope="session")
-def stored():
-    """The text of a stored program, cut out of what the compiler really wrote."""
-    return lambda name: (HLO / f"{name}.txt").read_text()
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ def weights(model):
 @functools.cache
 def _logits(model):
     """Logits of the last token of each row: tokens behind it change nothing."""
-    run = functools.partial(decode.recomputed, model, weights(model))
+    run = functools.partial(decode.logits_without_cache, model, weights(model))
     return jax.jit(lambda tokens, last: run(tokens)[np.arange(len(tokens)), last])
 
 

@@ -14,14 +14,15 @@ from typing import Any
 
 import jax
 
-from scalingbook_lib import notation
+from scalingbook_lib import hlo, notation
+from scalingbook_lib.hlo import cost, not_counted, out_of_memory
+from scalingbook_lib.hlo import schedule as lab_schedule
+from scalingbook_lib.hlo.module import HloModule
+from scalingbook_lib.hlo.out_of_memory import Allocation, DoesNotFit
 from scalingbook_lib.lab import devices
-from scalingbook_lib.lab.compiler import hlo, memory, overflow, sharding, slices, unread, work
-from scalingbook_lib.lab.compiler import schedule as lab_schedule
+from scalingbook_lib.lab.compiler import memory, sharding, slices
 from scalingbook_lib.lab.compiler.memory import Memory
-from scalingbook_lib.lab.compiler.overflow import Allocation, DoesNotFit
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
-from scalingbook_lib.lab.compiler.text import Text
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told, si
@@ -51,9 +52,9 @@ class Program(Told):
     compiled: Any = field(repr=False, compare=False)
 
     @functools.cached_property
-    def parsed(self) -> Text:
+    def parsed(self) -> HloModule:
         """Its text, read once for all figures here and for whatever else is given the program."""
-        return Text.of(self.text)
+        return HloModule.of(self.text)
 
     @functools.cached_property
     def collectives(self) -> hlo.Collectives:
@@ -61,19 +62,19 @@ class Program(Told):
         return hlo.collectives(self.parsed, self.mesh)
 
     @functools.cached_property
-    def fusions(self) -> tuple[work.Fusion, ...]:
+    def fusions(self) -> tuple[cost.Fusion, ...]:
         """Its kernels, with the compiler's estimates."""
-        return work.fusions(self.parsed)
+        return cost.fusions(self.parsed)
 
     @functools.cached_property
     def flops(self) -> int:
         """The FLOPs of all its matmuls, loops included."""
-        return work.matmul_flops(self.parsed)
+        return cost.matmul_flops(self.parsed)
 
     @functools.cached_property
     def cycles(self) -> int:
         """The TPU compiler's estimate for all kernels together, the links' time not included; 0 on a CPU."""
-        return work.cycles(self.fusions)
+        return cost.cycles(self.fusions)
 
     @property
     def estimated_s(self) -> float | None:
@@ -82,19 +83,19 @@ class Program(Told):
         return self.cycles / clock if clock and self.cycles else None
 
     @functools.cached_property
-    def not_counted(self) -> tuple[unread.Unread, ...]:
+    def not_counted(self) -> tuple[not_counted.NotCounted, ...]:
         """What its text does not tell: then `flops`, `cycles` and `collectives` are at least so much."""
-        return unread.unread(self.parsed)
+        return not_counted.not_counted(self.parsed)
 
     @property
     def vmem_bytes(self) -> int:
         """The largest scratch in VMEM that one kernel reserves."""
-        return work.vmem_bytes(self.parsed)
+        return cost.vmem_bytes(self.parsed)
 
     @property
     def prefetched_bytes(self) -> int:
         """What it copies from HBM into VMEM ahead of its use."""
-        return work.prefetched_bytes(self.parsed)
+        return cost.prefetched_bytes(self.parsed)
 
     def schedule(self, *, copies: bool = False) -> lab_schedule.Schedule:
         """The order in which it computes and communicates."""
@@ -164,7 +165,7 @@ def compile(
         slices.refuse_another_target(compiled, on, where.name)
     held = memory.memory(compiled, where.hbm_bytes if where else None)
     if not held.fits:  # today's libtpu has refused by now; older ones leave it to us
-        raise DoesNotFit("HBM", held.needed, int(held.limit or 0), memory.parts(held))
+        raise DoesNotFit("HBM", held.needed, int(held.limit or 0), memory.allocations(held))
     target = f"{where.chip.name} {where.name.partition(':')[2]}" if where else _machine(on)
     return Program(target, where.chip if where else None, on, held, compiled.as_text(), compiled)
 
@@ -189,12 +190,12 @@ def _compiled(jitted: Any, structs: Any, options: Mapping[str, Any] | None, *, a
     with jax.default_matmul_precision(None if own else asked):
         lowered = jitted.lower(*structs)
     try:
-        with slices.quiet():  # libtpu's warnings are about a host that is not there
+        with slices.stderr_silenced():  # libtpu's warnings are about a host that is not there
             return lowered.compile(compiler_options=dict(options) if options else None)
     except jax.errors.JaxRuntimeError as error:
-        if (known := overflow.read(str(error))) is None:
+        if (known := out_of_memory.read(str(error))) is None:
             raise
-        raise known.asked_for(_arguments(structs)) from None
+        raise known.with_arguments(_arguments(structs)) from None
 
 
 def _arguments(structs: Any) -> tuple[Allocation, ...]:

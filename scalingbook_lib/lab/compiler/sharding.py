@@ -12,9 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib import notation
+from scalingbook_lib import hlo, notation
 from scalingbook_lib.lab import devices as lab_devices
-from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.notation import Array, Dim, NotationError
 from scalingbook_lib.units import BF16, DType
 

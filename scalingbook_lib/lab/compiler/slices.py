@@ -132,7 +132,7 @@ def topology(name: str) -> Topology:
         raise SliceError(f"{name!r} is no topology; write one as in v5e:2x4, with one of {known}")
     options = _options(generation, shape)
     try:
-        with quiet():
+        with stderr_silenced():
             found = topologies.get_topology_desc(name, platform="tpu", **options)
     except Exception as error:  # libtpu's own kinds of error, one for each cause
         raise SliceError(f"the TPU compiler knows no slice {name}: {str(error).splitlines()[0]}") from error
@@ -206,7 +206,7 @@ def refuse_another_target(compiled: Any, on: Any, topology: str) -> None:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def stderr_silenced() -> Iterator[None]:
     """Keep what a C++ library writes to standard error out of a notebook's stored outputs."""
     # C++ writes to file descriptor 2 itself, which `contextlib.redirect_stderr` does not see
     saved = os.dup(2)

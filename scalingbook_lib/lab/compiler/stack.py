@@ -12,9 +12,11 @@ from typing import Any
 
 import jax
 
-from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, stages, walk
+from scalingbook_lib.hlo import listings, scopes, walk
+from scalingbook_lib.hlo.bundles import Bundles
+from scalingbook_lib.hlo.text_table import text_table
+from scalingbook_lib.lab.compiler import aot, llo, sharding
 from scalingbook_lib.lab.compiler.aot import Program
-from scalingbook_lib.lab.compiler.llo import Bundles
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told
 
@@ -37,7 +39,7 @@ class Stage(Told):
     def of(self, scope: str) -> tuple[str, ...]:
         """The lines that a named scope wrote."""
         written = zip(self.lines, self.sources, strict=True)
-        return tuple(line for line, source in written if scope in scopes.named(source, primitive=False))
+        return tuple(line for line, source in written if scope in scopes.scope_names(source, primitive=False))
 
     def __str__(self) -> str:
         return f"{self.name}, {len(self.lines)} lines\n{self.text}"
@@ -94,7 +96,7 @@ class Stack(Told):
     @property
     def scopes(self) -> tuple[str, ...]:
         """The named scopes, in the order of the jaxpr."""
-        paths = (scopes.named(source, primitive=False) for source in self["jaxpr"].sources)
+        paths = (scopes.scope_names(source, primitive=False) for source in self["jaxpr"].sources)
         return tuple(dict.fromkeys(name for path in paths for name in path))
 
     def excerpt(self, scope: str, most: int = SHOWN) -> Excerpt:
@@ -107,7 +109,7 @@ class Stack(Told):
         rows = [("stage", *self.scopes, "lines")]
         for stage in self.stages:
             rows.append((stage.name, *(str(len(stage.of(s))) for s in self.scopes), str(len(stage.lines))))
-        return hlo.table(rows)
+        return text_table(rows)
 
 
 def of(
@@ -131,10 +133,10 @@ def of(
     lowered = traced.lower()
     kernels = _bundles(fn, args, how, program) if llo else ()
     found = (
-        _stage("jaxpr", stages.jaxpr(traced.jaxpr)),
-        _stage("StableHLO", stages.stablehlo(lowered.as_text(debug_info=True))),
-        _stage("HLO", stages.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
-        _stage("optimized HLO", stages.hlo(program.text)),
+        _stage("jaxpr", listings.jaxpr(traced.jaxpr)),
+        _stage("StableHLO", listings.stablehlo(lowered.as_text(debug_info=True))),
+        _stage("HLO", listings.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
+        _stage("optimized HLO", listings.hlo(program.text)),
         _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
         *([_stage("LLO", ((line, b.source) for b in kernels for line in b.lines))] if llo else []),
     )
@@ -145,7 +147,7 @@ def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -
     """The bundles of every kernel, with the scopes that its program's text names in it."""
     text = program.parsed
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
-    sources = {i.name: walk.scopes(text, i) for i in outer}
+    sources = {i.name: walk.scope_path(text, i) for i in outer}
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
 
 

@@ -15,7 +15,7 @@ SOLVED = "solved in the notebook"  # what the box of a page says for a reader wh
 class Move(Told):
     """One kind of collective over some mesh axes: the bytes of all its runs, and how often it runs.
 
-    Bytes are counted as `lab.compiler.hlo` counts them. Where they are asked for, times may be None.
+    Bytes are counted as `hlo` counts them. Where they are asked for, times may be None.
     """
 
     kind: str

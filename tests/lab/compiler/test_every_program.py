@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from scalingbook_lib.lab.compiler import aot, slices, why
+from scalingbook_lib import hlo
+from scalingbook_lib.lab.compiler import aot, slices
 from scalingbook_lib.notation import Mesh
 
 pytestmark = pytest.mark.usefixtures("tpu")
@@ -116,8 +117,8 @@ def test_axes_are_words_or_letters_of_a_readers_own_mesh(names):
     assert program.collectives.over_axes() == {f"all-reduce {model}": 1}
     assert f"{model}{'=' * (len(model) > 1)}4: " in str(program)
     nbytes = program.collectives[0].nbytes
-    assert why.compare({f"all-reduce {model}": nbytes}, program).agrees
-    wrong = why.compare({f"all-gather {data}": nbytes}, program)
+    assert hlo.compare({f"all-reduce {model}": nbytes}, program).agrees
+    wrong = hlo.compare({f"all-gather {data}": nbytes}, program)
     assert f"all-reduce over {model}" in str(wrong)
     assert f"all-gather over {data}" in str(wrong)
 

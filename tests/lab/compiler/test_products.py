@@ -3,8 +3,8 @@
 import jax.numpy as jnp
 import pytest
 
+from scalingbook_lib import hlo
 from scalingbook_lib.collectives.resharding import reshard
-from scalingbook_lib.lab.compiler import why
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.notation import Mesh, parse, parse_product
@@ -50,7 +50,7 @@ def product(tpu, text):
         return jnp.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
 
     program = tpu(multiplied, p.a, p.b, out=p.c, **ON, **sizes)
-    return why.compare(solve(p, MACHINE, sizes), program)
+    return hlo.compare(solve(p, MACHINE, sizes), program)
 
 
 @pytest.mark.parametrize("text", AS_PREDICTED)
@@ -67,7 +67,7 @@ def test_what_the_compiler_does_otherwise_is_explained(tpu, text, said):
 def resharded(tpu, before, after):
     sizes = {"I": N, "J": N}
     program = tpu(lambda x: x, parse(before), out=after, **ON, **sizes)
-    return why.compare(reshard(before, after, MACHINE, sizes).best.moves, program)
+    return hlo.compare(reshard(before, after, MACHINE, sizes).best.moves, program)
 
 
 @pytest.mark.parametrize(("before", "after"), RESHARDED)

@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import child, llo, stack, stages
+from scalingbook_lib.hlo import listings
+from scalingbook_lib.lab.compiler import child, llo, stack
 from scalingbook_lib.notation import Mesh
 
 SIZES = {"B": 256, "D": 256, "F": 512}
@@ -78,17 +79,17 @@ def test_bundles_are_counted_by_unit(one):
     (kernel,) = one.bundles
     assert len(kernel.lines) == len(kernel.used) == len(one["LLO"].lines)
     assert len(kernel.capacity) == len(kernel.slots)
-    assert 0.3 < kernel.filled("MATMUL") <= 1
+    assert 0.3 < kernel.utilization("MATMUL") <= 1
     assert kernel.idle("MATMUL") < len(kernel.used)
-    assert kernel.of("vmatmul")
+    assert kernel.containing("vmatmul")
     assert "MATMUL" in str(kernel)
     with pytest.raises(ValueError, match="the slots are MATMUL"):
-        kernel.filled("GPU")
+        kernel.utilization("GPU")
 
 
 def test_a_products_kernel_keeps_the_mxu_busier_than_any_other_unit(one):
     (kernel,) = one.bundles
-    assert max(kernel.slots, key=kernel.filled) == "MATMUL"
+    assert max(kernel.slots, key=kernel.utilization) == "MATMUL"
 
 
 def test_a_function_travels_with_what_it_names():
@@ -121,7 +122,7 @@ def test_a_second_process_that_fails_says_why(tpu):
 
 def test_an_equation_of_several_lines_stays_with_its_scope():
     closed = jax.jit(mlp).trace(*[jnp.ones((2, 2))] * 3).jaxpr
-    written = list(stages.jaxpr(closed))
+    written = list(listings.jaxpr(closed))
     assert sum(source == "up" for _, source in written) > 3
     assert not any("# [" in line for line, _ in written)
 
@@ -131,5 +132,5 @@ def test_a_jaxpr_has_no_colors_in_a_notebook(monkeypatch):
 
     monkeypatch.setattr(pretty_printer, "CAN_USE_COLOR", True)
     with jax.named_scope("up"):
-        written = list(stages.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
+        written = list(listings.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
     assert not any("\x1b" in line + source for line, source in written)

@@ -5,8 +5,6 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
-from scalingbook_lib.lab.compiler import text as hlo_text
-from scalingbook_lib.lab.compiler import work
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, FP32, INT8
 
@@ -94,35 +92,3 @@ def test_xla_s_roofline_back_solves_the_datasheet(tpu):
     program = tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=8192, D=8192, F=16384)
     optimal_s = program.compiled.cost_analysis()["optimal_seconds"]
     assert program.flops / optimal_s == pytest.approx(program.chip.bf16_flops_per_s, rel=0.01)
-
-
-CONVOLUTION = """HloModule c
-
-ENTRY %main (x: f32[32,{size},8], w: f32[{window},8,16]) -> f32[32,{out},16] {{
-  %x = f32[32,{size},8] parameter(0)
-  %w = f32[{window},8,16] parameter(1)
-  ROOT %c = f32[32,{out},16] convolution(%x, %w), window={{{how}}}, dim_labels=b0f_0io->b0f
-}}
-"""
-
-
-@pytest.mark.parametrize(
-    ("size", "window", "out", "how", "touched"),
-    [
-        (1, 1, 1, "size=1", 1),
-        (4, 3, 2, "size=3", 6),
-        (4, 3, 4, "size=3 pad=1_1", 10),  # the two ends see a padding each
-        (1, 2, 2, "size=2 pad=1_1 rhs_reversal=1", 2),  # two products in one, as XLA:TPU batches them
-        (4, 2, 2, "size=2 stride=2", 4),
-        (3, 2, 4, "size=2 lhs_dilate=2", 4),  # every second place is a hole
-        (4, 2, 2, "size=2 rhs_dilate=2", 4),
-    ],
-)
-def test_a_convolution_counts_what_it_touches(size, window, out, how, touched):
-    text = CONVOLUTION.format(size=size, window=window, out=out, how=how)
-    assert work.matmul_flops(text) == 2 * 32 * 8 * 16 * touched
-
-
-def test_a_truncated_text_is_refused():
-    with pytest.raises(hlo_text.HloError, match="not closed"):
-        work.fusions("ENTRY %main () -> f32[] {\n  %a = (f32[], f32[\n}")

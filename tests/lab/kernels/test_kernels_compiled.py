@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import aot, work
+from scalingbook_lib.hlo import cost
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.lab.kernels import beside, collective_matmul, matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.units import GiB, MiB
@@ -84,4 +85,4 @@ def test_a_fusion_without_an_estimate_does_not_count():
     text = (
         f"HloModule m\n\nENTRY %main (a: f32[8]) -> f32[8] {{\n  %a = f32[8]{{0}} parameter(0)\n{line}\n}}\n"
     )
-    assert work.fusions(text) == ()
+    assert cost.fusions(text) == ()

@@ -6,7 +6,8 @@ import pytest
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
-from scalingbook_lib.lab.compiler import aot, overflow
+from scalingbook_lib.hlo import out_of_memory
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.units import BF16, FP32, MiB
 
 
@@ -75,8 +76,8 @@ def test_a_kernel_over_its_share_of_vmem_is_refused_in_figures_and_in_the_compil
         compiled(2048)
     error = caught.value
     assert error.limit_bytes == 16 * MiB < error.used_bytes <= buffers(2048)  # all, or up to what broke it
-    assert f"size {error.used_bytes // MiB}.00M and limit 16.00M" in error.said
-    assert "/" not in error.said  # no path of this machine
+    assert f"size {error.used_bytes // MiB}.00M and limit 16.00M" in error.scoped_vmem
+    assert "/" not in error.scoped_vmem  # no path of this machine
 
 
 @pytest.mark.usefixtures("tpu")
@@ -89,8 +90,8 @@ def test_the_words_survive_being_read():
         "RESOURCE_EXHAUSTED: E1001\nRan out of memory in memory space vmem while allocating on stack for %k. "
         "Scoped allocation with size 40.00M and limit 16.00M exceeded scoped vmem limit by 24.00M. It should"
     )
-    error = overflow.read(message)
+    error = out_of_memory.read(message)
     assert error is not None
     assert (error.memory, error.used_bytes, error.limit_bytes) == ("VMEM", 40 * MiB, 16 * MiB)
-    assert error.said.endswith("by 24.00M")
-    assert error.asked_for(()).said == error.said
+    assert error.scoped_vmem.endswith("by 24.00M")
+    assert error.with_arguments(()).scoped_vmem == error.scoped_vmem

@@ -2,13 +2,13 @@
 
 import pytest
 
-from scalingbook_lib import collectives
+from scalingbook_lib import collectives, profiles
+from scalingbook_lib.hlo.schedule import ScheduledStep
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.compiler.schedule import ScheduledStep
-from scalingbook_lib.lab.profiler import lessons, trace
-from scalingbook_lib.lab.profiler.expected import _unrolled
+from scalingbook_lib.lab.profiler import lessons
 from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Mesh
+from scalingbook_lib.profiles.expected import _unrolled
 from scalingbook_lib.units import FP32
 
 MESH, SIZES = Mesh(X=2, Y=4), {"I": 8192, "J": 8192, "K": 8192}
@@ -25,7 +25,7 @@ def pair(tpu):
         arrays = "A[I_X, J_Y]", "B[J, K_Y]"
         how = {"out": "C[I_X, K_Y]", "mesh": MESH, "topology": "v5e:2x4", "options": dict(options)}
         program = aot.compile(multiply, *arrays, **how, **SIZES)
-        return program, trace.expected(program, "a product")
+        return program, profiles.expected(program, "a product")
 
     return made(WHOLE), made(())
 
@@ -35,16 +35,16 @@ def test_one_after_the_other_is_the_sum_of_both(pair):
     gather = collectives.all_gather(
         2 * 8192 * 8192 // 2, *chips.Slice.of(chips.V5E, "2x4").mesh(X=2, Y=4).axes("Y")
     )
-    assert serial.lanes.exposed_s == pytest.approx(gather.total_s)
-    assert serial.lanes.compute_s == pytest.approx(program.estimated_s)
+    assert serial.breakdown.exposed_s == pytest.approx(gather.total_s)
+    assert serial.breakdown.compute_s == pytest.approx(program.estimated_s)
     assert serial.run_s == pytest.approx(gather.total_s + program.estimated_s)
 
 
 def test_a_collective_matmul_hides_its_ring(pair):
     (_, serial), (program, ring) = pair
-    assert ring.lanes.compute_s == pytest.approx(program.estimated_s)
-    assert ring.lanes.hidden_s > 0
-    assert ring.lanes.exposed_s < serial.lanes.exposed_s
+    assert ring.breakdown.compute_s == pytest.approx(program.estimated_s)
+    assert ring.breakdown.hidden_s > 0
+    assert ring.breakdown.exposed_s < serial.breakdown.exposed_s
     assert ring.run_s < serial.run_s
 
 
@@ -52,8 +52,8 @@ def test_it_says_that_nothing_was_run(pair, tmp_path):
     (_, serial), _ = pair
     said = str(serial)
     assert "expected\nTPU v5e 2x4: cycles by its compiler, transfers by the formulas; nothing was run" in said
-    again = trace.load(trace.save(serial, tmp_path / "expected.json"))
-    assert again.where == serial.where
+    again = profiles.load(profiles.save(serial, tmp_path / "expected.json"))
+    assert again.provenance == serial.provenance
 
 
 def test_a_loop_is_played_as_often_as_it_runs():
@@ -69,7 +69,7 @@ def test_a_loop_is_played_as_often_as_it_runs():
 def test_without_a_compilers_estimate_there_is_nothing_to_expect(cpu):
     program = cpu(multiply, "A[I, J]", "B[J, K]", mesh=Mesh(X=1), topology=None, I=8, J=8, K=8)
     with pytest.raises(ValueError, match="topology='v5e:2x4'"):
-        trace.expected(program)
+        profiles.expected(program)
 
 
 def test_a_tpu_compiler_takes_the_sums_of_the_lesson_out_of_their_loop(tpu):
@@ -79,4 +79,4 @@ def test_a_tpu_compiler_takes_the_sums_of_the_lesson_out_of_their_loop(tpu):
     for each in (True, False):
         program = aot.compile(lessons.summed(each), *arrays, **how, **sizes)
         assert program.collectives == {"all-reduce": 1}
-        assert trace.expected(program).lanes.compute_s == pytest.approx(program.estimated_s)
+        assert profiles.expected(program).breakdown.compute_s == pytest.approx(program.estimated_s)

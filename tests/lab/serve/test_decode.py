@@ -12,7 +12,7 @@ from writing import CLOSE, TINY, TINY_MOE, weights, written
 
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decode, paged_attention
-from scalingbook_lib.lab.serve.decoder import Where
+from scalingbook_lib.lab.serve.decoder import Placement
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.train import text
 from tests.core import repeatable
@@ -47,7 +47,7 @@ def tables(config):
     """Blocks from the back of every group's pool, so that none has the place it would have without paging."""
     if not config.blocks:
         return []
-    groups = config.ways("AXZ")
+    groups = config.degree("AXZ")
     here = np.arange(config.blocks // groups, dtype=np.int32)[::-1].reshape(-1, config.width)
     return [np.tile(here, (groups, 1))]
 
@@ -107,7 +107,7 @@ def matmul_weights(model):
 
 
 def test_a_word_costs_all_before_it_without_a_cache_and_itself_with_one():
-    recompute = functools.partial(decode.recomputed, TINY)
+    recompute = functools.partial(decode.logits_without_cache, TINY)
     shapes = {name: jax.ShapeDtypeStruct(w.shape, jnp.float32) for name, w in weights(TINY).items()}
     attention = 4 * TINY.N * TINY.H * TINY.L  # FLOPs of one query with one key and value
     for n in (16, 32):
@@ -142,7 +142,7 @@ def test_prefill_and_decode_are_functions_to_be_jitted():
     one = jax.jit(lambda w, t, c, n: decode.decode(w, config, t, c, n), donate_argnums=2)
     whole, cache = prefill(params, asked, config.cache())
     _, parts = prefill(params, asked[:, :12], config.cache())
-    ends, parts = prefill(params, asked[:, 12:], parts, Where(np.full(B, 12), np.full(B, T - 12)))
+    ends, parts = prefill(params, asked[:, 12:], parts, Placement(np.full(B, 12), np.full(B, T - 12)))
     assert ends == pytest.approx(np.array(whole), abs=CLOSE)
     assert whole.argmax(-1).tolist() == plain(TINY)[0][:, 0].tolist()
     after = [one(params, whole.argmax(-1), kept, np.full(B, T))[0] for kept in (cache, parts)]
@@ -159,7 +159,9 @@ def test_logits_of_every_token_are_those_of_the_plain_model():
         np.zeros(B, np.int32),
         np.full(B, T, np.int32),
     )
-    assert every == pytest.approx(np.array(decode.recomputed(TINY, weights(TINY), prompts())), abs=CLOSE)
+    assert every == pytest.approx(
+        np.array(decode.logits_without_cache(TINY, weights(TINY), prompts())), abs=CLOSE
+    )
 
 
 def test_tokens_that_are_not_real_leave_no_trace():

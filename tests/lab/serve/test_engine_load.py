@@ -10,7 +10,7 @@ from writing import CLOSE, weights, written
 from scalingbook_lib import models
 from scalingbook_lib.lab.serve import requests
 from scalingbook_lib.lab.serve.engine import Engine
-from scalingbook_lib.lab.serve.layout import Config, beside
+from scalingbook_lib.lab.serve.layout import Config, on_other_devices
 from scalingbook_lib.lab.serve.requests import State
 
 COUNT, WORDS, GIVEN_UP = 2000, (1, 8), 0.1
@@ -24,7 +24,7 @@ def asked():
     """Requests with their words: no prompt twice, every word leads clearly, a third begin as others do."""
     drawn = np.random.default_rng(5)
     starts = drawn.integers(64, size=(6, 8)).tolist()
-    found = list(requests.load(2300, per_step=5, prompt=(2, 16), words=WORDS, vocabulary=64, seed=4))
+    found = list(requests.load(2300, per_step=5, prompt=(2, 16), output=WORDS, vocabulary=64, seed=4))
     for i in range(0, len(found), 3):
         r = found[i]
         found[i] = requests.Request((*starts[i % 6], *r.prompt[:8]), r.limit, r.arrival)
@@ -62,8 +62,8 @@ def play(engine):
 def played(request):
     """An engine that is through with all of them, and how many waited for it at most."""
     config = dataclasses.replace(CONFIG, blocks=40) if request.param == "apart" else CONFIG
-    reader = beside(CONFIG, {"Z": 4}) if request.param == "apart" else None
-    engine = Engine(weights(MICRO), config, chunk=16, reader=reader)
+    prefill = on_other_devices(CONFIG, {"Z": 4}) if request.param == "apart" else None
+    engine = Engine(weights(MICRO), config, chunk=16, prefill=prefill)
     return engine, play(engine)
 
 
@@ -71,7 +71,7 @@ def test_there_was_more_than_it_could_hold(played):
     engine, longest = played
     assert longest > 4 * CONFIG.sequences
     assert engine.report.preemptions > 100
-    assert engine.report.found > COUNT
+    assert engine.report.prefix_hits > COUNT
     assert engine.report.evictions > COUNT
 
 
@@ -82,26 +82,26 @@ def test_none_is_lost(played):
     assert engine.report.done + engine.report.canceled == COUNT
     assert COUNT - len(gone) <= engine.report.done < COUNT
     assert all(s.ticket in gone for s in engine.requests.values() if s.state is State.CANCELED)
-    for worker in (engine.reader, engine.writer):
-        assert not worker.inside
-        assert all(pool.available == pool.count and not any(pool.holders) for pool in worker.pools)
+    for worker in (engine.prefill_worker, engine.decode_worker):
+        assert not worker.running
+        assert all(pool.available == pool.count and not any(pool.references) for pool in worker.pools)
 
 
 def test_none_gets_the_words_of_another(played):
     for s, (request, words) in zip(played[0].requests.values(), asked(), strict=True):
         assert s.request.prompt == request.prompt
-        assert s.words == (words if s.state is State.DONE else words[: len(s.words)])
+        assert s.output == (words if s.state is State.DONE else words[: len(s.output)])
 
 
 def test_none_starves(played):
     inside = [s for s in played[0].requests.values() if s.admitted is not None]
     assert [s.admitted for s in inside] == sorted(s.admitted for s in inside)
     assert max(s.ended - s.admitted for s in inside) < PATIENCE
-    assert all(s.first >= s.admitted >= s.request.arrival for s in inside if s.words)
+    assert all(s.first_token >= s.admitted >= s.request.arrival for s in inside if s.output)
 
 
 def test_some_were_given_up_at_every_stage(played):
     canceled = [s for s in played[0].requests.values() if s.state is State.CANCELED]
     assert any(s.admitted is None for s in canceled)
-    assert any(s.admitted is not None and not s.words for s in canceled)
-    assert any(s.words for s in canceled)
+    assert any(s.admitted is not None and not s.output for s in canceled)
+    assert any(s.output for s in canceled)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scalingbook_lib.lab.serve import quantize
 from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow, compared, narrow, wide
+from scalingbook_lib.lab.serve.quantize import CACHE8, QuantizedConfig, compare_logits, dequantize
 from scalingbook_lib.lab.train import text
 from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer, initial
 from tests.core import repeatable
@@ -31,13 +31,13 @@ def change(kind, **mesh):
     mesh = mesh or {"Y": 1}
     plain = Config(SMALL, {"Y": 1}, **SIZES)
     ways = {
-        "weights": lambda: Narrow(SMALL, mesh, **SIZES),
+        "weights": lambda: QuantizedConfig(SMALL, mesh, **SIZES),
         "cache": lambda: Config(SMALL, mesh, codec=CACHE8, **SIZES),
-        "both": lambda: Narrow(SMALL, mesh, codec=CACHE8, **SIZES),
-        "int4": lambda: Narrow(SMALL, mesh, stored=jnp.int4, **SIZES),
-        "scanned": lambda: Narrow(SMALL, mesh, codec=CACHE8, scanned=True, **SIZES),
+        "both": lambda: QuantizedConfig(SMALL, mesh, codec=CACHE8, **SIZES),
+        "int4": lambda: QuantizedConfig(SMALL, mesh, stored=jnp.int4, **SIZES),
+        "scanned": lambda: QuantizedConfig(SMALL, mesh, codec=CACHE8, scanned=True, **SIZES),
     }
-    return compared(plain, ways[kind](), weights(), TOKENS)
+    return compare_logits(plain, ways[kind](), weights(), TOKENS)
 
 
 # --- the bounds ------------------------------------------------------------------------------------------
@@ -50,10 +50,10 @@ drawn = st.tuples(st.integers(0, 2**32 - 1), st.floats(1e-3, 1e3), st.sampled_fr
 def test_no_number_is_off_by_more_than_half_a_step(of):
     seed, size, stored = of
     x = size * np.random.default_rng(seed).standard_normal((24, 6)).astype(np.float32)
-    numbers = narrow(jnp.asarray(x), (0,), stored)
+    numbers = quantize.quantize(jnp.asarray(x), (0,), stored)
     step = np.asarray(numbers["scale"])
-    assert np.allclose(step[0], np.abs(x).max(0) / quantize.levels(stored))
-    assert (np.abs(np.asarray(wide(numbers)) - x) <= step / 2 * (1 + 1e-4)).all()
+    assert np.allclose(step[0], np.abs(x).max(0) / quantize.max_level(stored))
+    assert (np.abs(np.asarray(dequantize(numbers)) - x) <= step / 2 * (1 + 1e-4)).all()
 
 
 @repeatable.examples(40)
@@ -63,20 +63,20 @@ def test_a_product_is_off_by_at_most_half_a_step_for_each_unit_of_its_input(of):
     rng = np.random.default_rng(seed)
     w = jnp.asarray(size * rng.standard_normal((24, 6)).astype(np.float32))
     x = rng.standard_normal((5, 24)).astype(np.float32)
-    numbers = narrow(w, (0,), stored)
+    numbers = quantize.quantize(w, (0,), stored)
     bound = np.abs(x).sum(-1, keepdims=True) * np.asarray(numbers["scale"]) / 2
-    assert (np.abs(x @ np.asarray(wide(numbers)) - x @ np.asarray(w)) <= bound * (1 + 1e-3)).all()
+    assert (np.abs(x @ np.asarray(dequantize(numbers)) - x @ np.asarray(w)) <= bound * (1 + 1e-3)).all()
 
 
 def test_zeros_stay_zeros():
-    assert (np.asarray(wide(narrow(jnp.zeros((3, 4)), (0,)))) == 0).all()
+    assert (np.asarray(dequantize(quantize.quantize(jnp.zeros((3, 4)), (0,)))) == 0).all()
 
 
 def test_a_scale_is_of_an_output_channel():
-    assert [quantize.axes_of(name) for name in ("q", "o", "gate", "down")] == [(0,), (0, 1), (0,), (0,)]
-    assert [quantize.axes_of(name) for name in ("expert up", "expert down")] == [(1,), (1,)]
-    assert quantize.axes_of("embed") == (1,)
-    assert quantize.axes_of("o", in_layer=False) == (1, 2)
+    assert [quantize.summed_axes(name) for name in ("q", "o", "gate", "down")] == [(0,), (0, 1), (0,), (0,)]
+    assert [quantize.summed_axes(name) for name in ("expert up", "expert down")] == [(1,), (1,)]
+    assert quantize.summed_axes("embed") == (1,)
+    assert quantize.summed_axes("o", in_layer=False) == (1, 2)
 
 
 # --- the model -------------------------------------------------------------------------------------------
@@ -104,17 +104,17 @@ def test_it_is_the_same_model_on_every_mesh():
 
 def test_experts_are_narrow_too():
     drawn = initial(SMALL_MOE, seed=0)["weights"]
-    plain, eight = (kind(SMALL_MOE, {"Y": 1}, **SIZES) for kind in (Config, Narrow))
+    plain, eight = (kind(SMALL_MOE, {"Y": 1}, **SIZES) for kind in (Config, QuantizedConfig))
     layer = eight.params(drawn)["layers"][0]
     assert layer["expert up"]["whole"].dtype == jnp.int8
     assert layer["expert up"]["scale"].shape == (8, 1, 96)
     assert layer["router"].dtype == jnp.float32
-    assert 0 < compared(plain, eight, drawn, TOKENS).relative < 0.2  # some tokens go to another expert
+    assert 0 < compare_logits(plain, eight, drawn, TOKENS).relative < 0.2  # some tokens go to another expert
 
 
 def test_it_is_a_quarter_of_the_bytes_and_the_scales():
     plain, eight = (kind(SMALL, {"Y": 1}, codec=codec, **SIZES) for kind, codec in
-                    ((Config, Config.codec), (Narrow, CACHE8)))  # fmt: skip
+                    ((Config, Config.codec), (QuantizedConfig, CACHE8)))  # fmt: skip
     held = [sum(s.size * s.dtype.itemsize for s in jax.tree.leaves(c.structs)) for c in (plain, eight)]
     assert 0.25 < held[1] / held[0] < 0.40  # of a small model, whose scales are many
 

@@ -10,11 +10,10 @@ import pytest
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.lab.compiler import knee
-from scalingbook_lib.lab.serve import cache_layout, decode, quantize
-from scalingbook_lib.lab.serve import step as serving_step
+from scalingbook_lib.lab.serve import cache_layout, decode, quantize, serving_step
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paged_attention import Codec
-from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow
+from scalingbook_lib.lab.serve.quantize import CACHE8, QuantizedConfig
 from scalingbook_lib.lab.train.expert_exchange import Exchange
 from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
@@ -39,18 +38,18 @@ WAYS = {
 def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
     told = serving_step.of(Config(SMALL, WAYS[ways], sequences=16, tokens=32))
     assert len(told.lines) >= 2
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 def test_so_it_is_with_experts_in_every_group():
     told = serving_step.of(Config(SMALL_MOE, {"A": 4, "Y": 2}, sequences=16, tokens=32))
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 def test_several_tokens_at_once_send_as_much_for_each():
     config = Config(SMALL, {"Z": 2, "Y": 4}, sequences=16, tokens=32)
     told = serving_step.of(config, T=4)
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 def test_one_device_sends_nothing():
@@ -66,14 +65,14 @@ def sliced(ways, kind=Config, **more):
     return kind(LAYER, WAYS[ways], sequences=32, tokens=8192, topology="v5e:2x4", **BF, **more)
 
 
-EIGHT = sliced("heads", Narrow, codec=CACHE8)
+EIGHT = sliced("heads", QuantizedConfig, codec=CACHE8)
 
 
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize("ways", ["heads", "heads and sequences", "heads and tokens", "rows and columns"])
 def test_a_tpu_slice_runs_the_collectives_that_were_predicted(ways):
     told = serving_step.of(sliced(ways))
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 @pytest.mark.usefixtures("tpu")
@@ -180,7 +179,7 @@ def attention_cycles(program):
 
 def test_two_all_to_alls_carry_each_token_to_its_experts_and_back():
     told = Exchange(SMALL_MOE, 8, 32, capacity=2, dtype=FP32)
-    assert not told.agreement.differ, str(told.agreement)
+    assert not told.agreement.differences, str(told.agreement)
     assert [line.kind for line in told.agreement.lines] == ["all-to-all"]
     assert told.padding == 2
 
@@ -190,7 +189,7 @@ def test_two_all_to_alls_carry_each_token_to_its_experts_and_back():
 def test_so_they_do_on_a_tpu_slice(capacity, padding):
     told = Exchange(models.find("Mixtral 8x7B"), 8, 128, capacity=capacity, topology="v5e:2x4")
     assert told.padding == padding
-    assert not told.agreement.differ, str(told.agreement)
+    assert not told.agreement.differences, str(told.agreement)
 
 
 def test_with_room_for_all_it_is_the_plain_layer_and_with_less_some_go_without():

@@ -36,7 +36,7 @@ def weights(model):
 
 def written(pair, **how):
     target, draft = (c.params(weights(c.model)) for c in (pair.target, pair.draft))
-    return pair.write(target, draft, PROMPTS, G, **how)
+    return pair.generate(target, draft, PROMPTS, G, **how)
 
 
 @functools.cache
@@ -120,7 +120,7 @@ def laws(pairs=2):
     prompt = PROMPTS[:1]
     every = np.array(list(itertools.product(range(WORDS), repeat=pairs - 1)))
     longer = np.concatenate([np.repeat(prompt, len(every), 0), every], 1)
-    p = jax.nn.softmax(decode.recomputed(TARGET, weights(TARGET), longer).astype(jnp.float32))
+    p = jax.nn.softmax(decode.logits_without_cache(TARGET, weights(TARGET), longer).astype(jnp.float32))
     first, second = p[0, prompt.shape[1] - 1], p[:, prompt.shape[1]]
     return np.asarray(first[:, None] * second)
 
@@ -131,7 +131,7 @@ def test_what_two_models_write_has_the_law_of_the_target():
     pair = Pair(target, draft, K=2, temperature=1.0)
     params = [c.params(weights(c.model)) for c in (target, draft)]
     tokens = np.concatenate(
-        [pair.write(*params, np.repeat(PROMPTS[:1], B, 0), 2, seed=s).tokens for s in range(seeds)]
+        [pair.generate(*params, np.repeat(PROMPTS[:1], B, 0), 2, seed=s).tokens for s in range(seeds)]
     )
     seen = np.bincount(tokens @ [WORDS, 1], minlength=WORDS**2)
     assert abs(chi_square(seen, laws().ravel())) < 4

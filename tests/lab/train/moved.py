@@ -14,9 +14,9 @@ from collections import defaultdict
 from dataclasses import fields, replace
 from pathlib import Path
 
-from scalingbook_lib.lab.compiler import hlo
-from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
-from scalingbook_lib.lab.compiler.rules import LOOKUPS
+from scalingbook_lib import hlo
+from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollective
+from scalingbook_lib.hlo.known_differences import LOOKUPS
 from tests.lab.train import others
 from tests.lab.train.others import Style
 

@@ -19,7 +19,7 @@ import pytest
 from test_training_processes import port
 
 from scalingbook_lib.lab import hosts
-from scalingbook_lib.lab.train import lost
+from scalingbook_lib.lab.train import host_failures
 from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.checkpoints import Checkpoints
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
@@ -98,9 +98,9 @@ def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
         started[0].kill()
         assert started[1].wait() == -signal.SIGABRT, (tmp_path / "process1.txt").read_text()
     while "same command" not in (said := (tmp_path / "process1.txt").read_text()):
-        assert lost.FATAL not in said, said
+        assert host_failures.FATAL not in said, said
         time.sleep(0.1)
-    died = rf"^process 0 \({re.escape(platform.node())}\) died .* go on from step \d+$"
+    died = rf"^process 0 \({re.escape(platform.node())}\) died .* resume from step \d+$"
     assert re.search(died, said, re.MULTILINE)
     assert "stack trace" not in said
     with Checkpoints(tmp_path / "checkpoints") as kept:
@@ -113,24 +113,24 @@ def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
      ("/job:jax_worker/replica:0/task:1\n", "process 1 (beta)")],
 )  # fmt: skip
 def test_of_the_stack_of_a_silent_host_one_sentence_is_left(task, gone, tmp_path):
-    (tmp_path / lost.HOSTS).write_text("alpha\nbeta\n")
+    (tmp_path / host_failures.HOSTS).write_text("alpha\nbeta\n")
     said = f"""step 3
 E1124 00:29:55.774418   12458 coordination_service.cc:1518] [16] Use error polling to propagate:
 The following tasks are unhealthy (stopped sending heartbeats):
 {task}The tasks have crashed. Check the task logs for an earlier error
-F1124 00:29:55.775192   12469 client.h:86] Terminating process because the JAX {lost.FATAL}.
+F1124 00:29:55.775192   12469 client.h:86] Terminating process because the JAX {host_failures.FATAL}.
 *** Check failure stack trace: ***
     @     0x7f4cf82f81b4  absl::lts_20260526::log_internal::LogMessage::SendToLog()
 """
-    first, sentence = lost.handed_on(said.splitlines(keepends=True), tmp_path)
+    first, sentence = host_failures.filtered(said.splitlines(keepends=True), tmp_path)
     assert first == "step 3\n"
     assert sentence.startswith(f"{gone} died")
-    assert sentence.endswith("they begin anew, since no checkpoint was whole\n")
+    assert sentence.endswith("they start from step 0, since no checkpoint was complete\n")
 
 
 def test_what_is_no_death_is_handed_on_whole(tmp_path):
     said = ["Traceback\n", "E1124 00:29:55.774418   12 coordination_service.cc:1518] slow\n", "ValueError\n"]
-    assert "".join(lost.handed_on(said, tmp_path)) == "".join(said)
+    assert "".join(host_failures.filtered(said, tmp_path)) == "".join(said)
 
 
 def test_how_long_jax_waits_is_what_the_page_says():
@@ -149,8 +149,8 @@ def test_the_axis_that_crosses_is_the_one_whose_lines_meet_several_processes():
     assert hosts.crossing(owned(2, 4, by=[0, 0, 0, 0, 1, 1, 1, 1])) == {"X": 2, "Y": 1}
     assert hosts.crossing(owned(4, 2, by=[0, 1, 2, 3, 0, 1, 2, 3])) == {"X": 2, "Y": 2}
     assert hosts.crossing(owned(1, 8, by=[0] * 8)) == {"Y": 1}
-    assert hosts.told({"X": 2, "Y": 1}) == "X meets 2 processes; Y stays in one"
-    assert hosts.told({}) == "one device"
+    assert hosts.format_crossing({"X": 2, "Y": 1}) == "X meets 2 processes; Y stays in one"
+    assert hosts.format_crossing({}) == "one device"
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from statistics import median
 
 import pytest
 
-from scalingbook_lib import training
-from scalingbook_lib.lab.compiler import aot, why
-from scalingbook_lib.lab.compiler.predicted import on
+from scalingbook_lib import hlo, training
+from scalingbook_lib.hlo.predicted import on_axes
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.lab.train.agreement import SHAPES
 from scalingbook_lib.machines import Slice, chips
 from tests.lab.train import moved
@@ -30,13 +30,13 @@ NAMES = {
 }
 
 
-def compared(style: Style) -> why.Comparison:
+def compared(style: Style) -> hlo.Comparison:
     """The plan's rows beside the program; bytes do not depend on the slice's shape, or its chip."""
     asked = {"batch": style.batch, "T": style.T, "loop": style.scan}
     machine = Slice(chips.V5E, SHAPES[style.plan().chips])
     rows = training.traffic(style.model(), style.plan(), machine, **asked)
     shared = "X" * (style.fsdp > 1) + "C" * (style.cp > 1)
-    return why.compare(on(rows, X=shared), moved.read(style, RECORDED[style]), moved.sizes(style))
+    return hlo.compare(on_axes(rows, X=shared), moved.read(style, RECORDED[style]), moved.sizes(style))
 
 
 TOLD = {style: compared(style) for style in RECORDED}

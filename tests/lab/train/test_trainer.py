@@ -23,7 +23,7 @@ def test_the_loss_curve_is_that_of_one_device(ways):
 def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
     told = agreement.of(trainer(ways))
     assert told.lines
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 def test_one_device_sends_nothing():

@@ -19,7 +19,7 @@ def test_the_loss_curve_is_that_of_one_device(ways):
 def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
     told = agreement.of(trainer(ways))
     assert told.lines
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 def test_heads_traded_for_tokens_and_back_give_the_same_curve():
@@ -28,4 +28,4 @@ def test_heads_traded_for_tokens_and_back_give_the_same_curve():
     found = spread.program.collectives.over_axes()
     assert found["all-to-all C"] == SMALL.L * 4 * 3  # forward, done again, and backward
     told = agreement.of(spread)
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)

@@ -117,7 +117,7 @@ def test_of_a_truncated_checkpoint_it_says_so_and_goes_on_from_the_one_before(
         assert int(kept.restore(trainer)["step"]) == 1
     told = capfd.readouterr().err
     assert "the checkpoint of step 1 cannot be read" in told
-    assert "the run goes on from step 0" in told
+    assert "the run resumes from step 0" in told
     assert "Traceback" not in told
 
 
