@@ -17,13 +17,13 @@ jax.config.update("jax_disable_most_optimizations", True)
 
 @pytest.fixture(autouse=True)
 def as_quick_in_its_processes(monkeypatch):
-    """A process that a test starts compiles as this one does."""
+    """Processes that a test starts compile without optimizations, as this one does."""
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
 
 
 @pytest.fixture(scope="session")
 def tpu():
-    """Compile for a TPU slice; the same program is compiled once in a session."""
+    """Compiles for a TPU slice; the same program is compiled once per session."""
     from scalingbook_lib.lab.compiler import aot
 
     if not aot.available():
@@ -35,7 +35,7 @@ def tpu():
 
 @pytest.fixture(scope="session")
 def cpu():
-    """Compile for the simulated devices."""
+    """Compiles for the simulated devices."""
     return functools.cache(_compile)
 
 

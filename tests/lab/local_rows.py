@@ -1,4 +1,4 @@
-"""What one of two processes does to hand in the rows that it read: run by the test of hosts, twice."""
+"""One of two processes that provide the rows that they read; the test of hosts runs it twice."""
 
 import sys
 

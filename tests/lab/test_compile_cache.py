@@ -43,7 +43,7 @@ def empty(monkeypatch, tmp_path):
     compile_cache._table.cache_clear()
 
 
-def test_a_stored_program_is_not_compiled_again_and_another_one_is(empty):
+def test_only_programs_that_are_not_cached_are_compiled(empty):
     first = compiled(8192)
     compile_cache._table.cache_clear()
     again, other = compiled(8192), compiled(4096)

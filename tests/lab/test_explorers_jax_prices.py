@@ -1,4 +1,4 @@
-"""What the type checker of the chapter on JAX says must move is what the TPU's compiler moves."""
+"""The bytes that the type checker of the chapter on JAX predicts are those that the TPU compiler moves."""
 
 import os
 
@@ -41,7 +41,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def mesh():
-    """The eight chips of a v5e:2x4 that is not there, in explicit mode."""
+    """The eight chips of an absent v5e:2x4, in explicit mode."""
     if not aot.available():
         if os.environ.get("CI"):
             pytest.fail(aot.why_not())

@@ -1,4 +1,4 @@
-"""A program that does not fit is refused with figures: what it needs, what there is, and what is largest."""
+"""A program that does not fit is refused with the memory it needs, the capacity, and the largest buffers."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def test_an_array_larger_than_hbm_is_an_error_with_figures():
 
 
 @pytest.mark.usefixtures("tpu")
-def test_temporaries_that_do_not_fit_are_not_blamed_on_small_arguments():
+def test_too_large_temporaries_are_reported_as_such():
     def scores(q, k):
         return jax.nn.softmax((q @ k.T).astype(jnp.float32), axis=-1).astype(q.dtype) @ k
 
@@ -35,7 +35,7 @@ def test_temporaries_that_do_not_fit_are_not_blamed_on_small_arguments():
 
 
 @pytest.mark.usefixtures("tpu")
-def test_results_count_beside_the_arguments():
+def test_results_count_in_addition_to_arguments():
     with pytest.raises(aot.DoesNotFit, match=r"18\.6\d* GiB"):
         aot.compile(lambda a: a + 1, "A[I, J]", topology="v5e:1x1", I=50_000, J=100_000)
     in_place = aot.compile(lambda a: a + 1, "A[I, J]", topology="v5e:1x1", donate=(0,), I=50_000, J=100_000)
@@ -43,7 +43,7 @@ def test_results_count_beside_the_arguments():
 
 
 @pytest.mark.usefixtures("tpu")
-def test_what_an_older_compiler_lets_pass_is_refused_by_the_count(monkeypatch):
+def test_programs_that_older_compilers_accept_are_refused_by_their_size(monkeypatch):
     monkeypatch.setattr(slices.Topology, "hbm_bytes", 2**20)
     with pytest.raises(
         aot.DoesNotFit, match="of HBM and a chip has 1 MiB; the largest: 1 MiB for results; 512 KiB"
@@ -52,7 +52,7 @@ def test_what_an_older_compiler_lets_pass_is_refused_by_the_count(monkeypatch):
 
 
 def kernel_of_tiles(side, count):
-    """A kernel that takes `count` square tiles of fp32 into VMEM, and does next to nothing with them."""
+    """A kernel that loads `count` square tiles of fp32 into VMEM and computes almost nothing."""
     from jax.experimental import pallas
 
     def corners(*refs):

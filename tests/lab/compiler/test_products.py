@@ -1,4 +1,4 @@
-"""Products and reshardings beside the compiler: as predicted, or explained."""
+"""Compiled matmuls and reshardings agree with the prediction, or the difference is explained."""
 
 import jax.numpy as jnp
 import pytest
@@ -60,7 +60,7 @@ def test_the_compiler_multiplies_as_predicted(tpu, text):
 
 
 @pytest.mark.parametrize(("text", "said"), OTHERWISE.items())
-def test_what_the_compiler_does_otherwise_is_explained(tpu, text, said):
+def test_differences_of_compiled_matmuls_are_explained(tpu, text, said):
     assert said in str(product(tpu, text))
 
 
@@ -76,7 +76,7 @@ def test_the_compiler_reshards_as_predicted(tpu, before, after):
     assert found.agrees, str(found)
 
 
-def test_a_permute_of_whole_blocks_is_as_many_bytes_as_of_parts_that_are_gathered(tpu):
+def test_permuting_whole_blocks_moves_the_bytes_of_gathered_parts(tpu):
     found = resharded(tpu, "A[I_X, J]", "A[I_Y, J]")
     assert found.compiled_bytes == pytest.approx(found.predicted_bytes)
     assert "collective-permute over XY: 8.39 MB, 4 times" in str(found)

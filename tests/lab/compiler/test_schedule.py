@@ -1,4 +1,4 @@
-"""What runs while data moves: read from the order of the compiled program."""
+"""Overlap in the schedules of compiled programs."""
 
 import pytest
 from jax import lax
@@ -10,7 +10,7 @@ X2Y4 = Mesh(X=2, Y=4)
 
 
 def by_hand(x, w):
-    """Y = X · W, the blocks of X passed round while the last one is multiplied."""
+    """Y = X · W as a ring: blocks of X are sent on while the last one is multiplied."""
     n, me, D, out = lax.axis_size("Y"), lax.axis_index("Y"), x.shape[1], 0
     for hop in range(n):
         block = lax.dynamic_slice_in_dim(w, (me - hop) % n * D, D)
@@ -27,7 +27,7 @@ def multiply(x, w):
     return x @ w
 
 
-def test_the_compiler_of_today_orders_it_so_too(tpu):
+def test_the_compiler_overlaps_a_ring_written_by_hand(tpu):
     where = {"mesh": X2Y4, "topology": "v5e:2x4"}
     program = tpu(by_hand, "X[B, D_Y]", "W[D, F_Y]", out="Y[B, F_Y]", local=True, **where, **SIZES)
     assert len(program.schedule().hidden) == 3
@@ -36,7 +36,7 @@ def test_the_compiler_of_today_orders_it_so_too(tpu):
 
 @pytest.mark.parametrize("by_itself", [True, False])
 @pytest.mark.usefixtures("tpu")
-def test_xla_does_it_by_itself_unless_told_not_to(by_itself):
+def test_xla_makes_collective_matmuls_unless_they_are_disabled(by_itself):
     where = {"mesh": X2Y4, "topology": "v5e:2x4", "options": None if by_itself else OFF}
     program = aot.compile(multiply, "X[B_X, D_Y]", "W[D, F_Y]", out="Y[B_X, F_Y]", **where, **SIZES)
     kinds = set(program.collectives.counts())

@@ -1,4 +1,4 @@
-"""A TPU compiler that would crash the kernel is refused before it can."""
+"""A TPU compiler that is too old for JAX is refused before it can crash the process."""
 
 import pytest
 

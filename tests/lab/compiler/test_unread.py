@@ -1,4 +1,4 @@
-"""Branches, loops, kernels and calls: what one run of them takes, and what nobody can tell from the text."""
+"""Branches, loops, kernels and custom calls: what one run costs, and what the text does not reveal."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ N = 1024
 SQUARE = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 4 * N, "D": N, "F": N}
 
 
-def test_of_two_branches_the_longer_is_counted():
+def test_the_longer_of_two_branches_counts():
     def chosen(x, w, i):
         return lax.cond(i > 0, lambda x: x @ w, lambda x: jnp.tanh(jnp.tanh(x @ w) @ w) @ w, x)
 
@@ -32,7 +32,7 @@ def test_of_two_branches_the_longer_is_counted():
     assert "the longest of 2" in str(program.schedule())
 
 
-def test_a_loop_of_unknown_length_is_read_once():
+def test_a_loop_of_unknown_length_counts_once():
     def looped(x, w, n):
         return lax.while_loop(lambda s: s[1] < n, lambda s: (jnp.tanh(s[0] @ w), s[1] + 1), (x, 0))[0]
 
@@ -45,14 +45,14 @@ def test_a_loop_of_unknown_length_is_read_once():
     assert hlo.compare({}, program).agrees  # no collective is in that loop
 
 
-def test_a_row_by_a_matrix_is_a_product():
+def test_a_vector_times_a_matrix_counts_as_a_matmul():
     sizes = {"topology": "v5e:2x2", "mesh": Mesh(X=4), "B": 1, "D": 4096, "F": 16384}
     program = aot.compile(block, "A[B, D]", "W[D, F_X]", "V[F_X, D]", out="A[B, D]", **sizes)
     assert program.flops == 2 * 2 * 4096 * 4096
     assert not program.not_counted
 
 
-def test_a_kernel_counts_as_its_author_says():
+def test_a_kernel_counts_the_flops_of_its_cost_estimate():
     groups = jax.ShapeDtypeStruct((8,), jnp.int32)
     on = {"topology": "v5e:1x1", "mesh": Mesh(X=1)}
     program = aot.compile(lax.ragged_dot, "A[B, D]", "W[E, D, F]", groups, **on, B=N, D=N, F=N, E=8)
@@ -60,8 +60,10 @@ def test_a_kernel_counts_as_its_author_says():
     assert not program.not_counted
 
 
-def test_a_kernel_that_says_nothing_is_listed():
-    """It sends by remote DMA, which no line of the program tells: no assertion of its collectives holds."""
+def test_a_kernel_without_a_cost_estimate_is_listed():
+    """It sends by remote DMA, which is not in the program's text, so
+    no assertion of its collectives holds.
+    """
     program = beside.all_gather(N, N).kernel
     assert [str(one) for one in program.not_counted] == [
         "not counted: of kernel ring_all_gather.1, its FLOPs and what it sends to other devices"

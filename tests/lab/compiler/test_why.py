@@ -1,4 +1,4 @@
-"""A predicted plan beside a compiled program: agreement is silence about numbers, difference is a reason."""
+"""Compares predicted matmuls with compiled programs, and explains the differences."""
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ def test_a_large_reduce_scatter_becomes_a_longer_ring(tpu):
     assert "instead of the reduce-scatter: a ring of 1.67 times the bytes" in str(told)
 
 
-def test_a_cpu_widens_and_slices(cpu):
+def test_xla_on_a_cpu_uses_fp32_and_slices_after_an_all_reduce(cpu):
     wide = hlo.compare(*both(cpu, "A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K]", topology=None))
     assert "2 times the 4.19 MB predicted: it moves fp32, which is twice bf16" in str(wide)
     sliced = hlo.compare(*both(cpu, "A[I_X, J_Y] · B[J_Y, K] -> C[I_X, K_Y]", topology=None))
@@ -62,13 +62,13 @@ def test_a_cpu_widens_and_slices(cpu):
     assert sliced.compiled_bytes == 4 * sliced.predicted_bytes
 
 
-def test_work_that_is_done_twice_is_said(cpu):
+def test_duplicated_work_is_reported(cpu):
     solution, _ = both(cpu, "A[I_X, J] · B[J, K_Y] -> C[I_X, K_Y]", topology=None)
     program = cpu(multiply, "A[I, J]", "B[J, K_Y]", out="C[I, K_Y]", mesh=MESH, topology=None, **SMALL)
     assert "2 times the 2.15 GFLOPs predicted" in str(hlo.compare(solution, program))
 
 
-def test_a_loop_is_the_reason_for_more_of_the_same():
+def test_a_loop_explains_repeated_collectives():
     def summed(x):
         def step(total, part):
             return total + lax.psum(part, "X"), None

@@ -1,4 +1,4 @@
-"""FLOPs agree with the formula and, without loops, with XLA; cycles, VMEM and prefetches are read."""
+"""FLOPs equal the formulas and, without loops, XLA's own count; cycles, VMEM and prefetches are read."""
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,7 @@ def test_flops_are_those_of_the_formula_and_of_xla(cpu, fn, arrays, flops, how):
     assert program.compiled.cost_analysis()["flops"] == pytest.approx(flops, rel=0.01)
 
 
-def test_a_scanned_layer_counts_every_time_where_xla_counts_it_once(tpu):
+def test_a_scanned_layer_counts_once_per_trip(tpu):
     def layers(x, w):
         return lax.scan(lambda h, _: (h @ w, None), x, None, length=6)[0]
 
@@ -59,7 +59,7 @@ def test_a_layer_s_gradient_is_three_matmuls_split_over_the_chips(tpu):
     assert program.flops == products * 2 * 1024 * 512 * 2048 // 8
 
 
-def test_cycles_stand_still_below_the_critical_batch_and_then_grow_with_it(tpu):
+def test_cycles_are_constant_below_the_critical_batch_and_proportional_above(tpu):
     at = {B: tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=B, D=8192, F=8192) for B in (8, 64, 4096)}
     assert at[64].cycles < 1.1 * at[8].cycles
     knee = at[8].cycles / (at[4096].cycles / 4096)
@@ -88,7 +88,7 @@ def test_a_weight_that_fits_into_vmem_is_fetched_ahead(tpu):
     assert 0 < small.vmem_bytes <= small.chip.vmem_bytes
 
 
-def test_xla_s_roofline_back_solves_the_datasheet(tpu):
+def test_xlas_roofline_has_the_peak_of_the_datasheet(tpu):
     program = tpu(multiply, "X[B, D]", "W[D, F]", **ONE, B=8192, D=8192, F=16384)
     optimal_s = program.compiled.cost_analysis()["optimal_seconds"]
     assert program.flops / optimal_s == pytest.approx(program.chip.bf16_flops_per_s, rel=0.01)

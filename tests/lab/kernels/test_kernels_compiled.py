@@ -1,4 +1,4 @@
-"""The TPU compiler takes the kernels, reserves the VMEM that was predicted, and refuses what is too much."""
+"""The TPU compiler compiles the kernels, reserves the predicted VMEM, and refuses what does not fit."""
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ def vmem_ratio(found):
 
 
 def all_gather_matmul(B, D, F, *, both_ways=False):
-    """X[B_X, D] · W[D, F_X] → Y[B, F_X]: gathered while it is multiplied, and as XLA does it."""
+    """X[B_X, D] · W[D, F_X] → Y[B, F_X]: as a collective matmul, and as XLA compiles it."""
     needed = collective_matmul.vmem_bytes(B, D)
     how = {"both_ways": both_ways, "vmem_bytes": beside.allowed(needed)}
     both = (
@@ -30,7 +30,7 @@ def all_gather_matmul(B, D, F, *, both_ways=False):
     return beside.on_a_ring(both, arrays, "Y[B, F_X]", "v5e:2x2", needed, B=B, D=D, F=F)
 
 
-def test_a_tiled_matmul_needs_its_buffers_and_little_more():
+def test_the_vmem_of_a_tiled_matmul_is_close_to_its_formula():
     tiles = Tiles(1024, 1024, 512)
     both = (lambda x, w: matmul.matmul(x, w, tiles), jnp.matmul)
     sizes = dict.fromkeys("BDF", 4096)
@@ -48,7 +48,7 @@ def test_flash_attention_keeps_no_scores_in_hbm_and_xla_keeps_them_all():
     assert 0.9 < vmem_ratio(found) < 1.1
 
 
-def test_flash_attention_decodes_too():
+def test_flash_attention_works_for_decode():
     found = beside.attention(1, 8192, 8, 8, block=1)
     assert found.moved.fetched[1] == 2 * 8 * 8192 * 128
     assert 0.9 < vmem_ratio(found) < 1.1
@@ -67,7 +67,7 @@ def test_the_collective_matmul_holds_all_of_x_in_vmem(both_ways):
     assert 0.9 < vmem_ratio(found) < 1.1
 
 
-def test_more_vmem_than_a_kernel_may_have_is_refused_in_figures():
+def test_a_kernel_with_too_much_vmem_is_refused_with_its_sizes():
     with pytest.raises(aot.DoesNotFit, match=r"one kernel needs \d+ MiB of VMEM at once and may have 16 MiB"):
         aot.compile(
             lambda x, w: matmul.matmul(x, w, Tiles(2048, 2048, 512)),

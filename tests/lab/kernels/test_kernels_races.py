@@ -1,4 +1,4 @@
-"""The race detector finds the race that is there, and none where there is none."""
+"""The race detector finds the race of the faulty kernel, and none in the others."""
 
 import pytest
 
@@ -7,12 +7,12 @@ from scalingbook_lib.lab.kernels import races
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
-    """An experiment takes four seconds, and on a busy machine as long as it likes."""
+    """Experiments take four seconds, and any time on a busy machine."""
     monkeypatch.setattr(races, "PATIENCE_S", None)
 
 
 @pytest.mark.parametrize("name", ["gather both ways", "matmul both ways", "sum, two buffers"])
-def test_no_race_and_the_right_result(name):
+def test_synchronized_kernels_have_no_race_and_the_right_result(name):
     found = races.look(name)
     assert not found.race
     assert found.right == (True,) * 4
@@ -26,12 +26,12 @@ def test_a_buffer_used_again_without_credit_is_a_race():
     assert all("ring_sum.py:" in access and "/" not in access for access in found.accesses)
 
 
-def test_an_experiment_that_nobody_wrote_is_refused():
+def test_an_unknown_experiment_is_refused():
     with pytest.raises(ValueError, match=r"'sums' is no experiment; write one of gather; .*no credit"):
         races.look("sums")
 
 
-def test_an_experiment_that_says_nothing_is_no_verdict():
+def test_an_experiment_without_a_report_is_an_error():
     with pytest.raises(RuntimeError, match="ended without a verdict: out of patience"):
         races.read("gather", 4, "out of patience")
 

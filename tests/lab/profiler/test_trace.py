@@ -1,4 +1,4 @@
-"""The profiler on simulated devices: what ran, how often, where from; TPU and GPU planes by their names."""
+"""Records profiles of programs on simulated devices."""
 
 import jax
 import jax.numpy as jnp
@@ -27,13 +27,13 @@ def recorded():
     return trace.record(step, *arrays, runs=2)
 
 
-def test_every_device_runs_every_operation_in_every_run(recorded):
+def test_every_operation_appears_on_every_device_in_every_run(recorded):
     assert (recorded.runs, recorded.devices, recorded.warmup) == (2, 4, 1)
     assert {row.times for row in recorded.rows} == {1}
     assert len(recorded.events) == 2 * 4 * len(recorded.ops)
 
 
-def test_after_a_warm_up_nothing_compiles(recorded):
+def test_nothing_is_compiled_after_the_warm_up(recorded):
     assert recorded.compilations == ()
     assert [m.name for m in recorded.host] == ["step", "step"]
 
@@ -45,7 +45,7 @@ def test_operations_have_scopes_work_and_collectives(recorded):
     assert recorded.collectives == {f"all-reduce over X of {nbytes / 1000:.3g} kB": 1}
 
 
-def test_a_recorded_trace_survives_its_file(recorded, tmp_path):
+def test_a_recorded_trace_loads_unchanged(recorded, tmp_path):
     again = profiles.load(profiles.save(recorded, tmp_path / "mlp.json"))
     assert again.ops == recorded.ops
     assert [e[:3] for e in again.events] == [e[:3] for e in recorded.events]

@@ -1,4 +1,4 @@
-"""Whatever is asked of the pool in whatever order, no block is lost, and none is shared that may not be."""
+"""Random operations on a pool lose no block, and share only blocks that may be shared."""
 
 import pytest
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ SIZE = 2
 
 
 class Sequences(RuleBasedStateMachine):
-    """Sequences over an alphabet of two come, grow, and go, as the engine has them do."""
+    """Sequences over an alphabet of two arrive, grow and leave, as in the engine."""
 
     @initialize(count=st.integers(1, 8), prefixes=st.booleans())
     def start(self, count, prefixes):
@@ -37,7 +37,7 @@ class Sequences(RuleBasedStateMachine):
         self.inside.append([tokens, known + fresh])
 
     def write(self, tokens, blocks, first):
-        """Write all but the known blocks, and tell the pool of the full ones."""
+        """Write all blocks but the cached ones, and register the full ones."""
         for i in range(first, len(blocks)):
             assert self.pool.references[blocks[i]] == 1, "somebody else reads what is written"
             self.content[blocks[i]] = tuple(tokens[: (i + 1) * SIZE])
@@ -95,7 +95,7 @@ TestSequences.settings = repeatable.examples(200, stateful_step_count=40, deadli
 
 
 def read(pool, tokens):
-    """A sequence that reads these tokens and goes."""
+    """A sequence that caches these tokens and leaves; returns the number of cached blocks that it found."""
     known = pool.match(tokens)
     pool.acquire(known)
     blocks = known + pool.allocate(pool.needed(len(tokens)) - len(known))
@@ -105,7 +105,7 @@ def read(pool, tokens):
     return len(known)
 
 
-def test_the_least_recently_used_block_is_forgotten_first():
+def test_the_least_recently_used_block_is_evicted_first():
     pool = Pool(3, 1)
     for token in (1, 2, 3):
         read(pool, [token])
@@ -114,20 +114,20 @@ def test_the_least_recently_used_block_is_forgotten_first():
     assert pool.evictions == 1
 
 
-def test_the_end_of_a_sequence_is_forgotten_before_its_beginning():
+def test_the_end_of_a_sequence_is_evicted_before_its_beginning():
     pool = Pool(3, 1)
     read(pool, [1, 2, 3])
     read(pool, [7])
     assert len(pool.match([1, 2, 3, 4])) == 2
 
 
-def test_the_last_token_is_never_found():
+def test_a_prefix_match_leaves_out_the_last_token():
     pool = Pool(4, 2)
     read(pool, [1, 2, 3, 4])
     assert [len(pool.match([1, 2, 3, 4][:n])) for n in range(1, 5)] == [0, 0, 1, 1]
 
 
-def test_what_is_not_there_is_not_handed_out():
+def test_a_pool_never_allocates_more_blocks_than_it_has():
     pool = Pool(2, 4)
     pool.allocate(1)
     with pytest.raises(OutOfBlocks, match="2 blocks are needed, 1 of 2"):

@@ -1,7 +1,7 @@
-"""Requests come, are given up, are stepped in any order: the scheduler keeps its promises, whoever computes.
+"""Random submissions, cancellations and steps keep the scheduler's invariants.
 
-A cache of plain numbers takes the place of the devices: it knows which token each place has, and a row that
-reads a place with another sequence's token fails at once.
+A cache of plain numbers replaces the devices: it records which token each slot holds, and a row that reads
+another sequence's token fails at once.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ BLOCK, TOKENS = 2, 10
 
 
 class Plain(Worker):
-    """A worker whose next word is the sum of all tokens so far, modulo 3."""
+    """A worker whose next token is the sum of all tokens so far, modulo 3."""
 
     def __init__(self, weights, config, *, share_prefixes=True):
         self._set_up(config, share_prefixes)
@@ -72,7 +72,7 @@ def words(prompt, limit):
 
 
 def plain(config, **how):
-    """An engine whose workers are plain."""
+    """An engine with plain workers."""
     real, engine.Worker = engine.Worker, Plain
     try:
         return engine.Engine({}, config, **how)
@@ -81,7 +81,7 @@ def plain(config, **how):
 
 
 class Requests(RuleBasedStateMachine):
-    """Any engine, asked in any order."""
+    """Any engine, operated in any order."""
 
     @initialize(
         groups=st.integers(1, 2), slots=st.integers(1, 3), blocks=st.integers(5, 9), apart=st.booleans(),
@@ -120,7 +120,7 @@ class Requests(RuleBasedStateMachine):
         assert self.progress() > before, "a step in which nothing happened"
 
     def progress(self):
-        """What the oldest of all has: in every step it gains."""
+        """The progress of each request, oldest first: every step increases it."""
         return [
             (s.over, s.admitted is not None, len(s.output), s.cached) for s in self.engine.requests.values()
         ]
@@ -167,8 +167,8 @@ TestRequests = Requests.TestCase
 TestRequests.settings = repeatable.examples(150, stateful_step_count=40, deadline=None)
 
 
-def test_what_is_handed_over_is_kept_no_longer():
-    """Three times the requests take no more room; without it every answer stays."""
+def test_a_popped_request_takes_no_memory():
+    """Three times the requests take no more memory; unpopped ones would stay."""
     one, sizes = plain(Config(TINY, {"Z": 1}, sequences=2, tokens=TOKENS, blocks=8, block=BLOCK)), []
     for _ in range(2):
         for n in range(len(sizes) * 200 + 100):
