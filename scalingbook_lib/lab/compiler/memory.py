@@ -1,4 +1,4 @@
-"""How much memory does a compiled program need on one device?"""
+"""Reads the memory that a compiled program needs on one device, as XLA reports it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,9 @@ from scalingbook_lib.units import Told, binary
 
 @dataclass(frozen=True, slots=True)
 class Memory(Told):
-    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
+    """The HBM of one device in bytes, padding included; `limit` is its capacity (None: unknown).
 
-    `host` is what lies in the host's memory (pinned) for it, and needs no HBM.
+    `host` is what the program keeps in the host's pinned memory, which needs no HBM.
     """
 
     arguments: int
@@ -23,12 +23,12 @@ class Memory(Told):
 
     @property
     def needed(self) -> int:
-        """What must be there at once: arguments, results that do not reuse an argument, temporaries."""
+        """The bytes that are live at once: arguments, results that do not reuse an argument, temporaries."""
         return self.arguments + self.results - self.aliased + self.temporaries
 
     @property
     def fits(self) -> bool:
-        """Is there room for it?"""
+        """Whether the program fits into the device's memory."""
         return self.limit is None or self.needed <= self.limit
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Memory(Told):
 
 
 def memory(compiled: Any, limit: float | None) -> Memory:
-    """The memory of a compiled program."""
+    """The memory of a compiled program, from XLA's `memory_analysis`."""
     # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
     host = (
@@ -62,6 +62,6 @@ def memory(compiled: Any, limit: float | None) -> Memory:
 
 
 def allocations(m: Memory) -> tuple[Allocation, ...]:
-    """What there is of it, the largest first."""
+    """The parts of a program's memory, the largest first."""
     named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
     return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)

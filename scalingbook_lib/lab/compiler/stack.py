@@ -1,8 +1,8 @@
-"""What becomes of a function on its way to the chip? Every stage of it, side by side, by named scope.
+"""Shows every stage of a function on its way to the chip, side by side, by named scope.
 
-`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` holds the jaxpr, StableHLO, HLO, the TPU compiler's
-optimized HLO and its schedule; with `llo=True` also the bundles of instructions for the TPU's units. Names
-given with `jax.named_scope` run through them: `.excerpt("up")` cuts out one. Chapter: Profiling.
+`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` has the jaxpr, StableHLO, HLO, the TPU compiler's
+optimized HLO and its schedule; with `llo=True` also the bundles of the TPU's instructions. `.excerpt("up")`
+shows what became of `jax.named_scope("up")`. Chapter: Profiling.
 """
 
 import html
@@ -20,12 +20,12 @@ from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Told
 
-SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
+MAX_LINES, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
 class Stage(Told):
-    """A function in one language: its lines, and for each the path of scopes that wrote it, where known."""
+    """A function in one language: its lines and, where known, the path of scopes that each comes from."""
 
     name: str
     lines: tuple[str, ...]
@@ -33,11 +33,11 @@ class Stage(Told):
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """All lines as one text."""
         return "\n".join(self.lines)
 
     def of(self, scope: str) -> tuple[str, ...]:
-        """The lines that a named scope wrote."""
+        """The lines that come from a named scope."""
         written = zip(self.lines, self.sources, strict=True)
         return tuple(line for line, source in written if scope in scopes.scope_names(source, primitive=False))
 
@@ -57,15 +57,16 @@ class Excerpt(Told):
 
     scope: str
     stages: tuple[Stage, ...]
-    most: int = SHOWN
+    limit: int = MAX_LINES
 
     def _shown(self) -> Iterator[tuple[str, list[str]]]:
+        """Each stage's name, with at most `limit` of its lines."""
         for stage in self.stages:
             of = stage.of(self.scope)
             lines = [line if len(line) <= WIDTH else line[: WIDTH - 2] + " …" for line in of]
-            left = len(lines) - self.most
-            more = [f"... and {left} more"] if left > 0 else []
-            yield stage.name, [*lines[: self.most], *more] or [f"nothing is called {self.scope} here"]
+            hidden = len(lines) - self.limit
+            more = [f"... and {hidden} more"] if hidden > 0 else []
+            yield stage.name, [*lines[: self.limit], *more] or [f"nothing is called {self.scope} here"]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         stages = "".join(
@@ -81,7 +82,7 @@ class Excerpt(Told):
 
 @dataclass(frozen=True, slots=True)
 class Stack(Told):
-    """A function in all its stages, the program that was compiled, and its kernels' bundles."""
+    """A function in all its stages, the compiled program, and its kernels' bundles."""
 
     stages: tuple[Stage, ...]
     program: Program = field(repr=False)
@@ -99,11 +100,11 @@ class Stack(Told):
         paths = (scopes.scope_names(source, primitive=False) for source in self["jaxpr"].sources)
         return tuple(dict.fromkeys(name for path in paths for name in path))
 
-    def excerpt(self, scope: str, most: int = SHOWN) -> Excerpt:
-        """What a named scope became, stage by stage."""
+    def excerpt(self, scope: str, limit: int = MAX_LINES) -> Excerpt:
+        """What became of a named scope, stage by stage. Raises ValueError where there is no such scope."""
         if scope not in self.scopes:
             raise ValueError(f"no scope {scope!r}; there are: {', '.join(self.scopes) or 'none'}")
-        return Excerpt(scope, self.stages, most)
+        return Excerpt(scope, self.stages, limit)
 
     def __str__(self) -> str:
         rows = [("stage", *self.scopes, "lines")]
@@ -124,7 +125,7 @@ def of(
 ) -> Stack:
     """Every stage of a function of arrays in the notation, compiled for a TPU slice as `aot.compile` does.
 
-    With `llo` a second process compiles it again and writes out the bundles; some seconds more.
+    With `llo` a second process compiles it again and dumps the bundles, which takes some seconds more.
     """
     how = {"topology": topology, "mesh": mesh, "out": out, "dtype": dtype, **sizes}
     program = aot.compile(fn, *args, **how)
@@ -144,7 +145,7 @@ def of(
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
-    """The bundles of every kernel, with the scopes that its program's text names in it."""
+    """The bundles of every kernel, with the scopes that the program's text gives for it."""
     text = program.parsed
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
     sources = {i.name: walk.scope_path(text, i) for i in outer}
@@ -152,5 +153,6 @@ def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -
 
 
 def _stage(name: str, written: Any) -> Stage:
+    """A stage from pairs of a line and its scopes."""
     lines, sources = zip(*written, strict=True)
     return Stage(name, lines, sources)

@@ -149,8 +149,8 @@ def test_without_a_tpu_compiler_the_error_gives_the_reason(monkeypatch, system, 
 
 def test_the_book_prints_what_the_locked_compiler_says():
     locked = tomllib.loads((Path(__file__).parents[3] / "uv.lock").read_text())["package"]
-    assert [p["version"] for p in locked if p["name"] == "libtpu"] == [slices.PRINTED]
-    assert aot.as_printed() == (aot.available() and metadata.version("libtpu") == slices.PRINTED)
+    assert [p["version"] for p in locked if p["name"] == "libtpu"] == [slices.LOCKED_LIBTPU]
+    assert aot.as_printed() == (aot.available() and metadata.version("libtpu") == slices.LOCKED_LIBTPU)
 
 
 def test_without_a_compiler_the_error_says_how_to_install_it(monkeypatch):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from scalingbook_lib.hlo import listings
-from scalingbook_lib.lab.compiler import child, llo, stack
+from scalingbook_lib.lab.compiler import compile_process, llo, stack
 from scalingbook_lib.notation import Mesh
 
 SIZES = {"B": 256, "D": 256, "F": 512}
@@ -65,7 +65,7 @@ def test_no_stage_shows_a_path_of_this_machine(one):
 
 
 def test_an_excerpt_shows_the_stages_side_by_side(split):
-    shown = split.excerpt("up", most=3)._repr_mimebundle_()
+    shown = split.excerpt("up", limit=3)._repr_mimebundle_()
     assert shown["text/html"].count("<pre") == len(split.stages)
     assert shown["text/plain"].startswith("jaxpr:\n")
     assert " more" in shown["text/plain"]
@@ -98,18 +98,18 @@ def test_a_function_is_packed_with_the_values_that_it_names():
     def within(x, *, by=1):
         return doubled(x) + offset + by + jnp.float32(0)
 
-    again = child.unpacked(child.packed(within))
-    assert again(5) == within(5) == 14
-    assert again(5, by=2) == 15
+    unpacked = compile_process.unpack(compile_process.pack(within))
+    assert unpacked(5) == within(5) == 14
+    assert unpacked(5, by=2) == 15
 
 
 def test_functions_that_cannot_be_packed_are_refused():
     handle = open(__file__)  # noqa: SIM115
     with pytest.raises(TypeError, match="handle cannot be taken to another process"):
-        child.packed(lambda x: (handle, x))
+        compile_process.pack(lambda x: (handle, x))
     handle.close()
     with pytest.raises(TypeError, match="is not written in Python"):
-        child.packed(len)
+        compile_process.pack(len)
 
 
 def test_a_second_process_that_fails_says_why(tpu):

@@ -8,7 +8,7 @@ from jax import lax
 from scalingbook_lib import hlo
 from scalingbook_lib.lab import judge
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.kernels import beside
+from scalingbook_lib.lab.kernels import comparison
 from scalingbook_lib.notation import Mesh
 
 pytestmark = pytest.mark.usefixtures("tpu")
@@ -64,7 +64,7 @@ def test_a_kernel_without_a_cost_estimate_is_listed():
     """It sends by remote DMA, which is not in the program's text, so
     no assertion of its collectives holds.
     """
-    program = beside.all_gather(N, N).kernel
+    program = comparison.all_gather(N, N).kernel
     assert [str(one) for one in program.not_counted] == [
         "not counted: of kernel ring_all_gather.1, its FLOPs and what it sends to other devices"
     ]

@@ -85,10 +85,10 @@ def test_real_devices_are_preferred_where_there_are_enough(monkeypatch):
     monkeypatch.setattr(jax, "devices", lambda kind=None: cpus if kind == "cpu" else tpus)
     assert devices.get(4) == cpus[:4]  # not half of a demo here and half there
     assert devices.get(8) == cpus
-    assert devices.told(devices.get(8)).simulated
+    assert devices.describe(devices.get(8)).simulated
     tpus *= 2
     assert devices.get(4) == tpus[:4]
-    assert str(devices.told(devices.get(4))) == "4 real TPU devices (TPU v5 lite)"
+    assert str(devices.describe(devices.get(4))) == "4 real TPU devices (TPU v5 lite)"
 
 
 @pytest.mark.parametrize(("count", "used"), [(1, "cpu"), (4, "cpu"), (8, "real")])

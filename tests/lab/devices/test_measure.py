@@ -23,7 +23,7 @@ def test_timing_waits_for_results_and_repeats_calls():
         calls.append(1)
         return x + 1
 
-    timing = measure.time(fn, jnp.ones(4), samples=5, least_s=1e-4)
+    timing = measure.time(fn, jnp.ones(4), samples=5, min_sample_s=1e-4)
     assert timing.samples == 5
     assert len(calls) >= 1 + 1 + 5 * timing.calls  # warm-up, calibration, samples
     assert 0 < timing.best_s <= timing.low_s <= timing.median_s <= timing.high_s
@@ -47,7 +47,7 @@ def test_a_short_function_is_called_many_times_per_sample(monkeypatch):
 
 def test_simulated_devices_give_no_meaningful_time():
     x = sharding.place(jnp.ones((8, 8)), "A[I_X, J]", Mesh(X=8))
-    timing = measure.time(jax.jit(lambda a: a + 1), x, samples=2, least_s=0)
+    timing = measure.time(jax.jit(lambda a: a + 1), x, samples=2, min_sample_s=0)
     assert timing.device.simulated == (jax.devices()[0].platform == "cpu")
     assert ("means nothing" in str(timing)) == timing.device.simulated
 

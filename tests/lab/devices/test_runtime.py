@@ -79,7 +79,7 @@ def asked(monkeypatch):
 
 def test_the_matching_tpu_compiler_is_installed_where_it_is_missing(monkeypatch, asked, capsys):
     monkeypatch.setattr(slices, "why_not", lambda: "not installed")
-    monkeypatch.setattr(slices, "exists_here", lambda: True)
+    monkeypatch.setattr(slices, "is_supported_platform", lambda: True)
     monkeypatch.setattr(runtime.metadata, "requires", lambda name: ['libtpu==0.0.23.*; extra == "tpu"'])
     runtime.begin(installed=False)
     assert asked == [], "a reader's own environment is left alone"
@@ -90,10 +90,10 @@ def test_the_matching_tpu_compiler_is_installed_where_it_is_missing(monkeypatch,
 
 def test_the_tpu_compiler_is_installed_only_where_needed_and_possible(monkeypatch, asked):
     monkeypatch.setattr(slices, "why_not", lambda: "")
-    runtime.bring_tpu_compiler()
+    runtime.install_tpu_compiler()
     monkeypatch.setattr(slices, "why_not", lambda: "for Linux alone")
-    monkeypatch.setattr(slices, "exists_here", lambda: False)
-    runtime.bring_tpu_compiler()
+    monkeypatch.setattr(slices, "is_supported_platform", lambda: False)
+    runtime.install_tpu_compiler()
     assert asked == []
 
 

@@ -49,7 +49,7 @@ def test_tiles_add_up_to_the_product(tiles):
 
 
 def test_a_tile_that_does_not_divide_its_dimension_is_refused():
-    with pytest.raises(ValueError, match="D = 250 is not cut into tiles of 128; take a tile that divides it"):
+    with pytest.raises(ValueError, match="D = 250 is not divided by tiles of 128; choose"):
         matmul.matmul(whole(128, 250), whole(250, 128), Tiles(128, 128, 128))
 
 
@@ -99,7 +99,7 @@ def test_every_device_gathers_the_whole_array(n, both_ways):
 
 
 def test_odd_rows_cannot_be_sent_in_both_directions():
-    with pytest.raises(ValueError, match="3 rows have no halves"):
+    with pytest.raises(ValueError, match="3 rows cannot be halved"):
         on_ring(lambda x: ring.all_gather(x, "X", both_ways=True), [whole(12, 8)], ["A[I_X, J]"], "A[I, J]")
 
 

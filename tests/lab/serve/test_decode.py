@@ -123,7 +123,7 @@ def test_without_a_cache_each_token_recomputes_all_before_it():
 def test_sharding_adds_no_flops(spread):
     one, spread = (Config(TINY, mesh, sequences=B, tokens=64) for mesh in ({"Y": 1}, SPREAD[spread]))
     copied = 2 * 2 * TINY.D * TINY.K * TINY.H * TINY.L * B * (spread.sizes["C"] - 1)  # K and V, on all of C
-    assert decode.program(spread).flops * spread.on.size == decode.program(one).flops + copied
+    assert decode.program(spread).flops * spread.device_mesh.size == decode.program(one).flops + copied
 
 
 @pytest.mark.parametrize("paged", [{}, PAGED], ids=["whole", "paged"])

@@ -19,7 +19,7 @@ from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 LAYER = replace(models.find("LLaMA-3 70B"), L=1)
-BF = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
+BF = {"dtype": jnp.bfloat16, "cache_dtype": jnp.bfloat16}
 WAYS = {
     "heads": {"Y": 8},
     "heads and sequences": {"Z": 2, "Y": 4},
