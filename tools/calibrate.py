@@ -41,7 +41,7 @@ class Fit:
             "chip": lambda run: run.chip.name,
         }
 
-    def left_out(self, values: Values) -> dict[str, dict[str, float]]:
+    def leave_one_out(self, values: Values) -> dict[str, dict[str, float]]:
         """Of each run, predicted over published by the values without those that it is left out with."""
         runs = self.runs()
         parts = {
@@ -49,7 +49,7 @@ class Fit:
             for way, key in self.ways.items()
             for name, part in resources.grouped(range(len(runs)), lambda k, key=key: key(runs[k])).items()
         }
-        asked = self.by.expected(runs), self.by.errors(runs), values, parts.values()
+        asked = self.by.priors(runs), self.by.errors(runs), values, parts.values()
         found: dict[str, dict[str, float]] = {way: {} for way in self.ways}
         for (way, _), part, without in zip(parts, parts.values(), fitting.without(*asked), strict=True):
             found[way] |= {runs[k].id: round(self.ratio(runs[k], without), 4) for k in part}
@@ -58,22 +58,24 @@ class Fit:
     def frozen(self, start: Values) -> str:
         """The record."""
         values = self.by.fit(self.runs(), start=start)
-        record = {"date": str(date.today()), "values": values, "left_out": self.left_out(values)}
+        record = {"date": str(date.today()), "values": values, "left_out": self.leave_one_out(values)}
         return json.dumps(record, indent=1) + "\n"
 
 
 FITS = {
     "training": Fit(
-        training.every,
+        training.all_runs,
         of_training,
         training.source,
-        lambda run, values: of_training.step_s(run, of_training.of(values, run)) / run.step_s,
+        lambda run, values: of_training.step_s(run, of_training.efficiency_of(values, run)) / run.step_s,
     ),
     "inference": Fit(
-        inference.every,
+        inference.all_runs,
         of_inference,
         inference.source,
-        lambda run, values: inference.tokens_per_s(run, of_inference.of(values, run)) / run.tokens_per_s,
+        lambda run, values: (
+            inference.tokens_per_s(run, of_inference.efficiency_of(values, run)) / run.tokens_per_s
+        ),
     ),
 }
 

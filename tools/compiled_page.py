@@ -13,7 +13,7 @@ from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale,
 from tools.compiled import tables
 from tools.compiled.beside import CLASSES, FAR, FLOPS, MEASURES, REASONS, Beside, every, reasons
 from tools.environment import ROOT
-from tools.published import Cells, Text, draw, share
+from tools.published import Cells, Text, share, sheet
 
 SPREAD = 0.8  # octaves over which the points of one number of devices are spread, so that all are seen
 
@@ -37,7 +37,7 @@ class Compiled(Text):
 
     def write(self) -> None:
         super().write()
-        draw(self.view(), self.picture)
+        self.picture.write_text(sheet(self.view()), encoding="utf-8")
 
 
 def _chart(measure: str) -> Chart:

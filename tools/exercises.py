@@ -87,16 +87,31 @@ def _read(stem: str, text: str) -> tuple[Exercise, ...]:
     return exercises
 
 
-def printed(stem: str, cell: Cell, root: Path = ROOT) -> str:
-    """What a given cell shows, as the executed notebook has stored it; '' if it shows nothing."""
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a given cell shows: a text, or a figure; '' where there is none."""
+
+    text: str = ""
+    figure: str = ""  # as HTML
+
+
+def output(stem: str, cell: Cell, root: Path = ROOT) -> Output:
+    """What a given cell shows, as the executed notebook has stored it."""
     path = root / "solutions" / f"{stem}.ipynb"
-    return _printed(path, path.stat().st_mtime_ns).get(cell.source.strip(), "") if path.exists() else ""
+    stored = _outputs(path, path.stat().st_mtime_ns) if path.exists() else {}
+    return stored.get(cell.source.strip(), Output())
 
 
 @cache  # a page asks for each of its cells
-def _printed(path: Path, _changed: int) -> dict[str, str]:
+def _outputs(path: Path, _changed: int) -> dict[str, Output]:
     cells = nbformat.read(path, as_version=4).cells
-    return {c.source.strip(): "".join(map(_text_of, c.outputs)) for c in cells if c.cell_type == "code"}
+    return {cell.source.strip(): _output(cell.outputs) for cell in cells if cell.cell_type == "code"}
+
+
+def _output(outputs: list[NotebookNode]) -> Output:
+    html = (one.get("data", {}).get("text/html", "") for one in outputs)
+    figure = "\n".join(one for one in html if one.startswith("<figure"))
+    return Output("" if figure else "".join(map(_text_of, outputs)), figure)
 
 
 def _text_of(output: NotebookNode) -> str:

@@ -18,10 +18,10 @@ from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.reading.cells import text
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary, signed
-from scalingbook_lib.evidence.scoring import baselines, opened
-from scalingbook_lib.evidence.scoring.baselines import Bare
-from scalingbook_lib.evidence.scoring.report import Found, Report, Scored
-from tools import bills, kernel_fits
+from scalingbook_lib.evidence.scoring import baselines, read_table
+from scalingbook_lib.evidence.scoring.baselines import RooflineBaseline
+from scalingbook_lib.evidence.scoring.report import Report, RowPrediction, Scored
+from tools import cost_report, kernel_fits
 from tools.environment import ROOT
 from tools.published import Cells, Text, share
 from tools.reference import own_rows
@@ -54,7 +54,7 @@ class Entry:
     """
 
     id: str
-    found: Found
+    found: RowPrediction
     out: dict[str, float]
     constant: dict[str, float | None]
     roofline: float | None
@@ -64,8 +64,8 @@ class Entry:
 @cache
 def read(table: str) -> tuple[Row, ...]:
     """The rows of one of the library's tables, and of those in `data` that go with it."""
-    own = () if table == "model_configs" else baselines.rows(table)
-    also = [row for name in BESIDE.get(table, ()) for row in opened(ROOT / "data" / f"{name}.csv")]
+    own = () if table == "model_configs" else baselines.own_rows(table)
+    also = [row for name in BESIDE.get(table, ()) for row in read_table(ROOT / "data" / f"{name}.csv")]
     if table == "kernels":  # each in the columns of the library's
         also = [
             {"op": "gemm"} | {COLUMNS.get(name, name): cell for name, cell in row.items()} for row in also
@@ -88,21 +88,23 @@ def left_out_by_hand(table: str) -> dict[str, list[Row]]:
 def entries(table: str) -> tuple[Entry, ...]:
     """All rows of a table that are predicted."""
     rows = [row for row in scored(table).rows if row.found]
-    bares = {row.id: baselines.bare(row) for row in rows}
+    baselines_of = {row.id: baselines.roofline_baseline(row) for row in rows}
     ways = {way: _names(table, rows, way) for way in WAYS}
-    fitted = {way: _constants(bares, names) for way, names in ways.items()}
-    left_out, said = _left_out(table), _said(table)
+    fitted = {way: _constants(baselines_of, names) for way, names in ways.items()}
+    leave_one_out, said = _left_out(table), _said(table)
     return tuple(
         Entry(
             id=row.id,
             found=own,
-            out={way: _as(own, ratios[row.id] - 1) for way, ratios in left_out.items() if row.id in ratios},
-            constant={way: one.by_constant(fitted[way][ways[way][row.id]]) for way in WAYS} if one else {},
-            roofline=one.by_roofline if one else None,
+            out={
+                way: _as(own, ratios[row.id] - 1) for way, ratios in leave_one_out.items() if row.id in ratios
+            },
+            constant={way: one.constant_error(fitted[way][ways[way][row.id]]) for way in WAYS} if one else {},
+            roofline=one.roofline_error if one else None,
             peers={name: _as(own, ratio - 1) for name, ratio in said.get(row.id, {}).items()},
         )
         for row in rows
-        for one, own in [(bares[row.id], row.found)]
+        for one, own in [(baselines_of[row.id], row.found)]
         if own
     )
 
@@ -116,7 +118,7 @@ def _left_out(table: str) -> Mapping[str, Mapping[str, float]]:
     """Predicted over published by figures that never saw a run's source, software or chip."""
     if table in FITTED:
         return {"chip": dict(kernel_fits.blind(scored(table).rows, *FITTED[table]))}
-    return record(table.removesuffix("_runs")).left_out if _runs(table) else {}
+    return record(table.removesuffix("_runs")).leave_one_out if _runs(table) else {}
 
 
 def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
@@ -127,15 +129,17 @@ def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
     return names
 
 
-def _constants(bares: dict[str, Bare | None], names: dict[str, str]) -> dict[str, baselines.Shares]:
+def _constants(
+    baselines_of: dict[str, RooflineBaseline | None], names: dict[str, str]
+) -> dict[str, baselines.Shares]:
     """The constants that never saw what has that name."""
-    pairs = [(names[id], one) for id, one in bares.items() if one]
+    pairs = [(names[id], one) for id, one in baselines_of.items() if one]
     return {
         name: baselines.shares(one for other, one in pairs if other != name) for name in set(names.values())
     }
 
 
-def _as(found: Found, error: float) -> float:
+def _as(found: RowPrediction, error: float) -> float:
     """An error of a rate as that of the time, where the score is in seconds."""
     rates = found.kind.startswith(("serving prefill", "serving decode"))
     return 1 / (1 + error) - 1 if rates else error
@@ -163,7 +167,7 @@ def _mean(errors: Iterable[float | None]) -> str:
 
 def _line(name: str, group: list[Entry]) -> tuple[str, ...]:
     errors = Summary.of(name, [one.found.error for one in group])
-    held = share(sum(one.found.in_band for one in group) / len(group), 0)
+    held = share(sum(one.found.in_interval for one in group) / len(group), 0)
     sizes = (share(errors.mean), share(errors.median), share(errors.p90), signed(errors.bias), held)
     beside = [_mean(told(one).get(way) for one in group) for way in WAYS for told in (_out, _constant)]
     chip, bare = _mean(one.out.get("chip") for one in group), _mean(one.roofline for one in group)
@@ -226,7 +230,7 @@ def numbers() -> dict[str, str]:
         "predicted": f"{sum(len(scored(table).found) for table in TABLES):,}",
         "asked": f"{max(row['date'] for row in _peers())}",
         **{f"{name}_version": versions[name] for name in PEERS},
-        **bills.told(),
+        **cost_report.page_values(),
         **own_rows.memory(),
         **own_rows.served(),
     }
@@ -242,7 +246,7 @@ PAGE = Text(
         "sizes": _by("size", *TABLES),
         "causes": _by("cause", *TABLES),
         "peers": _beside_peers,
-        "bills": bills.rows,
+        "bills": cost_report.rows,
         "own": own_rows.rows,
         "refused": _refused,
     },

@@ -44,19 +44,19 @@ def products() -> Iterator[tuple[str, kernels.Timed]]:
         on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
         found = kernels.Timed(on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6)
-        software = kernels.software(row["source"])
+        software = kernels.kernel_library(row["source"])
         for name in ("TPU7x" if on.name.startswith("half") else on.name, "TPU" if on.torus else "GPU"):
             yield f"{name} | {of}", found
             if software:
                 yield f"{name} | {of} | {software}", found
 
 
-def attended(name: str) -> Iterator[tuple[str, kernels.Attended]]:
+def attended(name: str) -> Iterator[tuple[str, kernels.AttentionTime]]:
     """Every measured attention of a table, by chip, and all of them."""
     for row in rows(ROOT / f"data/{name}.csv"):
         on = reading.chip(row["system"])
         of = Attending(*(int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim")))
-        found = kernels.Attended(on, of, name.startswith("decode"), float(row["latency_us"]) / 1e6)
+        found = kernels.AttentionTime(on, of, name.startswith("decode"), float(row["latency_us"]) / 1e6)
         yield on.name, found
         yield "GPU", found
 
@@ -67,7 +67,7 @@ def collectives() -> Iterator[tuple[str, fabrics.Timed]]:
     for row in every:
         on = reading.chip(row["system"])
         if not on.torus and (row["time_us"] or len(row["busbw_GBps"].strip("0.")) > 1):  # two digits
-            yield fabrics.generation(on), fabrics.timed(row, on)
+            yield fabrics.generation(on), fabrics.measured_collective(row, on)
 
 
 class Measured(Protocol):
@@ -163,7 +163,7 @@ def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None
 def _stands(name: str, measured: Mapping[str, tuple[kernels.Timed, ...]]) -> bool:
     """Whether its rows are enough, or its kin's are as few."""
     chip, *of = name.split(" | ")
-    like = " | ".join((kernels.GENERATIONS.get(chip, chip), *of))
+    like = " | ".join((kernels.SAME_ARCHITECTURE.get(chip, chip), *of))
     return len(measured[name]) >= FEWEST or len(measured.get(like, ())) < FEWEST
 
 

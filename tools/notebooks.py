@@ -116,8 +116,10 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    # A busy machine takes minutes to start a kernel.
-    client = NotebookClient(made, timeout=900, startup_timeout=600, resources=where, record_timing=False)
+    # A busy machine takes minutes to start a kernel, and hands over what a cell prints in several pieces.
+    client = NotebookClient(
+        made, timeout=900, startup_timeout=600, resources=where, record_timing=False, coalesce_streams=True
+    )
     client.execute()
     _write(_stripped(made), notebook)
 

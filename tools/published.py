@@ -8,20 +8,31 @@ text. `make fidelity` writes all.
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import batched
 from math import ceil
 from pathlib import Path
 from statistics import mean
-from typing import Any
+from xml.etree import ElementTree
 
 from scalingbook_lib.evidence.scores import Score
+from scalingbook_lib.reader import draw
+from scalingbook_lib.reader.draw import svg
+from scalingbook_lib.reader.draw.palette import DARK, ink
 from scalingbook_lib.reader.explorers.view import Chart, Panel, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 
 type Cells = Iterator[tuple[str, ...]]
 type Bands = Callable[[bool], Mapping[str, tuple[int, int]]]
+
+MARGIN, GAP = 12.0, 24.0
+STYLE = (
+    "svg{color:#1f2328;--ex-bg:#fff}@media(prefers-color-scheme:dark){svg{color:#e6e6e6;--ex-bg:#121212;"
+    + ";".join(f"--ex-c{i}:{color}" for i, color in enumerate(DARK))
+    + "}}"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +88,7 @@ class Page(Text):
             scores = [s for s in self.scores() if s.run.experts == experts]
             charts.append(self._chart(f"{who}: as fitted", scores, lambda s: s.error))
             out = f"{who}: by a table without the source"
-            charts.append(self._chart(out, scores, lambda s: s.left_out_error))
+            charts.append(self._chart(out, scores, lambda s: s.leave_one_out_error))
         return View(self.title, tuple(charts), columns=2)
 
     def _chart(self, title: str, scores: Sequence[Score], error: Callable[[Score], float]) -> Chart:
@@ -90,36 +101,52 @@ class Page(Text):
             if kind in groups:
                 xs, ys = [self.across(s) for s in groups[kind]], [1 + error(s) for s in groups[kind]]
                 marks.append(Points(kind, xs, ys, color=color))
-        most = max(1 + e for s in self.scores() for e in (s.error, s.left_out_error))
+        most = max(1 + e for s in self.scores() for e in (s.error, s.leave_one_out_error))
         ratio = Scale("predicted / published", "", "linear", 0.0, ceil(4 * most) / 4)
         return Chart(self.scale, ratio, (RefLine("", 1.0, "y"), *marks), title)
 
     def write(self) -> None:
         """Both files."""
         super().write()
-        draw(self.view(), self.picture)
+        self.picture.write_text(sheet(self.view()), encoding="utf-8")
 
 
-def draw(view: View, path: Path) -> None:
-    """A picture that is the same whenever it is drawn, with one legend below all panels.
+def sheet(view: View) -> str:
+    """The panels of a view, two in a row, as the text of one SVG file with one legend below all of them.
 
     Raises ValueError where a point would lie outside its axes: nothing is left out or moved in silence.
     """
-    import matplotlib
-
-    from scalingbook_lib.viz import figures
-
     for panel in view.panels:
         _all_inside(panel)
-    with matplotlib.rc_context({"svg.hashsalt": path.name}):
-        figure = figures.draw(view)
-        handles: dict[str, Any] = {}
-        for axes in figure.axes:
-            handles.update(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-            if (legend := axes.get_legend()) is not None:
-                legend.remove()
-        figure.legend(handles.values(), handles, loc="outside lower center", ncols=2, frameon=False)
-        figure.savefig(path, metadata={"Date": None})
+    drawn, y = "", MARGIN
+    for row in batched(map(_unlabeled, view.panels), 2):
+        pictures = [draw.panel(panel, draw.NARROW) for panel in row]
+        for k, picture in enumerate(pictures):
+            place = f'x="{MARGIN + k * (draw.NARROW + GAP):g}" y="{y:g}" overflow="visible"'
+            drawn += picture.replace("<svg ", f"<svg {place} ", 1) + "\n"
+        y += max(float(ElementTree.fromstring(picture).attrib["height"]) for picture in pictures) + GAP
+    wide = 2 * (draw.NARROW + MARGIN) + GAP
+    keys, high = svg.legend(_keys(view.panels), wide - 2 * MARGIN, 0)
+    size = f'width="{wide:g}" height="{y + high + MARGIN:g}"'
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{svg.escape(view.verdict)}" '
+        f'font-family="{svg.FONT}" font-size="{svg.SIZE}" fill="currentColor">\n<style>{STYLE}</style>\n'
+        f'<rect width="100%" height="100%" fill="var(--ex-bg)"/>\n{drawn}'
+        f'<g transform="translate({MARGIN:g} {y:g})">{"".join(keys)}</g>\n</svg>\n'
+    )
+
+
+def _unlabeled(panel: Panel) -> Panel:
+    """The panel without the names of its points, which the legend has."""
+    assert isinstance(panel, Chart)
+    return replace(panel, marks=[replace(m, label="") if isinstance(m, Points) else m for m in panel.marks])
+
+
+def _keys(panels: Sequence[Panel]) -> list[tuple[str, str]]:
+    """Each name of points with its paint, once."""
+    marks = [mark for panel in panels if isinstance(panel, Chart) for mark in panel.marks]
+    points = {mark.label: mark.color for mark in marks if isinstance(mark, Points)}
+    return [(label, f'fill="{ink(color or 0)}"') for label, color in points.items()]
 
 
 def _all_inside(panel: Panel) -> None:
@@ -148,10 +175,10 @@ def within(values: Sequence[float], unit: str) -> str:
     return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
 
 
-def bands(held_by_band: Bands) -> Cells:
+def bands(interval_coverage: Bands) -> Cells:
     """How many runs bands hold that never saw them: of all, and in the mean of the sources."""
     for experts, name in ((False, "dense"), (True, "with experts")):
-        found = held_by_band(experts).values()
+        found = interval_coverage(experts).values()
         within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
         yield name, str(len(found)), share(within, 0), share(mean(i / runs for i, runs in found), 0)
 

@@ -10,7 +10,7 @@ from scalingbook_lib.evidence.inference import KINDS, InferenceScore
 from scalingbook_lib.evidence.inference.efficiencies import CLASSES, SOFTWARE
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
-from scalingbook_lib.evidence.scores import HOLDS, signed
+from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
@@ -19,7 +19,7 @@ from tools.published import Cells, Page, share, sources, worst
 
 FROZEN = record("inference")
 VALUES = FROZEN.values
-EVERY = published.every()
+EVERY = published.all_runs()
 BANDS = {"dense": (False, True), "with experts": (True, True), "one batch at a time": (False, False)}
 """What a band is for: with experts or not, and whether servers are full."""
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
@@ -34,11 +34,11 @@ def numbers() -> dict[str, str]:
     """What the words of the page quote."""
     refused = sum(map(len, REFUSED.values()))
     factor = {
-        f"band_{name.split()[-1]}": f"{published.band(experts, full=full, known=True):.2f}"
+        f"band_{name.split()[-1]}": f"{published.prediction_interval(experts, full=full, known=True):.2f}"
         for name, (experts, full) in BANDS.items()
     }
     return factor | {
-        "band_unseen": f"{published.band(False):.2f}",
+        "band_unseen": f"{published.prediction_interval(False):.2f}",
         "runs": str(len(EVERY)),
         "added": str(len(EVERY) - len(RUNS)),
         "models": str(len({run.model.name for run in EVERY})),
@@ -47,13 +47,13 @@ def numbers() -> dict[str, str]:
         "refused": str(refused),
         "date": FROZEN.date,
         "rows": str(len(RUNS) + refused),
-        "holds": share(HOLDS, 0),
+        "holds": share(COVERAGE, 0),
         "reserve": share(RESERVE, 0),
         "host": si(VALUES["scheduling: host_s"], "s", 2),
         "host_step": f"{4096 * VALUES['scheduling: host_s'] * 1e3:.0f} ms",
         "grace": f"{VALUES['Grace']:.1f}",
         "apart": share(VALUES["apart"], 0),
-        "decode_out": share(published.total(KINDS[3], left_out=True).mean, 0),
+        "decode_out": share(published.total(KINDS[3], leave_one_out=True).mean, 0),
         "ref_miss": "{ref}`the end of this page <serving-runs-misses>`",
         "steady_dense": share(_steady(False)),
         "steady_experts": share(_steady(True)),
@@ -136,7 +136,7 @@ def _misses() -> dict[str, str]:
         "h100_error": _said(mean(h100)),
         "neuron": f"{1 + min(neuron):.1f} and {1 + max(neuron):.1f} times",
         "exposed": share(VALUES["exposed"], 0),
-        "mtnlg_out": _said(score("inf-0015").left_out_error),
+        "mtnlg_out": _said(score("inf-0015").leave_one_out_error),
     }
 
 
@@ -149,8 +149,8 @@ def _kinds() -> Cells:
         peak = mean(s.peak_error for s in published.scores() if s.kind == kind)
         ways = {
             kind: published.total(kind),
-            "source left out": published.total(kind, left_out=True),
-            "software left out": published.total(kind, left_out=True, known=False),
+            "source left out": published.total(kind, leave_one_out=True),
+            "software left out": published.total(kind, leave_one_out=True, known=False),
         }
         for name, one in ways.items():
             errors = (f"**{share(one.mean)}**", share(one.median), share(one.p90), signed(one.bias))
@@ -161,9 +161,9 @@ def _bands() -> Cells:
     """How many runs bands hold that never saw them."""
     for name, (experts, full) in BANDS.items():
         for known in (True, False):
-            found = published.held_by_band(experts, full=full, known=known).values()
+            found = published.interval_coverage(experts, full=full, known=known).values()
             within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
-            factor = f"{published.band(experts, full=full, known=known):.2f}"
+            factor = f"{published.prediction_interval(experts, full=full, known=known):.2f}"
             yield name, "its software" if known else "nothing", factor, str(len(found)), share(within, 0)
 
 
@@ -197,8 +197,8 @@ def _classes() -> Cells:
 def _chips() -> Cells:
     """The shares of products and, beside all chips, of reading; and how many runs say so."""
     for line in sorted(name for name in VALUES if name.endswith(" bits") and name not in CLASSES):
-        runs = [run for run in EVERY if factors.line(run.chip, run.compute.name) == line]
-        attained = factors.attained(runs[0].chip, runs[0].compute.name)
+        runs = [run for run in EVERY if factors.figure_key(run.chip, run.compute.name) == line]
+        attained = factors.kernel_share(runs[0].chip, runs[0].compute.name)
         reads = VALUES[f"{runs[0].chip.name}: reads"]
         yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}", f"{reads:.2f}"
 
@@ -214,7 +214,7 @@ def _software() -> Cells:
 def _worst() -> Cells:
     for s in worst(published.scores()):
         where, work = f"{s.run.model.name}, {s.run.chips} {s.run.chip.name}", f"{s.run.P:,} + {s.run.G:,}"
-        rates, errors = (s.published, s.predicted), (s.error, s.left_out_error)
+        rates, errors = (s.published, s.predicted), (s.error, s.leave_one_out_error)
         yield s.run.id, where, work, *(f"{r:,.0f}" for r in rates), *(signed(error, 0) for error in errors)
 
 

@@ -15,7 +15,7 @@ from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
 from scalingbook_lib.training import Case, Memory
 from scalingbook_lib.training.memory import PARTS, compiled, moments
-from scalingbook_lib.units import Told, binary
+from scalingbook_lib.units import Result, binary
 
 
 class Held(Predicted[TrainingRun]):
@@ -50,7 +50,7 @@ def _moments(run: TrainingRun) -> tuple[Memory, Memory, Memory]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ratio(Told):
+class Ratio(Result):
     """A run of a series; `error` is how far its ratio to the series' mean is from the published ratio."""
 
     run: TrainingRun

@@ -16,7 +16,7 @@ from scalingbook_lib.evidence.measured.training_runs import (
     find,
 )
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import HOLDS, signed
+from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ramp
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
@@ -42,16 +42,16 @@ VALUES = record("training").values
 
 def numbers() -> dict[str, str]:
     """What the words of the page quote."""
-    ratios, orders = compared.ratios(), published.orders()
+    ratios, orders = compared.ratios(), published.plan_pairs()
     return {
         "date": record("training").date,
         "runs": str(len(RUNS)),
-        "families": str(len({run.software for run in published.every()})),
+        "families": str(len({run.software for run in published.all_runs()})),
         "projects": str(len({run.source.url for run in RUNS})),
         "refused": str(sum(map(len, REFUSED.values()))),
         "dense": str(published.total(False).runs),
         "experts": str(published.total(True).runs),
-        "added": str(len(published.every()) - len(RUNS)),
+        "added": str(len(published.all_runs()) - len(RUNS)),
         "figures": str(len(VALUES)),
         "kernels_most": share(_kernels(), 0),
         "constant": share(_constant()),
@@ -59,7 +59,7 @@ def numbers() -> dict[str, str]:
         "series_mean": share(_size(ratios)),
         "series_near": str(sum(abs(r.error) <= 0.05 for r in ratios)),
         "orders": str(len(orders)),
-        "right": str(sum(o.right for o in orders)),
+        "right": str(sum(o.agrees for o in orders)),
         **_held(),
         **_errors(),
         **_waits("mbridge-26-04-01-b200-256-mxfp8-01"),
@@ -95,8 +95,11 @@ def _errors() -> dict[str, str]:
 def _band() -> dict[str, str]:
     """The bands of software of which a release, another release, or nothing was seen."""
     kinds = [(more, seen) for more in ("", "_experts") for seen in SEEN]
-    each = {f"band{more}_{seen or 'unseen'}": published.band(bool(more), seen) for more, seen in kinds}
-    return {name: f"{factor:.2f}" for name, factor in each.items()} | {"holds": share(HOLDS, 0)}
+    each = {
+        f"band{more}_{seen or 'unseen'}": published.prediction_interval(bool(more), seen)
+        for more, seen in kinds
+    }
+    return {name: f"{factor:.2f}" for name, factor in each.items()} | {"holds": share(COVERAGE, 0)}
 
 
 def _tried() -> dict[str, str]:
@@ -113,7 +116,7 @@ def _tried() -> dict[str, str]:
 
 def _alike() -> dict[str, str]:
     """How far runs with experts are from others of their software that differ in release and plan alone."""
-    runs = [run for run in published.every() if run.experts]
+    runs = [run for run in published.all_runs() if run.experts]
     alike = grouped(runs, lambda r: (r.software[0], r.chip.name, r.chips, r.model.name, r.precision))
     off = []
     for rates in ([run.tokens_per_s for run in same] for same in alike.values()):
@@ -165,24 +168,24 @@ def _bands() -> Cells:
     """How many runs bands hold that never saw them."""
     for experts, name in ((False, "dense"), (True, "with experts")):
         for seen in SEEN:
-            found = published.held_by_band(experts, seen).values()
+            found = published.interval_coverage(experts, seen).values()
             within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
-            factor = f"{published.band(experts, seen):.2f}"
+            factor = f"{published.prediction_interval(experts, seen):.2f}"
             yield name, SEEN[seen], factor, str(len(found)), share(within, 0)
 
 
 def _chips() -> Cells:
     """The share of products, and how many runs say so."""
-    kinds = grouped(published.every(), lambda run: factors.line(run.chip, run.precision))
+    kinds = grouped(published.all_runs(), lambda run: factors.figure_key(run.chip, run.precision))
     for line, runs in sorted(kinds.items()):
-        attained = factors.attained(runs[0].chip, runs[0].precision)
+        attained = factors.kernel_share(runs[0].chip, runs[0].precision)
         yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}"
 
 
 def _software() -> Cells:
     """Slowness beside all software, and what it loses with layers of experts."""
-    for name in sorted({name for run in published.every() for name in run.software}):
-        runs = sum(name in run.software for run in published.every())
+    for name in sorted({name for run in published.all_runs() for name in run.software}):
+        runs = sum(name in run.software for run in published.all_runs())
         figures = (VALUES.get(f"{name}: {what}") for what in (*SOFTWARE, "expert_layer_s, Grace"))
         yield name, str(runs), *(f"{value:.2f}" if value else "" for value in figures)
 

@@ -178,7 +178,7 @@ export function bound({ name, pages, joined }) {
   if (joined) rename(article, name);
   const title = article.querySelector("h1")?.textContent?.trim() ?? name;
   const sections = places(all(article, "section > h2"), (one) => one.textContent ?? "");
-  const figures = places(all(article, "figure.fig > figcaption"), (one) => (one.textContent ?? "").replace(/(?<=\w\.) .*$/s, ""));
+  const figures = places(all(article, "figure.fig[id] > figcaption"), (one) => (one.textContent ?? "").replace(/(?<=\w\.) .*$/s, ""));
   const write = new XMLSerializer();
   const html = [...article.children].map((part) => write.serializeToString(part)).join("\n");
   return { title, sections, figures, html: joined ? `<article class="bd-article" id="${name}">${html}</article>` : html };

@@ -1,8 +1,8 @@
-"""What is in a volume, and in which order? Pages of the site in reading order, worked answers at the back.
+"""Extracts the pages of a printed volume: the pages of the site in reading order, solutions last.
 
-A browser opens each page without its scripts and `bound.mjs` turns it into its article alone; `web.pdf` and
-`web.epub` bind them. `python -m web.bound pdf rooflines` binds one chapter. Without a name it binds the whole
-book, which then stands in the site, too, linked from the cover.
+A browser opens each page without its scripts, and `bound.mjs` reduces it to its article; `web.pdf` and
+`web.epub` bind the articles. `python -m web.bound pdf rooflines` binds one chapter; without a name it binds
+the whole book and offers it on the site's cover.
 """
 
 import argparse
@@ -28,10 +28,10 @@ ONLY_ON_SCREEN = ("index", "workbench")  # a map of the site, for which a volume
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bound:
-    """A page in a volume: the name of its file or its ids, its title, its article as XHTML.
+class BoundPage:
+    """A page in a volume: its file name or id prefix, its title, and its article as XHTML.
 
-    Of its sections and its figures the place and what the contents say.
+    `sections` and `figures` are (anchor, text) pairs for the table of contents.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Bound:
     figures: tuple[tuple[str, str], ...] = ()
 
     @property
-    def listed(self) -> str:
-        """How the contents call it."""
+    def contents_title(self) -> str:
+        """Its entry in the table of contents."""
         return f"{self.number} {self.title}".strip()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Volume:
-    """What is bound together: the name of its file, its titles, the addresses of its pages below the site."""
+    """A bound volume: its file name, its titles, and the addresses of its pages below the site."""
 
     name: str
     title: str
@@ -59,17 +59,17 @@ class Volume:
 
     @property
     def whole_title(self) -> str:
-        """The title as a catalog lists it."""
+        """Title and subtitle as a library catalogue lists them."""
         stop = "" if self.title.endswith(("?", "!")) else "."
         return f"{self.title}{stop} {self.subtitle}" if self.subtitle else self.title
 
     def names(self) -> dict[str, str]:
-        """How each page is called inside, by its address."""
+        """The internal name of each page, by its address."""
         return {f"{page}.html": page.replace("/", "-") for page in self.pages}
 
 
 def order() -> dict[str, str]:
-    """Every page of the contents, with its part: the chapters, what is looked up, answers."""
+    """Every page of the table of contents in printed order, with its part: chapters, reference, solutions."""
     told = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = {
         page: _part(page, part["caption"])
@@ -95,7 +95,7 @@ def _files(entry: Any) -> Iterator[str]:
 
 
 def volume(stem: str = "") -> Volume:
-    """The book; of a chapter its page, the deeper ones and its answers."""
+    """The whole book, or a chapter with its deeper pages and solutions; exits for an unknown chapter."""
     title, subtitle = stamp.titles()
     if not stem:
         return Volume(name=f"book-{stamp.VERSION}", title=title, subtitle=subtitle, pages=tuple(order()))
@@ -107,13 +107,13 @@ def volume(stem: str = "") -> Volume:
 
 
 def _heading(page: str) -> str:
-    """The title of a page, from its source."""
+    """The title of a page, read from its source."""
     lines = (ROOT / f"{page}.md").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if line.startswith("# ")).removeprefix("# ")
 
 
-def still(browser: Browser) -> Page:
-    """A page in which nothing of the site's runs."""
+def script_free_page(browser: Browser) -> Page:
+    """A browser page in which no script of the site runs."""
     context = browser.new_context(bypass_csp=True, color_scheme="light")
     page = context.new_page()
     page.route("**/*.js", lambda route: route.abort())
@@ -121,14 +121,14 @@ def still(browser: Browser) -> Page:
     return page
 
 
-def read(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[Bound]:
-    """Every page of a volume, turned; `joined` where all stand in one document."""
+def read_pages(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[BoundPage]:
+    """Every page of a volume as a `BoundPage`; `joined` if all of them form one document."""
     names, numbered, parts = bound.names(), numbers.of_pages(ROOT), order()
     for path, name in names.items():
         page.goto(f"{address}/{path}", wait_until="domcontentloaded")
         asked = {"name": name, "pages": names, "joined": joined}
         told = page.evaluate(f"(asked) => {{ {TURN}\nreturn bound(asked); }}", asked)
-        yield Bound(
+        yield BoundPage(
             name=name,
             title=told["title"],
             html=told["html"],
@@ -144,7 +144,7 @@ def _places(told: list[dict[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and bind the volumes."""
     from benchmarks.browser import chromium
     from web import epub, pdf, serve, site, volumes
 
@@ -160,7 +160,7 @@ def main() -> None:
     bind = {"pdf": pdf.bind, "epub": epub.bind}[given.kind]
     with serve.running(given.site) as address, chromium() as browser:
         for stem in given.stems or [""]:
-            path = bind(still(browser), address, volume(stem), given.to)
+            path = bind(script_free_page(browser), address, volume(stem), given.to)
             if not stem:
                 volumes.offer(given.site, path)
             print(path)

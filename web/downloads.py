@@ -1,8 +1,7 @@
-"""What does a reader download? Each notebook with the library inside: it runs in an empty Colab as it is.
+"""Writes the downloadable notebooks, which carry the library in their first cell and run alone in Colab.
 
-Its pictures are PNG, which every front end shows before the notebook is run. Drawing all of them would make
-the build a fifth longer, so a site that is only read or tested on this machine is built without them: its
-server draws the pictures of a notebook when it is downloaded.
+Pictures are PNG, which every front end shows in an untrusted notebook. Rendering all of them would make the
+build a fifth longer, so local builds leave them out, and the local server renders them on download.
 """
 
 import json
@@ -17,7 +16,7 @@ FOLDER = "notebooks"
 
 
 def write(made: Path, source: Path, *, pictures: bool) -> None:
-    """Put every notebook of the book below `source` into the site, with what it needs in its first cell."""
+    """Write every notebook of the book below `source` into the site."""
     carrying = first_cell.carrying(wheel.carried())
     for notebook in notebooks.every(root=source):
         if notebook.path.exists():
@@ -28,16 +27,18 @@ def write(made: Path, source: Path, *, pictures: bool) -> None:
 
 
 def carried(notebook: notebooks.Notebook, carrying: str) -> str:
-    """The text of a notebook with the cell that carries the library."""
+    """The text of a notebook whose first cell carries the library."""
     made = first_cell.put(v4.reads(notebook.path.read_text(encoding="utf-8")), carrying)
-    made.cells[0].metadata["_kg_hide-input"] = True  # Kaggle folds no cell by JupyterLab's or Colab's word
+    made.cells[0].metadata["_kg_hide-input"] = (
+        True  # JupyterLab's and Colab's metadata do not fold a cell on Kaggle
+    )
     made.metadata["edition"] = {"version": stamp.VERSION, "day": str(stamp.day())}
     return _written(made)
 
 
 def drawn(notebook: str) -> str:
-    """The text of a notebook of the site, with its pictures as PNG."""
-    return _written(rasters.shown(v4.reads(notebook)))
+    """The text of a downloadable notebook with its pictures as PNG."""
+    return _written(rasters.with_png(v4.reads(notebook)))
 
 
 def _written(notebook: NotebookNode) -> str:

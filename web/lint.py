@@ -1,6 +1,6 @@
-"""Are the site's scripts rightly typed and written? `python -m web.lint`: TypeScript and oxlint, as pinned.
+"""Type-checks and lints the site's scripts: `python -m web.lint` runs pinned TypeScript and oxlint.
 
-Both are one native program for each platform, and npm brings this platform's. Nothing of them is served.
+Both are native programs that npm installs for this platform; the site does not ship them.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ CHECKS = (
 
 
 def main() -> None:
-    """Run both, say what they found, and fail where it was anything."""
+    """Run both, print their findings, and exit with a failure if there are any."""
     modules, failed = vendor.install(dev=True), False
     for program, *arguments in CHECKS:
         command = [vendor.node(), str(modules / program), *arguments]

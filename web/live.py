@@ -1,12 +1,12 @@
-"""What does the page's worker load? Pyodide, the library's core as one wheel, the workbench as another.
+"""Writes what the page's worker loads: Pyodide, the library's core as one wheel, the workbench as another.
 
-An archive holds, in place of sources, the bytecode that Pyodide's own Python compiles: importing it in a
-browser costs no compilation. So does the standard library, which has what the two wheels can reach, no more:
-compiling its sources was half of a start.
+The archives hold bytecode compiled by Pyodide's own Python instead of sources, so that importing it in a
+browser compiles nothing. The same holds for the standard library, reduced to what the two wheels can import;
+compiling its sources took half of the start-up time.
 
-A snapshot of Python's memory (`_makeSnapshot` of Pyodide 314, which promises nothing of it) was tried: bare
-Python starts from it in a tenth of the processor's time, 0.4 s for 4.9 in Node. But it is 31 MB, of which 6.3
-travel beside the 9.6 of Python and the library: a first visit at 20 Mbit/s would wait 2.5 s longer.
+A snapshot of Python's memory (the experimental `_makeSnapshot` of Pyodide 314) was tried: bare Python starts
+in a tenth of the CPU time, 0.4 s instead of 4.9 s in Node. But it is 31 MB, 6.3 MB compressed, in addition to
+9.6 MB for Python and the library, so a first visit at 20 Mbit/s would wait 2.5 s longer.
 """
 
 import json
@@ -23,15 +23,15 @@ _COMPILER = Path(__file__).with_name("compile.mjs")
 
 
 def _compiled(archives: dict[str, dict[str, bytes]]) -> dict[str, dict[str, bytes]]:
-    """Every module compiled by Pyodide itself, named as imports from an archive want it, beside the data.
+    """Every module compiled by Pyodide, by its name in the archive, together with the data files.
 
-    To these archives it adds `standard`: of the standard library what these and Pyodide may import.
+    Adds the archive `standard`: the part of the standard library that these archives and Pyodide may import.
     """
     sources = {
         archive: {name: text.decode() for name, text in files.items() if name.endswith(".py")}
         for archive, files in archives.items()
     }
-    told = vendor.answered(
+    told = vendor.cached_answer(
         _COMPILER, vendor.package("pyodide") / "pyodide.mjs", json.dumps(sources),
         "the library does not compile in Pyodide",
     )  # fmt: skip
@@ -46,7 +46,7 @@ def _compiled(archives: dict[str, dict[str, bytes]]) -> dict[str, dict[str, byte
 
 
 def write(folder: Path) -> None:
-    """Put everything the worker loads into a folder; what stands there unchanged is left."""
+    """Write everything that the worker loads into a folder; unchanged files are left as they are."""
     folder.mkdir(parents=True, exist_ok=True)
     pyodide = vendor.package("pyodide")
     for name in PYODIDE:

@@ -1,6 +1,6 @@
-"""What makes the book readable without a network? A service worker at its root, and a list of all its files.
+"""Makes the site readable offline: a service worker at its root, and the list of all files.
 
-Both name the build by a digest of everything that it serves, so a worker's store holds one build alone.
+Both are named by a digest of everything that the build serves, so a worker's cache holds exactly one build.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ _FIRST = ("offline.html", "index.html", LIST)
 
 
 def files(made: Path) -> dict[str, int]:
-    """What a reader of all pages loads: each file's bytes by its path."""
+    """The bytes of every file that readers may load, by path."""
     names = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
     return {name: (made / name).stat().st_size for name in names if not name.startswith(_NOT_READ)}
 
 
 def write(made: Path) -> None:
-    """Put both into a finished site."""
+    """Write the service worker and the file list into a finished site."""
     every = files(made)
     digest = hashlib.sha256((scripts.PAGE / "offline.mjs").read_bytes())
     for name in every:

@@ -1,6 +1,7 @@
-"""How does Sphinx make the pages? As `jb build` does, on all cores: `python -m web.pages SOURCE WORK`.
+"""Runs Sphinx as `jb build` does, on all cores: `python -m web.pages SOURCE WORK`.
 
-What Jupyter Book imports only to execute notebooks is left out: it takes longer than a changed page.
+Modules that Jupyter Book imports only to execute notebooks are stubbed out, because importing them takes
+longer than building a changed page.
 """
 
 import os
@@ -29,7 +30,7 @@ def _leave_out() -> None:
 
 
 def make(source: Path, work: Path, *, strict: bool) -> int:
-    """Sphinx's status: 0 where all pages stand; `strict` counts warnings as errors."""
+    """Run Sphinx and return its status, 0 for success; `strict` turns warnings into errors."""
     _leave_out()
     from jupyter_book.sphinx import build_sphinx
 

@@ -1,7 +1,7 @@
-"""How is a volume printed? As one document, by Chromium: links lead inside, headings are the outline.
+"""Prints a volume as one PDF with Chromium, with internal links and the headings as outline.
 
-Chromium counts pages and tells a document nothing of it. So it prints twice: the second time the contents say
-the pages on which the first had the places of their links.
+Chromium does not tell a document its page numbers, so it prints twice: the second time, the table of contents
+has the page numbers of the first.
 """
 
 import re
@@ -14,7 +14,7 @@ import pikepdf
 from playwright.sync_api import Page
 
 from web import front, stamp
-from web.bound import Bound, Volume, read
+from web.bound import BoundPage, Volume, read_pages
 
 PRINT = {"prefer_css_page_size": True, "format": "A4", "outline": True, "tagged": True}
 FILL = """(pages) => {
@@ -38,8 +38,8 @@ PLACE = "volume.html"  # an address that nothing else has: styles and pictures a
 
 
 def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
-    """Write the volume into a folder."""
-    text = document(bound, list(read(page, address, bound, joined=True)), stamp.day())
+    """Write the volume into a folder and return its path."""
+    text = document(bound, list(read_pages(page, address, bound, joined=True)), stamp.day())
     page.route(f"**/{PLACE}", lambda route: route.fulfill(body=text, content_type="text/html; charset=utf-8"))
     page.goto(f"{address}/{PLACE}", wait_until="load")
     page.evaluate("() => document.fonts.ready.then(() => true)")
@@ -51,9 +51,9 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
 
 
 def settled(pdf: bytes, day: date) -> bytes:
-    """Equal pages give equal bytes: Chromium dates a PDF, and numbers its cells from where it happens to be.
+    """The PDF with a fixed date and renumbered cell ids, so that equal pages give equal bytes.
 
-    Nothing gets longer or shorter, so the table of places at the end of the file stays true.
+    No length changes, so the cross-reference table at the end of the file stays valid.
     """
     dated = re.sub(rb"\(D:\d{14}[+-]\d\d'\d\d'", f"(D:{day:%Y%m%d}000000+00'00'".encode(), pdf)
     rank = {name: b"%08d" % at for at, name in enumerate(sorted(set(_CELL.findall(dated))))}
@@ -61,7 +61,7 @@ def settled(pdf: bytes, day: date) -> bytes:
 
 
 def packed(pdf: bytes) -> bytes:
-    """The same document in a third of the bytes: Chromium compresses no tags, and they are most of it."""
+    """The PDF with compressed object streams, a third of the size: most of it is uncompressed tags."""
     written = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as opened:
         opened.save(written, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
@@ -69,15 +69,15 @@ def packed(pdf: bytes) -> bytes:
 
 
 def places(pdf: bytes) -> dict[str, int]:
-    """On which page of a PDF, as Chromium writes it, each place stands that links name."""
+    """The page number of every named destination in a PDF that Chromium wrote."""
     leaves = re.findall(rb"^(\d+) 0 obj\s*<</Type /Page$", pdf, re.M)
     number = {leaf: at for at, leaf in enumerate(leaves, 1)}
     named = re.findall(rb"/([\w-]+) \[(\d+) 0 R /XYZ", pdf)
     return {name.decode(): number[leaf] for name, leaf in named}
 
 
-def document(bound: Volume, pages: list[Bound], day: date) -> str:
-    """Title page, contents, figures, and every article."""
+def document(bound: Volume, pages: list[BoundPage], day: date) -> str:
+    """The whole volume as one HTML document: title page, contents, figures, and every article."""
     drawn = [figure for page in pages for figure in page.figures]
     return (
         '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
@@ -93,14 +93,14 @@ def document(bound: Volume, pages: list[Bound], day: date) -> str:
     )
 
 
-def running_heads(pages: list[Bound]) -> str:
-    """Style rules that write the title of a page above each sheet that it is printed on."""
+def running_heads(pages: list[BoundPage]) -> str:
+    """CSS rules that print the title of a page above each of its sheets."""
     return HEADS + "".join(_sheets(at, page) for at, page in enumerate(pages))
 
 
-def _sheets(at: int, page: Bound) -> str:
-    """The sheets of one page, and those of its tables that are printed sideways."""
-    head = f"@top-left {{ content: {_quoted(page.listed)}; }}"
+def _sheets(at: int, page: BoundPage) -> str:
+    """The CSS page rules of one page, and of its tables that are printed in landscape."""
+    head = f"@top-left {{ content: {_quoted(page.contents_title)}; }}"
     upright = f"@page text-{at} {{ {head} }} #{page.name} {{ page: text-{at}; }}\n"
     if 'class="side-by-side"' not in page.html:
         return upright
@@ -111,12 +111,12 @@ def _sheets(at: int, page: Bound) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string as CSS writes it, safe within an element `style`."""
+    """A CSS string that is safe within a `style` element."""
     return '"' + re.sub(r'["\\<&\n]', lambda found: f"\\{ord(found[0]):x} ", text) + '"'
 
 
-def _contents(pages: list[Bound]) -> str:
-    """Every page below the title of its part; with its sections where the volume is short."""
+def _contents(pages: list[BoundPage]) -> str:
+    """The entries of the table of contents, with sections if the volume is short."""
     short = len(pages) <= SHORT
     return "".join(
         f'<li class="front-part">{escape(part.title)}</li>'
@@ -125,21 +125,21 @@ def _contents(pages: list[Bound]) -> str:
     )
 
 
-def _entry(page: Bound, *, with_sections: bool) -> str:
+def _entry(page: BoundPage, *, with_sections: bool) -> str:
     level = "front-deeper" if page.number[-1:].isalpha() else "front-chapter"
     sections = page.sections if with_sections else ()
-    return _line(page.name, page.listed, level) + "".join(
+    return _line(page.name, page.contents_title, level) + "".join(
         _line(place, said, "front-section") for place, said in sections
     )
 
 
 def _line(place: str, said: str, level: str = "") -> str:
-    """A line of a list, with room for the page's number."""
+    """One entry with room for its page number."""
     named = f' class="{level}"' if level else ""
     return f'<li{named}><a href="#{place}">{escape(said)}</a> <span></span></li>'
 
 
 def _listed(title: str, lines: str) -> str:
-    """A list of places; nothing where there is none."""
+    """A titled list of entries, or "" if there are none."""
     head = f'<nav class="front-contents" style="page: {title.lower()}"><h1>{title}</h1>'
     return lines and f"{head}<ol>{lines}</ol></nav>"

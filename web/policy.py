@@ -1,7 +1,7 @@
-"""What may a page run and load? Scripts and styles that are files of the book, and nothing else.
+"""The Content-Security-Policy of a page: only scripts and styles from the book's own files.
 
-The pages that Sphinx has written are made to fit: a style attribute (KaTeX writes 400 different ones) becomes
-a class whose name says the style, and scripts inside pages go.
+Pages that Sphinx has written are adapted: a style attribute (KaTeX writes 400 different ones) becomes a class
+whose name encodes the style, and inline scripts are removed.
 """
 
 import re
@@ -17,7 +17,7 @@ _CLASS = re.compile(r'\sclass="([^"]*)"')
 
 
 def fitted(html: str) -> str:
-    """A page without scripts and styles inside it."""
+    """A page without inline scripts and styles."""
     return _STYLED.sub(lambda tag: _classed(tag[0]), _INLINE.sub("", html))
 
 
@@ -31,13 +31,13 @@ def _classed(tag: str) -> str:
 
 
 def _name(style: str) -> str:
-    """A class that says its style: `st-height_3A0.69em` for `height:0.69em`."""
+    """A class name that encodes a style: `st-height_3A0.69em` for `height:0.69em`."""
     said = re.sub(r"\s*([:;])\s*", r"\1", style).strip("; ")
     return "st-" + re.sub(r"[^A-Za-z0-9.%-]", lambda found: f"_{ord(found[0]):02X}", said)
 
 
 def rules(classes: set[str]) -> str:
-    """The style of every such class, before all other rules, as an attribute's is."""
+    """CSS rules for every such class, with the precedence of a style attribute."""
     names = sorted(name for name in classes if name.startswith("st-"))
     return "".join(f":root:root:root .{re.sub('[.%]', _escaped, name)}{{{_style(name)}}}\n" for name in names)
 

@@ -10,7 +10,6 @@ import base64
 import functools
 import hashlib
 import html
-import importlib.util
 import io
 import os
 import re
@@ -43,7 +42,7 @@ _BLOCK = re.compile(r"<(?P<tag>p|dl|figcaption)\b(?P<how>[^>]*)>(?P<said>.*?)</(
 _TAG = re.compile(r"<[^>]*>")
 
 
-def shown(notebook: NotebookNode) -> NotebookNode:
+def with_png(notebook: NotebookNode) -> NotebookNode:
     """The notebook with every stored picture as PNG."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -52,7 +51,7 @@ def shown(notebook: NotebookNode) -> NotebookNode:
 
 
 def _outputs(output: NotebookNode) -> Iterator[NotebookNode]:
-    """An output as it is, or the sentences above its picture, the picture, and the sentences below it."""
+    """An output unchanged, or the sentences above its picture, the picture as PNG, and those below."""
     stored = output.get("data", {}).get("text/html", "")
     if "<svg" not in stored:
         yield output
@@ -75,7 +74,7 @@ def _picture(drawn: str, how: str, text: str) -> NotebookNode:
 
 
 def _sentences(around: str) -> Iterator[NotebookNode]:
-    """What stands above or below a picture, as paragraphs, without the controls and what the page hides."""
+    """The text above or below a picture as paragraphs, without controls and hidden elements."""
     told = [_paragraph(found) for found in _BLOCK.finditer(around) if "hidden" not in found["how"]]
     if told:
         plain = "\n".join(html.unescape(_TAG.sub("", one)) for one in told)
@@ -90,7 +89,7 @@ def _paragraph(found: re.Match[str]) -> str:
 
 
 def sheet(drawn: str) -> str:
-    """The panels of a picture on one white sheet, below each other, or side by side where they are narrow."""
+    """The panels of a picture on one white sheet, stacked, or side by side if they are narrow."""
     placed, left, top, row = "", 0.0, 0.0, 0.0
     for panel in _SVG.finditer(drawn):
         width, height = float(panel["width"]), float(panel["height"])
@@ -106,13 +105,13 @@ def sheet(drawn: str) -> str:
 
 
 def _plain(svg: str) -> str:
-    """SVG without what only a browser knows: variables of the stylesheet and titles under the pointer."""
+    """SVG without what only browsers support: CSS variables and hover titles."""
     return re.sub(r"var\(--[\w-]+,([^)]*)\)", r"\1", _TITLE.sub("", svg))
 
 
 def png(svg: str) -> str:
-    """The picture as a PNG in base 64, from an earlier build where that drew the same."""
-    return vendor.kept(f"{FORMAT} {vendor.lock_digest()} {svg}".encode(), lambda: _drawn(svg))
+    """The picture as base64 PNG, from the cache if the same one was rendered before."""
+    return vendor.cached(f"{FORMAT} {vendor.lock_digest()} {svg}".encode(), lambda: _drawn(svg))
 
 
 def _drawn(svg: str) -> str:
@@ -135,7 +134,7 @@ def _drawn(svg: str) -> str:
 
 @functools.cache
 def _fonts() -> list[str]:
-    """The site's font in each weight, as the renderer reads it; made once for each version."""
+    """The site's font in each weight, as the renderer reads it; created once per version."""
     digest = hashlib.sha256(f"{FORMAT} {vendor.lock_digest()}".encode()).hexdigest()[:12]
     files = [vendor.STORE / "fonts" / f"{digest}-{weight}.ttf" for weight in WEIGHTS]
     for weight, file in zip(WEIGHTS, files, strict=True):
@@ -148,7 +147,7 @@ def _fonts() -> list[str]:
 
 
 def _font(weight: int, target: Path) -> None:
-    """One weight of the site's font with the signs that it lacks, such as arrows."""
+    """Write one weight of the site's font, merged with glyphs that it lacks, such as arrows."""
     # With two fonts, the renderer sets a whole label in the wider one for the sake of one arrow.
     from fontTools.merge import Merger
     from fontTools.subset import Options, Subsetter
@@ -156,12 +155,13 @@ def _font(weight: int, target: Path) -> None:
     from fontTools.ttLib.scaleUpem import scale_upem
 
     source = vendor.package("@fontsource/source-sans-3") / "files"
-    font, other = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff"), TTFont(_other_font())
+    font = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff")
+    other = TTFont(vendor.package("@fontsource/dejavu-sans") / "files" / "dejavu-sans-latin-400-normal.woff")
     names, signs = font["name"], font.getBestCmap() or {}
     for name in list(names.names):  # every weight is a family of its own there
         if name.nameID in (1, 16):
             names.setName(FAMILY, name.nameID, name.platformID, name.platEncID, name.langID)
-    font.flavor = None
+    font.flavor = other.flavor = None
     lacks = [sign for sign in other.getBestCmap() or () if sign not in signs and sign in SIGNS]
     subset = Subsetter(Options(layout_features=[], hinting=False))
     subset.populate(unicodes=lacks)
@@ -173,11 +173,3 @@ def _font(weight: int, target: Path) -> None:
         for part, file in zip((font, other), parts, strict=True):
             part.save(file)
         Merger().merge(parts).save(target)
-
-
-def _other_font() -> Path:
-    """The font that matplotlib brings."""
-    spec = importlib.util.find_spec("matplotlib")
-    assert spec
-    assert spec.origin
-    return Path(spec.origin).parent / "mpl-data" / "fonts" / "ttf" / "DejaVuSans.ttf"

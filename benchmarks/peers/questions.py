@@ -3,7 +3,7 @@
 from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
-from scalingbook_lib.evidence.training import opened
+from scalingbook_lib.evidence.training import candidate_plans
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import DType
@@ -11,8 +11,8 @@ from scalingbook_lib.units import DType
 
 def every() -> list[dict]:
     """Each run that efficiencies are fitted to; the ids are the tables'."""
-    found = [_training(run) for run in opened.every()]
-    return found + [_serving(run) for run in inference_runs.every()]
+    found = [_training(run) for run in candidate_plans.all_runs()]
+    return found + [_serving(run) for run in inference_runs.all_runs()]
 
 
 def _training(run: TrainingRun) -> dict:

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from scalingbook_lib.cli.answer import Answer, Table, answering
-from scalingbook_lib.evidence.own import Survey, Timed
+from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark, Timed
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale
@@ -44,7 +44,7 @@ def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answe
     )
 
 
-def _surveyed() -> Survey:
+def _surveyed() -> DeviceBenchmark:
     try:
         from scalingbook_lib.lab.devices.survey import survey
     except ImportError as error:
@@ -52,8 +52,8 @@ def _surveyed() -> Survey:
     return survey(lambda row: click.echo(row, err=True))
 
 
-def _shares(survey: Survey) -> dict[str, float]:
-    return survey.attained(reading.chip(survey.chip) if survey.chip else survey.itself())
+def _shares(survey: DeviceBenchmark) -> dict[str, float]:
+    return survey.shares_of_peak(reading.chip(survey.chip) if survey.chip else survey.as_chip())
 
 
 def _told(row: Timed) -> tuple[str, ...]:
@@ -71,7 +71,7 @@ def _values(row: Timed) -> dict[str, object]:
     }
 
 
-def _chart(survey: Survey) -> Chart:
+def _chart(survey: DeviceBenchmark) -> Chart:
     """Measured over predicted, each kind of operation in its color."""
     times = [row.predicted_s for row in survey.rows]
     return Chart(
@@ -82,7 +82,7 @@ def _chart(survey: Survey) -> Chart:
     )
 
 
-def _dots(survey: Survey) -> Iterator[Points]:
+def _dots(survey: DeviceBenchmark) -> Iterator[Points]:
     for color, what in enumerate(dict.fromkeys(row.what for row in survey.rows)):
         own = [row for row in survey.rows if row.what == what]
         yield Points(what, [row.predicted_s for row in own], [row.ratio for row in own], color=color)

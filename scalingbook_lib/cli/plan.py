@@ -12,8 +12,8 @@ from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.cli.kinds import given, plan_options
 from scalingbook_lib.cli.progress import Progress, progressing
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.bills import Bill, bill
-from scalingbook_lib.evidence.own import Survey
+from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
+from scalingbook_lib.evidence.overhead import ChipHourOverhead, chip_hour_overhead
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
@@ -51,7 +51,7 @@ def command(
     as_written: bool,
     keep: int,
     what_if: bool,
-    efficiency: Efficiency | Survey | None,
+    efficiency: Efficiency | DeviceBenchmark | None,
     tokens: int | None,
     usd_per_hour: float | None,
     progress: bool,
@@ -71,9 +71,15 @@ def command(
     if found.step is None:
         return Answer(told=found.told, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
-    factor = None if isinstance(efficiency, Efficiency) else published.band(experts=model.experts is not None)
+    factor = (
+        None
+        if isinstance(efficiency, Efficiency)
+        else published.prediction_interval(experts=model.experts is not None)
+    )
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
-    added = None if factor is None else bill()  # what bills add to plans at published efficiencies
+    added = (
+        None if factor is None else chip_hour_overhead()
+    )  # what bills add to plans at published efficiencies
     values = asked.values | found.values | {"within_factor": factor, "peak_step_s": peak.total_s}
     return Answer(
         told="\n".join(_told(found.told, factor, peak, run, added)),
@@ -84,22 +90,28 @@ def command(
     )
 
 
-def _reached(efficiency: Efficiency | Survey | None, chip: Chip, fixed: dict[str, Any]) -> Efficiency:
+def _reached(
+    efficiency: Efficiency | DeviceBenchmark | None, chip: Chip, fixed: dict[str, Any]
+) -> Efficiency:
     """The efficiency that was named, that of a record, or, where none is, that of published runs."""
     precision = fixed.get("compute", BF16).name
-    if isinstance(efficiency, Survey):
+    if isinstance(efficiency, DeviceBenchmark):
         return efficiency.training(chip, precision)
     return efficiency or published.calibrated(chip, precision)
 
 
 def _told(
-    found: str, factor: float | None, peak: TrainingStep, run: training.PlannedRun | None, added: Bill | None
+    found: str,
+    factor: float | None,
+    peak: TrainingStep,
+    run: training.PlannedRun | None,
+    added: ChipHourOverhead | None,
 ) -> Iterator[str]:
     yield found
     if peak.efficiency is PEAK and factor is not None:
         yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
     if factor is not None:  # published runs say how far predictions were off
-        holds = percent(published.HOLDS)
+        holds = percent(published.COVERAGE)
         yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
     if run:
         yield str(run)
@@ -135,7 +147,7 @@ class Asked:
         machine: Machine,
         batch: str,
         T: int,
-        efficiency: Efficiency | Survey | None,
+        efficiency: Efficiency | DeviceBenchmark | None,
         fixed: dict[str, Any],
     ) -> "Asked":
         """What was typed; `fixed` are the fields of the plan that were."""

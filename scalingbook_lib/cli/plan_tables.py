@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from scalingbook_lib.cli import shared
 from scalingbook_lib.cli.answer import SHARE, Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
-from scalingbook_lib.evidence.bills import Bill
-from scalingbook_lib.machines.age import Paid
+from scalingbook_lib.evidence.overhead import ChipHourOverhead
+from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, Traffic, TrainingStep
 from scalingbook_lib.units import count, percent, si
@@ -17,7 +17,7 @@ from scalingbook_lib.units import count, percent, si
 _WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
 
 
-def tables(step: TrainingStep, run: PlannedRun | None, added: Bill | None) -> tuple[Table, ...]:
+def tables(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None) -> tuple[Table, ...]:
     """Time, memory, traffic, and the run where its tokens are known."""
     shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
     rate = "tokens", si(step.tokens_per_s, "tokens/s")
@@ -95,7 +95,7 @@ def _row(row: Traffic) -> tuple[str, ...]:
     return (*what, *times, "yes" if row.overlappable else "no")
 
 
-def _run(run: PlannedRun, added: Bill | None) -> Table:
+def _run(run: PlannedRun, added: ChipHourOverhead | None) -> Table:
     """As planned, and as bills come."""
     runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
     rows = [
@@ -105,14 +105,14 @@ def _run(run: PlannedRun, added: Bill | None) -> Table:
     ]
     if run.usd is not None:
         rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("a chip", *(str(Paid(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
+        rows.append(("a chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
         rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))
     return listed("The whole run", rows, ("", *runs))
 
 
-def values(step: TrainingStep, run: PlannedRun | None, added: Bill | None) -> dict[str, object]:
+def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None) -> dict[str, object]:
     """The same for programs."""
     found: dict[str, object] = {
         "step_s": step.total_s,
@@ -143,7 +143,7 @@ def values(step: TrainingStep, run: PlannedRun | None, added: Bill | None) -> di
         told = picked(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour", "usd_as_of", "power_w")
         found["run"] = told | {"chips_joules": joules}
     if run and added:
-        factors = picked(added, "factor", "steps", "besides", "within")
+        factors = picked(added, "factor", "slower_steps", "other_overheads", "interval_factor")
         found["billed"] = picked(added.of(run), "days", "chip_hours", "usd") | {"factors": factors}
     return found
 

@@ -10,7 +10,7 @@ from math import ulp
 from pathlib import Path
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence.own import Survey
+from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.training import PEAK, Efficiency
 from scalingbook_lib.units import DTYPES, DType, binary, parse
@@ -73,13 +73,13 @@ def overlap(text: str) -> str | float:
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
-def efficiency(text: str) -> Efficiency | Survey | None:
+def efficiency(text: str) -> Efficiency | DeviceBenchmark | None:
     """'peak', or the share that the matrix unit reaches: '40%'; or a record of `scalingbook measure`.
 
     None for 'calibrated': that depends on the chip and on the type of its products.
     """
     if text.endswith(".json"):
-        return Survey.read(file(text))
+        return DeviceBenchmark.read(file(text))
     if text.lower() in (PEAK.name, CALIBRATED):
         return PEAK if text.lower() == PEAK.name else None
     if not (part := share(text)):
@@ -90,10 +90,10 @@ def efficiency(text: str) -> Efficiency | Survey | None:
     return Efficiency.flat(part)
 
 
-def reached(text: str) -> str | Survey:
+def reached(text: str) -> str | DeviceBenchmark:
     """'peak' or 'calibrated', or a record of `scalingbook measure`."""
     if text.endswith(".json"):
-        return Survey.read(file(text))
+        return DeviceBenchmark.read(file(text))
     if text.lower() not in (PEAK.name, CALIBRATED):
         raise ValueError(f"{text!r} is no efficiency; write peak, calibrated, or a record as in mine.json")
     return text.lower()
@@ -144,7 +144,7 @@ def chip(text: str) -> Chip:
 def machine(text: str) -> Machine:
     """'v5p:16x20x28' is a slice, 'h100:1024' a cluster, 'h100' one domain of it; a record its own device."""
     if text.endswith(".json"):
-        return Cluster.of(Survey.read(file(text)).itself(), 1)
+        return Cluster.of(DeviceBenchmark.read(file(text)).as_chip(), 1)
     name, colon, size = text.partition(":")
     found = chip(name)
     if found.torus:

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 
 import click
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.cli import kinds
 from scalingbook_lib.cli.answer import Answer, Line, Table, answering, figure, picked, product, told
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.roofline.time import stored
+from scalingbook_lib.rules import element_bytes
 from scalingbook_lib.units import BF16, DType, percent, si
 
 type Shape = tuple[int, int, int]
@@ -49,9 +49,9 @@ def command(
         return _answer(roofline.operation(flops or 0, nbytes or 0, chip, dtype, maths=compute), chip, {}, ())
     B, D, F = shape
     line = roofline.matmul(B, D, F, chip, dtype, weights=weights, out=out, maths=compute)
-    batch = roofline.break_even_batch(D, F, chip, dtype, weights=weights, out=out, maths=compute)
+    batch = rules.matmul_critical_batch(D, F, chip, dtype, weights=weights, out=out, maths=compute)
     given = {"B": B, "D": D, "F": F, "break_even_batch_tokens": batch}
-    return _answer(line, chip, given, counted(line, shape, stored(dtype, weights, out)))
+    return _answer(line, chip, given, counted(line, shape, element_bytes(dtype, weights, out)))
 
 
 def counted(line: roofline.Roofline, shape: Sizes, widths: Sizes) -> tuple[Line, ...]:

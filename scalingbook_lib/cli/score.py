@@ -9,12 +9,12 @@ from scalingbook_lib.cli import reading
 from scalingbook_lib.cli.answer import Answer, Table, answering
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
-from scalingbook_lib.evidence.scoring.report import Found, Group, Report
+from scalingbook_lib.evidence.scoring.report import Group, Report, RowPrediction
 from scalingbook_lib.units import percent
 
 MOST_IDS = 4  # of rows that are refused for one reason
 SIZES = {"below 10 G": 10e9, "10 to 100 G": 100e9, "from 100 G": float("inf")}  # parameters
-PARTS: dict[str, Callable[[Found], Iterable[str]]] = {
+PARTS: dict[str, Callable[[RowPrediction], Iterable[str]]] = {
     "class": lambda found: [""],
     "chip": lambda found: [found.chip] * bool(found.chip),
     "software": lambda found: [found.stack] * bool(found.stack),
@@ -39,7 +39,7 @@ def command(table: str) -> Answer:
     roofline, and one constant (an MFU, a share) for each chip and type, fitted on the book's own rows.
     """
     report = evidence.score(reading.file(table))
-    beside = baselines.beside(report)
+    beside = baselines.compared(report)
     simpler = [{name: errors.values for name, errors in one.items()} for one in beside]
     tables = (*_tables(report), *_beside(beside), *_refused(report))
     values = report.values | {"baselines": simpler}
@@ -75,4 +75,4 @@ def _refused(report: Report) -> Iterator[Table]:
 def _row(group: Group) -> tuple[str, ...]:
     e = group.errors
     sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias))
-    return e.name, f"{e.runs:,}", *sizes, f"× {group.factor:.2f}", percent(group.in_band)
+    return e.name, f"{e.runs:,}", *sizes, f"× {group.factor:.2f}", percent(group.in_interval)

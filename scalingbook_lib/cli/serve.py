@@ -13,11 +13,11 @@ from scalingbook_lib.cli.kinds import given, layout_options
 from scalingbook_lib.cli.progress import Progress, progressing
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
-from scalingbook_lib.evidence.own import Survey
+from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, Serving
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.age import Paid, paid
+from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
@@ -93,11 +93,11 @@ class Asked:
     chunk: int
     reserve: float
     usd_per_hour: float | None
-    efficiency: str | Survey
+    efficiency: str | DeviceBenchmark
 
     def reached(self, compute: DType) -> Efficiency:
         """The efficiency that is meant, of products in that type."""
-        if isinstance(self.efficiency, Survey):
+        if isinstance(self.efficiency, DeviceBenchmark):
             return self.efficiency.serving(self.machine.chip, compute)
         return PEAK if self.efficiency == PEAK.name else published.calibrated(self.machine.chip, compute)
 
@@ -106,7 +106,7 @@ class Asked:
         """The factor that predictions were off at most, for most; None at the peak."""
         if self.efficiency == PEAK.name:
             return None
-        return published.band(experts=self.model.experts is not None)
+        return published.prediction_interval(experts=self.model.experts is not None)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -123,9 +123,9 @@ class Asked:
         }
 
     @property
-    def price(self) -> Paid:
+    def price(self) -> ChipPrice:
         """Of one chip-hour."""
-        return paid(self.machine.chip, self.usd_per_hour)
+        return price_of(self.machine.chip, self.usd_per_hour)
 
     @property
     def held(self) -> dict[str, Any]:
@@ -197,8 +197,8 @@ class Asked:
         usd = None if price is None else one.usd_per_million(price)
         if self.near is not None:  # published runs say how far predictions were off
             told += (
-                f"\n{percent(published.HOLDS)} of published runs are within a factor of {self.near:.3g} of "
-                f"their predictions\na copy makes {si(one.tokens_per_s, 'tokens/s')}, at documented peaks "
+                f"\n{percent(published.COVERAGE)} of published runs are within a factor of {self.near:.3g} "
+                f"of their predictions\na copy makes {si(one.tokens_per_s, 'tokens/s')}, at documented peaks "
                 f"{si(peak.tokens_per_s, 'tokens/s')}"
             )
         return Answer(

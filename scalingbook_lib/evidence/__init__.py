@@ -1,6 +1,6 @@
-"""How right is the library? What others measured, what compilers said, and predictions held to both.
+"""Published measurements, recorded compiler output, and the accuracy of predictions against both.
 
-`score(table)` does so for anybody's table.
+`score(table)` scores the predictions for any table of measurements.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def score(table: str | Path | Iterable[Mapping[str, str]]) -> "Report":
-    """Every row of a CSV file of measurements predicted, or of a table already read: see `scoring`."""
-    from scalingbook_lib.evidence import scoring  # it stands on the rooms below, which import this one first
+    """A `Report` on every row of a CSV file of measurements, or of a table already read; see `scoring`.
+
+    Raises a ValueError if no kind of table has these columns.
+    """
+    from scalingbook_lib.evidence import scoring  # imported late: its modules import this package
 
     return scoring.score(table)

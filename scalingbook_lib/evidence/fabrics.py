@@ -1,7 +1,7 @@
-"""What do links attain in collectives? One line for each generation of links, fitted on published times.
+"""The times of collectives on each generation of links, fitted to published measurements.
 
-`fabric(chip)` is what to compute with, `seconds` a row's time; `fit` is how the frozen `kernel_fits.json` was
-made (`tools.kernel_fits`). Chapter: GPUs.
+`fabric(chip)` is the model to compute with, and `predicted_s` the time of one row; `fit` made the recorded
+`kernel_fits.json` (`tools.kernel_fits`). Chapter: GPUs.
 """
 
 import re
@@ -20,23 +20,23 @@ from scalingbook_lib.machines.chips import Chip, Slice
 from scalingbook_lib.units import GB
 
 NOISE = 0.1
-TORUS_S = 3e-6  # a collective of TPUs starts: 128 KiB over three hops of a v5e take 8 µs, its formula says 5
-BENCH_S = 2.4e-5  # what PyTorch's all_reduce_bench.py times besides, on H200 and B200 alike
-CURVES = {  # share, seconds late, half of them at
+TORUS_LAUNCH_S = 3e-6  # launch of a TPU collective: 128 KiB over 3 hops of v5e take 8 µs, formula 5
+BENCHMARK_OVERHEAD_S = 2.4e-5  # added by PyTorch's all_reduce_bench.py on H200 and B200
+CURVE_PRIORS = {  # share of the bandwidth, late seconds, time at which half of them apply
     "ring": (0.75, 2e-5, 8e-6),
     "in_switch": (0.9, 6e-5, 3e-5),
     "exchange": (0.65, 1e-5, 5e-6),
     "network": (0.95, 1e-4, 1e-4),
 }
-EXPECTED = {
+PRIORS = {
     "launch_s": Expected(6e-6, 0.5, 1e-7, 1e-3),
     "step_s": Expected(1e-6, 0.5, 1e-8, 1e-3),
     "pair": Expected(0.8, 0.2, 0.1, 8.0),
-    "crowding": Expected(1e-3, 1e-3, 1e-4, 3.0),  # switches: none
+    "crowding": Expected(1e-3, 1e-3, 1e-4, 3.0),  # zero under switches
     "network_s": Expected(1.7e-4, 0.5, 1e-6, 1e-2),
 } | {
     f"{name}_{figure}": Expected(value, spread, low, high)
-    for name, values in CURVES.items()
+    for name, values in CURVE_PRIORS.items()
     for figure, value, (spread, low, high) in zip(
         ("share", "late_s", "half_s"),
         values,
@@ -44,17 +44,24 @@ EXPECTED = {
         strict=True,
     )
 }
-HOSTED = {"crowding": Expected(1.0, 1.0, 1e-3, 3.0), "pair": Expected(1.0, 1e-3, 0.9, 1.1)}
-"""Without a switch the way leads through the host, and narrows with the chips that share it."""
+HOST_PRIORS = {"crowding": Expected(1.0, 1.0, 1e-3, 3.0), "pair": Expected(1.0, 1e-3, 0.9, 1.1)}
+"""Without a switch, the path leads through the host, whose bandwidth the chips share."""
 
-GENERATIONS = {"PCIe 4": 32, "PCIe 5": 64, "NVLink 2": 150, "NVLink 3": 300, "NVLink 4": 450, "NVLink 5": 1e9}
+LINK_GENERATIONS = {
+    "PCIe 4": 32,
+    "PCIe 5": 64,
+    "NVLink 2": 150,
+    "NVLink 3": 300,
+    "NVLink 4": 450,
+    "NVLink 5": 1e9,
+}
 
 
-type Networks = tuple[Any, ...]  # levels of switches, or axes of a torus
+type Networks = tuple[Any, ...]  # switch levels, or torus axes
 
 
 class Timed(NamedTuple):
-    """A collective of `nbytes`, as `collectives` counts them, over levels of switches or axes of a torus."""
+    """A collective of `nbytes`, as `collectives` counts them, over switch levels or torus axes."""
 
     chip: Chip
     networks: Networks
@@ -65,23 +72,29 @@ class Timed(NamedTuple):
     seconds: float = 0.0
 
 
-def timed(row: Cells, chip: Chip) -> Timed:
-    """A row of a table of collectives; a ValueError where it has no collective, size, count or time."""
+def measured_collective(row: Cells, chip: Chip) -> Timed:
+    """A row of a table of collectives.
+
+    Raises a ValueError if the row has no collective, size, number of devices or time.
+    """
     what, tool = Collective.named(text(row, "collective")), text(row, "algo_or_tool")
     n, size = needed(row, "n_devices"), needed(row, "size_bytes")
     return Timed(
         chip=chip,
         networks=networks(chip, n, whole(row, "n_nodes") or 1, text(row, "system")),
         what=what,
-        nbytes=size * n if what is Collective.ALL_TO_ALL else size,  # the source counts one chip's part
+        nbytes=size * n if what is Collective.ALL_TO_ALL else size,  # the source counts one chip's share
         ring=tool.startswith("Ring"),
         bench="all_reduce_bench" in tool,
-        seconds=(number(row, "time_us") or _rated_us(row, what, n, size)) / 1e6,
+        seconds=(number(row, "time_us") or _time_from_rate_us(row, what, n, size)) / 1e6,
     )
 
 
-def _rated_us(row: Cells, what: str, n: int, size: int) -> float:
-    """From the rate of the array, or of the bus, which an all-reduce passes twice; if it has two digits."""
+def _time_from_rate_us(row: Cells, what: str, n: int, size: int) -> float:
+    """The time in µs from the array's or the bus bandwidth, if that has at least two digits.
+
+    An all-reduce passes the bus twice.
+    """
     passes = 2 if what is Collective.ALL_REDUCE else 1
     for column, share in (("busbw_GBps", passes * (n - 1) / n), ("algbw_GBps", 1.0)):
         rate = number(row, column)
@@ -91,11 +104,11 @@ def _rated_us(row: Cells, what: str, n: int, size: int) -> float:
 
 
 def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
-    """What joins so many chips.
+    """The switch levels or torus axes that join `n` chips.
 
-    Cards without links of their own are joined by their host; hosts that are not filled are smaller domains,
-    but where a rack of many hosts is one domain. Of a torus it is the axis of so many chips, in a slice that
-    the system's name tells, or all of it.
+    Cards without links of their own are joined by their host. Partly filled hosts form smaller domains,
+    except in a rack-scale domain. On a torus it is the axis of that size, in the slice that the system's name
+    gives. Raises `Refused` if the slice has no such axis.
     """
     if not chip.torus:
         hosted = chip.links == 1 or (nodes > 1 and chip.domain_chips == chip.chips_per_host)
@@ -109,50 +122,51 @@ def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
 
 
 def generation(chip: Chip) -> str:
-    """'NVLink 4', 'PCIe 5' ...: what joins the chips of a host, by its rate one way."""
+    """The generation of links within a host, by its unidirectional rate: 'NVLink 4', 'PCIe 5' and so on."""
     if chip.full_mesh:
         return "full mesh"
     rate = chip.links * chip.link_bytes_per_s / GB
-    return next(name for name, most in GENERATIONS.items() if rate <= most)
+    return next(name for name, most in LINK_GENERATIONS.items() if rate <= most)
 
 
-def made(name: str, values: Values) -> Fabric:
-    """The fabric of these figures."""
+def fabric_from(name: str, values: Values) -> Fabric:
+    """The `Fabric` with these fitted values."""
 
     curves = {
         way: Curve(**{figure: values[f"{way}_{figure}"] for figure in ("share", "late_s", "half_s")})
-        for way in CURVES
+        for way in CURVE_PRIORS
     }
     rest = {figure: values[figure] for figure in ("launch_s", "step_s", "pair", "crowding", "network_s")}
     return Fabric(name=name, **curves, **rest)  # type: ignore[arg-type]
 
 
-def seconds(row: Timed, one: Fabric | None = None) -> float:
-    """The time of a row, with what its tool times besides: on a torus, of links at their documented share.
+def predicted_s(row: Timed, one: Fabric | None = None) -> float:
+    """The predicted time of a row in seconds, including what its benchmark adds.
 
-    Under switches, by the fabric of its chip unless another is given.
+    On a torus, the formula with links at their documented efficiency; under switches, the fabric of its chip,
+    unless another is given.
     """
     if row.chip.torus:
         ideal = FORMULAS[row.what](row.nbytes, *row.networks)
-        return TORUS_S + ideal.latency_s + ideal.bandwidth_s / row.chip.link_achieved_fraction
+        return TORUS_LAUNCH_S + ideal.latency_s + ideal.bandwidth_s / row.chip.link_achieved_fraction
     found = (one or fabric(row.chip)).seconds(row.what, row.nbytes, *row.networks, ring=row.ring)
-    return found + BENCH_S * row.bench
+    return found + BENCHMARK_OVERHEAD_S * row.bench
 
 
 def fit(rows: Sequence[Timed]) -> Values:
-    """The figures of one generation that make the errors of these rows least."""
+    """The values of one generation that minimize the errors of these rows."""
 
     def errors(values: Values) -> list[float]:
-        one = made("", values)
-        return [far(log(seconds(row, one) / row.seconds), NOISE) for row in rows]
+        one = fabric_from("", values)
+        return [far(log(predicted_s(row, one) / row.seconds), NOISE) for row in rows]
 
-    return fitted(EXPECTED | (HOSTED if rows[0].chip.links == 1 else {}), errors)
+    return fitted(PRIORS | (HOST_PRIORS if rows[0].chip.links == 1 else {}), errors)
 
 
 @cache
 def fabric(chip: Chip) -> Fabric:
-    """What the links of a chip attain: its generation's line, or NVLink 4's."""
+    """The fitted fabric of a chip's generation of links, or NVLink 4's if that was not measured."""
     lines = resources.record("kernel_fits")["fabrics"]
     own = generation(chip)
     name = own if own in lines else "NVLink 4"
-    return made(name, lines[name])
+    return fabric_from(name, lines[name])

@@ -1,8 +1,8 @@
-"""What do kernels attain on each chip and type? One table, fitted on all measured products and attention.
+"""The measured efficiency of matmul and attention kernels on each chip and dtype.
 
-`products(chip, dtype)` and `attention(chip)` are what to compute with; a chip that nobody measured takes the
-figures of its nearest kin, and says whose. `fit_products` is how the frozen `kernel_fits.json` was made
-(`tools.kernel_fits`), on `data/products.csv`. Chapters: Rooflines, Training, Inference.
+`products(chip, dtype)` and `attention(chip)` are the models to compute with; a chip without measurements
+takes those of its nearest variant, and names it. `fit_products` made the recorded `kernel_fits.json`
+(`tools.kernel_fits`) from `data/products.csv`. Chapters: Rooflines, Training, Inference.
 """
 
 import re
@@ -18,16 +18,23 @@ from scalingbook_lib.machines.chips import CATALOGUE, Chip
 from scalingbook_lib.roofline.attained import Attending, Attention, Products
 from scalingbook_lib.units import BF16, DType
 
-NOISE, NOISE_BEST = 0.1, 0.02  # of rows; where a chip has few, they are the best of thousands of shapes
-FEW = 4
-LIKE = {"fp16": "bf16", "mxfp8": "fp8", "int8": "fp8", "nvfp4": "fp4", "int4": "fp4", "fp32": "bf16"}
-"""Types that were measured, for those that were not: what computes in as many bits."""
-WIDE = {  # no pass over the activations: nothing is written narrower
+NOISE, NOISE_BEST = 0.1, 0.02  # a chip's few rows are the best of thousands of shapes
+MIN_POINTS = 4
+SUBSTITUTE_DTYPES = {
+    "fp16": "bf16",
+    "mxfp8": "fp8",
+    "int8": "fp8",
+    "nvfp4": "fp4",
+    "int4": "fp4",
+    "fp32": "bf16",
+}
+"""The measured dtype that stands for one without measurements: one with as many bits."""
+PRIORS_16_BIT = {  # no pass over the activations, because nothing is quantized
     "launch_s": Expected(3e-6, 0.5, 1e-7, 1e-3),
     "flops": Expected(0.75, 0.15, 0.1, 1.0),
-    "hbm": Expected(0.78, 0.15, 0.1, 1.05),  # small matrices stay in the L2
+    "hbm": Expected(0.78, 0.15, 0.1, 1.05),  # small matrices stay in L2
 }
-NARROW = {
+PRIORS_NARROW = {
     "launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
     "flops": Expected(0.65, 0.2, 0.1, 1.0),
     "hbm": Expected(0.75, 0.15, 0.1, 1.05),
@@ -35,20 +42,20 @@ NARROW = {
 }
 
 
-GENERATIONS = {
+SAME_ARCHITECTURE = {
     **{"H200": "H100", "GH200": "H100", "B300": "B200", "GB200": "B200", "B200": "GB200", "GB300": "GB200"},
     **{"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"},
     "half a TPU7x": "TPU7x",
 }
-"""Chips with the arithmetic of another, beside another memory; half of one; later ones of few runs."""
+"""Chips with the compute of another and a different memory, half of one, and new ones with few runs."""
 
 
-PROMPT = {
+PREFILL_PRIORS = {
     "launch_s": Expected(2e-5, 0.5, 1e-7, 1e-3),
     "flops": Expected(0.55, 0.15, 0.1, 1.0),
-    "ramp_s": Expected(1e-12, 0.5, 1e-14, 1e-10),  # tokens for each FLOP/s of bf16
+    "ramp_s": Expected(1e-12, 0.5, 1e-14, 1e-10),  # tokens per FLOP/s of bf16
 }
-TOKEN = {
+DECODE_PRIORS = {
     "token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
     "hbm": Expected(0.88, 0.1, 0.1, 1.0),
     "late_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
@@ -57,7 +64,7 @@ TOKEN = {
 
 
 class Timed(NamedTuple):
-    """A measured product of one chip: X[B, D] · W[D, F]."""
+    """A measured matmul X[B, D] · W[D, F] on one chip."""
 
     chip: Chip
     dtype: DType
@@ -67,26 +74,26 @@ class Timed(NamedTuple):
     seconds: float
 
 
-def measured_as(dtype: DType | str) -> str:
-    """The type whose kernels stand for those of this type."""
+def kernel_dtype(dtype: DType | str) -> str:
+    """The name of the dtype whose measured kernels stand for this dtype."""
     name = dtype if isinstance(dtype, str) else dtype.name
-    return LIKE.get(name, name)
+    return SUBSTITUTE_DTYPES.get(name, name)
 
 
 def fit_products(rows: Sequence[Timed]) -> Values:
-    """The figures that make the errors of these products least, each drawn to what most chips attain."""
+    """The values that minimize the errors of these matmuls, regularized toward what most chips reach."""
 
-    noise = NOISE if len(rows) > FEW else NOISE_BEST
+    noise = NOISE if len(rows) > MIN_POINTS else NOISE_BEST
 
     def errors(values: Values) -> list[float]:
         one = Products(**values)  # type: ignore[arg-type]
         return [far(log(one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds), noise) for r in rows]
 
-    return fitted(NARROW if rows[0].dtype.bytes < BF16.bytes else WIDE, errors)
+    return fitted(PRIORS_NARROW if rows[0].dtype.bytes < BF16.bytes else PRIORS_16_BIT, errors)
 
 
-class Attended(NamedTuple):
-    """Measured attention, of whole prompts or of one token of each sequence."""
+class AttentionTime(NamedTuple):
+    """Measured attention of whole prompts, or of one new token per sequence (`decode`)."""
 
     chip: Chip
     of: Attending
@@ -94,57 +101,61 @@ class Attended(NamedTuple):
     seconds: float
 
 
-def fit_attention(rows: Sequence[Attended]) -> Values:
-    """The figures that make the errors of prompts, and of tokens, least."""
+def fit_attention(rows: Sequence[AttentionTime]) -> Values:
+    """The values that minimize the errors of prefill attention and of decode attention."""
     prompts, tokens = ([row for row in rows if row.decode == decode] for decode in (False, True))
 
-    def errors(of: Sequence[Attended], values: Values) -> list[float]:
-        return [far(log(attended_s(made(values, row.chip), row) / row.seconds), NOISE) for row in of]
+    def errors(of: Sequence[AttentionTime], values: Values) -> list[float]:
+        return [
+            far(log(predicted_attention_s(attention_from(values, row.chip), row) / row.seconds), NOISE)
+            for row in of
+        ]
 
-    return fitted(PROMPT, partial(errors, prompts)) | fitted(TOKEN, partial(errors, tokens))
+    return fitted(PREFILL_PRIORS, partial(errors, prompts)) | fitted(DECODE_PRIORS, partial(errors, tokens))
 
 
-def made(values: Values, chip: Chip) -> Attention:
-    """The attention of these figures; faster chips need longer sequences, as the ramp is a time."""
-    v = {name: one.value for name, one in (PROMPT | TOKEN).items()} | values
+def attention_from(values: Values, chip: Chip) -> Attention:
+    """The `Attention` model with these values; its ramp is a time, so faster chips need longer sequences."""
+    v = {name: one.value for name, one in (PREFILL_PRIORS | DECODE_PRIORS).items()} | values
     ramp = v.pop("ramp_s") * chip.bf16_flops_per_s
     return Attention(**v, ramp=ramp, name=chip.name)
 
 
-def attended_s(one: Attention, row: Attended) -> float:
-    """The time of a row."""
+def predicted_attention_s(one: Attention, row: AttentionTime) -> float:
+    """The predicted time of a row in seconds."""
     return (one.token_s if row.decode else one.prompt_s)(row.of, row.chip)
 
 
 def copy_s(nbytes: float, chip: Chip) -> float:
-    """So many bytes read or written, at the share of the HBM's rate that products reach."""
+    """The time in seconds to read or write `nbytes`, at the share of HBM bandwidth that matmuls reach."""
     one = products(chip, BF16)
     return one.launch_s + nbytes / (one.hbm * chip.hbm_bytes_per_s)
 
 
-def software(said: str) -> str:
-    """Whose kernels somebody speaks of, of those that were measured; "" where nobody says."""
+def kernel_library(said: str) -> str:
+    """The measured kernel library that `said` names: "vllm", "trtllm", or "" for none."""
     found = re.search("vllm|trt-?llm|tensorrt", said.lower())
     return ("vllm" if found[0] == "vllm" else "trtllm") if found else ""
 
 
 @cache
-def products(chip: Chip, dtype: DType, by: str = "") -> Products:
-    """What the matrix products of a chip attain: its own line, its variant's, or that of all joined alike.
+def products(chip: Chip, dtype: DType, library: str = "") -> Products:
+    """The matmul model of a chip: its own, its variant's, or that of all GPUs or TPUs.
 
-    By some software, where its kernels were measured: what starts before a product differs by 50 µs. Of all
-    joined alike a chip takes no share of the peak where its maker's measured chips tell one.
+    `library` selects the kernels of one library where they were measured, because launch overheads differ by
+    50 µs. For the model of all GPUs, the share of peak is extrapolated from the vendor's measured chips where
+    possible.
     """
     found = resources.record("kernel_fits")["products"]
-    name = _line(found, chip, measured_as(dtype), by)
-    line = found[name] | (_fed(found, chip, dtype) if name.startswith("GPU") else {})
+    name = _table_key(found, chip, kernel_dtype(dtype), library)
+    line = found[name] | (_extrapolated_share(found, chip, dtype) if name.startswith("GPU") else {})
     return Products(**line, name=name)
 
 
-def _fed(lines: dict[str, Values], chip: Chip, dtype: DType) -> Values:
-    """The share that a maker's measured chips tell of its others: 1 / e = a + b · (peak of one core).
+def _extrapolated_share(lines: dict[str, Values], chip: Chip, dtype: DType) -> Values:
+    """The share of peak extrapolated from the vendor's measured chips: 1 / share = a + b · (peak per core).
 
-    A core that multiplies twice as fast is not fed twice as fast. Too few lines of that maker tell nothing.
+    A core with twice the compute is not fed data twice as fast. {} with too few measured chips.
     """
     peaks = {
         f"{one.name} | {name}": peak / (one.cores or 1)
@@ -153,7 +164,7 @@ def _fed(lines: dict[str, Values], chip: Chip, dtype: DType) -> Values:
         for name, peak in one.rates().items()
     }
     known = [(peak, 1 / lines[name]["flops"]) for name, peak in peaks.items() if name in lines]
-    if len(known) <= FEW or not chip.cores or dtype.name not in chip.rates():
+    if len(known) <= MIN_POINTS or not chip.cores or dtype.name not in chip.rates():
         return {}
     slope, least = linear_regression(*zip(*known, strict=True))
     return {"flops": 1 / (least + slope * chip.flops_per_s(dtype) / chip.cores)}
@@ -161,27 +172,31 @@ def _fed(lines: dict[str, Values], chip: Chip, dtype: DType) -> Values:
 
 @cache
 def attention(chip: Chip) -> Attention:
-    """What fused attention attains on a chip."""
+    """The fitted efficiency of fused attention on a chip."""
     found = resources.record("kernel_fits")["attention"]
-    return made(found.get(chip.name) or found[kin(list(found), chip) or "GPU"], chip)
+    return attention_from(
+        found.get(chip.name) or found[nearest_measured_chip(list(found), chip) or "GPU"], chip
+    )
 
 
-def kin(names: Sequence[str], chip: Chip) -> str | None:
-    """The first of these chips that differs in memory or power alone."""
-    like = GENERATIONS.get(chip.name)
+def nearest_measured_chip(names: Sequence[str], chip: Chip) -> str | None:
+    """The first of these chips that has the same architecture and differs only in memory or power."""
+    like = SAME_ARCHITECTURE.get(chip.name)
     return next((name for name in names if name == like or is_variant(chip, name)), None)
 
 
 def is_variant(chip: Chip, other: str) -> bool:
-    """Whether the first words of their names agree: the chips differ in memory or power alone."""
+    """Whether the first words of two names agree, so that the chips differ only in memory or power."""
     return not chip.torus and re.split("[ ,]", chip.name)[0] == re.split("[ ,]", other)[0]
 
 
-def _line(lines: dict[str, Values], chip: Chip, dtype: str, by: str) -> str:
-    """The chip's line; else a variant's; else that of all chips joined alike, in this type or in bf16."""
+def _table_key(lines: dict[str, Values], chip: Chip, dtype: str, library: str) -> str:
+    """The key of a chip's row, else of a variant's, else of all GPUs or TPUs in this dtype or in bf16."""
     own = [name.split(" | ")[0] for name in lines if name.endswith(f" | {dtype}")]
     alike = "TPU" if chip.torus else "GPU"
-    asked = [f"{name} | {dtype}" for name in (chip.name, kin(own, chip), alike)] + [f"{alike} | bf16"]
-    # another software on this chip is nearer than this software on another
-    wanted = (one for name in asked for one in (f"{name} | {by}", name))
+    asked = [f"{name} | {dtype}" for name in (chip.name, nearest_measured_chip(own, chip), alike)] + [
+        f"{alike} | bf16"
+    ]
+    # another library on this chip is closer than this library on another chip
+    wanted = (one for name in asked for one in (f"{name} | {library}", name))
     return next(one for one in wanted if one in lines)

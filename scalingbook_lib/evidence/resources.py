@@ -1,6 +1,7 @@
-"""How do recorded figures enter the library? Tables and records in `data`, read when somebody asks.
+"""Access to the recorded tables and JSON files in `data`, which are read on first use.
 
-They travel with the library, also where it is one archive: in a browser's page, or in a notebook's cell.
+They are part of the package, and can also be read from an archive: in the browser, or in a notebook's first
+cell.
 """
 
 import csv
@@ -14,50 +15,52 @@ from typing import Any
 
 from scalingbook_lib.machines.chips import Source
 
-COLLECTED = "2026-11-21"  # the day on which tables that have no day in each row were read
+COLLECTED = "2026-11-21"  # the date of tables whose rows have none
 
-type Row = dict[str, str]  # a row of a table, by its columns; "" where the source does not say
+type Row = dict[str, str]  # a row by column; "" where the source does not say
 
 
 @cache
 def rows(table: str) -> tuple[Row, ...]:
-    """The rows of a table, in its order."""
+    """The rows of `<table>.csv`, in order."""
     return tuple(csv.DictReader(StringIO(_text(f"{table}.csv"), newline="")))
 
 
 @cache
 def record(name: str) -> Any:
-    """What a program wrote down: nested lists and mappings."""
+    """The content of `<name>.json`, which a tool wrote."""
     return json.loads(_text(f"{name}.json"))
 
 
 def _text(file: str) -> str:
-    found = pkgutil.get_data(__package__ or "", f"data/{file}")  # also from the archive that a page loads
+    found = pkgutil.get_data(
+        __package__ or "", f"data/{file}"
+    )  # works for zip archives too, which the browser loads
     return (found or b"").decode()
 
 
 def source(row: Mapping[str, str]) -> Source:
-    """Who says so."""
+    """The source of a row."""
     text, url = row.get("source") or "a table without sources", row.get("source_url") or ""
     return Source(text=text, as_of=row.get("as_of", COLLECTED), url=url)
 
 
 def grouped[T, K](items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
-    """Those that have the same key, in their order."""
+    """Items grouped by key, in order of first appearance."""
     groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
 
 
-def lazily(module: str, made: Mapping[str, Callable[[], Any]]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module some of whose values are made when they are first asked for."""
+def lazy_attributes(module: str, factories: Mapping[str, Callable[[], Any]]) -> Callable[[str], Any]:
+    """The `__getattr__` of a module whose attributes are computed on first use by `factories`."""
 
     def found(name: str) -> Any:
-        if name not in made:
+        if name not in factories:
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        value = made[name]()
-        setattr(sys.modules[module], name, value)  # from now on it is there
+        value = factories[name]()
+        setattr(sys.modules[module], name, value)  # computed only once
         return value
 
     return found

@@ -1,8 +1,8 @@
-"""How near do predictions come to published runs, and how far may a new one be off?
+"""Errors of predictions against published runs, and prediction intervals for new ones.
 
-A run is predicted by the frozen table, and by a table that never saw the run's source; a band is what to add
-to a prediction of a source that nobody has seen. Used for steps of training and for inference. Chapters:
-Training, Inference.
+A run is predicted by the recorded fit, and by a leave-one-out fit without the run's source. A prediction
+interval is a factor, up or down, that is to cover 80% of the runs of an unseen source. Chapters: Training,
+Inference.
 """
 
 from bisect import bisect_left
@@ -13,14 +13,14 @@ from math import exp, log, sqrt
 from statistics import mean, median
 
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
-HOLDS = 0.8  # the share of the runs of a new source that a band shall contain
+COVERAGE = 0.8  # the share of the runs of an unseen source that an interval is to cover
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predicted[Run](Told):
-    """A figure of a run, as published and as predicted."""
+class Predicted[Run](Result):
+    """One quantity of a run, published and predicted."""
 
     run: Run
     published: float
@@ -28,31 +28,31 @@ class Predicted[Run](Told):
 
     @property
     def error(self) -> float:
-        """Predicted over published, less 1."""
+        """Predicted over published, minus 1."""
         return self.predicted / self.published - 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class Score[Run](Predicted[Run]):
-    """Seconds of a step, or tokens/s: by the frozen table, and by one that never saw the run's source."""
+    """Seconds per step or tokens/s of a run, predicted by the recorded fit and without its source."""
 
     source: str
     unit: str
-    left_out: float
+    leave_one_out: float
 
     @property
-    def left_out_error(self) -> float:
-        """The same of the prediction by a table that never saw the source."""
-        return self.left_out / self.published - 1
+    def leave_one_out_error(self) -> float:
+        """The error of the leave-one-out prediction: predicted over published, minus 1."""
+        return self.leave_one_out / self.published - 1
 
     def __str__(self) -> str:
         found = f"{si(self.predicted, self.unit)} predicted ({signed(self.error)})"
-        return f"{self.run}; {found}, {signed(self.left_out_error)} by a table without {self.source}"
+        return f"{self.run}; {found}, {signed(self.leave_one_out_error)} by a table without {self.source}"
 
 
 @dataclass(frozen=True, slots=True)
-class Summary(Told):
-    """Errors of several runs: the mean, median and 90th percentile of their sizes, and the signed mean."""
+class Summary(Result):
+    """Errors of several runs: mean, median and 90th percentile of their sizes, and the signed mean."""
 
     name: str
     runs: int
@@ -63,13 +63,13 @@ class Summary(Told):
 
     @classmethod
     def of(cls, name: str, errors: Sequence[float]) -> "Summary":
-        """Of these errors, which must not be none."""
+        """The summary of at least one error."""
         sizes = sorted(map(abs, errors))
         return cls(name, len(sizes), mean(sizes), median(sizes), quantile(sizes, 0.9), mean(errors))
 
     @property
     def values(self) -> dict[str, object]:
-        """For programs."""
+        """The summary as a dictionary, for JSON."""
         return dict(zip(("class", "n", "mean", "median", "p90", "bias"), astuple(self), strict=True))
 
     def __str__(self) -> str:
@@ -80,53 +80,53 @@ class Summary(Told):
 
 
 def signed(share: float, digits: int = 1) -> str:
-    """'+4.5%', or with a minus."""
+    """'+4.5%', or with a minus sign."""
     return f"{share:+.{digits}%}".replace("-", "\N{MINUS SIGN}")
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The value below which that share of the sorted ones lies, between neighbors in proportion."""
+    """The value at `share` of a sorted list, with linear interpolation."""
     at = share * (len(values) - 1)
     low = int(at)
     high = min(low + 1, len(values) - 1)
     return values[low] + (at - low) * (values[high] - values[low])
 
 
-def total[S: Score](name: str, scores: Sequence[S], left_out: bool) -> Summary:
-    """All of them; as fitted, or each by a table that never saw its source."""
-    if left_out:
-        return Summary.of(f"{name}, source left out", [s.left_out_error for s in scores])
+def total[S: Score](name: str, scores: Sequence[S], leave_one_out: bool) -> Summary:
+    """The summary of all scores, as fitted or leave-one-out."""
+    if leave_one_out:
+        return Summary.of(f"{name}, source left out", [s.leave_one_out_error for s in scores])
     return Summary.of(name, [s.error for s in scores])
 
 
-def band_of[S: Score](scores: Sequence[S], besides: str = "") -> float:
-    """The factor, up or down, that shall hold `HOLDS` of the runs of a source that nobody has seen.
+def prediction_interval_of[S: Score](scores: Sequence[S], excluded_source: str = "") -> float:
+    """The factor, up or down, that covers `COVERAGE` of the leave-one-out errors of these scores.
 
-    Left out, as a new source is. `besides`: a source that the band never saw.
+    `excluded_source` is left out of the computation.
     """
     by_source = grouped(scores, lambda s: s.source)
-    errors = {name: _logarithms(group) for name, group in by_source.items() if name != besides}
-    return band(errors, HOLDS)
+    errors = {name: _log_errors(group) for name, group in by_source.items() if name != excluded_source}
+    return prediction_interval(errors, COVERAGE)
 
 
-def held_by_band[S: Score](scores: Sequence[S]) -> dict[str, tuple[int, int]]:
-    """For each source, how many of its runs a band holds that never saw it, and how many there are."""
+def interval_coverage[S: Score](scores: Sequence[S]) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
     found = {}
     for name, group in grouped(scores, lambda s: s.source).items():
-        width = log(band_of(scores, besides=name))
-        found[name] = sum(abs(error) <= width for error in _logarithms(group)), len(group)
+        width = log(prediction_interval_of(scores, excluded_source=name))
+        found[name] = sum(abs(error) <= width for error in _log_errors(group)), len(group)
     return found
 
 
-def _logarithms[S: Score](scores: Sequence[S]) -> list[float]:
-    return [log(s.left_out / s.published) for s in scores]
+def _log_errors[S: Score](scores: Sequence[S]) -> list[float]:
+    return [log(s.leave_one_out / s.published) for s in scores]
 
 
-def band(errors: Mapping[str, Sequence[float]], share: float) -> float:
-    """The factor, up or down, that shall hold that share of the runs of a source that nobody has seen.
+def prediction_interval(errors: Mapping[str, Sequence[float]], share: float) -> float:
+    """The factor, up or down, that covers that share of the runs of an unseen source.
 
-    `errors` are logarithms, by source. Runs of one source err alike, so a source counts as the root of how
-    many it has: a large one does not decide alone, nor does one with a single run count as much.
+    `errors` has errors as logarithms, by source. Runs of one source have correlated errors, so a source with
+    n runs has weight √n: a large one does not dominate, and one with a single run does not count as much.
     """
     weights = sorted((abs(error), 1 / sqrt(len(found))) for found in errors.values() for error in found)
     reached = list(accumulate(weight for _, weight in weights))

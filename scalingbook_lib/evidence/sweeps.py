@@ -1,8 +1,8 @@
-"""Does a simulated server behave as a real one did? A published sweep over clients, and the same, simulated.
+"""A published load test of a real server, and the same load simulated.
 
-NVIDIA served LLaMA 3.3 70B on two H100 to more and more clients, each of which sends its next prompt when it
-has its answer. `SWEEP` is what came out; `simulated` plays it with the calibrated efficiencies of
-`evidence.inference`, to which none of these figures was shown. Chapter: Serving LLaMA 3.
+NVIDIA served LLaMA 3.3 70B on two H100 to an increasing number of closed-loop clients. `SWEEP` is the
+published result; `simulated` runs the serving simulator with the calibrated efficiencies of
+`evidence.inference`, to which these measurements were not fitted. Chapter: Serving LLaMA 3.
 """
 
 from dataclasses import dataclass
@@ -14,19 +14,21 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.serving import Chunked, Request, simulate
-from scalingbook_lib.units import FP8, Told, count, si
+from scalingbook_lib.units import FP8, Result, count, si
 
 ENGINE = "TensorRT-LLM"  # NIM's, by `stacks.csv`
 P, G = 5000, 500
 STEP_TOKENS = 8192  # TensorRT-LLM's default of max_num_tokens: a step takes whole prompts of 5,000
 RESERVE = 0.08  # of the HBM, for the runtime, as for `evidence.inference`'s runs of this engine
-LAYOUT = Layout(tp=2, weights=FP8, compute=FP8, kv=FP8)  # the cache's type follows from how many it holds
-ANSWERS = 6  # of each client, in the mean: enough that the start does not matter
+LAYOUT = Layout(
+    tp=2, weights=FP8, compute=FP8, kv=FP8
+)  # the cache's dtype follows from how many sequences fit
+ANSWERS = 6  # requests per client on average: enough that warm-up does not matter
 
 
 @dataclass(frozen=True, slots=True)
-class SweepPoint(Told):
-    """So many clients, and in the mean: time to first token, time between two, output tokens per second."""
+class SweepPoint(Result):
+    """A number of clients with mean TTFT and ITL in seconds and output tokens per second."""
 
     clients: int
     ttft_s: float
@@ -41,7 +43,7 @@ class SweepPoint(Told):
 
 
 SWEEP: tuple[SweepPoint, ...]
-"""What was published, by the number of clients."""
+"""The published points, by number of clients."""
 
 
 @cache
@@ -58,22 +60,22 @@ def published() -> tuple[SweepPoint, ...]:
     )
 
 
-__getattr__ = resources.lazily(__name__, {"SWEEP": published})
+__getattr__ = resources.lazy_attributes(__name__, {"SWEEP": published})
 
 
 @cache
 def simulated() -> tuple[SweepPoint, ...]:
-    """The same sweep, played: nothing is fitted to it."""
+    """The simulated counterpart of every published point."""
     model, machine = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 2)
     costs = inference.case(model, machine, LAYOUT, inference_published.calibrated(chips.H100, FP8, ENGINE))
     slots = inference.largest_batch(
         model, LAYOUT, machine, S=P + G, reserve=RESERVE, step_tokens=STEP_TOKENS
-    )  # the engine lets nobody in whose whole answer has no room
+    )  # the engine admits a sequence only if its whole answer fits
     return tuple(_point(costs, Chunked(slots, STEP_TOKENS), point.clients) for point in published())
 
 
 def _point(costs: inference.Case, policy: Chunked, clients: int) -> SweepPoint:
-    """The middle of a run: those who come after the first have their answers, and before the last."""
+    """The means over the middle half of a run, without warm-up and drain."""
     requests = [Request(0.0, P, G)] * (ANSWERS * max(clients, 5))
     run = simulate(requests, costs, policy, clients=clients)
     from_s, to_s = 0.25 * run.end_s, 0.75 * run.end_s

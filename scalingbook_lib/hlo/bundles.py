@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 BUNDLES = re.compile(r"^\d+-(.+?)-\d+-final_bundles\.txt$")
 UTILIZATION = re.compile(r"^\d+-(.+?)-\d+-final_hlo-static-per-bundle-utilization\.txt$")
@@ -18,7 +18,7 @@ _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 
 
 @dataclass(frozen=True)
-class Bundles(Told):
+class Bundles(Result):
     """A kernel's bundles: their text, the slots that one bundle has, and how many of them each bundle uses.
 
     `source` is the path of scopes that the kernel comes from, where it is known.

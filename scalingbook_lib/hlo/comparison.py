@@ -17,13 +17,13 @@ from scalingbook_lib.hlo.predicted import Amount, Key, Sums, group_size, ordered
 from scalingbook_lib.hlo.replica_groups import split_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
 
 
 @dataclass(frozen=True, slots=True)
-class Finding(Told):
+class Finding(Result):
     """One kind of collective that was predicted, compiled or both, and a sentence about it.
 
     `rule` is the name of the known difference that explains it, in a whole training step.
@@ -40,7 +40,7 @@ class Finding(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Told):
+class Comparison(Result):
     """What agrees and what differs; bytes are those that one device receives in total.
 
     For a whole step, `unexplained_bytes` are the differences that no rule of `known_differences` explains.

@@ -15,14 +15,14 @@ from scalingbook_lib.hlo.mesh import mesh_of, sizes_of
 from scalingbook_lib.hlo.module import BROADCAST, COLLECTIVE_OPCODES, RAGGED, HloModule
 from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.hlo.walk import Visit
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 # collectives whose operand is one of n shards of the array that they are counted by
 SHARD_OPERANDS = (Collective.ALL_GATHER.hlo, Collective.ALL_TO_ALL.hlo, RAGGED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompiledCollective(Told):
+class CompiledCollective(Result):
     """One collective of a compiled program.
 
     `nbytes` is the array as `scalingbook_lib.collectives` counts it: gathered (all-gather), unreduced
@@ -60,7 +60,7 @@ class CompiledCollective(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Collectives(Told):
+class Collectives(Result):
     """The collectives of a program in the order in which it runs them, and what its text does not reveal.
 
     One in a loop of unknown length counts once in every sum, and `not_counted` says so.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from scalingbook_lib.hlo import not_counted, walk
 from scalingbook_lib.hlo.module import Computation, HloError, HloModule, Instruction, shapes_in
 from scalingbook_lib.hlo.walk import Visit
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 # XLA:CPU writes a product as `dot`; the TPU compiler makes a `convolution` of each; XLA:GPU calls cuBLAS.
 MATMULS = ("dot", "convolution")
@@ -24,7 +24,7 @@ NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
 
 
 @dataclass(frozen=True, slots=True)
-class Fusion(Told):
+class Fusion(Result):
     """One kernel of a program: its kind, its estimated cycles, FLOPs and
     VMEM scratch per run, and how often it runs.
     """

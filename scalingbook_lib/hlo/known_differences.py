@@ -14,7 +14,7 @@ from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.hlo import replica_groups
 from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollective
 from scalingbook_lib.hlo.predicted import Key, group_size, read
-from scalingbook_lib.notation import joined
+from scalingbook_lib.notation import join_axes
 from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.units import si
 
@@ -167,7 +167,7 @@ def unscattered_reductions(ledger: Ledger) -> Iterator[Explanation]:
             if not within <= over or not (taken := take(ledger.extra, key, ledger.missing[scatter])):
                 continue
             take(ledger.missing, scatter, taken)
-            replicas = Key(REDUCE, joined(sorted(over - within)))
+            replicas = Key(REDUCE, join_axes(sorted(over - within)))
             take(ledger.missing, replicas, taken / group_size(scatter.axes, ledger.sizes))
             message = f"{_format(key, taken)}, then a slice, for a {scatter.kind} over {scatter.axes}"
             yield Explanation("summed whole", message, (scatter,), (key,))

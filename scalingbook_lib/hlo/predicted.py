@@ -9,7 +9,7 @@ from scalingbook_lib.collectives import Collective
 from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.hlo.compiled_collectives import CompiledCollective
 from scalingbook_lib.hlo.replica_groups import split_axes
-from scalingbook_lib.notation import joined
+from scalingbook_lib.notation import join_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import BACK, RING, Traffic
 
@@ -63,7 +63,7 @@ def summed(rows: Iterable[Row]) -> Sums:
 
 def ordered(axes: str, mesh: Mapping[str, int] | None = None) -> str:
     """Axes in alphabetical order."""
-    return joined(sorted(split_axes(axes, mesh or {})))
+    return join_axes(sorted(split_axes(axes, mesh or {})))
 
 
 def on_axes(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
@@ -73,7 +73,7 @@ def on_axes(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
     """
 
     def mesh_axes(letters: str) -> str:
-        return joined(name for letter in letters for name in split_axes(axes.get(letter, letter), {}))
+        return join_axes(name for letter in letters for name in split_axes(axes.get(letter, letter), {}))
 
     return tuple(replace(row, axes=mesh_axes(row.axes)) for row in traffic)
 

@@ -13,11 +13,11 @@ from scalingbook_lib.hlo.compiled_collectives import started_by
 from scalingbook_lib.hlo.mesh import mesh_of, sizes_of
 from scalingbook_lib.hlo.module import Computation, HloError, HloModule, Instruction
 from scalingbook_lib.hlo.walk import Visit
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, slots=True)
-class ScheduledStep(Told):
+class ScheduledStep(Result):
     """One step: 'start' or 'done' of a transfer, 'wait' (a transfer without
     overlap), 'compute', 'loop' or 'branch'.
 
@@ -39,7 +39,7 @@ class ScheduledStep(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule(Told):
+class Schedule(Result):
     """The steps of a program in order."""
 
     steps: tuple[ScheduledStep, ...]

@@ -5,7 +5,8 @@
 `case(...).step_s` its seconds alone, for simulators and searches; `Efficiency` what real chips reach.
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
-`speculative` is speculative decoding, `diffusion` a block in a few passes; `rules` has the closed forms.
+`speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
+`scalingbook_lib.rules`.
 Chapters: Inference, Serving LLaMA 3, Other architectures.
 
 >>> from scalingbook_lib import models
@@ -14,9 +15,8 @@ Chapters: Inference, Serving LLaMA 3, Other architectures.
 'weights'
 """
 
-from scalingbook_lib.inference import rules
 from scalingbook_lib.inference.case import Case, case
-from scalingbook_lib.inference.critical import Critical, Crossover, critical_batch, crossover_batch
+from scalingbook_lib.inference.crossover import Crossover, crossover_batch
 from scalingbook_lib.inference.diffusion import Diffusion, diffusion
 from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
 from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, transfer
@@ -34,7 +34,6 @@ __all__ = [
     "POLICIES",
     "ByType",
     "Case",
-    "Critical",
     "Crossover",
     "Diffusion",
     "Efficiency",
@@ -51,7 +50,6 @@ __all__ = [
     "best_draft",
     "by_type",
     "case",
-    "critical_batch",
     "crossover_batch",
     "decode",
     "diffusion",
@@ -62,7 +60,6 @@ __all__ = [
     "pools",
     "prefill",
     "prefix",
-    "rules",
     "serve",
     "speculative",
     "static_waste",

@@ -6,12 +6,13 @@ left out of both. Chapter: Other architectures.
 
 from dataclasses import dataclass
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip
-from scalingbook_lib.units import BF16, DType, Told, at_least, si
+from scalingbook_lib.units import BF16, DType, Result, require_min, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Diffusion(Told):
+class Diffusion(Result):
     """B answers of T tokens: in `passes` over the whole block, or one token after the other."""
 
     P: float
@@ -51,7 +52,7 @@ class Diffusion(Told):
 
         Below it the block computes and the steps read: passes · 2PTB/C = T · wP/W.
         """
-        ridge = self.chip.flops_per_s(self.dtype) / self.chip.hbm_bytes_per_s
+        ridge = rules.ridge(self.chip, self.dtype)
         return ridge * self.dtype.bytes / 2 / self.passes if self.passes < self.T else 0.0
 
     def __str__(self) -> str:
@@ -63,6 +64,6 @@ class Diffusion(Told):
 
 def diffusion(P: float, chip: Chip, *, T: int, passes: int, B: float = 1, dtype: DType = BF16) -> Diffusion:
     """P parameters on one chip, in one type for weights and products."""
-    at_least(1, P=P, T=T, passes=passes)
-    at_least(0, B=B)
+    require_min(1, P=P, T=T, passes=passes)
+    require_min(0, B=B)
     return Diffusion(P=P, T=T, passes=passes, B=B, chip=chip, dtype=dtype)

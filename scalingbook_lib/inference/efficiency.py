@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scalingbook_lib.steps.placement import LINKS, LinkShares
-from scalingbook_lib.units import DType, Told, percent, si
+from scalingbook_lib.units import DType, Result, percent, si
 
 # Shares of a documented peak: of the matrix unit's FLOPs/s by what it multiplies, of the HBM's bytes/s by
 # what is read, of the links' bytes/s.
@@ -24,7 +24,7 @@ _RULES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class ByType(Told):
+class ByType(Result):
     """One figure for all data types, and others for some: `by_type(0.9, int4=0.6)`."""
 
     default: float
@@ -52,7 +52,7 @@ type Figure = float | ByType
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(LinkShares, Told):
+class Efficiency(LinkShares, Result):
     """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
 
     Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),

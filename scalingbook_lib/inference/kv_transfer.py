@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.units import BF16, DType, Result, percent, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class KVTransfer(Told):
+class KVTransfer(Result):
     """The keys and values of one prompt, on their way over the network."""
 
     P: int
@@ -67,7 +67,7 @@ def _rate(chip: Chip, chips: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pools(Told):
+class Pools(Result):
     """Copies that only read prompts beside copies that only decode, each always busy."""
 
     prefill_s: float  # of one prompt

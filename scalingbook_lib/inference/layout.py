@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 WAYS = {  # the fields that split, and how they are told
     "tp": "TP",
@@ -26,7 +26,7 @@ class LayoutError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Layout(Told):
+class Layout(Result):
     """chips = tp · cp · pp for one copy of the model; a machine holds machine.chips // chips copies.
 
     `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in
@@ -113,7 +113,7 @@ class Layout(Told):
             raise LayoutError(why)
 
     def _refusals(self, model: Transformer) -> Iterator[str]:
-        if self.ep > 1 and (lacks := model.no_experts_for(ep=self.ep)):
+        if self.ep > 1 and (lacks := model.expert_axis_error(ep=self.ep)):
             yield lacks
         if self.pp > model.L:
             yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"

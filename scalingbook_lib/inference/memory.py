@@ -11,14 +11,14 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, Shape, shape
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import FP32, Told, binary, percent, si
+from scalingbook_lib.units import FP32, Result, binary, percent, si
 
 FAR = 1 << 30  # sequences, of which steps of whole ones are next to nothing
 PARTS = ("weights", "kv", "activations", "logits", "reserve")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory(Told):
+class Memory(Result):
     """Bytes on the fullest chip."""
 
     weights: float

@@ -11,11 +11,11 @@ from scalingbook_lib.inference.step import prefill
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prefix(Told):
+class Prefix(Result):
     """The first `cached` of P prompt tokens, computed anew or loaded, at bytes/s of all chips together."""
 
     P: int

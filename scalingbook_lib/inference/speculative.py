@@ -7,13 +7,13 @@ Leviathan et al., arXiv 2211.17192, theorem 3.8 and section 3.1. Chapter: Infere
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scalingbook_lib.units import Told, count, percent
+from scalingbook_lib.units import Result, count, percent
 
 type Ratio = float | Callable[[int], float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Speculation(Told):
+class Speculation(Result):
     """`draft` tokens are drafted, each accepted with chance `acceptance`; times are in plain decode steps."""
 
     acceptance: float

@@ -14,7 +14,7 @@ from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.traffic import Traffic
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import at_least, count, si
+from scalingbook_lib.units import count, require_min, si
 
 UNBIND = {
     "weights": "a larger batch, narrower weights, or more tensor ways",
@@ -206,7 +206,7 @@ def stepped(
     on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: float = 1
 ) -> InferenceStep:
     """`mixed` of a case that is known already."""
-    at_least(0, B=B, S=S, chunk=chunk, chunk_context=context)
+    require_min(0, B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
         raise ValueError(
             f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
@@ -219,7 +219,7 @@ def stepped(
 
 def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> InferenceStep:
     """`prefill` of a case that is known already."""
-    at_least(0, cached=cached)
+    require_min(0, cached=cached)
     if P - cached < 1 or prompts < 1:
         raise ValueError(
             f"{prompts} prompts of P={P} tokens with cached={cached}: write at least 1 token to read"

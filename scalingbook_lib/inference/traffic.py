@@ -18,7 +18,7 @@ from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
 from scalingbook_lib.steps.placement import FREE, Rate, exchange_rate, groups, rate
-from scalingbook_lib.units import FP32, Told, si
+from scalingbook_lib.units import FP32, Result, si
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
@@ -28,7 +28,7 @@ CANDIDATE_BYTES = 8  # each chip's best logit and its token
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic(Told):
+class Traffic(Result):
     """One collective over n chips, `times` a step; `of` all tokens, those decoded, or those of prompts."""
 
     name: str

@@ -1,45 +1,79 @@
-"""What does every device hold, and what should it hold? A wrong result as a drawing in text.
+"""What does every device hold of a result, and what should it hold? From JAX's shards to plain values.
 
-Each device of a mesh is a box with the first numbers of its block, from the entry that is farthest off, and
-under it the numbers that belong there. It is shown in a terminal and in a notebook alike.
+`reader.figures.placement` draws them; `boxes` is the drawing of a terminal, with the first numbers of each
+block, from the entry that is farthest off.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import batched
+from typing import Any
 
+import jax
 import numpy as np
+
+from scalingbook_lib.reader.figures.placement import Block, Compared, Placed, Values
 
 NUMBERS = 3  # of each block
 IN_A_ROW = 4  # devices beside one another
 
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One device: its place on the mesh, the block that it holds, and the block that it should hold."""
-
-    place: str
-    holds: np.ndarray
-    should: np.ndarray
-    right: bool
+type Near = Callable[[np.ndarray, np.ndarray], bool]
 
 
-def boxes(blocks: list[Block]) -> str:
-    """The devices as boxes, at most so many in a row."""
-    drawn = [_box(block) for block in blocks]
+def placed(array: jax.Array, name: str, mesh: jax.sharding.Mesh, text: str = "") -> Placed:
+    """The blocks of an array where they lie on a mesh."""
+    held = {shard.device: shard.index for shard in array.addressable_shards}
+    return Placed(name, array.shape, tuple(_block(held.get(d), array.shape) for d in mesh.devices.flat), text)
+
+
+def compared(
+    got: jax.Array, wanted: np.ndarray, asked: Placed | None, mesh: jax.sharding.Mesh, near: Near
+) -> Compared:
+    """A result beside the right one; without `asked` it may lie anywhere."""
+    holds = placed(got, asked.name if asked else "result", mesh)
+    if holds.shape != wanted.shape:  # there is nothing to compare
+        whole = (tuple((0, n) for n in wanted.shape),) * mesh.size
+        should = asked or Placed(holds.name, wanted.shape, whole, "the result")
+        return Compared(holds, should, (Values(right=True),) * mesh.size)
+    should = asked or replace(holds, text="the result")
+    data = {shard.device: exact(shard.data) for shard in got.addressable_shards}
+    right = {block: exact(wanted[_slices(block)]) for block in should.blocks if block is not None}
+    values: list[Values] = []
+    for device, held, block in zip(mesh.devices.flat, holds.blocks, should.blocks, strict=True):
+        if held is None or block is None:
+            values.append(Values(right=True))
+            continue
+        there, wants = data[device], right[block]
+        if near(there, exact(wanted[_slices(held)])):
+            values.append(Values(True, held, _row(there), _row(wants)))
+            continue
+        of = (b for b, numbers in right.items() if numbers.shape == there.shape and near(there, numbers))
+        at = _farthest(there, wants)
+        values.append(Values(False, next(of, None), _row(there, at), _row(wants, at)))
+    return Compared(holds, should, tuple(values))
+
+
+def exact(a: Any) -> np.ndarray:
+    """As float64, which bf16 and integers fit into."""
+    return np.asarray(a).astype(np.float64)
+
+
+def boxes(found: Compared, places: Sequence[str]) -> str:
+    """The devices as boxes of text, so many in a row; nothing where the result has another shape."""
+    if found.holds.shape != found.should.shape:
+        return ""
+    drawn = [_box(*one) for one in zip(places, found.right, found.values, strict=True)]
     width = max(len(line) for box in drawn for line in box)
-    filled = [_filled(box, width) for box in drawn]
+    filled = [_bordered(box, width) for box in drawn]
     return "\n".join("".join(lines) for row in batched(filled, IN_A_ROW) for lines in zip(*row, strict=True))
 
 
-def _box(block: Block) -> list[str]:
+def _box(place: str, right: bool, values: Values) -> list[str]:
     """The lines of one box, not yet equally long."""
-    at = _farthest(block)
-    sign = "✓" if block.right else "✗"
-    return [f"{block.place} {sign}", f"holds   {_row(block.holds, at)}", f"should  {_row(block.should, at)}"]
+    return [f"{place} {'✓' if right else '✗'}", f"holds   {values.holds}", f"should  {values.should}"]
 
 
-def _filled(lines: list[str], width: int) -> Iterator[str]:
+def _bordered(lines: list[str], width: int) -> Iterator[str]:
     head, *rest = lines
     yield f"┌ {head} {'─' * (width - len(head))}┐"
     for line in rest:
@@ -47,15 +81,25 @@ def _filled(lines: list[str], width: int) -> Iterator[str]:
     yield f"└{'─' * (width + 2)}┘"
 
 
-def _farthest(block: Block) -> int:
-    """Where a block is farthest off, as an index of all its numbers; its beginning if it is right."""
-    if block.right or block.holds.shape != block.should.shape:
+def _block(index: tuple[slice, ...] | None, shape: tuple[int, ...]) -> Block | None:
+    if index is None:
+        return None
+    return tuple(one.indices(n)[:2] for one, n in zip(index, shape, strict=True))
+
+
+def _slices(block: Block) -> tuple[slice, ...]:
+    return tuple(slice(*one) for one in block)
+
+
+def _farthest(holds: np.ndarray, should: np.ndarray) -> int:
+    """Where a block is farthest off, as an index of all its numbers; 0 if it has another shape."""
+    if holds.shape != should.shape:
         return 0
-    off = np.nan_to_num(np.abs(block.holds - block.should), nan=np.inf)
+    off = np.nan_to_num(np.abs(holds - should), nan=np.inf)
     return min(int(off.argmax()), max(off.size - NUMBERS, 0))
 
 
-def _row(numbers: np.ndarray, at: int) -> str:
+def _row(numbers: np.ndarray, at: int = 0) -> str:
     shown = [f"{x:.3g}" for x in numbers.ravel()[at : at + NUMBERS]]
     before, behind = "… " if at else "", " …" if at + NUMBERS < numbers.size else ""
     return f"{before}{' '.join(f'{x:>6}' for x in shown)}{behind}"

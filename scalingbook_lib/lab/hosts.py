@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from scalingbook_lib.lab.train import run
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 if TYPE_CHECKING:
     from scalingbook_lib.lab.train.trainer import Trainer
@@ -24,7 +24,7 @@ BYTES = 512  # the length of one process as JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Host(Told):
+class Host(Result):
     """One process: its host, devices and version of JAX. `program` is a fingerprint of its training step."""
 
     process: int
@@ -40,7 +40,7 @@ class Host(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Hosts(Told):
+class Hosts(Result):
     """All processes, and how many of them each axis of the mesh spans."""
 
     hosts: tuple[Host, ...]

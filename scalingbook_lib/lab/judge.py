@@ -6,6 +6,7 @@ the compiled program are read. Without a key, `asked={"all-gather X": 4096}` say
 bytes where times matter). Chapters: Profiling, JAX.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,22 +15,25 @@ from typing import Any
 import jax
 import numpy as np
 
-from scalingbook_lib import hlo
+from scalingbook_lib import hlo, notation
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.lab import classic, drawn
 from scalingbook_lib.lab.compiler import aot, sharding, slices
 from scalingbook_lib.reader.checks import programs
 from scalingbook_lib.reader.checks.programs import Asked, Move, Verdict
-from scalingbook_lib.units import Told
+from scalingbook_lib.reader.figures import placement
+from scalingbook_lib.reader.figures.placement import Compared, Placed
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True)
-class Task(Told):
+class Task(Result):
     """What a function has to do: the oracle's result for these arrays (or trees of them).
 
-    `out` is how its results are to be split, in the notation, for each of them one; `rel_tol` is how near an
-    entry has to be, as a share of the largest one. With a `topology` the collectives are those that the TPU
-    compiler writes for such a slice: a function then takes its mesh from `jax.set_mesh`, and names none.
+    `out` is how its results are to be split, in the notation, for each of them one; `given` says the same of
+    its arrays, for the drawing of the devices that a notebook shows. `rel_tol` is how near an entry has to
+    be, as a share of the largest one. With a `topology` the collectives are those that the TPU compiler
+    writes for such a slice: a function then takes its mesh from `jax.set_mesh`, and names none.
     `written=(("psum Y", 4),)` asks for so many collectives in the program as it is written, which a compiler
     may merge.
     """
@@ -38,6 +42,7 @@ class Task(Told):
     oracle: Callable
     arrays: tuple[Any, ...]
     out: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
     rel_tol: float = 1e-4
     asked: Asked | None = None
     topology: str | None = None
@@ -55,12 +60,47 @@ class Task(Told):
             whole = jax.tree.map(np.asarray, self.arrays)
             wanted = self.oracle(*whole)
         wrong = next(_wrong(got, wanted, self.rel_tol, mesh, lambda: classic.turned(self.oracle, whole)), "")
-        picture = _drawn(got, wanted, self.rel_tol, mesh) if wrong else ""
+        elsewhere = tuple(_elsewhere(got, self.out, mesh))
+        found = self._compared(got, wanted, mesh) if wrong or elsewhere else None
+        picture = drawn.boxes(found, placement.places(_grid(mesh))) if found and wrong else ""
+        drawing = placement.answered(_grid(mesh), found).html() if found else ""
         rows = hlo.collectives(program, mesh) if self.topology is None else self._compiled(fn, mesh)
         asked = self._asked()
         moved = summed(rows, shifts=any(" " in move.axes for move in asked or ()))
-        also = (*_elsewhere(got, self.out, mesh), *self._unwritten(fn, mesh))
-        return Verdict(wrong, moved, self.key, asked, also, picture)
+        also = (*elsewhere, *self._unwritten(fn, mesh))
+        return Verdict(wrong, moved, self.key, asked, also, picture, drawing)
+
+    def _repr_html_(self) -> str | None:
+        """The devices with the blocks that they hold and those that they must return."""
+        if not self.given:
+            return None
+        mesh = mesh_of(self.arrays)
+        arrays = zip(jax.tree.leaves(self.arrays), self.given, strict=True)
+        given = [drawn.placed(array, sharding.array(text).name, mesh, text) for array, text in arrays]
+        with jax.default_device(mesh.devices.flat[0]):
+            wanted = self.oracle(*jax.tree.map(np.asarray, self.arrays))
+        answer = [one for one in self._placed(jax.tree.leaves(wanted), mesh) if one is not None]
+        return placement.asked(_grid(mesh), given, answer).html()
+
+    def _placed(self, wanted: list[Any], mesh: jax.sharding.Mesh) -> list[Placed | None]:
+        """How each result is to lie; None where that is not asked for. A scalar lies on every device."""
+        grid, scalar = _grid(mesh), Placed("result", (), ((),) * mesh.size, "the result")
+        return [
+            placement.placed(text, grid, np.shape(one)) if text else None if np.ndim(one) else scalar
+            for one, text in itertools.zip_longest(wanted, self.out)
+        ]
+
+    def _compared(self, got: Any, wanted: Any, mesh: jax.sharding.Mesh) -> Compared | None:
+        """The first array that is wrong, device by device, or else the first that lies elsewhere."""
+        results, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
+        if len(results) != len(right):
+            return None
+        found = [
+            drawn.compared(g, w, asked, mesh, lambda a, b, w=w: _near(a, b, w, self.rel_tol))
+            for g, w, asked in zip(results, right, self._placed(right, mesh), strict=True)
+        ]
+        off = (one for one in found if not one.equal)
+        return next(off, None) or next((one for one in found if not all(one.right)), None)
 
     def _unwritten(self, fn: Callable, mesh: jax.sharding.Mesh) -> Iterator[str]:
         """Collectives that are asked for and not written, or not as often."""
@@ -130,6 +170,11 @@ def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[Move, ...]:
     return programs.moves({each: (times[each], nbytes[each]) for each in times})
 
 
+def _grid(mesh: jax.sharding.Mesh) -> notation.Mesh:
+    """A mesh as the notation has it."""
+    return notation.Mesh(**hlo.sizes_of(mesh))
+
+
 def _struct(a: jax.Array, on: jax.sharding.Mesh) -> jax.ShapeDtypeStruct:
     where = jax.sharding.NamedSharding(on, a.sharding.spec)  # type: ignore[attr-defined]
     return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=where)
@@ -161,45 +206,21 @@ def _classic(got: Any, wanted: np.ndarray, turned: np.ndarray | None, rel_tol: f
     whole = np.asarray(got) if got.is_fully_replicated or got.is_fully_addressable else None
     if whole is None:
         return ""
-    other = None if turned is None or turned.shape != wanted.shape else _exact(turned)
-    return classic.slip(
-        _exact(whole), _exact(wanted), other, lambda a, b: _near(a, b, np.abs(b).max(initial=0.0), rel_tol)
-    )
-
-
-def _drawn(got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh) -> str:
-    """The first wrong array, device by device."""
-    for g, w in zip(jax.tree.leaves(got), map(np.asarray, jax.tree.leaves(wanted)), strict=False):
-        if g.shape != w.shape:
-            continue
-        shards = {shard.device: shard for shard in g.addressable_shards}
-        blocks = [
-            drawn.Block(
-                _place(d, mesh), _exact(s.data), _exact(w[s.index]), _near(s.data, w[s.index], w, rel_tol)
-            )
-            for d in mesh.devices.flat
-            if (s := shards.get(d)) is not None
-        ]
-        if not all(block.right for block in blocks):
-            return drawn.boxes(blocks)
-    return ""
+    other = None if turned is None or turned.shape != wanted.shape else drawn.exact(turned)
+    near = lambda a, b: _near(a, b, np.abs(b).max(initial=0.0), rel_tol)  # noqa: E731
+    return classic.slip(drawn.exact(whole), drawn.exact(wanted), other, near)
 
 
 def _near(got: Any, wanted: np.ndarray, whole: np.ndarray, rel_tol: float) -> bool:
     """Is every entry near enough, as a share of the largest entry of the whole result?"""
-    room = rel_tol * float(np.abs(_exact(whole)).max(initial=0.0))
-    return np.allclose(_exact(got), _exact(wanted), rtol=0, atol=room)
-
-
-def _exact(a: Any) -> np.ndarray:
-    """As float64, which bf16 and integers fit into."""
-    return np.asarray(a).astype(np.float64)
+    room = rel_tol * float(np.abs(drawn.exact(whole)).max(initial=0.0))
+    return np.allclose(drawn.exact(got), drawn.exact(wanted), rtol=0, atol=room)
 
 
 def _where(off: list[Any], whole: np.ndarray, of: int, mesh: jax.sharding.Mesh) -> str:
     """On which devices a result is wrong, and the entry that is farthest off on the first of them."""
     first = off[0]
-    got, wanted = _exact(first.data), _exact(whole[first.index])
+    got, wanted = drawn.exact(first.data), drawn.exact(whole[first.index])
     far = np.nan_to_num(np.abs(got - wanted), nan=np.inf)
     at = np.unravel_index(int(far.argmax()), far.shape)
     who = "every device" if len(off) == of else f"{len(off)} of {of} devices"

@@ -6,7 +6,7 @@ Chapter: Training LLaMA 3.
 from dataclasses import dataclass
 
 from scalingbook_lib.training import TrainingStep
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 _SHOWN = (
     "tp",
@@ -25,7 +25,7 @@ _SHOWN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Told):
+class Comparison(Result):
     """Two steps of one model and batch: what the second spends more (positive) or less on each term."""
 
     first: TrainingStep

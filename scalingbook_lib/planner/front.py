@@ -11,7 +11,7 @@ from scalingbook_lib.inference import Layout, Serving
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.tally import Rejected
-from scalingbook_lib.units import Told, count, rounded, si
+from scalingbook_lib.units import Result, count, rounded, si
 
 USD, HOURS = "USD", "chip-hours"
 
@@ -52,7 +52,7 @@ class Option(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Front(Told):
+class Front(Result):
     """Of all legal ways to serve these requests, those that none beats; from the fastest to the cheapest.
 
     `itl_s` is the mean time between two tokens of a sequence, `cost` that of a million output tokens in

@@ -9,16 +9,16 @@ from math import ceil
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.serving.rollout import drawn
+from scalingbook_lib.serving.rollout import sample_lengths
 from scalingbook_lib.training import TrainingStep
-from scalingbook_lib.units import Told, count, percent, si
+from scalingbook_lib.units import Result, count, percent, si
 
 TOGETHER, ONE_STALE, REFILLED = "together", "apart, one step stale", "apart, refilled"
 WAYS = (TOGETHER, ONE_STALE, REFILLED)
 
 
 @dataclass(frozen=True, slots=True)
-class Loop(Told):
+class Loop(Result):
     """What one step has to do: answers of these lengths to prompts of P tokens, `scored` forward passes."""
 
     answers: int
@@ -49,11 +49,11 @@ def loop(
     """A step whose answers have lognormal lengths; `spread` is the deviation of the logarithm, 0 for none."""
     if answers < 1 or P < 1 or scored < 0:
         raise ValueError(f"{answers=}, {P=}, {scored=}: write at least one answer and one token of a prompt")
-    return Loop(answers, P, tuple(drawn(answers, G, spread, most=most, seed=seed)), scored)
+    return Loop(answers, P, tuple(sample_lengths(answers, G, spread, max_tokens=most, seed=seed)), scored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Split(Told):
+class Split(Result):
     """One way to share the chips: engines that write, chips that train, seconds of each part of a step."""
 
     way: str
@@ -107,7 +107,7 @@ class Split(Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Splits(Told):
+class Splits(Result):
     """Every split that was tried, the fastest first, and what could not be."""
 
     model: Transformer

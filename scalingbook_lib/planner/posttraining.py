@@ -17,7 +17,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER, Loop, Split, Splits
 from scalingbook_lib.planner.search import plans
-from scalingbook_lib.serving.rollout import mean_context, refilled, rollout
+from scalingbook_lib.serving.rollout import mean_context, refilled_tokens_per_s, rollout
 from scalingbook_lib.training import PEAK, Efficiency, TrainingStep
 
 
@@ -113,7 +113,9 @@ class _Search:
         a = self.asked
         case = inference.case(self.model, self.machine, self.engine, self.serving)
         if way == REFILLED:
-            rate = engines * refilled(case, a.lengths, P=a.P, slots=slots)  # tokens/s of all engines
+            rate = engines * refilled_tokens_per_s(
+                case, a.lengths, P=a.P, slots=slots
+            )  # tokens/s of all engines
             step_s = case.step_s(slots, slots * mean_context(a.lengths, a.P))
             return sum(a.lengths) / rate, max(a.lengths) * step_s
         # dealt in turn, whatever their lengths

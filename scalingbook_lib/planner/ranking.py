@@ -15,7 +15,7 @@ from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Rejected
 from scalingbook_lib.training import Efficiency, Plan, TrainingStep
-from scalingbook_lib.units import Told, count, percent, si
+from scalingbook_lib.units import Result, count, percent, si
 
 
 class Point(NamedTuple):
@@ -44,7 +44,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ranking(Told):
+class Ranking(Result):
     """Every legal plan for a model on a machine, the best first, and the rejected by reason.
 
     A spread is a mesh, a microbatch and a schedule; `judged` plans are spreads with a kind of ZeRO and a

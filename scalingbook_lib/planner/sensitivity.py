@@ -10,7 +10,7 @@ from scalingbook_lib import training
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.planner.ranking import Judged, Ranking
 from scalingbook_lib.planner.search import plans
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 WHAT = ("arithmetic", "HBM", "HBM capacity", "links", "network")
 _RATES = {
@@ -22,7 +22,7 @@ _RATES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Change(Told):
+class Change(Result):
     """One thing `factor` times as fast (or large): the same plan's step, and the best plan then."""
 
     what: str
@@ -47,7 +47,7 @@ class Change(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Sensitivity(Told):
+class Sensitivity(Result):
     """A ranking, and what each change would make of its best plan; the one that helps most comes first."""
 
     ranking: Ranking

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from scalingbook_lib.training import Plan
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Told):
+class Rejected(Result):
     """One kind of reason: how many spreads it ruled out, and the one that came nearest."""
 
     kind: str

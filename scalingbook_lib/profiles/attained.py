@@ -12,7 +12,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.profiles.trace import COLLECTIVE, Row, Trace
 from scalingbook_lib.roofline import Roofline, operation
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.units import BF16, DType, Result, percent, si
 
 DEVICE_KINDS = {
     "TPU v2": chips.V2,
@@ -30,7 +30,7 @@ CORE_DEVICES = (chips.V2, chips.V3, chips.TPU7X)  # a device of these is one of 
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Told):
+class Attained(Result):
     """An operation and the bound that a roofline sets on it."""
 
     row: Row
@@ -61,7 +61,7 @@ class Attained(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Against(Told):
+class Against(Result):
     """The operations of a trace that compute, each compared with the same roofline."""
 
     name: str

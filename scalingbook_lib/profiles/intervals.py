@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 type Interval = tuple[float, float]  # start and end in seconds
 
@@ -29,7 +29,7 @@ class Event(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Breakdown(Told):
+class Breakdown(Result):
     """How a device spends an average run, in seconds.
 
     Communicating includes waiting for the other devices to arrive. `exposed_s` is communication during which

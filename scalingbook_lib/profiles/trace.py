@@ -14,7 +14,7 @@ from scalingbook_lib.hlo import scopes
 from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.profiles import intervals
 from scalingbook_lib.profiles.intervals import Event
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
 EXPECTED = "expected"  # in the place of a platform: nothing was run
@@ -22,7 +22,7 @@ SHOWN = 12  # rows of a printed table
 
 
 @dataclass(frozen=True, slots=True)
-class Op(Told):
+class Op(Result):
     """An operation of a compiled program, and what one run of it does on one device.
 
     `source` is its `op_name`, the path of named scopes. `flops` are those of its matmuls; `nbytes` is what it
@@ -60,7 +60,7 @@ class HostEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Told):
+class Row(Result):
     """An operation averaged over runs and devices; `share` is its share
     of the time that the devices were busy.
     """
@@ -76,7 +76,7 @@ class Row(Told):
 
 
 @dataclass(frozen=True)
-class Trace(Told):
+class Trace(Result):
     """A profile.
 
     `warmup` is the number of calls before it; None where a block of code was profiled as it ran.

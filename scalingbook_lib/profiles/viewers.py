@@ -11,7 +11,7 @@ from typing import Any
 
 from scalingbook_lib.profiles.intervals import Event
 from scalingbook_lib.profiles.trace import COLLECTIVE, Trace
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 UI = "https://ui.perfetto.dev"
 
@@ -54,7 +54,7 @@ def _complete_event(name: str, start_s: float, duration_s: float, device: int, t
 
 
 @dataclass(frozen=True, slots=True)
-class Viewer(Told):
+class Viewer(Result):
     """A viewer that was started, or how to start it; `stop()` ends it."""
 
     message: str

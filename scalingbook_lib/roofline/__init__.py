@@ -6,8 +6,6 @@ of the two is the time, with none their sum. Every rate is a documented peak. Ch
 >>> from scalingbook_lib.machines import chips
 >>> print(matmul(64, 8192, 8192, chips.V5E))
 memory-bound: math 43.6 µs, memory 166 µs, so at best 26% of the peak
->>> round(ridge(chips.V5E))  # FLOPs for each byte of HBM
-241
 """
 
 from scalingbook_lib.roofline.stages import Ladder, Pipeline, Turn, bytes_in_flight, ladder, levels, pipeline
@@ -15,10 +13,7 @@ from scalingbook_lib.roofline.thresholds import (
     RuleOfThumb,
     TiledMatmul,
     attainable,
-    break_even_batch,
     break_even_contraction,
-    hopeless_width,
-    ridge,
     rule_of_thumb_batch,
     split_matmul,
     square_tile,
@@ -47,12 +42,10 @@ __all__ = [
     "Turn",
     "attainable",
     "batched_matvec",
-    "break_even_batch",
     "break_even_contraction",
     "bytes_in_flight",
     "dot",
     "elementwise",
-    "hopeless_width",
     "ladder",
     "levels",
     "matmul",
@@ -62,7 +55,6 @@ __all__ = [
     "pipeline",
     "pipelined",
     "reduction",
-    "ridge",
     "rule_of_thumb_batch",
     "softmax",
     "split_matmul",

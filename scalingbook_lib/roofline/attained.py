@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.roofline.time import matmul
-from scalingbook_lib.units import BF16, DType, Told, percent, si
+from scalingbook_lib.units import BF16, DType, Result, percent, si
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Products(Told):
+class Products(Result):
     """What one chip's matrix products attain in one type."""
 
     launch_s: float
@@ -79,7 +79,7 @@ class Attending(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attention(Told):
+class Attention(Result):
     """What one chip's fused attention attains."""
 
     launch_s: float

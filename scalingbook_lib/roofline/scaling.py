@@ -8,11 +8,12 @@ memory are left out here. Chapter: Introduction.
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import BF16, DType, Told, count, si
+from scalingbook_lib.rules import data_parallel_tokens, network_bytes_per_s
+from scalingbook_lib.units import BF16, DType, Result, count, si
 
 
 @dataclass(frozen=True, slots=True)
-class ScalingStep(Told):
+class ScalingStep(Result):
     """One training step on n chips, by term. `overlap`: the hidden share of what could be hidden, 0 to 1."""
 
     chips: float
@@ -59,30 +60,9 @@ def data_parallel(
         chips=n,
         forward_s=2 * P * B / flops_per_s,  # a multiply and an add per parameter and token
         backward_s=4 * P * B / flops_per_s,  # two products of the same size: for the input, for the weights
-        network_s=moved / bytes_per_s(chip, axes=axes),
+        network_s=moved / network_bytes_per_s(chip, axes=axes),
         overlap=overlap,
     )
-
-
-def bytes_per_s(chip: Chip, *, axes: int = 1) -> float:
-    """What one chip takes in during a long AllReduce: W of `axes` wrapped torus axes.
-
-    A GPU has no torus. Its gradients are reduced inside the host first, so that every network card carries
-    one share of them: the host's cards together are what counts, as long as NVLink is faster.
-    """
-    if chip.torus is None:
-        over_cards = (chip.dcn_bytes_per_s or 0) * chip.chips_per_host
-        return min(over_cards, chip.links * chip.link_bytes_per_s)
-    if not 1 <= axes <= chip.torus.dims:
-        raise ValueError(f"{chip.name} has {chip.torus.dims} torus axes, not {axes}")
-    # a ring brings data over both of a chip's links
-    return axes * 2 * chip.link_bytes_per_s
-
-
-def tokens_per_chip(chip: Chip, *, axes: int = 1) -> float:
-    """C/W: the tokens that each chip needs for its backward pass to hide the AllReduce (many chips, bf16)."""
-    # 4 P b / C = 2 · 2 P / W, solved for b = B/n
-    return chip.flops_per_s(BF16) / bytes_per_s(chip, axes=axes)
 
 
 def knee(B: float, chip: Chip, *, axes: int = 1) -> float:
@@ -90,7 +70,7 @@ def knee(B: float, chip: Chip, *, axes: int = 1) -> float:
 
     4 P B / (n C) = 2 (1 - 1/n) 2 P / W, solved for n: the parameters cancel.
     """
-    return 1 + B / tokens_per_chip(chip, axes=axes)
+    return 1 + B / data_parallel_tokens(chip, axes=axes)
 
 
 def speedup(before_s: float, after_s: float) -> float:

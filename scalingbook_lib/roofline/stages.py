@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.units import BF16, DType, Told, at_least, percent, si
+from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Told):
+class Turn(Result):
     """One chunk in one stage, from `start_s` to `end_s`; chunks count from 0."""
 
     stage: str
@@ -27,7 +27,7 @@ class Turn(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline(Told):
+class Pipeline(Result):
     """Equal chunks through stages; `chunk_s` is what one chunk takes in each stage, in their order."""
 
     chunk_s: Mapping[str, float]
@@ -100,10 +100,10 @@ def pipeline(stages: Mapping[str, float], chunks: int) -> Pipeline:
     The time of the whole work in each stage, cut into n: `pipeline({name: t / n ...}, n)`. A buffer of two
     chunks between stages is enough; `pipelined` is the case of two stages.
     """
-    at_least(1, chunks=chunks)
+    require_min(1, chunks=chunks)
     if not stages:
         raise ValueError("a pipeline needs at least one stage, as in {'copy in': 2e-6, 'compute': 3e-6}")
-    at_least(0, **stages)
+    require_min(0, **stages)
     return Pipeline(dict(stages), chunks)
 
 
@@ -121,7 +121,7 @@ def levels(chip: Chip) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder(Told):
+class Ladder(Result):
     """One operation against several bandwidths at once: a time for the math and one for every level."""
 
     math_s: float

@@ -9,15 +9,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal, Unpack
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines.chips import Axis, Chip
-from scalingbook_lib.roofline.time import Against, Roofline, operation, stored
-from scalingbook_lib.units import BF16, DType, Told, at_least, binary, count, percent
-
-
-def ridge(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
-    """FLOPs per byte that keep the matrix unit busy, against HBM or any other bandwidth."""
-    # where arithmetic and reading take as long (williams2009roofline)
-    return chip.flops_per_s(dtype) / (bytes_per_s or chip.hbm_bytes_per_s)
+from scalingbook_lib.roofline.time import Against, Roofline, operation
+from scalingbook_lib.units import BF16, DType, Result, binary, count, percent, require_min
 
 
 def attainable(intensity: float, chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
@@ -26,47 +21,8 @@ def attainable(intensity: float, chip: Chip, dtype: DType = BF16, bytes_per_s: f
     return min(chip.flops_per_s(dtype), intensity * (bytes_per_s or chip.hbm_bytes_per_s))
 
 
-def break_even_batch(
-    D: float,
-    F: float,
-    chip: Chip,
-    dtype: DType = BF16,
-    *,
-    weights: DType | None = None,
-    out: DType | None = None,
-    maths: DType | None = None,
-    bytes_per_s: float | None = None,
-) -> float:
-    """The batch above which matmul() is compute-bound; `inf` means that no batch is enough.
-
-    1/intensity = (a/F + w/B + o/D) / 2, for a, w and o bytes an element of X, W and Y. As B grows only w/B
-    vanishes: where a/F + o/D alone exceeds 2/ridge, reading X and writing Y keeps memory busy for longer
-    than the arithmetic takes, however large the batch.
-    """
-    at_least(1, D=D, F=F)
-    a, w, o = stored(dtype, weights, out)
-    # bytes over 2 B D F FLOPs is (a/F + w/B + o/D) / 2: at the break-even that is 1/ridge
-    half = ridge(chip, maths or dtype, bytes_per_s) / 2
-    slack = 1 - half * (a / F + o / D)
-    return w * half / slack if slack > 0 else math.inf
-
-
-def hopeless_width(
-    chip: Chip,
-    dtype: DType = BF16,
-    *,
-    out: DType | None = None,
-    maths: DType | None = None,
-    bytes_per_s: float | None = None,
-) -> float:
-    """The width D = F up to which no batch makes matmul() compute-bound: in bf16, twice the ridge."""
-    a, _, o = stored(dtype, None, out)
-    # slack = 0 with D = F
-    return (a + o) * ridge(chip, maths or dtype, bytes_per_s) / 2
-
-
 @dataclass(frozen=True, slots=True)
-class RuleOfThumb(Told):
+class RuleOfThumb(Result):
     """The batch that a rule of thumb gives, beside the exact one."""
 
     batch: float
@@ -98,16 +54,18 @@ def rule_of_thumb_batch(
     maths: DType | None = None,
     bytes_per_s: float | None = None,
 ) -> RuleOfThumb:
-    """break_even_batch() as if D and F were infinite, ridge · w / 2 ("240 on v5e"), beside the exact one."""
-    exact = break_even_batch(
+    """R w / 2, tokens, the critical batch of very wide layers ("240 on v5e"), beside the exact one."""
+    exact = rules.matmul_critical_batch(
         D, F, chip, dtype, weights=weights, out=out, maths=maths, bytes_per_s=bytes_per_s
     )
-    # 2 B D F / C = w D F / W_hbm, solved for B
-    return RuleOfThumb(ridge(chip, maths or dtype, bytes_per_s) * (weights or dtype).bytes / 2, exact)
+    rule = rules.critical_batch(
+        chip, weights=weights or dtype, compute=maths or dtype, bytes_per_s=bytes_per_s
+    )
+    return RuleOfThumb(rule.tokens, exact)
 
 
 @dataclass(frozen=True, slots=True)
-class TiledMatmul(Told):
+class TiledMatmul(Result):
     """A matmul that re-reads its inputs tile by tile, and the on-chip memory that a tile needs."""
 
     roofline: Roofline
@@ -141,7 +99,7 @@ def tiled_matmul(
 
     VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.
     """
-    at_least(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
+    require_min(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
     # hong1981io: a larger tile reads each input fewer times
     tiles, steps = math.ceil(B / rows) * math.ceil(F / columns), math.ceil(D / depth)
     inputs = dtype.bytes * depth * (rows + columns)  # one step's tiles of X and of W
@@ -153,7 +111,7 @@ def tiled_matmul(
 
 def square_tile(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
     """The side above which square tiles are compute-bound: 2 b² d FLOPs for 2 a b d bytes, so a · ridge."""
-    return dtype.bytes * ridge(chip, dtype, bytes_per_s)
+    return dtype.bytes * rules.ridge(chip, dtype, bytes_per_s)
 
 
 def split_matmul(
@@ -173,7 +131,7 @@ def split_matmul(
     Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
     all-reduce, or with `keep_sharded` the reduce-scatter that is half of it. HBM and hop latency left out.
     """
-    at_least(1, B=B, D=D, F=F)
+    require_min(1, B=B, D=D, F=F)
     if split not in ("B", "D", "F"):
         raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
     n = axis.size

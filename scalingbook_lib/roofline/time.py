@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Literal, TypedDict, Unpack
 
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.units import BF16, DType, Told, at_least, percent, si
+from scalingbook_lib.rules import element_bytes, ridge_point
+from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Roofline(Told):
+class Roofline(Result):
     """One operation against one arithmetic rate and one bandwidth; every time follows from these figures."""
 
     flops: float
@@ -64,7 +65,7 @@ class Roofline(Told):
     @property
     def ridge(self) -> float:
         """The intensity at which math and memory take equally long."""
-        return self.flops_per_s / self.bytes_per_s  # R, or r where the bytes cross a torus axis
+        return ridge_point(self.flops_per_s, self.bytes_per_s)  # R, or r where the bytes cross a torus axis
 
     @property
     def bound(self) -> str:
@@ -112,7 +113,7 @@ def pipelined(math_s: float, comms_s: float, chunks: int) -> float:
 
     The longer term in full, and one chunk of the shorter, which nothing hides.
     """
-    at_least(1, chunks=chunks)
+    require_min(1, chunks=chunks)
     # n - 1 of the n chunks of the shorter term run beside the longer one
     return overlapped(math_s, comms_s, 1 - 1 / chunks)
 
@@ -148,7 +149,7 @@ def operation(
 
 def dot(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """x[N] · y[N] → a scalar: 1 FLOP for every element read, whatever N."""
-    at_least(1, N=N)
+    require_min(1, N=N)
     # N multiplies and N - 1 adds; two arrays read, one number written
     return operation(2 * N - 1, dtype.bytes * (2 * N + 1), chip, dtype, **against)
 
@@ -157,13 +158,13 @@ def elementwise(
     N: int, chip: Chip, dtype: DType = BF16, *, inputs: int = 2, flops: int = 1, **against: Unpack[Against]
 ) -> Roofline:
     """z[N] from `inputs` arrays of N elements, with `flops` for each element: x · y, or α · x + y with 2."""
-    at_least(1, N=N)
+    require_min(1, N=N)
     return operation(flops * N, dtype.bytes * (inputs + 1) * N, chip, dtype, **against)
 
 
 def reduction(N: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]) -> Roofline:
     """Σ x[N] → a scalar."""
-    at_least(1, N=N)
+    require_min(1, N=N)
     return operation(N - 1, dtype.bytes * (N + 1), chip, dtype, **against)
 
 
@@ -182,7 +183,7 @@ def batched_matvec(
     B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, **against: Unpack[Against]
 ) -> Roofline:
     """x[B, D] · W[B, D, F] → y[B, F]: a private matrix for every row, so a larger B does not help."""
-    at_least(1, B=B, D=D, F=F)
+    require_min(1, B=B, D=D, F=F)
     # read x, read a matrix for each row, write y
     return operation(2 * B * D * F, dtype.bytes * (B * D + B * D * F + B * F), chip, dtype, **against)
 
@@ -202,13 +203,8 @@ def matmul(
 
     `dtype` is how X is stored; W and Y are stored in the same unless `weights` and `out` say otherwise.
     """
-    at_least(1, B=B, D=D, F=F)
-    a, w, o = stored(dtype, weights, out)
+    require_min(1, B=B, D=D, F=F)
+    a, w, o = element_bytes(dtype, weights, out)
     flops = 2 * B * D * F  # one multiply and one add for each of the B · D · F terms
     nbytes = a * B * D + w * D * F + o * B * F  # read X, read W, write Y
     return operation(flops, nbytes, chip, dtype, **against)
-
-
-def stored(dtype: DType, weights: DType | None, out: DType | None) -> tuple[float, float, float]:
-    """Bytes an element of the activations, the weights and the output."""
-    return dtype.bytes, (weights or dtype).bytes, (out or dtype).bytes

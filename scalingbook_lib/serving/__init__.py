@@ -1,9 +1,9 @@
-"""What do many requests at once see? An event-driven simulator of a server. Chapter: Inference.
+"""An event-driven simulator of an inference server under load. Chapter: Inference.
 
-`simulate(requests, costs, policy)` plays them out: `poisson` and `trace` make requests; `Static`,
-`Continuous`, `Chunked` and `Disaggregated` are the policies; `Blocks` cuts the cache. Costs are whatever has
-`step_s`: `inference.Case` for a model on chips, `Affine` for lessons.
-`rollout` waits for the last of many answers.
+`simulate(requests, costs, policy)` runs requests to completion. `poisson` and `trace` make requests;
+`Static`, `Continuous`, `Chunked` and `Disaggregated` are scheduling policies; `Blocks` divides the KV cache
+into blocks. Costs are any object with a `step_s` method: `inference.Case` for a model on chips, `Affine` for
+teaching. `rollout` generates a batch of answers and waits for the longest.
 
 >>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
 >>> run.outcomes()
@@ -23,9 +23,15 @@ from scalingbook_lib.serving.requests import (
     trace,
     uniform,
 )
-from scalingbook_lib.serving.rollout import Rollout, drawn, mean_context, refilled, rollout
+from scalingbook_lib.serving.results import QueueSample, RequestResult, Span
+from scalingbook_lib.serving.rollout import (
+    Rollout,
+    mean_context,
+    refilled_tokens_per_s,
+    rollout,
+    sample_lengths,
+)
 from scalingbook_lib.serving.run import ServingRun
-from scalingbook_lib.serving.served import Moment, Served, Span
 from scalingbook_lib.serving.simulate import simulate
 
 __all__ = [
@@ -35,22 +41,22 @@ __all__ = [
     "Continuous",
     "Costs",
     "Disaggregated",
-    "Moment",
     "Policy",
+    "QueueSample",
     "Request",
+    "RequestResult",
     "Rollout",
-    "Served",
     "ServingError",
     "ServingRun",
     "Span",
     "Static",
-    "drawn",
     "geometric",
     "lognormal",
     "mean_context",
     "poisson",
-    "refilled",
+    "refilled_tokens_per_s",
     "rollout",
+    "sample_lengths",
     "simulate",
     "trace",
     "uniform",

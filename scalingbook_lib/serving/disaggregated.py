@@ -1,4 +1,4 @@
-"""What happens where prefill and decode have servers of their own? Events by time. Chapter: Inference."""
+"""Simulation of disaggregated prefill and decode servers as a queue of timed events. Chapter: Inference."""
 
 import math
 from collections import deque
@@ -9,14 +9,14 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import NamedTuple
 
-from scalingbook_lib.serving.batch import Decoder
-from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
+from scalingbook_lib.serving.batch import DecodeServer
+from scalingbook_lib.serving.frontend import Frontend, PrefillChunk, Setup
 from scalingbook_lib.serving.policies import Disaggregated
-from scalingbook_lib.serving.sequence import LiveSequence, Stay
+from scalingbook_lib.serving.sequence import LiveSequence, Residency
 
 
-class Event(NamedTuple):
-    """What is due; `tick` counts, so that of two at one time the one made first comes first."""
+class ScheduledEvent(NamedTuple):
+    """A scheduled action; `tick` orders events at the same time by when they were scheduled."""
 
     time_s: float
     tick: int
@@ -24,174 +24,174 @@ class Event(NamedTuple):
 
 
 class DisaggregatedServers(Frontend):
-    """The servers, who is between them, and what is due."""
+    """The prefill and decode servers, the sequences between them, and the scheduled events."""
 
     def __init__(self, setup: Setup, policy: Disaggregated) -> None:
         blocks = setup.blocks
         super().__init__(setup, blocks and replace(blocks, count=blocks.count * policy.prefill))
         self.prefill_costs, self.policy = setup.prefill_costs, policy
         self.now, self.clock = 0.0, self
-        self.prefillers = list(range(policy.prefill))  # the free ones
-        self.decoders = [Decoder(i, setup, policy.slots) for i in range(policy.decode)]
-        self.batches = [decoder.batch for decoder in self.decoders]
-        self.pools += [decoder.pool for decoder in self.decoders]
-        self.placing: deque[LiveSequence] = deque()  # who has a cache and waits for a slot
-        self.due: list[Event] = []
-        self.tick, self.arrived = count(), count()
-        for sequence in setup.todo:
-            self.expect(sequence)
+        self.free_prefill_servers = list(range(policy.prefill))
+        self.decode_servers = [DecodeServer(i, setup, policy.slots) for i in range(policy.decode)]
+        self.batches = [decoder.batch for decoder in self.decode_servers]
+        self.pools += [decoder.pool for decoder in self.decode_servers]
+        self.awaiting_slot: deque[LiveSequence] = deque()  # prefilled sequences that wait for a decode slot
+        self.events: list[ScheduledEvent] = []
+        self.tick, self.arrival_numbers = count(), count()
+        for sequence in setup.arrivals:
+            self.add_arrival(sequence)
 
-    def at(self, time_s: float, act: Callable[..., None], *whom: object) -> None:
-        """Something is due."""
-        heappush(self.due, Event(time_s, next(self.tick), partial(act, *whom)))
+    def schedule(self, time_s: float, act: Callable[..., None], *arguments: object) -> None:
+        """Schedule an action at `time_s`."""
+        heappush(self.events, ScheduledEvent(time_s, next(self.tick), partial(act, *arguments)))
 
-    def expect(self, sequence: LiveSequence) -> None:
-        """It will come, and perhaps go."""
-        self.at(sequence.request.arrival_s, self.arrive, sequence)
+    def add_arrival(self, sequence: LiveSequence) -> None:
+        """Schedule the arrival of a request, and its cancellation if it has one."""
+        self.schedule(sequence.request.arrival_s, self.on_arrival, sequence)
         if sequence.request.cancel_s < math.inf:
-            self.at(sequence.request.cancel_s, self.cancel, sequence)
+            self.schedule(sequence.request.cancel_s, self.on_cancel, sequence)
 
-    def play(self) -> None:
-        """All events, in order of time, then of their making."""
-        while self.due:
-            event = heappop(self.due)
+    def run(self) -> None:
+        """Execute all events in order of time."""
+        while self.events:
+            event = heappop(self.events)
             self.now = event.time_s
             event.act()
 
     # Prefill.
 
-    def arrive(self, sequence: LiveSequence) -> None:
-        """One more waits, unless it could never fit."""
-        if self.refuses(sequence):
+    def on_arrival(self, sequence: LiveSequence) -> None:
+        """Enqueue a request, unless it can never fit the cache."""
+        if self.refuse_if_too_long(sequence):
             return
-        sequence.stage, sequence.order = "waiting", next(self.arrived)
+        sequence.stage, sequence.order = "waiting", next(self.arrival_numbers)
         self.waiting.append(sequence)
-        self.note()
-        self.start()
+        self.record_queue()
+        self.start_prefills()
 
-    def start(self) -> None:
-        """Free prefill servers take who waits, as long as there are blocks."""
-        while self.waiting and self.prefillers and (sequence := self.begin()):
+    def start_prefills(self) -> None:
+        """Start waiting prompts on free prefill servers while there are blocks."""
+        while self.waiting and self.free_prefill_servers and (sequence := self.start_next()):
             chunk = sequence.tokens - sequence.filled
             end_s = self.now + self.prefill_costs.step_s(0, 0, chunk, sequence.filled)
-            sequence.stage, sequence.stay.prefiller = "prefilling", heappop(self.prefillers)
-            self.chunks.append(Chunk(sequence.stay.prefiller, self.now, end_s, chunk))
-            self.at(end_s, self.prefilled, sequence)
-            self.note()
+            sequence.stage, sequence.residency.prefiller = "prefilling", heappop(self.free_prefill_servers)
+            self.chunks.append(PrefillChunk(sequence.residency.prefiller, self.now, end_s, chunk))
+            self.schedule(end_s, self.on_prefill_done, sequence)
+            self.record_queue()
 
-    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
-        """Whether the prefill servers have blocks for its prompt; its answer needs none of theirs."""
+    def can_admit(self, sequence: LiveSequence, hit: int) -> bool:
+        """Whether the prefill servers have blocks for its prompt; the answer needs none of theirs."""
         return self.pool.admits(sequence, hit, sequence.tokens, 0)
 
-    def prefilled(self, sequence: LiveSequence) -> None:
-        """Its cache is made, a token is out; it waits for a slot, unless it has all tokens or has gone."""
-        heappush(self.prefillers, sequence.stay.prefiller)
-        if self.answer(sequence):
-            self._unplaced(sequence, "finished")
+    def on_prefill_done(self, sequence: LiveSequence) -> None:
+        """Emit the first token; unless that ends it, the sequence then waits for a decode slot."""
+        heappush(self.free_prefill_servers, sequence.residency.prefiller)
+        if self.emit_first_token(sequence):
+            self._close_without_decode(sequence, "finished")
         elif sequence.request.cancel_s <= self.now:
-            self._unplaced(sequence, "cancelled")
+            self._close_without_decode(sequence, "cancelled")
         else:
-            sequence.stage = "placing"
-            self.placing.append(sequence)
-            self.place()
-        self.start()
+            sequence.stage = "awaiting slot"
+            self.awaiting_slot.append(sequence)
+            self.assign_slots()
+        self.start_prefills()
 
-    def _unplaced(self, sequence: LiveSequence, outcome: str) -> None:
-        """It never gets to a decode server."""
-        sequence.stayed(0, self.now, self.now)
+    def _close_without_decode(self, sequence: LiveSequence, outcome: str) -> None:
+        """Close a sequence that never reaches a decode server."""
+        sequence.end_residency(0, self.now, self.now)
         self.pool.release(sequence)
-        del self.inside[sequence.order]
+        del self.running[sequence.order]
         self.close(sequence, outcome)
 
     # KV transfer and decode.
 
-    def place(self) -> None:
-        """Whoever has a cache gets a slot on the emptiest server, in order; the KV transfer begins then."""
-        while self.placing:
-            free = [d for d in self.decoders if d.has_room(self.placing[0], self.now)]
+    def assign_slots(self) -> None:
+        """Give prefilled sequences a slot on the least loaded server, and start their KV transfers."""
+        while self.awaiting_slot:
+            free = [d for d in self.decode_servers if d.can_admit(self.awaiting_slot[0], self.now)]
             if not free:
                 return
-            # By the fewest sequences, as a step is the shorter the fewer caches it reads; ties to the first.
-            decoder = min(free, key=lambda d: (len(d.inside), d.index))
-            sequence = self.placing.popleft()
-            decoder.seat(sequence)
-            sequence.stage = "moving"
+            # The fewest sequences: a step is shorter the fewer caches it reads. Ties go to the first server.
+            decoder = min(free, key=lambda d: (len(d.running), d.index))
+            sequence = self.awaiting_slot.popleft()
+            decoder.allocate_slot(sequence)
+            sequence.stage = "transferring"
             if self.blocks:
-                self.stop(decoder)  # its plan counted on those blocks
+                self.stop_at_boundary(decoder)  # its plan may have counted on those blocks
             transfer_s = (sequence.tokens - 1) * self.policy.transfer_s
-            self.at(self.now + transfer_s, self.moved, sequence, sequence.stay)
+            self.schedule(self.now + transfer_s, self.on_transfer_done, sequence, sequence.residency)
 
-    def moved(self, sequence: LiveSequence, stay: Stay) -> None:
-        """The cache is there; it joins at the next boundary, unless it has gone or was evicted on the way."""
-        if sequence.stage != "moving" or sequence.stay is not stay:
+    def on_transfer_done(self, sequence: LiveSequence, residency: Residency) -> None:
+        """Let a sequence join at the next boundary, unless it was cancelled or evicted meanwhile."""
+        if sequence.stage != "transferring" or sequence.residency is not residency:
             return
         self.pool.release(sequence)
         sequence.stage = "decoding"
-        decoder = self.decoders[sequence.stay.server]
+        decoder = self.decode_servers[sequence.residency.server]
         decoder.joining.append(sequence)
-        self.stop(decoder)
-        self.start()
+        self.stop_at_boundary(decoder)
+        self.start_prefills()
 
-    def stop(self, decoder: Decoder) -> None:
-        """Its step that has begun is its last before we look again."""
-        decoder.cut(self.now)
-        self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
+    def stop_at_boundary(self, decoder: DecodeServer) -> None:
+        """End a server's plan with the step in progress, so that it is planned anew."""
+        decoder.truncate_plan(self.now)
+        self.schedule(decoder.boundary_s, self.on_boundary, decoder, decoder.plan_version)
 
-    def boundary(self, decoder: Decoder, version: int) -> None:
-        """Who is done or has had enough goes, who is there joins; without blocks the last goes back."""
-        if version != decoder.version:
-            return  # another plan was made since
-        # The order matters: who has all tokens is done even where it wanted to go, and both make room.
-        for sequence in decoder.step():
-            self.gone(decoder, sequence, "finished")
-        for sequence in decoder.doomed:
+    def on_boundary(self, decoder: DecodeServer, version: int) -> None:
+        """Release finished and cancelled sequences, add new ones, and evict if blocks run out."""
+        if version != decoder.plan_version:
+            return  # the server was planned anew since
+        # Finished before cancelled: a sequence with its last token counts as finished. Both free blocks.
+        for sequence in decoder.finish_plan():
+            self.finish(decoder, sequence, "finished")
+        for sequence in decoder.cancelled_at_boundary:
             if not sequence.outcome:
-                decoder.batch.forget(sequence)
-                self.gone(decoder, sequence, "cancelled")
-        decoder.doomed = []
-        while not decoder.go_on():
+                decoder.batch.remove(sequence)
+                self.finish(decoder, sequence, "cancelled")
+        decoder.cancelled_at_boundary = []
+        while not decoder.plan_next():
             self.evict(decoder)
         if decoder.batch.rows:
-            self.at(decoder.boundary_s, self.boundary, decoder, decoder.version)
-        self.place()
+            self.schedule(decoder.boundary_s, self.on_boundary, decoder, decoder.plan_version)
+        self.assign_slots()
 
-    def gone(self, decoder: Decoder, sequence: LiveSequence, outcome: str) -> None:
-        """It leaves its slot for good."""
-        self.unseat(decoder, sequence)
+    def finish(self, decoder: DecodeServer, sequence: LiveSequence, outcome: str) -> None:
+        """Release the slot of a sequence for good and close it."""
+        self.release_slot(decoder, sequence)
         self.close(sequence, outcome)
 
-    def unseat(self, decoder: Decoder, sequence: LiveSequence) -> None:
-        """Out of the slot, wherever its cache is."""
-        if sequence.stage == "moving":
+    def release_slot(self, decoder: DecodeServer, sequence: LiveSequence) -> None:
+        """Take a sequence out of its slot, whether its cache has arrived or not."""
+        if sequence.stage == "transferring":
             self.pool.release(sequence)
-        decoder.leave(sequence, self.now)
-        del self.inside[sequence.order]
+        decoder.release_slot(sequence, self.now)
+        del self.running[sequence.order]
 
-    def evict(self, decoder: Decoder) -> None:
-        """The last to come waits again, before all others."""
-        sequence = decoder.inside[max(decoder.inside)]
-        decoder.batch.forget(sequence)
-        self.unseat(decoder, sequence)
+    def evict(self, decoder: DecodeServer) -> None:
+        """Evict the last arrival and put it back at the head of the queue."""
+        sequence = decoder.running[max(decoder.running)]
+        decoder.batch.remove(sequence)
+        self.release_slot(decoder, sequence)
         sequence.stage = "waiting"
-        self.wait_again(sequence)
-        self.start()
+        self.requeue(sequence)
+        self.start_prefills()
 
-    def cancel(self, sequence: LiveSequence) -> None:
-        """It goes: from a queue or the way at once, from a prefill or a step when that is over."""
+    def on_cancel(self, sequence: LiveSequence) -> None:
+        """Cancel a sequence: at once if queued or in transfer, else when its prefill or step ends."""
         if sequence.outcome or sequence.stage == "prefilling":
             return
         if sequence.stage == "waiting":
             self.waiting.remove(sequence)
             self.close(sequence, "cancelled")
-        elif sequence.stage == "placing":
-            self.placing.remove(sequence)
-            self._unplaced(sequence, "cancelled")
-            self.start()
-        elif sequence.stage == "moving":
-            self.gone(self.decoders[sequence.stay.server], sequence, "cancelled")
-            self.place()
-            self.start()
+        elif sequence.stage == "awaiting slot":
+            self.awaiting_slot.remove(sequence)
+            self._close_without_decode(sequence, "cancelled")
+            self.start_prefills()
+        elif sequence.stage == "transferring":
+            self.finish(self.decode_servers[sequence.residency.server], sequence, "cancelled")
+            self.assign_slots()
+            self.start_prefills()
         else:
-            decoder = self.decoders[sequence.stay.server]
-            decoder.doomed.append(sequence)
-            self.stop(decoder)
+            decoder = self.decode_servers[sequence.residency.server]
+            decoder.cancelled_at_boundary.append(sequence)
+            self.stop_at_boundary(decoder)

@@ -1,4 +1,4 @@
-"""What does every server know of its clients, whatever its policy? Who waits, who comes when another is done.
+"""What servers have in common whatever their policy: the queue, admission, prefix cache and recorded events.
 
 Chapter: Inference.
 """
@@ -11,26 +11,26 @@ from typing import Protocol
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.paging import BlockPool
 from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.results import QueueSample
 from scalingbook_lib.serving.sequence import LiveSequence
-from scalingbook_lib.serving.served import Moment
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Setup:
-    """What servers are given: requests, and what `simulate` was asked beside its policy."""
+    """The requests to serve and the arguments of `simulate` other than the policy."""
 
-    todo: list[LiveSequence]  # in order of arrival
-    later: deque[LiveSequence]  # sent when others are done
+    arrivals: list[LiveSequence]  # in order of arrival
+    backlog: deque[LiveSequence]  # sent when earlier requests are done (closed-loop clients)
     costs: Costs
     prefill_costs: Costs
     blocks: Blocks | None
     prefix_cache: bool
-    at_once: int  # the most steps told at once
+    max_fused_steps: int
 
 
 @dataclass(slots=True)
-class Chunk:
-    """A step with tokens of prompts."""
+class PrefillChunk:
+    """The prompt tokens of one step, with its start and end in seconds."""
 
     server: int
     start_s: float
@@ -39,85 +39,85 @@ class Chunk:
 
 
 class Clock(Protocol):
-    """Whatever knows the time of what happens now: a batch, or the events themselves."""
+    """Anything with the current time in seconds: a decode batch, or the event loop."""
 
     now: float
 
 
 class Frontend(ABC):
-    """The queue of one server or of several, who prefills in which blocks, and what was noted on the way."""
+    """The queue in front of one or several servers, the blocks for prefills, and what was recorded."""
 
     clock: Clock
 
     def __init__(self, setup: Setup, blocks: Blocks | None) -> None:
-        self.later, self.blocks = setup.later, setup.blocks
+        self.backlog, self.blocks = setup.backlog, setup.blocks
         self.pool = BlockPool(blocks, prefix_cache=setup.prefix_cache)
-        self.pools = [self.pool]  # and those of servers that only decode
+        self.pools = [self.pool]  # plus those of decode servers
         self.waiting: deque[LiveSequence] = deque()
-        self.inside: dict[int, LiveSequence] = {}  # who is past the queue, by order of arrival
-        self.queue: list[Moment] = []
-        self.chunks: list[Chunk] = []
+        self.running: dict[int, LiveSequence] = {}  # sequences past the queue, by order of arrival
+        self.queue: list[QueueSample] = []
+        self.chunks: list[PrefillChunk] = []
 
     @abstractmethod
-    def expect(self, sequence: LiveSequence) -> None:
-        """It will come, and perhaps go."""
+    def add_arrival(self, sequence: LiveSequence) -> None:
+        """Schedule the arrival of a request, and its cancellation if it has one."""
 
     @abstractmethod
-    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
-        """Whether there are blocks for its prompt, `hit` of which the prefix cache has."""
+    def can_admit(self, sequence: LiveSequence, hit: int) -> bool:
+        """Whether there are blocks for its prompt, `hit` of which the prefix cache already holds."""
 
-    def note(self, time_s: float | None = None) -> None:
-        """The queue from now on, or from that time on."""
-        held = 0
+    def record_queue(self, time_s: float | None = None) -> None:
+        """Record the length of the queue from `time_s` (by default from now) on."""
+        used = 0
         if self.blocks:
             for pool in self.pools:
-                held += pool.held
+                used += pool.used_blocks
         at_s = self.clock.now if time_s is None else time_s
-        self.queue.append(Moment(at_s, len(self.waiting), len(self.inside), held))
+        self.queue.append(QueueSample(at_s, len(self.waiting), len(self.running), used))
 
-    def send(self) -> None:
-        """A client that has its answer sends its next request."""
-        if self.later:
-            sequence = self.later.popleft()
-            sequence.sent(self.clock.now)
-            self.expect(sequence)
+    def send_next_request(self) -> None:
+        """Let a client whose request is done send its next one."""
+        if self.backlog:
+            sequence = self.backlog.popleft()
+            sequence.set_arrival(self.clock.now)
+            self.add_arrival(sequence)
 
-    def refuses(self, sequence: LiveSequence) -> bool:
-        """Whether it could never fit; its client goes on to the next."""
-        if self.blocks is None or self.blocks.of(sequence.most_tokens) <= self.blocks.count:
+    def refuse_if_too_long(self, sequence: LiveSequence) -> bool:
+        """Refuse a request that can never fit the cache; whether it was refused."""
+        if self.blocks is None or self.blocks.needed_for(sequence.max_cached_tokens) <= self.blocks.count:
             return False
         sequence.outcome, sequence.end_s = "refused", sequence.request.arrival_s
-        self.send()
+        self.send_next_request()
         return True
 
-    def begin(self) -> LiveSequence | None:
-        """The first who waits is prefilled, in blocks for its prompt; None where there is no room."""
+    def start_next(self) -> LiveSequence | None:
+        """Start the prefill of the first waiting request; None if there are no blocks for it."""
         sequence = self.waiting[0]
-        hit = self.pool.hit(sequence)
-        if self.blocks and not self.has_room(sequence, hit):
+        hit = self.pool.cached_blocks(sequence)
+        if self.blocks and not self.can_admit(sequence, hit):
             return None
-        # First come, first served: nobody overtakes the first, even where others would fit.
-        self.inside[sequence.order] = self.waiting.popleft()
-        self.pool.seat(sequence, hit)
-        sequence.begin(self.clock.now)
+        # First come, first served: no request overtakes the first one, even if it would fit.
+        self.running[sequence.order] = self.waiting.popleft()
+        self.pool.allocate(sequence, hit)
+        sequence.start_residency(self.clock.now)
         return sequence
 
-    def answer(self, sequence: LiveSequence) -> bool:
-        """Its prompt is in the cache, and a token is out; whether it is the last."""
+    def emit_first_token(self, sequence: LiveSequence) -> bool:
+        """Record the end of a prefill, which emits a token; whether that was the last one."""
         sequence.filled = sequence.tokens
-        self.pool.share(sequence, sequence.filled)
-        sequence.stay.first_s = self.clock.now
+        self.pool.publish_prefix(sequence, sequence.filled)
+        sequence.residency.first_s = self.clock.now
         sequence.emitted += 1
         return sequence.emitted == sequence.request.output
 
-    def wait_again(self, sequence: LiveSequence) -> None:
-        """Evicted, it waits before all others; its prompt and answer will be prefilled anew."""
+    def requeue(self, sequence: LiveSequence) -> None:
+        """Put an evicted sequence at the head of the queue; its prompt and answer will be prefilled again."""
         self.waiting.appendleft(sequence)
         sequence.evictions += 1
-        self.note()
+        self.record_queue()
 
     def close(self, sequence: LiveSequence, outcome: str) -> None:
-        """Nothing more happens to it."""
+        """Record the final outcome of a sequence and let its client continue."""
         sequence.outcome, sequence.end_s, sequence.stage = outcome, self.clock.now, ""
-        self.note()
-        self.send()
+        self.record_queue()
+        self.send_next_request()

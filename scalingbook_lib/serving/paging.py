@@ -1,7 +1,8 @@
-"""Who holds which part of a paged cache? Blocks handed out, shared prefixes cached, the oldest evicted.
+"""Paged KV-cache memory: block allocation, a prefix cache, and LRU eviction of idle prefixes.
 
-A family's prefix is a chain of blocks. Who uses its beginning pins it; what nobody pins stays until blocks
-run out, and then goes from the far end of the family that was used least recently. Chapter: Inference.
+The cached prefix of a family is a chain of blocks. Sequences that use it pin its beginning; unpinned blocks
+stay cached until blocks run out, and are then evicted from the end of the least recently used family.
+Chapter: Inference.
 """
 
 import math
@@ -14,89 +15,89 @@ from scalingbook_lib.serving.sequence import LiveSequence
 
 @dataclass(slots=True)
 class Chain:
-    """The blocks of one family's prefix that are cached, and how many sequences pin them how deep."""
+    """The cached blocks of one family's prefix, and how many sequences pin it to which depth."""
 
     blocks: int = 0
     pins: Counter[int] = field(default_factory=Counter)
 
     @property
     def pinned(self) -> int:
-        """As deep as anybody pins it."""
+        """The depth in blocks to which the chain is pinned."""
         return max((depth for depth, users in self.pins.items() if users), default=0)
 
 
 class BlockPool:
-    """The blocks of one server: free, owned by a sequence, or in a chain. Their sum never changes."""
+    """The blocks of one server. Each is free, owned by a sequence, or in a chain; their total is constant."""
 
     def __init__(self, blocks: Blocks | None, *, prefix_cache: bool) -> None:
         self.size = blocks.size if blocks else 16
         self.free: float = blocks.count if blocks else math.inf
         self.spare: float = int(blocks.spare * blocks.count) if blocks else 0
         self.total = self.free
-        self.prefix_cache = prefix_cache  # whether prefixes are cached at all
-        self.chains: OrderedDict[int, Chain] = OrderedDict()  # the least recently used first
-        self.idle = 0  # blocks of chains that nobody pins
+        self.prefix_cache = prefix_cache
+        self.chains: OrderedDict[int, Chain] = OrderedDict()  # least recently used first
+        self.idle = 0  # unpinned blocks of chains
         self.evicted = 0
 
     @property
     def available(self) -> float:
-        """Blocks that can be had, those of idle prefixes included."""
+        """The blocks that can be allocated, including those of idle prefixes."""
         return self.free + self.idle
 
     @property
-    def held(self) -> float:
-        """Blocks that somebody uses, where there is an end of them."""
+    def used_blocks(self) -> float:
+        """The blocks in use (NaN if the cache is unlimited)."""
         return self.total - self.free - self.idle
 
-    def hit(self, sequence: LiveSequence) -> int:
-        """Blocks of it that the prefix cache has; one token at least is left to compute."""
+    def cached_blocks(self, sequence: LiveSequence) -> int:
+        """The blocks of a sequence that are in the prefix cache; at least one token is left to compute."""
         request = sequence.request
         if not self.prefix_cache or request.family not in self.chains:
             return 0
         blocks = self.chains[request.family].blocks
         return min(blocks, request.prefix // self.size, (sequence.tokens - 1) // self.size)
 
-    def admits(self, sequence: LiveSequence, hit: int, tokens: int, beside: float) -> bool:
-        """Whether there is room for its `tokens`, `hit` blocks of them cached, and `beside` blocks more."""
+    def admits(self, sequence: LiveSequence, hit: int, tokens: int, reserved: float) -> bool:
+        """Whether `tokens` tokens, `hit` blocks of them cached, and `reserved` more blocks fit."""
         chain = self.chains[sequence.request.family] if hit else None
-        freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, pinned then
-        return -(-tokens // self.size) - hit + freed + beside <= self.available
+        freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, but pinned on admission
+        return -(-tokens // self.size) - hit + freed + reserved <= self.available
 
-    def seat(self, sequence: LiveSequence, hit: int) -> None:
-        """Blocks for all that it has to put into the cache; what is there of its prefix is pinned."""
+    def allocate(self, sequence: LiveSequence, hit: int) -> None:
+        """Allocate blocks for the prefill of a sequence and pin its `hit` cached blocks."""
         if hit:
             self.pin(sequence.request.family, hit)
         own = -(-sequence.tokens // self.size) - hit
         self.take(own)
-        sequence.own, sequence.shared = own, hit
+        sequence.own_blocks, sequence.shared_blocks = own, hit
         sequence.filled = hit * self.size
 
-    def share(self, sequence: LiveSequence, tokens: int) -> None:
-        """What it has computed of its family's prefix is there for the others from now on."""
+    def publish_prefix(self, sequence: LiveSequence, tokens: int) -> None:
+        """Move its computed full prefix blocks to the prefix cache, where its family can use them."""
         prefix = sequence.request.prefix
         if not self.prefix_cache or not prefix:
             return
         blocks = min(prefix, tokens) // self.size
-        if blocks > sequence.shared:
-            self.extend(sequence.request.family, sequence.shared, blocks)
-            sequence.own -= blocks - sequence.shared
-            sequence.shared = blocks
+        if blocks > sequence.shared_blocks:
+            self.extend(sequence.request.family, sequence.shared_blocks, blocks)
+            sequence.own_blocks -= blocks - sequence.shared_blocks
+            sequence.shared_blocks = blocks
 
     def release(self, sequence: LiveSequence) -> None:
-        """It needs its blocks no longer."""
-        self.free += sequence.own
-        if sequence.shared:
-            self.pin(sequence.request.family, sequence.shared, -1)
-        sequence.own = sequence.shared = 0
+        """Free the blocks of a sequence and unpin its prefix."""
+        self.free += sequence.own_blocks
+        if sequence.shared_blocks:
+            self.pin(sequence.request.family, sequence.shared_blocks, -1)
+        sequence.own_blocks = sequence.shared_blocks = 0
 
     def take(self, blocks: int) -> None:
-        """Blocks for a sequence, from idle prefixes where none is free."""
+        """Take blocks for a sequence, evicting idle prefixes if too few are free."""
         if blocks > self.free:
             self._evict(blocks - int(self.free))
         self.free -= blocks
 
     def pin(self, family: int, blocks: int, users: int = 1) -> None:
-        """So many more use the chain's first blocks (-1: one fewer); it is the most recently used now."""
+        """Let `users` more sequences (-1: one fewer) pin the first `blocks` blocks of a chain."""
         chain = self.chains[family]
         self.chains.move_to_end(family)
         before = chain.pinned
@@ -104,11 +105,11 @@ class BlockPool:
         self.idle += before - chain.pinned
 
     def extend(self, family: int, held: int, blocks: int) -> None:
-        """A sequence that pins `held` blocks has computed the prefix to `blocks`: they are the chain's now.
+        """Extend a chain to `blocks` blocks that a sequence has computed, which so far pinned `held` blocks.
 
-        What the chain had already is given back: no prefix is there twice.
+        Blocks that the chain has already are freed, so that no prefix is stored twice.
         """
-        # As in a prefix tree of which every branch is one family: blocks are found by how deep they lie.
+        # Like a radix tree with one branch per family, in which a block is identified by its depth.
         chain = self.chains.setdefault(family, Chain())
         self.free += max(min(chain.blocks, blocks) - held, 0)
         grown = max(blocks - chain.blocks, 0)
@@ -119,8 +120,8 @@ class BlockPool:
             self.pin(family, held, -1)
 
     def _evict(self, blocks: int) -> None:
-        """Idle blocks to free ones, from the least recently used family on."""
-        # From the far end: a prefix without its first blocks is of use to nobody.
+        """Free idle blocks, starting from the least recently used family."""
+        # From the end, because a prefix without its first blocks cannot be used.
         for chain in self.chains.values():
             gone = min(chain.blocks - chain.pinned, blocks)
             chain.blocks -= gone

@@ -1,9 +1,9 @@
-"""In which order does a server work? Four policies and what a cache is cut into. Chapter: Inference."""
+"""Four scheduling policies of an inference server, and the blocks of its KV cache. Chapter: Inference."""
 
 from dataclasses import dataclass
 
 from scalingbook_lib.serving.requests import ServingError
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 def _positive(**given: int) -> None:
@@ -13,10 +13,10 @@ def _positive(**given: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Static(Told):
-    """Whoever waits, up to `batch` sequences, is prefilled together; the next batch when the longest is done.
+class Static(Result):
+    """Static batching: up to `batch` prompts are prefilled together and run until the longest is done.
 
-    A sequence that is done keeps its row: it costs what the others cost until the batch ends.
+    A finished sequence keeps its row and costs as much as the others until the batch ends.
     """
 
     batch: int
@@ -29,10 +29,10 @@ class Static(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Continuous(Told):
-    """A waiting prompt takes a free slot at the boundary of a step; its prefill holds up all decoding.
+class Continuous(Result):
+    """Continuous batching, prefill first: a waiting prompt takes a free slot at the next step boundary.
 
-    Up to `prompts` of them are prefilled in one pass.
+    Up to `prompts` of them are prefilled in one step, during which no sequence decodes.
     """
 
     slots: int
@@ -46,8 +46,11 @@ class Continuous(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Chunked(Told):
-    """Every step decodes all sequences, and fills up to `budget` tokens with pieces of waiting prompts."""
+class Chunked(Result):
+    """Chunked prefill: every step decodes all sequences and fills its `budget` tokens with chunks of prompts.
+
+    Raises a ServingError if the budget leaves no token for prompts when all slots decode.
+    """
 
     slots: int
     budget: int
@@ -68,11 +71,11 @@ class Chunked(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Disaggregated(Told):
-    """`prefill` servers make the cache of one prompt at a time, `decode` servers go on with it.
+class Disaggregated(Result):
+    """Disaggregated serving: `prefill` servers process one prompt at a time, `decode` servers generate.
 
-    In between the cache is moved, `transfer_s` seconds a token; moves do not hold each other up. A decode
-    server has `slots` slots; the one with the fewest sequences takes the next.
+    The KV cache is transferred between them at `transfer_s` seconds per token; transfers do not contend. Each
+    decode server has `slots` slots, and the one with the fewest sequences takes the next.
     """
 
     prefill: int
@@ -97,11 +100,12 @@ type Policy = Static | Continuous | Chunked | Disaggregated
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks(Told):
-    """A cache cut into `count` blocks of `size` tokens, handed out as sequences grow.
+class Blocks(Result):
+    """A KV cache of `count` blocks of `size` tokens, which are allocated as sequences grow.
 
-    A new sequence is let in only where `spare` of all blocks stay free for those that are there (or nobody is
-    there). With Disaggregated, every decode server has as many, and the prefill servers together.
+    A new sequence is admitted only if a share `spare` of all blocks stays free for running sequences (or none
+    is running). With `Disaggregated`, every decode server has `count` blocks, and so does each prefill
+    server.
     """
 
     count: int
@@ -113,9 +117,9 @@ class Blocks(Told):
         if not 0 <= self.spare < 1:
             raise ServingError(f"spare = {self.spare}: write a share of the blocks, from 0 to below 1")
 
-    def of(self, tokens: int) -> int:
-        """The blocks that so many tokens of one sequence need."""
-        return -(-tokens // self.size)  # a block is one sequence's, full or not
+    def needed_for(self, tokens: int) -> int:
+        """The number of blocks for `tokens` tokens of one sequence."""
+        return -(-tokens // self.size)  # rounded up: sequences do not share a partly filled block
 
     def __str__(self) -> str:
         return f"{count(self.count)} blocks of {count(self.size)} tokens"

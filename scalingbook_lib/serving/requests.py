@@ -1,4 +1,4 @@
-"""Who asks, when, and for how much? Requests from chance, reproducible by seed, or from a trace.
+"""Inference requests: random arrivals and lengths that a seed reproduces, and recorded traces.
 
 Chapter: Inference.
 """
@@ -10,21 +10,23 @@ from random import Random
 from statistics import NormalDist
 from typing import Any
 
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
-type Length = int | Callable[[Random], int]  # one length for all, or one drawn for each
+type Length = int | Callable[[Random], int]  # the same length for all, or a sampler
 
 
 class ServingError(ValueError):
-    """A request, a policy or a cache that cannot be; the message says which rule it breaks."""
+    """An invalid request, policy or cache; the message names the rule that it breaks."""
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Told):
-    """One prompt of `prompt` tokens, answered with `output` tokens, the first of them by the prefill.
+class Request(Result):
+    """One prompt of `prompt` tokens and an answer of `output` tokens, whose first token the prefill produces.
 
-    Of its prompt and answer, the first `prefix` tokens are those of its `family`: whoever of that family
-    goes so far has the same ones. Who has no answer by `cancel_s` goes away at the next boundary of a step.
+    The first `prefix` tokens of the prompt and the answer are shared by all requests of the same `family`, so
+    a prefix cache can reuse them. A request still unfinished at `cancel_s` is cancelled at the next step
+    boundary. Raises a ServingError for a negative time, an empty prompt or answer, or a prefix longer than
+    both.
     """
 
     arrival_s: float
@@ -57,40 +59,43 @@ class Request(Told):
 
 
 def uniform(low: int, high: int) -> Callable[[Random], int]:
-    """A length from low to high, each as likely as the other."""
+    """A sampler of lengths from `low` to `high` tokens, each equally likely."""
     if not 1 <= low <= high:
         raise ServingError(f"uniform({low}, {high}): write 1 <= low <= high, in tokens")
-    return lambda chance: low + int(chance.random() * (high - low + 1))
+    return lambda rng: low + int(rng.random() * (high - low + 1))
 
 
 def geometric(mean: float) -> Callable[[Random], int]:
-    """An answer that ends after each token with the same chance: `mean` tokens in the mean, at least 1."""
+    """A sampler of geometric lengths: at least 1 token, `mean` tokens on average.
+
+    Each token ends the answer with the same probability, 1/mean.
+    """
     if mean < 1:
         raise ServingError(f"geometric({mean}): write a mean of at least 1 token")
     if mean == 1:
-        return lambda chance: 1
+        return lambda rng: 1
     scale = math.log1p(-1 / mean)
-    # the inverse of 1 - (1 - 1/mean)^n
-    return lambda chance: 1 + int(math.log(1 - chance.random()) / scale)
+    # inverse transform sampling: the distribution function is 1 - (1 - 1/mean)^n
+    return lambda rng: 1 + int(math.log(1 - rng.random()) / scale)
 
 
-def lognormal(mean: float, spread: float = 1.0, most: int = 2**20) -> Callable[[Random], int]:
-    """Many short, few long: `mean` tokens in the mean, `spread` the deviation of the logarithm.
+def lognormal(mean: float, sigma: float = 1.0, max_tokens: int = 2**20) -> Callable[[Random], int]:
+    """A sampler of lognormal lengths with mean `mean`; `sigma` is the standard deviation of the logarithm.
 
-    Published traces of prompts and answers are nearer to this than to anything with a shorter tail. Lengths
-    are cut to 1 at least and `most` at most, which lowers the mean where `most` is near it.
+    Published traces of prompts and answers are closer to this than to distributions with a shorter tail.
+    Lengths are clipped to [1, `max_tokens`], which lowers the mean where `max_tokens` is close to it.
     """
-    if mean < 1 or spread < 0 or most < 1:
+    if mean < 1 or sigma < 0 or max_tokens < 1:
         raise ServingError(
-            f"lognormal({mean}, {spread}, {most}): write a mean and a most of at least 1 token"
+            f"lognormal({mean}, {sigma}, {max_tokens}): write a mean and a max_tokens of at least 1 token"
         )
-    # E[exp(N(m, s²))] = exp(m + s²/2): so the mean is as asked for.
-    middle = math.log(mean) - spread * spread / 2
+    # E[exp(N(m, s²))] = exp(m + s²/2), solved for m
+    mu = math.log(mean) - sigma * sigma / 2
     normal = NormalDist()
 
-    def draw(chance: Random) -> int:
-        z = normal.inv_cdf(min(max(chance.random(), 1e-12), 1 - 1e-12))  # a draw of 0 or 1 has no deviation
-        return min(max(round(math.exp(middle + spread * z)), 1), most)
+    def draw(rng: Random) -> int:
+        z = normal.inv_cdf(min(max(rng.random(), 1e-12), 1 - 1e-12))  # inv_cdf(0) and inv_cdf(1) are infinite
+        return min(max(round(math.exp(mu + sigma * z)), 1), max_tokens)
 
     return draw
 
@@ -106,33 +111,35 @@ def poisson(
     prefix: int = 0,
     patience_s: float = math.inf,
 ) -> tuple[Request, ...]:
-    """Requests that know nothing of each other: gaps with the mean 1/rate (inf: all at once, at 0).
+    """Requests of a Poisson process with `rate_per_s` arrivals per second (inf: all arrive at time 0).
 
-    With `families`, each belongs to one of them by chance and begins with that family's `prefix` tokens,
-    which come before the `prompt` tokens of its own. Who waits longer than `patience_s` goes away.
+    With `families`, each request belongs to a random family and its prompt begins with the `prefix` tokens
+    that the family shares, followed by `prompt` tokens of its own. A request is cancelled `patience_s` after
+    arrival.
     """
     if not rate_per_s > 0:
         raise ServingError(f"rate_per_s = {rate_per_s}: write a positive rate, in requests per second")
     if (families > 0) != (prefix > 0):
         raise ServingError(f"families = {families} and prefix = {prefix}: write both, or neither")
-    chance, now, made = Random(seed), 0.0, []
+    rng, now, made = Random(seed), 0.0, []
     for _ in range(requests):
-        # An exponential gap, by the inverse of its distribution; 1 - u, as 0 has no logarithm.
-        now -= math.log(1 - chance.random()) / rate_per_s
-        own, answer = _draw(prompt, chance), _draw(output, chance)
-        family = 1 + int(chance.random() * families) if families else 0
+        # An exponential gap by inverse transform sampling; 1 - u lies in (0, 1], whose logarithm is finite.
+        now -= math.log(1 - rng.random()) / rate_per_s
+        own, answer = _draw(prompt, rng), _draw(output, rng)
+        family = 1 + int(rng.random() * families) if families else 0
         made.append(Request(now, prefix + own, answer, prefix, family, now + patience_s))
     return tuple(made)
 
 
-def _draw(length: Length, chance: Random) -> int:
-    return length if isinstance(length, int) else length(chance)
+def _draw(length: Length, rng: Random) -> int:
+    return length if isinstance(length, int) else length(rng)
 
 
 def trace(rows: Iterable[Mapping[str, Any] | Sequence[Any]]) -> tuple[Request, ...]:
-    """Requests as they were recorded: rows of (arrival_s, prompt, output, prefix, family, cancel_s).
+    """Requests from recorded rows of (arrival_s, prompt, output, prefix, family, cancel_s).
 
-    The last three may be missing; rows with names, as `csv.DictReader` reads them, may hold more than these.
+    The last three columns are optional. Rows may also be mappings, as `csv.DictReader` reads them; further
+    columns are ignored. Raises a ServingError for a row that lacks one of the first three.
     """
     return tuple(_request(row) for row in rows)
 

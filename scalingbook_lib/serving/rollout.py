@@ -1,7 +1,7 @@
-"""How long does a batch of answers take until the last one has ended?
+"""The time to generate a batch of answers until the longest one ends (a rollout of reinforcement learning).
 
-As answers end, the batch shrinks and a step hardly gets shorter: the tail. Played on the server's simulator.
-Chapter: After pretraining.
+As answers end, the batch shrinks but its steps hardly get shorter, so a few long answers dominate. Chapter:
+After pretraining.
 
 >>> from scalingbook_lib.serving import Affine
 >>> print(rollout(Affine(), [100, 200, 800], P=10))
@@ -17,62 +17,64 @@ from scalingbook_lib.serving.policies import Continuous
 from scalingbook_lib.serving.requests import Request, lognormal
 from scalingbook_lib.serving.run import ServingRun
 from scalingbook_lib.serving.simulate import simulate
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 @dataclass(frozen=True, slots=True)
-class Rollout(Told):
-    """Answers that were begun together, to the end of the longest."""
+class Rollout(Result):
+    """Answers that start together, run to the end of the longest."""
 
     run: ServingRun
     tokens: int
 
     @property
     def seconds(self) -> float:
-        """Until the last one has ended."""
-        return max(self.ends)
+        """The seconds until the last answer ends."""
+        return max(self.end_times_s)
 
     @property
-    def ends(self) -> list[float]:
-        """When each answer ended, the first first."""
+    def end_times_s(self) -> list[float]:
+        """The end of each answer in seconds, in ascending order."""
         return sorted(served.end_s for served in self.run.requests)
 
     @property
     def tokens_per_s(self) -> float:
-        """In the mean over all the time."""
+        """Output tokens per second, averaged over the whole rollout."""
         return self.tokens / self.seconds
 
     def alive(self, at_s: float) -> int:
-        """Answers that have not ended by then."""
-        return sum(end > at_s for end in self.ends)
+        """The answers that have not ended by `at_s`."""
+        return sum(end > at_s for end in self.end_times_s)
 
     def __str__(self) -> str:
         return (
-            f"{len(self.ends):,} answers, {count(self.tokens)} tokens in {si(self.seconds, 's')}: "
+            f"{len(self.end_times_s):,} answers, {count(self.tokens)} tokens in {si(self.seconds, 's')}: "
             f"{si(self.tokens_per_s, 'tokens/s')}, half of the time with {self.alive(self.seconds / 2)} alive"
         )
 
 
 def rollout(costs: Costs, lengths: Sequence[int], *, P: int, slots: int | None = None) -> Rollout:
-    """Answers of these lengths to prompts of P tokens; with fewer slots than answers, others follow."""
+    """A `Rollout` of answers of these lengths to prompts of P tokens; fewer `slots` make answers queue."""
     requests = [Request(0.0, P, length) for length in lengths]
     return Rollout(simulate(requests, costs, Continuous(slots or len(requests))), sum(lengths))
 
 
-def drawn(answers: int, mean: float, spread: float, *, most: int = 2**20, seed: int = 0) -> list[int]:
-    """Lengths of so many answers, lognormal; a spread of 0 makes all equal."""
-    draw, chance = lognormal(mean, spread, most), Random(seed)
-    return [draw(chance) for _ in range(answers)]
+def sample_lengths(
+    answers: int, mean: float, sigma: float, *, max_tokens: int = 2**20, seed: int = 0
+) -> list[int]:
+    """Lognormal lengths in tokens of `answers` answers; a `sigma` of 0 makes them equal."""
+    draw, rng = lognormal(mean, sigma, max_tokens), Random(seed)
+    return [draw(rng) for _ in range(answers)]
 
 
 def mean_context(lengths: Sequence[int], P: int) -> float:
-    """Tokens in the cache of a full slot at any time: P + E[G²] / 2E[G], as long answers stay for longer."""
-    # an answer of G tokens has a slot for G steps, with P + G/2 tokens in the mean
+    """The mean tokens cached in an always-full slot, P + E[G²] / 2E[G]: long answers stay longer."""
+    # an answer of G tokens occupies a slot for G steps, with P + G/2 tokens on average
     return P + sum(length**2 for length in lengths) / (2 * sum(lengths))
 
 
-def refilled(costs: Costs, lengths: Sequence[int], *, P: int, slots: int) -> float:
-    """Tokens/s of a server whose slots are never empty: a step for all, and a prompt for every answer."""
+def refilled_tokens_per_s(costs: Costs, lengths: Sequence[int], *, P: int, slots: int) -> float:
+    """Output tokens per second if slots are refilled at once: one decode step, and one prefill per answer."""
     step_s = costs.step_s(slots, slots * mean_context(lengths, P))
-    # seconds a token: a slot's part of a step, and of a prompt for each answer
+    # seconds per token: a slot's share of a step, plus one prefill per answer
     return 1 / (step_s / slots + costs.step_s(0, 0, P) * len(lengths) / sum(lengths))

@@ -1,6 +1,7 @@
-"""What is known of a request while it is on its way, and when did each of its steps end?
+"""The state of one request while a server works on it, and the end times of its steps.
 
-Stretches of decode steps are told by their first step and what each takes longer. Chapter: Inference.
+Consecutive decode steps are stored as one `StepRun`: the first step's time and the increase per step.
+Chapter: Inference.
 """
 
 import math
@@ -13,153 +14,154 @@ from scalingbook_lib.serving.requests import Request
 
 @dataclass(slots=True)
 class Steps:
-    """Decode steps with nothing between them; step i (from 0) takes first_s + i · growth_s."""
+    """Consecutive decode steps; step i (from 0) takes first_s + i · growth_s seconds."""
 
     steps: int
     first_s: float
-    growth_s: float  # every step reads one token more of each sequence
+    growth_s: float  # each step reads one more token per sequence
 
     def end_s(self, start_s: float, steps: int) -> float:
-        """When so many of them are over: an arithmetic series."""
+        """The time in seconds at which the first `steps` of them end, when they start at `start_s`."""
         return start_s + steps * self.first_s + steps * (steps - 1) * 0.5 * self.growth_s
 
 
 @dataclass(slots=True)
-class Stretch:
-    """Steps of one server, and whom they served."""
+class StepRun:
+    """Consecutive steps of one server with the same sequences."""
 
     start_s: float
-    before: int  # the steps of this server before it
+    first_step: int  # decode steps of this server before the first of these
     plan: Steps
     live: int  # sequences that get a token in each step
-    rows: int  # sequences that each step costs: more than `live` in a static batch
-    chunk: int  # prompt tokens beside them
+    rows: int  # sequences that are computed: more than `live` in a static batch, which pads
+    chunk: int  # prompt tokens prefilled in the same step
 
     @property
     def steps(self) -> int:
-        """How many they are."""
+        """The number of steps."""
         return self.plan.steps
 
     @property
     def end_s(self) -> float:
-        """When all of its steps are over."""
-        return self.after(self.steps)
+        """The time in seconds at which the last step ends."""
+        return self.time_after(self.steps)
 
-    def after(self, steps: int) -> float:
-        """When so many of its steps are over."""
+    def time_after(self, steps: int) -> float:
+        """The time in seconds at which the first `steps` steps have ended."""
         return self.plan.end_s(self.start_s, steps)
 
-    def by(self, time_s: float) -> int:
-        """How many of its steps were over by then."""
+    def steps_by(self, time_s: float) -> int:
+        """The number of steps that have ended by `time_s`."""
         if self.start_s >= time_s:
             return 0
         if self.end_s <= time_s:
             return self.steps
-        return bisect_right(range(1, self.steps), time_s, key=self.after)
+        return bisect_right(range(1, self.steps), time_s, key=self.time_after)
 
 
 @dataclass(slots=True)
-class Stay:
-    """One time in a slot: a prefill, which gives a token where it is not cut off, and decode steps.
+class Residency:
+    """One stay of a sequence in a slot: a prefill, which produces a token unless cancelled, and decode steps.
 
-    A time is NaN until it has come: `first_s` for ever where the prefill was cut off, `decode_s` where the
-    sequence never decodes.
+    Times are in seconds, NaN until they are known: `first_s` stays NaN if the prefill was cancelled,
+    `decode_s` if the sequence never decodes.
     """
 
-    start_s: float  # the prefill begins
-    cached: int  # tokens found in the prefix cache
+    start_s: float  # start of the prefill
+    cached: int  # prefix-cache hits, in tokens
     computed: int = 0  # tokens prefilled
-    prefiller: int = 0  # the server that prefills: another one only where prefill is disaggregated
+    prefiller: int = 0  # the prefill server, where prefill is disaggregated
     server: int = 0
     slot: int = 0
-    first_s: float = math.nan  # the prefill ends, with a token
-    decode_s: float = math.nan  # it can decode from then on
-    last_s: float = math.nan  # its last token comes
+    first_s: float = math.nan  # end of the prefill, with the first token
+    decode_s: float = math.nan  # from here it can decode
+    last_s: float = math.nan  # its last token
     end_s: float = math.nan
-    from_step: int = 0  # decode steps from_step + 1 to to_step of that server give a token each
+    from_step: int = 0  # decode steps from_step + 1 to to_step of `server` produce one token each
     to_step: int = 0
 
     @property
     def tokens(self) -> int:
-        """Tokens that came of it, the prefill's first."""
+        """The output tokens produced in this slot, including the prefill's."""
         return 1 + self.to_step - self.from_step if not math.isnan(self.first_s) else 0
 
 
-def times(stay: Stay, stretches: list[Stretch]) -> Iterator[float]:
-    """When each of a stay's tokens came."""
-    if not stay.tokens:
+def token_times(residency: Residency, step_runs: list[StepRun]) -> Iterator[float]:
+    """The time in seconds at which each token of a residency was produced."""
+    if not residency.tokens:
         return
-    yield stay.first_s
-    at = bisect_right(stretches, stay.from_step, key=lambda stretch: stretch.before) - 1
-    step = stay.from_step
-    while step < stay.to_step:
-        stretch = stretches[at]
-        upto = min(stay.to_step, stretch.before + stretch.steps)
-        for i in range(step - stretch.before, upto - stretch.before):
-            yield stretch.after(i + 1)
+    yield residency.first_s
+    at = bisect_right(step_runs, residency.from_step, key=lambda step_run: step_run.first_step) - 1
+    step = residency.from_step
+    while step < residency.to_step:
+        step_run = step_runs[at]
+        upto = min(residency.to_step, step_run.first_step + step_run.steps)
+        for i in range(step - step_run.first_step, upto - step_run.first_step):
+            yield step_run.time_after(i + 1)
         step, at = upto, at + 1
 
 
 @dataclass(slots=True, eq=False)
 class LiveSequence:
-    """A request on its way: its tokens, its blocks, its stay in a slot and those before."""
+    """A request in progress: its tokens, its cache blocks, and its residencies in slots."""
 
     request: Request
-    index: int  # among the requests, as given
-    order: int = -1  # of arrival
+    index: int  # position among the requests as given
+    order: int = -1  # position by arrival
     outcome: str = ""  # finished, cancelled or refused
-    stage: str = ""  # where prefill and decode are disaggregated: what it does
+    stage: str = ""  # with disaggregation: waiting, prefilling, awaiting slot, transferring, decoding
     evictions: int = 0
-    emitted: int = 0  # tokens of its answer
+    emitted: int = 0  # output tokens so far
     filled: int = 0  # tokens in the cache
-    own: int = 0  # blocks of its own
-    shared: int = 0  # blocks of its family's prefix
-    held: int = 0  # blocks on a decode server, until it decodes there
-    offset: int = 0  # its length, less the steps of its server
+    own_blocks: int = 0  # blocks that only it uses
+    shared_blocks: int = 0  # blocks of its family's cached prefix
+    reserved_blocks: int = 0  # blocks reserved on a decode server during the KV transfer
+    offset: int = 0  # its length minus the decode steps of its server
     end_s: float = math.nan
-    stay: Stay = field(init=False)  # from the beginning of its first prefill on
-    stays: list[Stay] = field(default_factory=list)  # that are over
+    residency: Residency = field(init=False)  # set when its first prefill starts
+    residencies: list[Residency] = field(default_factory=list)  # completed ones
 
     @property
     def tokens(self) -> int:
-        """What a prefill has to put into the cache: the prompt, and what was answered before an eviction."""
+        """The tokens that a prefill must cache: the prompt, and any answer from before an eviction."""
         return self.request.prompt + self.emitted
 
     @property
-    def most_tokens(self) -> int:
-        """What the cache ever has of it: nobody attends to the last token of an answer."""
+    def max_cached_tokens(self) -> int:
+        """The most tokens that it can hold in the cache; the last token of an answer is never attended to."""
         return self.request.prompt + self.request.output - 1
 
     @property
     def decoding(self) -> bool:
-        """Whether it has got as far, in this stay."""
-        return not math.isnan(self.stay.decode_s)
+        """Whether it decodes in its current residency."""
+        return not math.isnan(self.residency.decode_s)
 
-    def sent(self, now: float) -> None:
-        """Whoever waits for an answer to send it, sends it now; its patience begins now."""
+    def set_arrival(self, now: float) -> None:
+        """Let it arrive at `now`, with as long a wait until its cancellation as before."""
         asked = self.request
         patience_s = asked.cancel_s - asked.arrival_s
         self.request = replace(asked, arrival_s=now, cancel_s=now + patience_s)
 
-    def begin(self, now: float) -> None:
-        """Its prefill begins, a new stay: what is in the cache now was found there."""
-        self.stay = Stay(now, self.filled)
+    def start_residency(self, now: float) -> None:
+        """Start a prefill in a new residency; the tokens already in the cache are prefix-cache hits."""
+        self.residency = Residency(now, self.filled)
 
-    def stayed(self, step: int, last_s: float, now: float) -> None:
-        """A time in a slot is over; where it decoded, the last step was `step`, over at last_s."""
-        stay = self.stay
+    def end_residency(self, step: int, last_s: float, now: float) -> None:
+        """Close the current residency after decode step number `step`, which ended at `last_s`."""
+        residency = self.residency
         if not self.decoding:
-            stay.from_step = step
-        stay.last_s = stay.first_s if step == stay.from_step else last_s
-        stay.to_step, stay.end_s, stay.computed = step, now, self.filled - stay.cached
-        self.stays.append(stay)
-        self.emitted += step - stay.from_step
+            residency.from_step = step
+        residency.last_s = residency.first_s if step == residency.from_step else last_s
+        residency.to_step, residency.end_s, residency.computed = step, now, self.filled - residency.cached
+        self.residencies.append(residency)
+        self.emitted += step - residency.from_step
 
 
-def mean_context(pieces: list[tuple[LiveSequence, int]], chunk: int) -> float:
-    """The earlier tokens of each prompt, if a chunk were as many tokens of each.
+def mean_chunk_context(pieces: list[tuple[LiveSequence, int]], chunk: int) -> float:
+    """The mean number of earlier tokens with which equal chunks cost as much as `pieces`, in tokens.
 
-    A piece of c tokens after s others makes c (s + c / 2) pairs of tokens; these make as many as all pieces.
+    A chunk of c tokens after s earlier ones has c (s + c / 2) pairs of a query and a key; the sum is
+    preserved.
     """
     if len(pieces) == 1:
         [(sequence, _)] = pieces
@@ -168,5 +170,5 @@ def mean_context(pieces: list[tuple[LiveSequence, int]], chunk: int) -> float:
     return max(pairs / chunk - chunk / (2 * len(pieces)), 0.0)
 
 
-# A run makes several of these records for each of its requests. With slots, and not frozen, one is made and
-# read in half the time of a tuple with names; no one changes a stretch, or a stay that is over.
+# These records have slots and are not frozen because a run creates several per request: creating and reading
+# one takes half as long as a NamedTuple. Completed ones are never changed.

@@ -1,6 +1,6 @@
-"""What does one server do, boundary by boundary? Who is let in, prefilled, decoded, evicted, done.
+"""One server that both prefills and decodes: admission, prefill, decode steps, eviction and completion.
 
-The loops of the policies (in `simulate`) decide; what they can do is here. Chapter: Inference.
+The scheduling loops in `simulate` decide what to do next; this class does it. Chapter: Inference.
 """
 
 import math
@@ -8,191 +8,197 @@ from bisect import insort
 from heapq import heappop, heappush
 
 from scalingbook_lib.serving.batch import Batch
-from scalingbook_lib.serving.costs import SAME
-from scalingbook_lib.serving.frontend import Chunk, Frontend, Setup
-from scalingbook_lib.serving.sequence import LiveSequence, mean_context
+from scalingbook_lib.serving.costs import TIME_TOLERANCE
+from scalingbook_lib.serving.frontend import Frontend, PrefillChunk, Setup
+from scalingbook_lib.serving.sequence import LiveSequence, mean_chunk_context
 
 
 class Server(Frontend):
-    """The queue, the slots and the batch of one server; its clock is that of the batch."""
+    """The queue, slots and decode batch of one server; its clock is the batch's."""
 
     def __init__(self, setup: Setup, *, slots: int, padded: bool = False) -> None:
         super().__init__(setup, setup.blocks)
-        self.todo, self.next = setup.todo, 0
-        self.next_s = self._next_s()
+        self.arrivals, self.next_index = setup.arrivals, 0
+        self.next_arrival_s = self._next_arrival_s()
         self.costs = setup.costs
-        self.clock = self.batch = Batch(setup.costs, self.pool, setup.at_once)
+        self.clock = self.batch = Batch(setup.costs, self.pool, setup.max_fused_steps)
         self.batches = [self.batch]
-        self.slots = list(range(slots))  # the free ones
-        self.padded = padded  # a row that is done stays until its batch is done
-        self.rows: list[LiveSequence] = []  # such rows
-        self.impatient: list[tuple[float, int, LiveSequence]] = []  # who will go, and when
-        for sequence in self.todo:
-            self.bear(sequence)
+        self.free_slots = list(range(slots))  # indices of free slots
+        self.padded = padded  # static batches keep finished rows until all are done
+        self.padding_rows: list[LiveSequence] = []  # finished rows of the current static batch
+        self.pending_cancellations: list[tuple[float, int, LiveSequence]] = []  # (time, index, sequence)
+        for sequence in self.arrivals:
+            self.schedule_cancellation(sequence)
 
-    # Who comes and goes.
+    # Arrivals and cancellations.
 
-    def arrivals(self) -> None:
-        """Whoever has come by now waits."""
-        now = self.batch.now * SAME
-        while self.next_s <= now:
-            sequence = self.todo[self.next]
-            sequence.order = self.next
-            self.next += 1
-            self.arrive(sequence)
-            self.next_s = self._next_s()
+    def enqueue_arrivals(self) -> None:
+        """Put every request that has arrived by now into the queue."""
+        now = self.batch.now * TIME_TOLERANCE
+        while self.next_arrival_s <= now:
+            sequence = self.arrivals[self.next_index]
+            sequence.order = self.next_index
+            self.next_index += 1
+            self.enqueue(sequence)
+            self.next_arrival_s = self._next_arrival_s()
 
-    def _next_s(self) -> float:
-        """When the next comes."""
-        return self.todo[self.next].request.arrival_s if self.next < len(self.todo) else math.inf
+    def _next_arrival_s(self) -> float:
+        """The time in seconds of the next arrival, inf if there is none."""
+        return (
+            self.arrivals[self.next_index].request.arrival_s
+            if self.next_index < len(self.arrivals)
+            else math.inf
+        )
 
-    def goes_on(self) -> bool:
-        """Who has come by now waits, who has had enough goes; whether anybody is there or still to come."""
-        now = self.batch.now * SAME
-        if self.next_s <= now:
-            self.arrivals()
-        while self.impatient and self.impatient[0][0] <= now:
-            sequence = heappop(self.impatient)[2]
+    def has_work(self) -> bool:
+        """Process arrivals and due cancellations; whether any request is running, waiting or to come."""
+        now = self.batch.now * TIME_TOLERANCE
+        if self.next_arrival_s <= now:
+            self.enqueue_arrivals()
+        while self.pending_cancellations and self.pending_cancellations[0][0] <= now:
+            sequence = heappop(self.pending_cancellations)[2]
             if not sequence.outcome:
                 self.cancel(sequence)
-                self.arrivals()  # of the next that its client sends
-        return bool(self.inside or self.waiting or self.next_s < math.inf)
+                self.enqueue_arrivals()  # the client's next request may have arrived too
+        return bool(self.running or self.waiting or self.next_arrival_s < math.inf)
 
-    def arrive(self, sequence: LiveSequence) -> None:
-        """One more waits, unless it could never fit."""
-        if not self.refuses(sequence):
+    def enqueue(self, sequence: LiveSequence) -> None:
+        """Put a request into the queue, unless it can never fit the cache."""
+        if not self.refuse_if_too_long(sequence):
             self.waiting.append(sequence)
-            self.note(min(sequence.request.arrival_s, self.batch.now))
+            self.record_queue(min(sequence.request.arrival_s, self.batch.now))
 
-    def until(self, arrivals: bool) -> float:
-        """When something may happen that the batch has to stop for."""
-        while self.impatient and self.impatient[0][2].outcome:
-            heappop(self.impatient)
-        first = self.impatient[0][0] if self.impatient else math.inf
-        if arrivals and self.slots and not self.waiting and self.next_s < first:
-            return self.next_s
+    def next_stop_s(self, stop_for_arrivals: bool) -> float:
+        """The time in seconds of the next cancellation or arrival that decoding has to stop for."""
+        while self.pending_cancellations and self.pending_cancellations[0][2].outcome:
+            heappop(self.pending_cancellations)
+        first = self.pending_cancellations[0][0] if self.pending_cancellations else math.inf
+        if stop_for_arrivals and self.free_slots and not self.waiting and self.next_arrival_s < first:
+            return self.next_arrival_s
         return first
 
     def cancel(self, sequence: LiveSequence) -> None:
-        """It goes away, from the queue or from its slot."""
-        if sequence.order in self.inside:
-            self.vacate(sequence)
+        """Remove a sequence from the queue or from its slot."""
+        if sequence.order in self.running:
+            self.abort(sequence)
         else:
             self.waiting.remove(sequence)
         self.close(sequence, "cancelled")
 
-    def bear(self, sequence: LiveSequence) -> None:
-        """It may have enough one day."""
+    def schedule_cancellation(self, sequence: LiveSequence) -> None:
+        """Schedule the cancellation of a sequence whose request has a deadline."""
         if sequence.request.cancel_s < math.inf:
-            heappush(self.impatient, (sequence.request.cancel_s, sequence.index, sequence))
+            heappush(self.pending_cancellations, (sequence.request.cancel_s, sequence.index, sequence))
 
-    def expect(self, sequence: LiveSequence) -> None:
-        """It comes at its time among the others, and perhaps goes."""
-        insort(self.todo, sequence, lo=self.next, key=lambda other: other.request.arrival_s)
-        self.next_s = min(self.next_s, sequence.request.arrival_s)
-        self.bear(sequence)
+    def add_arrival(self, sequence: LiveSequence) -> None:
+        """Insert a request among the future arrivals and schedule its cancellation."""
+        insort(self.arrivals, sequence, lo=self.next_index, key=lambda other: other.request.arrival_s)
+        self.next_arrival_s = min(self.next_arrival_s, sequence.request.arrival_s)
+        self.schedule_cancellation(sequence)
 
     # Slots and blocks.
 
     def admit(self) -> LiveSequence | None:
-        """The first who waits, in a slot with blocks for its prompt; None where there is no room."""
-        sequence = self.begin() if self.waiting and self.slots else None
+        """Start the first waiting sequence in a free slot; None without a free slot or enough blocks."""
+        sequence = self.start_next() if self.waiting and self.free_slots else None
         if sequence:
-            sequence.stay.slot = heappop(self.slots)
-            self.note()
+            sequence.residency.slot = heappop(self.free_slots)
+            self.record_queue()
         return sequence
 
-    def has_room(self, sequence: LiveSequence, hit: int) -> bool:
-        """Whether there are blocks for one more token than its prefill gives, and a step of all others."""
+    def can_admit(self, sequence: LiveSequence, hit: int) -> bool:
+        """Whether the free blocks hold its prefill, one more token, and one step of all running sequences."""
         tokens, pool = sequence.tokens + 1, self.pool
-        # A row needs at most one block in a step: where even so many are free, nothing has to be counted.
+        # A row needs at most one block per step, so this many free blocks suffice without counting.
         if tokens // pool.size + 1 + self.batch.rows + pool.spare <= pool.free:
-            return True  # without counting
-        beside = max(self.batch.needs(1), pool.spare) if self.inside else 0
-        return pool.admits(sequence, hit, min(tokens, sequence.most_tokens), beside)
+            return True
+        reserved = max(self.batch.blocks_needed(1), pool.spare) if self.running else 0
+        return pool.admits(sequence, hit, min(tokens, sequence.max_cached_tokens), reserved)
 
-    def vacate(self, sequence: LiveSequence) -> None:
-        """It goes before it has its last token."""
+    def abort(self, sequence: LiveSequence) -> None:
+        """Stop a sequence that has not finished and free its slot."""
         if sequence.decoding:
-            self.batch.forget(sequence)
-        self.depart(sequence)
+            self.batch.remove(sequence)
+        self.release_slot(sequence)
 
-    def depart(self, sequence: LiveSequence) -> None:
-        """Out of its slot; in a static batch its row stays until all are done."""
+    def release_slot(self, sequence: LiveSequence) -> None:
+        """Take a sequence out of its slot; in a static batch its row stays until the batch is done."""
         decoding = sequence.decoding
         self.batch.live -= decoding
-        sequence.stayed(self.batch.step, self.batch.last_s, self.batch.now)
-        del self.inside[sequence.order]
+        sequence.end_residency(self.batch.step, self.batch.last_s, self.batch.now)
+        del self.running[sequence.order]
         if decoding and self.padded:
-            self.rows.append(sequence)
+            self.padding_rows.append(sequence)
         else:
-            self.release(sequence, decoding)
-        if self.rows and not self.inside:
-            for row in self.rows:
-                self.release(row, True)
-            self.rows = []
+            self.free(sequence, decoding)
+        if self.padding_rows and not self.running:
+            for row in self.padding_rows:
+                self.free(row, True)
+            self.padding_rows = []
 
-    def release(self, sequence: LiveSequence, decoding: bool) -> None:
-        """Row, slot and blocks are free."""
+    def free(self, sequence: LiveSequence, decoding: bool) -> None:
+        """Free the row, the slot and the blocks of a sequence."""
         if decoding:
             self.batch.leave(sequence)
         self.pool.release(sequence)
-        heappush(self.slots, sequence.stay.slot)
+        heappush(self.free_slots, sequence.residency.slot)
 
     # Steps.
 
-    def chunk_s(self, pieces: list[tuple[LiveSequence, int]], rows: int = 0, kv_tokens: int = 0) -> float:
-        """What a step takes with so many tokens of these prompts, beside so many rows that decode."""
+    def prefill_step_s(
+        self, pieces: list[tuple[LiveSequence, int]], rows: int = 0, kv_tokens: int = 0
+    ) -> float:
+        """The time in seconds of a step that prefills `pieces` of prompts while `rows` sequences decode."""
         now, chunk = self.batch.now, sum([part for _, part in pieces])
-        step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_context(pieces, chunk), len(pieces))
-        self.chunks.append(Chunk(0, now, now + step_s, chunk))
+        step_s = self.costs.step_s(rows, kv_tokens, chunk, mean_chunk_context(pieces, chunk), len(pieces))
+        self.chunks.append(PrefillChunk(0, now, now + step_s, chunk))
         return step_s
 
     def prefill(self, group: list[LiveSequence]) -> None:
-        """Their prompts alone, in one pass; all get a token at its end."""
-        self.batch.now += self.chunk_s([(s, s.tokens - s.filled) for s in group])
-        self.arrivals()
+        """Prefill whole prompts in one step; each sequence gets its first token at the end."""
+        self.batch.now += self.prefill_step_s([(s, s.tokens - s.filled) for s in group])
+        self.enqueue_arrivals()
         for s in group:
-            self.ready(s)
+            self.start_decoding(s)
         if self.padded:
-            self.step_over()
+            self.end_step()
 
-    def ready(self, sequence: LiveSequence) -> None:
-        """Its prompt is in the cache, and a token is out."""
-        if self.answer(sequence) and not self.padded:
-            self.depart(sequence)
+    def start_decoding(self, sequence: LiveSequence) -> None:
+        """Record the end of a sequence's prefill and let it decode, unless its first token is its last."""
+        if self.emit_first_token(sequence) and not self.padded:
+            self.release_slot(sequence)
             self.close(sequence, "finished")
         else:
-            sequence.stay.decode_s = self.batch.now
-            self.batch.join(sequence)
+            sequence.residency.decode_s = self.batch.now
+            self.batch.add(sequence)
 
-    def go_on(self, arrivals: bool = True) -> None:
-        """Who is there decodes until something happens; where nobody is, that is when the next comes."""
-        if self.inside:
-            self.decode(self.until(arrivals))
-        elif self.next_s < math.inf:
-            self.batch.now = max(self.batch.now, self.next_s)
+    def step(self, stop_for_arrivals: bool = True) -> None:
+        """Decode until the next event; with nothing running, advance the clock to the next arrival."""
+        if self.running:
+            self.decode(self.next_stop_s(stop_for_arrivals))
+        elif self.next_arrival_s < math.inf:
+            self.batch.now = max(self.batch.now, self.next_arrival_s)
 
     def decode(self, until_s: float) -> None:
-        """As many steps as nothing happens in; without blocks for one, the last to come is evicted."""
+        """Decode until `until_s`; if there are no blocks for a single step, evict the last arrival."""
         plan = self.batch.plan(until_s)
         if plan.steps:
             self.batch.advance(plan)
-            self.step_over()
+            self.end_step()
         else:
             self.evict()
 
-    def step_over(self) -> None:
-        """At a boundary: who has come is noted, who has all tokens goes."""
-        self.arrivals()
-        for sequence in self.batch.ended():
-            self.pool.share(sequence, sequence.offset + self.batch.step)
-            self.depart(sequence)
+    def end_step(self) -> None:
+        """At a step boundary, enqueue arrivals and release the sequences that have finished."""
+        self.enqueue_arrivals()
+        for sequence in self.batch.pop_finished():
+            self.pool.publish_prefix(sequence, sequence.offset + self.batch.step)
+            self.release_slot(sequence)
             self.close(sequence, "finished")
 
     def evict(self) -> None:
-        """The last to come gives its place to the others."""
-        # The last, as it has the least to lose and to make again (vLLM: preemption by recomputation).
-        sequence = self.inside[max(self.inside)]
-        self.vacate(sequence)
-        self.wait_again(sequence)
+        """Evict the last arrival and put it back at the head of the queue."""
+        # The last arrival has the least work to recompute (vLLM: preemption by recomputation).
+        sequence = self.running[max(self.running)]
+        self.abort(sequence)
+        self.requeue(sequence)

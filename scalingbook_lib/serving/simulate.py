@@ -1,4 +1,4 @@
-"""Requests in, a run out: what comes next, by the order of work of each policy. Chapter: Inference."""
+"""Runs requests through a simulated server under one of four scheduling policies. Chapter: Inference."""
 
 import gc
 import math
@@ -12,12 +12,12 @@ from scalingbook_lib.serving.disaggregated import DisaggregatedServers
 from scalingbook_lib.serving.frontend import Setup
 from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
+from scalingbook_lib.serving.results import RequestResult
 from scalingbook_lib.serving.run import ServingRun
 from scalingbook_lib.serving.sequence import LiveSequence, Steps
-from scalingbook_lib.serving.served import Served
 from scalingbook_lib.serving.server import Server
 
-AT_ONCE = 2**20  # the most steps told at once
+MAX_FUSED_STEPS = 2**20
 
 
 def simulate(
@@ -29,47 +29,48 @@ def simulate(
     prefix_cache: bool = False,
     clients: int | None = None,
     prefill_costs: Costs | None = None,
-    at_once: int = AT_ONCE,
+    max_fused_steps: int = MAX_FUSED_STEPS,
 ) -> ServingRun:
-    """What becomes of these requests on a server that takes `costs.step_s` for a step.
+    """A `ServingRun` of these requests on a server whose steps take `costs.step_s` seconds.
 
-    They come when they say, or, with `clients`, each when one before it is done: so many are under way at any
-    time, as with a load generator of that concurrency. Without `blocks` the cache has no end. `prefill_costs`
-    are those of disaggregated prefill servers, where they are not like the others. Steps that follow one
-    another without an event are told at once, as long as their times lie on a line; `at_once=1` asks for
-    each, for costs that are not piecewise affine in `kv_tokens`.
+    Requests arrive at their own times, or, with `clients`, each when an earlier one is done, so that the
+    concurrency is constant as with a closed-loop load generator. Without `blocks` the cache is unlimited.
+    `prefill_costs` are those of disaggregated prefill servers, `costs` by default. Up to `max_fused_steps`
+    consecutive steps without an event are computed at once while their times are linear in `kv_tokens`; 1
+    calls `step_s` for every step, for costs that are not piecewise affine. Raises a ServingError for invalid
+    arguments.
     """
     if clients is not None and clients < 1:
         raise ServingError(
             f"clients = {clients}: write at least 1, or None for requests that come when they say"
         )
-    everybody = [LiveSequence(request, i) for i, request in enumerate(requests)]
-    todo = sorted(everybody[:clients], key=lambda sequence: sequence.request.arrival_s)
+    sequences = [LiveSequence(request, i) for i, request in enumerate(requests)]
+    arrivals = sorted(sequences[:clients], key=lambda sequence: sequence.request.arrival_s)
     setup = Setup(
-        todo=todo,
-        later=deque(everybody[len(todo) :]),
+        arrivals=arrivals,
+        backlog=deque(sequences[len(arrivals) :]),
         costs=costs,
         prefill_costs=prefill_costs or costs,
         blocks=blocks,
         prefix_cache=prefix_cache,
-        at_once=at_once,
+        max_fused_steps=max_fused_steps,
     )
     with no_garbage():
-        return _told(setup, policy, everybody)
+        return _build_result(setup, policy, sequences)
 
 
-def _told(setup: Setup, policy: Policy, everybody: list[LiveSequence]) -> ServingRun:
-    """What the servers of the policy noted when all requests are done."""
-    played = _played(setup, policy)
+def _build_result(setup: Setup, policy: Policy, sequences: list[LiveSequence]) -> ServingRun:
+    """Run the policy and collect what its servers recorded."""
+    servers = _run_policy(setup, policy)
     return ServingRun(
         policy=policy,
         blocks=setup.blocks,
-        requests=tuple(_served(sequence) for sequence in everybody),
-        stretches=tuple(batch.stretches for batch in played.batches),
-        chunks=played.chunks,
-        queue=played.queue,
-        evictions=sum(sequence.evictions for sequence in everybody),
-        evicted_blocks=played.pool.evicted,
+        requests=tuple(_request_result(sequence) for sequence in sequences),
+        step_runs=tuple(batch.step_runs for batch in servers.batches),
+        chunks=servers.chunks,
+        queue=servers.queue,
+        evictions=sum(sequence.evictions for sequence in sequences),
+        evicted_blocks=servers.pool.evicted,
     )
 
 
@@ -85,28 +86,28 @@ def no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _played(setup: Setup, policy: Policy) -> Server | DisaggregatedServers:
-    """The servers of a policy, when all requests are done."""
+def _run_policy(setup: Setup, policy: Policy) -> Server | DisaggregatedServers:
+    """The servers of a policy after all requests are done."""
     match policy:
         case Disaggregated():
             servers = DisaggregatedServers(setup, policy)
-            servers.play()
+            servers.run()
             return servers
         case Static(batch=rows):
-            static(server := Server(setup, slots=rows, padded=True), rows)
+            run_static(server := Server(setup, slots=rows, padded=True), rows)
         case Continuous(slots=slots, prompts=prompts):
-            continuous(server := Server(setup, slots=slots), prompts)
+            run_continuous(server := Server(setup, slots=slots), prompts)
         case Chunked(slots=slots, budget=budget):
-            chunked(server := Server(setup, slots=slots), budget)
+            run_chunked(server := Server(setup, slots=slots), budget)
         case _:
             raise ServingError(f"{policy!r} is no policy; write Static, Continuous, Chunked or Disaggregated")
     return server
 
 
-def _served(s: LiveSequence) -> Served:
-    """Its latencies, from its stays."""
-    told = [stay for stay in s.stays if not math.isnan(stay.first_s)]
-    return Served(
+def _request_result(s: LiveSequence) -> RequestResult:
+    """The outcome and latencies of one request, from its residencies."""
+    told = [residency for residency in s.residencies if not math.isnan(residency.first_s)]
+    return RequestResult(
         request=s.request,
         outcome=s.outcome,
         tokens=s.emitted,
@@ -114,85 +115,91 @@ def _served(s: LiveSequence) -> Served:
         last_s=told[-1].last_s if told else math.nan,
         end_s=s.end_s,
         evictions=s.evictions,
-        stays=tuple(s.stays),
+        residencies=tuple(s.residencies),
     )
 
 
-def continuous(server: Server, prompts: int) -> None:
-    """Who can be let in is prefilled at once, up to so many together; else everybody decodes."""
-    # Prompts first, as vLLM did at first: the shortest wait for a first token, at the others' expense.
-    _in_groups(server, lambda: list(islice(iter(server.admit, None), prompts)), arrivals=True)
+def run_continuous(server: Server, prompts: int) -> None:
+    """Prefill up to `prompts` admissible requests together; if there are none, decode."""
+    # Prefill-prioritized, vLLM's old default: the lowest TTFT, at the expense of the ITL of running requests.
+    _run_whole_prompts(
+        server, lambda: list(islice(iter(server.admit, None), prompts)), stop_for_arrivals=True
+    )
 
 
-def static(server: Server, rows: int) -> None:
-    """A batch, to the end of its longest; then the next."""
-    _in_groups(server, lambda: [] if server.inside else _group(server, rows), arrivals=False)
+def run_static(server: Server, rows: int) -> None:
+    """Run one static batch to the end of its longest answer, then the next."""
+    _run_whole_prompts(
+        server, lambda: [] if server.running else _form_batch(server, rows), stop_for_arrivals=False
+    )
 
 
-def _in_groups(server: Server, group: Callable[[], list[LiveSequence]], *, arrivals: bool) -> None:
-    """Whole prompts, as many together as `group` lets in; while that is nobody, everybody decodes."""
-    while server.goes_on():
-        if together := group():
-            server.prefill(together)
+def _run_whole_prompts(
+    server: Server, select: Callable[[], list[LiveSequence]], *, stop_for_arrivals: bool
+) -> None:
+    """Prefill the whole prompts that `select` admits together; if there are none, decode."""
+    while server.has_work():
+        if group := select():
+            server.prefill(group)
         else:
-            server.go_on(arrivals)
+            server.step(stop_for_arrivals)
 
 
-def chunked(server: Server, budget: int) -> None:
-    """Each step decodes, and takes what is left of the budget from prompts, the first to come first."""
+def run_chunked(server: Server, budget: int) -> None:
+    """Decode in every step and fill the rest of the token budget with prompt chunks, in order of arrival."""
     filling: list[LiveSequence] = []
-    while server.goes_on():
-        filling = [s for s in filling if s.order in server.inside and math.isnan(s.stay.first_s)]
-        # Decodes first, then what is left of the budget: "stall-free" (Sarathi-Serve, arXiv 2403.02310).
-        pieces = _pieces(server, filling, budget - server.batch.rows)
+    while server.has_work():
+        filling = [s for s in filling if s.order in server.running and math.isnan(s.residency.first_s)]
+        # Decodes first, then the rest of the budget: stall-free batching (Sarathi-Serve, arXiv 2403.02310).
+        pieces = _fill_budget(server, filling, budget - server.batch.rows)
         if pieces:
-            _mixed(server, pieces)
+            _mixed_step(server, pieces)
         else:
-            server.go_on()
+            server.step()
 
 
-def _pieces(server: Server, filling: list[LiveSequence], room: int) -> list[tuple[LiveSequence, int]]:
-    """Who gets how much of the budget in this step."""
+def _fill_budget(server: Server, filling: list[LiveSequence], budget: int) -> list[tuple[LiveSequence, int]]:
+    """The tokens of each prompt to prefill in this step, within the remaining budget."""
     pieces, at = [], 0
-    while room > 0:
-        # who has begun goes on before anybody new is let in
+    while budget > 0:
+        # a started prompt continues before a new one is admitted
         if at == len(filling):
             sequence = server.admit()
             if sequence is None:
                 break
             filling.append(sequence)
         sequence = filling[at]
-        part = min(sequence.tokens - sequence.filled, room)
+        part = min(sequence.tokens - sequence.filled, budget)
         pieces.append((sequence, part))
-        room -= part
+        budget -= part
         at += 1
     return pieces
 
 
-def _mixed(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
-    """One step of decodes and pieces of prompts."""
+def _mixed_step(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
+    """One step that decodes and prefills `pieces` of prompts."""
     batch = server.batch
-    if batch.rows and not batch.room(1):
+    if batch.rows and not batch.affordable_steps(1):
         server.evict()
         return
-    step_s = server.chunk_s(pieces, batch.rows, batch.kv)
+    step_s = server.prefill_step_s(pieces, batch.rows, batch.kv_tokens)
     if batch.rows:
         batch.advance(Steps(1, step_s, 0.0), server.chunks[-1].tokens)
     else:
         batch.now += step_s
-    server.step_over()
+    server.end_step()
     for sequence, part in pieces:
         sequence.filled += part
         if sequence.filled == sequence.tokens:
-            server.ready(sequence)
+            server.start_decoding(sequence)
 
 
-def _group(server: Server, rows: int) -> list[LiveSequence]:
-    """Who waits, up to so many, as long as each has blocks for as many tokens as the longest may need."""
+def _form_batch(server: Server, rows: int) -> list[LiveSequence]:
+    """Up to `rows` waiting sequences that fit the cache together to the end of the longest answer."""
     group: list[LiveSequence] = []
     while server.waiting and len(group) < rows:
         requests = [sequence.request for sequence in (*group, server.waiting[0])]
-        if group and server.blocks and not _fit(requests, server.blocks):
+        if group and server.blocks and not _all_fit(requests, server.blocks):
             break
         sequence = server.admit()
         if sequence is None:
@@ -201,7 +208,7 @@ def _group(server: Server, rows: int) -> list[LiveSequence]:
     return group
 
 
-def _fit(requests: list[Request], blocks: Blocks) -> bool:
-    """Whether all can go on to the end of the longest answer, its last token not in the cache."""
+def _all_fit(requests: list[Request], blocks: Blocks) -> bool:
+    """Whether all requests fit the cache to the end of the longest answer, whose last token is not cached."""
     longest = max([request.output for request in requests])
-    return sum([blocks.of(request.prompt + longest - 1) for request in requests]) <= blocks.count
+    return sum([blocks.needed_for(request.prompt + longest - 1) for request in requests]) <= blocks.count

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.limits.expert import exchange
-from scalingbook_lib.units import BF16, FP8, DType, Told, at_least, si
+from scalingbook_lib.units import BF16, FP8, DType, Result, require_min, si
 
 ATTENTION, DISPATCH, EXPERTS, COMBINE = "attention", "dispatch", "experts", "combine"
 _ATTENDING = ("attention projections", "latent up-projection")
@@ -26,7 +26,7 @@ _PLAYED = 64  # layers, so that the start is forgotten
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Stages(Told):
+class Stages(Result):
     """One layer of one microbatch on one chip, with every core at work: two products, two ways."""
 
     attention_s: float  # and whatever else every token meets
@@ -35,8 +35,8 @@ class Stages(Told):
     combine_s: float
 
     def __post_init__(self) -> None:
-        at_least(0, dispatch_s=self.dispatch_s, combine_s=self.combine_s)
-        at_least(0, attention_s=self.attention_s, experts_s=self.experts_s)
+        require_min(0, dispatch_s=self.dispatch_s, combine_s=self.combine_s)
+        require_min(0, attention_s=self.attention_s, experts_s=self.experts_s)
 
     @property
     def products_s(self) -> float:
@@ -50,7 +50,7 @@ class Stages(Told):
 
     def slowed(self, taken: float, cores: float) -> "Stages":
         """The same with `taken` of its `cores` given to the exchange all the time."""
-        at_least(0, taken=taken)
+        require_min(0, taken=taken)
         if taken >= cores:
             raise ValueError(f"{taken:g} of {cores:g} cores move tokens and none computes; take fewer")
         slower = cores / (cores - taken)
@@ -61,7 +61,7 @@ class Stages(Told):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Overlapped(Told):
+class Overlapped(Result):
     """A layer, steady state: the time with overlap, its parts, and the time without."""
 
     what: str
@@ -139,7 +139,7 @@ def waves(layer: Stages, n: int, *, taken: float = 0, cores: float = 1) -> Overl
     (d + x + m)/n to fill and to empty, (n - 1)/n max(d + m, x) between: at most twice as fast.
     Source: DeepSeek-V4's fused kernel, which its report calls MegaMoE; every wave of the same size.
     """
-    at_least(1, n=n)
+    require_min(1, n=n)
     slowed = layer.slowed(taken, cores)
     alone = layer.experts_s + layer.exchange_s
     between = max(slowed.exchange_s, slowed.experts_s)

@@ -2,7 +2,8 @@
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`Case(...).judge` is the quick way for a search. `rules` has the closed forms. Chapter: Training.
+`Case(...).judge` is the quick way for a search; `effective_width` is the F of a real layer in the closed
+forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
@@ -12,7 +13,6 @@
 ('arithmetic', 0.49)
 """
 
-from scalingbook_lib.training import rules
 from scalingbook_lib.training.case import Case, Judged
 from scalingbook_lib.training.efficiency import PEAK, Efficiency
 from scalingbook_lib.training.links import Traffic
@@ -21,6 +21,7 @@ from scalingbook_lib.training.packing import Packing, pack
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import PlannedRun, run, run_at
 from scalingbook_lib.training.step import TrainingStep, feasible, step, traffic
+from scalingbook_lib.training.work import effective_width
 
 __all__ = [
     "PEAK",
@@ -34,10 +35,10 @@ __all__ = [
     "PlannedRun",
     "Traffic",
     "TrainingStep",
+    "effective_width",
     "feasible",
     "memory",
     "pack",
-    "rules",
     "run",
     "run_at",
     "states",

@@ -6,7 +6,7 @@ Nothing here is a property of a model or of a run. Chapter: Training.
 from dataclasses import dataclass
 
 from scalingbook_lib.steps.placement import LINKS, LinkShares
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 MATH = ("matmul", "attention", "experts", "head")
 LOST = ("ramp", "operands", "layer_s", "expert_layer_s", "fixed_s")  # nothing of these is lost at the peak
@@ -14,7 +14,7 @@ SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(LinkShares, Told):
+class Efficiency(LinkShares, Result):
     """Achieved over peak, by class of operation.
 
     `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:

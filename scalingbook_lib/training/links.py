@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.steps.placement import FREE, Rate
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 type Rates = Callable[[str, str, int, int], Rate]
 """What a byte costs: mesh axes by letter, what is done, and over n groups of so many neighbors."""
@@ -24,7 +24,7 @@ MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic(Told):
+class Traffic(Result):
     """One collective of a step over n chips: `nbytes` as `collectives` counts its array, `times` a step."""
 
     name: str

@@ -19,14 +19,14 @@ from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.shape import Shape, shape
 from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import Told, binary, percent, si
+from scalingbook_lib.units import Result, binary, percent, si
 
 AT_LOGITS, IN_LAYER = "at the logits", "in a layer"
 KEEPING = ("none", "all")  # policies that do nothing again: of layers written out, and of a loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory(Told):
+class Memory(Result):
     """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
 
     `gradients` are those of that moment, `all_gradients` what they come to. `other` is what the other moment

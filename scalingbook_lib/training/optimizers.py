@@ -19,7 +19,7 @@ from scalingbook_lib.machines.formats import INT8_256
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.memory import TrainingState
 from scalingbook_lib.models.arithmetic.terms import Term
-from scalingbook_lib.units import BF16, FP8, FP32, DType, Told, si
+from scalingbook_lib.units import BF16, FP8, FP32, DType, Result, si
 
 ITERATIONS = 5
 JORDAN = (3.4445, -4.7750, 2.0315)  # a, b, c of Keller Jordan's Muon: fast, to 1 +- 0.3
@@ -27,7 +27,7 @@ EXACT = (2.0, -1.5, 0.5)  # slower, and to 1 itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Optimizer(Told):
+class Optimizer(Result):
     """The types of what is kept for each parameter, and for each matrix beside it.
 
     `moments`: running averages of the weight's own shape. `factored`: one average for each row and each
@@ -117,7 +117,7 @@ def orthogonalized(model: Transformer, iterations: int = ITERATIONS) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Told):
+class Layout(Result):
     """One way to orthogonalize a matrix that lies in parts: of one chip, and for one matrix."""
 
     name: str

@@ -11,11 +11,11 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 
 @dataclass(frozen=True, slots=True)
-class Packing(Told):
+class Packing(Result):
     """Rows of `row` tokens, each as the lengths of the documents in it."""
 
     row: int

@@ -5,7 +5,7 @@ Chapter: Training.
 
 from dataclasses import dataclass, fields
 
-from scalingbook_lib.units import BF16, FP32, DType, Told
+from scalingbook_lib.units import BF16, FP32, DType, Result
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
 REMAT = ("none", "alternate", "selective", "all", "dots", "dots_no_batch", "full")
@@ -24,7 +24,7 @@ class PlanError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Plan(Told):
+class Plan(Result):
     """chips = dcn · dp · fsdp · tp · cp · pp, and tp is innermost: neighbors split a product.
 
     `tp` chips split every matrix, with `sequence_parallel` also the tokens between the products; `cp` chips

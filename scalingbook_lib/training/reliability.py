@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import exp, expm1, log1p, sqrt
 from random import Random
 
-from scalingbook_lib.training.rules import Goodput
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.rules import Goodput
+from scalingbook_lib.units import Result, percent, si
 
 
 def exact(save_s: float, between_s: float, restart_s: float, every_s: float | None = None) -> Goodput:
@@ -63,7 +63,7 @@ def played(known: Goodput, save_s: float, between_s: float, restart_s: float, se
 
 
 @dataclass(frozen=True, slots=True)
-class Tier(Told):
+class Tier(Result):
     """A place to save to: what a save and a restart cost, and which share of the stops it must serve."""
 
     name: str
@@ -92,7 +92,7 @@ def ladder(tiers: Iterable[Tier], between_s: float) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Spares(Told):
+class Spares(Result):
     """So many machines out on average, and so many spares that are enough for that share of the time."""
 
     out: float

@@ -15,7 +15,7 @@ from scalingbook_lib.training.memory import Memory, held
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.work import Work
-from scalingbook_lib.units import Told, count, percent, si
+from scalingbook_lib.units import Result, count, percent, si
 
 AXES = {
     "Y": "tensor",
@@ -49,7 +49,7 @@ UNBIND = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainingStep(Told):
+class TrainingStep(Result):
     """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
 
     model: Transformer

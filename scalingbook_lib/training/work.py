@@ -10,7 +10,7 @@ from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 from scalingbook_lib.training import remat as policies
 from scalingbook_lib.training.terms import ByClass, Widths
-from scalingbook_lib.units import DType
+from scalingbook_lib.units import BF16, DType
 
 _WHOLE = ("norms", "router", "positions")  # weights that tensor parallelism copies
 _OUTER = ("embedding", "unembedding", "experts", "positions")  # not among a layer's dense weights
@@ -130,3 +130,13 @@ def _operands(m: Transformer) -> Widths:
         wide=sum(w.active_copies * m.D for w in products),
         split=sum(w.active_copies * w.size / m.D for w in products),
     )
+
+
+def effective_width(model: Transformer) -> float:
+    """F_eff = P_l / (2 s D), elements: a real layer's parameters P_l and s pairs of gather and scatter.
+
+    Derived in Training ("Real layers").
+    """
+    found = work(model, 1, "none", BF16, False)
+    # all L layers over all L layers' pairs: L cancels
+    return (found.split + found.expert) / (2 * (found.pairs + found.expert_pairs) * model.D)

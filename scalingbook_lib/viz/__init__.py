@@ -1,1 +1,1 @@
-"""How do views look with matplotlib, and how do explorers move in a notebook?"""
+"""How does a notebook show explorers, figures and tables?"""

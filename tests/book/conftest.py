@@ -4,8 +4,6 @@ import shutil
 
 import pytest
 
-from tests.book.set_ups import project as project
-from tests.book.set_ups import standing as standing
 from tools import notebooks
 from tools.notebooks import Notebook
 

@@ -1,20 +1,20 @@
-"""The page on how right the library is says what the library says, of every row and beside others."""
+"""Tests of the page on accuracy: it is up to date, and every row and peer is accounted for."""
 
 from math import prod
 
 from scalingbook_lib.evidence import inference, resources, training
-from scalingbook_lib.evidence.bills import bill
-from scalingbook_lib.evidence.own import Survey
-from tools import bills, fidelity_page
+from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
+from scalingbook_lib.evidence.overhead import chip_hour_overhead
+from tools import cost_report, fidelity_page
 from tools.environment import ROOT
 from tools.fidelity_page import PAGE, PEERS, TABLES, entries
 
 
-def test_the_page_is_what_the_library_says():
+def test_the_page_is_up_to_date():
     assert PAGE.path.read_text() == PAGE.text()
 
 
-def test_runs_that_were_fitted_are_left_out_too_and_beside_simpler_rules():
+def test_fitted_runs_have_leave_one_out_errors_and_baselines():
     for table, scores in (("training_runs", training.scores()), ("inference_runs", inference.scores())):
         told = {one.id: one for one in entries(table)}
         own = [told[s.run.id] for s in scores if s.run.id in told]
@@ -22,7 +22,7 @@ def test_runs_that_were_fitted_are_left_out_too_and_beside_simpler_rules():
         assert all(one.out is not None and one.roofline is not None for one in own)
 
 
-def test_every_tool_answered_and_what_it_did_not_answer_has_a_reason():
+def test_every_peer_tool_has_answers_or_reasons():
     rows = fidelity_page._peers()
     assert {row["peer"] for row in rows} == set(PEERS)
     assert all(bool(row["predicted"]) != bool(row["refused"]) for row in rows)
@@ -33,15 +33,15 @@ def test_every_table_is_scored():
     assert all(len(entries(table)) > 50 for table in TABLES)
 
 
-def test_the_bills_are_those_of_the_plans_of_today():
-    """`make fidelity` writes them, and after a new fit of steps they are others."""
-    told = bills.found()
-    assert all(value == getattr(bill(), name) for name, value in told.items() if name != "date")
-    assert told["left_out"] < 0.25
+def test_the_recorded_chip_hour_overhead_is_up_to_date():
+    """`make fidelity` records it; a new fit changes it."""
+    told = cost_report.record()
+    assert all(value == getattr(chip_hour_overhead(), name) for name, value in told.items() if name != "date")
+    assert told["leave_one_out_error"] < 0.25
 
 
-def test_the_page_on_gpus_quotes_the_survey_of_an_h100():
-    survey = Survey.read(ROOT / "data" / "own_survey.json")
+def test_the_gpu_page_quotes_the_benchmark_of_an_h100():
+    survey = DeviceBenchmark.read(ROOT / "data" / "own_survey.json")
     page = (ROOT / "chapters" / "gpus.md").read_text(encoding="utf-8")
     (product,) = (row for row in survey.rows if row.sizes == (8192, 8192, 8192))
     (copy,) = (row for row in survey.rows if row.sizes == (2**28,))

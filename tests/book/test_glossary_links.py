@@ -65,8 +65,8 @@ def test_a_marked_link_leads_to_an_entry():
 def test_the_site_links_terms_with_one_sense_once(sentence, linked):
     nodes = pytest.importorskip("docutils.nodes", reason="the site's layer is not set up")
     pytest.importorskip("sphinx", reason="the site's layer is not set up")
-    from web.extension import uses
+    from web.extension import term_links
 
-    parts = list(uses._parts(sentence, set(), "chapters/inference"))
+    parts = list(term_links._parts(sentence, set(), "chapters/inference"))
     assert [part.astext() for part in parts if not isinstance(part, nodes.Text)] == linked
     assert "".join(part.astext() for part in parts) == sentence

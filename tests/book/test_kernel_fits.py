@@ -1,4 +1,4 @@
-"""What kernels and links attain, against every measured product, attention and collective."""
+"""Tests of the kernel and collective fits against every measurement."""
 
 import json
 from collections import defaultdict
@@ -17,13 +17,13 @@ MIB = 2**20
 
 
 def within(errors, share):
-    """What share of the errors is that small."""
+    """The share of errors that are at most this large."""
     return sum(abs(error) <= share for error in errors) / len(errors)
 
 
 @pytest.fixture(scope="module")
 def product_errors():
-    """Predicted over measured, less 1, of rows from 512 on, and of smaller ones."""
+    """Predicted over measured, minus 1, for matmuls of at least 512 rows and for smaller ones."""
     errors = defaultdict(list)
     for name, row in _own_products():
         if "_block" not in name:
@@ -41,19 +41,19 @@ def collective_rows():
     ]
 
 
-def test_large_products_are_within_a_fifth(product_errors):
+def test_large_matmuls_are_predicted_within_20_percent(product_errors):
     assert within(product_errors[True], 0.2) > 0.88
 
 
-def test_and_most_of_the_small_ones(product_errors):
+def test_most_small_matmuls_are_predicted_within_20_percent(product_errors):
     assert within(product_errors[False], 0.2) > 0.77
 
 
-def test_small_products_are_a_matter_of_whose_kernel_starts_them():
-    """What is done before a product differs by software; with its own line nearly all are near."""
+def test_small_matmuls_depend_on_the_kernel_library():
+    """Launch overheads differ by library; with the library's own fit nearly all are close."""
     errors = defaultdict(list)
     for table_row, (name, row) in zip(_product_rows(), _own_products(), strict=True):
-        by = kernels.software(table_row["source"])
+        by = kernels.kernel_library(table_row["source"])
         if by and "_block" not in name:
             one = kernels.products(row.chip, row.dtype, by)
             found = one.seconds(row.B, row.D, row.F, row.chip, row.dtype)
@@ -73,8 +73,8 @@ def test_small_products_are_a_matter_of_whose_kernel_starts_them():
         ("collectives", "collectives < 1 MiB", 0.4, 0.87),
     ],
 )
-def test_so_are_those_of_a_chip_that_no_fit_saw(table, kind, near, least):
-    """Every row by figures that saw nothing of its chip, as the page of scores prints them."""
+def test_matmuls_of_an_unfitted_chip_are_predicted(table, kind, near, least):
+    """Every row is predicted without its chip, as the accuracy page prints it."""
     rows = [one for one in fidelity_page.entries(table) if one.found.kind == kind]
     errors = [one.out["chip"] for one in rows if one.out]
     assert len(errors) > 0.99 * len(rows)
@@ -82,7 +82,7 @@ def test_so_are_those_of_a_chip_that_no_fit_saw(table, kind, near, least):
 
 
 @pytest.mark.parametrize("chip", ["H200", "H100", "GB200", "GB300"])
-def test_collectives_of_a_chip_that_no_fit_saw_are_as_its_generation(chip):
+def test_collectives_of_an_unfitted_chip_follow_its_link_generation(chip):
     rows = [one for one in fidelity_page.entries("collectives") if one.found.chip == chip]
     for large, near, least in ((True, 0.2, 0.8), (False, 0.4, 0.85)):
         errors = [one.out["chip"] for one in rows if one.found.kind.endswith(">= 1 MiB") == large]
@@ -90,8 +90,8 @@ def test_collectives_of_a_chip_that_no_fit_saw_are_as_its_generation(chip):
 
 
 @pytest.mark.parametrize("chip", [chips.A100, chips.H100])
-def test_cores_that_are_fed_faster_attain_less_of_their_peak(chip):
-    """By what the others' cores reach, a chip that no fit saw is nearer than by the mean of all products."""
+def test_faster_cores_reach_a_smaller_share_of_their_peak(chip):
+    """Extrapolation from the vendor's other chips is closer than the mean of all chips."""
     rows = [row for _, row in _own_products() if row.chip == chip and row.B >= 512]
 
     def off(of):
@@ -105,7 +105,7 @@ def test_cores_that_are_fed_faster_attain_less_of_their_peak(chip):
     assert kernels.products(chips.L40S, FP8).flops > kernels.products(chips.RTX_PRO_6000, FP4).flops > 0.7
 
 
-def test_the_library_computes_by_its_own_figures_again():
+def test_the_recorded_fit_is_restored_after_the_context():
     before = kernels.products(chips.A100, BF16)
     changes = json.loads(kernel_fits.LEFT_OUT.read_text())["A100"]
     with kernel_fits.without(changes):
@@ -114,8 +114,8 @@ def test_the_library_computes_by_its_own_figures_again():
     assert kernels.products(chips.A100, BF16) == before
 
 
-def test_what_is_left_out_is_what_the_tool_fits():
-    """The chips that are left out, and of each table a line without one of them."""
+def test_the_recorded_leave_one_out_fits_are_up_to_date():
+    """All chips are listed, and a sample of rows is fitted again."""
     record = json.loads(kernel_fits.LEFT_OUT.read_text())
     assert list(record) == ["date", *kernel_fits.measured_chips()]
     products = kernel_fits.grouped(kernel_fits.products(), "TPU v6e")["TPU | bf16"]
@@ -130,23 +130,27 @@ def test_what_is_left_out_is_what_the_tool_fits():
 
 
 @pytest.mark.parametrize(("table", "least"), [("attention", 0.98), ("decode_attention", 0.84)])
-def test_attention_is_within_a_fifth(table, least):
+def test_attention_is_predicted_within_20_percent(table, least):
     rows = [row for name, row in kernel_fits.attended(table) if name != "GPU"]
-    errors = [kernels.attended_s(kernels.attention(row.chip), row) / row.seconds - 1 for row in rows]
+    errors = [
+        kernels.predicted_attention_s(kernels.attention(row.chip), row) / row.seconds - 1 for row in rows
+    ]
     assert within(errors, 0.2) > least
 
 
 @pytest.mark.parametrize(("large", "share", "least"), [(True, 0.2, 0.88), (False, 0.4, 0.95)])
-def test_collectives_are_near_at_every_size(collective_rows, large, share, least):
+def test_collectives_are_predicted_at_every_size(collective_rows, large, share, least):
     errors = [
-        fabrics.seconds(row) / row.seconds - 1 for _, size, row in collective_rows if (size >= MIB) == large
+        fabrics.predicted_s(row) / row.seconds - 1
+        for _, size, row in collective_rows
+        if (size >= MIB) == large
     ]
     assert within(errors, share) > least
 
 
 @pytest.mark.parametrize("engine", ["trtllm", "vllm"])
-def test_software_that_no_fit_saw_multiplies_as_fast(engine):
-    """Large products in bf16, whose kernels are the same library's."""
+def test_unfitted_libraries_have_the_same_large_matmuls(engine):
+    """Large bf16 matmuls, which use the same vendor library."""
     groups = defaultdict(lambda: ([], []))
     for table_row, (name, row) in zip(_product_rows(), _own_products(), strict=True):
         if name.endswith("bf16") and row.B >= 512:
@@ -178,8 +182,8 @@ def _own_products():
     ]
 
 
-def test_the_frozen_lines_are_what_the_tool_fits(collective_rows):
-    """Three digits of a line; all of them take seconds."""
+def test_the_recorded_fits_are_up_to_date(collective_rows):
+    """A sample of rows, to three digits; all of them take seconds."""
     record = resources.record("kernel_fits")
     rows = [row for name, row in kernel_fits.products() if name == "H100 | bf16"]
     links = [row for name, _, row in collective_rows if name == "PCIe 5"]
@@ -187,7 +191,7 @@ def test_the_frozen_lines_are_what_the_tool_fits(collective_rows):
     assert kernel_fits.rounded(fabrics.fit(links)) == record["fabrics"]["PCIe 5"]
 
 
-def test_a_chip_without_rows_takes_kin_and_says_whose():
+def test_a_chip_without_measurements_takes_its_nearest_variant_and_names_it():
     assert kernels.products(chips.H200, BF16).name == "H100 | bf16"
     assert kernels.products(chips.B300, FP8).name == "B200 | fp8"
     assert kernels.products(chips.A100, FP16).name == "A100 | bf16"
@@ -198,14 +202,14 @@ def test_a_chip_without_rows_takes_kin_and_says_whose():
 
 
 @pytest.mark.parametrize("dtype", [BF16, FP8, FP4])
-def test_a_product_never_takes_less_than_its_bound_says(dtype):
+def test_a_predicted_matmul_is_never_faster_than_its_bound(dtype):
     one = kernels.products(chips.B200, dtype)
     times = [one.seconds(B, 8192, 8192, chips.B200, dtype) for B in (1, 16, 256, 4096, 65536)]
     assert times == sorted(times)
     assert times[-1] > 2 * 65536 * 8192**2 / chips.B200.flops_per_s(dtype)
 
 
-def test_collectives_grow_with_the_array_and_the_chips():
+def test_collective_times_grow_with_array_size_and_chips():
     one = fabrics.fabric(chips.H100)
     sizes = [one.seconds("all-gather", 2.0**k, *Cluster.of(chips.H100, 8).levels) for k in range(10, 34, 2)]
     assert sizes == sorted(sizes)
@@ -214,7 +218,7 @@ def test_collectives_grow_with_the_array_and_the_chips():
     assert ways[0] == 0
 
 
-def test_they_tell_themselves():
+def test_fits_print_as_sentences():
     assert str(kernels.products(chips.H100, BF16)).startswith("H100 | bf16: 2.98 µs, then 78% of the arith")
     assert "rings" in str(fabrics.fabric(chips.H100))
     assert "tokens" in str(kernels.attention(chips.H100))

@@ -6,11 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalingbook_lib import collectives, notation, roofline
+from scalingbook_lib import collectives, notation, rules
 from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Axis
-from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import INT8, MiB, si
 from tools import pages, words
 from tools.environment import ROOT
@@ -48,28 +47,28 @@ def test_its_link_rates_are_the_catalogues():
     assert {c.link_bytes_per_s for c in (chips.V4, chips.V5E)} == {50e9}
     assert {c.link_bytes_per_s for c in (chips.V5P, chips.V6E, chips.TPU7X)} == {100e9}
     assert chips.H100.links * chips.H100.link_bytes_per_s == 450e9
-    assert f"{scaling.tokens_per_chip(chips.V5P):,.0f}" == "2,295"
+    assert f"{rules.data_parallel_tokens(chips.V5P):,.0f}" == "2,295"
 
 
 @pytest.mark.parametrize(
     ("figure", "computed"),
     [
         ("5.2", chips.V5P.vector_flops_per_s / chips.V5P.hbm_bytes_per_s),
-        ("229", roofline.ridge(chips.V4)),
-        ("240.5", roofline.ridge(chips.V5E)),
-        ("166", roofline.ridge(chips.V5P)),
-        ("560", roofline.ridge(chips.V6E)),
-        ("313", roofline.ridge(chips.TPU7X)),
-        ("295", roofline.ridge(chips.H100)),
-        ("153", roofline.ridge(chips.A100)),
-        ("206", roofline.ridge(chips.H200)),
-        ("136", roofline.break_even_batch(4096, 4096, chips.V5E, weights=INT8)),
-        ("227", roofline.break_even_batch(1024, 1024, chips.V5E, weights=INT8)),
+        ("229", rules.ridge(chips.V4)),
+        ("240.5", rules.ridge(chips.V5E)),
+        ("166", rules.ridge(chips.V5P)),
+        ("560", rules.ridge(chips.V6E)),
+        ("313", rules.ridge(chips.TPU7X)),
+        ("295", rules.ridge(chips.H100)),
+        ("153", rules.ridge(chips.A100)),
+        ("206", rules.ridge(chips.H200)),
+        ("136", rules.matmul_critical_batch(4096, 4096, chips.V5E, weights=INT8)),
+        ("227", rules.matmul_critical_batch(1024, 1024, chips.V5E, weights=INT8)),
         ("7,880", 2 * chips.V5E.bf16_flops_per_s / chips.V5E.link_bytes_per_s),
         ("8,756", 2 * chips.V5E.bf16_flops_per_s / 45e9),
         ("308 ns", 1e9 * MiB / 3.4e12),
-        ("2,295", scaling.tokens_per_chip(chips.V5P)),
-        ("2,550", scaling.tokens_per_chip(chips.V5P) / 0.9),
+        ("2,295", rules.data_parallel_tokens(chips.V5P)),
+        ("2,550", rules.data_parallel_tokens(chips.V5P) / 0.9),
         ("1.56 s", 2 * 140e9 / (2 * 90e9)),
         ("268 MB", 2 * 2 * 8192 * 32768 / 4 / 1e6),
     ],
@@ -161,7 +160,7 @@ def test_a_page_takes_a_minute_for_two_hundred_words(cover):
 
 @pytest.mark.parametrize(("minutes", "said"), [(45, "45 min"), (60, "1 h"), (95, "1 h 35 min")])
 def test_minutes_are_told_as_hours(cover, minutes, said):
-    assert cover.told(minutes) == said
+    assert cover.duration(minutes) == said
 
 
 def test_every_way_of_the_cover_is_one_of_the_map_and_links_its_pages(cover):

@@ -1,32 +1,33 @@
-"""The appendix on predicted and published inference says what the library says."""
+"""Tests of the appendix on serving runs: it is up to date and its statements hold."""
 
 import re
 
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.measured.inference_runs import find
+from tools.published import sheet
 from tools.serving_page import PAGE, score
 
 
-def test_the_page_is_what_the_library_says():
+def test_the_page_is_up_to_date():
     assert PAGE.path.read_text() == PAGE.text()
 
 
 def test_the_picture_shows_every_run_twice():
     drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
     assert sum(drawn) == 2 * len(published.scores())
-    assert PAGE.picture.read_text().startswith("<?xml")
+    assert PAGE.picture.read_text(encoding="utf-8") == sheet(PAGE.view())
 
 
-def test_its_example_predicts_what_was_published_to_a_tenth():
+def test_the_pages_example_is_predicted_within_10_percent():
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.path.read_text(), re.S)
     said: dict[str, inference.InferenceStep] = {}
     exec(example, said)
     assert abs(100 / said["step"].total_s / find("inf-0094").tokens_per_s - 1) < 0.1
 
 
-def test_what_the_page_says_in_words_is_so():
-    """Sentences without a number filled in."""
+def test_statements_without_a_number_hold():
+    """Statements of the page that contain no computed number."""
     half, whole = score("inf-0020"), score("inf-0019")
     assert round(half.run.tokens_per_s / whole.run.tokens_per_s, 2) == 1.48
     hopper = [

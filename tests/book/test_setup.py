@@ -1,16 +1,86 @@
-"""The set-up finds a Python where common tools put one, does its work once, and never destroys what works."""
+"""The set-up finds a Python where common tools put one, brings the pinned uv, and leaves the rest to uv."""
 
+import os
 import re
-from pathlib import Path
+import shutil
+import subprocess
+import sys
 
 import pytest
 
-from tests.book.set_ups import BROKEN, OFFLINE, WORKS, a_folder, change, environment, kept, log, put, set_up
+from tools.environment import ROOT
 
-# --- Which Python? ---
+TOOLS = ["sh", "cat", "cp", "dirname", "grep", "ls", "mkdir", "rm", "sed", "tr"]
+FILES = ("tools/setup.sh", "uv.lock", ".python-version")
+
+# A Python whose environments hold itself and, after pip, a uv: both write down what they are asked.
+PYTHON = f"""#!/bin/sh
+case "$*" in
+  *"-m venv"*)
+    mkdir -p .venv/bin && cp "$0" .venv/bin/python && echo "VIRTUAL_ENV='$PWD/.venv'" >.venv/bin/activate
+    echo made >>log ;;
+  *"-m pip"*)
+    [ -z "${{OFFLINE:-}}" ] || exit 1
+    echo pip >>log
+    cp tools/uv .venv/bin/uv ;;
+  *) exec '{os.path.realpath(sys.executable)}' -S "$@" ;;
+esac
+"""
+UV = """#!/bin/sh
+case "$*" in
+  --version) exit 0 ;;
+  *--check*) [ -x .venv/bin/python ] && [ "$(cat .venv/installed 2>/dev/null)" = "$(cat uv.lock)" ]; exit ;;
+esac
+echo "uv $*" >>log
+[ -z "${OFFLINE:-}" ] || exit 2
+cp uv.lock .venv/installed
+"""
+BROKEN = "#!/bin/sh\necho 'pyenv: python3.12: command not found' >&2\nexit 127\n"
 
 
-def test_no_python_is_told_in_one_line_and_leaves_nothing(project):
+def put(path, script):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script)
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def project(tmp_path):
+    """The files that the set-up reads, and a PATH with no Python on it."""
+    for name in FILES:
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / "project" / name)
+    put(tmp_path / "project/tools/uv", UV)
+    (tmp_path / "bin").mkdir()
+    for tool in TOOLS:
+        if found := shutil.which(tool):
+            (tmp_path / "bin" / tool).symlink_to(found)
+    return tmp_path / "project"
+
+
+@pytest.fixture
+def standing(project):
+    """A project that is set up."""
+    put(project.parent / "bin/python3", PYTHON)
+    assert set_up(project).returncode == 0
+    (project / "log").unlink()
+    return project
+
+
+def set_up(project, *path, layer="test", **variables):
+    home = project.parent
+    environment = {"PATH": os.pathsep.join(map(str, (*path, home / "bin"))), "HOME": str(home / "home")}
+    return subprocess.run(
+        ["tools/setup.sh", layer], cwd=project, env=environment | variables, capture_output=True, text=True
+    )
+
+
+def log(project):
+    """What Python, pip and uv were asked to do."""
+    return (project / "log").read_text().splitlines() if (project / "log").exists() else []
+
+
+def test_without_a_python_one_line_says_so_and_nothing_is_written(project):
     put(project.parent / "bin/python3.12", BROKEN)
     before = sorted(project.rglob("*"))
     done = set_up(project)
@@ -35,160 +105,68 @@ def test_no_python_is_told_in_one_line_and_leaves_nothing(project):
 def test_a_python_is_found_behind_a_shim_that_fails(project, place):
     home = project.parent
     put(home / "pyenv/shims/python3.12", BROKEN)
-    put(home / place, WORKS)
+    put(home / place, PYTHON)
     done = set_up(project, home / "pyenv/shims")
     assert done.returncode == 0, done.stderr
     assert f"making .venv with {home / place}" in done.stderr
 
 
 def test_the_version_that_the_project_names_is_preferred(project):
-    put(project.parent / "bin/python3.13", WORKS)
-    put(project.parent / "home/.pyenv/versions/3.12.4/bin/python", WORKS)
+    put(project.parent / "bin/python3.13", PYTHON)
+    put(project.parent / "home/.pyenv/versions/3.12.4/bin/python", PYTHON)
     assert "versions/3.12.4" in set_up(project).stderr
 
 
-# --- What is there to do? ---
-
-
-def test_a_second_run_does_nothing_until_the_lock_changes(project):
-    put(project.parent / "bin/python3", WORKS)
+def test_a_second_run_says_and_does_nothing_until_the_lock_changes(project):
+    put(project.parent / "bin/python3", PYTHON)
     assert set_up(project).returncode == 0
-    before = {path: path.lstat() for path in (project, *project.rglob("*"))}
-    for layer in ("test", "book"):  # the test layers hold the book's
-        done = set_up(project, layer=layer)
-        assert (done.returncode, done.stderr) == (0, "")
-    after = {path: path.lstat() for path in (project, *project.rglob("*"))}
-    assert after.keys() == before.keys()
-    assert all(after[path].st_mtime_ns == before[path].st_mtime_ns for path in before), "it writes nothing"
     assert [line.split(" --")[0] for line in log(project)] == ["made", "pip", "uv sync"]
-    assert "sync --frozen --inexact" in log(project)[2]
-    assert re.fullmatch(
-        r"uv==\d[\d.]+( --hash=sha256:[0-9a-f]{64}){9,}", (project / ".venv/uv.txt").read_text()
-    )
-    change(project)
-    set_up(project)
-    assert [line.split(" --")[0] for line in log(project)][3:] == ["made", "uv sync"]
+    pinned = (project / ".venv/uv.txt").read_text()
+    assert re.fullmatch(r"uv==\d[\d.]+( --hash=sha256:[0-9a-f]{64}){9,}\n", pinned)
+    done = set_up(project, OFFLINE="yes")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with (project / "uv.lock").open("a") as lock:
+        lock.write("# changed\n")
+    assert set_up(project).returncode == 0
+    assert [line.split(" --")[0] for line in log(project)][3:] == ["uv sync"]
 
 
-def test_of_pyproject_only_what_is_installed_counts(standing):
-    settings = standing / "pyproject.toml"
-    settings.write_text(settings.read_text().replace("line-length = 110", "line-length = 111"))
-    assert environment(standing) == ".venvs/1"
-    settings.write_text(settings.read_text().replace('version = "0.1.0"', 'version = "0.2.0"'))
+def test_the_book_needs_no_jax_and_no_layer_takes_another_away(standing):
+    (standing / ".venv/installed").unlink()
+    set_up(standing, layer="book")
+    assert "sync --frozen --inexact" in log(standing)[-1]
+    assert log(standing)[-1].endswith("--extra viz --extra cli --group site")
+    (standing / ".venv/installed").unlink()
     set_up(standing)
-    assert environment(standing) == ".venvs/2"
-    settings.write_text("[project")
-    done = set_up(standing)
-    assert done.returncode == 1
-    assert done.stderr.startswith("set-up: pyproject.toml cannot be read: ")
-    assert len(done.stderr.splitlines()) == 1
+    assert log(standing)[-1].endswith("--all-extras --all-groups")
 
 
-def test_the_book_needs_no_jax_and_takes_none_away(project):
-    put(project.parent / "bin/python3", WORKS)
-    set_up(project, layer="book")
-    assert "--extra viz --extra cli --group site" in log(project)[-1]
-    assert "lab" not in log(project)[-1]
-    set_up(project)
-    assert "--all-extras --all-groups" in log(project)[-1]
-    change(project)
-    set_up(project, layer="book")
-    assert "--all-extras --all-groups" in log(project)[-1]
-
-
-@pytest.mark.parametrize("lost", [".venv/bin/python", ".venv/bin/uv", ".venv"])
-def test_an_environment_that_lost_its_python_or_its_uv_or_was_removed_is_made_anew(standing, lost):
+@pytest.mark.parametrize("lost", [".venv/bin/python", ".venv/bin/uv"])
+def test_an_environment_that_lost_its_python_or_its_uv_is_made_anew(standing, lost):
     (standing / lost).unlink()
     assert set_up(standing).returncode == 0
-    assert environment(standing) == ".venvs/2"
+    assert [line.split(" --")[0] for line in log(standing)] == ["made", "pip", "uv sync"]
 
 
-def test_a_tree_that_was_moved_is_set_up_anew(standing):
+def test_a_tree_that_was_moved_gets_a_new_environment(standing):
     moved = standing.rename(standing.parent / "elsewhere, später")
     assert set_up(moved).returncode == 0
-    assert environment(moved) == ".venvs/2"
+    assert log(moved)[0] == "made"
     assert (moved / ".venv/bin/activate").read_text() == f"VIRTUAL_ENV='{moved}/.venv'\n"
 
 
-def test_a_lock_that_comes_back_finds_its_environment(standing):
-    before = change(standing)
-    set_up(standing)
-    assert environment(standing) == ".venvs/2"
-    (standing / "uv.lock").write_text(before)
-    assert environment(standing) == ".venvs/1"
-    change(standing, "# changed otherwise")
-    set_up(standing)
-    assert (environment(standing), kept(standing)) == (".venvs/3", ["1", "3"])
+def test_what_fails_without_a_network_is_told_and_tried_again(standing):
+    (standing / ".venv/installed").unlink()
+    done = set_up(standing, OFFLINE="yes")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (
+        1,
+        "set-up: uv could not install what uv.lock pins; its message is above",
+    )
+    (standing / ".venv/bin/uv").unlink()
+    done = set_up(standing, OFFLINE="yes")
+    assert "pip could not install the uv that uv.lock pins from a package index" in done.stderr
+    assert set_up(standing).returncode == 0
 
 
 def test_an_unknown_layer_is_refused(project):
     assert "tools/setup.sh book" in set_up(project, layer="cellar").stderr
-
-
-@pytest.mark.parametrize("made_by", ["a set-up", "the reader"])
-def test_what_was_a_folder_stays_until_the_next_switch_or_for_good(standing, made_by):
-    folder = a_folder(standing)
-    if made_by == "a set-up":
-        (folder / ".set-up-book").write_text("earlier")
-    done = set_up(standing)
-    assert done.stderr == "==> keeping what was .venv as .venvs/0\n"
-    assert kept(standing) == ["0", "1"]
-    change(standing)
-    set_up(standing)
-    assert kept(standing) == (["1", "2"] if made_by == "a set-up" else ["0", "1", "2"])
-
-
-def test_a_failed_sync_leaves_all_as_it_was_and_is_tried_again(standing):
-    change(standing)
-    done = set_up(standing, **OFFLINE)
-    assert done.returncode == 1
-    last = done.stderr.splitlines()[-1]
-    assert last.startswith("set-up: uv could not install what uv.lock pins; its message is above; ")
-    assert last.endswith("; .venv is as it was")
-    assert kept(standing) == ["1"]
-    assert set_up(standing).returncode == 0
-    assert environment(standing) == ".venvs/2"
-
-
-def test_the_first_set_up_without_an_index_says_so(project):
-    put(project.parent / "bin/python3", WORKS)
-    done = set_up(project, **OFFLINE)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(
-        "set-up: pip could not install the uv that uv.lock pins from a package index; "
-    )
-    assert not (project / ".venv").exists()
-    assert kept(project) == []
-
-
-@pytest.mark.parametrize("blocked", [".venvs", "lock", "full"])
-def test_what_cannot_be_written_is_said_in_one_sentence(standing, blocked):
-    """Permissions do not bind root, and a full disk is not at hand: other things stand in the way."""
-    uv, why = "", "Is a directory"
-    if blocked == ".venvs":
-        (standing / ".venvs").rename(standing / "elsewhere")
-        (standing / ".venvs").touch()
-        why = "File exists"
-    elif blocked == "lock":
-        (standing / ".venvs/lock").unlink()
-        (standing / ".venvs/lock").mkdir()
-        assert environment(standing) == ".venvs/1", "where there is nothing to do, nothing is written"
-    else:
-        uv = 'ln -s /dev/full "$UV_PROJECT_ENVIRONMENT/.set-up-book"'
-        why = "No space left on device" if Path("/dev/full").exists() else ""
-    change(standing)
-    done = set_up(standing, uv=uv)
-    assert done.returncode == 1
-    *steps, last = done.stderr.splitlines()
-    assert last.startswith(f"set-up: {standing}/.venvs")
-    assert last.endswith(f"{why}; .venv is as it was")
-    assert all(step.startswith("==> ") for step in steps), "no traceback"
-
-
-def test_what_make_keeps_for_itself_is_no_concern(standing):
-    (standing / ".make").touch()  # the lock and the marks were there
-    change(standing)
-    assert set_up(standing).returncode == 0
-    (standing / ".make").unlink()
-    (standing / ".make/set-up.interrupted").mkdir(parents=True)
-    assert environment(standing) == ".venvs/2"

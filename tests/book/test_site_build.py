@@ -15,7 +15,7 @@ from scalingbook_lib.reader.checks.programs import SOLVED, right
 from tools import first_cell, wheel
 from tools.exercises import Exercise
 from web import site, vendor
-from web.extension import contents, exercises, noted, page, scripts, stylesheet
+from web.extension import contents, exercises, page, page_data, scripts, stylesheet
 from web.extension.contents import Entry
 
 
@@ -124,20 +124,20 @@ def test_the_contents_beside_another_page_are_closed():
 
 def test_what_is_noted_of_a_page_is_merged_and_forgotten():
     env, other = SimpleNamespace(), SimpleNamespace()
-    noted.noted(env, "numbers")["a"] = 1
-    noted.noted(other, "numbers").update(a=0, b=2)
-    noted.noted(other, "places")["b"] = 3
-    noted.merge(None, env, ["b"], other)
-    assert noted.noted(env, "numbers") == {"a": 1, "b": 2}, "a was read here"
-    assert noted.noted(env, "places") == {"b": 3}
-    noted.forget(None, env, "b")
-    assert (noted.noted(env, "numbers"), noted.noted(env, "places")) == ({"a": 1}, {})
+    page_data.page_data(env, "numbers")["a"] = 1
+    page_data.page_data(other, "numbers").update(a=0, b=2)
+    page_data.page_data(other, "places")["b"] = 3
+    page_data.merge(None, env, ["b"], other)
+    assert page_data.page_data(env, "numbers") == {"a": 1, "b": 2}, "a was read here"
+    assert page_data.page_data(env, "places") == {"b": 3}
+    page_data.forget(None, env, "b")
+    assert (page_data.page_data(env, "numbers"), page_data.page_data(env, "places")) == ({"a": 1}, {})
 
 
 def test_a_question_is_answered_once(tmp_path, monkeypatch):
     monkeypatch.setattr(vendor, "STORE", tmp_path)
     answers = iter(["first", "second", "never"])
-    asked = [vendor.kept(question, lambda: next(answers)) for question in (b"a", b"b", b"a")]
+    asked = [vendor.cached(question, lambda: next(answers)) for question in (b"a", b"b", b"a")]
     assert asked == ["first", "second", "first"]
 
 

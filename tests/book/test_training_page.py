@@ -1,4 +1,4 @@
-"""The appendix on predicted and published steps says what the library says."""
+"""Tests of the appendix on training runs: it is up to date and its statements hold."""
 
 import re
 from statistics import mean
@@ -6,53 +6,54 @@ from statistics import mean
 from scalingbook_lib import training
 from scalingbook_lib.evidence import training as published
 from tools import training_compared as compared
+from tools.published import sheet
 from tools.training_page import PAGE
 
 
-def test_the_page_is_what_the_library_says():
+def test_the_page_is_up_to_date():
     assert PAGE.path.read_text() == PAGE.text()
 
 
 def test_the_picture_shows_every_run_twice():
     drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
     assert sum(drawn) == 2 * len(published.scores())
-    assert PAGE.picture.read_text().startswith("<?xml")
+    assert PAGE.picture.read_text(encoding="utf-8") == sheet(PAGE.view())
 
 
-def test_its_example_predicts_what_was_published_to_a_tenth():
+def test_the_pages_example_is_predicted_within_10_percent():
     (example,) = re.findall(r"```python\n(.*?)```", PAGE.path.read_text(), re.S)
     said: dict[str, training.TrainingStep] = {}
     exec(example, said)
     assert abs(said["step"].total_s / 14.67 - 1) < 0.1  # dgxc-llama3-70b on 512 H100, release 25.04.02
 
 
-def test_what_goes_with_the_errors_of_ratios():
+def test_errors_within_series_grow_with_chips_but_not_with_memory():
     assert 0.005 < compared.per_doubling() < 0.015  # steps grow with the chips, and predictions do not
     crowded = compared.crowded()
     assert len(crowded) > 50
     assert abs(mean(one.error for one in crowded)) < 0.01  # a full memory is no reason
 
 
-def test_ratios_within_a_series_are_right():
+def test_ratios_within_a_series_are_predicted():
     errors = sorted(abs(one.error) for one in compared.ratios())
     assert len(errors) == 228
     assert mean(error**2 for error in errors) ** 0.5 < 0.04
     assert sum(error <= 0.05 for error in errors) / len(errors) > 0.88
 
 
-def test_plans_that_a_source_compares_are_put_in_its_order():
-    pairs = published.orders()
+def test_plan_pairs_are_ranked_as_published():
+    pairs = published.plan_pairs()
     assert len(pairs) == 7
-    assert all(pair.right for pair in pairs)
+    assert all(pair.agrees for pair in pairs)
 
 
-def test_the_most_memory_of_a_chip():
+def test_peak_memory_is_predicted():
     found = compared.held()
     assert len(found) == 10
     assert all(abs(one.error) < 0.15 for one in found)
     assert sum(abs(one.error) for one in found) / len(found) < 0.06
 
 
-def test_what_is_compared_tells_itself():
-    found = (compared.held()[0], published.orders()[0], compared.ratios()[0])
+def test_comparisons_print_as_sentences():
+    found = (compared.held()[0], published.plan_pairs()[0], compared.ratios()[0])
     assert all("%" in str(one) or "times as long" in str(one) for one in found)

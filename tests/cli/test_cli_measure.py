@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.evidence import kernels, own
-from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, Survey, Timed
+from scalingbook_lib.evidence import kernels, local_benchmark
+from scalingbook_lib.evidence.local_benchmark import COPY, PRODUCT, PROMPT, DeviceBenchmark, Timed
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16
 
@@ -22,7 +22,9 @@ def survey():
     copy = Timed(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4)
     prompt = Timed(what=PROMPT, dtype="bf16", sizes=(1, 4096, 32, 32, 128), seconds=5e-4, predicted_s=4e-4)
     rows = (*map(product, (1, 16, 128, 512, 2048, 8192)), copy, prompt)
-    return Survey(device="NVIDIA H100", chip="H100", count=1, jax="0.12", date="2026-11-22", rows=rows)
+    return DeviceBenchmark(
+        device="NVIDIA H100", chip="H100", count=1, jax="0.12", date="2026-11-22", rows=rows
+    )
 
 
 @pytest.fixture
@@ -33,11 +35,11 @@ def record(survey, tmp_path):
 
 
 def test_a_record_is_read_as_it_was_written(survey, record):
-    assert Survey.read(record) == survey
+    assert DeviceBenchmark.read(record) == survey
 
 
 def test_the_shares_of_the_peaks_are_those_that_were_timed(survey):
-    found, line = survey.attained(chips.H100), kernels.products(chips.H100, BF16)
+    found, line = survey.shares_of_peak(chips.H100), kernels.products(chips.H100, BF16)
     assert found["matmul"] == pytest.approx(line.flops, rel=0.02)
     assert found["weights"] == pytest.approx(line.hbm, rel=0.05)
     assert found["memory"] == pytest.approx(3e12 / chips.H100.hbm_bytes_per_s, rel=1e-6)
@@ -71,7 +73,7 @@ def test_a_record_of_another_chip_is_refused(ask, record):
 
 def test_a_record_of_half_a_chip_is_one_of_the_chip(ask, tmp_path):
     """To JAX a TPU7x is two devices; each reaches the shares of its own half's peaks."""
-    half, asked = own.found("TPU7x"), own.found("TPU v5 lite")
+    half, asked = local_benchmark.chip_of_device("TPU7x"), local_benchmark.chip_of_device("TPU v5 lite")
     assert half is chips.HALF_TPU7X
     assert asked is chips.V5E
     rows = []
@@ -80,8 +82,10 @@ def test_a_record_of_half_a_chip_is_one_of_the_chip(ask, tmp_path):
         sizes = (B, 4096, 4096)
         rows.append(Timed(what=PRODUCT, dtype="bf16", sizes=sizes, seconds=told, predicted_s=told))
     rows.append(Timed(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4))
-    record = Survey(device="TPU7x", chip=half.name, count=8, jax="0.12", date="2026-11-22", rows=tuple(rows))
-    found = record.attained(chips.TPU7X)
+    record = DeviceBenchmark(
+        device="TPU7x", chip=half.name, count=8, jax="0.12", date="2026-11-22", rows=tuple(rows)
+    )
+    found = record.shares_of_peak(chips.TPU7X)
     assert found["matmul"] == pytest.approx(kernels.products(chips.TPU7X, BF16).flops, rel=0.05)
     assert found["memory"] == pytest.approx(2 * 3e12 / chips.TPU7X.hbm_bytes_per_s)
     path = tmp_path / "mine.json"
@@ -113,7 +117,7 @@ def test_what_is_no_record_is_refused_in_one_sentence(ask, tmp_path, text):
     ],
 )
 def test_devices_are_known_by_the_names_that_jax_has(kind, name):
-    found = own.found(kind)
+    found = local_benchmark.chip_of_device(kind)
     assert (found.name if found else None) == name
 
 
@@ -122,7 +126,7 @@ def test_this_machine_is_measured(ask, tmp_path):
     told = ask(f"measure --json --out {tmp_path}/cpu.json --drawing {tmp_path}/cpu.svg")
     assert {row["what"] for row in told.values["rows"]} >= {PRODUCT, COPY, PROMPT}
     assert all(row["measured_s"] > 0 and row["predicted_s"] > 0 for row in told.values["rows"])
-    assert Survey.read(tmp_path / "cpu.json").rows
+    assert DeviceBenchmark.read(tmp_path / "cpu.json").rows
     assert (tmp_path / "cpu.svg").read_text().startswith("<svg")
     assert json.loads(Path(tmp_path / "cpu.json").read_text())["device"] == told.values["device"]
 
@@ -135,9 +139,9 @@ def test_a_device_that_no_catalogue_has_is_a_machine_by_its_record(ask, tmp_path
         for B, s in ((1, 1e-5), (16, 2e-5), (128, 1e-4), (512, 4e-4))
     ]
     rows.append(Timed(what=COPY, dtype="fp32", sizes=(2**22,), seconds=1e-3, predicted_s=1e-3))
-    cpu = Survey(device="cpu", chip="", count=1, jax="0.12", date="2026-11-22", rows=tuple(rows))
-    assert cpu.itself().bf16_flops_per_s == pytest.approx(2 * 512 * 256**2 / 4e-4)
-    assert 0.5 < cpu.attained(cpu.itself())["matmul"] <= 1
+    cpu = DeviceBenchmark(device="cpu", chip="", count=1, jax="0.12", date="2026-11-22", rows=tuple(rows))
+    assert cpu.as_chip().bf16_flops_per_s == pytest.approx(2 * 512 * 256**2 / 4e-4)
+    assert 0.5 < cpu.shares_of_peak(cpu.as_chip())["matmul"] <= 1
     path = tmp_path / "cpu.json"
     path.write_text(cpu.json())
     told = ask(f"{line.format(path)} --efficiency {path}")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib import collectives, inference, models, planner, roofline, training
+from scalingbook_lib import collectives, inference, models, planner, roofline, rules, training
 from scalingbook_lib.cli import kinds, reading
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.inference import calibrated
@@ -68,7 +68,7 @@ def test_a_product_on_every_chip_is_the_library_s_roofline(ask, chip):
     for name in ("flops", "bytes", "flops_per_s", "bytes_per_s", "math_s", "memory_s", "lower_s", "upper_s",
                  "bound", "attained_flops_per_s"):  # fmt: skip
         assert told[name] == getattr(line, name)
-    assert told["break_even_batch_tokens"] == finite(roofline.break_even_batch(4096, 16384, chip, dtype))
+    assert told["break_even_batch_tokens"] == finite(rules.matmul_critical_batch(4096, 16384, chip, dtype))
 
 
 def test_stored_and_computed_types_reach_the_roofline(ask):
@@ -215,7 +215,7 @@ def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
                             fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
     assert told["efficiency"] == reached.name
     assert told["efficiency_shares"] == reached.shares
-    assert told["within_factor"] == published.band(experts=False)
+    assert told["within_factor"] == published.prediction_interval(experts=False)
     assert told["step_s"] == ranking.winner.step.total_s
 
 

@@ -1,4 +1,4 @@
-"""One panel of every kind, with whatever it can carry: for the tests of every skin."""
+"""One panel of every kind, with whatever it can carry: for the tests of what draws them."""
 
 from scalingbook_lib.reader.explorers import layouts
 from scalingbook_lib.reader.explorers.view import (  # fmt: skip

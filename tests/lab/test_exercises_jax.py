@@ -99,7 +99,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("name", "place", "fn"), MISTAKES)
 def test_a_known_mistake_is_made_by_a_real_program(name, place, fn):
     outcome = programs.judged(name, fn())
-    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].says
+    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].message
 
 
 def test_every_known_mistake_of_a_program_is_tried():
@@ -146,6 +146,6 @@ def test_the_number_of_written_collectives_is_checked():
     ],
 )
 def test_a_common_mistake_is_named_and_the_devices_are_drawn(name, fn, says):
-    message = programs.judged(name, fn).message
-    assert says in message
-    assert message.count("┌") == message.count("should  ") == 8
+    outcome = programs.judged(name, fn)
+    assert says in outcome.message
+    assert outcome.picture.count("┌") == outcome.picture.count("should  ") == 8

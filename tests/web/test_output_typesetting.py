@@ -2,7 +2,7 @@
 
 import pytest
 
-from web.extension import outputs, spaces
+from web.extension import no_break_spaces, outputs
 
 NBSP = "\N{NO-BREAK SPACE}"
 
@@ -49,4 +49,4 @@ def test_a_sentence_below_a_table_wraps_and_the_table_scrolls():
     ],
 )
 def test_a_number_stays_with_its_unit_in_text_alone(html, joined):
-    assert spaces.join(html) == joined
+    assert no_break_spaces.join(html) == joined

@@ -20,8 +20,8 @@ from scalingbook_lib import __version__
 from tools import first_cell, notebooks
 from tools.environment import ROOT
 from web import bound, epub, offline, pdf, release, site, stamp, vendor, volumes
-from web.bound import Bound, Volume
-from web.extension import assets, head, licenses, outside
+from web.bound import BoundPage, Volume
+from web.extension import assets, head, licenses, site_files
 
 DAY = date(2026, 11, 23)
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -80,7 +80,7 @@ CHANGES = (
 
 @pytest.mark.parametrize("address", ["", "https://book.example/deep/"])
 def test_the_feed_has_an_entry_for_each_version(address):
-    tree = ET.fromstring(outside.feed("The book", address, CHANGES, DAY))
+    tree = ET.fromstring(site_files.feed("The book", address, CHANGES, DAY))
     entries = tree.findall(f"{ATOM}entry")
     assert [one.findtext(f"{ATOM}updated") for one in entries] == [
         "2026-12-01T00:00:00Z",
@@ -92,7 +92,7 @@ def test_the_feed_has_an_entry_for_each_version(address):
 
 
 def test_the_map_has_whole_addresses():
-    tree = ET.fromstring(outside.site_map("https://book.example/deep/", ["index.html", "a/b.html"], DAY))
+    tree = ET.fromstring(site_files.site_map("https://book.example/deep/", ["index.html", "a/b.html"], DAY))
     assert [one.text for one in tree.iter() if one.tag.endswith("loc")] == [
         "https://book.example/deep/index.html", "https://book.example/deep/a/b.html",
     ]  # fmt: skip
@@ -129,8 +129,8 @@ def test_every_licence_is_there_and_whole():
 
 def test_whatever_is_shipped_has_a_licence():
     packages = json.loads((vendor.HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]
-    # The text for Pyodide is kept here; the letters of the other one are only drawn into pictures.
-    unlisted = {"pyodide", "@fontsource/source-sans-3"}
+    # The text for Pyodide is kept here; the letters of the others are only drawn into pictures.
+    unlisted = {"pyodide", "@fontsource/source-sans-3", "@fontsource/dejavu-sans"}
     assert set(packages) - {one.npm for one in licenses.SHIPPED} == unlisted
     covered = {pattern for one in licenses.SHIPPED for pattern in one.covers}
     assert set(assets.SHEETS) - covered == set()
@@ -174,7 +174,10 @@ def test_a_volume_has_every_page_in_order_and_answers_at_the_back():
 
 def test_an_e_book_lists_all_that_is_in_it():
     volume = Volume(name="v", title="A & B", pages=("a", "b"))
-    pages = [Bound(name="a", title="A < 1", html="<math/>"), Bound(name="b", title="B", html="<p>b</p>")]
+    pages = [
+        BoundPage(name="a", title="A < 1", html="<math/>"),
+        BoundPage(name="b", title="B", html="<p>b</p>"),
+    ]
     files = epub.files(volume, pages, {"pictures/x.png": b"x"}, DAY)
     package = ET.fromstring(files["book/content.opf"])
     items = {one.get("href"): one for one in package.iter("{http://www.idpf.org/2007/opf}item")}
@@ -193,7 +196,7 @@ def test_a_volume_has_a_title_page_and_names_each_page_above_its_sheets(monkeypa
     address = "https://book.example/"
     monkeypatch.setattr(stamp, "address", lambda: address)
     volume = bound.volume()
-    page = Bound(name="a", title='A "B" </style>', number="2", part="Hardware", html="<article/>")
+    page = BoundPage(name="a", title='A "B" </style>', number="2", part="Hardware", html="<article/>")
     text = pdf.document(volume, [page], DAY)
     title = text[text.index('class="front"') : text.index("</header>")]
     edition = f"Version {__version__}, 23 November 2026"

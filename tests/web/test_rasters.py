@@ -37,7 +37,7 @@ def _packages():
 
 
 def test_a_picture_has_its_colors_its_text_and_its_caption():
-    picture, caption = rasters.shown(notebook(DRAWN)).cells[0].outputs
+    picture, caption = rasters.with_png(notebook(DRAWN)).cells[0].outputs
     image = Image.open(io.BytesIO(base64.b64decode(picture.data[PNG]))).convert("RGB")
     assert image.size == (700 * rasters.ZOOM, 60 * rasters.ZOOM)
     assert image.getpixel((60, 45)) == pytest.approx(BLUE, abs=4)
@@ -57,7 +57,7 @@ def test_every_stored_picture_becomes_a_png_and_keeps_its_words(monkeypatch):
             stored = v4.reads(one.path.read_text(encoding="utf-8"))
             outputs = [o for cell in stored.cells for o in cell.get("outputs", ())]
             told = [o.data["text/plain"] for o in outputs if "<svg" in o.get("data", {}).get(HTML, "")]
-            made = [o for cell in rasters.shown(stored).cells for o in cell.get("outputs", ())]
+            made = [o for cell in rasters.with_png(stored).cells for o in cell.get("outputs", ())]
             assert sum(PNG in o.get("data", {}) for o in made) == len(told)
             pages = "".join(o.get("data", {}).get(HTML, "") for o in made)
             assert not [word for word in ("<svg", "<form", "<input", "ex-narrow") if word in pages]

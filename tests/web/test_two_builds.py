@@ -8,10 +8,11 @@ import pytest
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
 from tools.environment import ROOT
 from web import site
-from web.alone import alone
+from web.build_lock import build_lock
 
 OTHER = (
-    "import sys; from pathlib import Path; from web.alone import alone\nwith alone(Path(sys.argv[1])): pass"
+    "import sys; from pathlib import Path; from web.build_lock import build_lock\n"
+    "with build_lock(Path(sys.argv[1])): pass"
 )
 
 
@@ -35,7 +36,7 @@ def test_what_cannot_be_copied_is_said_in_one_sentence_and_leaves_the_last_build
     (target / "made" / "page.html").symlink_to("nowhere")  # stands for a disk that is full
     with (
         pytest.raises(SystemExit, match=r"^the site: .*No such file.*; what was published stays") as said,
-        alone(target),
+        build_lock(target),
     ):
         site.publish(target / "made", target)
     assert "\n" not in str(said.value)

@@ -114,7 +114,9 @@ def cycled() -> Cells:
         yield group.name, f"{len(group.ratios)} of {len(group.own)}", *_spread(group.ratios)
     for name, has in ((f"products of {FEW} rows or fewer", range(FEW + 1)),
                       (f"products of {MANY:,} rows or more", range(MANY, 10**6))):  # fmt: skip
-        ratios = [one.over(M) for one in cycles.ESTIMATES.values() for M in one.cycles if M in has]
+        ratios = [
+            one.ratio_to_roofline(M) for one in cycles.ESTIMATES.values() for M in one.cycles if M in has
+        ]
         yield name, f"{len(ratios)} of {len(ratios)}", *_spread(ratios)
 
 

@@ -9,8 +9,8 @@ from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary, signed
-from scalingbook_lib.evidence.scoring import opened
-from scalingbook_lib.evidence.scoring.report import Found
+from scalingbook_lib.evidence.scoring import read_table
+from scalingbook_lib.evidence.scoring.report import RowPrediction
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.units import BF16, GiB
 from tools.environment import ROOT
@@ -23,7 +23,7 @@ PURE = "all in bf16"  # what a row's notes say where no copy of the weights is w
 
 def _counted() -> Iterator[tuple[Row, training.Memory]]:
     """The rows of training, each with what is counted of its plan."""
-    for row in opened(ROOT / "data" / "own_training.csv"):
+    for row in read_table(ROOT / "data" / "own_training.csv"):
         found = planned(read(row))
         pure = {"weights": BF16, "gradients": BF16, "moments": BF16, "master": None}
         plan = replace(found.plan, **pure) if PURE in row["notes"] else found.plan
@@ -52,9 +52,9 @@ def memory() -> dict[str, str]:
     }
 
 
-def _found(*tables: str) -> list[tuple[str, Found]]:
+def _found(*tables: str) -> list[tuple[str, RowPrediction]]:
     """What is predicted of their rows, each with what was run."""
-    rows = (row for name in tables for row in opened(ROOT / "data" / f"{name}.csv"))
+    rows = (row for name in tables for row in read_table(ROOT / "data" / f"{name}.csv"))
     return [
         (row.row["source"].partition(": ")[2], row.found) for row in evidence.score([*rows]).rows if row.found
     ]
@@ -66,7 +66,7 @@ def served() -> dict[str, str]:
     (factor,) = {f"{one.factor:.2f}" for one in found}
     return {
         "own_band": factor,
-        "own_held": f"{sum(one.in_band for one in found)}",
+        "own_held": f"{sum(one.in_interval for one in found)}",
         "own_words": f"{len(found)}",
     }
 
@@ -76,6 +76,6 @@ def rows() -> Cells:
     found = _found(*TABLES)
     for (chip, by, kind), same in grouped(found, lambda pair: (pair[1].chip, pair[0], pair[1].kind)).items():
         errors = Summary.of(kind, [one.error for _, one in same])
-        held = share(mean(one.in_band for _, one in same), 0)
+        held = share(mean(one.in_interval for _, one in same), 0)
         sizes = share(errors.mean), share(errors.median), signed(errors.bias)
         yield f"{chip}, {by}: {kind}", str(errors.runs), *sizes, held

@@ -1,4 +1,4 @@
-"""The site's own Sphinx extension: formulas, exercises, term cards, the cover, pages without weight."""
+"""The site's Sphinx extension: formulas, exercises, glossary cards, the cover, search, and lean pages."""
 
 from typing import Any
 
@@ -17,29 +17,29 @@ from web.extension import (
     head,
     licenses,
     maths,
-    noted,
+    no_break_spaces,
     numbers,
     order,
     outputs,
-    outside,
     page,
+    page_data,
     search,
     side_by_side,
+    site_files,
     solutions,
     source,
-    spaces,
+    term_links,
     terms,
-    uses,
     workbench,
 )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Set up every part."""
+    """Set up every part and declare that pages can be read and written in parallel."""
     parts = (
-        noted, source, page, contents, order, head, licenses, outside, maths, exercises, solutions, answers,
-        terms, uses, numbers, cards, citations, cover, course, side_by_side, embed, search, workbench,
-        outputs, spaces, assets,
+        page_data, source, page, contents, order, head, licenses, site_files, maths, exercises, solutions,
+        answers, terms, term_links, numbers, cards, citations, cover, course, side_by_side, embed, search,
+        workbench, outputs, no_break_spaces, assets,
     )  # fmt: skip
     for part in parts:
         part.setup(app)

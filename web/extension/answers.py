@@ -1,9 +1,8 @@
-"""How does a Predict box get its answer? The source marks it: `:::{answer}` directly after the box.
+"""The `:::{answer}` directive, which hides the answer of the Predict box before it until the reader guesses.
 
-Only what is marked waits for the reader's guess. The block becomes a form for the guess and the answer behind
-it; the page's script hides the answer before the first paint. `:value:` is the number that a guess is judged
-by, in `:unit:`; with `:choices:` (separated by |) it is the right one of them. `:output:` says that what the
-next cell prints belongs to the answer, too.
+The block becomes a form for the guess, followed by the answer, which the page's script hides before the first
+paint. `:value:` is the number by which a guess is judged, in `:unit:`; with `:choices:` (separated by |) it
+is the correct one. `:output:` includes the output of the next cell in the answer.
 """
 
 import re
@@ -20,7 +19,7 @@ _NUMBERS = ("no", "one", "two", "three", "four", "five")
 
 
 class Answer(SphinxDirective):
-    """The answer of the Predict box above it."""
+    """The answer to the Predict box above it."""
 
     has_content = True
     option_spec = {  # noqa: RUF012
@@ -41,7 +40,7 @@ class Answer(SphinxDirective):
 
 
 def _extent(answer: nodes.Element, output: bool) -> str:
-    """What is hidden, in words."""
+    """A phrase that says what is hidden."""
     lists = sum(isinstance(child, _LISTS) for child in answer)
     counts = {"paragraph": len(answer) - lists, "list": lists, "output": int(output)}
     return " and ".join(_several(count, kind) for kind, count in counts.items() if count)
@@ -53,7 +52,7 @@ def _several(count: int, kind: str) -> str:
 
 
 def _form(options: dict[str, str], extent: str) -> str:
-    """Where the guess is given; it says that an answer is hidden."""
+    """The form for the guess, which says that an answer is hidden."""
     value, unit = options.get("value", ""), options.get("unit", "")
     judged = f' data-value="{escape(value)}"' if value else ""
     judged += f' data-unit="{escape(unit)}"' if unit else ""
@@ -70,7 +69,7 @@ def _form(options: dict[str, str], extent: str) -> str:
 
 
 def mark_outputs(app: Sphinx, doctree: nodes.document) -> None:
-    """What the next cell prints is part of an answer that says so."""
+    """Mark the output of the next cell as part of an answer with `:output:`."""
     for answer in list(doctree.findall(nodes.container)):
         if "with_output" not in answer:
             continue
@@ -84,7 +83,7 @@ def mark_outputs(app: Sphinx, doctree: nodes.document) -> None:
 def announce(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """A page whose answers wait says so below its title, and has one button for all of them."""
+    """Add a line below the title that says how many answers are hidden, with a button to show all."""
     body = context.get("body") or ""
     if count := len(re.findall(r'<form class="guess\b', body)):
         context["body"] = body.replace("</h1>", f"</h1>\n{_line(count)}", 1)

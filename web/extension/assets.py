@@ -1,7 +1,7 @@
-"""What does a page load? One stylesheet, one script, and what its formulas and explorers ask for.
+"""Writes one stylesheet and one script per page, plus what its formulas and explorers need.
 
-When Sphinx is done, the theme's stylesheets are pruned and joined, icons are drawn in their places, and
-every file of `_static` that no page asks for is removed.
+After Sphinx has finished, the theme's stylesheets are pruned and joined, icons are inlined, and files of
+`_static` that no page loads are removed.
 """
 
 import json
@@ -30,7 +30,7 @@ TEXT_FONT_PACKAGE = "@fontsource-variable/source-sans-3"
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write the stylesheet and the scripts, and drop what no page loads."""
+    """Write the stylesheet and the scripts, and remove what no page loads."""
     if error or app.builder.format != "html":
         return
     static = Path(app.outdir) / "_static"
@@ -55,7 +55,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 
 
 def _fitted(path: Path, day: date) -> str:
-    """A page's text with icons, the words of sliders and the day, and with neither scripts nor styles."""
+    """Rewrite a page with icons, slider labels and the date, without inline code; return its text."""
     written = path.read_text(encoding="utf-8")
     drawn = labels.added(icons.drawn(policy.fitted(written)))
     text = head.dated(drawn.replace(*LANDMARK), day)
@@ -65,19 +65,19 @@ def _fitted(path: Path, day: date) -> str:
 
 
 def _exercises(app: Sphinx) -> str:
-    """The exercises of each page, for the counts in the table of contents."""
+    """A script with the exercises of each page, for the counts in the table of contents."""
     pages = {f"{page}.html": keys for page, keys in sorted(exercises.shown(app.env).items())}
     return f"globalThis.bookExercises = {json.dumps(pages, separators=(',', ':'))};\n"
 
 
 def _join_sheets(static: Path, whole: Path) -> None:
-    """The theme's rules as one file outside the site: a build that copies nothing prunes them again."""
+    """Save the theme's rules outside the site, so that a later build without copying can prune them again."""
     paths = [path for pattern in SHEETS for path in sorted(static.glob(pattern))]
     whole.write_text("\n".join(path.read_text(encoding="utf-8") for path in paths), encoding="utf-8")
 
 
 def _used_by_programs() -> set[str]:
-    """Every class and id that scripts and what the library draws may give to an element."""
+    """Every class and id that scripts and the library's drawings may give to an element."""
     used: set[str] = set()
     library = vendor.ROOT / "scalingbook_lib"
     drawn = [path.read_text("utf-8") for path in library.glob("reader/**/*.py")]
@@ -91,23 +91,23 @@ def _used_by_programs() -> set[str]:
 def _theme_rules(whole: Path, used: set[str], pages: list[str]) -> str:
     css = re.sub(r"@font-face\s*{[^}]*}", "", whole.read_text(encoding="utf-8"))
     met = stylesheet.referred(stylesheet.prune(css, used), own_rules() + "".join(pages))
-    return stylesheet.prune(met, used)  # a rule of properties alone may be empty now
+    return stylesheet.prune(met, used)  # a rule that only set properties may be empty now
 
 
 def katex_rules() -> str:
-    """KaTeX's own stylesheet, with one font format."""
+    """KaTeX's stylesheet with a single font format."""
     css = (vendor.package("katex") / "dist" / "katex-swap.min.css").read_text(encoding="utf-8")
     return re.sub(r",url\([^)]*\.(?:woff|ttf)\) format\(\"(?:woff|truetype)\"\)", "", css)
 
 
 def own_rules() -> str:
-    """The book's own styles: the page's, the explorers', then what differs on paper."""
+    """The book's own styles: the pages', the explorers', then those for print."""
     paths = [*sorted(scripts.PAGE.glob("*.css")), vendor.HERE / "explorer.css", vendor.HERE / "print.css"]
     return stylesheet.bare("\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists()))
 
 
 def text_font_rules() -> str:
-    """The text's own font: one file of the Latin letters in all weights."""
+    """The rule for the text font: one variable-weight file with Latin letters."""
     return (
         '@font-face{font-family:"Source Sans 3 Variable";font-display:swap;'
         f'font-weight:{TEXT_WEIGHTS};src:url(fonts/{TEXT_FONT}) format("woff2")}}\n'

@@ -1,7 +1,7 @@
-"""What does this word mean? The definition of every term that a page links to travels with the page.
+"""Embeds the definition of every glossary term that a page links to, for hover cards.
 
-The page's script shows it beside the pointer or the focus; to a screen reader it is the link's description;
-with scripts off the link leads to the glossary.
+The page's script shows the card next to the pointer or focus; to a screen reader it is the link's
+description; without scripts, the link leads to the glossary.
 """
 
 import re
@@ -40,7 +40,7 @@ def _html(app: Sphinx, term: nodes.term, meaning: nodes.definition) -> str:
 def attach(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Describe each term's link by its definition, and put the definitions at the end of the text."""
+    """Describe each term's link by its definition, and append the definitions to the text."""
     body = context.get("body")
     if not body or page == GLOSSARY:
         return
@@ -68,17 +68,17 @@ def _known(app: Sphinx) -> dict[str, str]:
 
 
 def before_reading(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
-    """Notice that the glossary has changed."""
+    """Record whether the glossary has changed."""
     app.book_glossary_changed = GLOSSARY in docnames  # type: ignore[attr-defined]
 
 
 def rewrite(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Every page shows terms: all are written again when a definition has changed."""
+    """All pages if a definition has changed, because every page may show it."""
     return sorted(env.found_docs) if app.book_glossary_changed else []  # type: ignore[attr-defined]
 
 
 def setup(app: Sphinx) -> None:
-    """Run before the page is written, after everything else has read it."""
+    """Run before a page is written, after everything else has processed it."""
     app.connect("env-before-read-docs", before_reading)
     app.connect("env-updated", rewrite)
     app.connect("html-page-context", attach, priority=800)

@@ -1,4 +1,4 @@
-"""How are cited works named? By sphinxcontrib-bibtex; what it asks for at every citation is found once."""
+"""Registers the citation backend once, because sphinxcontrib-bibtex looks it up at every citation."""
 
 from pybtex.backends import plaintext
 from pybtex.plugin import register_plugin
@@ -6,5 +6,5 @@ from sphinx.application import Sphinx
 
 
 def setup(app: Sphinx) -> None:
-    """Name the plug-in that it looks for among all installed packages each time: a sixth of a build."""
+    """Register the plug-in, whose lookup among all installed packages would take a sixth of a build."""
     register_plugin("pybtex.backends", "plaintext", plaintext.Backend, force=True)

@@ -1,6 +1,6 @@
-"""How does the table of contents beside a page look? All pages by part, the branch of the page itself open.
+"""The table of contents in the sidebar: all pages by part, with the current page's branch open.
 
-The theme draws it from Sphinx's trees anew for each page, which took a third of a build.
+The theme would render it from Sphinx's toctrees for each page, which took a third of a build.
 """
 
 from collections.abc import Callable, Iterable
@@ -21,7 +21,7 @@ TOGGLE = '<span class="toctree-toggle" role="presentation"><i class="fa-solid fa
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A page in the contents, with the pages below it."""
+    """A page in the table of contents, with the pages below it."""
 
     page: str
     title: str
@@ -29,7 +29,7 @@ class Entry:
     number: str = ""  # of a chapter's page, as the page shows it
 
     def has(self, page: str) -> bool:
-        """Is the page this one, or below it?"""
+        """Whether the page is this one or below it."""
         return page == self.page or any(one.has(page) for one in self.below)
 
 
@@ -46,7 +46,7 @@ def parts(app: Sphinx) -> Parts:
 
 
 def titles(app: Sphinx) -> dict[str, str]:
-    """The title of every page of the contents, with a chapter's number."""
+    """The title of every page in the table of contents, with a chapter's number."""
 
     def listed(entries: Iterable[Entry]) -> Iterable[Entry]:
         for entry in entries:
@@ -57,14 +57,14 @@ def titles(app: Sphinx) -> dict[str, str]:
 
 
 def _of(app: Sphinx) -> Parts:
-    """The parts, collected once."""
+    """The parts, computed once per build."""
     if not hasattr(app, "book_contents"):
         app.book_contents = parts(app)  # type: ignore[attr-defined]
     return app.book_contents  # type: ignore[attr-defined]
 
 
 def _with_solutions(app: Sphinx, entry: Entry) -> Entry:
-    """The second half of a chapter that was split lists the solutions that stand below the first."""
+    """The second half of a split chapter also lists the solutions below the first half."""
     name = PurePosixPath(entry.page).name
     solutions = f"solutions/{pages.chapter(name, Path(app.srcdir))}"
     missing = entry.page == f"chapters/{name}" and not any(one.page == solutions for one in entry.below)
@@ -82,7 +82,7 @@ def _entries(app: Sphinx, tree: addnodes.toctree) -> Iterable[Entry]:
 
 
 def drawn(contents: Parts, page: str, address: Callable[[str], str]) -> str:
-    """The contents as they stand beside a page; `address` is that of another page, seen from it."""
+    """The sidebar's HTML for a page; `address` gives the relative address of another page."""
     return "".join(
         f"{_heading(caption)}{_list(entries, page, address, 1)}\n" for caption, entries in contents
     )
@@ -117,10 +117,10 @@ def _row(entry: Entry, page: str, address: Callable[[str], str], level: int) -> 
 def show(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Give the page its contents."""
+    """Add the table of contents to a page's template context."""
     context["book_contents"] = drawn(_of(app), page, context["pathto"])
 
 
 def setup(app: Sphinx) -> None:
-    """Run before the theme looks at the page's sidebar."""
+    """Run before the theme builds the page's sidebar."""
     app.connect("html-page-context", show, priority=100)

@@ -1,6 +1,6 @@
-"""How is the book taught in ten weeks? `data/course.csv` has the weeks; a page shows them by `{weeks}`.
+"""The ten-week course: `data/course.csv` has the weeks, and the directive `{weeks}` lists them.
 
-A week's pages are of the main lane; its exercises are among those that stand on these pages.
+A week's pages are chapters' main pages, and its exercises are among those on these pages.
 """
 
 import csv
@@ -25,7 +25,7 @@ MINUTES = {1: 5, 2: 15, 3: 30}  # what we plan for an exercise, by difficulty; n
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Week:
-    """What is read, which of its sections may be left out, what is solved, and what is asked besides."""
+    """A week's reading, the sections that may be skipped, its exercises, and its question."""
 
     number: int
     pages: tuple[str, ...]
@@ -35,23 +35,23 @@ class Week:
 
     @property
     def title(self) -> str:
-        """Its chapters."""
+        """The titles of its chapters."""
         return ", ".join(chapter(page).title for page in self.pages)
 
     @property
     def reading_minutes(self) -> int:
-        """Of its pages, whole."""
+        """The minutes to read its pages in full."""
         return sum(chapter(page).minutes[0] for page in self.pages)
 
     @property
     def solving_minutes(self) -> int:
-        """Of its exercises."""
+        """The minutes to solve its exercises."""
         return sum(MINUTES[checks.find(key).difficulty] for key in self.exercises)
 
 
 @cache
 def weeks() -> tuple[Week, ...]:
-    """The course, week by week."""
+    """The weeks of the course, in order."""
     with SOURCE.open(encoding="utf-8", newline="") as file:
         return tuple(
             Week(
@@ -67,29 +67,29 @@ def weeks() -> tuple[Week, ...]:
 
 @cache
 def chapter(page: str) -> cover.Chapter:
-    """The chapter of the contents with that page."""
+    """The chapter with that page."""
     listed = (one for chapters in cover.contents().values() for one in chapters)
     return next(one for one in listed if one.stem == page)
 
 
 @cache
 def places() -> dict[str, str]:
-    """The page of the main lane on which each exercise stands, by its key."""
+    """The main page on which each exercise appears, by its key."""
     main = [page for page in pages.every() if not page.deeper]
     found = ((page, one) for page in main for one in exercises.SHOWN.finditer(page.text))
     return {key: page.name for page, one in found for key in _keys(one["stem"], one["names"].split())}
 
 
 def _keys(stem: str, names: list[str]) -> list[str]:
-    """Of the exercises that a page names, or of those that no page names: these alone are looked up."""
+    """The keys of the exercises that a page names, or of those that no page names."""
     return [f"{stem}.{one}" for one in names] or [one.key for one in exercises.shown(stem, names)]
 
 
 class Weeks(SphinxDirective):
-    """The course."""
+    """The directive that lists the course."""
 
     def run(self) -> list[nodes.Node]:
-        """What it takes, then a list of weeks, each with what is read, left out, solved and asked."""
+        """The total effort, then a list of weeks with reading, skippable sections and exercises."""
         for path in (SOURCE, *sorted((ROOT / "chapters").glob("*.md"))):
             self.env.note_dependency(str(path))
         listed = "".join("".join(_told(week)) for week in weeks())
@@ -99,7 +99,7 @@ class Weeks(SphinxDirective):
 def _whole() -> str:
     every, known = [key for week in weeks() for key in week.exercises], len(checks.catalogue())
     reading, solving = (
-        cover.told(sum(getattr(week, f"{kind}_minutes") for week in weeks()))
+        cover.duration(sum(getattr(week, f"{kind}_minutes") for week in weeks()))
         for kind in ("reading", "solving")
     )
     warm_up, core, stretch = MINUTES.values()
@@ -118,7 +118,7 @@ def _told(week: Week) -> Iterator[str]:
     yield f"<dd><p>{escape(week.asks)}</p>"
     yield f"<p>Read: {week.reading_minutes} min. Leave out: {', '.join(map(_section, week.skip))}.</p>"
     solve = ", ".join(map(_exercise, week.exercises))
-    yield f"<p>Solve {len(week.exercises)}, about {cover.told(week.solving_minutes)}: {solve}.</p></dd>"
+    yield f"<p>Solve {len(week.exercises)}, about {cover.duration(week.solving_minutes)}: {solve}.</p></dd>"
 
 
 def _section(label: str) -> str:
@@ -128,7 +128,7 @@ def _section(label: str) -> str:
 
 @cache
 def section(label: str) -> tuple[str, str]:
-    """The page of a label, and the title of the section."""
+    """The page of a label and the title of its section; raises a LookupError for an unknown label."""
     for page in pages.every():
         _, _, after = page.text.partition(f"\n({label})=\n")
         if title := next((line for line in after.splitlines() if line.startswith("#")), ""):

@@ -1,7 +1,7 @@
-"""What stands on the cover? What is inside, with the time it takes, ways through it, a figure, an explorer.
+"""The directives of the cover: the list of chapters with reading times, reading paths, a figure, an explorer.
 
-`{drawing} KEY` and `{explorer} KEY` show one on a page that is no notebook. `{inside}` lists the chapters of
-`_toc.yml` with their minutes; `{paths}`, a line `name | title | for whom` each, the ways of the map.
+`{drawing} KEY` and `{explorer} KEY` show one on a page that is not a notebook. `{inside}` lists the chapters
+of `_toc.yml` with their minutes; `{paths}` lists reading paths, one line `name | title | for whom` each.
 """
 
 import posixpath
@@ -23,7 +23,7 @@ from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from tools import pages, words
 from tools.environment import ROOT
 from web import stamp, vendor
-from web.extension.noted import shows_the_library
+from web.extension.page_data import shows_the_library
 
 WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -32,7 +32,7 @@ KNOWN = {chapter.stem: chapter for chapter in CHAPTERS}
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A chapter of the contents: its page, and the deeper pages below it."""
+    """A chapter of the table of contents: its page, and the deeper pages below it."""
 
     page: str
     deeper: tuple[str, ...]
@@ -40,12 +40,12 @@ class Chapter:
 
     @property
     def stem(self) -> str:
-        """The name of its file."""
+        """The name of its file without the extension."""
         return posixpath.basename(self.page)
 
     @property
     def title(self) -> str:
-        """As the contents name it, or as its page does."""
+        """Its title in the table of contents, or else on its page."""
         if self.listed:
             return self.listed
         found = _TITLE.search(_source(self.page))
@@ -53,17 +53,17 @@ class Chapter:
 
     @property
     def minutes(self) -> tuple[int, int]:
-        """Of its page, and of all deeper ones."""
+        """The minutes to read its page, and all deeper pages."""
         return minutes(self.page), sum(map(minutes, self.deeper))
 
     @property
     def question(self) -> str:
-        """What it answers."""
+        """The question that the chapter answers, or ""."""
         return KNOWN[self.stem].question if self.stem in KNOWN else ""
 
 
 def parts(toc: dict[str, Any]) -> dict[str, tuple[Chapter, ...]]:
-    """The parts of the contents that hold chapters."""
+    """The parts of a table of contents that contain chapters."""
     found = {
         part["caption"]: tuple(
             _chapter(one) for one in part["chapters"] if one["file"].startswith("chapters/")
@@ -86,15 +86,15 @@ def _source(page: str) -> str:
 
 @cache
 def minutes(page: str) -> int:
-    """How long one reads a page's prose and captions; counted once for each text that the page had."""
+    """The minutes to read a page's prose and captions; cached by the page's content."""
     name = posixpath.basename(page)
     sources = (Path(words.__file__), *(ROOT / f"{page}{ending}" for ending in (".md", ".ipynb")))
     told = b"\0".join(path.read_bytes() for path in sources if path.exists())
-    counted = vendor.kept(told, lambda: str(words.of(pages.Page(name, pages.chapter(name))).words))
+    counted = vendor.cached(told, lambda: str(words.of(pages.Page(name, pages.chapter(name))).words))
     return max(round(int(counted) / WORDS_A_MINUTE), 1)
 
 
-def told(minutes: int) -> str:
+def duration(minutes: int) -> str:
     """Minutes as hours and minutes: '45 min', '2 h', '3 h 10 min'."""
     hours, rest = divmod(minutes, 60)
     return " ".join([f"{hours} h"] * bool(hours) + [f"{rest} min"] * bool(rest))
@@ -107,10 +107,10 @@ def contents() -> dict[str, tuple[Chapter, ...]]:
 
 
 class Inside(SphinxDirective):
-    """The chapters by part, each with a bar as long as it takes to read."""
+    """The directive that lists the chapters by part, each with a bar proportional to its reading time."""
 
     def run(self) -> list[nodes.Node]:
-        """One list."""
+        """One list of chapters."""
         _depends(self)
         listed = contents()
         longest = max(sum(chapter.minutes) for chapters in listed.values() for chapter in chapters)
@@ -140,12 +140,12 @@ def _row(chapter: Chapter, longest: int) -> str:
 
 
 class Paths(SphinxDirective):
-    """Ways through the book to choose from; the page's script marks the chosen one in the contents."""
+    """The directive that offers reading paths; the page's script marks the chosen one in the sidebar."""
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """One group of radio buttons; with scripts off, a list."""
+        """A group of radio buttons, or without scripts a list."""
         _depends(self)
         rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
         legend = "<legend>Choose a path: the contents mark its chapters, and Next follows it</legend>"
@@ -156,7 +156,7 @@ def _way(name: str, title: str, whom: str) -> str:
     listed = {chapter.stem: chapter for chapters in contents().values() for chapter in chapters}
     order = [listed[chapter.stem] for chapter in PATHS[name] if chapter.stem in listed]
     pages = " ".join(f"{chapter.page}.html" for chapter in order)
-    lasts = told(5 * round(sum(minutes(chapter.page) for chapter in order) / 5))
+    lasts = duration(5 * round(sum(minutes(chapter.page) for chapter in order) / 5))
     titles = ", ".join(chapter.title for chapter in order)
     which = "all, in the order of the contents" if len(order) == len(listed) else titles
     return (
@@ -167,35 +167,35 @@ def _way(name: str, title: str, whom: str) -> str:
 
 
 def _depends(directive: SphinxDirective) -> None:
-    """The page is made again when a chapter, or their list, has changed."""
+    """Rebuild the page if a chapter or the table of contents changes."""
     for path in (ROOT / "_toc.yml", *sorted((ROOT / "chapters").glob("*.md"))):
         directive.env.note_dependency(str(path))
 
 
 class Drawing(SphinxDirective):
-    """A figure of the book."""
+    """The directive that shows a figure of the book."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The figure as the notebooks show it."""
+        """The figure as notebooks show it."""
         shows_the_library(self.env)
         return [nodes.raw("", figures.find(self.arguments[0]).html(), format="html")]
 
 
 class Live(SphinxDirective):
-    """An explorer of the book."""
+    """The directive that shows an explorer of the book."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The explorer as the notebooks show it."""
+        """The explorer as notebooks show it."""
         shows_the_library(self.env)
         return [nodes.raw("", explorers.find(self.arguments[0]).html(), format="html")]
 
 
 def name_the_release(app: Sphinx, config: Config) -> None:
-    """What `CITATION.cff` says can be written into a page: `{{ version }}`, `{{ released }}`, ..."""
+    """Define the substitutions `{{ version }}`, `{{ released }}`, `{{ work }}` and `{{ authors }}`."""
     cited = stamp.cited()
     config.myst_substitutions = {
         "version": stamp.VERSION,

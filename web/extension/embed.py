@@ -1,6 +1,6 @@
-"""How does an explorer stand on somebody else's page? Alone, as `embed/rooflines-roofline.html`.
+"""Standalone pages of explorers for other sites, such as `embed/rooflines-roofline.html`.
 
-Only these pages may be framed (`web.serve` says so). Each has its licence, and a link to where the
+Only these pages may be framed (`web.serve` sets the policy). Each shows its license and links to where the
 explorer is explained; the address carries the values of its controls.
 """
 
@@ -16,30 +16,32 @@ from sphinx.application import Sphinx
 
 from scalingbook_lib.chapters import explorers
 from tools import wheel
-from web.extension.noted import noted
+from web.extension.page_data import page_data
 
 FOLDER = "embed"
 _SHOWN = re.compile(r'data-explorer="([^"]+)" id="([^"]+)"')
 
 
 def note(app: Sphinx, doctree: nodes.document) -> None:
-    """Note the explorers of a page of a chapter, and their anchors."""
+    """Record the explorers of a chapter's page and their anchors."""
     if app.env.docname.startswith("chapters/"):
         texts = [raw.astext() for raw in doctree.findall(nodes.raw)]
-        noted(app.env, "explorers")[app.env.docname] = [one for text in texts for one in _SHOWN.findall(text)]
+        page_data(app.env, "explorers")[app.env.docname] = [
+            one for text in texts for one in _SHOWN.findall(text)
+        ]
 
 
 def shown(app: Sphinx) -> dict[str, tuple[str, str]]:
-    """The page and the anchor of every explorer: the first where it stands twice."""
+    """The page and the anchor of every explorer, by key; the first if it appears twice."""
     found: dict[str, tuple[str, str]] = {}
-    for page, explorers_of_page in sorted(noted(app.env, "explorers").items()):
+    for page, explorers_of_page in sorted(page_data(app.env, "explorers").items()):
         for key, anchor in explorers_of_page:
             found.setdefault(key, (page, anchor))
     return found
 
 
 def collect(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for each, as far as one that stands is not the same."""
+    """A page for each explorer, unless the last build wrote the same one."""
     kept = Path(app.doctreedir, "embedded.json")
     before = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     library = hashlib.sha256(repr(sorted(wheel.core().items())).encode()).hexdigest()
@@ -56,6 +58,6 @@ def collect(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def setup(app: Sphinx) -> None:
-    """Note what is read; run when all pages stand."""
+    """Record explorers while pages are read, and write their pages at the end."""
     app.connect("doctree-read", note, priority=950)
     app.connect("html-collect-pages", collect)

@@ -1,8 +1,8 @@
-"""How does an exercise stand in a page? Its question, a box for the answer, hints, a link to the solution.
+"""The `{exercises}` directive: questions, answer boxes, hints, and links to the solutions.
 
-`{exercises} rooflines` shows the exercises of `solutions/rooflines.md` that it names in its body; where it
-names none, all that no page of the chapter names. The box says how the answer is
-given; what is right stays in the library's check, which the page's worker asks.
+`{exercises} rooflines` shows the exercises of `solutions/rooflines.md` that it names in its body; without
+names, all those that no page of the chapter names. The correct answer stays in the library's check, which the
+page's worker evaluates.
 """
 
 import posixpath
@@ -23,8 +23,8 @@ from tools import exercises, pages
 from tools.environment import ROOT
 from web import downloads
 from web.extension import numbers
-from web.extension.noted import noted
 from web.extension.page import colab
+from web.extension.page_data import page_data
 
 LOG = logging.getLogger(__name__)
 # Colab opens a notebook from a public address; where the book has none, a reader uploads it.
@@ -44,13 +44,13 @@ LEVELS = {1: "warm-up", 2: "core", 3: "stretch"}
 
 
 class Exercises(SphinxDirective):
-    """Exercises of one chapter."""
+    """The directive that shows exercises of one chapter."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """Those that are named, in that order, or the chapter's others."""
+        """The named exercises in that order, or the chapter's remaining ones."""
         stem, names = self.arguments[0], " ".join(self.content).split()
         for page in pages.of(stem):  # what one names, another does not show
             self.env.note_dependency(str(page.path))
@@ -68,7 +68,7 @@ class Exercises(SphinxDirective):
         return [raw(intro), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
-        """The exercises as a file."""
+        """The link that downloads the exercises as a notebook."""
         link = f'<a href="{self._download(stem)}" download>Download these exercises as a notebook</a>'
         return f'<p class="exercise-notebook">{link}: it carries the library, and runs in Colab as it is.</p>'
 
@@ -77,7 +77,7 @@ class Exercises(SphinxDirective):
         return posixpath.relpath(f"{downloads.FOLDER}/exercises/{stem}.ipynb", here)
 
     def _where_code_runs(self, exercise: exercises.Exercise) -> nodes.raw:
-        """How a reader comes to the notebook in which the function is written and judged."""
+        """Steps that lead to the notebook in which a function is written and checked."""
         stem = exercise.key.partition(".")[0]
         address = colab(self.env.app.book_repository, f"exercises/{stem}.ipynb")  # type: ignore[attr-defined]
         steps = (IN_COLAB if address else UPLOADED).format(address=address or self._download(stem))
@@ -85,7 +85,7 @@ class Exercises(SphinxDirective):
         return raw(f'<ol class="exercise-steps">{steps}</ol>')
 
     def _elsewhere(self, stem: str, here: list[str]) -> str:
-        """Where the chapter's other exercises are, for a reader who misses a number."""
+        """A line that says on which pages the chapter's other exercises are."""
         self.env.note_dependency(str(ROOT / "_toc.yml"))
         others: dict[str, list[exercises.Exercise]] = {}
         shown_by = places(stem)
@@ -105,8 +105,12 @@ class Exercises(SphinxDirective):
         self.state.nested_parse(StringList(exercise.question_md.splitlines(), "exercise"), 0, box)
         for cell in exercise.given:
             box += nodes.literal_block(cell.source, cell.source, language="python")
-            if printed := exercises.printed(exercise.key.partition(".")[0], cell):
-                box += nodes.literal_block(printed, printed, language="text", classes=["exercise-output"])
+            output = exercises.output(exercise.key.partition(".")[0], cell)
+            if output.text:
+                classes = ["exercise-output"]
+                box += nodes.literal_block(output.text, output.text, language="text", classes=classes)
+            if output.figure:
+                box += raw(output.figure)
         if check.kind == "program":
             box += self._where_code_runs(exercise)
         box += raw(form(exercise, check, self._solution(exercise)))
@@ -131,7 +135,7 @@ def places(stem: str) -> dict[str, str]:
 
 
 def _others(page: str, found: list[exercises.Exercise]) -> str:
-    """Exercises on another page: 2.6 to 2.8 in 2A Narrow layers."""
+    """The exercises on another page: "2.6 to 2.8 in 2A Narrow layers"."""
     number = numbers.of_pages(ROOT)[f"chapters/{page}"]
     own = sorted(one.number for one in found)
     runs = [
@@ -144,7 +148,7 @@ def _others(page: str, found: list[exercises.Exercise]) -> str:
 
 
 def raw(html: str) -> nodes.raw:
-    """HTML as a node."""
+    """A node with raw HTML."""
     return nodes.raw("", html, format="html")
 
 
@@ -164,7 +168,7 @@ def _heading(exercise: exercises.Exercise, check: Check) -> str:
 
 
 def form(exercise: exercises.Exercise, check: Check, solution: str) -> str:
-    """The answer box as HTML: it holds no answer and no hint."""
+    """The answer box as HTML, which contains neither answers nor hints."""
     hint = (
         f'<button type="button" class="answer-hint">Hint 1 of {len(check.hints)}</button>'
         if check.hints
@@ -203,14 +207,14 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
 
 
 def _number(check: Check) -> tuple[str, str]:
-    """What the label asks for, and a shape to follow."""
+    """The label of a number field, and an example of its format."""
     shapes = {"s": "such as 1.5 ms", "B": "such as 1.5 MB", "bytes": "such as 1.5 MB"}
     return (f"in {check.unit}" if check.unit else "a number"), shapes.get(check.unit, "such as 1.5e6")
 
 
 def shown(env: BuildEnvironment) -> dict[str, list[str]]:
     """The keys of the exercises on each page."""
-    return noted(env, "exercises")
+    return page_data(env, "exercises")
 
 
 def setup(app: Sphinx) -> None:

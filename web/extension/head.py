@@ -1,7 +1,7 @@
-"""What does a page say of itself? A description, a card for those who link it, its edition, how to cite it.
+"""A page's metadata: description, link-preview card, edition, and how to cite it.
 
-Where `html.baseurl` of `_config.yml` has the site's address, also the one address that a search engine keeps.
-The day is written when all pages stand, so that a new one makes no page anew: `dated`.
+If `html.baseurl` of `_config.yml` is set, also the canonical address. The date is written at the end
+(`dated`), so that a new date rebuilds no page.
 """
 
 import re
@@ -22,7 +22,7 @@ _NOTE = re.compile(r"(note    = \{Version [\w.]+, )[\d-]*(\})")
 
 
 def described(doctree: nodes.document | None) -> str:
-    """The first paragraph of prose, up to a whole word; formulas would be noise there."""
+    """The first paragraph of prose without formulas, cut at a word boundary."""
     least, most = LENGTH
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         text = " ".join(paragraph.astext().split())
@@ -38,7 +38,7 @@ def _has_formula(node: nodes.Element) -> bool:
 def tell(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """What the templates show of it."""
+    """Add the metadata to the template context."""
     site = app.config.html_baseurl
     context["page_description"] = described(doctree) or str(app.config.book_description)
     context["book_card"] = f"{site.rstrip('/')}/_static/{CARD}" if site else ""
@@ -47,22 +47,22 @@ def tell(
 
 
 def dated(html: str, day: date) -> str:
-    """A page with the day of this edition, whenever it was written."""
+    """A page with the date of this edition."""
     return _NOTE.sub(rf"\g<1>{day}\g<2>", _DAY.sub(rf"\g<1>{day}\g<2>{day}\g<3>", html))
 
 
 def write_card(app: Sphinx, static: Path) -> None:
-    """The picture that others show beside a link; without an address of the site nobody could ask for it."""
+    """Copy the link-preview picture, if the site has an address."""
     if app.config.html_baseurl:
         shutil.copyfile(vendor.HERE / "screenshot.png", static / CARD)
 
 
 def day(app: Sphinx) -> date:
-    """Of this edition."""
+    """The date of this edition."""
     return stamp.day(Path(app.srcdir))
 
 
 def setup(app: Sphinx) -> None:
-    """Run after the theme has made its own description."""
+    """Run after the theme has written its own description."""
     app.add_config_value("book_description", "", "html")
     app.connect("html-page-context", tell, priority=950)

@@ -1,6 +1,6 @@
-"""Where do the icons come from? From Font Awesome's drawings, each put where the text names it.
+"""Inlines Font Awesome icons where the text names them.
 
-An icon in the page needs no request, takes the text's colour, and shows in a page opened from a file.
+An inline icon needs no request, takes the text's color, and also shows in a page opened from a file.
 """
 
 import re
@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.S)
 
 
 def drawn(text: str) -> str:
-    """A page, or a script that writes parts of one, with a drawing for every icon that it names."""
+    """A page, or a script that writes parts of one, with every named icon as inline SVG."""
     return _NAMED.sub(_drawing, text)
 
 
@@ -29,7 +29,7 @@ def _drawing(found: re.Match[str]) -> str:
 
 @cache
 def _shape(style: str, name: str) -> str:
-    """What stands behind `<svg ` in an icon's file; "" where Font Awesome has no such icon."""
+    """The part of an icon's file after `<svg `, or "" if Font Awesome has no such icon."""
     path = vendor.package("@fortawesome/fontawesome-free") / "svgs" / style / f"{name}.svg"
     if not path.exists():
         return ""

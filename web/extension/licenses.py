@@ -1,7 +1,7 @@
-"""Under which licences is what the site ships? A text for each, complete, and a page that lists them.
+"""Writes the license text of everything that the site ships, and a page that lists them.
 
-A text comes from the package that is installed; where a package brings none (Pyodide, and what is compiled
-into it), from `web/licenses`, as its own project has it.
+Texts come from the installed packages; for packages without one (Pyodide, and what is compiled into it), from
+`web/licenses`.
 """
 
 import csv
@@ -21,7 +21,7 @@ KEPT = vendor.HERE / FOLDER
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shipped:
-    """A work in the site: what of it is there, its licence (SPDX), and the package whose text that is.
+    """A shipped work: what is included, its license (SPDX), and the package that provides the license text.
 
     `covers` are patterns of files below `_static`, or names of the theme's style sheets.
     """
@@ -35,11 +35,11 @@ class Shipped:
 
     @property
     def file(self) -> str:
-        """What its text is called."""
+        """The name of its license file."""
         return f"{self.name.split(',')[0].lower().replace(' ', '-')}.txt"
 
     def text(self) -> str:
-        """The licence."""
+        """The license text."""
         return self._path().read_text(encoding="utf-8")
 
     def _path(self) -> Path:
@@ -52,7 +52,7 @@ class Shipped:
 
 
 def shipped() -> tuple[Shipped, ...]:
-    """The works of `web/licenses/shipped.csv`."""
+    """The works listed in `web/licenses/shipped.csv`."""
     with (KEPT / "shipped.csv").open(encoding="utf-8", newline="") as table:
         return tuple(_read(**row) for row in csv.DictReader(table))
 
@@ -65,12 +65,12 @@ SHIPPED = shipped()
 
 
 def listed(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The page that lists them."""
+    """The page that lists the licenses."""
     yield FOLDER, {"title": "Licences", "shipped": SHIPPED}, "licenses.html"
 
 
 def write(static: Path) -> None:
-    """Put every text into a folder."""
+    """Write every license text into a folder."""
     folder = static / FOLDER
     folder.mkdir(exist_ok=True)
     for one in SHIPPED:
@@ -78,5 +78,5 @@ def write(static: Path) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """One page more; `assets` writes the texts."""
+    """Add the page; `assets` writes the texts."""
     app.connect("html-collect-pages", listed)

@@ -1,7 +1,7 @@
-"""How is a formula drawn? By KaTeX, once, when the site is built: pages carry no maths script.
+"""Renders formulas with KaTeX at build time, so that pages need no math script.
 
-A Node process of each of Sphinx's processes renders formulas; results are kept by content, so a rebuild asks
-for new formulas only. A formula that KaTeX refuses is a warning at its source line, and so a failed build.
+Each Sphinx process has one Node process. Results are cached by content, so a rebuild renders new formulas
+only. A formula that KaTeX rejects is a warning at its source line, which fails the build.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ SERVER = Path(__file__).with_name("katex.mjs")
 
 
 class Katex:
-    """A Node process that turns LaTeX into HTML, and a folder that remembers what it said."""
+    """A Node process that renders LaTeX as HTML, with a cache folder."""
 
     def __init__(self, kept: Path, macros: dict[str, str]) -> None:
         self.kept, self.macros = kept, json.dumps(macros, sort_keys=True)
@@ -35,7 +35,7 @@ class Katex:
         kept.mkdir(parents=True, exist_ok=True)
 
     def render(self, latex: str, *, display: bool) -> str:
-        """The formula as HTML and MathML; ValueError with KaTeX's own words where it is refused."""
+        """The formula as HTML and MathML; raises a ValueError with KaTeX's message if it is rejected."""
         question = json.dumps({"latex": latex, "display": display})
         name = hashlib.sha256((vendor.lock_digest() + self.macros + question).encode()).hexdigest()
         path = self.kept / f"{name}.html"
@@ -46,7 +46,7 @@ class Katex:
         return path.read_text(encoding="utf-8")
 
     def _ask(self, question: str) -> str:
-        if self.process is None or self.owner != os.getpid():  # that of another process answers it alone
+        if self.process is None or self.owner != os.getpid():  # a forked process must not use its parent's
             self.process, self.owner = self._start(), os.getpid()
         server = self.process
         assert server.stdin is not None
@@ -66,7 +66,7 @@ class Katex:
         )
 
     def stop(self) -> None:
-        """End the process; the next formula starts another."""
+        """End the process; the next formula starts a new one."""
         if self.process is not None and self.owner == os.getpid() and self.process.stdin is not None:
             self.process.stdin.close()
             self.process.wait(timeout=10)
@@ -91,7 +91,7 @@ def visit_inline(writer: Any, node: nodes.Element) -> None:
 
 
 def visit_block(writer: Any, node: nodes.math_block) -> None:
-    """Write a displayed formula, with its number where it has one."""
+    """Write a display formula, with its number if it has one."""
     writer.body.append(writer.starttag(node, "div", CLASS="math"))
     writer.body.append(_html(writer, node, display=True))
     if number := node.get("said"):
@@ -101,7 +101,7 @@ def visit_block(writer: Any, node: nodes.math_block) -> None:
 
 
 def typeset_outputs(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Draw the formulas that a cell has put into HTML: `<span class="math">$...$</span>`."""
+    """Render formulas in the HTML output of cells: `<span class="math">$...$</span>`."""
 
     def drawn(found: re.Match[str]) -> str:
         return f'<span class="math">{app.katex.render(unescape(found[1]), display=False)}</span>'  # type: ignore[attr-defined]
@@ -112,7 +112,7 @@ def typeset_outputs(app: Sphinx, doctree: nodes.document, page: str) -> None:
 
 
 def start(app: Sphinx) -> None:
-    """Give the application its renderer."""
+    """Create the renderer of the application."""
     app.katex = Katex(vendor.STORE / "formulas", app.config.katex_macros)  # type: ignore[attr-defined]
 
 

@@ -1,9 +1,9 @@
-"""Which number has a figure, a table, a formula? Its chapter's, then its own: Figure 2.3.
+"""Numbers figures, tables, formulas, explorers and exercises by chapter: Figure 2.3.
 
-Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers move with the text;
-anchors are made from names, and stay. An exercise counts as its worked solution does, on every page.
-A text refers to them by their anchors, on another page after its name: {ref}`fig-tpus-cycle` reads
-Figure 3.1, and {eq}`the time of both <rooflines#eq-t>` reads the time of both (2.4).
+Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers change with the text;
+anchors are made from names and stay. An exercise has the number of its worked solution on every page.
+References use anchors, on another page after its name: {ref}`fig-tpus-cycle` reads "Figure 3.1", and {eq}`the
+time of both <rooflines#eq-t>` reads "the time of both (2.4)".
 """
 
 import re
@@ -23,7 +23,7 @@ from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 from tools.environment import ROOT
-from web.extension.noted import noted
+from web.extension.page_data import page_data
 
 LOG = logging.getLogger(__name__)
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
@@ -37,7 +37,7 @@ _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def of_pages(root: Path) -> dict[str, str]:
-    """The number of every page of a chapter, by its name: 2, and 2A for the first below it."""
+    """The number of every chapter page by its name: "2", and "2A" for the first page below it."""
     return _numbered_pages((root / "_toc.yml").read_text(encoding="utf-8"))
 
 
@@ -56,17 +56,17 @@ def _numbered_pages(contents: str) -> dict[str, str]:
 
 
 def rank(page: str) -> int:
-    """The place of a page of a chapter, by its name, in the order of the contents."""
+    """The position of a chapter page in the table of contents."""
     return list(of_pages(ROOT)).index(f"chapters/{page}")
 
 
 def title(page: str) -> str:
-    """The title of a page of a chapter, as the contents list it."""
+    """The title of a page in the table of contents."""
     return _titles((ROOT / "_toc.yml").read_text(encoding="utf-8")).get(page) or heading(page)
 
 
 def named(page: str) -> str:
-    """A page of a chapter, by its name, as the contents list it: 2A Narrow layers."""
+    """The number and title of a chapter page: "2A Narrow layers"."""
     return f"{of_pages(ROOT)[f'chapters/{page}']} {title(f'chapters/{page}')}"
 
 
@@ -83,18 +83,18 @@ def _listed(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def heading(page: str) -> str:
-    """The title that stands on a page."""
+    """The title on a page."""
     found = _HEADING.search((ROOT / f"{page}.md").read_text(encoding="utf-8"))
     return found[1] if found else page
 
 
 def of_exercise(page: str, own: int) -> str:
-    """The number of an exercise: that of its chapter, also on a page below it, then its own."""
+    """The number of an exercise: its chapter's number, even on a deeper page, then its own."""
     return f"{page.rstrip(ascii_uppercase)}.{own}"
 
 
 class Count:
-    """What is numbered on one page: each kind by itself, with the anchor that is linked."""
+    """The counters of one page, by kind, and the anchors that are linked."""
 
     def __init__(self, number: str) -> None:
         self.number = number
@@ -103,17 +103,17 @@ class Count:
         self.said: dict[str, str] = {}  # by anchor: what a reference reads
 
     def next(self, kind: str) -> str:
-        """The next one's number."""
+        """The next number of a kind."""
         own = self.counted[kind] = self.counted.get(kind, 0) + 1
         return f"{self.number}.{own}"
 
     def anchor(self, name: str) -> str:
-        """A name that no other has on this page."""
+        """An anchor that is unique on this page."""
         times = self.anchors[name] = self.anchors.get(name, 0) + 1
         return name if times == 1 else f"{name}-{times}"
 
     def raw(self, html: str, section: str) -> str:
-        """What cells and exercises have drawn, with its numbers."""
+        """The HTML of cells and exercises, with numbers."""
         html = _FIGURE.sub(lambda found: found[0] + self._marked("Figure", found["id"]), html)
         html = _EXPLORER.sub(lambda found: found[0] + self._marked("Explorer", found["id"]), html)
         html = _TABLE.sub(lambda found: self._captioned(section, found["title"]), html)
@@ -128,26 +128,26 @@ class Count:
         return f'<table class="dataframe" id="{anchor}">{self.caption(anchor, title or "")}'
 
     def caption(self, anchor: str, title: str) -> str:
-        """A table's number, and what the table shows."""
+        """The caption of a table with its number; warns if it has no title."""
         if not title:
             LOG.warning("the table %s has no title: write `Table: ...` above it", anchor, type="numbers")
         return f"<caption>{self._marked('Table', anchor)}{title}</caption>"
 
     def _exercise(self, found: re.Match[str]) -> str:
-        """An exercise has the chapter's number, also on a page below it, then its worked solution's."""
+        """The heading of an exercise with its number."""
         told = of_exercise(self.number, int(found["own"]))
         self.said[found["id"]] = f"Exercise {told}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 
 
 def link(kind: str, anchor: str) -> str:
-    """The quiet sign beside a number."""
+    """The link sign next to a number."""
     said = f"Link to this {kind.lower()}"
     return f'<a class="headerlink" href="#{escape(anchor)}" title="{said}" aria-label="{said}">#</a>'
 
 
 def write(app: Sphinx, doctree: nodes.document) -> None:
-    """Number all of a page."""
+    """Number everything on a page."""
     page, known = app.env.docname, of_pages(Path(app.srcdir))
     _of(app.env)[page] = {}
     _follow(app, doctree)
@@ -166,7 +166,7 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
-    """What may have a number, in the order of the page, and the anchor of its section."""
+    """The elements that may have a number, in order, with the anchor of their section."""
     for node in list(doctree.findall(nodes.Element)):
         is_html = isinstance(node, nodes.raw) and "html" in node.get("format", "")
         if is_html or isinstance(node, nodes.table | nodes.math_block):
@@ -183,7 +183,7 @@ def _table(table: nodes.table, count: Count, section: str) -> None:
 
 
 def _title(table: nodes.table) -> str:
-    """What the paragraph above a table says after `Table: `; the caption takes its place."""
+    """The text after `Table: ` in the paragraph above a table, which is removed."""
     at = table.parent.index(table)
     above = table.parent[at - 1] if at else None
     if not isinstance(above, nodes.paragraph) or not above.astext().startswith(_TITLE):
@@ -193,7 +193,7 @@ def _title(table: nodes.table) -> str:
 
 
 def _formula(formula: nodes.math_block, count: Count) -> None:
-    """Its anchor is what stands before its sign of equality: `eq-t-math`."""
+    """Number a formula; its anchor comes from its left-hand side: `eq-t-math`."""
     bare = re.sub(r"\\(?:text|mathrm|operatorname|mathbf)\b", "", re.split(r"=|\\[lg]e", formula.astext())[0])
     anchor = count.anchor(f"eq-{nodes.make_id(bare) or 'formula'}")
     formula["ids"].append(anchor)
@@ -205,39 +205,39 @@ def _formula(formula: nodes.math_block, count: Count) -> None:
 def name_page(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """A chapter says its number above its title."""
+    """Show a chapter's number above its title."""
     if number := of_pages(Path(app.srcdir)).get(page):
         said = f'<p class="page-number">Chapter {number}</p>\n<h1>'
         context["body"] = context.get("body", "").replace("<h1>", said, 1)
 
 
 def _of(env: BuildEnvironment) -> dict[str, dict[str, str]]:
-    """What references read, by page and anchor; it stays with what Sphinx has read."""
-    return noted(env, "numbers")
+    """The text of references, by page and anchor, recorded while pages are read."""
+    return page_data(env, "numbers")
 
 
 def refer(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, shown: nodes.Element
 ) -> nodes.Element | None:
-    """The link of a reference to what has a number."""
+    """Resolve a reference to a numbered element; None leaves others to Sphinx."""
     here = node["refdoc"]
     page, _, anchor = node["reftarget"].rpartition("#")
     to = _named(env, page) if page else here
     said = _of(env).get(to, {}).get(anchor)
     if said is None or node["reftype"] not in ("ref", "eq"):
-        return None  # Sphinx says what it does not know
+        return None  # Sphinx reports unknown references
     if node["refexplicit"]:
         said = f"{shown.astext()} ({said.split()[-1]})"
     return make_refnode(app.builder, here, to, anchor, nodes.inline("", said))
 
 
 def _named(env: BuildEnvironment, page: str) -> str:
-    """A chapter's page as Sphinx names it, or a page beside the chapters."""
+    """A chapter page as Sphinx names it, or a page outside the chapters."""
     return f"chapters/{page}" if f"chapters/{page}" in env.found_docs else page
 
 
 def _follow(app: Sphinx, doctree: nodes.document) -> None:
-    """What a page refers to by number may be numbered anew: then it is read again."""
+    """Rebuild this page when a page whose numbers it refers to changes."""
     for node in doctree.findall(pending_xref):
         page, found, _ = node.get("reftarget", "").rpartition("#")
         if found and (other := _named(app.env, page)) in app.env.found_docs:
@@ -245,7 +245,7 @@ def _follow(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Run when a page was read."""
+    """Run after a page was read."""
     app.connect("doctree-read", write, priority=900)
     app.connect("missing-reference", refer)
     app.connect("html-page-context", name_page, priority=850)

@@ -1,6 +1,6 @@
-"""Which page comes next? The next chapter: deeper pages lead to one another and back, answers stand apart.
+"""The previous and next links: chapters in order, deeper pages in a chain that leads back.
 
-What is looked up comes behind the last chapter, wherever the contents list it.
+Solutions are separate. Reference pages follow the last chapter, wherever the table of contents lists them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ _CHAPTER = "chapters/"
 
 
 def neighbors(below: dict[str, list[str]], root: str) -> dict[str, Links]:
-    """The page before and the page behind each, by name; `below` has the pages under each page."""
+    """The previous and the next page of each page; `below` has the pages under each page."""
     listed = _read(below.get(root, []))
     first = [root, *sorted(listed, key=lambda page: not page.startswith(_CHAPTER))]
     found: dict[str, Links] = _chain(first)
@@ -30,7 +30,7 @@ def neighbors(below: dict[str, list[str]], root: str) -> dict[str, Links]:
 
 
 def _read(pages: Iterable[str]) -> list[str]:
-    """Those that are read one after the other."""
+    """The pages that are read in sequence, without solutions."""
     return [page for page in pages if not page.startswith(_APART)]
 
 
@@ -42,7 +42,7 @@ def _chain(pages: Sequence[str]) -> dict[str, Links]:
 def relate(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """Put the reading order in place of the table of contents'."""
+    """Set the links of a page to the reading order instead of the order of the table of contents."""
     found = neighbors(app.env.toctree_includes, app.config.root_doc).get(page)
     if found is None:
         return

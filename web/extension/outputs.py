@@ -1,7 +1,7 @@
-"""How is the output of a cell set? A sentence like the text around it, aligned lines so that they scroll.
+"""Typesets text output of cells: sentences like prose, aligned lines with scrolling, the rest as code.
 
-A sentence wraps in the font of the text. Lines whose columns are aligned by spaces keep them, and scroll
-where they are wider than the page. All else is code, and wraps.
+A sentence wraps in the text font. Lines with columns aligned by spaces keep them and scroll if they are wider
+than the page. Everything else is code and wraps.
 """
 
 import re
@@ -16,20 +16,20 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def kind(text: str) -> str:
-    """The class of an output: `sentence`, `aligned`, or '' for code."""
+    """The class of an output: "sentence", "aligned", or "" for code."""
     if _ALIGNED.search(text):
         return "aligned"
     return "" if _CODE.search(text) or not _WORD.search(text) else "sentence"
 
 
 def parts(text: str) -> list[str]:
-    """An output as it is set: what blank lines part, where sentences stand beside aligned lines."""
+    """The parts of an output, split at blank lines if it mixes sentences and aligned lines."""
     found = [part for part in re.split(r"\n\s*\n", text.strip("\n")) if part.strip()]
     return found if "sentence" in map(kind, found) and len(set(map(kind, found))) > 1 else [text]
 
 
 def write(app: Sphinx, doctree: nodes.document, page: str) -> None:
-    """Write sentences as paragraphs, and tell the page which outputs are aligned."""
+    """Typeset sentences as paragraphs and mark aligned outputs."""
     for block in list(doctree.findall(nodes.literal_block)):
         if _OF_CELL & set(block["classes"]):
             block.replace_self([_set(block, part) for part in parts(block.astext())])

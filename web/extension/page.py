@@ -1,4 +1,4 @@
-"""What stands around the text: templates of the book's own, and no script that a page does not use."""
+"""The frame around the text: the book's own templates, and no unused scripts."""
 
 import re
 import subprocess
@@ -32,13 +32,13 @@ _GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?
 
 
 def add_templates(app: Sphinx, config: Config) -> None:
-    """The book's templates come before the theme's; the book numbers its figures itself (`numbers`)."""
+    """Put the book's templates before the theme's, and turn off Sphinx's own figure numbers."""
     config.templates_path.insert(0, str(TEMPLATES))
-    config.numfig = False  # an extension for LaTeX switches it on, and Sphinx would walk through every page
+    config.numfig = False  # a LaTeX extension turns it on, and Sphinx would traverse every page
 
 
 def repository(app: Sphinx) -> str:
-    """Where the source can be read: the configured address, or the git remote's; '' where there is none."""
+    """The address of the source repository, configured or from the git remote, or ""."""
     options: dict[str, Any] = app.config.html_theme_options
     known = options.get("repository_url") or _remote(Path(app.srcdir))
     return known.removesuffix("/").removesuffix(".git")
@@ -54,20 +54,20 @@ def _remote(folder: Path) -> str:
 
 
 def github(url: str) -> str:
-    """The owner and the name of a repository on GitHub; '' for any other address."""
+    """The owner and name of a GitHub repository, or "" for other addresses."""
     found = _GITHUB.fullmatch(url)
     return found["name"] if found else ""
 
 
 def colab(repository: str, notebook: str) -> str:
-    """The address that opens a notebook, as it was released, in Colab; '' where it is not on GitHub."""
+    """The address that opens a released notebook in Colab, or "" if it is not on GitHub."""
     name = github(repository)
     path = f"blob/{first_cell.TAG_OF_RELEASE}/{notebook}"
     return f"https://colab.research.google.com/github/{name}/{path}" if name else ""
 
 
 def places(repository: str, notebook: str) -> dict[str, tuple[str, str]]:
-    """Where a page's notebook can be opened, as it was released: icon and address by what a reader sees."""
+    """Where a page's released notebook can be opened: icon and address, by label."""
     if not (repository and notebook):
         return {}
     path = f"blob/{first_cell.TAG_OF_RELEASE}/{notebook}"
@@ -84,7 +84,7 @@ def places(repository: str, notebook: str) -> dict[str, tuple[str, str]]:
 def trim(
     app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
 ) -> None:
-    """One stylesheet, one script, the book's own."""
+    """Remove the theme's scripts and styles from a page and add the book's own context."""
     context["script_files"] = context["css_files"] = []
     for wrong, right in MENDED.items():
         context["body"] = (context.get("body") or "").replace(wrong, right)
@@ -96,12 +96,12 @@ def trim(
 
 
 def _plain_head(found: re.Match[str]) -> str:
-    """The head of a column that is one formula, as text: what is drawn is hidden from screen readers."""
+    """A column heading that is a formula, as text: screen readers skip rendered formulas."""
     return f'<th class="head"><p>{_text_of(ElementTree.fromstring(found["math"]))}</p></th>'
 
 
 def _text_of(math: ElementTree.Element) -> str:
-    """MathML as the few elements of HTML that a short formula needs."""
+    """Simple MathML as HTML."""
     inside = [_text_of(child) for child in math]
     if math.tag in ("msub", "msup"):
         base, script = inside
@@ -111,13 +111,13 @@ def _text_of(math: ElementTree.Element) -> str:
 
 
 def _source(app: Sphinx, page: str) -> str:
-    """The notebook a page was made from, below the root; '' where it was made from none."""
+    """The notebook of a page, below the root, or ""."""
     path = app.env.doc2path(page, base=False) if page in app.env.found_docs else ""
     return str(path) if str(path).endswith(".ipynb") else ""
 
 
 def start(app: Sphinx) -> None:
-    """Ask once for what every page shows, and for no index but the book's own; read on all cores."""
+    """Set up what is the same for all pages, disable Sphinx's search, and enable parallel reading."""
     app.builder.search = False  # type: ignore[attr-defined]
     for name in SAFE & app.extensions.keys():
         app.extensions[name].parallel_read_safe = True
@@ -125,7 +125,7 @@ def start(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Run after the theme has had its say."""
+    """Run after the theme."""
     app.connect("config-inited", add_templates, priority=900)
     app.connect("builder-inited", start)
     app.connect("html-page-context", trim, priority=900)

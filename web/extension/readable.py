@@ -1,4 +1,4 @@
-"""The text of a section as the search shows it: no code, no TeX source, no citation keys, no labels."""
+"""The text of a section for search results, without code, TeX source, citation keys and labels."""
 
 import re
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ _LOWERED = str.maketrans("0123456789ijkmnt", "₀₁₂₃₄₅₆₇₈₉ᵢ�
 
 
 def text(node: nodes.Node) -> str:
-    """The words of a part: prose, tables, formulas, what a figure concludes; no code, no output."""
+    """The words of a node: prose, tables, formulas, figure captions; no code and no output."""
     if isinstance(node, nodes.Text):
         return node.astext().replace("\u00ad", "")
     if isinstance(node, nodes.math | nodes.math_block):
@@ -58,7 +58,7 @@ def _joined(node: nodes.Node) -> str:
 
 
 def _reference(ref: addnodes.pending_xref) -> str:
-    """What a reader sees of a reference: its words, an author and a year, or a title that `filled` adds."""
+    """The visible text of a reference; a section's title is filled in later by `filled`."""
     if ref.get("refdomain") == "cite":
         return _cited(ref["reftarget"]) if ref["reftype"] == "t" else ""
     if ref.get("reftype") == "ref" and not ref.get("refexplicit"):
@@ -67,7 +67,7 @@ def _reference(ref: addnodes.pending_xref) -> str:
 
 
 def filled(told: str, titles: Mapping[str, str]) -> str:
-    """A section's text with the titles of the sections that it refers to, known when all pages are read."""
+    """A section's text with the titles of sections it refers to, known after all pages are read."""
     return tidy(re.sub(f"{_MARK}(.*?){_MARK}", lambda m: titles.get(m[1], ""), told))
 
 
@@ -77,12 +77,12 @@ def _cited(key: str) -> str:
 
 
 def tidy(told: str) -> str:
-    """A section's whole text: what was left out leaves no space before a comma."""
+    """The text with normalized spaces, and none before punctuation."""
     return re.sub(r"\s+(?=[.,;:!?)](?:\s|$))", "", re.sub(r"\s+", " ", told)).strip()
 
 
 def formula(source: str) -> str:
-    """A formula in Unicode: `T_math = FLOPs/C` for `T_\\text{math} = \\frac{\\text{FLOPs}}{C}`."""
+    r"""A formula in Unicode: `T_math = FLOPs/C` for `T_\text{math} = \frac{\text{FLOPs}}{C}`."""
     told = _NO_SIGN.sub("", source.replace(r"\{", "\1").replace(r"\}", "\2"))
     told = re.sub(rf"([_^]){_UPRIGHT}(?=\{{)", r"\1", _SPACE.sub(" ", told))
     before = ""
@@ -105,7 +105,7 @@ def _bracketed(part: str) -> str:
 
 
 def _first(found: re.Match[str]) -> str:
-    """What stands in braces, or the one letter without."""
+    """The content of braces, or a single letter without braces."""
     return (found[1] or found[2] or "").strip()
 
 
@@ -119,7 +119,7 @@ def _lowered(part: str) -> str:
 
 
 def _caption(cell: nodes.container) -> str:
-    """What a figure or an explorer says of itself; any other output is no prose."""
+    """The caption of a figure or an explorer; "" for any other output."""
     if not any(_SHOWN.search(raw.astext()) for raw in cell.findall(nodes.raw)):
         return ""
     plain = (b for b in cell.findall(nodes.literal_block) if "text_plain" in b["classes"])

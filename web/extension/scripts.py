@@ -1,9 +1,9 @@
-"""Which scripts does a page load? Seven files, each joined from modules with one job each.
+"""Bundles the page's modules into seven script files, without comments.
 
-A module that imports ten others would cost a reader ten requests, one after the other. So each entry
-becomes one file: the parts that it imports, in the order of their needs, then itself. An entry imported by
-another stays a file of its own, because its state must exist once. Comments are left out: JSDoc is for the
-type checker, and would be a third of what a reader loads.
+A module that imports ten others would cost ten sequential requests, so each entry becomes one file: the
+modules that it imports, in dependency order, then itself. An entry that another imports stays a separate
+file, because its state must exist once. Comments are removed: JSDoc serves the type checker and would be a
+third of the bytes.
 """
 
 import re
@@ -24,7 +24,7 @@ _DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let)
 
 
 def write(static: Path, prefix: str) -> None:
-    """Put the files into a folder; the prefix comes before the one of the progress."""
+    """Write the files into a folder; `prefix` is put before the progress script."""
     for entry, name in ENTRIES.items():
         text = joined(PAGE / entry)
         text = f"(() => {{\n{text}}})();\n" if name == _CLASSIC else text
@@ -33,7 +33,7 @@ def write(static: Path, prefix: str) -> None:
 
 
 def joined(entry: Path) -> str:
-    """One file for an entry; two parts that declare one name cannot be joined."""
+    """The bundle of an entry; exits if two of its modules declare the same name."""
     parts: dict[Path, str] = {}
     _collect(entry, parts)
     own = parts.pop(entry)
@@ -45,7 +45,7 @@ def joined(entry: Path) -> str:
 
 
 def _collect(path: Path, parts: dict[Path, str]) -> None:
-    """Add a module behind all that it imports."""
+    """Add a module after everything that it imports."""
 
     def needed(found: re.Match[str]) -> str:
         part = (path.parent / found[2]).resolve()

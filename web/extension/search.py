@@ -1,9 +1,9 @@
-"""What can be found? Every section, glossary entry, figure and explorer; neither code nor worked answers.
+"""Builds the search index: every section, glossary entry, figure and explorer; no code and no solutions.
 
-Sections are noted as Sphinx reads a page, so a formula counts once. Headings and defined words come with
-the dialog; with the first letter typed come an index of all prose, which Node makes with MiniSearch, and the
-prose itself, from which results show an excerpt. All are scripts, not data, so that a book opened from a
-folder can search.
+Sections are recorded while Sphinx reads a page, so that a formula counts once. Headings and defined terms
+load with the dialog; the first typed letter loads a full-text index, which Node builds with MiniSearch, and
+the text for excerpts. All files are scripts, not data, so that search also works in a book opened from a
+folder.
 """
 
 import csv
@@ -20,7 +20,7 @@ from tools.pages import every
 from tools.reference import terms
 from web import vendor
 from web.extension import readable, scripts
-from web.extension.noted import noted
+from web.extension.page_data import page_data
 
 FILES = HEADS, WHOLE, TEXTS, SCRIPT = "search-heads.js", "search-whole.js", "search-texts.js", "search.js"
 _LEFT_OUT = ("solutions/", "bibliography", "genindex")
@@ -42,7 +42,7 @@ _MAKER = vendor.HERE / "index.mjs"
 
 
 class Place(NamedTuple):
-    """A section or an entry as a page has it; `names` are what links to it may say."""
+    """A section or glossary entry of a page; `names` are the labels that links to it may use."""
 
     anchor: str
     title: str
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
 
 class Section(NamedTuple):
-    """What one result opens."""
+    """The target of one search result."""
 
     page: str
     anchor: str
@@ -62,13 +62,13 @@ class Section(NamedTuple):
 
 
 def note(app: Sphinx, doctree: nodes.document) -> None:
-    """Note what can be found on a page."""
+    """Record what can be found on a page."""
     if not app.env.docname.startswith(_LEFT_OUT):
-        noted(app.env, "places")[app.env.docname] = list(places(doctree))
+        page_data(app.env, "places")[app.env.docname] = list(places(doctree))
 
 
 def places(tree: nodes.document) -> Iterator[Place]:
-    """Every section of a page, without the sections in it; every entry of a glossary."""
+    """Every section of a page without its subsections, and every glossary entry."""
     for section in tree.findall(nodes.section):
         parts = [child for child in section.children if not isinstance(child, nodes.section | nodes.title)]
         title = readable.text(next(iter(section.findall(nodes.title))))
@@ -86,8 +86,8 @@ def _all(parts: list[nodes.Node]) -> str:
 
 
 def collected(app: Sphinx) -> list[Section]:
-    """All of the book, page by page in reading order; sections with the words that they teach."""
-    found = noted(app.env, "places")
+    """All sections in reading order, with the terms that they teach."""
+    found = page_data(app.env, "places")
     pages = list(found)
     order = [app.config.root_doc, *_below(app, app.config.root_doc)]
     pages.sort(key=lambda page: (order.index(page) if page in order else len(order), page))
@@ -109,13 +109,13 @@ def collected(app: Sphinx) -> list[Section]:
 
 
 def questions() -> dict[str, str]:
-    """What readers ask in words that the book has not, by the section that answers: a book's index."""
+    """Search phrases that the book itself does not use, by the section that answers them."""
     with _ASKED.open(encoding="utf-8", newline="") as file:
         return {row["section"]: row["asked"] for row in csv.DictReader(file)}
 
 
 def _taught() -> dict[str, str]:
-    """The words that a section teaches, in all their forms, by its anchor."""
+    """The terms that a section teaches, in all forms, by its anchor."""
     section = {place.term: nodes.make_id(place.section) for place in terms.places()}
     found: dict[str, str] = {}
     for forms in terms.entries():
@@ -131,7 +131,7 @@ def _below(app: Sphinx, page: str) -> Iterator[str]:
 
 
 def write(app: Sphinx, static: Path) -> None:
-    """Put the script, what it shows and the index of all prose into a folder."""
+    """Write the search script, the headings, the index and the text into a folder."""
     found = collected(app)
     pages = list(dict.fromkeys(one.page for one in found))
     titles = {page: next(one.title for one in found if one.page == page) for page in pages}
@@ -169,13 +169,13 @@ def _rows(path: Path) -> list[list[str]]:
 
 
 def _absent(found: list[Section]) -> list[tuple[str, int]]:
-    """Words of the field that the book does not treat, each with the nearest section."""
+    """Terms of the field that the book does not cover, each with the nearest section."""
     at = {f"{one.page}#{one.anchor}": number for number, one in enumerate(found)}
     return [(word, at[section]) for word, section in _rows(_ABSENT) if section in at]
 
 
 def _weights(pages: list[str], deeper: set[str]) -> Iterator[float]:
-    """A chapter's main lane first, then its deeper pages, then what is looked up; earlier ones more."""
+    """The weight of each page: main pages before deeper and reference pages, earlier ones higher."""
     for at, page in enumerate(pages):
         early = 1.5 - at / len(pages)
         if page.startswith("chapters/"):
@@ -201,9 +201,9 @@ def _indexed(found: list[Section], titles: dict[str, str]) -> str:
     question = json.dumps(
         [{"id": n, "book": titles[one.page], **one._asdict()} for n, one in enumerate(found)]
     )
-    return vendor.answered(_MAKER, library, question, "the search index was not made")
+    return vendor.cached_answer(_MAKER, library, question, "the search index was not made")
 
 
 def setup(app: Sphinx) -> None:
-    """Note when a page was read and all else has changed it; `assets` writes the index."""
+    """Record each page after everything else has processed it; `assets` writes the index."""
     app.connect("doctree-read", note, priority=990)

@@ -1,7 +1,7 @@
-"""The pages *Chips side by side* and *Models side by side*: one table each, and the same as CSV.
+"""The tables of all chips and of all models, as HTML and as CSV.
 
-`{chips-table}` and `{models-table}` write a table from the library's catalogue; the page's
-script makes it sortable and filterable (`page/site/side-by-side.mjs`). The CSV files hold base units.
+`{chips-table}` and `{models-table}` write a table from the library's catalogue; the page's script makes it
+sortable and filterable (`page/site/side-by-side.mjs`). The CSV files use base units.
 """
 
 import csv
@@ -15,20 +15,19 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import BF16, FP16, binary, si
-from web.extension.noted import shows_the_library
+from web.extension.page_data import shows_the_library
 
 FOLDER = "data"  # of the site, for the CSV files
 
 
 @dataclass(frozen=True, slots=True)
 class Column[T]:
-    """A column: its heading, its name in the CSV file, the value, and how a cell shows the value."""
+    """A column: its heading, its name in the CSV file, its value, and the format of a cell."""
 
     heading: str
     field: str
@@ -37,13 +36,13 @@ class Column[T]:
 
 
 def _rate(*names: str) -> Callable[[Chip], float | None]:
-    """The first of these rates that the chip has."""
+    """The first of these rates that the chip has, or None."""
     return lambda chip: next((chip.rates()[name] for name in names if name in chip.rates()), None)
 
 
 def _ridge(chip: Chip) -> float | None:
     dtype = next((one for one in (BF16, FP16) if one.name in chip.rates()), None)
-    return Sheet(chip, dtype).ridge if dtype else None
+    return rules.ChipRatios(chip, dtype).ridge if dtype else None
 
 
 def _as_of(chip: Chip) -> str:
@@ -101,7 +100,7 @@ MODELS: tuple[Column[Transformer], ...] = (
 
 
 def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[T, ...], sources: str) -> str:
-    """The table as HTML; a cell carries the value that its column is sorted by."""
+    """The table as HTML; a cell carries the value by which its column is sorted."""
     heads = "".join(f'<th scope="col">{escape(column.heading)}</th>' for column in columns)
     body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
     find = '<label>Filter <input type="search" autocomplete="off" spellcheck="false"></label>'
@@ -126,7 +125,7 @@ def _cell[T](column: Column[T], row: T) -> str:
 
 
 def write_csv[T](path: Path, columns: tuple[Column[T], ...], rows: tuple[T, ...]) -> None:
-    """The same rows in base units, with the source of each row where the rows have one."""
+    """Write the same rows in base units, with each row's sources."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*(column.field for column in columns), "source"])
@@ -142,7 +141,7 @@ def _source(row: object) -> str:
 
 
 def _chip_sources() -> str:
-    """Where each figure of each chip was read, folded."""
+    """The source of each number of each chip, folded."""
     listed = "".join(
         f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.KNOWN.values()
     )
@@ -157,10 +156,10 @@ def _figures(chip: Chip) -> str:
 
 
 class ChipsTable(SphinxDirective):
-    """All chips of the catalogue."""
+    """The directive that lists all chips of the catalogue."""
 
     def run(self) -> list[nodes.Node]:
-        """One table, written again when the library has changed."""
+        """One table, rebuilt when the library changes."""
         shows_the_library(self.env)
         title = "Peak figures of one chip: FLOP/s are dense, link and network rates are one way"
         html = table("chips", title, CHIPS, tuple(chips.KNOWN.values()), _chip_sources())
@@ -168,17 +167,17 @@ class ChipsTable(SphinxDirective):
 
 
 class ModelsTable(SphinxDirective):
-    """All models of the catalogue."""
+    """The directive that lists all models of the catalogue."""
 
     def run(self) -> list[nodes.Node]:
-        """One table, written again when the library has changed."""
+        """One table, rebuilt when the library changes."""
         shows_the_library(self.env)
         title = "Shapes and sizes of the catalogue's models, counted weight by weight"
         return [nodes.raw("", table("models", title, MODELS, models.CATALOGUE, ""), format="html")]
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Write the CSV files beside the pages."""
+    """Write the CSV files."""
     if error or app.builder.format != "html":
         return
     folder = Path(app.outdir) / FOLDER

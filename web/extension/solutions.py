@@ -1,7 +1,7 @@
-"""How does a page of worked solutions read? Titled by its chapter, numbered as the chapter's pages are.
+"""Rewrites pages of worked solutions: titled by chapter, numbered like the exercises, linked to them.
 
-The sources in `solutions/` are also the exercise notebooks: they count from 1 and say where an answer is
-written. The site shows no blanks, so it drops those sentences. Each solution links the exercise it solves.
+The sources in `solutions/` also produce the exercise notebooks, so they count from 1 and say where an answer
+is written. The site shows no blanks, so those sentences are dropped.
 """
 
 import re
@@ -58,7 +58,7 @@ def _number(page: str, own: int) -> str:
 
 
 def _chapter(stem: str) -> str:
-    """The title of the chapter, or what the two halves of a chapter share."""
+    """The title of the chapter, or what the two halves of a split chapter share."""
     halves = [page for page in pages.of(stem) if not page.deeper]
     if len(halves) == 1:
         return numbers.title(str(halves[0]))
@@ -71,7 +71,7 @@ def _link(page: str, anchor: str, said: str) -> str:
 
 
 def _back(stem: str, where: dict[str, str]) -> str:
-    """Links to the chapter's pages that ask."""
+    """Links to the chapter's pages with these exercises."""
     asking = dict.fromkeys(where.values())
     main = [page.name for page in pages.of(stem) if not page.deeper and page.name in asking]
     links = " and ".join(_link(page, _first(where, page), numbers.named(page)) for page in main)
@@ -83,14 +83,14 @@ def _first(where: dict[str, str], page: str) -> str:
 
 
 def _asked(key: str, own: int, page: str, stem: str) -> str:
-    """The link to the exercise; it names a page that is not the chapter's own."""
+    """The link to the exercise, which names the page if it is a deeper one."""
     link = _link(page, name(key), f"Exercise {_number(page, own)}")
     elsewhere = "" if page == stem else f", in {escape(numbers.named(page))}"
     return f'<p class="solution-from">{link}{elsewhere}</p>'
 
 
 def _drop_instructions(paragraph: nodes.paragraph) -> None:
-    """Take out the sentences that say how a notebook is filled in."""
+    """Remove the sentences that say how to fill in a notebook."""
     inline = list(paragraph.children)
     told = "".join(
         child.astext() if isinstance(child, nodes.Text) else f"\0{at}\0" for at, child in enumerate(inline)
@@ -107,5 +107,5 @@ def _drop_instructions(paragraph: nodes.paragraph) -> None:
 
 
 def setup(app: Sphinx) -> None:
-    """Run when a page was read, before Sphinx notes its titles."""
+    """Run after a page was read, before Sphinx records its titles."""
     app.connect("doctree-read", write, priority=_BEFORE_TITLES_ARE_NOTED)

@@ -1,4 +1,4 @@
-"""What text does a page have that is made from a notebook? Its source's: the notebook has plain Markdown."""
+"""Replaces the plain Markdown of a notebook by the MyST of its source when Sphinx reads it."""
 
 import json
 import re
@@ -11,7 +11,7 @@ _SHOWS = re.compile(r'explore\.show\("[\w.]+"\)')
 
 
 def read(app: Sphinx, docname: str, content: list[str]) -> None:
-    """Put the MyST of a notebook's source into it; code and outputs stay the notebook's."""
+    """Put the source's text into a notebook; code and outputs stay the notebook's."""
     notebook = Path(app.env.doc2path(docname))
     source = notebook.with_suffix(".md")
     if notebook.suffix != ".ipynb" or not source.exists():
@@ -21,7 +21,10 @@ def read(app: Sphinx, docname: str, content: list[str]) -> None:
 
 
 def with_text(notebook: str, source: Path) -> str:
-    """A notebook's JSON with the text cells of a source, which has as many; explorers without their line."""
+    """The notebook's JSON with the text cells of its source.
+
+    Raises a ValueError if their numbers differ.
+    """
     book = json.loads(notebook)
     shown = [cell for cell in book["cells"] if cell["cell_type"] == "markdown"]
     written = [c for c in jupytext.read(source, fmt="md:myst").cells if c.cell_type == "markdown"]
@@ -38,5 +41,5 @@ def with_text(notebook: str, source: Path) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Read before anything else does."""
+    """Run before everything else that reads a page."""
     app.connect("source-read", read, priority=0)

@@ -1,7 +1,7 @@
-"""Which style rules can a built page use? The rest of the theme's 400 KB of CSS is left out.
+"""Prunes the theme's 400 KB of CSS to the rules that the built pages can use.
 
-A rule stays where every class and id of its selector occurs in some page or in a script that makes elements,
-a custom property where something refers to it.
+A rule is kept if every class and id of its selector occurs in a page or in a script that creates elements; a
+custom property is kept if something refers to it.
 """
 
 import re
@@ -20,24 +20,24 @@ _DROPPED = ("@charset", "@import")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One statement of a stylesheet: what stands before its braces, and what in them (None: no braces)."""
+    """One statement of a stylesheet: the text before its braces, and their content (None without braces)."""
 
     head: str
     body: str | None
 
 
 def names_in_html(text: str) -> set[str]:
-    """Every class and id of a page."""
+    """Every class and id in a page."""
     return {name for found in _HTML_NAMES.findall(text) for part in found for name in part.split()}
 
 
 def names_in_source(text: str) -> set[str]:
-    """Every word of a program that could be a class it gives to an element."""
+    """Every word of a program that could be a class name."""
     return set(re.findall(r"[A-Za-z_][\w-]*", text))
 
 
 def blocks(css: str) -> Iterator[Block]:
-    """The statements of a stylesheet, strings and nested braces respected."""
+    """The statements of a stylesheet; handles strings and nested braces."""
     start = at = 0
     while at < len(css):
         char = css[at]
@@ -78,19 +78,19 @@ def _closing(css: str, at: int) -> int:
 
 
 def bare(css: str) -> str:
-    """The stylesheet without its comments."""
+    """The stylesheet without comments."""
     return _COMMENT.sub("", css)
 
 
 def prune(css: str, used: set[str]) -> str:
-    """The stylesheet without the rules that no element of `used` names can meet."""
+    """The stylesheet without the rules that cannot match an element with the names in `used`."""
     return "".join(_kept(block, used) for block in blocks(bare(css)))
 
 
 def referred(css: str, elsewhere: str) -> str:
-    """The stylesheet without the properties that nothing refers to, in it or elsewhere."""
+    """The stylesheet without custom properties that nothing refers to, here or in `elsewhere`."""
     others = {*_REFERRED.findall(elsewhere)}
-    while True:  # the value of one may be all that refers to another
+    while True:  # one may be referred to only by the value of another
         used = others | {*_REFERRED.findall(css)}
         shorter = _PROPERTY.sub(lambda found, used=used: found[0] if found[1] in used else "", css)
         if shorter == css:
@@ -114,7 +114,7 @@ def _kept(block: Block, used: set[str]) -> str:
 
 
 def _split(head: str) -> list[str]:
-    """A selector list at its outer commas."""
+    """The selectors of a list, split at its outer commas."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(head):
         depth += (char in "([") - (char in ")]")

@@ -1,6 +1,6 @@
-"""What helps to find a word in the glossary? Its letters, a box that filters, a link to where it is taught.
+"""Adds navigation to the glossary: letters, a filter box, and links to where each term is taught.
 
-The sections are those of `data/terms.csv`. The box shows only where the page's script runs.
+The sections come from `data/terms.csv`. The box is shown only if scripts run.
 """
 
 from docutils import nodes
@@ -18,7 +18,7 @@ _BOX = (
 
 
 def complete(app: Sphinx, doctree: nodes.document) -> None:
-    """Put the letters and the box above the list, and a link below each meaning."""
+    """Add the letters and the box above the list, and a link below each definition."""
     if app.env.docname != GLOSSARY:
         return
     app.env.note_dependency(str(terms.TABLE))
@@ -32,14 +32,14 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def reference(kind: str, target: str, page: str, said: str = "") -> nodes.Node:
-    """A reference of a page to a section or a term; without words of its own it takes the section's title."""
+    """A reference from a page to a section or term; without `said` it takes the section's title."""
     shown = nodes.inline("", said or target, classes=["xref", "std", f"std-{kind}"])
     asked = {"refdomain": "std", "reftype": kind, "reftarget": target, "refexplicit": bool(said)}
     return addnodes.pending_xref("", shown, refdoc=page, refwarn=True, **asked)
 
 
 def _box(doctree: nodes.document) -> str:
-    """A link to the first word of each letter, numbers as one."""
+    """Links to the first term of each letter."""
     first: dict[str, str] = {}
     for term in doctree.findall(nodes.term):
         letter = term.astext()[0].upper()
@@ -48,5 +48,5 @@ def _box(doctree: nodes.document) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Run when the page has been read."""
+    """Run after the page has been read."""
     app.connect("doctree-read", complete)

@@ -1,8 +1,7 @@
-"""What stands on the page Workbench before any script runs? Its fields, and every panel's answer to the first
-set-up.
+"""The static content of the Workbench page: its fields, and every panel's answer for the initial set-up.
 
-`{workbench}` holds a line `panel | title | page#anchor | what the page teaches` for each panel; the fields
-are those of the library's set-up, and their names and addresses those of the command line.
+`{workbench}` has a line `panel | title | page#anchor | what the page teaches` per panel. The fields are those
+of the library's set-up, with the names and addresses of the command line.
 """
 
 import json
@@ -20,7 +19,7 @@ from scalingbook_lib.cli.workbench.fit import MACHINES as MACHINE_FIELDS
 from scalingbook_lib.cli.workbench.fit import offered, refusal
 from scalingbook_lib.cli.workbench.flips import inputs
 from scalingbook_lib.cli.workbench.setup import FIELDS, Field, Setup
-from web.extension.noted import shows_the_library
+from web.extension.page_data import shows_the_library
 
 BUILT = "Computed when the book was built. Change a field, and your browser computes the answer."
 BUTTONS = {
@@ -33,12 +32,12 @@ BUTTONS = {
 
 
 class Workbench(SphinxDirective):
-    """Fields, buttons, panels."""
+    """The directive that writes fields, buttons and panels."""
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The whole workbench as static HTML, with what the library answers."""
+        """The whole workbench as static HTML, with the library's answers."""
         shows_the_library(self.env)
         parts = [[part.strip() for part in line.split("|")] for line in self.content]
         answers = [_answered({"ask": "panel", "panel": name}) for name, *_ in parts]
@@ -80,7 +79,7 @@ class Workbench(SphinxDirective):
 
 
 def _offered() -> str:
-    """What may be typed for a model and for a machine."""
+    """The suggestions for models and machines."""
     lists = {
         "model": "".join(_option(model.name) for model in models.CATALOGUE),
         **{field: _machines(command) for command, field in MACHINE_FIELDS.items()},
@@ -89,13 +88,13 @@ def _offered() -> str:
 
 
 def _option(told: str, why: str = "") -> str:
-    """What may be typed; where it would be refused, with the reason."""
+    """A suggestion, with the reason if it would be refused."""
     label = f' label="{escape(told)}: {escape(why)}"' if why else ""
     return f'<option value="{escape(told)}"{label}></option>'
 
 
 def _machines(command: str) -> str:
-    """What may be typed for a machine; those that cannot be used are last, and say why."""
+    """The suggestions for a machine; unusable ones come last, with the reason."""
     names = offered()
     told = {name: refusal(name, command) for name in names}
     return "".join(_option(name, told[name]) for name in sorted(names, key=lambda name: bool(told[name])))
@@ -138,7 +137,7 @@ def _lines() -> str:
 
 
 def _known(panels: list[str]) -> str:
-    """What the page asks first, answered; the HTML of the panels is on the page already."""
+    """The answers to the page's first queries, without the panels' HTML, which is already on the page."""
     asked: list[dict[str, str]] = [{"ask": "lines"}]
     asked += [{"ask": "fit", "command": command} for command in MACHINE_FIELDS]
     asked += [{"ask": "panel", "panel": name} for name in panels]

@@ -1,8 +1,7 @@
 """Which machines, model and measurements does the chapter follow?"""
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, Cluster, chips
-from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.steps.overlap import Stages, stages
 from scalingbook_lib.units import DTYPES, FP8, DType
 
@@ -27,7 +26,7 @@ def narrowest(chip: Chip) -> DType:
 
 def balance(chip: Chip, dtype: DType = FP8) -> float:
     """C/W: FLOPs for a byte on the way into the domain."""
-    return Sheet(chip, dtype).balance
+    return rules.ChipRatios(chip, dtype).balance
 
 
 def layer() -> Stages:

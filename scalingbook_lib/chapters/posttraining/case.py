@@ -3,17 +3,17 @@
 from functools import cache
 
 from scalingbook_lib import inference, models, planner
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Loop, Splits
-from scalingbook_lib.serving import Rollout, drawn, rollout
+from scalingbook_lib.serving import Rollout, rollout, sample_lengths
 
 LLAMA = models.find("LLaMA-3 70B")
 MACHINE, ENGINE = Cluster.of(chips.H100, 256), Layout(tp=8)
 ANSWERS, P, G, SPREAD, MOST = 8192, 512, 8192, 0.8, 32_768
 SLOTS = 256  # answers of one engine
-CHIP_S = LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips  # from one stop of a GPU to the next
+CHIP_S = LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips  # from one stop of a GPU to the next
 LARGE = 100_000
 STATE_BYTES = 14 * models.find("LLaMA-3 405B").params  # bf16 weights, fp32 master, two moments
 
@@ -33,4 +33,4 @@ def splits(spread: float = SPREAD, staleness: int = 1) -> Splits:
 def played(spread: float = SPREAD) -> Rollout:
     """One engine and its answers."""
     costs = inference.case(LLAMA, MACHINE, ENGINE)
-    return rollout(costs, drawn(SLOTS, G, spread, most=MOST), P=P)
+    return rollout(costs, sample_lengths(SLOTS, G, spread, max_tokens=MOST), P=P)

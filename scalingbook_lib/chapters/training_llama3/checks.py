@@ -2,12 +2,11 @@
 
 from math import ceil
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.training import rules
 
 _M8, _M70, _M405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
 _POD = Slice.of(chips.V5P, "16x20x28")
@@ -127,7 +126,7 @@ CHECKS = (
     Check(
         key="training_llama3.fsdp-batch",
         title="The batch that FSDP asks for",
-        answer=lambda: rules.data_tokens(chips.V5P, axes=3) * _POD.chips,
+        answer=lambda: rules.data_parallel_tokens(chips.V5P, axes=3) * _POD.chips,
         unit="tokens",
         difficulty=2,
         rel_tol=0.01,
@@ -140,7 +139,7 @@ CHECKS = (
             Mistake(3.0, "Three axes carry three times the traffic of one.", slip="axis-left-out"),
             Mistake(2.0, "A ring has two links on each chip, and both are used.", slip="one-direction"),
             Mistake(
-                lambda: rules.data_tokens(chips.V5P, axes=3),
+                lambda: rules.data_parallel_tokens(chips.V5P, axes=3),
                 "That is for one chip; the pod has 8,960.",
                 slip="one-for-total",
             ),
@@ -149,7 +148,7 @@ CHECKS = (
     Check(
         key="training_llama3.best-split",
         title="The best split of the 405B model",
-        answer=lambda: rules.best_split(2**21, _POD.chips, _M405.F),
+        answer=lambda: rules.best_fsdp_degree(2**21, _POD.chips, _M405.F),
         unit="data ways",
         difficulty=2,
         rel_tol=0.01,
@@ -158,10 +157,12 @@ CHECKS = (
             "X = √(B/F · n_X/n_Y · n), with the tokens of one pod for B.",
         ),
         mistakes=(
-            Mistake(lambda: rules.best_split(2**24, _POD.chips, _M405.F), "Each pod has an eighth of them."),
+            Mistake(
+                lambda: rules.best_fsdp_degree(2**24, _POD.chips, _M405.F), "Each pod has an eighth of them."
+            ),
             Mistake(2**-0.5, "Two torus axes carry the data ways, one the tensor ways."),
             Mistake(
-                lambda: _POD.chips / rules.best_split(2**21, _POD.chips, _M405.F),
+                lambda: _POD.chips / rules.best_fsdp_degree(2**21, _POD.chips, _M405.F),
                 "Those are the tensor ways.",
             ),
         ),

@@ -10,7 +10,7 @@ from scalingbook_lib.cli.kinds import given
 from scalingbook_lib.cli.workbench.answers import read
 from scalingbook_lib.cli.workbench.setup import Setup
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 FACTORS = (1.25, 0.8, 1.5, 1 / 1.5, 2.0, 0.5, 4.0, 0.25)  # the nearest first
 RATES = ("arithmetic", "HBM", "HBM capacity", "links")
@@ -31,7 +31,7 @@ type Search = Callable[[float], tuple[Way, Cost]]
 
 
 @dataclass(frozen=True, slots=True)
-class Flip(Told):
+class Flip(Result):
     """How much of an input makes another way the best; `factor` is None where none up to four times does."""
 
     what: str

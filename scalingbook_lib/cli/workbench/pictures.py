@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.cli.answer import Line
 from scalingbook_lib.cli.roofline import counted, times
 from scalingbook_lib.cli.workbench.answers import Refused, answered, read
@@ -105,7 +105,7 @@ def _roofs(setup: Setup) -> View:
     found = products(setup)
     curves = []
     for at, chip in enumerate({one.chip.name: one.chip for one in found.values()}.values()):
-        top, ridge = chip.bf16_flops_per_s, roofline.ridge(chip)
+        top, ridge = chip.bf16_flops_per_s, rules.ridge(chip)
         curves.append(Curve(chip.name, [0.5, ridge, 2.0**13], [0.5 * top / ridge, top, top], at))
     points = [
         Points(name, [one.line.intensity], [one.line.attained_flops_per_s], [name], len(curves) + at)

@@ -1,15 +1,14 @@
-"""Where do a TPU's units idle within one kernel? The slots of its bundles, as the compiler filled them.
+"""The utilization of a TPU core's units within one kernel, from the slots of its VLIW bundles.
 
-A bundle is what the chip starts in one cycle, and has slots for each of its units. The record sums the used
-slots over strips of equally many bundles, as they stand in the program: a loop's bundles once, however often
-they run. Chapter: Profiling.
+A bundle holds what the core starts in one cycle, with slots for each unit. The record sums used slots over
+strips of equally many bundles in program order; the bundles of a loop count once. Chapter: Profiling.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 STRIPS = 48
 
@@ -26,12 +25,12 @@ UNITS = {
     "VSTORE:SPILL": "registers spilled",
     "SALU": "scalar arithmetic",
 }
-"""The slots of a bundle and what uses them, in the compiler's order."""
+"""The slots of a bundle and what they do, in the compiler's order."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel(Told):
-    """A kernel of `bundles` bundles: the slots that each has by unit, and those used in every strip."""
+class Kernel(Result):
+    """A kernel: its bundles, the slots per bundle of each unit, and the used slots in every strip."""
 
     title: str
     bundles: int
@@ -39,33 +38,34 @@ class Kernel(Told):
     used: Mapping[str, tuple[int, ...]] = field(repr=False)
 
     def size(self, strip: int) -> int:
-        """The bundles of one strip."""
+        """The number of bundles in one strip."""
         return (strip + 1) * self.bundles // STRIPS - strip * self.bundles // STRIPS
 
-    def share(self, unit: str, strip: int) -> float:
-        """How many of a unit's slots are used in one strip."""
+    def strip_utilization(self, unit: str, strip: int) -> float:
+        """The share of a unit's slots that are used in one strip."""
         return self.used[unit][strip] / (self.size(strip) * self.capacity[unit])
 
-    def filled(self, unit: str) -> float:
-        """How many of a unit's slots are used in the whole kernel."""
+    def utilization(self, unit: str) -> float:
+        """The share of a unit's slots that are used in the whole kernel."""
         return sum(self.used[unit]) / (self.bundles * self.capacity[unit])
 
     @property
     def busiest(self) -> str:
-        """The unit with the largest share of its slots in use."""
-        return max(self.used, key=self.filled)
+        """The unit with the highest utilization."""
+        return max(self.used, key=self.utilization)
 
     def __str__(self) -> str:
         unit = self.busiest
-        return f"{self.title}: {self.bundles:,} bundles, {percent(self.filled(unit))} of {unit}'s slots used"
+        used = percent(self.utilization(unit))
+        return f"{self.title}: {self.bundles:,} bundles, {used} of {unit}'s slots used"
 
 
 KERNELS: dict[str, Kernel]
-"""By the program that they are of, compiled for v5e."""
+"""Kernels compiled for v5e, by program."""
 
 
 def _kernels() -> dict[str, Kernel]:
-    """Each row has its slots as one text of numbers."""
+    """The recorded kernels; a row stores its used slots as a text of numbers."""
     found = {}
     for row in resources.record("compiled_bundles"):
         used = {unit: tuple(map(int, many.split())) for unit, many in row["used"].items()}
@@ -73,4 +73,4 @@ def _kernels() -> dict[str, Kernel]:
     return found
 
 
-__getattr__ = resources.lazily(__name__, {"KERNELS": _kernels})
+__getattr__ = resources.lazy_attributes(__name__, {"KERNELS": _kernels})

@@ -1,17 +1,17 @@
-"""How long does the compiler think a product takes? Its estimate in cycles beside the roofline.
+"""The TPU compiler's cycle estimates for matmuls, compared with the roofline.
 
-The estimate is one number of one fusion, X[M, D] · W[D, D] with D = 8,192, made without running anything. It
-knows the clock's cycles only; seconds need the clock of the chip. Chapter: Profiling.
+Each is the estimate of one fusion, X[M, D] · W[D, D] with D = 8,192, made without running it. Seconds follow
+from the chip's clock. Chapter: Profiling.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from scalingbook_lib import roofline, units
+from scalingbook_lib import roofline, rules, units
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, FP32, INT8, DType, Told, si
+from scalingbook_lib.units import BF16, FP32, INT8, DType, Result, si
 
 WIDTH = 8192
 ROWS = (8, 16, 32, 64, 128, 192, 256, 320, 384, 512, 640, 768, 1024, 1536, 2048, 4096)
@@ -25,8 +25,8 @@ _ARRAYS_PER_UNIT = {"TPU v6e": 2, "half a TPU7x": 2}  # as `systolic.peak` says,
 
 
 @dataclass(frozen=True, slots=True)
-class Estimates(Told):
-    """The compiler's estimates for X[M, D] · W[D, D] on one chip, by M."""
+class Estimates(Result):
+    """The compiler's cycle estimates for X[M, D] · W[D, D] on one chip, by M."""
 
     chip: Chip
     dtype: DType
@@ -34,7 +34,7 @@ class Estimates(Told):
 
     @property
     def clock_hz(self) -> float:
-        """The documented clock; else the one at which all cells of the matrix units reach the peak."""
+        """The documented clock in Hz, or the one at which the matrix units reach their documented peak."""
         if self.chip.clock_hz:
             return self.chip.clock_hz
         arrays = (self.chip.matrix_units or 0) * _ARRAYS_PER_UNIT.get(self.chip.name, 1)
@@ -42,40 +42,39 @@ class Estimates(Told):
         return self.chip.flops_per_s(BF16) / flops
 
     def seconds(self, M: int) -> float:
-        """The estimate at that clock."""
+        """The estimate in seconds at `clock_hz`."""
         return self.cycles[M] / self.clock_hz
 
     def bound(self, M: float) -> Roofline:
-        """The roofline at documented peaks; int8 adds up in 32 bits, and the sums are written so."""
+        """The roofline at documented peaks; int8 accumulates and stores 32-bit results."""
         out = FP32 if self.dtype == INT8 else self.dtype
         return roofline.matmul(M, WIDTH, WIDTH, self.chip, self.dtype, out=out)  # type: ignore[arg-type]
 
-    def over(self, M: int) -> float:
+    def ratio_to_roofline(self, M: int) -> float:
         """The estimate over the roofline."""
         return self.seconds(M) / self.bound(M).lower_s
 
     @property
     def bytes_per_s(self) -> float:
-        """The rate of HBM that the estimate of the fewest rows amounts to."""
+        """The HBM bandwidth that the estimate for the fewest rows implies."""
         few = min(self.cycles)
         return self.bound(few).bytes / self.seconds(few)
 
     @property
     def prefetched(self) -> bool:
-        """Whether W comes to VMEM by a copy ahead of the kernel, which the kernel's estimate leaves out."""
-        return self.over(min(self.cycles)) < 1
+        """Whether W is copied to VMEM before the kernel starts, which its estimate does not include."""
+        return self.ratio_to_roofline(min(self.cycles)) < 1
 
     @property
     def knee(self) -> float:
-        """Where the estimate of few rows and the slope of many meet: it needs no clock and no rate."""
+        """The rows at which the estimate for few rows meets the slope of many; needs no clock."""
         few, many = min(self.cycles), max(self.cycles)
         return self.cycles[few] / (self.cycles[many] / many)
 
     @property
-    def ridge(self) -> float:
-        """Where the roofline of a very wide layer has its knee: operations over bytes, in rows."""
-        rate = self.chip.flops_per_s(self.dtype)
-        return rate * self.dtype.bytes / (2 * self.chip.hbm_bytes_per_s)
+    def critical_batch(self) -> float:
+        """Where the roofline of a very wide layer has its knee, in rows."""
+        return rules.critical_batch(self.chip, weights=self.dtype, compute=self.dtype).tokens
 
     def __str__(self) -> str:
         few, many = min(self.cycles), max(self.cycles)
@@ -87,7 +86,7 @@ class Estimates(Told):
 
 
 ESTIMATES: dict[str, Estimates]
-"""By chip and type."""
+"""Estimates by chip and dtype."""
 
 
 def _estimates() -> dict[str, Estimates]:
@@ -99,4 +98,4 @@ def _estimates() -> dict[str, Estimates]:
     return found
 
 
-__getattr__ = resources.lazily(__name__, {"ESTIMATES": _estimates})
+__getattr__ = resources.lazy_attributes(__name__, {"ESTIMATES": _estimates})

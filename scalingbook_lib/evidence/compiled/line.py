@@ -1,6 +1,7 @@
-"""What does one line of an optimized HLO program say? Its parts, each as it stands there.
+"""The parts of one line of an optimized HLO program.
 
-`%name = type operation(%operands), attributes`: a value, how it is made, from what. Chapter: Profiling.
+`%name = type operation(%operands), attributes`: a value, how it is computed, and from what. Chapter:
+Profiling.
 """
 
 import math
@@ -9,22 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout, arrays
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 _ASSIGN = re.compile(r"\s*(ROOT )?%?([\w.\-]+) = ")
-# groups are written in three ways: over mesh axes, as [2,4]<=[8], or one after the other
+# groups are written over mesh axes, as an iota [2,4]<=[8], or as explicit lists
 _GROUPS = r"replica_groups=(?:mesh\[[^\]]*\] \{[^}]*\}|\[[\d,]+\]<=\[[\d,]+\](?:T\([\d,]+\))?|\{[\d,{} ]*\})"
-_WHO = re.compile(rf"{_GROUPS}|source_target_pairs=\{{[\d,{{}}]*\}}")
+_PARTICIPANTS = re.compile(rf"{_GROUPS}|source_target_pairs=\{{[\d,{{}}]*\}}")
 _CALLS = re.compile(r"\b(?:kind|calls|to_apply|condition|body|custom_call_target)=%?[^, ]+")
 _SOURCE = re.compile(r'op_name="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Told):
-    """A line of a compiled program and where it stood.
+class Line(Result):
+    """A line of a compiled program and its context.
 
-    `mesh` has the sizes of the axes (empty on one chip); `groups` are the devices that talk to each other,
-    `moves` who sends to whom, both as numbers along the mesh, the last axis fastest.
+    `mesh` has the sizes of the mesh axes (empty on one chip). `groups` are the device groups of a collective
+    and `moves` the (source, target) pairs of a permute; devices are numbered along the mesh, the last axis
+    fastest.
     """
 
     title: str
@@ -36,18 +38,18 @@ class Line(Told):
 
     @property
     def name(self) -> str:
-        """What other lines call the value."""
+        """The name of the value."""
         return self._assigned()[2]
 
     @property
     def root(self) -> bool:
-        """Whether it is what the program hands back."""
+        """Whether the value is the program's result."""
         return bool(self._assigned()[1])
 
     @property
     def type(self) -> str:
-        """The type of the value, layouts included."""
-        # the type of a tuple has blanks in it; any other ends at the first one
+        """The type of the value, including layouts."""
+        # a tuple's type contains spaces; any other type ends at the first space
         rest = self.text[self._assigned().end() :]
         return rest[: _closing(rest)] if rest.startswith("(") else rest[: rest.index(" ")]
 
@@ -58,23 +60,23 @@ class Line(Told):
 
     @property
     def operation(self) -> str:
-        """What makes the value: `fusion`, `all-gather`."""
-        return self._made()[0]
+        """The operation that computes the value, such as `fusion` or `all-gather`."""
+        return self._definition()[0]
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The names of the values that it is made from."""
-        return tuple(re.findall(r"%([\w.\-]+)", self._made()[1]))
+        """The names of its operands."""
+        return tuple(re.findall(r"%([\w.\-]+)", self._definition()[1]))
 
     @property
     def attributes(self) -> str:
-        """What stands behind the operands."""
-        return self._made()[2]
+        """The text after the operands."""
+        return self._definition()[2]
 
     @property
-    def who(self) -> str:
-        """Who talks to whom, as written; empty where nobody does."""
-        found = _WHO.search(self.attributes)
+    def participants(self) -> str:
+        """The replica groups or source-target pairs as written, "" if there are none."""
+        found = _PARTICIPANTS.search(self.attributes)
         return found[0] if found else ""
 
     @property
@@ -84,13 +86,13 @@ class Line(Told):
 
     @property
     def source(self) -> str:
-        """The path in the JAX program that it comes from; empty where the compiler made it up."""
+        """The path in the JAX program that it comes from, "" for an operation that the compiler added."""
         found = _SOURCE.search(self.attributes)
         return found[1] if found else ""
 
     @property
     def devices(self) -> int:
-        """The chips that run the program."""
+        """The number of devices that run the program."""
         return math.prod(self.mesh.values())
 
     def _assigned(self) -> re.Match[str]:
@@ -101,7 +103,7 @@ class Line(Told):
             )
         return found
 
-    def _made(self) -> tuple[str, str, str]:
+    def _definition(self) -> tuple[str, str, str]:
         rest = self.text[self._assigned().end() + len(self.type) :].lstrip()
         operation, _, tail = rest.partition("(")
         end = _closing("(" + tail) - 1
@@ -112,8 +114,8 @@ class Line(Told):
 
 
 def _closing(text: str) -> int:
-    """One past the parenthesis that closes the first one."""
-    depth = 0  # operands and layouts have parentheses of their own: counted, not searched
+    """The index after the parenthesis that closes the first one."""
+    depth = 0  # nested parentheses have to be counted
     for found in re.finditer(r"[()]", text):
         depth += 1 if found[0] == "(" else -1
         if depth == 0:

@@ -1,17 +1,17 @@
-"""Which lines of real programs are recorded? One of every sort that a reader of a profile meets.
+"""Recorded HLO lines, one of every kind that a reader of a profile meets.
 
-Compiled for v5e, the settings for the compiler's own use (`backend_config`) left out. Chapter: Profiling.
+Compiled for v5e; the `backend_config` is left out. Chapter: Profiling.
 """
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.compiled.line import Line
 
 LINES: dict[str, Line]
-"""By what they are."""
+"""Lines by title."""
 
 
 def _lines() -> dict[str, Line]:
-    """JSON has lists where a line has tuples."""
+    """The recorded lines, with JSON's lists as tuples."""
     found = {}
     for row in resources.record("compiled_lines"):
         pairs = {name: tuple(map(tuple, row[name])) for name in ("groups", "moves")}
@@ -19,4 +19,4 @@ def _lines() -> dict[str, Line]:
     return found
 
 
-__getattr__ = resources.lazily(__name__, {"LINES": _lines})
+__getattr__ = resources.lazy_attributes(__name__, {"LINES": _lines})

@@ -1,8 +1,8 @@
-"""How near does predicted inference come to published runs? Layouts, the frozen efficiencies, the errors.
+"""Calibrated efficiencies of inference, and the accuracy of predictions against published runs.
 
-`calibrated(chip, compute)` is the efficiency to predict with; `scores()` are all usable runs, `total(kind)`
-their errors, `band()` what to add to a prediction. `efficiencies` says how its figures
-were found. Chapter: Inference.
+`calibrated(chip, compute)` is the efficiency to predict with; `scores()` has all usable runs, `total(kind)`
+their errors, `prediction_interval()` the factor that goes with a prediction. `efficiencies` describes the
+fit. Chapter: Inference.
 """
 
 from scalingbook_lib.evidence.inference.efficiencies import calibrated
@@ -11,25 +11,25 @@ from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
-    band,
-    held_by_band,
+    interval_coverage,
+    prediction_interval,
     scores,
     source,
     total,
 )
-from scalingbook_lib.evidence.measured.inference_runs import every
-from scalingbook_lib.evidence.scores import HOLDS
+from scalingbook_lib.evidence.measured.inference_runs import all_runs
+from scalingbook_lib.evidence.scores import COVERAGE
 
 __all__ = [
-    "HOLDS",
+    "COVERAGE",
     "KINDS",
     "InferenceScore",
     "Planned",
-    "band",
+    "all_runs",
     "calibrated",
-    "every",
-    "held_by_band",
+    "interval_coverage",
     "planned",
+    "prediction_interval",
     "scores",
     "source",
     "tokens_per_s",

@@ -1,15 +1,15 @@
-"""What does each class of operation reach, if predicted inference shall be near published runs?
+"""The fit of inference efficiencies to published runs.
 
-    time = ideal / (share of the class · of the chip) · slowness of the software, and what its host loses
+    time = ideal / (share of the class · of the chip) · slowness of the software, and host overhead
 
-`fit` finds all figures of all runs at once, `calibrated` looks them up in the frozen record. Classes have one
-figure for all chips. A chip has one for its products in each type, drawn to what its kernels attain, and one
-for its reading of weights (`evidence.factors`). What is lost between steps is the software's, whatever chip
-it runs on: each has figures of its own, drawn to the mean of its kind, which is what nobody has seen takes.
+`fit` fits the values of all runs at once; `calibrated` reads the recorded fit. Classes of operations have one
+value for all chips. A chip has one for its matmuls in each dtype, with a prior from measured kernels, and one
+for reading weights (`evidence.factors`). Overheads between steps belong to the software, on any chip; they
+are regularized toward the mean of their kind, which unknown software takes.
 
-Least is the sum over all runs of h(ln(predicted / published) / s): h(x) = 2 (sqrt(1 + x²) - 1) counts far
-rows less, s is 0.07 (0.11 with experts). `CLASSES` holds where runs say nothing, and is rounded from measured
-kernels where there are some (`kernels.csv`, `data/decode_attention.csv`). Chapter: Inference.
+The objective is the sum over runs of h(ln(predicted / published) / s), with the pseudo-Huber loss h(x) = 2
+(sqrt(1 + x²) - 1) and s = 0.07 (0.11 with experts). The priors in `CLASSES` are rounded from measured kernels
+where possible (`kernels.csv`, `data/decode_attention.csv`). Chapter: Inference.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ CLASSES = {
     "apart": Expected(0.3, 0.7, 0.01, 1.0),
     "torus": Expected(0.75, 0.2, 0.2, 1.0),
     "domain": Expected(0.7, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
-    "hosted": Expected(0.6, 0.3, 0.1, 1.0),  # cards that have no links but their slots
+    "hosted": Expected(0.6, 0.3, 0.1, 1.0),  # PCIe cards without links of their own
     "network": Expected(0.6, 0.3, 0.1, 1.0),
     "exposed": Expected(0.5, 0.5, 0.02, 1.0),
     "dequantize": Expected(1.0, 0.5, 0.1, 10.0),
@@ -51,11 +51,11 @@ CLASSES = {
     "bare: sequence_s": Expected(1e-6, 0.8, 1e-8, 1e-3),
     "bare: host_s": Expected(1e-6, 0.3, 1e-8, 1e-3),
 }
-"""Shares of the documented rate, but: `experts` of what dense products reach, `apart` of the shorter of
-arithmetic and reading, `exposed` of collectives (on tori; under switches all is), `dequantize` instructions
-of the vector unit for a weight that is stored narrower than it is multiplied, `Grace` how many times as much
-hosts lose that are Arm processors beside their chips, and seconds."""
-SOFTWARE = {  # beside the mean of its kind: how many times as long
+"""Shares of the documented rate, except: `experts` of the dense matmul share, `apart` the part of the shorter
+of compute and memory time that does not overlap, `exposed` of collectives (on tori; under switches all are
+exposed), `dequantize` vector instructions per dequantized weight, `Grace` the host overhead of Arm hosts
+relative to others, and seconds."""
+SOFTWARE = {  # relative to the mean of its kind
     "slowness": Expected(1.0, 0.15, 0.3, 5.0),
     "kv": Expected(1.0, 0.5, 0.2, 8.0),
     "fixed_s": Expected(1.0, 0.7, 0.01, 100.0),
@@ -65,35 +65,35 @@ SOFTWARE = {  # beside the mean of its kind: how many times as long
     "expert_layer_s": Expected(1.0, 0.7, 0.01, 100.0),
 }
 EXPERTS = "experts", "expert_layer_s"
-BARE = "gpt-fast", "PaLM's JAX", "TensorRT-LLM before continuous batching", "NeuronX", "Optimum Habana"
-"""These run steps one after the other; nobody schedules requests between them."""
-PRODUCTS, READS = 0.15, 0.1  # spreads of chips about what their kernels attain
+UNSCHEDULED = "gpt-fast", "PaLM's JAX", "TensorRT-LLM before continuous batching", "NeuronX", "Optimum Habana"
+"""Software that runs steps back to back, without a request scheduler between them."""
+MATMUL_SPREAD, READ_SPREAD = 0.15, 0.1  # standard deviations of chips around their kernels, as logarithms
 NOISE, NOISE_EXPERTS = 0.07, 0.11
 
 
 def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", name: str = "") -> Efficiency:
-    """The efficiency of a chip under that software; without figures, under software as it is on average."""
+    """The efficiency of a chip with these values under `software`, by default the average software."""
 
     def v(key: str) -> float:
         return values.get(key) or CLASSES[key].value
 
-    kind, wide = "bare" if software in BARE else "scheduling", f"{factors.bits(compute.name)} bits"
-    own = {what: factors.of_software(values, (software,), what) for what in SOFTWARE}
+    kind, wide = "bare" if software in UNSCHEDULED else "scheduling", f"{factors.bits(compute.name)} bits"
+    own = {what: factors.software_factor(values, (software,), what) for what in SOFTWARE}
     slow = v(f"{kind}: slowness") * own["slowness"]
-    products = factors.of_chip(values, chip, compute.name)
-    reads = _below_one(v("weights") * factors.reads(values, chip) / slow)
+    products = factors.matmul_share(values, chip, compute.name)
+    reads = _soft_limited(v("weights") * factors.read_factor(values, chip) / slow)
     host = v("Grace") if chip.host_bytes_per_s else 1.0
     vector = chip.vector_flops_per_s
     return Efficiency(
-        matmul=_below_one(products / slow),
-        head=_below_one(products / slow),
-        experts=_below_one(products * v(f"experts, {wide}") / slow / own["experts"]),
-        attention=_below_one(v("attention") / slow),
+        matmul=_soft_limited(products / slow),
+        head=_soft_limited(products / slow),
+        experts=_soft_limited(products * v(f"experts, {wide}") / slow / own["experts"]),
+        attention=_soft_limited(v("attention") / slow),
         weights=reads,
         head_weights=reads,
         expert_weights=reads,
-        kv=_below_one(v("kv") / slow / own["kv"]),
-        memory=_below_one(v("memory") / slow),
+        kv=_soft_limited(v("kv") / slow / own["kv"]),
+        memory=_soft_limited(v("memory") / slow),
         apart=v("apart"),
         torus=v("torus"),
         domain=v("hosted" if chip.links == 1 else "domain"),
@@ -111,19 +111,19 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
     )
 
 
-def _below_one(share: float) -> float:
-    """A share of a rate that nothing exceeds: bent (0.85 to 0.846), not cut, so that fits see their way."""
+def _soft_limited(share: float) -> float:
+    """A share kept below 1 by a smooth function (0.85 becomes 0.846), so that fits keep a gradient."""
     return share / (1 + share**16) ** (1 / 16)
 
 
-def expected(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
-    """What is expected of every figure that these runs have."""
+def priors(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
+    """The prior of every value that these runs determine."""
     found = dict(CLASSES)
     for run in runs:
         precision = run.compute.name
-        attained = factors.attained(run.chip, precision)
-        found[factors.line(run.chip, precision)] = Expected(attained, PRODUCTS, 0.05, 1.0)
-        found[f"{run.chip.name}: reads"] = Expected(1.0, READS, 0.1, 1.2)
+        attained = factors.kernel_share(run.chip, precision)
+        found[factors.figure_key(run.chip, precision)] = Expected(attained, MATMUL_SPREAD, 0.05, 1.0)
+        found[f"{run.chip.name}: reads"] = Expected(1.0, READ_SPREAD, 0.1, 1.2)
         for what, one in SOFTWARE.items():
             if run.experts or what not in EXPERTS:
                 found[f"{run.software[0]}: {what}"] = one
@@ -131,52 +131,52 @@ def expected(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
 
 
 @lru_cache(maxsize=2**16)
-def _rate(run: InferenceRun, efficiency: Efficiency) -> float:
-    """The rate; most figures change the efficiency of few runs, so the others are remembered."""
+def _cached_rate(run: InferenceRun, efficiency: Efficiency) -> float:
+    """`tokens_per_s`, cached: most values change the efficiency of few runs."""
     return tokens_per_s(run, efficiency)
 
 
 def errors(runs: Sequence[InferenceRun]) -> Callable[[Values], list[float]]:
-    """How far these runs are off with given figures, far ones counted less."""
+    """The function from values to the residuals of these runs, with the pseudo-Huber loss."""
     kinds = [(run.chip.name, run.compute.name, run.software[0]) for run in runs]
-    first = dict(zip(kinds, runs, strict=True))  # one efficiency for all runs of a kind
+    first = dict(zip(kinds, runs, strict=True))  # runs of a kind share one efficiency
 
     def found(values: Values) -> list[float]:
-        reached = {kind: of(values, run) for kind, run in first.items()}
-        rates = (_rate(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
+        reached = {kind: efficiency_of(values, run) for kind, run in first.items()}
+        rates = (_cached_rate(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
         return [far(log(rate / run.tokens_per_s), noise(run)) for rate, run in zip(rates, runs, strict=True)]
 
     return found
 
 
 def fit(runs: Sequence[InferenceRun], rounds: int = 25, start: Values | None = None) -> Values:
-    """All figures of these runs."""
-    return fitted(expected(runs), errors(runs), rounds, start)
+    """The fitted values of these runs."""
+    return fitted(priors(runs), errors(runs), rounds, start)
 
 
 def noise(run: InferenceRun) -> float:
-    """How far a prediction is expected to be off, in logarithms."""
+    """The expected error of a prediction, as a logarithm."""
     return NOISE_EXPERTS if run.experts else NOISE
 
 
-def of(values: Values, run: InferenceRun) -> Efficiency:
-    """The efficiency of a run."""
+def efficiency_of(values: Values, run: InferenceRun) -> Efficiency:
+    """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.compute, run.software[0])
 
 
 def source(run: InferenceRun) -> str:
-    """A model as one engine ran it, on all its chips: what is left out together."""
+    """The source that is left out together: a model as one engine ran it, on all its chips."""
     return f"{run.model.name.split(',')[0]}, {run.engine}"
 
 
 @cache
 def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> Efficiency:
-    """The efficiency of a chip whose layers compute in that type, under named software, or under any.
+    """The recorded efficiency of a chip whose layers compute in that dtype, under named software or any.
 
-    Without a name, what is lost is that of software which schedules requests between steps; "gpt-fast", and
-    what else is in `BARE`, lose less.
+    Without a name, overheads are those of software that schedules requests between steps; the software in
+    `UNSCHEDULED`, such as "gpt-fast", has smaller ones.
     """
     found = factors.record("inference")
-    kin = "" if factors.line(chip, compute.name) in found.values else ", by its kin"
+    kin = "" if factors.figure_key(chip, compute.name) in found.values else ", by its kin"
     name = f"{chip.name}, {compute}, {software or 'any software'}, {found.date}{kin}"
     return efficiency(found.values, chip, compute, software, name)

@@ -1,4 +1,4 @@
-"""How near do predictions come to published runs, to those that were fitted and to those left out?
+"""Errors of predicted tokens per second against published inference runs, and prediction intervals.
 
 Chapter: Inference.
 """
@@ -10,33 +10,35 @@ from math import exp, log
 
 from scalingbook_lib.evidence import scores as common
 from scalingbook_lib.evidence.factors import record
-from scalingbook_lib.evidence.inference.efficiencies import of, source
+from scalingbook_lib.evidence.inference.efficiencies import efficiency_of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
-from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, every
+from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, all_runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.inference import Efficiency
 
 ROOFLINE = Efficiency(overlap=1.0, name="roofline")
 KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one sequence", "batches"
-"""Runs that are scored together."""
-HELD = 0.85  # of the runs that were left out, so that `HOLDS` of others are held, too
+"""The groups of runs that are scored together."""
+TARGET_COVERAGE = (
+    0.85  # of the runs that were left out, so that at least `COVERAGE` of unseen runs are covered
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class InferenceScore(common.Score[InferenceRun]):
-    """A run, and tokens/s: above an error of 0 the prediction is too fast; `peak`, by the roofline alone."""
+    """A run's tokens/s (an error above 0 is too fast); `peak` is the bare roofline's prediction."""
 
     peak: float
 
     @property
     def peak_error(self) -> float:
-        """The error of a bare roofline: every class at its documented peak, nothing lost, nothing exposed."""
+        """The error of the bare roofline: documented peaks, no overheads, everything overlapped."""
         return self.peak / self.published - 1
 
     @property
     def kind(self) -> str:
-        """Which of `KINDS` it is scored with."""
+        """The one of `KINDS` with which it is scored."""
         return _kind(self.run)
 
 
@@ -50,70 +52,76 @@ def _kind(run: InferenceRun) -> str:
 
 @cache
 def scores(known: bool = True) -> tuple[InferenceScore, ...]:
-    """Every fitted run, predicted; left out is its source, or if its software is not `known`, all of that."""
+    """Every fitted run, predicted; left out is its source, or all of its software unless `known`."""
     ratios = _ratios(known)
-    values, name = record("inference").values, source if known else _software
+    values, name = record("inference").values, source if known else _software_name
     return tuple(
         InferenceScore(
             run=run,
             source=name(run),
             unit="tokens/s",
             published=run.tokens_per_s,
-            predicted=tokens_per_s(run, of(values, run)),
-            left_out=ratios[run.id] * run.tokens_per_s,
+            predicted=tokens_per_s(run, efficiency_of(values, run)),
+            leave_one_out=ratios[run.id] * run.tokens_per_s,
             peak=tokens_per_s(run, ROOFLINE),
         )
-        for run in every()
+        for run in all_runs()
     )
 
 
 def _ratios(known: bool) -> Mapping[str, float]:
-    """Predicted over published, by figures that never saw a run's source, or if not `known` its software."""
-    return record("inference").left_out["source" if known else "software"]
+    """Predicted over published without a run's source, or, unless `known`, without its software."""
+    return record("inference").leave_one_out["source" if known else "software"]
 
 
-def _software(run: InferenceRun) -> str:
+def _software_name(run: InferenceRun) -> str:
     return run.software[0]
 
 
-def total(kind: str, left_out: bool = False, known: bool = True) -> Summary:
-    """All runs of a kind; as fitted, or each by figures that never saw its source."""
-    return common.total(kind, [s for s in scores(known) if s.kind == kind], left_out)
+def total(kind: str, leave_one_out: bool = False, known: bool = True) -> Summary:
+    """The summary of all runs of a kind, as fitted or leave-one-out."""
+    return common.total(kind, [s for s in scores(known) if s.kind == kind], leave_one_out)
 
 
-def _in_band(experts: bool, full: bool) -> list[InferenceRun]:
+def _interval_runs(experts: bool, full: bool) -> list[InferenceRun]:
     kinds = (KINDS[experts],) if full else KINDS[2:]
-    return [run for run in every() if _kind(run) in kinds]
+    return [run for run in all_runs() if _kind(run) in kinds]
 
 
 @cache
-def band(experts: bool, *, full: bool = True, known: bool = False) -> float:
-    """The factor, up or down, that shall hold more than `HOLDS` of the runs of a source that nobody has seen.
+def prediction_interval(experts: bool, *, full: bool = True, known: bool = False) -> float:
+    """The factor, up or down, that is to cover at least `COVERAGE` of the runs of an unseen source.
 
-    Of servers that are `full`, dense or with experts; or of one batch at a time. `known`: its software is.
-    What software that is not known costs is its own, whatever it runs: one band for all.
+    For `full` servers, dense or with experts, or else for single batches. With software that is not `known`,
+    there is one interval for everything, because its overheads do not depend on what it runs.
     """
     ratios = _ratios(known)
-    return exp(_width(ratios[run.id] for run in _in_band(experts, full))) if known else _unknown()
+    return (
+        exp(_width(ratios[run.id] for run in _interval_runs(experts, full)))
+        if known
+        else _unknown_software_interval()
+    )
 
 
-def _unknown(besides: str = "") -> float:
+def _unknown_software_interval(excluded: str = "") -> float:
     ratios = _ratios(known=False)
-    others = grouped((run for run in every() if _software(run) != besides), _software)
-    return common.band({name: [log(ratios[run.id]) for run in runs] for name, runs in others.items()}, HELD)
+    others = grouped((run for run in all_runs() if _software_name(run) != excluded), _software_name)
+    return common.prediction_interval(
+        {name: [log(ratios[run.id]) for run in runs] for name, runs in others.items()}, TARGET_COVERAGE
+    )
 
 
 def _width(ratios: Iterable[float]) -> float:
-    """Every run counts once: a source is a model, and most have runs at ten lengths that err apart."""
-    return common.quantile(sorted(abs(log(ratio)) for ratio in ratios), HELD)
+    """The half-width as a logarithm; every run counts once, because runs of one source err independently."""
+    return common.quantile(sorted(abs(log(ratio)) for ratio in ratios), TARGET_COVERAGE)
 
 
-def held_by_band(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
-    """For each source, how many of its runs a band holds that never saw it, and how many there are."""
-    name, ratios, found = source if known else _software, _ratios(known), {}
-    sources = grouped(_in_band(experts, full), name)
+def interval_coverage(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
+    name, ratios, found = source if known else _software_name, _ratios(known), {}
+    sources = grouped(_interval_runs(experts, full), name)
     for one, group in sources.items():
         others = (ratios[run.id] for other, runs in sources.items() if other != one for run in runs)
-        width = _width(others) if known else log(_unknown(besides=one))
+        width = _width(others) if known else log(_unknown_software_interval(excluded=one))
         found[one] = sum(abs(log(ratios[run.id])) <= width for run in group), len(group)
     return found

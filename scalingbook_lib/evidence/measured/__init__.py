@@ -1,8 +1,8 @@
-"""How near do real chips come to their bounds? Published measurements, each beside its bound.
+"""Published measurements of real chips, each with its theoretical bound.
 
-Kernels of one chip in `kernels`, collectives in `collectives`, steps of training in `training_runs`, whole
-runs in `whole_runs`, prefill, decode and serving in `inference_runs`. The rows stand in `evidence/data`, and
-are read when somebody asks for them. Chapters: Rooflines, GPUs, Training, Inference.
+Single-chip kernels are in `kernels`, collectives in `collectives`, training steps in `training_runs`, whole
+runs in `whole_runs`, and prefill, decode and serving in `inference_runs`. The rows are in `evidence/data` and
+are read on first use. Chapters: Rooflines, GPUs, Training, Inference.
 """
 
 from scalingbook_lib.evidence import resources
@@ -22,13 +22,13 @@ SQUARES: tuple[Measured, ...]
 MATMULS: tuple[Measured, ...]
 """Every measured matmul."""
 COPY: Measured
-"""A copy on a TPU v6e."""
+"""An HBM copy on a TPU v6e."""
 RUNS: tuple[CollectiveRun, ...]
-"""Every run of a collective, one kind and number of chips each."""
+"""Every size sweep of one collective on one number of chips."""
 COLLECTIVES: Comparison
-"""Every published time of a collective within one domain, beside the model."""
+"""Every published time of a collective within one scale-up domain, with the model's."""
 
-__getattr__ = resources.lazily(
+__getattr__ = resources.lazy_attributes(
     __name__,
     {
         "SWEEPS": kernels.sweeps,

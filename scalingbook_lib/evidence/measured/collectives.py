@@ -1,8 +1,7 @@
-"""How far off are the times of collectives, by the one line of each generation of links, on real switches?
+"""Published NCCL times within one domain, compared with the fitted model of each generation of links.
 
-What published runs of NCCL took is in `evidence/data/collectives.csv`: rows that have the same `run` are one
-sweep over sizes, all of one domain. The model is that of `evidence.fabrics`, which serves the score, too.
-Chapter: GPUs.
+The rows are in `evidence/data/collectives.csv`; those with the same `run` are one sweep over sizes. The model
+is that of `evidence.fabrics`. Chapter: GPUs.
 """
 
 import math
@@ -15,15 +14,15 @@ from scalingbook_lib.evidence import fabrics, resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.machines.chips import Chip, Source
-from scalingbook_lib.units import KiB, MiB, Told, binary, si
+from scalingbook_lib.units import KiB, MiB, Result, binary, si
 
 SMALL, LARGE = 32 * KiB, 64 * MiB
 FORMS = ("all-gather", "reduce-scatter", "all-to-all", "all-reduce")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CollectiveTime(Told):
-    """One measured time, beside the terms of the model's; `size` is as the source counts it."""
+class CollectiveTime(Result):
+    """A measured time and the terms of the model's; `size` is counted as in the source."""
 
     chip: Chip
     n: int
@@ -35,12 +34,12 @@ class CollectiveTime(Told):
 
     @property
     def model_s(self) -> float:
-        """What the fitted line says, with what the tool times besides."""
+        """The model's time in seconds, including what the benchmark adds."""
         return self.model.total_s + self.besides_s
 
     @property
     def error(self) -> float:
-        """The model's time over the measured one, less 1: negative where the model is too fast."""
+        """The model's time over the measured one, minus 1; negative if the model is too fast."""
         return self.model_s / self.seconds - 1
 
     def __str__(self) -> str:
@@ -50,7 +49,7 @@ class CollectiveTime(Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CollectiveRun:
-    """One collective among `n` chips of one domain, timed at sizes of 2^first bytes and its doubles."""
+    """One collective over `n` chips of one domain, timed at 2^first bytes and its doublings."""
 
     system: str
     chip: Chip
@@ -63,16 +62,16 @@ class CollectiveRun:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """The sizes as the source counts them: the array; for an all-to-all, one chip's part of it."""
+        """The sizes as the source counts them: the array, or for an all-to-all one chip's share of it."""
         return tuple(2 ** (self.first + i) for i in range(len(self.timed)))
 
     @property
     def microseconds(self) -> tuple[float, ...]:
-        """As printed, or from the bus bandwidth."""
+        """The measured times in µs, as printed or from the bus bandwidth."""
         return tuple(1e6 * row.seconds for row in self.timed)
 
     def points(self, fabric: fabrics.Fabric | None = None) -> tuple[CollectiveTime, ...]:
-        """Every measured time beside that of a fabric: the chip's own, unless another is given."""
+        """Every measured time with that of a fabric, by default the chip's own."""
         one = fabric or fabrics.fabric(self.chip)
         return tuple(
             CollectiveTime(
@@ -82,7 +81,7 @@ class CollectiveRun:
                 size=size,
                 seconds=row.seconds,
                 model=one.attained(row.what, row.nbytes, *row.networks, ring=row.ring),
-                besides_s=fabrics.BENCH_S * row.bench,
+                besides_s=fabrics.BENCHMARK_OVERHEAD_S * row.bench,
             )
             for size, row in zip(self.sizes, self.timed, strict=True)
         )
@@ -90,7 +89,7 @@ class CollectiveRun:
 
 @cache
 def runs() -> tuple[CollectiveRun, ...]:
-    """Every run, one collective and number of chips each."""
+    """Every sweep of one collective on one number of chips."""
     timed = (row for row in resources.rows("collectives") if row["run"])
     return tuple(map(_run, resources.grouped(timed, lambda row: row["run"]).values()))
 
@@ -104,7 +103,7 @@ def _run(sweep: list[resources.Row]) -> CollectiveRun:
         collective=Collective.named(row["collective"]).hlo,
         algorithm=row["algo_or_tool"],
         first=int(row["size_bytes"]).bit_length() - 1,
-        timed=tuple(fabrics.timed(one, on) for one in sweep),
+        timed=tuple(fabrics.measured_collective(one, on) for one in sweep),
         source=resources.source(row),
     )
 
@@ -119,22 +118,22 @@ _BANDS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """Measured collectives beside the model: `points`, and `errors()` by size and scale."""
+    """Measured collectives and the model's times: `points`, and `errors()` by size and scale."""
 
     runs: tuple[CollectiveRun, ...]
 
     @cached_property
     def points(self) -> tuple[CollectiveTime, ...]:
-        """Every measured time beside the model's."""
+        """Every measured time with the model's."""
         return tuple(point for run in self.runs for point in run.points())
 
     @property
     def large(self) -> tuple[CollectiveTime, ...]:
-        """The messages from 64 MiB on, where the bytes decide."""
+        """The messages of 64 MiB and more, which are bandwidth-bound."""
         return tuple(point for point in self.points if point.size >= LARGE)
 
     def errors(self) -> tuple[Summary, ...]:
-        """By size; then, of the large messages: by number of chips, by collective, and by chip."""
+        """Summaries by size and, for large messages, by number of chips, collective and chip."""
         groups = {name: [p for p in self.points if low < p.size <= high] for low, high, name in _BANDS}
         groups |= {f"{n} chips": [p for p in self.large if p.n == n] for n in range(2, 9)}
         groups |= {kind: [p for p in self.large if p.collective == kind] for kind in FORMS}

@@ -28,47 +28,47 @@ from scalingbook_lib.evidence.reading.cells import (
 )
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import model
-from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8, DType, si
 
-_COLUMNS = {"tok": "output_tok_s_total", "s": "latency_s", "ms": "tpot_ms"}
+_PRINTED_COLUMNS = {"tok": "output_tok_s_total", "s": "latency_s", "ms": "tpot_ms"}
 LENGTHS = ("P", "input_len"), ("G", "output_len"), ("S", "context_len")
-MOST_CHIPS = 2**20
+MAX_CHIPS = 2**20
 NVFP4 = DType("nvfp4", 0.5 + 1 / 16)
-"""Four bits, and a scale of eight for every sixteen of them."""
+"""Four bits, and an 8-bit scale for every 16 elements."""
 INT4_G32 = DType("int4 in groups of 32", 0.5 + 4 / 32)
-"""Four bits, and a scale and a zero of sixteen bits each for every 32 of them."""
+"""Four bits, and a 16-bit scale and zero point for every 32 elements."""
 TYPES = {"bf16": BF16, "fp16": FP16, "fp8": FP8, "int8": INT8, "fp4": NVFP4, "int4-g32": INT4_G32}
-"""The types of weights, as the table calls them."""
+"""Weight dtypes by the table's names."""
 COMPUTES = TYPES | {"int8": BF16, "fp4": FP4, "int4-g32": BF16}
-"""What products are computed in: int8 and int4 weights are made 16 bits wide first, fp8 and fp4 are not."""
+"""The compute dtype of weights: int8 and int4 are dequantized to 16 bits first, fp8 and fp4 are not."""
 KINDS = {
     "serving": "requests come and go in one batch, as many at once as fit or as are allowed: output tokens/s",
     "batch": "B prompts together, then G tokens of each: output tokens/s, the prompts' time included",
     "prefill": "B prompts of P tokens, nothing generated: prompt tokens/s",
     "decode": "a step of B sequences, each a token: output tokens/s",
 }
-"""What was measured, by the kind of a run."""
+"""The kinds of runs and what was measured."""
 PHASES = {
     "batch": r"^batch$|prefill ?\+ ?decode|static|end.?to.?end|e2e",
     "serving": r"continuous|serving|saturat|throughput|offline|server|concurren",
     "prefill": r"prefill|context|prompt|first.?token|ttft",
     "decode": r"decod|generat|tpot|itl|token",
 }
-"""The kind of a run, by what its phase says; the first that is said holds."""
+"""Patterns that tell the kind of a run from its phase; the first match counts."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InferenceRun(PublishedRun):
-    """One row of `inference_runs.csv`: tp · pp chips hold one copy of the model.
+    """One row of `inference_runs.csv`, for one model replica of tp · pp chips.
 
-    P prompt tokens and G generated tokens of a request, both as means; a step of "decode" has S tokens a
-    sequence in its cache. None where the source does not say, or it does not apply: `B` sequences at once,
-    `requests` in all, and what the engine was told: at most `most_sequences` and `most_tokens` in a step.
-    `weights` are those of the layers as they are stored, scales counted, `compute` the type of their
-    products, `head` that of the unembedding. `tokens_per_s` is of all chips together.
+    P prompt tokens and G output tokens per request, both means; a "decode" step has S cached tokens per
+    sequence. None where the source does not say or it does not apply: `B` sequences at once, `requests` in
+    total, and the limits `most_sequences` and `most_tokens` of a step. `weights` is the stored dtype of the
+    layers, scales included, `compute` that of their matmuls, `head` that of the unembedding. `tokens_per_s`
+    is the rate of all chips.
     """
 
     kind: str
@@ -87,7 +87,7 @@ class InferenceRun(PublishedRun):
 
     @property
     def tokens_per_s(self) -> float:
-        """The rate, the one convention for all: as printed, or from the time of all that was done."""
+        """Tokens per second of all chips, as printed or from the time of the work."""
         if "tok" in self.printed:
             return float(self.printed["tok"])
         if "ms" in self.printed:
@@ -96,7 +96,7 @@ class InferenceRun(PublishedRun):
 
     @property
     def tokens_per_s_per_chip(self) -> float:
-        """The rate of one chip."""
+        """Tokens per second and chip."""
         return self.tokens_per_s / self.chips
 
     def __str__(self) -> str:
@@ -115,27 +115,28 @@ class InferenceRun(PublishedRun):
 
 @cache
 def runs() -> tuple[InferenceRun, ...]:
-    """Every usable run."""
+    """Every usable run of `inference_runs.csv`."""
     return tuple(read(row) for row in resources.rows("inference_runs") if not row["use"])
 
 
 @cache
-def every() -> tuple[InferenceRun, ...]:
-    """These, and rows that were collected later, in public columns, that say how their chips were split."""
+def all_runs() -> tuple[InferenceRun, ...]:
+    """The usable runs, and rows that were collected later and say how their chips were split."""
     later = (row for row in resources.rows("added_inference_runs") if row["tp"] or row["chips"] == "1")
     return (*runs(), *map(read, later))
 
 
 def read(row: Cells) -> InferenceRun:
-    """The run of one copy of a row's model, of any software; Refused where the row says too little.
+    """The run of one replica of a row's model, for any software.
 
-    What the library's own tables annotate counts (`annotated`); else the public columns do.
+    The library's own annotation columns take precedence over public columns (`annotated`). Raises `Refused`
+    if the row says too little.
     """
-    on, stack = chip(text(row, "chip", "accelerator")), kin("inference", row)
+    on, stack = chip(text(row, "chip", "accelerator")), software_of("inference", row)
     family = published.families("inference").get(stack.family, {})
     tp, pp = whole(row, "tp"), whole(row, "pp") or 1
-    chips = min(whole(row, "chips") or (tp or 1) * pp, MOST_CHIPS)
-    copy = min((tp or max(chips // pp, 1)) * pp, chips)  # some count the cores of a chip in tp
+    chips = min(whole(row, "chips") or (tp or 1) * pp, MAX_CHIPS)
+    copy = min((tp or max(chips // pp, 1)) * pp, chips)  # some sources count cores in tp
     if chips % copy or copy % pp:
         raise Refused(f"{chips:,} chips are no copies of tp · pp = {copy:,}")
     kind = first(PHASES, text(row, "kind", "phase"))
@@ -157,7 +158,7 @@ def read(row: Cells) -> InferenceRun:
         P=P,
         G=G,
         S=(S or None) if "S" in row else S or P + G // 2,
-        B=_at_once(row, kind, chips // copy),
+        B=_batch_size(row, kind, chips // copy),
         requests=whole(row, "requests") if "requests" in row else _requests(stack.family, P, G),
         most_sequences=whole(row, "most_sequences"),
         most_tokens=whole(row, "most_tokens"),
@@ -168,14 +169,14 @@ def read(row: Cells) -> InferenceRun:
 
 
 def _requests(family: str, P: int, G: int) -> int | None:
-    """How many requests a benchmark sends in all, where its software says that by their lengths."""
+    """The number of requests that a benchmark sends, if its software derives that from lengths."""
     counts = {(one["family"], one["P"], one["G"]): one["requests"] for one in resources.rows("benchmarks")}
     found = counts.get((family, str(P), str(G)))
     return int(found) if found else None
 
 
 def _types(row: Cells, family: Row, on: Chip) -> dict[str, DType]:
-    """Products are 16 bits wide where the chip has no narrower unit; a cache is as wide as 16-bit weights."""
+    """Matmuls are 16-bit if the chip has no narrower unit; a cache has the dtype of 16-bit weights."""
     weights, kv = _type(text(row, "weight_dtype")), text(row, "kv_dtype").split(" ")[0]
     wide = TYPES[weights] if weights in ("bf16", "fp16") else BF16
     cache = weights if wide == TYPES[weights] else family.get("kv") or "bf16"
@@ -195,8 +196,8 @@ def _type(written: str) -> str:
     return {"nvfp4": "fp4", "mxfp8": "fp8", "int4": "int4-g32"}.get(name, name)
 
 
-def _at_once(row: Cells, kind: str, copies: int) -> int | None:
-    """Sequences at once in one copy; all of a table's, unless it says that they are each replica's."""
+def _batch_size(row: Cells, kind: str, copies: int) -> int | None:
+    """Sequences at once on one replica; a table's total, unless it says that they are per replica."""
     B = whole(row, *annotated(row, "B", "batch_or_concurrency"))
     if B and "per replica" not in text(row, "notes"):
         B = ceil(B / copies)
@@ -204,9 +205,9 @@ def _at_once(row: Cells, kind: str, copies: int) -> int | None:
 
 
 def _printed(row: Cells, kind: str, copies: int) -> dict[str, str]:
-    """What counts of all that is printed, for such a run, of one copy."""
+    """The printed quantity that counts for such a run, for one replica."""
     if "printed" in row:
-        return {row["printed"]: row[_COLUMNS[row["printed"]]]}
+        return {row["printed"]: row[_PRINTED_COLUMNS[row["printed"]]]}
     each, chips = number(row, "output_tok_s_per_chip"), whole(row, "chips")
     total = number(row, "output_tok_s_total") or (each * chips if each and chips else None)
     seconds, step, ttft = number(row, "latency_s"), number(row, "tpot_ms"), number(row, "ttft_ms")
@@ -231,9 +232,11 @@ A run is usable where the source names the model and its shapes, the chips and h
 and prints a time or a rate.
 """
 
-__getattr__ = resources.lazily(__name__, {"RUNS": runs, "REFUSED": lambda: published.refused("inference")})
+__getattr__ = resources.lazy_attributes(
+    __name__, {"RUNS": runs, "REFUSED": lambda: published.refused("inference")}
+)
 
 
 def find(id: str) -> InferenceRun:
-    """The run of that id."""
+    """The run with that id; raises a KeyError that says why there is none."""
     return published.find(id, runs(), "inference")

@@ -1,6 +1,6 @@
-"""How near do real chips come to their rooflines? Published measurements, each beside its bound.
+"""Published kernel measurements, each with its roofline, from `evidence/data/kernels.csv`.
 
-They are the rows of `evidence/data/kernels.csv`. Chapter: Rooflines.
+Chapter: Rooflines.
 """
 
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.resources import Row
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import BF16, DType, Told, count, dtype, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, dtype, percent, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measured(Told):
-    """The measured time of one operation, beside the roofline of the same work at documented peaks."""
+class Measured(Result):
+    """The measured time of one operation, and its roofline at documented peaks."""
 
     chip: Chip
     what: str
@@ -30,8 +30,8 @@ class Measured(Told):
 
     @property
     def attained(self) -> float:
-        """The share of the roofline that was attained: 1 would be the lower bound itself."""
-        # both at documented peaks: a share above 1 would mean a wrong peak, or a wrong time
+        """The share of the roofline that was reached: 1 would be the lower bound itself."""
+        # at documented peaks, a share above 1 would mean a wrong peak or a wrong time
         return self.roofline.lower_s / self.seconds
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class Measured(Told):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
-    """X[B, D] · W[D, F] → Y[B, F] with D = F = `width`, measured at many batches; Y is in bf16."""
+    """X[B, D] · W[D, F] → Y[B, F] with D = F = `width`, measured at many batch sizes; Y is in bf16."""
 
     chip: Chip
     dtype: DType
@@ -51,17 +51,17 @@ class Sweep:
     source: Source
 
     def bound(self, batch: float) -> Roofline:
-        """The roofline of this layer at any batch."""
+        """The roofline of this layer at a batch size."""
         return roofline.matmul(batch, self.width, self.width, self.chip, self.dtype, out=BF16)  # type: ignore[arg-type]
 
     @property
     def break_even(self) -> float:
-        """The batch above which the layer is compute-bound."""
-        return roofline.break_even_batch(self.width, self.width, self.chip, self.dtype, out=BF16)
+        """The batch size above which the layer is compute-bound."""
+        return rules.matmul_critical_batch(self.width, self.width, self.chip, self.dtype, out=BF16)
 
     @property
     def rows(self) -> tuple[Measured, ...]:
-        """What was measured, from the smallest batch to the largest."""
+        """The measurements, by ascending batch size."""
         shape = f"[{count(self.width)}, {count(self.width)}]"
         return tuple(
             Measured(
@@ -76,20 +76,20 @@ class Sweep:
         )
 
     def attained(self, *, above: bool) -> float:
-        """The median share of the roofline that was attained above the break-even batch, or below it."""
+        """The median share of the roofline above the break-even batch, or below it."""
         return median(row.attained for row in self.rows if (row.batch > self.break_even) == above)
 
 
 def sweeps() -> dict[str, Sweep]:
-    """Batch sweeps on GPUs, by name."""
+    """Batch-size sweeps on GPUs, by name."""
     timed = (row for row in resources.rows("kernels") if row["sweep"])
     groups = resources.grouped(timed, lambda row: row["sweep"])
     return {name: _sweep(rows) for name, rows in groups.items()}
 
 
 def _sweep(rows: list[Row]) -> Sweep:
-    """One layer, at the batch of each row."""
-    row = rows[0]  # chip, type and width are the same in all of them
+    """One layer, at the batch size of each row."""
+    row = rows[0]  # all rows have the same chip, dtype and width
     return Sweep(
         chip=chip(row["chip"]),
         dtype=dtype(row["dtype"]),
@@ -107,7 +107,7 @@ def squares() -> tuple[Measured, ...]:
 
 
 def copy() -> Measured:
-    """A copy on a TPU v6e."""
+    """An HBM copy on a TPU v6e."""
     (row,) = (row for row in resources.rows("kernels") if row["op"] == "hbm_copy")
     on = chip(row["chip"])
     return Measured(

@@ -1,7 +1,7 @@
-"""How many chip-hours did whole training runs take, and how often did they stop? Published totals.
+"""Published chip-hours of whole training runs, and how often a run was interrupted.
 
-The rows of `evidence/data/training_gpu_hours.csv`, which count restarts and everything else, and of
-`interruptions.csv`; each source stands there. Chapter: Training.
+From `evidence/data/training_gpu_hours.csv`, which includes restarts and all other overheads, and
+`interruptions.csv`, with sources. Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Utilization
-from scalingbook_lib.units import Told, count, si
+from scalingbook_lib.units import Result, count, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WholeRun(Told):
-    """A model trained to its end: parameters that serve a token, tokens, and hours of all chips together.
+class WholeRun(Result):
+    """A completed training run: active parameters, tokens, and total chip-hours.
 
-    `chips` is None where several numbers were in use, or none is published.
+    `chips` is None if several numbers of chips were used or none is published.
     """
 
     name: str
@@ -31,12 +31,12 @@ class WholeRun(Told):
 
     @property
     def utilization(self) -> Utilization:
-        """6 · P · tokens over what the chips could have done in those hours, in 16 bits."""
+        """6 · P · tokens over the 16-bit peak FLOPs of all chip-hours."""
         return arithmetic.mfu(6 * self.params * self.tokens, self.chip_hours * 3600, self.chip)
 
     @property
     def days(self) -> float | None:
-        """How long it took, where the number of chips is known."""
+        """The duration in days, if the number of chips is known."""
         return self.chip_hours / self.chips / 24 if self.chips else None
 
     def __str__(self) -> str:
@@ -48,8 +48,8 @@ class WholeRun(Told):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stops(Told):
-    """How often a run of that many chips was interrupted within so many days."""
+class Interruptions(Result):
+    """The interruptions of a run on `chips` chips within `days` days."""
 
     name: str
     chip: Chip
@@ -59,14 +59,14 @@ class Stops(Told):
     unexpected: int
 
     @property
-    def between_s(self) -> float:
-        """From one unexpected interruption to the next, on average."""
+    def mtbf_s(self) -> float:
+        """The mean time between unexpected interruptions, in seconds."""
         return self.days * 86400 / self.unexpected
 
     def __str__(self) -> str:
         return (
             f"{self.name} on {self.chips:,} {self.chip.name}: {self.unexpected} unexpected interruptions in "
-            f"{self.days:g} days, one every {self.between_s / 3600:.1f} hours"
+            f"{self.days:g} days, one every {self.mtbf_s / 3600:.1f} hours"
         )
 
 
@@ -76,7 +76,9 @@ def _whole_runs() -> tuple[WholeRun, ...]:
             name=row["name"],
             params=float(row["params"]),
             tokens=float(row["tokens"]),
-            chip=chips.find(row["accelerator"].split("-")[0]),  # with 40 GB or 80: the same peak
+            chip=chips.find(
+                row["accelerator"].split("-")[0]
+            ),  # variants with 40 and 80 GB have the same peak
             chips=whole(row, "accel_count"),
             chip_hours=float(row["accel_hours"]),
         )
@@ -84,9 +86,9 @@ def _whole_runs() -> tuple[WholeRun, ...]:
     )
 
 
-def _stops() -> Stops:
+def _interruptions() -> Interruptions:
     (row,) = resources.rows("interruptions")
-    return Stops(
+    return Interruptions(
         name=row["run"],
         chip=chip(row["chip"]),
         chips=int(row["chips"]),
@@ -98,7 +100,9 @@ def _stops() -> Stops:
 
 WHOLE_RUNS: tuple[WholeRun, ...]
 """Every row of `training_gpu_hours.csv`."""
-LLAMA3_STOPS: Stops
+LLAMA3_INTERRUPTIONS: Interruptions
 """The one row of `interruptions.csv`."""
 
-__getattr__ = resources.lazily(__name__, {"WHOLE_RUNS": _whole_runs, "LLAMA3_STOPS": _stops})
+__getattr__ = resources.lazy_attributes(
+    __name__, {"WHOLE_RUNS": _whole_runs, "LLAMA3_INTERRUPTIONS": _interruptions}
+)

@@ -1,1 +1,1 @@
-"""What does a row of somebody's table mean? Numbers, chips, models and software, however they are spelled."""
+"""Interprets rows of any table of measurements: numbers, chips, models and software in any spelling."""

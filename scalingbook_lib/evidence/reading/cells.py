@@ -1,6 +1,6 @@
-"""What does a cell of a table say? Text, a number, a count, a data type.
+"""Interprets a cell of a table: text, a number, a count, or a dtype.
 
-A cell that is empty, absent or 0 says nothing; one that says nonsense refuses its row, with a sentence.
+An empty, absent or zero cell has no value; an invalid one makes the row `Refused`, with the reason.
 """
 
 import re
@@ -18,26 +18,26 @@ PRECISIONS = {
     "bf16": "bf16|bfloat16|16.?bit",
     "fp16": "fp16|float16|half",
 }
-"""Data types as the tables call them, by the words that stand for them; the first that is found holds."""
-MOST = 2**40  # nobody's count of chips, tokens or layers; what is larger is a slip
+"""Patterns of dtype names; the first match counts."""
+MAX_COUNT = 2**40  # no real count of chips, tokens or layers is larger
 
 
 class Refused(ValueError):
-    """Why a row is not predicted, in one sentence."""
+    """A row that cannot be predicted; the message is the reason in one sentence."""
 
 
 def text(row: Cells, *names: str) -> str:
-    """The first of these cells that says something."""
+    """The first of these cells that is not empty, or ""."""
     return next((cell for name in names if (cell := str(row.get(name) or "").strip())), "")
 
 
 def annotated(row: Cells, own: str, *public: str) -> tuple[str, ...]:
-    """Which columns count: the library's own, where its tables say how they are read, if by an empty cell."""
+    """The columns to read: the annotation column `own` if the table has it, else the public ones."""
     return (own,) if own in row else public
 
 
 def number(row: Cells, *names: str) -> float | None:
-    """A positive number; None where no cell says one."""
+    """A positive number, or None if no cell has one. Raises `Refused` for text and for negative numbers."""
     written = text(row, *names)
     try:
         value = float(written.replace(",", "").lstrip("~≈").removesuffix("%") or 0)
@@ -49,15 +49,15 @@ def number(row: Cells, *names: str) -> float | None:
 
 
 def whole(row: Cells, *names: str) -> int | None:
-    """A count; None where no cell says one."""
+    """A count, or None if no cell has one. Raises `Refused` for a fraction."""
     value = number(row, *names)
-    if value is not None and (value != int(value) or value > MOST):
+    if value is not None and (value != int(value) or value > MAX_COUNT):
         raise Refused(f"{names[0]} is {value:g}, which is no count that could be")
     return None if value is None else int(value)
 
 
 def needed(row: Cells, *names: str) -> int:
-    """A count without which nothing can be predicted."""
+    """A required count; raises `Refused` if no cell has one."""
     value = whole(row, *names)
     if value is None:
         raise Refused(f"the row does not say {' or '.join(names)}")
@@ -65,12 +65,15 @@ def needed(row: Cells, *names: str) -> int:
 
 
 def first(words: Mapping[str, str], said: str) -> str | None:
-    """The first name whose words, a regular expression, are found in what is said; None where none are."""
+    """The first name whose regular expression matches `said`, or None."""
     return next((name for name, pattern in words.items() if re.search(pattern, said.lower())), None)
 
 
 def precision(written: str) -> str:
-    """A data type as the tables call it: 'bf16' for 'bfloat16' and for nothing, 'fp8' for 'fp8_block'."""
+    """The dtype's name in the tables: 'bf16' for 'bfloat16' and for "", 'fp8' for 'fp8_block'.
+
+    Raises `Refused` for an unknown dtype.
+    """
     found = first(PRECISIONS, written or "bf16")
     if found is None:
         raise Refused(f"no data type {written[:40]!r} is known here")

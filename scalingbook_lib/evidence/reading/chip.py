@@ -1,4 +1,4 @@
-"""Which chip is meant, whatever stands around its name? 'NVIDIA H100 80GB HBM3', 'A100-SXM4-40GB', 'v5p'."""
+"""Finds the chip that a name means: 'NVIDIA H100 80GB HBM3', 'A100-SXM4-40GB', 'v5p'."""
 
 import re
 from collections.abc import Iterator
@@ -12,14 +12,16 @@ from scalingbook_lib.units import GB, GiB
 
 VARIANTS = {
     "A100-40G": replace(chips.A100, name="A100 40GB", hbm_bytes=40 * GiB, hbm_bytes_per_s=1555 * GB),
-    "A100-80G (330W)": replace(chips.A100, name="A100, 330 W", power_w=330),  # gpt-fast's, of 400 W
-    "H100-96G-HBM2e-500W": replace(  # torchtitan's
+    "A100-80G (330W)": replace(
+        chips.A100, name="A100, 330 W", power_w=330
+    ),  # in gpt-fast's runs; the standard is 400 W
+    "H100-96G-HBM2e-500W": replace(  # in torchtitan's runs
         chips.H100, name="H100 96GB, 500 W", hbm_bytes=96 * GiB, hbm_bytes_per_s=2400 * GB, power_w=500
     ),
     "half a TPU7x": chips.HALF_TPU7X,  # what JAX calls a device
 }
-"""Chips that only tables name."""
-ALSO = {
+"""Variants that only tables name."""
+ALIASES = {
     "v5lite": "TPU v5e",
     "v5litepod": "TPU v5e",
     "v6lite": "TPU v6e",
@@ -31,18 +33,18 @@ ALSO = {
     "inf2": "Trainium1",
     "rtxpro6000": "RTX PRO 6000 SE",
 }
-"""What clouds and drivers call the same chip."""
+"""Names that clouds and drivers use for a chip."""
 
 
 @cache
 def chip(name: str) -> Chip:
-    """The chip of that name; Refused where no part of the name is one.
+    """The chip with that name; raises `Refused` if no part of the name is a known chip.
 
-    A memory or a power that is written and is not the chip's own makes a variant of it, which is its kin.
+    A memory size or power in the name that differs from the chip's gives a variant of it.
     """
     if re.search("half.*7x|7x.*half", name.lower()):
         return chips.HALF_TPU7X
-    found = next(_found(name), None)
+    found = next(_matches(name), None)
     if found is None:
         known = ", ".join(sorted({one.name for one in _known().values()}))
         raise Refused(f"no chip {name[:40]!r} is known; there are {known}")
@@ -51,17 +53,17 @@ def chip(name: str) -> Chip:
 
 @cache
 def _known() -> dict[str, Chip]:
-    """Every chip by its name in small letters and digits alone, the longest names first."""
+    """Every chip by its name in lower-case letters and digits, the longest names first."""
     every = {
         one.name: one for one in (*chips.CATALOGUE.values(), chips.L40S, chips.RTX_PRO_6000, *chips.OTHERS)
     } | VARIANTS
-    every |= {alias: every[name] for alias, name in ALSO.items()}
+    every |= {alias: every[name] for alias, name in ALIASES.items()}
     named = {re.sub(r"[^a-z0-9]|^tpu", "", name.lower()): one for name, one in every.items()}
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}
 
 
-def _found(name: str) -> Iterator[Chip]:
-    """A known name that begins at a word and ends at one, or before a letter: 'H100SXM5' but not 'H1000'."""
+def _matches(name: str) -> Iterator[Chip]:
+    """Chips whose name starts at a word and ends at a word or before a letter: 'H100SXM5' but not 'H1000'."""
     words = [re.sub(r"^\d+x(?=[a-z])|^tpu(?=v?\d)", "", w) for w in re.findall(r"[a-z0-9]+", name.lower())]
     for start in range(len(words)):
         joined = "".join(words[start:])

@@ -1,8 +1,8 @@
-"""Which model is meant? By its name, by its shapes, or by both: what a row says more exactly counts.
+"""Finds the model that a row means, by its name, its shapes, or both; the more exact information counts.
 
-A name is trusted where its own size agrees ("OPT-13B" is not OPT 1.3B), and where the row's parameters do.
-Shapes that no name explains are built in the form (gated or not, tied or not, experts) whose parameters come
-nearest to the row's. Chapter: Transformers.
+A name is trusted if the size in it agrees ("OPT-13B" is not OPT 1.3B) and the row's parameters do. Shapes
+that no known model has are built in the form (gated or not, tied or not, experts) whose parameter count is
+closest to the row's. Chapter: Transformers.
 """
 
 import re
@@ -16,44 +16,44 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, number, text, whole
 from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
-from scalingbook_lib.models.catalogue import ALIASES, squeezed
+from scalingbook_lib.models.catalogue import ALIASES, normalize_name
 
-SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', not 'A3B' or '8x7B'
+SIZE_PATTERN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', not 'A3B' or '8x7B'
 UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
-NEAR_NAME, NEAR_PARAMS = 0.35, 0.12  # Gemma-2 2B has 2.6 billion; heads of a vocabulary count or do not
-EXACT, ROUNDED = 1e-6, 5e-3  # of parameters that are printed to the last digit, or to the second
+NEAR_NAME, NEAR_PARAMS = 0.35, 0.12  # Gemma-2 2B has 2.6 billion; embeddings may be counted or not
+EXACT, ROUNDED = 1e-6, 5e-3  # tolerances for counts printed exactly, or to two digits
 FEW_EXPERTS = 16
 PARTS = {"experts": Experts, "latent": Latent}
-GPT2_WORDS = 51200  # GPT-2's vocabulary filled up, where a source does not say
+GPT2_VOCABULARY = 51200  # GPT-2's padded vocabulary, where a source does not say
 HEAD_WIDTH = re.compile(r"head[_ ]dim(?:ension)? ?=? ?(\d+)")
-ROUTED = re.compile(r"(\d+) experts?,? top[- ]?(\d+)|\b(\d+) ?x ?\d+b")  # '8 experts top-2', '8x22B'
+EXPERT_PATTERN = re.compile(r"(\d+) experts?,? top[- ]?(\d+)|\b(\d+) ?x ?\d+b")  # '8 experts top-2', '8x22B'
 
 
 def model(row: Cells, T: int = 0) -> Transformer:
-    """The model of a row; Refused where neither its name nor its shapes say which."""
+    """The model of a row; raises `Refused` if neither its name nor its shapes determine one."""
     name, params = text(row, "transformer", "model", "name") or "unnamed", number(row, "params")
-    found = list(_named(f"{name} {text(row, 'name')}", params))
+    found = list(_by_name(f"{name} {text(row, 'name')}", params))
     if not whole(row, "d_model"):
-        return found[0] if found else _alike(row, name, params)
+        return found[0] if found else _by_size(row, name, params)
     L = whole(row, "layers")
     deep = [replace(m, name=f"{m.name}, {L} layers", L=L) if L and L != m.L else m for m in found]
-    same = next((one for one in deep if not _contradicted(row, one)), None)
+    same = next((one for one in deep if not _shapes_differ(row, one)), None)
     if same is None:
-        return _built(row, name, params, T)
+        return _from_shapes(row, name, params, T)
     forms = _forms(row, name, T) if params and not same.experts and text(row, "heads") else ()
     return next((m for m in (same, *forms) if params and abs(params / m.params - 1) < EXACT), same)
 
 
-def configured(row: Cells) -> Transformer:
-    """The model of a row of configurations: by name, if nothing contradicts it, else as its columns say."""
+def model_from_config_row(row: Cells) -> Transformer:
+    """The model of a row of configurations: by name if nothing contradicts it, else from its columns."""
     name, said = (
         text(row, "model", "name") or "unnamed",
         {c: text(row, c).lower() in ("true", "yes", "1") for c in row},
     )
     attends, mlp = said.get("attention_bias", False), said.get("mlp_bias", False)
-    for one in _named(name, None):
+    for one in _by_name(name, None):
         biased = "attention_bias" not in row or bool(one.biases) == (attends or mlp)
-        if not whole(row, "d_model") or (biased and not _contradicted(row, one)):
+        if not whole(row, "d_model") or (biased and not _shapes_differ(row, one)):
             return one
     plain = replace(next(_forms(row, name, 0)), gated=said.get("gated_mlp", True))
     ranks = ("kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
@@ -61,7 +61,7 @@ def configured(row: Cells) -> Transformer:
     latent = None
     if kv_rank:
         latent = Latent(q_rank=whole(row, "q_lora_rank"), kv_rank=kv_rank, nope=nope, rope=rope, v=v)
-    learned = re.search(r"seq (\d+)", name)  # of a count that says for how many positions
+    learned = re.search(r"seq (\d+)", name)  # learned positions, if the name says how many
     projections = ("q", "k", "v") if plain.gated else ("q", "k", "v", "o")  # as in Qwen, and as in GPT
     drawn = replace(
         plain,
@@ -79,18 +79,18 @@ def configured(row: Cells) -> Transformer:
     return replace(drawn, **own)
 
 
-def _contradicted(row: Cells, m: Transformer) -> bool:
-    """Whether a row's shapes are others; d_ff may be that of the dense MLP or of an expert."""
+def _shapes_differ(row: Cells, m: Transformer) -> bool:
+    """Whether a row's shapes differ from the model's; d_ff may be that of the dense MLP or of an expert."""
     D, L, N = (whole(row, column) for column in ("d_model", "layers", "heads"))
     K, F = whole(row, "kv_heads"), whole(row, "d_ff", "d_ff_dense")
     widths = {m.F, m.experts.F if m.experts else m.F}
-    keys = m.K if m.latent else K or m.K  # tables write what they like of latent heads
+    keys = m.K if m.latent else K or m.K  # tables disagree on the KV heads of latent attention
     return (D or m.D, L or m.L, N or m.N, keys) != (m.D, m.L, m.N, m.K) or (F or m.F) not in widths
 
 
-def _named(name: str, params: float | None) -> Iterator[Transformer]:
-    """Models with the longest known name in this one, if sizes do not contradict it; then by their size."""
-    key = squeezed(name)
+def _by_name(name: str, params: float | None) -> Iterator[Transformer]:
+    """Models whose known name is the longest in this one and whose size agrees; then those of equal size."""
+    key = normalize_name(name)
     for known, found in _known().items():
         if known in key:
             yield from (one for one in found if _plausible(name, one, params))
@@ -104,21 +104,21 @@ def _plausible(name: str, found: Transformer, params: float | None) -> bool:
 
 
 def _sizes(name: str) -> list[float]:
-    """The parameters that a name says: 70e9 for 'Llama-3_70B'."""
-    return [float(n) * UNITS[unit] for n, unit in SIZE.findall(re.sub(r"[-_/ ]+", " ", name.lower()))]
+    """The parameter counts in a name: 70e9 for 'Llama-3_70B'."""
+    return [float(n) * UNITS[unit] for n, unit in SIZE_PATTERN.findall(re.sub(r"[-_/ ]+", " ", name.lower()))]
 
 
 @cache
 def _known() -> dict[str, list[Transformer]]:
-    """Models by their names in small letters and digits alone, the longest first."""
+    """Models by their names in lower-case letters and digits, the longest first."""
     every = (*others()[::-1], *models.CATALOGUE)  # PaLM as it was served before PaLM as trained
-    named = {squeezed(alias): [models.find(name)] for alias, name in ALIASES.items()}
-    named |= grouped(every, lambda m: squeezed(m.name.split(",")[0]))
+    named = {normalize_name(alias): [models.find(name)] for alias, name in ALIASES.items()}
+    named |= grouped(every, lambda m: normalize_name(m.name.split(",")[0]))
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}
 
 
-def _alike(row: Cells, name: str, params: float | None) -> Transformer:
-    """Where a size alone is known: the dense model of the catalogue next to it, with as many layers."""
+def _by_size(row: Cells, name: str, params: float | None) -> Transformer:
+    """For a size alone: the closest dense model of the catalogue, with its layers scaled."""
     sizes, what = _sizes(name), f"no model {name[:60]!r} is known"
     size = params or (sizes[0] if len(sizes) == 1 else None)
     if not size or re.search(r"moe|a\d+b|\dx\d|expert", name.lower()):
@@ -131,10 +131,10 @@ def _alike(row: Cells, name: str, params: float | None) -> Transformer:
     return replace(near, name=f"{name[:60]}, as {near.name}", L=max(round(near.L * size / near.params), 1))
 
 
-def _built(row: Cells, name: str, params: float | None, T: int) -> Transformer:
-    """Of all forms that such shapes can have, the one whose parameters are nearest to the row's.
+def _from_shapes(row: Cells, name: str, params: float | None, T: int) -> Transformer:
+    """The form with these shapes whose parameter count is closest to the row's.
 
-    Parameters that no dense form explains are those of experts: so many, two for a token, or eight of many.
+    Parameters that no dense form explains are attributed to experts: 2 active of few, or 8 active of many.
     """
     forms = list(_forms(row, name, T))
     if params is None:
@@ -143,14 +143,16 @@ def _built(row: Cells, name: str, params: float | None, T: int) -> Transformer:
     E = 1 + round((params - one.params) / (3 * one.D * one.F * one.L))
     if E > 1:
         forms.append(replace(one, experts=Experts(E=E, k=2 if E <= FEW_EXPERTS else 8, F=one.F)))
-    best = min(forms, key=lambda m: max(abs(m.params / params - 1), ROUNDED))  # of equals the likeliest
+    best = min(
+        forms, key=lambda m: max(abs(m.params / params - 1), ROUNDED)
+    )  # the first of equals is the likeliest
     if abs(best.params / params - 1) > 2 * NEAR_PARAMS:
         raise Refused(f"the row's shapes make {best.params:,} parameters, and it says {params:,.0f}")
     return best
 
 
 def _forms(row: Cells, name: str, T: int) -> Iterator[Transformer]:
-    """The likeliest first: GPT's, where the MLP is four times as wide as the model and no keys are shared."""
+    """The possible forms, the likeliest first: GPT's if the MLP is 4 D wide and keys are not shared."""
     said = f"{name} {text(row, 'notes')}".lower()
     D, L, N = (whole(row, column) or 0 for column in ("d_model", "layers", "heads"))
     if not (D and L and N):
@@ -158,7 +160,7 @@ def _forms(row: Cells, name: str, T: int) -> Iterator[Transformer]:
     K, F = whole(row, "kv_heads") or N, whole(row, "d_ff", "d_ff_dense", "d_ff_expert") or 4 * D
     width, maxtext = HEAD_WIDTH.search(said), "maxtext" in said  # MaxText's own models: 128-wide heads, gated
     H = whole(row, "head_dim") or (128 if maxtext else int(width[1]) if width else max(D // N, 1))
-    V = whole(row, "vocab") or GPT2_WORDS
+    V = whole(row, "vocab") or GPT2_VOCABULARY
     plain = Transformer(name=name[:80], D=D, L=L, V=V, N=N, K=K, H=H, F=F, experts=_experts(row, said, F))
     if plain.experts:
         yield plain
@@ -172,8 +174,8 @@ def _forms(row: Cells, name: str, T: int) -> Iterator[Transformer]:
 
 
 def _experts(row: Cells, said: str, F: int) -> Experts | None:
-    """So many as columns, the notes or the name say ('8x22B'), two for each token where nobody says."""
-    written = ROUTED.search(said)
+    """The experts that columns, notes or the name give ('8x22B'); 2 per token if not given."""
+    written = EXPERT_PATTERN.search(said)
     E = whole(row, "experts") or int(written[1] or written[3] if written else 0)
     if E < 2:
         return None
@@ -184,7 +186,7 @@ def _experts(row: Cells, said: str, F: int) -> Experts | None:
 
 @cache
 def others() -> tuple[Transformer, ...]:
-    """All that published runs name and the catalogue does not have: the rows of `other_models.json`."""
+    """Models that published runs name and the catalogue lacks: the rows of `other_models.json`."""
     return tuple(_other(**fields) for fields in record("other_models"))
 
 
@@ -195,7 +197,7 @@ def _other(*, biases: Iterable[str] = (), **fields: Any) -> Transformer:
 
 @cache
 def gpt(name: str, *, L: int, D: int, N: int, V: int, T: int) -> Transformer:
-    """GPT-3's form: an MLP of 4 D without a gate, biases, learned positions, one matrix for both ends."""
+    """GPT-3's form: an ungated MLP of width 4 D, biases, learned positions, tied embeddings."""
     return Transformer(
         name=name,
         D=D,

@@ -1,7 +1,7 @@
-"""Whose software does a row's resemble? Its kin, whose rules fill in what the row does not say.
+"""Finds the software of a row; its rules fill in what the row does not say.
 
-`stacks.csv` has the words by which software is known, in what a row says of its family, engine, source, name
-and notes. A family that the library's own tables have is its own kin: rules may know more of it.
+`stacks.csv` has patterns that tell the software from a row's family, engine, source, name and notes. A family
+in the library's own tables takes precedence, because its rules may be more specific.
 """
 
 import re
@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.resources import rows
 
-COLUMNS = "family", "engine", "source", "name", "notes"  # where software is named, the surest first
-COMMONEST = {
+COLUMNS = "family", "engine", "source", "name", "notes"  # columns that name software, the most reliable first
+DEFAULT_SOFTWARE = {
     ("training", True): "MaxText",
     ("training", False): "Megatron",
-}  # by whether its chips form a torus
+}  # by whether the chips form a torus
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Software, the family of published runs by whose rules it is read, and whether the row names it."""
+    """Software, the family of published runs whose rules apply, and whether the row names it."""
 
     name: str
     family: str
     known: bool = True
 
 
-def kin(what: str, row: Cells) -> Stack:
-    """The software of a row of "training" or "inference"; to what is unknown no family's rules apply."""
+def software_of(what: str, row: Cells) -> Stack:
+    """The software of a row of "training" or "inference" runs; unknown software has no family."""
     stacks, said = (
         [one for one in rows("stacks") if one["what"] == what],
         [text(row, name) for name in COLUMNS],

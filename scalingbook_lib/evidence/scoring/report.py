@@ -1,4 +1,4 @@
-"""What is found of rows, and what do the errors of many come to? By class, or by whatever else they share.
+"""Predictions for the rows of a table, and the summary of their errors by class or other groups.
 
 Chapters: Training, Inference.
 """
@@ -13,29 +13,29 @@ from typing import NamedTuple
 from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 
 class Interval(NamedTuple):
-    """From the least to the most that something may be."""
+    """The least and the largest value that is possible."""
 
     low: float
     high: float
 
     @property
     def middle(self) -> float:
-        """As many times the least as the most is of it; of a count the count itself."""
+        """The geometric mean of both ends."""
         return self.low if self.low == self.high else sqrt(self.low * self.high)
 
     def over(self, value: float) -> "Interval":
-        """`value` divided by it: times become rates, and rates times."""
+        """`value` divided by the interval, which turns times into rates and rates into times."""
         return Interval(value / self.high, value / self.low)
 
 
 class Ideal(NamedTuple):
-    """What simple rules say of a row: its type, and two times over the measured one.
+    """What simple rules say of a row: its dtype, and two times as shares of the measured one.
 
-    That of a bare roofline, and that of which a constant is a share.
+    `roofline` is that of the bare roofline, `share_of` that of which a constant is a share.
     """
 
     type: str
@@ -44,11 +44,11 @@ class Ideal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """Of one row: its class in `kind`; `measured` and `predicted`, in one unit, as far as they are open.
+class RowPrediction:
+    """The prediction for a row of class `kind`; `measured` and `predicted` are intervals in one unit.
 
-    `factor` is how far, up or down, a prediction may be off besides. `assumed` says what the row left open;
-    `ideal` is for `baselines`, which finds it by itself for runs.
+    `factor`, up or down, is the prediction's own uncertainty. `assumed` lists what the row left open; `ideal`
+    is for `baselines`, which computes it for runs itself.
     """
 
     kind: str
@@ -63,58 +63,58 @@ class Found:
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less 1."""
+        """Predicted over measured, minus 1."""
         return self.predicted.middle / self.measured.middle - 1
 
     @property
-    def band(self) -> Interval:
-        """In which what is measured shall lie: as wide as both leave open, and `factor` more on each side."""
+    def interval(self) -> Interval:
+        """The prediction interval: as wide as what both leave open, times `factor` on each side."""
         wider = self.factor * self.measured.middle / self.measured.low
         return Interval(self.predicted.low / wider, self.predicted.high * wider)
 
     @property
-    def in_band(self) -> bool:
-        """Whether what was measured lies in the band."""
-        return self.band.low <= self.measured.middle <= self.band.high
+    def in_interval(self) -> bool:
+        """Whether the measured value lies in the prediction interval."""
+        return self.interval.low <= self.measured.middle <= self.interval.high
 
 
 class Scored(NamedTuple):
-    """A row, `row`, by its id: what was found, or the reason in `refused`."""
+    """A row with its id, and its prediction or the reason in `refused`."""
 
     id: str
-    found: Found | None
+    found: RowPrediction | None
     refused: str = ""
     row: Cells = MappingProxyType({})
 
 
 class Group(NamedTuple):
-    """Rows that have something in common: their errors, the median band, and the share within their bands."""
+    """Rows of one group: their errors, median interval factor, and share within their intervals."""
 
     errors: Summary
-    factor: float  # up or down
-    in_band: float
+    factor: float
+    in_interval: float
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Told):
+class Report(Result):
     """All rows of a table."""
 
     table: str
     rows: tuple[Scored, ...]
 
     @property
-    def found(self) -> list[Found]:
-        """What was found of the rows that were predicted."""
+    def found(self) -> list[RowPrediction]:
+        """The predictions of the rows that were predicted."""
         return [row.found for row in self.rows if row.found]
 
     @property
     def refused(self) -> dict[str, list[str]]:
-        """The ids of the others, by the reason."""
+        """The ids of the refused rows, by reason."""
         groups = grouped((row for row in self.rows if not row.found), lambda row: row.refused)
         return {reason: [row.id for row in group] for reason, group in groups.items()}
 
-    def by(self, names: Callable[[Found], Iterable[str]]) -> tuple[Group, ...]:
-        """The rows of each class apart, by what they have in common; sorted. A row may have several names."""
+    def by(self, names: Callable[[RowPrediction], Iterable[str]]) -> tuple[Group, ...]:
+        """The rows grouped by class and by the names that `names` gives; a row may have several names."""
         named = [
             (f"{one.kind}, {name}" if name else one.kind, one) for one in self.found for name in names(one)
         ]
@@ -123,24 +123,24 @@ class Report(Told):
 
     @property
     def classes(self) -> tuple[Group, ...]:
-        """By class alone."""
+        """The rows grouped by class."""
         return self.by(lambda _: [""])
 
     @property
     def values(self) -> dict[str, object]:
-        """For programs: errors are shares."""
-        summary = [group.errors.values | {"in_band": group.in_band} for group in self.classes]
+        """The report as a dictionary, for JSON; errors are shares."""
+        summary = [group.errors.values | {"in_band": group.in_interval} for group in self.classes]
         return {"summary": summary, "rows": list(map(_row, self.rows))}
 
     def __str__(self) -> str:
         told = f"{len(self.rows)} rows of {self.table}: {len(self.found)} predicted"
-        lines = [f"{group.errors}; {percent(group.in_band)} in their bands" for group in self.classes]
+        lines = [f"{group.errors}; {percent(group.in_interval)} in their bands" for group in self.classes]
         return "\n".join([f"{told}, {len(self.rows) - len(self.found)} refused", *lines])
 
 
-def _group(name: str, found: list[Found]) -> Group:
-    factor = median(sqrt(one.band.high / one.band.low) for one in found)
-    inside = sum(one.in_band for one in found) / len(found)
+def _group(name: str, found: list[RowPrediction]) -> Group:
+    factor = median(sqrt(one.interval.high / one.interval.low) for one in found)
+    inside = sum(one.in_interval for one in found) / len(found)
     return Group(Summary.of(name, [one.error for one in found]), factor, inside)
 
 
@@ -148,5 +148,5 @@ def _row(row: Scored) -> dict[str, object]:
     names, found = ("predicted", "measured", "error", "low", "high"), row.found
     if found is None:
         return {"id": row.id, **dict.fromkeys(names), "refused": row.refused}
-    figures = (found.predicted.middle, found.measured.middle, found.error, *found.band)
+    figures = (found.predicted.middle, found.measured.middle, found.error, *found.interval)
     return {"id": row.id, **dict(zip(names, figures, strict=True)), "refused": None}

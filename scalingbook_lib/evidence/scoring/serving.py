@@ -1,7 +1,8 @@
-"""How fast is somebody's server predicted to be? Prefill and decoding in seconds, saturated in tokens/s.
+"""Predicted speed of servers in any table: prefill and decode in seconds, saturated servers in tokens/s.
 
-A row says its work by `phase`, lengths and batch. Replicas each serve their part: chips over tp · pp copies
-of the model. What is open is open here, too: the prediction is the geometric middle. Chapter: Inference.
+A row gives its work by `phase`, lengths and batch. Its chips form chips / (tp · pp) replicas, which share the
+work. What the row leaves open is left open here too, and the prediction is the geometric mean. Chapter:
+Inference.
 """
 
 from collections.abc import Iterator
@@ -12,19 +13,19 @@ from scalingbook_lib.evidence import inference
 from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
-from scalingbook_lib.evidence.reading.stacks import Stack, kin
-from scalingbook_lib.evidence.scoring.report import Found, Interval
+from scalingbook_lib.evidence.reading.stacks import Stack, software_of
+from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
 
-CHIP = 0.2  # what a chip adds to the band, as a logarithm, on which no run was
-SPLITS = (1, 2, 4, 8)  # chips of a copy, where a row leaves them open
-NEAR_BEST = 1.25  # of the layouts that are open, slower ones nobody would choose
-VLLM_SEQUENCES = 256  # the most at once by its default (max_num_seqs); others take what fits
+CHIP = 0.2  # added to the interval, as a logarithm, for a chip without runs
+SPLITS = (1, 2, 4, 8)  # chips per replica, if a row leaves them open
+NEAR_BEST = 1.25  # slower layouts than this factor are ignored
+VLLM_SEQUENCES = 256  # its default max_num_seqs; other engines take what fits
 
 
-def predict(row: Cells) -> Found:
-    """Seconds of prompts or of steps, or output tokens/s of all chips; Refused where it says too little."""
+def predict(row: Cells) -> RowPrediction:
+    """Seconds of a prefill or step, or output tokens/s of all chips; may raise `Refused`."""
     run = read(row)
-    stack = kin("inference", row)
+    stack = software_of("inference", row)
     chips = whole(row, "chips") or run.chips
     runs = list(_open(row, run, stack, chips))
     rates = [_rate(one) * chips / one.chips for one in runs]
@@ -33,11 +34,13 @@ def predict(row: Cells) -> Found:
     saturated = run.kind == "serving" or "static" in text(row, "phase").lower()
     kind = "saturated" if saturated else "prefill" if run.kind == "prefill" else "decode"
     B = (run.B or 1) * chips / run.chips
-    done = B * {"prefill": run.P, "decode": 1}.get(run.kind, run.G)  # tokens of a prompt, a step, or of all
+    done = B * {"prefill": run.P, "decode": 1}.get(
+        run.kind, run.G
+    )  # tokens of the prompts, of a step, or of the answers
     rated = Interval(measured, measured)
     values = record("inference").values
     own, known = f"{run.chip.name}: reads" in values, f"{run.software[0]}: slowness" in values
-    band = inference.band(run.experts, full=run.kind == "serving", known=known)
+    band = inference.prediction_interval(run.experts, full=run.kind == "serving", known=known)
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,
@@ -46,7 +49,7 @@ def predict(row: Cells) -> Found:
         "shapes by size alone": ", as " in run.model.name,
         "type of the cache not given": not text(row, "kv_dtype"),
     }
-    return Found(
+    return RowPrediction(
         kind=f"serving {kind}, {'experts' if run.experts else 'dense'}",
         chip=run.chip.name,
         stack=stack.name,
@@ -63,7 +66,7 @@ def _rate(run: InferenceRun) -> float:
 
 
 def _open(row: Cells, run: InferenceRun, stack: Stack, chips: int) -> Iterator[InferenceRun]:
-    """Of a server whose layout nobody names, copies as small as they like; of vLLM's, its default batch."""
+    """The runs that a row allows: unnamed layouts use any small replica, and vLLM its default batch."""
     small = run.kind == "serving" and not whole(row, "tp") and not run.chip.torus
     for ways in [n for n in SPLITS if chips % (n * run.pp) == 0] if small else [run.tp]:
         one = replace(run, tp=ways, chips=ways * run.pp)

@@ -1,10 +1,10 @@
-"""How long is a step of somebody's training run predicted to take? In every plan that its row leaves open.
+"""Predicted step times of training runs in any table, over every plan that a row leaves open.
 
-What a row says counts; what it does not is every value that fits in memory. People choose well: where rows
-say their plan and it is hidden, the fastest that fits is nearest (5% off without microbatch, 1% without
-chunks, 9% without tp and pp, where the middle of all is 10, 4 and 39% off). So the prediction is the
-geometric middle of those near it, and the band is as much wider. Software that the fits know has its own
-figures; what they do not know is taken to be as all software is on average. Chapter: Training.
+What a row does not say takes every value that fits in memory. Practitioners choose well: with a known plan
+hidden, the fastest plan that fits is closest (5% off without microbatch, 1% without chunks, 9% without tp and
+pp, where the mean of all is 10, 4 and 39% off). So the prediction is the geometric mean of the plans near the
+fastest, and the interval is wider by as much. Software without fitted values counts as average software.
+Chapter: Training.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,15 @@ from dataclasses import replace
 from math import sqrt
 
 from scalingbook_lib.evidence import training
-from scalingbook_lib.evidence.factors import line, record
+from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, Refused
-from scalingbook_lib.evidence.reading.stacks import kin
-from scalingbook_lib.evidence.scoring.report import Found, Interval
-from scalingbook_lib.evidence.training.opened import fits, opened
+from scalingbook_lib.evidence.reading.stacks import software_of
+from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
+from scalingbook_lib.evidence.training.candidate_plans import candidates, fits
 
-NEAR_BEST = 1.1  # of the plans that are open, those that take longer nobody would choose
+NEAR_BEST = 1.1  # slower plans than this factor are ignored
 OPEN = {
     "batch": "global_batch",
     "microbatch": "microbatch",
@@ -31,29 +31,30 @@ OPEN = {
 }
 
 
-def predict(row: Cells) -> Found:
-    """The step in seconds, measured and predicted; Refused where the row says too little."""
+def predict(row: Cells) -> RowPrediction:
+    """The measured and predicted step time in seconds; raises `Refused` if the row says too little."""
     run = read(row)
-    stack = kin("training", row)
-    runs = opened(row, run)
+    stack = software_of("training", row)
+    runs = candidates(row, run)
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]
     measured = Interval(min(steps), max(steps))
-    own, seen = line(run.chip, run.precision) in record("training").values, _seen(run)
-    return Found(
+    own, seen = figure_key(run.chip, run.precision) in record("training").values, _seen(run)
+    return RowPrediction(
         kind=f"training, {'experts' if run.experts else 'dense'}",
         chip=run.chip.name,
         stack=stack.name,
         params=run.model.params,
         measured=measured,
         predicted=_steps(runs, run.batch),
-        factor=training.band(run.experts, seen) ** (1 if own else sqrt(2)),  # kin: twice the variance
+        factor=training.prediction_interval(run.experts, seen)
+        ** (1 if own else sqrt(2)),  # an unfitted chip doubles the variance
         assumed=tuple(_assumed(runs, bool(seen), own, len(counts) > 1)),
     )
 
 
 def _seen(run: TrainingRun) -> str:
-    """What the fits know of a run's software: its release, another one of the same software, or nothing."""
+    """What the fit knows of a run's software: its "release", another of the same "software", or ""."""
     name, release = run.software
     values, what = record("training").values, "experts" if run.experts else "slowness"
     return next(
@@ -62,14 +63,14 @@ def _seen(run: TrainingRun) -> str:
 
 
 def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
-    """The fastest and the slowest step of these plans, of those that fit, if any does."""
+    """The fastest and slowest step times in seconds of these plans, of those that can be laid out."""
     times, why = [], "no plan divides"
     for run in runs:
         try:
             kernel = training.planned(run).kernel
             table = training.calibrated(run.chip, run.precision, kernel, run.software)
             times.append(training.seconds(run, table).total_s * batch / run.batch)
-        except ValueError as error:  # this plan cannot be laid on the machine; others may
+        except ValueError as error:  # this plan does not fit the machine; others may
             why = str(error)
     if not times:
         raise Refused(why)

@@ -1,38 +1,38 @@
-"""How near do predicted steps come to published ones? Their plans, the frozen efficiencies, and the errors.
+"""Calibrated efficiencies of training, and the accuracy of predicted step times against published runs.
 
-`calibrated(chip, precision)` is the efficiency to predict with; `scores()` are all usable runs, `total()`
-their errors, `held_out()` runs that nothing was fitted to; `band()` the factor to give with a prediction, and
-`held_by_band()` how that did; `orders()` are pairs of plans of one source. `efficiencies` says how the table
-was made. Chapter: Training.
+`calibrated(chip, precision)` is the efficiency to predict with; `scores()` has all usable runs, `total()`
+their errors, `held_out()` runs that nothing was fitted to; `prediction_interval()` is the factor that goes
+with a prediction, `interval_coverage()` checks it, and `plan_pairs()` compares plans of one source.
+`efficiencies` describes the fit. Chapter: Training.
 """
 
-from scalingbook_lib.evidence.scores import HOLDS, Score, Summary
-from scalingbook_lib.evidence.training.compared import Order, orders
+from scalingbook_lib.evidence.scores import COVERAGE, Score, Summary
+from scalingbook_lib.evidence.training.candidate_plans import all_runs
+from scalingbook_lib.evidence.training.compared import PlanPair, plan_pairs
 from scalingbook_lib.evidence.training.efficiencies import calibrated
-from scalingbook_lib.evidence.training.opened import every
 from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
-    band,
-    held_by_band,
     held_out,
+    interval_coverage,
+    prediction_interval,
     scores,
     source,
     total,
 )
 
 __all__ = [
-    "HOLDS",
-    "Order",
+    "COVERAGE",
+    "PlanPair",
     "Planned",
     "Score",
     "Summary",
-    "band",
+    "all_runs",
     "calibrated",
-    "every",
-    "held_by_band",
     "held_out",
-    "orders",
+    "interval_coverage",
+    "plan_pairs",
     "planned",
+    "prediction_interval",
     "scores",
     "seconds",
     "source",

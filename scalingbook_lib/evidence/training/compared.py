@@ -1,4 +1,4 @@
-"""Which of two plans that a source compares is faster, and do predictions say so? Chapter: Conclusions."""
+"""Pairs of plans that a source compares, and whether predictions rank them alike. Chapter: Conclusions."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
-ASYNC = ("async TP", "compiled")  # what torchtitan compares, within one release and one recipe of scales
+ASYNC = ("async TP", "compiled")  # torchtitan's variants within one release and scaling recipe
 
 
 @dataclass(frozen=True, slots=True)
-class Order(Told):
-    """Two plans of one source for the same model on the same chips: the time of the first over the second."""
+class PlanPair(Result):
+    """Two plans of one source for the same model and chips: the first's step time over the second's."""
 
     first: TrainingRun
     second: TrainingRun
@@ -24,35 +24,35 @@ class Order(Told):
     predicted: float
 
     @property
-    def right(self) -> bool:
-        """Whether the faster one is predicted to be faster."""
+    def agrees(self) -> bool:
+        """Whether the faster plan is predicted to be faster."""
         return (self.published < 1) == (self.predicted < 1)
 
     def __str__(self) -> str:
-        verb = "as" if self.right else "not as"
+        verb = "as" if self.agrees else "not as"
         return (
             f"{self.first.id} takes {self.published:.2f} times as long as {self.second.id}, "
             f"{verb} predicted ({self.predicted:.2f})"
         )
 
 
-def orders(least: float = 0.01) -> tuple[Order, ...]:
-    """Every pair of plans that a source compares, and that differ by more than `least` in time.
+def plan_pairs(least: float = 0.01) -> tuple[PlanPair, ...]:
+    """Every pair of plans that a source compares and whose step times differ by more than `least`.
 
-    Between two releases of a source, software differs too: such pairs are no comparison of plans. Nor are
-    rows that were collected later: what they compare is one optimization after the other.
+    Pairs of different releases are left out, because their software differs too, and so are rows that were
+    collected later, which compare optimizations rather than plans.
     """
-    groups = grouped(scores()[: len(runs())], lambda s: _compared(s.run))
+    groups = grouped(scores()[: len(runs())], lambda s: _comparison_key(s.run))
     return tuple(pair for group in groups.values() for pair in _pairs(group, least))
 
 
-def _compared(run: TrainingRun) -> tuple[object, ...]:
+def _comparison_key(run: TrainingRun) -> tuple[object, ...]:
     words = tuple(word for word in run.variant.split(",") if word not in ASYNC)
     return run.family, run.model.name, run.chip.name, run.chips, run.precision, run.T, run.batch, words
 
 
-def _pairs(group: list[Score[TrainingRun]], least: float) -> Iterator[Order]:
+def _pairs(group: list[Score[TrainingRun]], least: float) -> Iterator[PlanPair]:
     for a, b in combinations(group, 2):
         published = a.run.step_s / b.run.step_s
         if planned(a.run).plan != planned(b.run).plan and abs(published - 1) > least:
-            yield Order(a.run, b.run, published, a.predicted / b.predicted)
+            yield PlanPair(a.run, b.run, published, a.predicted / b.predicted)

@@ -1,20 +1,20 @@
-"""What share of its peak does each class of operation reach? The chip, the kernel and the software apart.
+"""The fit of training efficiencies to published runs: by chip, kernel and software.
 
     time = ideal / (share of the class · of the chip) · slowness of the software
 
-`fit` finds all figures of all runs at once, `calibrated` looks them up in the frozen record. Classes have one
-figure for all chips. A chip has one for its products, drawn to what its kernels attain. Software has its
-slowness, its release another beside it, and both have two for their layers of experts, drawn to the mean of
-all software: what nobody has seen is taken to be as slow as that (`evidence.factors`). A chip is held near
-its kernels, software is not (nobody measured it by itself): what runs of both lose is the software's.
+`fit` fits the values of all runs at once; `calibrated` reads the recorded fit. Classes of operations have one
+value for all chips. A chip has one for its matmuls, with a prior from measured kernels. Software and its
+release each have a slowness and two values for expert layers, regularized toward the mean of all software,
+which unknown software takes (`evidence.factors`). A chip's prior is tight and software's is wide (nothing
+else measures it), so losses in runs are attributed to the software.
 
-Layers of experts: their grouped products reach a share of what dense ones do, by type; `expert_layer_s` is
-what the host needs to learn how many tokens each expert got, and to launch the rest. On chips that share the
-memory of their host (Grace), recipes record layers as graphs, so that software has another figure there.
-`exchange` is how much of the tokens' exchange nothing hides.
+In expert layers, grouped matmuls reach a share of the dense ones, by dtype; `expert_layer_s` is the host time
+to learn how many tokens each expert has and to launch the rest. On chips that share memory with their host
+(Grace), layers are recorded as CUDA graphs, so software has a separate value there. `exchange` is the exposed
+share of the all-to-all.
 
-Least is the sum over all runs of h(ln(predicted / published) / s): h(x) = 2 (sqrt(1 + x²) - 1) counts far
-rows less, s is 0.05 (0.1 with experts). `CLASSES` holds where runs say nothing. Chapter: Training.
+The objective is the sum over runs of h(ln(predicted / published) / s), with the pseudo-Huber loss h(x) = 2
+(sqrt(1 + x²) - 1) and s = 0.05 (0.1 with experts). `CLASSES` has the priors. Chapter: Training.
 """
 
 from collections.abc import Callable, Sequence
@@ -30,9 +30,9 @@ from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.training.efficiency import Efficiency
 
 CLASSES = {
-    "attention": Expected(0.56, 0.15, 0.1, 1.0),  # kernels: 0.56, the ramp apart
+    "attention": Expected(0.56, 0.15, 0.1, 1.0),  # kernels: 0.56, without the ramp
     "early": Expected(0.3, 0.3, 0.05, 1.0),
-    "early, after A100": Expected(0.2, 0.3, 0.05, 1.0),  # written for the A100: no instructions of Hopper's
+    "early, after A100": Expected(0.2, 0.3, 0.05, 1.0),  # written for the A100, without Hopper's instructions
     "unfused": Expected(0.3, 0.3, 0.05, 1.0),
     "memory": Expected(0.75, 0.25, 0.1, 1.3),  # kernels: 0.73 to 0.84
     "torus": Expected(0.8, 0.2, 0.2, 1.0),
@@ -42,55 +42,55 @@ CLASSES = {
     "exposed": Expected(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
     "layer_s": Expected(3e-5, 1.0, 1e-6, 5e-3),
     "exchange": Expected(0.8, 0.3, 0.05, 1.0),
-    "experts, 16 bits": Expected(0.5, 0.3, 0.05, 1.4),  # of what dense products reach
+    "experts, 16 bits": Expected(0.5, 0.3, 0.05, 1.4),  # of the dense matmul share
     "experts, 8 bits": Expected(0.6, 0.3, 0.05, 1.4),
-    "experts, mx": Expected(0.6, 0.3, 0.05, 1.4),  # scales for each block of 32, in the matrix unit
+    "experts, mx": Expected(0.6, 0.3, 0.05, 1.4),  # block scales of 32 elements, in the matrix unit
     "expert_layer_s, 16 bits": Expected(7e-4, 1.0, 1e-5, 2e-2),
     "expert_layer_s, 8 bits": Expected(5e-4, 1.0, 1e-5, 2e-2),
     "expert_layer_s, mx": Expected(3e-4, 1.0, 1e-5, 2e-2),
-    "software": Expected(1.1, 0.1, 0.5, 3.0),  # the mean of all: how many times as long it takes
+    "software": Expected(1.1, 0.1, 0.5, 3.0),  # the mean slowness of all software
 }
-SOFTWARE = {  # beside that mean; and a release, beside its software
+SOFTWARE = {  # software relative to that mean, and a release relative to its software
     "slowness": (Expected(1.0, 0.3, 0.4, 3.0), Expected(1.0, 0.05, 0.4, 3.0)),
     "experts": (Expected(1.0, 0.3, 0.3, 3.0), Expected(1.0, 0.5, 0.3, 3.0)),
     "expert_layer_s": (Expected(1.0, 0.6, 0.03, 30.0), Expected(1.0, 0.5, 0.03, 30.0)),
 }
-CHIP, TORUS = 0.05, 0.1  # spreads of the products' share: of tori few kernels were measured
+CHIP_SPREAD, TPU_SPREAD = 0.05, 0.1  # standard deviations of the matmul share; few TPU kernels were measured
 NOISE, NOISE_EXPERTS = 0.05, 0.1
-RAMP_S = 1024 / 989e12  # tokens for each FLOP/s: what is lost is a time, and faster chips lose more in it
+RAMP_S = 1024 / 989e12  # tokens per FLOP/s: the loss is a time, in which faster chips lose more
 
-type Software = tuple[str, ...]  # its name, and its release
+type Software = tuple[str, ...]  # its name and its release
 
 
 def ramp(chip: Chip) -> float:
-    """The tokens of a sequence at which attention has half of its rate: 1,024 on H100."""
+    """The sequence length at which attention reaches half of its rate, in tokens: 1,024 on H100."""
     rates = chip.rates()
-    # V100 has no bf16; a chip with neither type is refused in a sentence
+    # V100 has no bf16; flops_per_s raises an error for a chip with neither
     return RAMP_S * (rates.get("bf16") or rates.get("fp16") or chip.flops_per_s())
 
 
 def efficiency(
     values: Values, chip: Chip, precision: str, kernel: str = "attention", software: Software = ()
 ) -> Efficiency:
-    """The efficiency of a chip under that software; without figures, under software as it is on average."""
+    """The efficiency of a chip with these values under `software`, by default the average software."""
 
     def v(key: str) -> float:
         return values.get(key) or CLASSES[key].value
 
     def own(what: str) -> float:
-        return factors.of_software(values, software, what)
+        return factors.software_factor(values, software, what)
 
     grouped_products = "mx" if precision in ("mxfp8", "nvfp4") else f"{factors.bits(precision)} bits"
-    slow, products = v("software") * own("slowness"), factors.of_chip(values, chip, precision)
+    slow, products = v("software") * own("slowness"), factors.matmul_share(values, chip, precision)
     experts = products * v(f"experts, {grouped_products}") * own("experts")
     return Efficiency(
         matmul=min(products / slow, 1.0),
         head=min(products / slow, 1.0),
         experts=min(experts / slow, 1.0),
-        attention=min(v(_on(kernel, chip)) / slow, 1.0),
+        attention=min(v(_attention_key(kernel, chip)) / slow, 1.0),
         memory=min(v("memory") / slow, 1.0),
         layer_s=v("layer_s") * slow,
-        expert_layer_s=v(f"expert_layer_s, {grouped_products}") * own(launched(chip)),
+        expert_layer_s=v(f"expert_layer_s, {grouped_products}") * own(expert_overhead_key(chip)),
         exchange=v("exchange"),
         overlap=1 - v("exposed"),
         ramp=ramp(chip),
@@ -102,42 +102,42 @@ def efficiency(
     )
 
 
-def _on(kernel: str, chip: Chip) -> str:
+def _attention_key(kernel: str, chip: Chip) -> str:
     return f"{kernel}, after A100" if kernel == "early" and not chip.name.startswith("A100") else kernel
 
 
-def launched(chip: Chip) -> str:
-    """The name of software's figure for what is lost with a layer of experts."""
+def expert_overhead_key(chip: Chip) -> str:
+    """The name of software's value for the host overhead of an expert layer."""
     return "expert_layer_s, Grace" if chip.host_bytes_per_s else "expert_layer_s"
 
 
-def expected(runs: Sequence[TrainingRun]) -> dict[str, Expected]:
-    """What is expected of every figure that these runs have."""
+def priors(runs: Sequence[TrainingRun]) -> dict[str, Expected]:
+    """The prior of every value that these runs determine."""
     found = dict(CLASSES)
     for run in runs:
-        spread = TORUS if run.chip.torus else CHIP
-        attained = factors.attained(run.chip, run.precision)
-        found[factors.line(run.chip, run.precision)] = Expected(attained, spread, 0.1, 1.0)
-        for what in ("slowness", "experts", launched(run.chip)) if run.experts else ("slowness",):
+        spread = TPU_SPREAD if run.chip.torus else CHIP_SPREAD
+        attained = factors.kernel_share(run.chip, run.precision)
+        found[factors.figure_key(run.chip, run.precision)] = Expected(attained, spread, 0.1, 1.0)
+        for what in ("slowness", "experts", expert_overhead_key(run.chip)) if run.experts else ("slowness",):
             each = SOFTWARE[what.split(",")[0]]
             for name, one in zip(run.software, each, strict=True):
-                found.setdefault(f"{name}: {what}", one)  # some have the name of their only release
+                found.setdefault(f"{name}: {what}", one)  # some software has the name of its only release
     return found
 
 
 @lru_cache(maxsize=2**16)
 def step_s(run: TrainingRun, efficiency: Efficiency) -> float:
-    """The step; most figures change the efficiency of few runs, so the others are remembered."""
+    """The step time in seconds, cached: most values change the efficiency of few runs."""
     return seconds(run, efficiency).total_s
 
 
 def errors(runs: Sequence[TrainingRun]) -> Callable[[Values], list[float]]:
-    """How far these runs are off with given figures, far ones counted less."""
+    """The function from values to the residuals of these runs, with the pseudo-Huber loss."""
     kinds = [(run.chip.name, run.precision, planned(run).kernel, run.software) for run in runs]
-    first = dict(zip(kinds, runs, strict=True))  # one efficiency for all runs of a kind
+    first = dict(zip(kinds, runs, strict=True))  # runs of a kind share one efficiency
 
     def found(values: Values) -> list[float]:
-        reached = {kind: of(values, run) for kind, run in first.items()}
+        reached = {kind: efficiency_of(values, run) for kind, run in first.items()}
         steps = (step_s(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
         return [
             far(log(step / run.step_s), NOISE_EXPERTS if run.experts else NOISE)
@@ -148,12 +148,12 @@ def errors(runs: Sequence[TrainingRun]) -> Callable[[Values], list[float]]:
 
 
 def fit(runs: Sequence[TrainingRun], rounds: int = 12, start: Values | None = None) -> Values:
-    """All figures of these runs."""
-    return fitted(expected(runs), errors(runs), rounds, start)
+    """The fitted values of these runs."""
+    return fitted(priors(runs), errors(runs), rounds, start)
 
 
-def of(values: Values, run: TrainingRun) -> Efficiency:
-    """The efficiency of a run."""
+def efficiency_of(values: Values, run: TrainingRun) -> Efficiency:
+    """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.precision, planned(run).kernel, run.software)
 
 
@@ -161,11 +161,11 @@ def of(values: Values, run: TrainingRun) -> Efficiency:
 def calibrated(
     chip: Chip, precision: str = "bf16", kernel: str = "attention", software: Software = ()
 ) -> Efficiency:
-    """The efficiency of a chip whose products are of that type, by the frozen figures.
+    """The recorded efficiency of a chip whose matmuls are of that dtype.
 
-    Under named software, or, unnamed, under software as it is on average.
+    For named software, or, without a name, for the average of all software.
     """
     found = factors.record("training")
-    kin = "" if factors.line(chip, precision) in found.values else ", by its kin"
+    kin = "" if factors.figure_key(chip, precision) in found.values else ", by its kin"
     name = f"{chip.name}, {precision}, {software[0] if software else 'any software'}, {found.date}{kin}"
     return replace(efficiency(found.values, chip, precision, kernel, software), name=name)

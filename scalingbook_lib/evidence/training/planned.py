@@ -1,13 +1,13 @@
-"""Which plan, on which machine, is a published run? The same rules for all of them.
+"""The plan and machine of a published training run, by the same rules for all runs.
 
-What a source does not say is filled in by what its software does, never by what fits a time. Chapter:
+What a source does not say is filled in by what its software does, never by what fits the time. Chapter:
 Training.
 """
 
 from dataclasses import dataclass, replace
 from functools import cache
 
-from scalingbook_lib.evidence.joined import machine
+from scalingbook_lib.evidence.default_machine import default_machine
 from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine
@@ -23,12 +23,12 @@ REMAT = {
     "full": "full",
     "minimal": "selective",
 }
-"""What a source calls its policy: the scores that "selective" does again, a fused kernel does by itself."""
+"""Rematerialization policies by the sources' names; a fused kernel always recomputes scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A published run as the library asks for it; `kernel` names the attention that its software had."""
+    """A published run in the library's terms; `kernel` names the attention kernel of its software."""
 
     run: TrainingRun
     model: Transformer
@@ -40,29 +40,29 @@ class Planned:
 @cache
 def planned(run: TrainingRun) -> Planned:
     """The model, the machine and the plan of a run."""
-    on = machine(run.chip, run.chips // run.dcn)
+    on = default_machine(run.chip, run.chips // run.dcn)
     return Planned(run, model(run), on, plan(run), _rule(run, "kernel") or "attention")
 
 
 def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
-    """The step by term, of a run's plan at that efficiency."""
+    """The step time of a run's plan at that efficiency, by term."""
     p = planned(run)
-    causal = p.kernel != "unfused"  # a fused kernel skips what the mask throws away
+    causal = p.kernel != "unfused"  # a fused kernel skips masked pairs
     case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
     return case.seconds(case.shape(p.plan))
 
 
 def model(run: TrainingRun) -> Transformer:
-    """As published; where the token after the next is predicted too, with one more layer and unembedding."""
+    """The model as published; with multi-token prediction, one more layer and unembedding."""
     m = run.model
     return replace(m, L=m.L + 1, V=2 * m.V) if run.convention == "bridge+MTP" else m
 
 
 def plan(run: TrainingRun) -> Plan:
-    """The split as published; where none is named, a microbatch of one and the lightest rematerialization."""
+    """The plan as published; by default a microbatch of one and the lightest rematerialization that fits."""
     schedule, chunks = _stages(run)
     logit_bytes = _rule(run, "logit_bytes")
-    single = bool(run.chip.torus) or _rule(run, "weights") == "fp32"  # one copy of the weights, no master
+    single = bool(run.chip.torus) or _rule(run, "weights") == "fp32"  # fp32 weights without a master copy
     found = Plan(
         tp=run.tp,
         cp=run.cp,
@@ -92,21 +92,21 @@ def plan(run: TrainingRun) -> Plan:
 
 
 def _stages(run: TrainingRun) -> tuple[str, int]:
-    """Interleaved in the published chunks; where nobody says how many, of one layer each."""
+    """The pipeline schedule: interleaved in the published chunks, by default of one layer each."""
     microbatches = run.batch // (run.dcn * run.dp * run.fsdp * (run.microbatch or 1))
     chunks = run.chunks or (1 if microbatches % run.pp else run.model.L // run.pp)
     return ("interleaved", chunks) if run.pp > 1 and chunks > 1 else ("1f1b", 1)
 
 
 def _rule(run: TrainingRun, name: str) -> str:
-    """What a family does that rows do not say; "" for most, and for software that nobody knows.
+    """A rule of a run's family that rows do not give; "" for most families and for unknown software.
 
-    `kernel`: attention was "unfused", and its scores passed through memory, or it was of the "early" fused
-    ones (Triton, 2022 and 2023, for the A100). `remat`: Megatron keeps what fused kernels keep; what does not
-    fit waits on the host. `weights`: one fp32 copy and no master. `exposed`: products overlap no collective
-    of tensor parallelism. `prefetch`: Composer asks "late" for weights in the backward pass. `context`: keys
-    and values are gathered first, and waited for. `logit_bytes`: of cross entropy as PyTorch has it, or as
-    XLA fuses MaxText's, which has a gradient of its own.
+    `kernel`: attention was "unfused", with scores written to memory, or used "early" fused kernels (Triton of
+    2022 and 2023, for the A100). `remat`: Megatron saves what fused kernels save; what does not fit is
+    offloaded. `weights`: one fp32 copy, no master. `exposed`: tensor-parallel collectives do not overlap
+    matmuls. `prefetch`: Composer gathers weights "late" in the backward pass. `context`: keys and values are
+    gathered first, exposed. `logit_bytes`: of cross entropy as in PyTorch, or as XLA fuses MaxText's, which
+    has a custom gradient.
     """
     return families("training").get(run.family, {}).get(name, "")
 
@@ -114,9 +114,9 @@ def _rule(run: TrainingRun, name: str) -> str:
 def _remat(run: TrainingRun, found: Plan) -> str:
     if run.remat is None:
         return _rule(run, "remat") or _lightest(run, found)
-    offloads = run.remat.startswith("offload")  # activations wait in the memory of the host
+    offloads = run.remat.startswith("offload")  # activations are offloaded to host memory
     if offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
-        return "full"  # nobody says how fast that chip reaches its host
+        return "full"  # the host link's bandwidth is unknown
     return REMAT.get(run.remat, run.remat)
 
 

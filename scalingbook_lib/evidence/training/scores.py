@@ -1,4 +1,4 @@
-"""How near do predicted steps come to published ones, on runs that were fitted and on runs left out?
+"""Errors of predicted step times against published training runs, and prediction intervals.
 
 Chapter: Training.
 """
@@ -10,52 +10,52 @@ from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, Summary
-from scalingbook_lib.evidence.training.efficiencies import of, step_s
-from scalingbook_lib.evidence.training.opened import every
+from scalingbook_lib.evidence.training.candidate_plans import all_runs
+from scalingbook_lib.evidence.training.efficiencies import efficiency_of, step_s
 
-LEFT_OUT = {"release": "rows", "software": "source", "": "software"}
-"""What of a run's software was seen, and which runs are left out to be as blind: see `factors.Record`."""
+LEAVE_OUT_KEYS = {"release": "rows", "software": "source", "": "software"}
+"""The leave-one-out fits of `factors.Record`, by what of a run's software was seen."""
 
 
 def source(run: TrainingRun) -> str:
-    """Its release; all of Megatron-Bridge are one."""
+    """The source that is left out together: a release; all of Megatron-Bridge is one."""
     release = run.software[-1]
     return "mbridge" if release.startswith("mbridge") else release
 
 
 @cache
 def scores(seen: str = "software") -> tuple[Score[TrainingRun], ...]:
-    """Every fitted run, predicted: above an error of 0 the prediction is too slow.
+    """Every fitted run, predicted; an error above 0 means the prediction is too slow.
 
-    Left out is its source, and with `seen=""` its software, too; with "release" one run in five.
+    Left out is its source; with `seen=""` also its software; with "release" one run in five.
     """
-    ratios = record("training").left_out[LEFT_OUT[seen]]
-    return tuple(_score(run, source(run) if seen else run.software[0], ratios[run.id]) for run in every())
+    ratios = record("training").leave_one_out[LEAVE_OUT_KEYS[seen]]
+    return tuple(_score(run, source(run) if seen else run.software[0], ratios[run.id]) for run in all_runs())
 
 
 @cache
 def held_out() -> tuple[Score[TrainingRun], ...]:
-    """The runs that no fit has seen: both predictions are by the frozen figures."""
+    """The runs that nothing was fitted to; both predictions are by the recorded fit."""
     return tuple(_score(run, source(run)) for run in runs("held-out"))
 
 
-def _score(run: TrainingRun, source: str, left_out: float | None = None) -> Score[TrainingRun]:
-    found = step_s(run, of(record("training").values, run))
-    out = found if left_out is None else left_out * run.step_s
-    return Score(run=run, source=source, unit="s", published=run.step_s, predicted=found, left_out=out)
+def _score(run: TrainingRun, source: str, leave_one_out: float | None = None) -> Score[TrainingRun]:
+    found = step_s(run, efficiency_of(record("training").values, run))
+    out = found if leave_one_out is None else leave_one_out * run.step_s
+    return Score(run=run, source=source, unit="s", published=run.step_s, predicted=found, leave_one_out=out)
 
 
 def _scored(experts: bool, seen: str = "software") -> list[Score[TrainingRun]]:
     return [s for s in scores(seen) if s.run.experts == experts]
 
 
-def total(experts: bool, left_out: bool = False, seen: str = "software") -> Summary:
-    """All dense runs, or all with experts; as fitted, or each by figures that never saw its source."""
-    return common.total("with experts" if experts else "dense", _scored(experts, seen), left_out)
+def total(experts: bool, leave_one_out: bool = False, seen: str = "software") -> Summary:
+    """The summary of all dense runs or all with experts, as fitted or leave-one-out."""
+    return common.total("with experts" if experts else "dense", _scored(experts, seen), leave_one_out)
 
 
-def _band_scores(experts: bool, seen: str) -> list[Score[TrainingRun]]:
-    """The runs that tell a band: of software that has several sources, where one of them is left out."""
+def _interval_scores(experts: bool, seen: str) -> list[Score[TrainingRun]]:
+    """The runs that determine an interval: of software with several sources, one of them left out."""
     found = _scored(experts, seen)
     if seen != "software":
         return found
@@ -64,14 +64,15 @@ def _band_scores(experts: bool, seen: str) -> list[Score[TrainingRun]]:
 
 
 @cache
-def band(experts: bool, seen: str = "") -> float:
-    """The factor, up or down, that shall hold four in five of the runs of a source that nobody has seen.
+def prediction_interval(experts: bool, seen: str = "") -> float:
+    """The factor, up or down, that is to cover 80% of the runs of an unseen source.
 
-    `seen` is what the fits know of its software: its "release", another of the same "software", or nothing.
+    `seen` is what the fit knows of its software: its "release", another one of the same "software", or
+    nothing.
     """
-    return common.band_of(_band_scores(experts, seen))
+    return common.prediction_interval_of(_interval_scores(experts, seen))
 
 
-def held_by_band(experts: bool, seen: str = "") -> dict[str, tuple[int, int]]:
-    """For each source, how many of its runs a band holds that never saw it, and how many there are."""
-    return common.held_by_band(_band_scores(experts, seen))
+def interval_coverage(experts: bool, seen: str = "") -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
+    return common.interval_coverage(_interval_scores(experts, seen))

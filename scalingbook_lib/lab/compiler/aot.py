@@ -25,7 +25,7 @@ from scalingbook_lib.lab.compiler.memory import Memory
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
-from scalingbook_lib.units import BF16, DType, Told, si
+from scalingbook_lib.units import BF16, DType, Result, si
 
 __all__ = [
     "DoesNotFit",
@@ -41,7 +41,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Program(Told):
+class Program(Result):
     """A compiled program. All numbers are those of one device of the mesh.
 
     `target` names the devices; `chip` is None for this machine's devices.
@@ -123,7 +123,7 @@ class Program(Told):
         estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
         bound = "≥ " if any(one.flops for one in self.not_counted) else ""
         work = f"{bound}{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
-        lines = (f"{self.target} as {notation.written(self.mesh.shape)}: {work}", self.memory)
+        lines = (f"{self.target} as {notation.format_sizes(self.mesh.shape)}: {work}", self.memory)
         return "\n".join(map(str, (*lines, self.collectives.table(), *self.not_counted)))
 
 

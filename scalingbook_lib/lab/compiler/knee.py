@@ -14,9 +14,9 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib import inference
+from scalingbook_lib import rules
 from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 SMALL_BATCH = 8  # tokens: the time is that of reading the weights
 WIDTH = 16_384  # D and F: smaller int8 weights fit in VMEM, and copies into it have no estimate
@@ -24,7 +24,7 @@ ONE_CHIP = {"v5e": "v5e:1x1", "v6e": "v6e:1x1", "v5p": "v5p:1x1x1", "v4": "v4:1x
 
 
 @dataclass(frozen=True, slots=True)
-class Knee(Told):
+class Knee(Result):
     """The compiler's cycles of a small batch, and per token of a large one.
 
     `formula` is the critical batch w C / 2 W in tokens at documented rates.
@@ -76,7 +76,7 @@ def knee(chip: str = "v5e", *, weights: DType = BF16, compute: DType = BF16) -> 
     small, large, larger = (program(B, topology, weights, compute).cycles for B in (SMALL_BATCH, n, 2 * n))
     # far above the knee the batches n and 2n differ by compute alone; at 8 tokens the time is reading W
     slope = (larger - large) / n
-    formula = inference.critical_batch(None, chip_spec, weights=weights, compute=compute)
+    formula = rules.critical_batch(chip_spec, weights=weights, compute=compute)
     return Knee(topology, weights, compute, small, slope, large - slope * n, formula.tokens)
 
 
@@ -84,5 +84,5 @@ def large_batch(chip: str) -> int:
     """A batch that is compute-bound on this chip: 1.5 times its largest
     critical batch, and at least 384 tokens.
     """
-    critical = inference.critical_batch(None, slices.GENERATIONS[chip]).tokens
+    critical = rules.critical_batch(slices.GENERATIONS[chip]).tokens
     return max(384, 128 * math.ceil(1.5 * critical / 128))

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from scalingbook_lib.hlo.out_of_memory import Allocation
-from scalingbook_lib.units import Told, binary
+from scalingbook_lib.units import Result, binary
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(Told):
+class Memory(Result):
     """The HBM of one device in bytes, padding included; `limit` is its capacity (None: unknown).
 
     `host` is what the program keeps in the host's pinned memory, which needs no HBM.

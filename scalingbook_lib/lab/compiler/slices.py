@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from scalingbook_lib.evidence.own import DEVICES, found
+from scalingbook_lib.evidence.local_benchmark import HALF_CHIP_DEVICES, chip_of_device
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, SliceError
@@ -162,13 +162,15 @@ def of_mesh(mesh: Any) -> Topology | None:
     if devices[0].platform != "tpu" or set(devices) <= set(jax.devices()):
         return None
     kind = devices[0].device_kind
-    one = found(kind)  # the chip as JAX's devices see it: of a TPU7x, half of it
-    matches = [(name, chip) for name, chip in GENERATIONS.items() if DEVICES.get(chip.name, chip) == one]
+    one = chip_of_device(kind)  # the chip as JAX's devices see it: of a TPU7x, half of it
+    matches = [
+        (name, chip) for name, chip in GENERATIONS.items() if HALF_CHIP_DEVICES.get(chip.name, chip) == one
+    ]
     if not matches:
         raise SliceError(f"{kind} is no chip of the library; it knows {', '.join(GENERATIONS)}")
     ((generation, chip),) = matches
     grid = _by_coordinates(devices)
-    sides = grid.shape[: chip.wiring().dims]
+    sides = grid.shape[: chip.topology().dims]
     return Topology(f"{generation}:{'x'.join(map(str, sides))}", chip, sides, grid)
 
 

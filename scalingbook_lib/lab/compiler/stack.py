@@ -18,13 +18,13 @@ from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.lab.compiler import aot, llo, sharding
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.notation import Array
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 MAX_LINES, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
-class Stage(Told):
+class Stage(Result):
     """A function in one language: its lines and, where known, the path of scopes that each comes from."""
 
     name: str
@@ -52,7 +52,7 @@ _LINES = "white-space:pre;overflow-x:auto;margin:.2rem 0;font-size:.8em"
 
 
 @dataclass(frozen=True, slots=True)
-class Excerpt(Told):
+class Excerpt(Result):
     """One scope in every stage, side by side where HTML is shown and there is room."""
 
     scope: str
@@ -81,7 +81,7 @@ class Excerpt(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Told):
+class Stack(Result):
     """A function in all its stages, the compiled program, and its kernels' bundles."""
 
     stages: tuple[Stage, ...]

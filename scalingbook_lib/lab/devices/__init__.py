@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 _ACCELERATOR_FILES = ("/dev/accel*", "/dev/vfio/[0-9]*", "/dev/nvidia[0-9]*", "/dev/kfd")
 _NAMES = {"tpu": "TPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "cpu": "CPU"}
@@ -19,7 +19,7 @@ EXACT = "highest"
 
 
 @dataclass(frozen=True, slots=True)
-class Devices(Told):
+class Devices(Result):
     """The devices of which this program's meshes are made."""
 
     platform: str

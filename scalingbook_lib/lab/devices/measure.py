@@ -15,13 +15,14 @@ import jax.numpy as jnp
 from scalingbook_lib.lab import devices as lab_devices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.roofline import Roofline
-from scalingbook_lib.units import FP32, Told, si
+from scalingbook_lib.rules import ridge_point
+from scalingbook_lib.units import FP32, Result, si
 
 SAMPLE_S = 2e-3  # a shorter sample measures the clock rather than the device
 
 
 @dataclass(frozen=True, slots=True)
-class Timing(Told):
+class Timing(Result):
     """The time of one call in seconds: the median of several samples,
     their middle half, the best, and the devices.
     """
@@ -57,7 +58,7 @@ class Timing(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Told):
+class Attained(Result):
     """A measured time and the bound that a roofline sets on it."""
 
     timing: Timing
@@ -84,7 +85,7 @@ class Attained(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Machine(Told):
+class Machine(Result):
     """The measured fp32 rates of this machine's first device: C in a matmul, W adding to a long array."""
 
     device: Devices
@@ -94,7 +95,7 @@ class Machine(Told):
     @property
     def ridge(self) -> float:
         """The arithmetic intensity, in FLOPs per byte, above which it is compute-bound: C / W."""
-        return self.flops_per_s / self.bytes_per_s
+        return ridge_point(self.flops_per_s, self.bytes_per_s)
 
     def operation(self, flops: float, nbytes: float) -> Roofline:
         """The roofline of an operation on this machine."""

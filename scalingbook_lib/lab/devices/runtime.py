@@ -11,14 +11,14 @@ from scalingbook_lib import __version__
 from scalingbook_lib.lab import devices
 from scalingbook_lib.lab.compiler import slices
 from scalingbook_lib.lab.devices import Devices
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 DEMO_DEVICES = 8  # devices that the book's demos of sharding ask for
-_SHOWN = {"jax": "JAX", "numpy": "NumPy", "matplotlib": "matplotlib", "ipywidgets": "ipywidgets"}
+_SHOWN = {"jax": "JAX", "numpy": "NumPy", "ipywidgets": "ipywidgets"}
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime(Told):
+class Runtime(Result):
     """Versions, this machine's devices, and those of sharding demos; both None without JAX."""
 
     versions: tuple[tuple[str, str], ...]

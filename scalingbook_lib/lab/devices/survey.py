@@ -22,7 +22,15 @@ from jax.sharding import PartitionSpec as P
 
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.evidence import fabrics, kernels
-from scalingbook_lib.evidence.own import COPY, PRODUCT, PROMPT, TOKEN, Survey, Timed, found
+from scalingbook_lib.evidence.local_benchmark import (
+    COPY,
+    PRODUCT,
+    PROMPT,
+    TOKEN,
+    DeviceBenchmark,
+    Timed,
+    chip_of_device,
+)
 from scalingbook_lib.lab.devices import measure
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.roofline.attained import Attending
@@ -58,18 +66,18 @@ SMALL = Sizes(
 )
 
 
-def survey(report: Report = lambda _: None, sizes: Sizes | None = None) -> Survey:
+def survey(report: Report = lambda _: None, sizes: Sizes | None = None) -> DeviceBenchmark:
     """Run all benchmarks on this machine's first device, and collectives over all where there are several.
 
     `report` receives each result as a line of text.
     """
     first, count = jax.devices()[0], len(jax.devices())
-    chip = found(first.device_kind)
+    chip = chip_of_device(first.device_kind)
     sizes = sizes or (LARGE if chip else SMALL)
     rows, memory = list(_rows(chip, sizes, report)), {} if chip else _memory()
     if chip and count > 1:
         rows += _collectives(chip, sizes, report)
-    return Survey(
+    return DeviceBenchmark(
         device=first.device_kind,
         chip=chip.name if chip else "",
         count=count,
@@ -185,8 +193,8 @@ def _attention(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) ->
             inputs=(q, k, v),
             flops=attending.token_flops if decode else attending.prompt_flops,
             nbytes=attending.cache_bytes,
-            predicted_s=kernels.attended_s(
-                kernels.attention(chip), kernels.Attended(chip, attending, decode, 0.0)
+            predicted_s=kernels.predicted_attention_s(
+                kernels.attention(chip), kernels.AttentionTime(chip, attending, decode, 0.0)
             )
             if chip
             else 0.0,
@@ -219,7 +227,7 @@ def _collectives(chip: Chip, sizes: Sizes, report: Report) -> Iterator[Timed]:
         for nbytes in sizes.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, inputs))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = fabrics.seconds(fabrics.Timed(chip, networks, Collective.named(what), nbytes))
+            predicted_s = fabrics.predicted_s(fabrics.Timed(chip, networks, Collective.named(what), nbytes))
             row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
             report(str(row))
             yield row

@@ -18,11 +18,11 @@ from scalingbook_lib.lab.kernels import attention as flash
 from scalingbook_lib.lab.kernels import ring, traffic
 from scalingbook_lib.lab.kernels.traffic import Traffic
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.units import BF16, Told, binary, si
+from scalingbook_lib.units import BF16, Result, binary, si
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Told):
+class Comparison(Result):
     """The same work as a kernel and as XLA's program; `predicted_vmem_bytes` is from the kernel's formula."""
 
     kernel: Program

@@ -14,13 +14,13 @@ from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
 from scalingbook_lib.lab.kernels.interpreter import Interpret
-from scalingbook_lib.units import BF16, FP32, DType, Told, binary
+from scalingbook_lib.units import BF16, FP32, DType, Result, binary
 
 LANES, ROWS = 128, 8  # a TPU register: 8 rows of 128 numbers of 32 bits
 
 
 @dataclass(frozen=True, slots=True)
-class Tiles(Told):
+class Tiles(Result):
     """A tile of Y has `rows` of B and `columns` of F; along D it is computed in steps of `depth`."""
 
     rows: int = 512

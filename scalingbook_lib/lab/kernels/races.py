@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 TIMEOUT_S = 120
 _ACCESS = re.compile(r"(read|write) of .*?([\w-]+\.py):(\d+)")
@@ -31,7 +31,7 @@ EXPERIMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class RaceReport(Told):
+class RaceReport(Result):
     """The result of one experiment: the two accesses that race, if any,
     and which devices had the right result.
     """

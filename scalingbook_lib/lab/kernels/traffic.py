@@ -14,11 +14,11 @@ import jax
 import numpy as np
 from jax.extend.core import jaxpr_as_fun
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic(Told):
+class Traffic(Result):
     """The bytes that one device's kernels fetch into VMEM, store from it, and send to other devices."""
 
     fetched: tuple[int, ...]  # of each argument that has a BlockSpec

@@ -7,7 +7,7 @@ from typing import Any
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, Trace
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Readout, Span, Timeline, View
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 COLORS = {"matmul": 1, COLLECTIVE: 2, "elementwise": 0, "copy": 4, COMPILE: 3}  # the colors of figures
 MAX_BLOCKS = 400  # of one picture
@@ -15,7 +15,7 @@ HOST = "host compiles"
 
 
 @dataclass(frozen=True, slots=True)
-class Picture(Told):
+class Picture(Result):
     """A view that is shown as a drawing where HTML is shown, and as its verdict elsewhere."""
 
     view: View

@@ -12,14 +12,14 @@ import jax
 from jax import lax
 
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.units import BF16, DType, Told, binary
+from scalingbook_lib.units import BF16, DType, Result, binary
 
 NAMES = "BSKH"
 CACHE = "C[B, S, K, H]"
 
 
 @dataclass(frozen=True, slots=True)
-class CacheLayout(Told):
+class CacheLayout(Result):
     """A cache into which one token is written; `order` names its dimensions, the one on the lanes last.
 
     `stored` and `copied` are bytes; `cycles` is the compiler's estimate of the write.

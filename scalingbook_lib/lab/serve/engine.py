@@ -18,10 +18,10 @@ from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paging import OutOfBlocks
 from scalingbook_lib.lab.serve.requests import Report, Request, Served, State
 from scalingbook_lib.lab.serve.worker import Row, Worker
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
-class Engine(Told):
+class Engine(Result):
     """Serves requests greedily, so that the output depends on the prompt alone."""
 
     def __init__(

@@ -22,7 +22,7 @@ from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decoder, paged_attention
 from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.train import transformer
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 type Params = dict[str, Any]
 type Cache = Any  # a list of a dict for each layer; one dict of stacked arrays where layers are scanned
@@ -31,7 +31,7 @@ OUTER = "AXZ"  # the axes that shard sequences and their blocks
 
 
 @dataclass(frozen=True)
-class Config(Told):
+class Config(Result):
     """A model on a mesh of the axes `decoder.AXES`, with a cache for `sequences` of `tokens` tokens each.
 
     With `blocks` the cache is paged: so many blocks of `block` tokens, and a table names those of each

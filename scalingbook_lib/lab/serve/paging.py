@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 
 class OutOfBlocks(Exception):
@@ -20,7 +20,7 @@ class OutOfBlocks(Exception):
 
 
 @dataclass(slots=True)
-class Pool(Told):
+class Pool(Result):
     """Blocks 0 to count - 1: each is free, referenced by sequences, or
     idle: unreferenced, with cached tokens.
     """

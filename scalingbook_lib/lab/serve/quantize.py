@@ -20,7 +20,7 @@ from scalingbook_lib.lab.serve.layout import Cache, Config, Params
 from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.notation import parse
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 CONTRACTED = {
     "o": "NH",
@@ -162,7 +162,7 @@ def dequantized(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class LogitError(Told):
+class LogitError(Result):
     """How far the logits of a second configuration are from the first's, for the same tokens.
 
     Perplexities are those of the next tokens. `agree` is the fraction of positions where both predict the

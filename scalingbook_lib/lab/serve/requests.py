@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from scalingbook_lib.units import Told, si
+from scalingbook_lib.units import Result, si
 
 
 class State(StrEnum):
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Told):
+class Request(Result):
     """A prompt, the maximum number of output tokens, and the step at which it arrives."""
 
     prompt: tuple[int, ...]
@@ -35,7 +35,7 @@ class Request(Told):
 
 
 @dataclass(slots=True, eq=False)
-class Served(Told):
+class Served(Result):
     """A submitted request and its progress.
 
     `cached` of its tokens are in the cache, in `blocks` of `group`'s pool.
@@ -92,7 +92,7 @@ class Served(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Told):
+class Report(Result):
     """What an engine has done so far."""
 
     steps: int

@@ -26,7 +26,7 @@ from scalingbook_lib.lab.serve.quantize import QuantizedConfig
 from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.lab.train.agreement import SHAPES, Agreement
 from scalingbook_lib.machines import chips, slices
-from scalingbook_lib.units import DTYPES, FP32, DType, GiB, Told, binary, count
+from scalingbook_lib.units import DTYPES, FP32, DType, GiB, Result, binary, count
 
 AXES_OF = {
     "Y": decoder.AXES,
@@ -142,7 +142,7 @@ RESERVED = GiB / 4  # what the TPU compiler keeps of each chip: 15.75 of v5e's 1
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Told):
+class Held(Result):
     """Bytes on one device: predicted weights, cache and scales, and the
     compiler's arguments and temporaries.
     """
@@ -191,7 +191,7 @@ def _predicted_memory(config: Config) -> inference.Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Largest(Told):
+class Largest(Result):
     """The most sequences whose cache fits in `limit` bytes per device, and
     the bytes that each of them takes there.
     """

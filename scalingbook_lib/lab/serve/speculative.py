@@ -19,13 +19,13 @@ from jax import lax
 from scalingbook_lib.lab.serve import decode
 from scalingbook_lib.lab.serve.decoder import Placement
 from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.units import Told, percent
+from scalingbook_lib.units import Result, percent
 
 type State = dict[str, Any]  # two caches, their length, the last two tokens, the random key
 
 
 @dataclass(frozen=True, slots=True)
-class Generation(Told):
+class Generation(Result):
     """The generated tokens[B, G], and how many drafted tokens each sequence accepted in each round.
 
     A round in which a sequence had nothing left to generate counts as -1.
@@ -83,7 +83,7 @@ def matched(logits: jax.Array, drafted: jax.Array) -> tuple[jax.Array, jax.Array
 
 
 @dataclass(frozen=True)
-class Pair(Told):
+class Pair(Result):
     """A target and a draft model, each on its mesh with its cache, K tokens per round, and a temperature.
 
     Raises ValueError where their vocabularies differ, or K is less than 1.

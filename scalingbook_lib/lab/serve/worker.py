@@ -18,13 +18,13 @@ from jax.sharding import PartitionSpec
 from scalingbook_lib.lab.serve import decode, requests
 from scalingbook_lib.lab.serve.layout import OUTER, Cache, Config
 from scalingbook_lib.lab.serve.paging import Pool
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 MOVED = PartitionSpec(None, "C", "Y")  # blocks on their way: [blocks, tokens_C, K_Y, H]
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Told):
+class Row(Result):
     """The tokens `first` to `first + count - 1` of a sequence, to be appended to the cache."""
 
     request: requests.Served
@@ -40,7 +40,7 @@ class Row(Told):
         return f"tokens {self.first} to {self.first + self.count - 1} of request {self.request.ticket}"
 
 
-class Worker(Told):
+class Worker(Result):
     """A configuration with its weights, its cache, and the block pools of its groups.
 
     Raises ValueError where the configuration does not page the cache of each layer.

@@ -14,13 +14,13 @@ from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.lab.train.trainer import Trainer
 from scalingbook_lib.machines import chips, slices
-from scalingbook_lib.units import FP32, Told
+from scalingbook_lib.units import FP32, Result
 
 SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Told):
+class Line(Result):
     """One kind of collective over some axes in one step: predicted and compiled counts and bytes."""
 
     kind: str
@@ -42,7 +42,7 @@ class Line(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Agreement(Told):
+class Agreement(Result):
     """The lines of everything that is predicted or compiled."""
 
     lines: tuple[Line, ...]

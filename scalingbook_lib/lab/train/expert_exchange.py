@@ -23,14 +23,14 @@ from scalingbook_lib.lab.train import transformer
 from scalingbook_lib.lab.train.agreement import SHAPES, Agreement, compare
 from scalingbook_lib.machines import chips, slices
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 SPLIT = {"router": "R[D, E]", "gate": "G[E_Z, D, F]", "up": "U[E_Z, D, F]", "down": "W[E_Z, F, D]"}
 TOKENS = "H[B_Z, D]"
 
 
 @dataclass(frozen=True)
-class Exchange(Told):
+class Exchange(Result):
     """A layer of routed experts over Z devices, and B tokens, of which each device has its share.
 
     Raises ValueError where the model has no experts, or Z does not divide experts and tokens.

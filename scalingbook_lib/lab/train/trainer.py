@@ -19,7 +19,7 @@ from scalingbook_lib import models, notation
 from scalingbook_lib.lab import axes
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.train import text, transformer
-from scalingbook_lib.units import Told
+from scalingbook_lib.units import Result
 
 SMALL = models.Transformer(name="small", D=64, L=4, V=text.BYTES, N=16, K=8, H=8, F=192)
 SMALL_MOE = replace(SMALL, name="small, with experts", experts=models.Experts(E=8, k=2, F=96))
@@ -30,7 +30,7 @@ type State = dict[str, Any]  # step, weights, m, v: everything that a resumed ru
 
 
 @dataclass(frozen=True, slots=True)
-class Trained(Told):
+class Trained(Result):
     """The losses of the steps from `first` on, and the state after the last one."""
 
     first: int
@@ -44,7 +44,7 @@ class Trained(Told):
 
 
 @dataclass(frozen=True)
-class Trainer(Told):
+class Trainer(Result):
     """A model, a mesh, a batch of sequences of T bytes, and Adam.
 
     `microbatches` go through the pipeline one after the other. `context` is "ring" or "ulysses". With `remat`

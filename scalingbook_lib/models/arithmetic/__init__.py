@@ -1,8 +1,8 @@
-"""What does a Transformer cost? FLOPs, bytes and intensities, counted part by part.
+"""The cost of a Transformer: FLOPs, bytes and arithmetic intensities, part by part.
 
-`einsum` counts one product; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model
-of `models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to
-it. Chapter: Transformers.
+`einsum` counts one matmul; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model of
+`models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to it.
+Chapter: Transformers.
 
 >>> from scalingbook_lib import models
 >>> print(kv_cache(models.find("llama-3-70b"), 8192))
@@ -10,10 +10,8 @@ LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100%))
 """
 
 from scalingbook_lib.models.arithmetic.experts import (
-    BreakEven,
     Routing,
     all_to_all_bytes,
-    moe_break_even,
     routing,
 )
 from scalingbook_lib.models.arithmetic.layers import hidden, pairs, pointwise
@@ -62,7 +60,6 @@ from scalingbook_lib.models.arithmetic.training import (
 __all__ = [
     "POLICIES",
     "Activations",
-    "BreakEven",
     "Einsum",
     "EinsumError",
     "Entries",
@@ -95,7 +92,6 @@ __all__ = [
     "latent_intensity",
     "merge",
     "mfu",
-    "moe_break_even",
     "online_softmax",
     "pairs",
     "params",

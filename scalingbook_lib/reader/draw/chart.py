@@ -1,7 +1,6 @@
-"""How is a chart of curves, points, bands, reference lines and regions drawn?
+"""Draw a chart of curves, points, bands, reference lines and regions, with labels beside them.
 
-Curves are labelled where they run. A wide drawing is 680 units across, a narrow one 340 with the same type,
-fewer ticks and less height.
+A wide drawing is 680 units across, a narrow one 340 with the same type, fewer ticks and less height.
 """
 
 import math
@@ -15,6 +14,7 @@ from scalingbook_lib.reader.draw.labels import Place, Placer
 from scalingbook_lib.reader.draw.palette import ink
 from scalingbook_lib.reader.explorers.view import Band, Chart, Curve, Points, RefLine, Regions, colored
 
+DOT, SMALL_DOT = 10, 6  # diameters; a chart of more than `svg.MANY` dots has small ones
 CURVES = 'fill="none" stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"'
 
 
@@ -35,7 +35,9 @@ def chart(panel: Chart, width: float) -> str:
     body += [axes, *(_band(frame, m, c) for m, c in marks if isinstance(m, Band))]
     body += [svg.group(draw_axes.DASHED, [_ref_line(frame, m) for m, _ in marks if isinstance(m, RefLine)])]
     curves = [_curve(line, m, c) for (m, c), line in zip(marks, lines, strict=True) if isinstance(m, Curve)]
-    body += [svg.group(CURVES, curves), *(_points(frame, m, c) for m, c in marks if isinstance(m, Points))]
+    dots = [(m, c) for m, c in marks if isinstance(m, Points)]
+    size = DOT if sum(len(m.xs) for m, _ in dots) <= svg.MANY else SMALL_DOT
+    body += [svg.group(CURVES, curves), *(_points(frame, m, c, size) for m, c in dots)]
     said = panel.title or f"{panel.y.label} against {panel.x.label}"
     return svg.picture(width, bottom + FOOT, said, [*head, *keys, *body, _labels(frame, marks, lines)])
 
@@ -70,14 +72,14 @@ def _ref_line(frame: Frame, mark: RefLine) -> str:
     return f'<path d="{way}"/>'
 
 
-def _points(frame: Frame, mark: Points, color: int) -> str:
-    """All dots in two strokes of one path: a rim in the page's colour, then the colour."""
+def _points(frame: Frame, mark: Points, color: int, size: int) -> str:
+    """All dots in two strokes of one path: a rim in the page's color, then the color."""
     dots = "".join([f"M{x:.1f},{y:.1f}h0" for x, y, _ in _visible(frame, mark)])
     if not dots:
         return ""
     return (
-        f'<g stroke-linecap="round"><path d="{dots}" stroke="var(--ex-bg,#fff)" stroke-width="13"/>'
-        f'<path d="{dots}" stroke="{ink(color)}" stroke-width="10"/></g>'
+        f'<g stroke-linecap="round"><path d="{dots}" stroke="var(--ex-bg,#fff)" stroke-width="{size + 3}"/>'
+        f'<path d="{dots}" stroke="{ink(color)}" stroke-width="{size}"/></g>'
     )
 
 
@@ -111,7 +113,7 @@ def _regions(frame: Frame, mark: Regions) -> str:
 
 
 def _region_paint(mark: Regions, cell: int) -> str:
-    return f'fill="{ink(mark.paint(cell))}" fill-opacity="{mark.shade(cell):.2f}"'
+    return f'fill="{ink(mark.color_of(cell))}" fill-opacity="{mark.shade(cell):.2f}"'
 
 
 def _region_keys(panel: Chart) -> list[tuple[str, str]]:
@@ -123,7 +125,7 @@ def _region_keys(panel: Chart) -> list[tuple[str, str]]:
 
 
 def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -> str:
-    """Every label beside its mark; those that find no place stand in a row above the plot."""
+    """Every label beside its mark; those that fit nowhere stand in a row above the plot."""
     left, top, right, bottom = frame.box
     placer = Placer(
         (left + 1, top - 11, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
@@ -159,7 +161,7 @@ def _wanted(
 
 
 def _places(frame: Frame, mark, parts: list[Line], placer: Placer) -> Iterator[tuple[str, Iterator[Place]]]:
-    """The labels of one mark, each with where it could stand."""
+    """The labels of one mark, each with its candidate places."""
     box, width = placer.box, svg.measure(mark.label)
     if isinstance(mark, Points):
         dots = _visible(frame, mark)

@@ -11,11 +11,11 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Experts, Transformer
 from scalingbook_lib.steps.limits.expert import exchange_over
 from scalingbook_lib.steps.limits.parallel import pipeline_parallel
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Audit(Told):
+class Audit(Result):
     """What each chip does in a forward pass over the tokens of a step, by term, in seconds.
 
     `data_s` moves weights (FSDP), `tensor_s` activations within an MLP, `expert_s` tokens to experts and
@@ -99,8 +99,8 @@ def audit(
     Attention's products, the embedding and HBM are left out. The ratios of the terms are those of
     `data_parallel` and the other limits.
     """
-    at_least(1, tp=tp, pp=pp, ep=ep, m=m)
-    at_least(0, tokens=tokens)
+    require_min(1, tp=tp, pp=pp, ep=ep, m=m)
+    require_min(0, tokens=tokens)
     mlp, dp = _mlp(model), _copies(machine, model, tp * pp * ep, ep)
     mesh, layers = machine.mesh(Y=tp, Z=ep, P=pp, X=dp), model.L
     each, weights = tokens / machine.chips, (3 if model.gated else 2) * model.D * mlp.F  # of one MLP

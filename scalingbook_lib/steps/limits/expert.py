@@ -13,11 +13,11 @@ from scalingbook_lib import collectives
 from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.steps.limits.limit import Limit, Term, inner, singled
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, si
+from scalingbook_lib.units import BF16, DType, Result, count, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange(Told):
+class Exchange(Result):
     """One way of the tokens to their experts (or back): what every level carries, and for how long."""
 
     what: str
@@ -59,7 +59,7 @@ def exchange(
     chip once, however many of its experts are there: of T targets it reaches T (1 - (1 - 1/T)^k), not k,
     and comes back as one sum. `most_domains`: each token's experts are in that many domains (DeepSeek: 4).
     """
-    at_least(1, Z=Z)
+    require_min(1, Z=Z)
     said = f"{count(tokens)} tokens of each of {Z:,} {machine.chip.name} to {k} experts"
     nbytes = dtype.bytes * tokens * D  # of one chip's tokens, before they are copied
     return exchange_over(inner(machine, Z), nbytes, k, E=E, once=once, most_domains=most_domains, said=said)
@@ -76,8 +76,8 @@ def exchange_over(
     said: str = "an exchange",
 ) -> Exchange:
     """`exchange` over these levels, each chip with `nbytes` of tokens before they are copied."""
-    at_least(1, k=k, most_domains=most_domains or 1)
-    at_least(0, nbytes=nbytes)
+    require_min(1, k=k, most_domains=most_domains or 1)
+    require_min(0, nbytes=nbytes)
     Z = collectives.chips(*networks)
     if E is not None and max(k, Z) > E:
         raise ValueError(f"{E} experts cannot be shared by {Z:,} chips with {k} for each token: lower Z or k")
@@ -113,7 +113,7 @@ def expert_parallel(
     `gated`: a third matrix, and two thirds of that F. `shared` experts work on every token where it is.
     Source: derived from `collectives`; the scaling book has min(k/k_n, 1) in place of 1 - (1 - 1/k_n)^k.
     """
-    at_least(0, shared=shared)
+    require_min(0, shared=shared)
     both = DType(f"{dispatch} and {combine}", dispatch.bytes + combine.bytes)
     found = exchange(machine, Z, tokens=1, D=1, k=k, E=E, once=once, most_domains=most_domains, dtype=both)
     # 2 · matrices · (k + shared) · D · F FLOPs a token, solved for F; D cancels
@@ -123,7 +123,7 @@ def expert_parallel(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RoutedLayer(Told):
+class RoutedLayer(Result):
     """The forward pass of one layer of experts: its products, and two ways to bring it its tokens."""
 
     products_s: float
@@ -163,7 +163,7 @@ def reached(targets: int, k: int, each: float | None = None) -> float:
     1 - (1 - 1/T)^k where the experts are many; else 1 - C(E - each, k) / C(E, k), of E = T · each.
     """
     if each is None:
-        return collectives.reached(targets, k)
+        return collectives.reach_probability(targets, k)
     E = targets * each
     # all k drawn, without return, from the experts that lie elsewhere
     return 1 - math.prod(max(E - each - i, 0) / (E - i) for i in range(min(k, math.floor(E))))

@@ -10,13 +10,14 @@ from dataclasses import dataclass, replace
 
 from scalingbook_lib.collectives import Network, Transfer
 from scalingbook_lib.machines import Axis, Chip, ClusterError, Level, Machine, Slice, chips
-from scalingbook_lib.units import BF16, DType, Told, count
+from scalingbook_lib.rules import data_parallel_tokens, expert_parallel_width, tensor_parallel_degree
+from scalingbook_lib.units import BF16, DType, Result, count
 
 type Cost = Callable[..., Transfer]
 
 
 @dataclass(frozen=True, slots=True)
-class Term(Told):
+class Term(Result):
     """What one level alone would ask for."""
 
     level: str
@@ -27,7 +28,7 @@ class Term(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit(Told):
+class Limit(Result):
     """How large something must be for the arithmetic to take longer than the collective: `least` or more."""
 
     what: str  # 'data parallelism over 1,024 H100'
@@ -118,10 +119,10 @@ MACHINES = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")
 
 
 @dataclass(frozen=True, slots=True)
-class Rules(Told):
+class Rules(Result):
     """C/W in the domain of W a chip, C/W_n over domains of W_n each, and what follows for TP and EP.
 
-    Rules of thumb: (1 - 1/n) is taken as 1. `F`: the width that `tensor_ways` is for.
+    Rules of thumb: (1 - 1/n) is taken as 1. `F`: the width that `tensor_degree` is for.
     """
 
     chip: str
@@ -129,7 +130,7 @@ class Rules(Told):
     domain_tokens: float  # data parallelism alone in one domain, tokens per chip
     network_tokens: float  # over domains, the chips of each splitting the weights
     F: int
-    tensor_ways: float  # F W / C; exactly, Y - 1 may be that
+    tensor_degree: float  # F W / C; exactly, Y - 1 may be that
     expert_F: float  # in a domain: C / W
     far_expert_F: float  # over many domains: g C / W_n
 
@@ -137,7 +138,7 @@ class Rules(Told):
         return (
             f"{self.chip}, domains of {self.domain}: data parallel {count(round(self.domain_tokens))} tokens "
             f"a chip within one and {count(round(self.network_tokens))} over them, tensor parallel "
-            f"{self.tensor_ways:.3g} ways for F = {count(self.F)}, experts at least "
+            f"{self.tensor_degree:.3g} ways for F = {count(self.F)}, experts at least "
             f"{count(round(self.expert_F))} wide within one and {count(round(self.far_expert_F))} over them"
         )
 
@@ -148,9 +149,18 @@ def rules(chip: Chip, F: int = 28672, dtype: DType = BF16) -> Rules:
     if not domain or not nic:
         what = "domain of switches (take `data_parallel` on a Slice)" if not domain else "network figure"
         raise ValueError(f"{chip.name} has no {what}; rules are for {', '.join(MACHINES)}")
-    C, W = chip.flops_per_s(dtype), chip.domain_bytes_per_s()  # FLOPs/s; bytes/s of a chip, one way
-    # over domains, the g chips of each gather one copy through g cards: W_n = g W_nic
-    return Rules(chip.name, domain, C / W, C / (domain * nic), F, F * W / C, C / W, C / nic)
+    W = chip.domain_bytes_per_s()  # bytes/s of a chip, one way
+    return Rules(
+        chip=chip.name,
+        domain=domain,
+        domain_tokens=data_parallel_tokens(chip, dtype=dtype, bytes_per_s=W),
+        # the g chips of each domain gather one copy through g cards: W_n = g W_nic
+        network_tokens=data_parallel_tokens(chip, dtype=dtype, bytes_per_s=domain * nic),
+        F=F,
+        tensor_degree=tensor_parallel_degree(F, chip, dtype=dtype, bytes_per_s=W),
+        expert_F=expert_parallel_width(chip, gated=False, dtype=dtype, bytes_per_s=W),
+        far_expert_F=expert_parallel_width(chip, gated=False, dtype=dtype, bytes_per_s=nic),
+    )
 
 
 def table(names: Iterable[str] = MACHINES, F: int = 28672) -> tuple[Rules, ...]:

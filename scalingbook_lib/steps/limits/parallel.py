@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import ClusterError, Machine, Slice, SliceError
 from scalingbook_lib.steps.limits.limit import Limit, inner, limit, outer
-from scalingbook_lib.units import BF16, DType, Told, at_least, count, percent, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
 
 def tensor_parallel(
@@ -27,7 +27,7 @@ def tensor_parallel(
     third matrix (`gated`) the arithmetic grows by half, and two thirds of that F will do.
     Source: derived from `collectives`; the scaling book has F > Y C/W and, over domains, the second alone.
     """
-    at_least(1, Y=Y)
+    require_min(1, Y=Y)
     matrices = 3 if gated else 2
     # 2 · w B D bytes (in and out) beside 2 · matrices · B D F / Y FLOPs: F as a factor of t
     per_byte = Y * moved.bytes / matrices * machine.chip.flops_per_s(dtype)
@@ -36,7 +36,7 @@ def tensor_parallel(
 
 
 @dataclass(frozen=True, slots=True)
-class Widest(Told):
+class Widest(Result):
     """The most chips that an MLP of width F can be split over, and the next that would be too many."""
 
     F: int
@@ -57,7 +57,7 @@ def widest_tensor_parallel(
     machine: Machine, F: int, *, gated: bool = False, dtype: DType = BF16, moved: DType = BF16
 ) -> Widest:
     """The largest group Y that divides the machine, fits its levels, and needs no more than F."""
-    at_least(1, F=F)
+    require_min(1, F=F)
     best = tensor_parallel(machine, 1, gated=gated, dtype=dtype, moved=moved)
     ways = 1
     # sizes that the innermost mesh axis can have
@@ -99,7 +99,7 @@ def data_parallel(
     Source: derived from `collectives`, which a message simulator confirms; the scaling book's C/W_n is the
     limit of the second term where m = g.
     """
-    at_least(1, model_parallel=model_parallel, sparsity=sparsity)
+    require_min(1, model_parallel=model_parallel, sparsity=sparsity)
     # w bytes a weight of all experts beside 2 FLOPs a token for those it visits
     per_byte = sparsity * moved.bytes / 2 * machine.chip.flops_per_s(dtype) / model_parallel
 
@@ -116,7 +116,7 @@ def data_parallel(
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline(Told):
+class Pipeline(Result):
     """A pass of m microbatches through p stages: the work of one stage on one microbatch, and one hop.
 
     `stage_s` is the mean stage; the longest of its `interleave` pieces takes `piece_s`.
@@ -174,8 +174,8 @@ def pipeline_parallel(
     p · v does not divide L, the longest piece sets the pace.
     Source: GPipe's bubble (arXiv 1811.06965), Megatron-LM's with v (arXiv 2104.04473).
     """
-    at_least(1, p=p, m=m, D=D, F=F, L=L, model_parallel=model_parallel, interleave=interleave)
-    at_least(0, tokens=tokens)
+    require_min(1, p=p, m=m, D=D, F=F, L=L, model_parallel=model_parallel, interleave=interleave)
+    require_min(0, tokens=tokens)
     if p * interleave > L:
         raise ValueError(f"{L} layers are too few for {p * interleave} pieces; lower p · interleave")
     # n/p chips of a stage have all n chips' tokens pass, m microbatches of them

@@ -11,18 +11,17 @@ a recipe names both: the limits of `roofline` and of this room follow. Chapter: 
 """
 
 from dataclasses import dataclass, fields
-from math import inf
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, Machine
-from scalingbook_lib.roofline import break_even_batch
 from scalingbook_lib.steps.limits.expert import expert_parallel
 from scalingbook_lib.steps.limits.limit import Limit
 from scalingbook_lib.steps.limits.parallel import data_parallel, tensor_parallel
-from scalingbook_lib.units import BF16, DType, Told
+from scalingbook_lib.units import BF16, DType, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe(Told):
+class Recipe(Result):
     """The type of the product, of weights in HBM, and of what travels.
 
     `gather`: weights and activations that are copied; `sums`: gradients and partial results that are added;
@@ -38,7 +37,7 @@ class Recipe(Told):
 
     def batch(self, chip: Chip) -> float:
         """B* = w C / (2 W_hbm), C of the product's type: a rule for wide layers."""
-        return break_even_batch(inf, inf, chip, weights=self.weights, maths=self.product)
+        return rules.critical_batch(chip, weights=self.weights, compute=self.product).tokens
 
     def data_parallel(self, machine: Machine, model_parallel: int = 1) -> Limit:
         """FSDP, tokens a chip: b > max(w/2, (w + g)/4) C/W, forward a gather, backward a gather and a sum."""

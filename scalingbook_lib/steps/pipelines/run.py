@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from scalingbook_lib.steps.pipelines.orders import check
-from scalingbook_lib.units import Told, percent, si
+from scalingbook_lib.units import Result, percent, si
 
 type Number = int | float | Fraction
 
@@ -37,7 +37,7 @@ def share(part: Number, whole: Number) -> Number:
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineRun(Told):
+class PipelineRun(Result):
     """One step of a schedule, played out."""
 
     schedule: str
@@ -79,7 +79,7 @@ class PipelineRun(Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Bubble(Told):
+class Bubble(Result):
     """A stage's work in a step, and what it waits."""
 
     schedule: str

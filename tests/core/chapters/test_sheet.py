@@ -60,8 +60,8 @@ def test_what_the_sheet_says_beside_its_numbers():
 
 def test_the_narrowest_band_is_dense_training_and_the_widest_has_experts():
     said = next(number for number in sheet.NUMBERS if number.name == "band of a prediction").values()
-    assert said[0] == trained.band(experts=False) < served.band(experts=False)
-    assert said[1] == max(trained.band(experts=True), served.band(experts=True))
+    assert said[0] == trained.prediction_interval(experts=False) < served.prediction_interval(experts=False)
+    assert said[1] == max(trained.prediction_interval(experts=True), served.prediction_interval(experts=True))
 
 
 def test_the_page_has_every_line_in_both_forms():

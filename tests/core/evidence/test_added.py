@@ -1,4 +1,4 @@
-"""Rows of other software, chips and regimes are all read, and predicted as well as now."""
+"""Tests of predictions for rows that were collected later, of other software and chips."""
 
 import pytest
 

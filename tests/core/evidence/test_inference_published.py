@@ -1,4 +1,4 @@
-"""Predicted inference beside published runs: as fitted, source or software left out, within their band."""
+"""Tests of predicted inference against published runs, as fitted and with sources or software left out."""
 
 import csv
 from dataclasses import replace
@@ -11,14 +11,14 @@ import pytest
 from scalingbook_lib import inference as formulas
 from scalingbook_lib import models
 from scalingbook_lib.evidence import inference
-from scalingbook_lib.evidence.factors import line, record
+from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.inference.efficiencies import (
-    BARE,
     CLASSES,
+    UNSCHEDULED,
     efficiency,
     errors,
-    expected,
     fit,
+    priors,
 )
 from scalingbook_lib.evidence.inference.planned import planned
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
@@ -28,7 +28,7 @@ from scalingbook_lib.units import BF16, FP4, FP8
 
 RECORD = record("inference")
 VALUES = RECORD.values
-EVERY = inference.every()
+EVERY = inference.all_runs()
 DENSE, EXPERTS, PREFILL, ONE, BATCHES = inference.KINDS
 DATA = Path(__file__).parents[3] / "data"
 approx = pytest.approx
@@ -37,18 +37,18 @@ approx = pytest.approx
 def test_every_usable_run_is_predicted():
     assert [s.run for s in inference.scores()] == list(EVERY)
     assert set(RUNS) < set(EVERY)
-    assert all(s.predicted > 0 and s.left_out > 0 and s.peak > 0 for s in inference.scores())
+    assert all(s.predicted > 0 and s.leave_one_out > 0 and s.peak > 0 for s in inference.scores())
     assert [inference.total(kind).runs for kind in inference.KINDS] == [119, 144, 16, 14, 80]
 
 
-def test_saturated_serving_is_predicted_within_a_tenth():
+def test_saturated_serving_is_predicted_within_10_percent():
     assert inference.total(DENSE).mean < 0.055
     assert inference.total(EXPERTS).mean < 0.115
     assert inference.total(DENSE).p90 < 0.11
     assert all(abs(inference.total(kind).bias) < 0.01 for kind in (DENSE, EXPERTS))
 
 
-def test_prefill_and_decode_of_one_sequence():
+def test_prefill_and_single_sequence_decode_are_predicted():
     assert inference.total(PREFILL).mean < 0.1
     assert inference.total(ONE).mean < 0.07
     assert inference.total(BATCHES).median < 0.06  # long prompts on Trainium are twice as slow as their p50
@@ -64,19 +64,19 @@ OUT = {
 
 
 @pytest.mark.parametrize("kind", inference.KINDS)
-def test_sources_and_software_that_the_fit_never_saw(kind):
+def test_leave_one_out_errors_of_sources_and_software_are_bounded(kind):
     most, unseen = OUT[kind]
-    assert inference.total(kind, left_out=True).mean < most
-    assert inference.total(kind, left_out=True, known=False).mean < unseen
+    assert inference.total(kind, leave_one_out=True).mean < most
+    assert inference.total(kind, leave_one_out=True, known=False).mean < unseen
 
 
 def _line(run):
-    return line(run.chip, run.compute.name)
+    return figure_key(run.chip, run.compute.name)
 
 
 @pytest.mark.parametrize("kind", inference.KINDS)
-def test_a_share_of_the_roofline_for_each_chip_and_type_is_farther_off_by_a_fifth_and_more(kind):
-    """The constant of other models on the same chip, in the same type and of the same kind."""
+def test_a_constant_share_of_the_roofline_is_at_least_a_fifth_less_accurate(kind):
+    """The constant is that of other models on the same chip, in the same dtype and of the same kind."""
     scores = [s for s in inference.scores() if s.kind == kind]
     found = []
     for s in scores:
@@ -84,29 +84,31 @@ def test_a_share_of_the_roofline_for_each_chip_and_type_is_farther_off_by_a_fift
         alike = [
             one
             for one in others
-            if line(one.run.chip, one.run.compute.name) == line(s.run.chip, s.run.compute.name)
+            if figure_key(one.run.chip, one.run.compute.name) == figure_key(s.run.chip, s.run.compute.name)
         ]
         shares = [one.published / one.peak for one in alike or others]
         found.append(abs(median(shares) * s.peak / s.published - 1))
-    assert inference.total(kind, left_out=True).mean < 0.8 * mean(found)
+    assert inference.total(kind, leave_one_out=True).mean < 0.8 * mean(found)
 
 
-def test_a_band_holds_four_in_five_of_the_runs_of_a_source_that_it_never_saw():
+def test_an_interval_covers_four_in_five_runs_of_unseen_sources():
     for experts, full in ((False, True), (True, True), (False, False)):
-        held = inference.held_by_band(experts, full=full, known=True).values()
+        held = inference.interval_coverage(experts, full=full, known=True).values()
         assert 0.75 < sum(inside for inside, _ in held) / sum(runs for _, runs in held) < 0.92
-        known, unseen = (inference.band(experts, full=full, known=one) for one in (True, False))
+        known, unseen = (
+            inference.prediction_interval(experts, full=full, known=one) for one in (True, False)
+        )
         assert 1.1 < known < unseen < 1.7
 
 
 def test_no_real_engine_beats_the_roofline():
-    """But one by 1%, where groups that own sequences are taken to have their prompts in different steps."""
+    """One does, by 1%: its attention-DP groups are assumed to prefill in different steps."""
     one, *rest = sorted(s.peak_error for s in inference.scores())
     assert -0.01 < one < 0 < 0.05 < rest[0]
 
 
-def test_what_is_expected_of_caches_is_what_kernels_measure():
-    """Where a decode step's attention reads 1 GiB of keys and values or more."""
+def test_the_prior_of_cache_reads_agrees_with_measured_kernels():
+    """For decode attention that reads at least 1 GiB of keys and values."""
     shares = {"H100 80GB HBM3": chips.H100.hbm_bytes_per_s, "B200": chips.B200.hbm_bytes_per_s}
     with (DATA / "decode_attention.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -120,24 +122,26 @@ def test_what_is_expected_of_caches_is_what_kernels_measure():
     assert CLASSES["kv"].value == approx(found[len(found) // 2], abs=0.02)
 
 
-def test_the_record_is_what_the_fit_finds():
-    """From where it stands, the search finds nothing better; and half of a record is less."""
+def test_the_recorded_values_are_a_fixed_point_of_the_fit():
+    """A fit that starts at the record changes little and does not lower the objective."""
     found = fit(EVERY, 1, VALUES)
     assert found == approx(VALUES, rel=0.03)
-    assert set(expected(EVERY)) == set(VALUES)
+    assert set(priors(EVERY)) == set(VALUES)
     far = sum(error**2 for error in errors(EVERY)(VALUES))
     assert sum(error**2 for error in errors(EVERY)(found)) == approx(far, rel=0.01)
 
 
-def test_figures_are_of_classes_chips_and_software_and_none_is_of_a_run_or_a_model():
-    chip = {line(run.chip, run.compute.name) for run in EVERY} | {f"{run.chip.name}: reads" for run in EVERY}
+def test_fitted_values_belong_to_classes_chips_and_software_only():
+    chip = {figure_key(run.chip, run.compute.name) for run in EVERY} | {
+        f"{run.chip.name}: reads" for run in EVERY
+    }
     software = {key for key in VALUES if key.split(": ")[0] in {run.software[0] for run in EVERY}}
     assert set(VALUES) == set(CLASSES) | chip | software
-    assert all(one.low <= VALUES[name] <= one.high for name, one in expected(EVERY).items())
-    assert all(set(ratios) == {run.id for run in EVERY} for ratios in RECORD.left_out.values())
+    assert all(one.low <= VALUES[name] <= one.high for name, one in priors(EVERY).items())
+    assert all(set(ratios) == {run.id for run in EVERY} for ratios in RECORD.leave_one_out.values())
 
 
-def test_a_chip_that_the_fit_never_saw_is_like_its_kin():
+def test_an_unfitted_chip_takes_the_values_of_its_nearest_variant():
     b300 = inference.calibrated(chips.B300, FP4)
     assert "kin" in b300.name
     assert b300.of("kv", FP8) == inference.calibrated(chips.B200, FP4).of("kv", FP8)  # one for all chips
@@ -149,8 +153,8 @@ def test_a_chip_that_the_fit_never_saw_is_like_its_kin():
     assert efficiency(alone, chips.V5E, BF16).matmul == efficiency({}, chips.V5E, BF16).matmul
 
 
-def test_a_faster_memory_does_not_slow_decoding_down():
-    """What is lost between steps is the software's, whatever the chip's name."""
+def test_faster_memory_never_slows_decoding():
+    """Overheads between steps belong to the software, whatever the chip."""
     model, how, steps = models.find("LLaMA-3 70B"), Layout(weights=FP8, kv=FP8, compute=FP8), []
     for by, name in ((1.0, "H100"), (1.5, "a faster H100")):
         chip = replace(chips.H100, name=name, hbm_bytes_per_s=by * chips.H100.hbm_bytes_per_s)
@@ -163,25 +167,25 @@ def test_a_faster_memory_does_not_slow_decoding_down():
     assert steps[3] < 0.85 * steps[1]
 
 
-def test_software_that_schedules_loses_more_than_a_bare_loop():
-    """Whatever ran on the chip: the A100's runs had no scheduler, those of the H100 had one."""
+def test_scheduling_software_has_larger_overheads_than_a_bare_loop():
+    """On any chip: the A100's runs had no scheduler, those of the H100 had one."""
     for chip, compute in ((chips.A100, BF16), (chips.H100, FP8)):
         served, bare = (inference.calibrated(chip, compute, engine) for engine in ("", "gpt-fast"))
         assert served.host_s > 10 * bare.host_s
         assert served.fixed_s > 2 * bare.fixed_s
     assert inference.calibrated(chips.GB200, FP4).host_s > 1.5 * inference.calibrated(chips.B200, FP4).host_s
-    assert {"gpt-fast", "NeuronX"} < set(BARE) < {run.software[0] for run in EVERY}
+    assert {"gpt-fast", "NeuronX"} < set(UNSCHEDULED) < {run.software[0] for run in EVERY}
 
 
-def test_software_that_nobody_named_is_as_slow_as_the_mean_of_its_kind():
-    """Not as the fastest vendor's: that is what its band is about."""
+def test_unnamed_software_is_as_slow_as_the_average():
+    """Not as fast as the fastest vendor's; the prediction interval covers that."""
     own = [log(VALUES[key]) for key in VALUES if key.endswith(": slowness") and key not in CLASSES]
     assert exp(mean(own)) == approx(1.0, abs=0.05)
     unknown = inference.calibrated(chips.H100, FP8)
     assert unknown.weights < inference.calibrated(chips.H100, FP8, "TensorRT-LLM").weights
 
 
-def test_plans_follow_what_the_engine_says_of_itself():
+def test_layouts_follow_the_engine_documentation():
     """perf-overview.md and tuning.py of TensorRT-LLM: groups for experts, 4,096 sequences, whole prompts."""
     groups = planned(find("inf-0112"))
     assert (groups.layout.attention_dp, groups.layout.ep, groups.layout.tp) == (8, 8, 8)
@@ -192,12 +196,12 @@ def test_plans_follow_what_the_engine_says_of_itself():
     assert planned(find("inf-0091")).step_tokens > 20000
     assert planned(find("inf-0254")).layout.pp == 2
     assert planned(find("inf-0332")).batch == 135  # vLLM was told so
-    assert planned(find("inf-0003")).gathered
+    assert planned(find("inf-0003")).weights_gathered
     cpp = next(run for run in EVERY if run.id == "ninf-0159")  # its runtime in C++ splits experts as layers
     assert (planned(cpp).layout.attention_dp, planned(cpp).layout.tp) == (1, 8)
 
 
-def test_a_score_tells_itself():
+def test_a_score_prints_its_errors():
     score = next(s for s in inference.scores() if s.run is find("inf-0092"))
     assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s")
     assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)

@@ -1,4 +1,4 @@
-"""Published measurements: nothing is faster than its roofline, and the knee is where it should be."""
+"""Tests of published kernel measurements: none beats its roofline, and the knee is where it is predicted."""
 
 import csv
 from dataclasses import replace
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import collectives, roofline
+from scalingbook_lib import collectives, roofline, rules
 from scalingbook_lib.evidence import measured
 from scalingbook_lib.evidence.resources import rows
 from scalingbook_lib.machines import chips
@@ -56,13 +56,13 @@ def test_no_measured_matmul_beats_its_roofline(row):
 def test_measured_time_is_flat_up_to_the_knee_and_then_grows_with_the_batch(system, knee):
     """bf16, 16,384 wide: up to half the knee it costs what one token costs, far above it grows with B."""
     seconds = {int(row["m"]): float(row["latency_us"]) for row in matmuls(system, "bf16", "16384")}
-    assert roofline.break_even_batch(16384, 16384, SYSTEMS[system]) == pytest.approx(knee, abs=1)
+    assert rules.matmul_critical_batch(16384, 16384, SYSTEMS[system]) == pytest.approx(knee, abs=1)
     below, above = max(m for m in seconds if m <= knee / 2), min(m for m in seconds if m >= 4 * knee)
     assert seconds[below] / seconds[1] < 1.1
     assert seconds[8 * above] / seconds[above] == pytest.approx(8, rel=0.15)
 
 
-def test_one_token_reads_the_weights_at_most_of_the_bandwidth():
+def test_a_single_token_reads_weights_at_most_of_the_bandwidth():
     for row in matmuls("H100 80GB HBM3", "bf16", "16384"):
         if int(row["m"]) <= 32:
             assert 0.8 < predicted(row).lower_s / (float(row["latency_us"]) / 1e6) <= 1
@@ -74,7 +74,7 @@ def test_trillium_copies_at_83_percent_of_its_documented_bandwidth():
 
 
 @pytest.mark.parametrize("size_bytes", ["33554432", "131072"])
-def test_measured_all_gathers_on_a_line_take_longer_than_the_links_allow(size_bytes):
+def test_measured_all_gathers_on_a_line_are_slower_than_the_link_bound(size_bytes):
     (row,) = [
         r for r in rows("collectives") if r["system"] == "TPU v5e 8x4" and r["size_bytes"] == size_bytes
     ]
@@ -93,7 +93,7 @@ def test_nccl_reports_bus_bandwidth_as_the_text_says():
         assert algbw * (n - 1) / n == pytest.approx(float(row["busbw_GBps"]), rel=0.01)
 
 
-def test_only_sums_inside_the_switch_exceed_the_wire():
+def test_only_in_network_reductions_exceed_the_link_bandwidth():
     hopper = [row for row in rows("collectives") if row["system"].startswith(("H100", "H200"))]
     wire = chips.H100.links * chips.H100.link_bytes_per_s / 1e9
     faster = [row for row in hopper if float(row["busbw_GBps"] or 0) > wire]
@@ -122,7 +122,7 @@ def test_every_measurement_names_the_file_of_its_row_and_the_day_it_was_read():
     assert all(m.source.url and m.source.as_of == "2026-11-21" for m in (*measured.MATMULS, measured.COPY))
 
 
-def test_the_copy_of_the_library_is_that_of_the_table():
+def test_the_hbm_copy_is_the_row_of_the_table():
     (row,) = [row for row in rows("kernels") if row["op"] == "hbm_copy"]
     assert round(1e6 * measured.COPY.seconds, 6) == float(row["latency_us"])
     rate = measured.COPY.roofline.bytes / measured.COPY.seconds
@@ -131,7 +131,7 @@ def test_the_copy_of_the_library_is_that_of_the_table():
 
 
 @pytest.mark.parametrize("name", measured.SWEEPS)
-def test_a_sweep_is_called_what_it_is(name):
+def test_a_sweep_is_named_after_its_chip_dtype_and_width(name):
     sweep = measured.SWEEPS[name]
     assert name == f"{sweep.chip.name}, {sweep.dtype.name}, {sweep.width:,} wide"
     assert [row.roofline.bound == "compute-bound" for row in sweep.rows] == [

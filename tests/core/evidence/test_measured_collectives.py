@@ -1,4 +1,4 @@
-"""The model of collectives against every published time within one domain."""
+"""Tests of the collective model against every published time within one scale-up domain."""
 
 from collections import defaultdict
 from statistics import median
@@ -26,7 +26,7 @@ def named(row):
 
 
 def test_the_library_reads_every_row_of_a_switch_once():
-    """Where the source prints a bus bandwidth alone, the time follows from it."""
+    """If the source prints only a bus bandwidth, the time follows from it."""
     own = {
         (run.system, run.n, run.collective, run.algorithm, size): us
         for run in measured.RUNS
@@ -42,7 +42,7 @@ def test_the_library_reads_every_row_of_a_switch_once():
     assert len(own) == len(rows()) == 958
 
 
-def test_no_row_that_its_collector_doubts_is_used():
+def test_rows_with_a_data_quality_note_are_not_used():
     assert not [row for row in rows() if "DATA-QUALITY" in row["notes"] or "do not use" in row["notes"]]
     assert all(row["source"] and row["source_kind"] == "primary" for row in rows())
     assert all(run.source.url and run.source.as_of == "2026-11-21" for run in measured.RUNS)
@@ -55,18 +55,18 @@ def test_large_messages_are_off_by_at_most_6_percent_in_the_median():
 
 
 @pytest.mark.parametrize("scale", ["2 chips", "4 chips", "8 chips", *FORMS, "A100", "H100", "B200", "GB200"])
-def test_so_they_are_at_each_scale_of_each_form_and_chip(scale):
+def test_the_median_error_is_small_for_each_collective_scale_and_chip(scale):
     assert ERRORS[scale].median <= 0.09
     assert abs(ERRORS[scale].bias) <= 0.06
 
 
-def test_where_the_model_is_worse_is_said():
+def test_larger_errors_of_medium_sizes_are_documented():
     """Medium sizes, where NCCL changes its protocols, and two chips, which use fewer channels."""
     assert ERRORS["4 to 32 MiB"].median > 0.07
     assert ERRORS["2 chips"].median > ERRORS["8 chips"].median
 
 
-def test_no_share_above_the_peak():
+def test_no_fitted_share_exceeds_the_peak():
     assert all(0.35 < point.model.share < 0.9 for point in COMPARISON.points)
 
 
@@ -74,7 +74,7 @@ def test_no_measured_time_beats_its_bound():
     assert all(point.seconds > point.model.ideal_s for point in COMPARISON.points)
 
 
-def test_the_forms_follow_the_number_of_chips():
+def test_efficiency_depends_on_the_number_of_chips_as_ring_and_switch_formulas_say():
     """H200, 8 GiB, 4 to 8 chips: one efficiency for 2(1 - 1/N)/W by rings, one for 1/W in the switch."""
     shares = defaultdict(list)
     for point in COMPARISON.points:
@@ -86,7 +86,7 @@ def test_the_forms_follow_the_number_of_chips():
         assert len(same) >= 5
 
 
-def test_two_of_a_full_mesh_have_one_link_of_seven():
+def test_two_chips_of_a_full_mesh_use_one_link_of_seven():
     two, eight = (point for point in COMPARISON.points if point.chip is chips.MI300X)
     assert (two.n, eight.n) == (2, 8)
     assert two.model.ideal_s / two.seconds == approx(eight.model.ideal_s / eight.seconds, rel=0.07)
@@ -96,28 +96,28 @@ def test_two_of_a_full_mesh_have_one_link_of_seven():
     assert two.seconds / switch > 9
 
 
-def test_they_tell_themselves():
+def test_collective_times_print_as_sentences():
     point = COMPARISON.large[0]
     assert str(point).startswith("2 A100, all-gather of 64 MiB: ")
     assert "of the rate" in str(point.model)
 
 
 @pytest.mark.parametrize(("n", "nodes", "sizes"), [(8, 1, [8]), (8, 2, [4, 2]), (6, 3, [2, 3])])
-def test_hosts_that_are_not_filled_are_smaller_domains(n, nodes, sizes):
+def test_partly_filled_hosts_form_smaller_domains(n, nodes, sizes):
     assert [level.size for level in fabrics.networks(chips.H100, n, nodes)] == sizes
 
 
 @pytest.mark.parametrize(
     ("n", "system", "sizes"), [(32, "8x4", [8, 4]), (8, "8x4", [8]), (4, "8x4", [4]), (16, "", [16])]
 )
-def test_chips_of_a_torus_are_all_of_its_slice_or_one_axis(n, system, sizes):
+def test_torus_devices_are_a_whole_slice_or_one_axis(n, system, sizes):
     found = fabrics.networks(chips.V5E, n, system=f"TPU v5e {system}")
     assert [axis.size for axis in found] == sizes
     with pytest.raises(Refused, match=r"16 devices are no axis of TPU v5e 8x4"):
         fabrics.networks(chips.V5E, 16, system="TPU v5e 8x4")
 
 
-def test_each_size_is_in_one_band():
+def test_every_size_belongs_to_exactly_one_range():
     assert [low for low, *_ in _BANDS[1:]] == [high for _, high, _ in _BANDS[:-1]]
     (last,) = (name for low, high, name in _BANDS if low < LARGE <= high)
     assert (last, _BANDS[-1][0], _BANDS[0][0]) == ("from 64 MiB", LARGE - 1, 0)

@@ -1,4 +1,4 @@
-"""Published runs of inference: every row of the table used or refused, and each run is its row."""
+"""Tests that every row of published inference runs is used or refused, and read correctly."""
 
 import json
 from collections import Counter
@@ -30,7 +30,7 @@ def test_every_row_of_the_table_is_used_or_refused_with_a_reason():
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
-def test_a_run_is_its_row(run):
+def test_a_run_has_the_values_of_its_row(run):
     row = ROWS[run.id]
     assert run.chips == run.tp * run.pp == int(row["chips"] or 2)  # four devices of TPU7x: two chips
     assert CHIPS.get(run.chip.name, run.chip.name) == row["chip"]
@@ -43,7 +43,7 @@ def test_a_run_is_its_row(run):
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
-def test_its_work_and_its_rate_are_those_of_the_row(run):
+def test_a_run_has_the_work_and_the_rate_of_its_row(run):
     row, printed = ROWS[run.id], run.printed
     random = run.family == "vllm-tpu-fp8"  # from 0.8 of the longest to the longest
     if row["input_len"] and run.kind != "decode":
@@ -61,7 +61,7 @@ def test_its_work_and_its_rate_are_those_of_the_row(run):
 
 
 @pytest.mark.parametrize("run", RUNS, ids=lambda run: run.id)
-def test_its_model_has_the_published_parameters(run):
+def test_models_of_runs_have_the_published_parameters(run):
     published = ROWS[run.id]["params"]
     if not published:
         return
@@ -71,14 +71,14 @@ def test_its_model_has_the_published_parameters(run):
     assert ROWS[run.id]["model"] not in known or float(published) == known[ROWS[run.id]["model"]]
 
 
-def test_narrow_weights_are_stored_with_their_scales():
+def test_quantized_weights_are_stored_with_their_scales():
     assert TYPES["fp4"].bytes == 0.5625
     assert TYPES["int4-g32"].bytes == 0.625
     assert (COMPUTES["fp4"], COMPUTES["fp8"], COMPUTES["int8"]) == (FP4, FP8, BF16)
 
 
 def test_no_run_reads_its_weights_faster_than_its_memory_allows():
-    """Each step of batch 1 reads every weight once; what is read a second stays below the documented rate."""
+    """A step of batch 1 reads every weight once; the implied bandwidth is below the documented one."""
     for run in RUNS:
         if run.kind == "decode" and run.B == 1:
             read = (run.model.params - run.model.V * run.model.D) * run.weights.bytes
@@ -86,14 +86,14 @@ def test_no_run_reads_its_weights_faster_than_its_memory_allows():
             assert 0.25 < rate / run.chip.hbm_bytes_per_s < 0.8
 
 
-def test_narrow_weights_do_not_speed_decode_by_their_bytes():
-    """gpt-fast on one A100: int8 halves what is read, and tokens/s rise by less than half as much again."""
+def test_quantization_speeds_up_decode_by_less_than_the_bytes_it_saves():
+    """gpt-fast on one A100: int8 halves the bytes read, and tokens/s rise by less than 50%."""
     whole, half = find("inf-0019"), find("inf-0020")
     assert whole.weights.bytes / half.weights.bytes == 2
     assert half.tokens_per_s / whole.tokens_per_s == approx(1.483, abs=1e-3)
 
 
-def test_a_card_has_no_nvlink():
+def test_pcie_cards_have_no_nvlink():
     card = chips.find("RTX PRO 6000 SE")
     assert card is chips.RTX_PRO_6000
     assert card.flops_per_s(FP4) == 4 * card.flops_per_s(BF16) == 2 * card.flops_per_s(FP8)
@@ -108,14 +108,14 @@ def test_shapes_of_models_that_only_these_runs_name():
     assert find("inf-0015").model.params == approx(530e9, rel=0.002)
 
 
-def test_what_is_not_there():
+def test_unknown_ids_raise_an_error():
     with pytest.raises(KeyError, match="how many requests ran at once"):
         find("inf-0337")
     with pytest.raises(KeyError, match="the table has no such row"):
         find("gpt-5")
 
 
-def test_a_run_tells_itself():
+def test_a_run_prints_as_a_sentence():
     assert str(find("inf-0092")) == (
         "LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s"
     )
@@ -123,7 +123,7 @@ def test_a_run_tells_itself():
     assert json.dumps(find("inf-0001").note)
 
 
-def test_experts_of_tensorrt_llm_are_served_by_groups_that_own_sequences():
+def test_tensorrt_llm_serves_experts_with_attention_dp():
     runs = [r for r in RUNS if r.model.experts and r.tp > 1 and not r.model.latent and r.family != "palm"]
     for run in runs:
         grouped = run.software[0] == "TensorRT-LLM"

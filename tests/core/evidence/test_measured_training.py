@@ -1,4 +1,4 @@
-"""Published training runs: the library's FLOPs reproduce what each source prints, from its shapes alone."""
+"""Tests that every row of published training runs is read correctly, and that FLOPs match the sources."""
 
 from collections import Counter
 from dataclasses import replace
@@ -7,7 +7,6 @@ import pytest
 
 from scalingbook_lib import training
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.bills import bill
 from scalingbook_lib.evidence.measured.training_runs import (
     CONVENTIONS,
     HELD_OUT,
@@ -17,7 +16,8 @@ from scalingbook_lib.evidence.measured.training_runs import (
     counted,
     find,
 )
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS, WHOLE_RUNS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS, WHOLE_RUNS
+from scalingbook_lib.evidence.overhead import chip_hour_overhead
 from scalingbook_lib.models import arithmetic
 
 approx = pytest.approx
@@ -47,7 +47,7 @@ def test_every_row_of_the_table_is_used_or_held_out_or_refused_with_a_reason():
     }
 
 
-def test_what_the_table_warns_of_is_refused():
+def test_rows_with_a_data_quality_note_are_refused():
     warned = [
         id for id, row in ROWS.items() if "DATA-QUALITY" in row["notes"] or "do not use" in row["notes"]
     ]
@@ -56,7 +56,7 @@ def test_what_the_table_warns_of_is_refused():
 
 
 @pytest.mark.parametrize("run", [*RUNS, *HELD_OUT], ids=lambda run: run.id)
-def test_a_run_is_its_row(run):
+def test_a_run_has_the_values_of_its_row(run):
     row = ROWS[run.id]
     assert (run.chips, run.precision, run.T, run.batch) == (
         int(row["chips"]), row["dtype"], int(row["seq"]), int(row["global_batch"]),
@@ -85,7 +85,7 @@ def shapes_are_those_of(model, row):
 
 
 @pytest.mark.parametrize("run", TWICE, ids=lambda run: run.id)
-def test_flops_from_the_shapes_reproduce_what_is_printed(run):
+def test_flops_from_shapes_reproduce_the_printed_rates(run):
     """To the last printed digit, and 0.05%: a time and a rate of one row are one count of FLOPs."""
     kind = TIMED[run.id]
     time_s = run.seconds(kind)
@@ -104,12 +104,12 @@ ALLOWED = {
 
 
 def last_digit(text):
-    """Half of the last printed digit, as a share of the number."""
+    """Half a unit of the last printed digit, as a share of the number."""
     digits = len(text.split(".")[1]) if "." in text else 0
     return 0.5 * 10**-digits / float(text)
 
 
-def test_how_many_runs_confirm_the_count_of_flops():
+def test_most_runs_confirm_the_flop_counts():
     assert len(TWICE) == 345
     times = {run: run.seconds(TIMED[run.id]) for run in TWICE}
     off = sorted(abs(run.counted / time_s / run.chips / run.rate - 1) for run, time_s in times.items())
@@ -117,8 +117,8 @@ def test_how_many_runs_confirm_the_count_of_flops():
     assert off[int(0.95 * len(off))] < 3e-3
 
 
-def test_conventions():
-    """Half of the pairs is less, a second forward pass more; 6P needs no shapes but the parameters."""
+def test_counting_conventions_are_ordered():
+    """Half of the pairs counts less, a second forward pass more; 6P needs only the parameters."""
     run = find("korthikanti22-a100-80g-64-fp16-01")
     ask = {name: counted(name, run.model, run.tokens, run.T) for name in CONVENTIONS}
     B, s, L, h, V = run.batch, run.T, run.model.L, run.model.D, run.model.V
@@ -134,8 +134,8 @@ def test_conventions():
         counted("6ND", run.model, 1, 1)
 
 
-def test_one_time_for_all_conventions():
-    """A printed time stays; without one, tokens/s decide, or FLOP/s by the source's own count."""
+def test_the_step_time_is_printed_or_follows_from_the_rate():
+    """A printed time is used as is; without one, tokens/s, or FLOP/s by the source's convention."""
     assert find("dgxc-llama3-8b-h100-sxm-8-bf16-01").step_s == 12.91
     assert find("torchtitan-h100-96g-hbm2e-500w-8-bf16-01").step_s == approx(16 * 8192 / 8 / 5762)
     sc21 = find("megatron-sc21-a100-80g-1536-fp16-01")
@@ -150,14 +150,14 @@ def test_times_and_throughputs_of_one_row_agree():
             assert run.tokens / float(printed["s"]) / run.chips == approx(float(printed["tok"]), rel=2e-3)
 
 
-def test_hfu_is_no_mfu():
+def test_hfu_and_mfu_are_distinguished():
     """The 52% of Megatron's largest run of 2021 count the recomputed forward pass."""
     run = find("megatron-sc21-a100-80g-2520-fp16-01")
     assert run.rate / 312e12 == approx(0.52, abs=0.005)
     assert run.mfu == approx(0.39, abs=0.005)
 
 
-def test_names_of_tpu_slices():
+def test_tpu_slice_names_give_the_number_of_chips():
     """v5p-128 counts TensorCores, two a chip; v5e-256 counts chips; a TPU7x chip is two devices."""
     for name, chips in (("maxtext-v5p-tpuv5p-64-bf16-01", 64), ("maxtext-v5e-tpuv5e-256-bf16-01", 256)):
         assert find(name).chips == chips
@@ -166,13 +166,13 @@ def test_names_of_tpu_slices():
 
 
 def test_no_run_beats_its_chip():
-    """At documented peaks, of the type that the products of weights are computed in."""
+    """At documented peaks of the dtype in which weight matmuls are computed."""
     shares = {run.id: run.mfu for run in RUNS}
     assert max(shares.values()) < 0.72
     assert min(shares.values()) > 0.03
 
 
-def test_series_differ_in_chips_sequence_or_batch_alone():
+def test_runs_of_a_series_differ_only_in_chips_sequence_or_batch():
     series = by_series()
     assert len(series) == 51
     for group in series.values():
@@ -180,21 +180,21 @@ def test_series_differ_in_chips_sequence_or_batch_alone():
         assert len({(run.tp, run.pp, run.cp, run.remat, run.precision, run.chip.name) for run in group}) == 1
 
 
-def test_what_is_not_there():
+def test_unknown_ids_raise_an_error():
     with pytest.raises(KeyError, match="the source contradicts itself"):
         find(REFUSED["the source contradicts itself"][0])
     with pytest.raises(KeyError, match="the table has no such row"):
         find("gpt-5")
 
 
-def test_a_run_tells_itself():
+def test_a_run_prints_as_a_sentence():
     assert str(find("dgxc-llama3-70b-h100-sxm-256-bf16-01")) == (
         "LLaMA-3 70B on 256 H100, bf16, fsdp 8 tp 4 cp 2 pp 4, 512 sequences of 8,192: 14.8 s a step, MFU 50%"
     )
     assert RUNS[0].family == "megatron-sc21"
 
 
-def test_whole_runs():
+def test_whole_runs_have_the_published_utilization():
     """`training_gpu_hours.csv`: its MFU is 6 · P · tokens over hours at the peak."""
     table = resources.rows("training_gpu_hours")
     assert len(table) == len(WHOLE_RUNS) == 18
@@ -205,21 +205,21 @@ def test_whole_runs():
         assert run.utilization.share == approx(float(row["mfu_6nd"]), abs=6e-5)
 
 
-def test_what_stopped_a_run():
+def test_interruptions_have_the_published_mtbf():
     (row,) = resources.rows("interruptions")
-    stops = LLAMA3_STOPS
+    stops = LLAMA3_INTERRUPTIONS
     assert (stops.name, stops.chips, stops.days) == (row["run"], int(row["chips"]), float(row["days"]))
     assert (stops.planned, stops.unexpected) == (int(row["planned"]), int(row["unexpected"]))
     assert str(stops).endswith("419 unexpected interruptions in 54 days, one every 3.1 hours")
-    assert f"{stops.between_s * stops.chips / (365.25 * 86400):.1f}" == "5.8"  # years for each chip
+    assert f"{stops.mtbf_s * stops.chips / (365.25 * 86400):.1f}" == "5.8"  # years for each chip
 
 
-def test_runs_that_are_held_out_are_no_usable_runs_and_can_be_found():
+def test_held_out_runs_are_not_fitted_and_can_be_found():
     assert not {run.family for run in HELD_OUT} & {run.family for run in RUNS}
     assert all(find(run.id) is run for run in HELD_OUT)
 
 
-def test_a_whole_run_tells_itself():
+def test_a_whole_run_prints_as_a_sentence():
     (run,) = (run for run in WHOLE_RUNS if run.name == "Llama-3.1-405B")
     assert str(run).startswith(
         "Llama-3.1-405B: 15.6 T tokens in 30.8 M hours of H100, 78.4 days on 16,384; MFU 34."
@@ -227,21 +227,21 @@ def test_a_whole_run_tells_itself():
     assert "days" not in str(WHOLE_RUNS[0])
 
 
-def test_published_memory():
+def test_published_peak_memory_is_read_in_bytes():
     held = {run.id: run.memory_bytes for run in RUNS if run.memory_bytes}
     assert held == {id: float(ROWS[id]["peak_mem_gib"]) * 2**30 for id in held}
     assert len(held) == 10
     assert all(find(id).memory_bytes < find(id).chip.hbm_bytes for id in held)
 
 
-def test_a_bill_is_more_than_its_plan():
-    told, run = bill(), training.PlannedRun(1e12, 64, 3.6e6, 2.0)
+def test_whole_runs_take_more_chip_hours_than_their_plans():
+    told, run = chip_hour_overhead(), training.PlannedRun(1e12, 64, 3.6e6, 2.0)
     assert 1.2 < told.factor < 2.5
-    assert told.factor == approx(told.steps * told.besides, rel=2e-3)
-    assert 1 < told.besides < told.steps < told.factor
-    assert told.left_out < 0.25
+    assert told.factor == approx(told.slower_steps * told.other_overheads, rel=2e-3)
+    assert 1 < told.other_overheads < told.slower_steps < told.factor
+    assert told.leave_one_out_error < 0.25
     billed = told.of(run)
     assert billed.chip_hours == approx(told.factor * run.chip_hours)
     assert billed.usd == approx(2 * billed.chip_hours)
     assert f"{told.factor:.2f}" in str(told)
-    assert f"within a factor of {told.within:.2f}" in str(told)
+    assert f"within a factor of {told.interval_factor:.2f}" in str(told)

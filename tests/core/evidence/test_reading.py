@@ -1,4 +1,4 @@
-"""A row is read however chips, models, software and conventions are spelled, and never against itself."""
+"""Tests that rows are read in any spelling of chips, models, software and conventions."""
 
 import csv
 from pathlib import Path
@@ -8,12 +8,12 @@ import pytest
 from scalingbook_lib import models
 from scalingbook_lib.evidence import resources, training
 from scalingbook_lib.evidence.measured import inference_runs
-from scalingbook_lib.evidence.measured.training_runs.read import COUNTS, read
+from scalingbook_lib.evidence.measured.training_runs.read import FLOPS_CONVENTIONS, read
 from scalingbook_lib.evidence.reading.cells import Refused, first, precision
 from scalingbook_lib.evidence.reading.chip import chip
-from scalingbook_lib.evidence.reading.model import configured, model
-from scalingbook_lib.evidence.reading.stacks import kin
-from scalingbook_lib.evidence.training.opened import opened
+from scalingbook_lib.evidence.reading.model import model, model_from_config_row
+from scalingbook_lib.evidence.reading.stacks import software_of
+from scalingbook_lib.evidence.training.candidate_plans import candidates
 from scalingbook_lib.units import FP16
 
 approx = pytest.approx
@@ -47,7 +47,7 @@ def test_chips_are_known_however_they_are_spelled(written, name):
 
 
 @pytest.mark.parametrize("written", ["H1000", "A10000", "EFA single adapter 200Gbps", "", "v5"])
-def test_what_only_resembles_a_chip_is_none(written):
+def test_names_that_only_resemble_a_chip_are_refused(written):
     with pytest.raises(Refused, match="no chip"):
         chip(written)
 
@@ -79,7 +79,7 @@ def test_a_model_is_known_by_name_shape_or_parameters(row, params):
     assert model(row, T=2048).params == params
 
 
-def test_a_name_is_not_trusted_against_its_size():
+def test_a_name_is_not_trusted_if_its_size_disagrees():
     assert model({"name": "OPT-1.3B"}) is models.find("OPT 1.3B")
     assert model({"name": "OPT-13B"}).params == approx(13e9, rel=0.05)  # by size alone
     with pytest.raises(Refused, match="has no shapes"):
@@ -88,11 +88,11 @@ def test_a_name_is_not_trusted_against_its_size():
         model({"name": "ours", "layers": "80", "d_model": "8192", "heads": "64", "params": "7e9"})
 
 
-def test_a_row_of_configurations_is_known_by_name_unless_its_biases_are_others():
+def test_a_configuration_is_known_by_name_unless_its_biases_differ():
     row = {"model": "Qwen2.5-7B", "d_model": "3584", "attention_bias": "True", "mlp_bias": "False"}
-    assert configured(row) is models.find("Qwen2.5 7B")
+    assert model_from_config_row(row) is models.find("Qwen2.5 7B")
     shapes = {"layers": "28", "heads": "28", "kv_heads": "4", "d_ff": "18944"}
-    assert configured(row | shapes | {"attention_bias": "False"}).biases == ()
+    assert model_from_config_row(row | shapes | {"attention_bias": "False"}).biases == ()
 
 
 @pytest.mark.parametrize(
@@ -112,25 +112,27 @@ def test_a_row_of_configurations_is_known_by_name_unless_its_biases_are_others()
         ("not stated", None),
     ],
 )
-def test_conventions_are_understood_in_words(written, name):
-    assert first(COUNTS, written) == name
+def test_counting_conventions_are_recognized_in_prose(written, name):
+    assert first(FLOPS_CONVENTIONS, written) == name
 
 
-def test_every_stack_has_words_that_compile_and_a_family_or_none():
+def test_every_stack_has_a_valid_pattern_and_an_existing_family():
     known = {
         row["family"] for what in ("training", "inference") for row in resources.rows(f"{what}_families")
     }
     for row in resources.rows("stacks"):
         assert row["family"] in known | {"", "megatron"}
-        assert kin(row["what"], {"name": "nobody has heard of this"}).known is False
+        assert software_of(row["what"], {"name": "nobody has heard of this"}).known is False
     assert [precision(word) for word in ("bfloat16", "", "FP8 (e4m3)")] == ["bf16", "bf16", "fp8"]
 
 
-def test_parameters_are_exact_from_the_columns_alone(monkeypatch):
-    monkeypatch.setattr("scalingbook_lib.evidence.reading.model._named", lambda name, params: iter(()))
+def test_parameter_counts_from_columns_are_exact(monkeypatch):
+    monkeypatch.setattr("scalingbook_lib.evidence.reading.model._by_name", lambda name, params: iter(()))
     with (DATA / "model_configs.csv").open(newline="") as lines:
         rows = [row for row in csv.DictReader(lines) if row["d_model"] and row["total_params_computed"]]
-    wrong = [row["model"] for row in rows if configured(row).params != int(row["total_params_computed"])]
+    wrong = [
+        row["model"] for row in rows if model_from_config_row(row).params != int(row["total_params_computed"])
+    ]
     assert wrong == ["gpt-oss-20b"]  # whose sinks and biases of experts have no column
 
 
@@ -147,7 +149,7 @@ def test_parameters_are_exact_from_the_columns_alone(monkeypatch):
         ("tencent/Hunyuan-A13B-Instruct", 80_393_175_040),
     ],
 )
-def test_models_with_experts_that_only_tables_name_have_their_parameters(name, params):
+def test_expert_models_outside_the_catalogue_have_their_published_parameters(name, params):
     found = model({"model": name})
     assert found.experts
     assert found.params == params
@@ -170,33 +172,33 @@ def test_a_chip_without_bf16_trains_in_fp16():
 
 
 @pytest.mark.parametrize(("written", "share"), [("0.4", 0.4), ("40%", 0.4), ("1.5", 1.5), ("1.6", 0.016)])
-def test_a_utilization_beyond_one_and_a_half_is_in_percent(written, share):
+def test_a_utilization_above_1_5_is_read_as_percent(written, share):
     assert float(read(STEP | {"step_time_s": "", "mfu": written}).printed["mfu"]) == approx(share)
 
 
 @pytest.mark.parametrize(
     ("chips", "global_batch", "batch"), [("8", "64", 64), ("8", "60", 64), ("8", "", 8), ("1", "", 1)]
 )
-def test_a_batch_is_the_nearest_that_divides_or_one_sequence_for_each_rank(chips, global_batch, batch):
+def test_a_batch_is_rounded_to_a_multiple_of_the_ranks(chips, global_batch, batch):
     row = {"step_time_s": "", "tokens_per_s_per_chip": "100", "chips": chips, "global_batch": global_batch}
     assert read(STEP | row).batch == batch
 
 
-def test_the_step_of_a_batch_that_divides_takes_as_long_for_each_sequence():
+def test_the_step_time_is_scaled_to_the_rounded_batch():
     assert float(read(STEP | {"global_batch": "60"}).printed["s"]) / 64 == approx(9 / 60)
 
 
 @pytest.mark.parametrize(
     ("mfu", "used", "peak"), [("0.4", "100", 1e14), ("0.4", "", 125e12), ("", "100", 125e12)]
 )
-def test_a_utilization_is_of_the_peak_that_its_row_names(mfu, used, peak):
+def test_a_utilization_refers_to_the_peak_that_its_row_gives(mfu, used, peak):
     assert read(STEP | {"mfu": mfu, "peak_tflops_used": used}).peak_flops_per_s == peak
 
 
 @pytest.mark.parametrize(("chips", "shared"), [("1", {1}), ("8", {1, 3})])
-def test_one_rank_shares_nothing_so_that_is_not_left_open(chips, shared):
+def test_a_single_rank_has_no_zero_stage_to_choose(chips, shared):
     row = STEP | {"chips": chips, "chip": "H100"}
-    assert {run.zero for run in opened(row, read(row))} == shared
+    assert {run.zero for run in candidates(row, read(row))} == shared
 
 
 @pytest.mark.parametrize(
@@ -213,7 +215,7 @@ def test_one_rank_shares_nothing_so_that_is_not_left_open(chips, shared):
         ("", {"input_len": "2000", "output_len": "500", "context_len": "3000"}, None),
     ],
 )
-def test_a_phase_needs_its_lengths_and_a_step_is_taken_half_way_through_the_answer(phase, columns, works):
+def test_a_phase_needs_its_lengths_and_a_decode_step_is_half_way_through_the_answer(phase, columns, works):
     row = {"model": "LLaMA-3 8B", "chip": "H100", "phase": phase, "tpot_ms": "9", "latency_s": "9"} | columns
     row |= {"output_tok_s_total": "900"}
     if works is None:
@@ -224,7 +226,7 @@ def test_a_phase_needs_its_lengths_and_a_step_is_taken_half_way_through_the_answ
         assert works == (run.P, run.G, run.S)
 
 
-def test_a_row_of_the_library_that_prints_nothing_is_refused_with_its_own_reason():
+def test_a_row_without_a_printed_result_is_refused_with_its_reason():
     with pytest.raises(Refused, match="the shapes of the model are not given"):
         read(STEP | {"printed": "", "use": "the shapes of the model are not given"})
     with pytest.raises(Refused, match="printed"):

@@ -1,4 +1,4 @@
-"""A score for anyone: any software, any spelling, and no row that ends the run."""
+"""Tests of `evidence.score` on tables of any software and spelling; no row stops the run."""
 
 import random
 
@@ -97,21 +97,21 @@ def one(row):
         (CONFIGURATION, "parameters"),
     ],
 )
-def test_each_class_is_known_by_its_columns_and_predicted(row, kind):
+def test_each_kind_of_table_is_recognized_by_its_columns(row, kind):
     scored = one(row)
     assert scored.kind == kind
     assert scored.error == approx(scored.predicted.middle / scored.measured.middle - 1)
-    assert scored.band.low <= scored.predicted.low <= scored.predicted.high <= scored.band.high
+    assert scored.interval.low <= scored.predicted.low <= scored.predicted.high <= scored.interval.high
 
 
 @pytest.mark.parametrize(("prompt", "kind"), [("context", "prompt"), ("generation", "decode")])
-def test_attention_is_two_classes(prompt, kind):
+def test_prefill_and_decode_attention_are_separate_classes(prompt, kind):
     columns = {"op": f"{prompt}_attention", "batch": "8", "seq": "4096", "heads": "32", "head_dim": "128"}
     scored = one(PRODUCT | dict.fromkeys("mnk", "") | columns)
     assert scored.kind == f"attention {kind}"
 
 
-def test_software_and_family_that_nobody_knows_are_predicted_and_said():
+def test_unknown_software_is_predicted_and_reported():
     found = one(TRAINING)
     assert found.stack == "unknown"
     assert "software not known" in found.assumed
@@ -120,13 +120,13 @@ def test_software_and_family_that_nobody_knows_are_predicted_and_said():
     assert one(SERVING | {"engine": "SGLang 0.5"}).stack == "vLLM"
 
 
-def test_what_a_row_leaves_open_widens_its_band():
+def test_what_a_row_leaves_open_widens_its_interval():
     said = one(TRAINING | {"micro_batch": "1", "vp": "5", "remat": "none", "fsdp": "0"})
-    band, wider = said.band, one(TRAINING).band
+    band, wider = said.interval, one(TRAINING).interval
     assert wider.high / wider.low > band.high / band.low
 
 
-def test_a_chip_nobody_knows_is_refused_and_one_that_no_fit_saw_has_a_wider_band():
+def test_an_unknown_chip_is_refused_and_an_unfitted_one_has_a_wider_interval():
     scored = one(TRAINING | {"chip": "Z9000"})
     assert scored.found is None
     assert "no chip 'Z9000' is known" in scored.refused
@@ -135,7 +135,7 @@ def test_a_chip_nobody_knows_is_refused_and_one_that_no_fit_saw_has_a_wider_band
     assert kin.factor > one(TRAINING).factor
 
 
-def test_the_figure_that_is_most_to_be_trusted_counts():
+def test_the_most_reliable_printed_quantity_is_used():
     known = one(TRAINING | {"tokens_per_s_per_chip": "1", "mfu": "0.01"})
     assert known.measured.middle == 100
     rate = {"step_time_s": "", "flops_convention": "causal half", "peak_tflops_used": "989"}
@@ -157,17 +157,17 @@ def test_frozen_weights_need_no_gradient():
     assert 0.6 < tuned.predicted.middle / one(TRAINING).predicted.middle < 0.75
 
 
-def test_replicas_serve_together():
+def test_the_rates_of_replicas_add_up():
     twice = SERVING | {"chips": "4", "output_tok_s_total": "6000"}
     assert one(twice).predicted == approx([2 * end for end in one(SERVING).predicted])
 
 
 @pytest.mark.parametrize("note", ["DATA-QUALITY: int8", "a guess; do not use without checking"])
-def test_rows_that_warn_are_refused_with_the_warning(note):
+def test_rows_with_a_warning_note_are_refused_with_the_note(note):
     assert note[:12].lower() in one(TRAINING | {"notes": note}).refused.lower()
 
 
-def test_an_unknown_table_says_which_columns_are_looked_for(tmp_path):
+def test_an_unknown_table_raises_an_error_that_lists_the_columns(tmp_path):
     with pytest.raises(ValueError, match="training_runs has seq, chip, chips"):
         evidence.score([{"a": "1", "b": "2"}])
     broken = tmp_path / "broken.csv"
@@ -178,7 +178,7 @@ def test_an_unknown_table_says_which_columns_are_looked_for(tmp_path):
         evidence.score(tmp_path / "none.csv")
 
 
-def test_a_file_is_read_with_its_mark_and_its_short_and_long_rows(tmp_path):
+def test_a_csv_file_with_a_bom_and_ragged_rows_is_read(tmp_path):
     path = tmp_path / "mine.csv"
     head = ",".join(TRAINING)
     path.write_text(
@@ -188,7 +188,7 @@ def test_a_file_is_read_with_its_mark_and_its_short_and_long_rows(tmp_path):
     assert [bool(row.found) for row in told.rows] == [True, False, True]
 
 
-def test_the_values_for_programs_are_exactly_those():
+def test_the_json_values_have_exactly_these_keys():
     values = evidence.score([TRAINING, TRAINING | {"chip": "Z9000", "run_id": "other"}]).values
     assert set(values) == {"summary", "rows"}
     assert set(values["summary"][0]) == {"class", "n", "mean", "median", "p90", "bias", "in_band"}
@@ -200,7 +200,7 @@ def test_the_values_for_programs_are_exactly_those():
     assert "Z9000" in other["refused"]
 
 
-def test_the_library_s_own_rows_are_read_by_the_same_reader():
+def test_the_librarys_own_tables_are_scored_too():
     for table, runs in (("training_runs", training_runs.RUNS), ("inference_runs", inference_runs.RUNS)):
         told = {row.id: row for row in evidence.score(resources.rows(table)).rows}
         for run in runs:
@@ -210,7 +210,7 @@ def test_the_library_s_own_rows_are_read_by_the_same_reader():
 @pytest.mark.parametrize(
     "table", TABLES, ids=lambda row: row.get("op") or row.get("collective") or row.get("model")
 )
-def test_two_hundred_mangled_rows_never_end_the_run(table):
+def test_two_hundred_corrupted_rows_never_stop_the_run(table):
     chance = random.Random(20261122)
     odd = ["", *ODD.split(), "9" * 400]
     rows = []
@@ -225,7 +225,7 @@ def test_two_hundred_mangled_rows_never_end_the_run(table):
     assert all(found.predicted.low > 0 for found in told.found)
 
 
-def test_the_report_tells_itself():
+def test_the_report_prints_its_summary():
     told = evidence.score([TRAINING, TRAINING | {"chip": "Z9000"}])
     assert str(told).startswith("2 rows of training_runs: 1 predicted, 1 refused")
     assert [group.errors.name for group in told.by(lambda found: [found.chip])] == ["training, dense, H100"]

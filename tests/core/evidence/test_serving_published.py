@@ -1,4 +1,4 @@
-"""A published latency-throughput curve, and the simulator's, to which nothing of it was shown."""
+"""Tests of the serving simulator against a published load test that nothing was fitted to."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.sweeps import SWEEP, simulated
 
 
-def test_the_sweep_is_the_table():
+def test_the_sweep_has_the_rows_of_the_table():
     rows = resources.rows("serving_sweeps")
     assert [p.clients for p in SWEEP] == [1, 5, 25, 50, 100, 150, 200, 250]
     assert [p.tokens_per_s for p in SWEEP] == [float(row["output_tok_s_total"]) for row in rows]
@@ -17,14 +17,14 @@ def test_the_sweep_is_the_table():
     assert all(row["source"] for row in rows)
 
 
-def test_throughput_and_gaps_are_near_at_every_load():
+def test_throughput_and_itl_are_close_at_every_load():
     for mine, theirs in zip(simulated(), SWEEP, strict=True):
         assert mine.tokens_per_s == pytest.approx(theirs.tokens_per_s, rel=0.15)
         assert mine.itl_s == pytest.approx(theirs.itl_s, rel=0.15)
 
 
-def test_the_curve_has_its_knee_and_its_wall_where_the_server_had_them():
-    """A first token is quick as long as the cache has room for all clients; each more waits for its turn."""
+def test_ttft_rises_at_the_same_load_as_on_the_real_server():
+    """TTFT is short while the cache holds all clients; further clients queue."""
     for points in (SWEEP, simulated()):
         at = {p.clients: p for p in points}
         assert at[50].ttft_s < 1.1

@@ -1,4 +1,4 @@
-"""Predicted steps beside published ones: as fitted, source and software left out, in series, in order."""
+"""Tests of predicted step times against published runs, as fitted and with sources or software left out."""
 
 import csv
 from dataclasses import replace
@@ -10,16 +10,16 @@ from statistics import mean, median
 import pytest
 
 from scalingbook_lib.evidence import training
-from scalingbook_lib.evidence.factors import line, record
+from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, RUNS, find
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.training import compared
 from scalingbook_lib.evidence.training.efficiencies import (
     efficiency,
+    efficiency_of,
     errors,
-    expected,
     fit,
-    of,
+    priors,
     ramp,
     step_s,
 )
@@ -34,8 +34,8 @@ SEEN = ("release", "software", "")
 
 
 def constant(experts: bool) -> Summary:
-    """One MFU for each chip and type, of the other software's runs: what a model has to beat."""
-    runs, found = [run for run in training.every() if run.experts == experts], []
+    """The error of one constant MFU for each chip and dtype, from the other software's runs."""
+    runs, found = [run for run in training.all_runs() if run.experts == experts], []
     for run in runs:
         others = [one for one in runs if one.software[0] != run.software[0]] or runs
         same = [one for one in others if (one.chip.name, one.precision) == (run.chip.name, run.precision)]
@@ -44,11 +44,11 @@ def constant(experts: bool) -> Summary:
     return Summary.of("constant", found)
 
 
-def test_every_usable_run_is_predicted_and_the_later_ones_that_say_their_plan():
+def test_every_usable_run_is_predicted():
     runs = [s.run for s in training.scores()]
     assert runs[: len(RUNS)] == list(RUNS)
     assert len(runs) - len(RUNS) > 90
-    assert all(s.predicted > 0 and s.left_out > 0 for seen in SEEN for s in training.scores(seen))
+    assert all(s.predicted > 0 and s.leave_one_out > 0 for seen in SEEN for s in training.scores(seen))
 
 
 @pytest.mark.parametrize(
@@ -62,45 +62,43 @@ def test_every_usable_run_is_predicted_and_the_later_ones_that_say_their_plan():
         (True, "", 0.26, 0.53),
     ],
 )
-def test_runs_left_out_with_their_release_seen_with_their_software_seen_and_with_neither(
-    experts, seen, most, p90
-):
-    left_out = training.total(experts, left_out=True, seen=seen)
-    assert training.total(experts).mean < left_out.mean < most
-    assert left_out.p90 < p90
-    assert abs(left_out.bias) < 0.12
+def test_leave_one_out_errors_grow_as_less_of_the_software_is_known(experts, seen, most, p90):
+    leave_one_out = training.total(experts, leave_one_out=True, seen=seen)
+    assert training.total(experts).mean < leave_one_out.mean < most
+    assert leave_one_out.p90 < p90
+    assert abs(leave_one_out.bias) < 0.12
 
 
 @pytest.mark.parametrize("experts", [False, True])
-def test_software_left_out_is_predicted_better_by_a_fifth_than_by_the_constant_of_its_chip(experts):
-    assert training.total(experts, left_out=True, seen="").mean < 0.8 * constant(experts).mean
+def test_unseen_software_is_predicted_a_fifth_better_than_by_a_constant_mfu(experts):
+    assert training.total(experts, leave_one_out=True, seen="").mean < 0.8 * constant(experts).mean
 
 
-def test_steps_are_predicted_as_well_as_fits_can():
+def test_fitted_errors_are_small():
     assert training.total(experts=False).mean < 0.05
     assert training.total(experts=False).p90 < 0.11
     assert training.total(experts=True).mean < 0.13
     assert all(abs(training.total(experts).bias) < 0.02 for experts in (False, True))
 
 
-def test_runs_that_are_held_out_lie_in_the_band_of_software_that_nobody_has_seen():
+def test_held_out_runs_lie_in_the_interval_of_unseen_software():
     errors = [s.error for s in training.held_out()]
     assert len(errors) == 3
-    assert max(abs(log(1 + error)) for error in errors) < log(training.band(experts=False))
-    assert not {s.run.id for s in training.held_out()} & set(RECORD.left_out["source"])
+    assert max(abs(log(1 + error)) for error in errors) < log(training.prediction_interval(experts=False))
+    assert not {s.run.id for s in training.held_out()} & set(RECORD.leave_one_out["source"])
 
 
 @pytest.mark.parametrize("experts", [False, True])
 @pytest.mark.parametrize("seen", SEEN)
-def test_a_band_holds_four_in_five_of_the_runs_of_sources_that_it_never_saw(experts, seen):
-    found = training.held_by_band(experts, seen).values()
+def test_an_interval_covers_four_in_five_runs_of_unseen_sources(experts, seen):
+    found = training.interval_coverage(experts, seen).values()
     assert 0.75 < sum(inside for inside, _ in found) / sum(runs for _, runs in found) < 0.92
-    assert training.band(experts, seen) < (1.55 if experts else 1.3)
+    assert training.prediction_interval(experts, seen) < (1.55 if experts else 1.3)
 
 
-def test_the_less_is_known_of_software_the_wider_is_the_band():
+def test_the_interval_widens_as_less_of_the_software_is_known():
     for experts in (False, True):
-        bands = [training.band(experts, seen) for seen in SEEN]
+        bands = [training.prediction_interval(experts, seen) for seen in SEEN]
         assert bands == sorted(bands)
 
 
@@ -112,8 +110,8 @@ def test_sequence_parallelism_came_with_selective_recomputation():
     }
 
 
-def test_a_plan_that_ran_fits():
-    """As the source says what is done again; else with some policy. What is left has its reason."""
+def test_published_plans_fit_in_memory():
+    """With the published rematerialization, or with any if none is published; exceptions are listed."""
     beyond = {
         "tpu-recipes-tpuv6e-tpuv6e-256-bf16-07": 1.01,  # by half a percent
         "tpu-recipes-tpuv6e-tpuv6e-32-bf16-02": 1.29,  # 12 bytes a parameter and fp32 gradients are more
@@ -130,23 +128,23 @@ def test_a_plan_that_ran_fits():
         assert held <= beyond.get(run.id, 1.0) * run.chip.hbm_bytes, run.id
 
 
-def test_the_record_is_where_the_fit_ends():
-    """A whole fit takes a minute: here is one step more, which changes little."""
-    runs = training.every()
+def test_the_recorded_values_are_a_fixed_point_of_the_fit():
+    """A whole fit takes a minute; one more step from the record changes little."""
+    runs = training.all_runs()
     found = fit(runs, rounds=1, start=VALUES)
     assert found == pytest.approx(VALUES, rel=0.05)
     squares = sum(error**2 for error in errors(runs)(VALUES))
     assert sum(error**2 for error in errors(runs)(found)) == pytest.approx(squares, rel=0.01)
-    assert list(VALUES) == list(expected(runs))
+    assert list(VALUES) == list(priors(runs))
 
 
-def test_what_is_left_out_is_recorded_of_every_run():
-    for ratios in RECORD.left_out.values():
-        assert set(ratios) == {run.id for run in training.every()}
+def test_every_run_has_leave_one_out_predictions():
+    for ratios in RECORD.leave_one_out.values():
+        assert set(ratios) == {run.id for run in training.all_runs()}
         assert all(0.2 < ratio < 5 for ratio in ratios.values())
 
 
-def test_attention_is_as_measured_kernels_are():
+def test_fitted_attention_agrees_with_measured_kernels():
     with (DATA / "attention.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert all(row["source"] for row in rows)
@@ -158,16 +156,16 @@ def test_attention_is_as_measured_kernels_are():
     assert training.calibrated(chips.B200).ramp == ramp(chips.B200)
 
 
-def test_figures_are_of_classes_chips_and_software_and_none_of_a_run_or_a_model():
-    named = {name for run in RUNS for name in (*run.software, line(run.chip, run.precision))}
-    asked = expected(training.every())
+def test_fitted_values_belong_to_classes_chips_and_software_only():
+    named = {name for run in RUNS for name in (*run.software, figure_key(run.chip, run.precision))}
+    asked = priors(training.all_runs())
     assert {name for run in RUNS for name in run.software} >= {"MaxText", "Megatron", "mbridge-26.08"}
     assert all(asked[name].low <= value <= asked[name].high for name, value in VALUES.items())
-    assert len(VALUES) < 0.4 * len(training.every())
+    assert len(VALUES) < 0.4 * len(training.all_runs())
     assert all(name in VALUES or f"{name}: slowness" in VALUES for name in named)
 
 
-def test_software_that_nobody_has_seen_is_as_slow_as_all_on_average():
+def test_unseen_software_is_as_slow_as_the_average():
     unseen, tuned = training.calibrated(chips.H100), training.calibrated(chips.H100, software=("Megatron",))
     assert tuned.matmul > 1.05 * unseen.matmul
     assert training.calibrated(chips.H100, software=("nobody's", "0.1")).matmul == unseen.matmul
@@ -175,21 +173,21 @@ def test_software_that_nobody_has_seen_is_as_slow_as_all_on_average():
     assert release.matmul == pytest.approx(tuned.matmul, rel=0.1)
 
 
-def test_a_chip_that_no_fit_saw_is_as_its_kernels_and_its_kin():
+def test_an_unfitted_chip_follows_its_kernels_and_its_nearest_variant():
     v4, h200 = training.calibrated(chips.V4), training.calibrated(chips.H200)
     assert 0.6 < v4.matmul < 0.9
     assert "kin" in v4.name
     assert h200.matmul == pytest.approx(training.calibrated(chips.H100).matmul)
 
 
-def test_a_variant_of_less_power_is_slower_by_the_cube_root():
+def test_a_variant_with_less_power_is_slower_by_the_cube_root():
     values = {"H100, 16 bits": 0.7, "memory": 0.8, "software": 1.0}
     half = replace(chips.H100, name="H100 at half its power", power_w=350)
     assert efficiency(values, half, "bf16").matmul == pytest.approx(0.7 * 0.5 ** (1 / 3))
     assert efficiency(values, half, "bf16").memory == pytest.approx(0.8)
 
 
-def test_software_s_figures_multiply_and_slow_all_classes_that_it_runs():
+def test_software_factors_multiply_and_slow_down_all_classes():
     values = {"software": 1.0, "fork: slowness": 1.2, "fork 2: slowness": 1.1}
     slow, plain = (efficiency(values, chips.H100, "bf16", software=one) for one in (("fork", "fork 2"), ()))
     assert plain.matmul / slow.matmul == pytest.approx(1.32)
@@ -197,10 +195,10 @@ def test_software_s_figures_multiply_and_slow_all_classes_that_it_runs():
     assert slow.layer_s / plain.layer_s == pytest.approx(1.32)
     assert slow.domain == plain.domain  # a network is no slower
     run = RUNS[0]
-    assert step_s(run, of(VALUES, run)) == pytest.approx(training.scores()[0].predicted)
+    assert step_s(run, efficiency_of(VALUES, run)) == pytest.approx(training.scores()[0].predicted)
 
 
-def test_a_score_tells_itself():
+def test_a_score_prints_its_errors():
     score = next(s for s in training.scores() if s.run is find("dgxc-llama3-8b-h100-sxm-8-bf16-02"))
     assert str(score).startswith(
         "LLaMA-3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
@@ -210,9 +208,9 @@ def test_a_score_tells_itself():
     assert "%" in str(training.total(False))
 
 
-def test_plans_are_compared_of_one_model_and_recipe_alone():
-    assert training.orders()
-    for pair in training.orders():
+def test_plan_pairs_share_the_model_and_the_recipe():
+    assert training.plan_pairs()
+    for pair in training.plan_pairs():
         one, other = pair.first, pair.second
         assert (one.family, one.model, one.chips, one.T) == (other.family, other.model, other.chips, other.T)
         recipes = [set(run.variant.split(",")) - set(compared.ASYNC) for run in (one, other)]

@@ -6,7 +6,7 @@ from math import ceil
 import pytest
 from inference_drawn import CONTEXTS, MODELS, SETTINGS, SIZES, cases
 
-from scalingbook_lib import inference, models
+from scalingbook_lib import inference, models, rules
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.inference.passes import Load, passed
 from scalingbook_lib.machines import chips
@@ -68,7 +68,7 @@ def test_the_cache_of_a_chip_falls_with_ways_until_the_heads_run_out(name):
 def test_the_critical_batch_is_the_knee(model, chip, weights, compute):
     """Below it every product waits for its weights, above it none does."""
     hypothesis.assume(weights.bytes <= compute.bytes)
-    knee = inference.critical_batch(model, chip, weights=weights, compute=compute).tokens
+    knee = rules.critical_batch(chip, sparsity=model.sparsity, weights=weights, compute=compute).tokens
     machine = Slice.of(chip, "1x1") if chip.torus else Cluster.of(chip, 1)
     layout = Layout(weights=weights, compute=compute)
     below = inference.decode(model, machine, layout, B=knee * 0.999, S=10)
@@ -82,7 +82,7 @@ def test_the_critical_batch_is_the_knee(model, chip, weights, compute):
 @pytest.mark.parametrize("name", ["Mixtral 8x7B", "DeepSeek-V3", "Qwen3 30B-A3B"])
 def test_experts_need_their_sparsity_times_the_batch(name):
     model = models.find(name)
-    found = inference.critical_batch(model, chips.H100, weights=FP8, compute=FP8)
+    found = rules.critical_batch(chips.H100, sparsity=model.sparsity, weights=FP8, compute=FP8)
     assert model.experts
     assert found.sparsity == model.experts.E / model.experts.k
     k = inference.case(model, Cluster.of(chips.H100, 1), Layout(weights=FP8, compute=FP8)).constants

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Efficiency, Layout, rules
+from scalingbook_lib import inference, models, rules
+from scalingbook_lib.inference import Efficiency, Layout
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -137,7 +137,7 @@ def test_the_tables_of_smallest_and_doubled_slices(shape, weights, sequences):
     ("B", "ms"), [(1, 4.98), (8, 12.13), (16, 20.30), (32, 36.65), (64, 69.33), (240, 249.1)]
 )
 def test_the_table_of_llama_2_13b_on_eight_chips(B, ms):
-    found = rules.step(13e9, ROUND, 8, B=B, cache_bytes=6.7e9)
+    found = rules.decode_step(13e9, ROUND, 8, batch=B, cache_bytes=6.7e9)
     assert 1e3 * found.total_s == pytest.approx(ms, rel=2e-3)
     eight = Slice.of(ROUND, "2x4")
     step = inference.decode(models.find("LLaMA-2 13B"), eight, Layout(tp=8), B=B, S=8192)
@@ -152,7 +152,7 @@ PARETO = [
 
 @pytest.mark.parametrize(("S", "B", "ms", "usd"), PARETO)
 def test_the_pareto_rows_of_70b_on_4x4(S, B, ms, usd):
-    found = rules.step(70e9, ROUND, 16, B=B, cache_bytes=163840 * S, weights=INT8)
+    found = rules.decode_step(70e9, ROUND, 16, batch=B, cache_bytes=163840 * S, weights=INT8)
     assert 1e3 * found.total_s == pytest.approx(ms, rel=0.01)
     if usd:
         assert found.usd_per_million(1.2) == pytest.approx(usd, rel=0.02)
@@ -161,14 +161,14 @@ def test_the_pareto_rows_of_70b_on_4x4(S, B, ms, usd):
 def test_the_pop_quiz():
     quiz = {"cache_bytes": 8192 * 100e3, "weights": INT8}
     chip = replace(chips.V5E, hbm_bytes_per_s=8.1e11)
-    assert rules.step(30e9, chip, 16, B=4, **quiz).total_s == pytest.approx(2.57e-3, rel=2e-3)
-    assert rules.step(30e9, chip, 16, B=256, **quiz).total_s == pytest.approx(21.0e-3, rel=5e-3)
+    assert rules.decode_step(30e9, chip, 16, batch=4, **quiz).total_s == pytest.approx(2.57e-3, rel=2e-3)
+    assert rules.decode_step(30e9, chip, 16, batch=256, **quiz).total_s == pytest.approx(21.0e-3, rel=5e-3)
 
 
 def test_the_sheet_step_is_the_rule_with_network_and_activations_added():
     step = inference.decode(L70B, SIXTEEN, INT8_16, B=32, S=8192)
     met = L70B.params - L70B.V * L70B.D  # the embedding is looked up
-    rule = rules.step(met, chips.V5E, 16, B=32, cache_bytes=163840 * 8192, weights=INT8)
+    rule = rules.decode_step(met, chips.V5E, 16, batch=32, cache_bytes=163840 * 8192, weights=INT8)
     assert step.times.one.kv_s == pytest.approx(rule.kv_s)
     assert step.terms["weights"] == pytest.approx(rule.weights_s, rel=0.02)  # K and V projections twice
     assert step.compute_s == pytest.approx(rule.total_s, rel=0.025)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.inference import PEAK, Efficiency, Layout, LayoutError, by_type, rules
+from scalingbook_lib import inference, models, rules
+from scalingbook_lib.inference import PEAK, Efficiency, Layout, LayoutError, by_type
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -145,7 +145,7 @@ def test_little_and_the_waste_of_static_batches():
     (chips.H100, BF16, BF16, 295.2), (chips.H100, FP8, FP8, 295.4), (chips.B200, FP4, FP4, 281.3),
 ])  # fmt: skip
 def test_critical_batches_by_type(chip, weights, compute, tokens):
-    found = inference.critical_batch(None, chip, weights=weights, compute=compute)
+    found = rules.critical_batch(chip, weights=weights, compute=compute)
     assert found.tokens == pytest.approx(tokens, rel=1e-3)
 
 
@@ -154,7 +154,7 @@ def test_the_mixture_of_the_sheet_needs_1920_tokens_and_reads_ten_and_a_half_exp
         models.find("Mixtral 8x7B"), experts=models.parts.Experts(E=16, k=2, F=16384)
     )  # fmt: skip
     round_numbers = replace(chips.V5E, bf16_flops_per_s=1.944e14, hbm_bytes_per_s=8.1e11)
-    assert inference.critical_batch(model, round_numbers).tokens == pytest.approx(1920)
+    assert rules.critical_batch(round_numbers, sparsity=model.sparsity).tokens == pytest.approx(1920)
     k = inference.case(model, ONE, Layout()).constants
     assert 16 * (1 - k.untouched**8) == pytest.approx(10.5, abs=0.01)
 
@@ -170,7 +170,7 @@ def test_the_cache_overtakes_the_weights_at_52_sequences():
 
 def test_the_rules_of_the_sheet():
     round_numbers = replace(chips.V5E, hbm_bytes=16 * GB, hbm_bytes_per_s=8.2e11)
-    assert rules.full_memory_s(round_numbers) == pytest.approx(19.5e-3, rel=2e-3)
+    assert rules.hbm_read_time_s(round_numbers) == pytest.approx(19.5e-3, rel=2e-3)
     assert rules.evicted(32, 8192, 4096)[0] == pytest.approx(0.0078, rel=2e-3)
     assert rules.evicted(32, 8192, 4096)[1] == 96
     assert rules.hops_s(126, 14, chips.V5E) == pytest.approx(7.06e-3, rel=1e-3)
@@ -182,7 +182,7 @@ def test_the_largest_batch_within_a_latency_takes_just_that_long(limit_ms, cache
     """405B in int8 on 128 chips: 3.9 ms is the least, and 285 sequences of 8,192 tokens take 15 ms."""
     chip = replace(chips.V5E, hbm_bytes_per_s=8.1e11)
     B = rules.batch_within(limit_ms / 1e3, 405.85e9, chip, 128, cache_bytes=cache, weights=INT8)
-    step = rules.step(405.85e9, chip, 128, B=B, cache_bytes=cache, weights=INT8)
+    step = rules.decode_step(405.85e9, chip, 128, batch=B, cache_bytes=cache, weights=INT8)
     assert step.total_s == pytest.approx(limit_ms / 1e3)
     if limit_ms == 15 and cache:
         assert pytest.approx(285, rel=5e-3) == B
@@ -231,11 +231,12 @@ def test_a_chip_without_the_type_to_compute_in_says_so():
 
 def test_results_tell_themselves():
     told = [
-        inference.memory(L8B, Layout(), ONE, B=4, S=100), inference.critical_batch(L8B, chips.H100),
+        inference.memory(L8B, Layout(), ONE, B=4, S=100), rules.critical_batch(chips.H100),
         inference.crossover_batch(L8B, S=100), inference.transfer(L8B, P=100, bytes_per_s=1e9),
         inference.pools(1, 0.01, B=8, G=100), inference.prefix(L8B, HOST, Layout(), P=100, cached=50),
         inference.speculative(0.5, 2, cost=0.1), inference.serve(L8B, ONE, Layout(), P=10, G=10, batch=2),
-        rules.step(8e9, chips.H100, 1, B=1, cache_bytes=1e6), rules.two_dimensions(10, 40, 8, chips.V5P),
+        rules.decode_step(8e9, chips.H100, 1, batch=1, cache_bytes=1e6),
+        rules.two_dimensional_layout(10, 40, 8, chips.V5P),
         Layout(tp=8, kv_batch=2), inference.case(L8B, HOST, Layout(tp=8)).traffic[0],
     ]  # fmt: skip
     assert all(len(str(one)) > 20 and "=" not in str(one)[:15] for one in told)

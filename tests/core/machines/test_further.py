@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import roofline
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Cluster, Slice, age, chips
 from scalingbook_lib.machines.chips import FURTHER, KNOWN
 from scalingbook_lib.units import DTYPES, GB, GiB
@@ -42,7 +42,7 @@ def test_every_figure_is_sourced_and_is_the_collected_one():
     ],
 )  # fmt: skip
 def test_ridges_and_sweeps(chip, ridges, sweep_ms):
-    found = [roofline.ridge(chip, DTYPES[name]) for name in chip.rates()]
+    found = [rules.ridge(chip, DTYPES[name]) for name in chip.rates()]
     assert found == [approx(ridge, abs=0.5) for ridge in ridges]
     assert chip.hbm_bytes / chip.hbm_bytes_per_s == approx(sweep_ms / 1e3, rel=0.08)
 
@@ -81,7 +81,7 @@ def test_they_are_machines_like_the_others():
 
 def test_prices_and_announcements_grow_old_and_shipping_figures_do_not():
     known = [chips.H100, chips.TPU8T, chips.TRAINIUM2]
-    young, old = (age.changing(known, date(2026, month, 1)) for month in (10, 12))
+    young, old = (age.stale_candidates(known, date(2026, month, 1)) for month in (10, 12))
     assert [(one.chip.name, one.what) for one in young] == [("H100", "price"), ("TPU 8t", "announced")]
     assert [one.stale for one in young] == [False, False]
     assert [one.stale for one in old] == [False, True]

@@ -6,6 +6,7 @@ import random
 
 import pytest
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
 from scalingbook_lib.models.arithmetic import SoftmaxState, merge, online_softmax
@@ -174,7 +175,7 @@ def test_a_flash_block_holds_its_tiles_twice_and_its_sums_in_fp32():
 @pytest.mark.parametrize(("E", "k", "weights"), [(256, 8, INT8), (256, 8, BF16), (8, 2, BF16), (1, 1, BF16)])
 def test_experts_break_even_where_reading_them_takes_as_long_as_multiplying(E, k, weights):
     chip, D, F = chips.V5E, 7168, 2048
-    at = arithmetic.moe_break_even(E, k, chip, weights=weights)
+    at = rules.critical_batch(chip, sparsity=E / k, weights=weights)
     read_s = E * 3 * D * F * weights.bytes / chip.hbm_bytes_per_s
     math_s = 2 * at.tokens * k * 3 * D * F / chip.bf16_flops_per_s
     assert read_s == pytest.approx(math_s)

@@ -33,7 +33,8 @@ def test_answers_of_one_length_take_their_steps_and_prompts():
 
 
 def test_a_longer_tail_is_waited_for_with_fewer_slots():
-    runs = [serving.rollout(COSTS, serving.drawn(256, 4096, s, most=32_768), P=512) for s in (0, 0.3, 0.8)]
+    samples = [serving.sample_lengths(256, 4096, s, max_tokens=32_768) for s in (0, 0.3, 0.8)]
+    runs = [serving.rollout(COSTS, lengths, P=512) for lengths in samples]
     assert sorted(run.seconds for run in runs) == [run.seconds for run in runs]
     halves = [run.alive(run.seconds / 2) for run in runs]
     assert halves[0] == 256
@@ -42,10 +43,10 @@ def test_a_longer_tail_is_waited_for_with_fewer_slots():
 
 @pytest.mark.parametrize(("spread", "slots"), [(0.0, 16), (0.4, 64), (0.8, 64)])
 def test_refilled_slots_are_as_fast_as_the_simulator_says(spread, slots):
-    lengths = serving.drawn(40 * slots, 2000, spread, most=16_000)
+    lengths = serving.sample_lengths(40 * slots, 2000, spread, max_tokens=16_000)
     run = serving.rollout(COSTS, lengths, P=256, slots=slots)
     last = sorted(run.run.requests, key=lambda served: served.end_s)[: 30 * slots]  # all slots still taken
-    rate = serving.refilled(COSTS, lengths, P=256, slots=slots)
+    rate = serving.refilled_tokens_per_s(COSTS, lengths, P=256, slots=slots)
     assert sum(served.tokens for served in last) / last[-1].end_s == approx(rate, rel=0.06)
 
 

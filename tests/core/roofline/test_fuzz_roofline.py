@@ -8,7 +8,7 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import assume, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from scalingbook_lib import roofline  # noqa: E402
+from scalingbook_lib import roofline, rules  # noqa: E402, rules
 from scalingbook_lib.machines.chips import CATALOGUE  # noqa: E402
 from scalingbook_lib.units import BF16, DTYPES  # noqa: E402
 
@@ -36,7 +36,7 @@ def test_intensity_is_harmonic_and_below_every_side(B, D, F, chip):
 @given(SIZE, SIZE, CHIP, STORED, STORED, STORED)
 def test_the_break_even_batch_is_where_the_bound_turns(D, F, chip, dtype, weights, out):
     storage = {"weights": weights, "out": out, "maths": BF16}
-    batch = roofline.break_even_batch(D, F, chip, dtype, **storage)
+    batch = rules.matmul_critical_batch(D, F, chip, dtype, **storage)
     assume(batch < 1e12)
     above, below = math.floor(batch * (1 + 1e-9)) + 1, math.ceil(batch * (1 - 1e-9)) - 1
     assert roofline.matmul(above, D, F, chip, dtype, **storage).bound == "compute-bound"
@@ -46,7 +46,7 @@ def test_the_break_even_batch_is_where_the_bound_turns(D, F, chip, dtype, weight
 
 @given(SIZE, SIZE, CHIP, STORED)
 def test_no_batch_is_enough_means_none(D, F, chip, weights):
-    hopeless = roofline.break_even_batch(D, F, chip, weights=weights) == math.inf
+    hopeless = rules.matmul_critical_batch(D, F, chip, weights=weights) == math.inf
     assert hopeless == (roofline.matmul(10**15, D, F, chip, weights=weights).bound == "memory-bound")
 
 

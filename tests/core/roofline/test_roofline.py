@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines.chips import H100, V5E, V5P, V6E
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
@@ -144,7 +144,7 @@ def test_nothing_moved_is_infinitely_intense():
 
 
 def test_the_plateau_and_the_slope():
-    ridge = roofline.ridge(V5E)
+    ridge = rules.ridge(V5E)
     assert roofline.attainable(ridge / 2, V5E) == pytest.approx(V5E.bf16_flops_per_s / 2)
     assert roofline.attainable(ridge * 2, V5E) == V5E.bf16_flops_per_s
     assert roofline.attainable(1, V5E, bytes_per_s=5) == 5
@@ -184,7 +184,7 @@ def test_a_result_says_which_term_wins(result, sentence):
         lambda: roofline.matmul(0, 8, 8, V5E),
         lambda: roofline.matmul(8, math.nan, 8, V5E),
         lambda: roofline.dot(-1, V5E),
-        lambda: roofline.break_even_batch(0, 8, V5E),
+        lambda: rules.matmul_critical_batch(0, 8, V5E),
         lambda: roofline.tiled_matmul(8, 8, 8, V5E, rows=0, columns=8, depth=8),
         lambda: roofline.split_matmul(8, 8, 0, V5E, V5E.axis(2), split="D"),
         lambda: roofline.pipelined(1, 1, 0),

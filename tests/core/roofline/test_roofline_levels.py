@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines.chips import H100, TPU7X, V4, V5E, V5P, V6E
 from scalingbook_lib.roofline.attained import Attending, Attention
 from scalingbook_lib.units import GB, MiB
@@ -127,7 +127,7 @@ def test_the_levels_of_a_chip_are_those_that_are_documented():
 
 @pytest.mark.parametrize(("chip", "tokens"), [(V5P, 73_440), (V5E, 63_040), (V6E, 73_440), (TPU7X, 184_560)])
 def test_tokens_that_pay_for_the_data_centre_network(chip, tokens):
-    assert roofline.ridge(chip, bytes_per_s=roofline.levels(chip)["DCN"]) == pytest.approx(tokens, abs=1)
+    assert rules.ridge(chip, bytes_per_s=roofline.levels(chip)["DCN"]) == pytest.approx(tokens, abs=1)
 
 
 def test_the_slowest_level_bounds_the_time():

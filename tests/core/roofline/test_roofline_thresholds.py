@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import H100, TPU7X, V4, V5E, V5P, V6E
 from scalingbook_lib.units import FP8, FP32, INT4, INT8
@@ -38,11 +38,11 @@ def with_hbm(chip, bytes_per_s):
 )
 def test_published_ridges(chip, bf16, dtype, eight_bit):
     """C/W from HBM as vendors' figures give it; 8-bit doubles it, but on v4, whose int8 is no faster."""
-    assert roofline.ridge(chip) == pytest.approx(bf16, abs=0.5)
+    assert rules.ridge(chip) == pytest.approx(bf16, abs=0.5)
     if dtype:
-        assert roofline.ridge(chip, dtype) == pytest.approx(eight_bit, abs=0.6)
+        assert rules.ridge(chip, dtype) == pytest.approx(eight_bit, abs=0.6)
         twice = 1 if chip is V4 else 2
-        assert roofline.ridge(chip, dtype) / roofline.ridge(chip) == pytest.approx(twice, rel=1e-3)
+        assert rules.ridge(chip, dtype) / rules.ridge(chip) == pytest.approx(twice, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -57,26 +57,26 @@ def test_published_ridges(chip, bf16, dtype, eight_bit):
     ],
 )
 def test_240_tokens_is_the_limit_of_wide_layers(D, F, bf16, int8_weights):
-    assert roofline.break_even_batch(D, F, V5E) == pytest.approx(bf16, rel=1e-3)
-    assert roofline.break_even_batch(D, F, V5E, weights=INT8) == pytest.approx(int8_weights, rel=1e-3)
+    assert rules.matmul_critical_batch(D, F, V5E) == pytest.approx(bf16, rel=1e-3)
+    assert rules.matmul_critical_batch(D, F, V5E, weights=INT8) == pytest.approx(int8_weights, rel=1e-3)
 
 
 def test_the_same_with_the_reference_s_bandwidth():
     """Its 8.2e11 bytes/s make it 453, 314, 272 and 255."""
     older = with_hbm(V5E, 8.2e11)
-    published = [round(roofline.break_even_batch(D, D, older)) for D in (1024, 2048, 4096, 8192)]
+    published = [round(rules.matmul_critical_batch(D, D, older)) for D in (1024, 2048, 4096, 8192)]
     assert published == [453, 314, 272, 255]
 
 
 @pytest.mark.parametrize(("width", "enough"), [(480, False), (481, False), (482, True), (512, True)])
 def test_for_narrow_layers_no_batch_is_enough(width, enough):
-    assert math.isfinite(roofline.break_even_batch(width, width, V5E)) is enough
-    assert (width > roofline.hopeless_width(V5E)) is enough
+    assert math.isfinite(rules.matmul_critical_batch(width, width, V5E)) is enough
+    assert (width > rules.memory_bound_width(V5E)) is enough
     assert (roofline.matmul(10**9, width, width, V5E).bound == "compute-bound") is enough
 
 
 def test_hopeless_widths_of_v6e():
-    assert roofline.hopeless_width(V6E) == pytest.approx(1120.9, abs=0.1)
+    assert rules.memory_bound_width(V6E) == pytest.approx(1120.9, abs=0.1)
 
 
 @pytest.mark.parametrize(
@@ -111,20 +111,20 @@ def test_a_rule_of_thumb_where_no_batch_is_enough():
 @pytest.mark.parametrize(("bytes_per_s", "published"), [(8.1e11, 262.7), (8.2e11, 259.3)])
 def test_int8_matmul_of_the_tpu_chapter(bytes_per_s, published):
     """int8[B, 4096] · int8[4096, 16384]; the reference prints 271 and 267, which its rounding made."""
-    assert roofline.break_even_batch(4096, 16384, with_hbm(V5E, bytes_per_s), INT8) == pytest.approx(
+    assert rules.matmul_critical_batch(4096, 16384, with_hbm(V5E, bytes_per_s), INT8) == pytest.approx(
         published, abs=0.05
     )
 
 
 def test_the_same_matmul_out_of_vmem():
-    batch = roofline.break_even_batch(4096, 16384, V5E, INT8, bytes_per_s=22 * 8.1e11)
+    batch = rules.matmul_critical_batch(4096, 16384, V5E, INT8, bytes_per_s=22 * 8.1e11)
     assert batch == pytest.approx(11.1, abs=0.05)
 
 
 def test_weights_and_activations_over_pcie_are_never_worth_the_chip():
     """Worked problem of the TPU chapter, whose published answer of 57,500 assumes B far below D."""
     over_pcie = {"bytes_per_s": V6E.pcie_bytes_per_s}
-    assert roofline.ridge(V6E, **over_pcie) == pytest.approx(28_688, abs=1)
-    assert roofline.break_even_batch(8192, 4 * 8192, V6E, **over_pcie) == math.inf
-    assert roofline.break_even_batch(35_900, 4 * 35_900, V6E, **over_pcie) > 1e7
-    assert roofline.break_even_batch(35_800, 4 * 35_800, V6E, **over_pcie) == math.inf
+    assert rules.ridge(V6E, **over_pcie) == pytest.approx(28_688, abs=1)
+    assert rules.matmul_critical_batch(8192, 4 * 8192, V6E, **over_pcie) == math.inf
+    assert rules.matmul_critical_batch(35_900, 4 * 35_900, V6E, **over_pcie) > 1e7
+    assert rules.matmul_critical_batch(35_800, 4 * 35_800, V6E, **over_pcie) == math.inf

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib import collectives
+from scalingbook_lib import collectives, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.roofline.scaling import data_parallel
@@ -41,13 +41,15 @@ def test_a_larger_batch_moves_the_knee_right_and_a_faster_chip_on_the_same_links
      (chips.TPU7X, 1, 11535), (chips.V4, 1, 2750), (chips.H100, 1, 2472.5)],
 )  # fmt: skip
 def test_tokens_per_chip_at_documented_rates(chip, axes, tokens):
-    assert scaling.tokens_per_chip(chip, axes=axes) == pytest.approx(tokens, rel=1e-12)
+    assert rules.data_parallel_tokens(chip, axes=axes) == pytest.approx(tokens, rel=1e-12)
 
 
 def test_at_ninety_percent_of_the_link_rate_it_is_the_references_constant():
     """How to Scale Your Model: 2,550 for v5p (180e9 bytes/s); 2,189 for v5e."""
     for chip, reference in ((chips.V5P, 2550), (chips.V5E, 2189)):
-        assert scaling.tokens_per_chip(chip) / chip.link_achieved_fraction == pytest.approx(reference, abs=1)
+        assert rules.data_parallel_tokens(chip) / chip.link_achieved_fraction == pytest.approx(
+            reference, abs=1
+        )
 
 
 @pytest.mark.parametrize("chip", TPUS, ids=str)
@@ -64,7 +66,7 @@ def test_strong_scaling_is_perfect_up_to_the_knee_and_never_passes_its_limit():
         assert scaling.strong_efficiency(data_parallel(8e9, B, n, chips.V5P), one) == pytest.approx(1)
     two, eight = (data_parallel(8e9, B, n, chips.V5P) for n in (2, 8))
     assert scaling.strong_efficiency(eight, two) == pytest.approx(1)
-    limit = 1.5 * B / scaling.tokens_per_chip(chips.V5P)
+    limit = 1.5 * B / rules.data_parallel_tokens(chips.V5P)
     speedups = [one.total_s / data_parallel(8e9, B, 2**e, chips.V5P).total_s for e in range(30)]
     assert speedups == sorted(speedups)
     assert speedups[-1] == pytest.approx(limit, rel=0.01)
@@ -101,9 +103,9 @@ def test_six_flops_a_parameter_and_token():
 
 
 def test_a_gpu_is_limited_by_its_hosts_cards_or_by_nvlink_whichever_is_slower():
-    assert scaling.bytes_per_s(chips.H100) == 8 * 50e9
-    assert scaling.bytes_per_s(chips.A100) == 8 * 25e9
-    assert scaling.bytes_per_s(chips.H100) < chips.H100.links * chips.H100.link_bytes_per_s
+    assert rules.network_bytes_per_s(chips.H100) == 8 * 50e9
+    assert rules.network_bytes_per_s(chips.A100) == 8 * 25e9
+    assert rules.network_bytes_per_s(chips.H100) < chips.H100.links * chips.H100.link_bytes_per_s
 
 
 def test_axes_that_a_chip_does_not_have_are_refused():

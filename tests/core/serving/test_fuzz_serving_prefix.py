@@ -1,4 +1,4 @@
-"""Whoever comes and goes: the prefix cache equals one that knows every block."""
+"""Property tests of the prefix cache against a reference that tracks every block."""
 
 import pytest
 
@@ -17,8 +17,8 @@ st = hypothesis.strategies
 SETTINGS = repeatable.examples(100)
 
 
-class Shelf:
-    """The prefix cache, block by block: who uses each, and when each family was used last."""
+class ReferenceCache:
+    """A prefix cache that stores the number of users of each block, and the last use of each family."""
 
     def __init__(self, blocks):
         self.free, self.size, self.evicted = blocks.count, blocks.size, 0
@@ -84,33 +84,45 @@ visits = st.lists(
 
 @SETTINGS
 @hypothesis.given(visits, st.builds(Blocks, st.integers(4, 20), st.integers(1, 8)))
-def test_the_prefix_cache_equals_one_that_knows_every_block(events, blocks):
-    pool, shelf, guests = BlockPool(blocks, prefix_cache=True), Shelf(blocks), []
+def test_the_prefix_cache_equals_the_reference_block_by_block(events, blocks):
+    pool, reference, sequences = BlockPool(blocks, prefix_cache=True), ReferenceCache(blocks), []
     for enters, family, prefix, tokens in events:
         if enters:
-            guest = LiveSequence(Request(0.0, tokens, 40, prefix, family), 0)
-            assert (guest.filled, guest.own, guest.shared, guest.held) == (0, 0, 0, 0)
-            hit = pool.hit(guest)
-            entered = shelf.enter(family, prefix, tokens)
-            assert pool.admits(guest, hit, tokens, 0) == (entered is not None)
+            sequence = LiveSequence(Request(0.0, tokens, 40, prefix, family), 0)
+            assert (
+                sequence.filled,
+                sequence.own_blocks,
+                sequence.shared_blocks,
+                sequence.reserved_blocks,
+            ) == (
+                0,
+                0,
+                0,
+                0,
+            )
+            hit = pool.cached_blocks(sequence)
+            entered = reference.enter(family, prefix, tokens)
+            assert pool.admits(sequence, hit, tokens, 0) == (entered is not None)
             if entered is not None:
                 assert (hit, -(-tokens // blocks.size) - hit) == entered
-                pool.seat(guest, hit)
-                pool.share(guest, tokens)
-                if guest.shared > hit:
-                    shelf.computed(family, hit, guest.shared)
-                guests.append(guest)
-        elif guests:
-            guest = guests.pop(tokens % len(guests))
-            shelf.exit(guest.request.family, guest.shared, guest.own)
-            pool.release(guest)
-        assert (pool.free, pool.idle, pool.evicted) == (shelf.free, shelf.idle(), shelf.evicted)
-        assert pool.held == sum(guest.own for guest in guests) + _shared(guests)
+                pool.allocate(sequence, hit)
+                pool.publish_prefix(sequence, tokens)
+                if sequence.shared_blocks > hit:
+                    reference.computed(family, hit, sequence.shared_blocks)
+                sequences.append(sequence)
+        elif sequences:
+            sequence = sequences.pop(tokens % len(sequences))
+            reference.exit(sequence.request.family, sequence.shared_blocks, sequence.own_blocks)
+            pool.release(sequence)
+        assert (pool.free, pool.idle, pool.evicted) == (reference.free, reference.idle(), reference.evicted)
+        assert pool.used_blocks == sum(sequence.own_blocks for sequence in sequences) + _shared(sequences)
 
 
-def _shared(guests):
-    """Blocks of chains that somebody uses: of each family as deep as its deepest user."""
+def _shared(sequences):
+    """Pinned blocks of chains: for each family the depth of its deepest user."""
     deepest = {}
-    for guest in guests:
-        deepest[guest.request.family] = max(deepest.get(guest.request.family, 0), guest.shared)
+    for sequence in sequences:
+        deepest[sequence.request.family] = max(
+            deepest.get(sequence.request.family, 0), sequence.shared_blocks
+        )
     return sum(deepest.values())

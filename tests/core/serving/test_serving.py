@@ -1,4 +1,4 @@
-"""The simulator by hand, against closed forms, and against a model on chips."""
+"""Tests of the serving simulator on small cases that can be computed by hand."""
 
 import math
 
@@ -22,14 +22,14 @@ PLAIN = Affine(weights_s=0.1, token_s=0.001, cached_s=0.0)  # 0.1 s for up to 10
 
 
 def crowd(count, prompt, output):
-    """All at once."""
+    """Requests that all arrive at time 0."""
     return [Request(0.0, prompt, output)] * count
 
 
-# By hand.
+# Small cases.
 
 
-def test_one_request_by_hand():
+def test_times_of_a_single_request_match_a_hand_computation():
     run = simulate([Request(1.0, 50, 3)], Affine(weights_s=0.1, token_s=0.001, cached_s=0.01), Continuous(4))
     assert run.token_times(0) == pytest.approx([1.1, 1.1 + 0.6, 1.1 + 0.6 + 0.61])  # 50, then 51 tokens read
     served = run.requests[0]
@@ -38,26 +38,26 @@ def test_one_request_by_hand():
     assert run.tokens_per_s == pytest.approx(3 / 2.31)
 
 
-def test_a_prefill_holds_up_the_others_and_a_chunk_does_not():
+def test_a_whole_prefill_stalls_decoding_and_chunked_prefill_does_not():
     two = [Request(0.0, 100, 4), Request(0.15, 1000, 2)]
     stalled = simulate(two, PLAIN, Continuous(2))
-    assert stalled.token_times(0) == pytest.approx([0.1, 0.2, 1.3, 1.4])  # 1 s for the other's prompt
+    assert stalled.token_times(0) == pytest.approx([0.1, 0.2, 1.3, 1.4])  # the other prompt takes 1 s
     assert stalled.token_times(1) == pytest.approx([1.2, 1.3])
     chunked = simulate(two, PLAIN, Chunked(2, 201))
     assert chunked.token_times(0) == pytest.approx([0.1, 0.2, 0.401, 0.602])
     assert chunked.itl(100) < stalled.itl(100)
 
 
-def test_a_static_batch_waits_for_its_longest():
+def test_a_static_batch_runs_until_its_longest_answer_ends():
     run = simulate([*crowd(1, 10, 2), *crowd(1, 10, 5), *crowd(1, 10, 1)], PLAIN, Static(2))
     assert run.token_times(0) == pytest.approx([0.1, 0.2])
     assert run.token_times(1) == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
     assert run.token_times(2) == pytest.approx([0.6])
-    assert [stretch.rows for stretch in run.stretches[0]] == [2, 2]
-    assert [stretch.live for stretch in run.stretches[0]] == [2, 1]
+    assert [step_run.rows for step_run in run.step_runs[0]] == [2, 2]
+    assert [step_run.live for step_run in run.step_runs[0]] == [2, 1]
 
 
-def test_apart_the_cache_moves_and_nobody_is_held_up():
+def test_disaggregated_prefill_transfers_the_cache_and_never_stalls_decoding():
     two = [Request(0.0, 100, 4), Request(0.15, 1000, 2)]
     run = simulate(two, PLAIN, Disaggregated(1, 1, 2, transfer_s=1e-4))
     assert run.token_times(0) == pytest.approx([0.1, 0.21, 0.31, 0.41])  # 100 tokens move in 10 ms
@@ -67,17 +67,17 @@ def test_apart_the_cache_moves_and_nobody_is_held_up():
     assert simulate(two, PLAIN, Disaggregated(1, 1, 2), prefill_costs=slow).ttft(0) == pytest.approx(0.2)
 
 
-def test_out_of_blocks_the_last_comes_back_and_keeps_its_tokens():
+def test_an_evicted_sequence_returns_and_keeps_its_tokens():
     run = simulate(crowd(2, 4, 8), PLAIN, Continuous(2), blocks=Blocks(4, 4, spare=0))
     assert [served.evictions for served in run.requests] == [0, 1]
     assert run.evictions == 1
-    first, second = run.requests[1].stays
+    first, second = run.requests[1].residencies
     assert first.tokens + second.tokens == run.requests[1].tokens == 8
-    assert second.computed == 4 + first.tokens  # its prompt and its answer so far, anew
+    assert second.computed == 4 + first.tokens  # its prompt and its answer so far are recomputed
     assert run.requests[0].outcome == run.requests[1].outcome == "finished"
 
 
-def test_who_can_never_fit_is_refused_and_who_has_enough_goes():
+def test_requests_that_never_fit_are_refused_and_impatient_ones_are_cancelled():
     rows = [Request(0.0, 60, 10), Request(0.0, 10, 100, cancel_s=0.55), Request(0.2, 10, 5, cancel_s=0.25)]
     run = simulate(rows, PLAIN, Continuous(1), blocks=Blocks(8, 8))
     assert [served.outcome for served in run.requests] == ["refused", "refused", "cancelled"]
@@ -96,26 +96,31 @@ def test_who_can_never_fit_is_refused_and_who_has_enough_goes():
 def test_a_shared_prefix_is_computed_once():
     rows = [Request(float(i), 100, 2, prefix=70, family=1) for i in range(4)]
     run = simulate(rows, PLAIN, Continuous(2), blocks=Blocks(64, 16), prefix_cache=True)
-    assert [served.stays[0].cached for served in run.requests] == [0, 64, 64, 64]  # whole blocks alone
+    assert [served.residencies[0].cached for served in run.requests] == [
+        0,
+        64,
+        64,
+        64,
+    ]  # only whole blocks are shared
     assert run.hit_rate == pytest.approx(192 / 400)
     assert simulate(rows, PLAIN, Continuous(2), blocks=Blocks(64, 16)).hit_rate == 0
     others = [Request(float(i), 100, 2, prefix=70, family=i) for i in range(4)]
     assert simulate(others, PLAIN, Continuous(2), prefix_cache=True).hit_rate == 0
 
 
-def test_a_conversation_finds_its_answers_too():
+def test_the_next_turn_of_a_conversation_hits_its_earlier_answers():
     turns = [Request(9.0 * i, 32 + 48 * i, 17, prefix=32 + 48 * i + 17, family=5) for i in range(3)]
     run = simulate(turns, PLAIN, Continuous(2), prefix_cache=True)
-    assert [served.stays[0].cached for served in run.requests] == [0, 48, 96]
+    assert [served.residencies[0].cached for served in run.requests] == [0, 48, 96]
 
 
-def test_the_least_recently_used_prefix_goes_first():
+def test_the_least_recently_used_prefix_is_evicted_first():
     def ask(at, family):
         return Request(float(at), 65, 1, prefix=64, family=family)
 
     order = [ask(i, family) for i, family in enumerate((1, 2, 1, 3, 1, 2))]
     run = simulate(order, PLAIN, Continuous(1), blocks=Blocks(9, 16, spare=0), prefix_cache=True)
-    assert [served.stays[0].cached for served in run.requests] == [0, 0, 64, 0, 64, 0]
+    assert [served.residencies[0].cached for served in run.requests] == [0, 0, 64, 0, 64, 0]
     assert run.evicted_blocks == 8  # of family 2 for 3's, then of 3 for 2's
     assert simulate(order, PLAIN, Continuous(1), prefix_cache=True).evicted_blocks == 0
 
@@ -124,19 +129,19 @@ def test_the_least_recently_used_prefix_goes_first():
 
 
 @pytest.mark.parametrize("policy", [Continuous(8), Chunked(8, 300), Disaggregated(1, 1, 8), Static(8)])
-def test_clients_keep_as_many_under_way_and_wait_as_little_says(policy):
+def test_closed_loop_clients_keep_their_concurrency_and_obey_littles_law(policy):
     """The interactive response time law: throughput times latency is the number of clients."""
     rows = [Request(0.0, 20 + i % 7, 5 + i % 11) for i in range(300)]
     run = simulate(rows, PLAIN, policy, clients=5)
     upto = run.requests[-1].request.arrival_s
-    inside = [moment.waiting + moment.inside for moment in run.queue if 0 < moment.time_s < upto]
-    assert max(inside) == 5
+    running = [moment.waiting + moment.running for moment in run.queue if 0 < moment.time_s < upto]
+    assert max(running) == 5
     mean = sum(served.latency_s for served in run.requests) / 300
     assert 300 / run.end_s * mean == pytest.approx(5, rel=0.03)
     assert simulate(rows, PLAIN, policy, clients=300).requests == simulate(rows, PLAIN, policy).requests
 
 
-def test_a_client_alone_waits_for_nobody():
+def test_a_single_client_never_queues():
     rows = [Request(0.0, 50, 4), Request(0.0, 50, 2), Request(0.0, 5000, 9), Request(0.0, 50, 3)]
     run = simulate(rows, PLAIN, Continuous(4), clients=1, blocks=Blocks(10))
     assert [served.outcome for served in run.requests] == ["finished", "finished", "refused", "finished"]
@@ -148,8 +153,8 @@ def test_a_client_alone_waits_for_nobody():
     assert [served.tokens for served in run.requests] == [4, 4]
 
 
-def test_latency_grows_with_load_and_throughput_levels_off():
-    """The shape of every published curve: flat, a knee, a wall."""
+def test_latency_grows_with_load_and_throughput_saturates():
+    """The shape of published load curves: flat, then a knee, then saturation."""
     cost = Affine()
     loads = (0.5, 1.0, 2.0, 4.0, 6.0, 8.0, 12.0, 16.0)
     runs = [
@@ -158,27 +163,27 @@ def test_latency_grows_with_load_and_throughput_levels_off():
     ]
     rates, firsts = [run.tokens_per_s for run in runs], [run.ttft(90) for run in runs]
     assert firsts == sorted(firsts)
-    assert rates[1] == pytest.approx(2 * rates[0], rel=0.02)  # served as they come
-    assert rates[-1] == pytest.approx(rates[-2], rel=0.03)  # no more than there is
+    assert rates[1] == pytest.approx(2 * rates[0], rel=0.02)  # below saturation
+    assert rates[-1] == pytest.approx(rates[-2], rel=0.03)  # saturated
     assert firsts[-1] > 20 * firsts[0]
     goods = [run.goodput(ttft_s=0.5, itl_s=0.05) for run in runs]
-    assert goods.index(max(goods)) not in (0, len(loads) - 1)  # more load is better, then worse
+    assert goods.index(max(goods)) not in (0, len(loads) - 1)  # the best load lies in between
     assert goods[-1] < 0.5 * max(goods)
 
 
-def test_goodput_and_percentiles_by_hand():
+def test_goodput_and_percentiles_match_a_hand_computation():
     run = simulate(crowd(4, 100, 2), PLAIN, Continuous(1))
     assert [round(served.ttft_s, 6) for served in run.requests] == [0.1, 0.3, 0.5, 0.7]
     assert (run.ttft(50), run.ttft(51), run.ttft(100)) == pytest.approx((0.3, 0.5, 0.7))
     assert run.latency(0) == pytest.approx(0.2)
-    assert run.attained(ttft_s=0.4) == 0.5
-    assert run.attained(ttft_s=0.4, itl_s=0.05) == 0
+    assert run.slo_attainment(ttft_s=0.4) == 0.5
+    assert run.slo_attainment(ttft_s=0.4, itl_s=0.05) == 0
     assert run.goodput(ttft_s=0.4) == pytest.approx(2 / 0.8)
     assert run.requests_per_s == pytest.approx(4 / 0.8)
-    assert (run.mean_present, run.occupancy) == pytest.approx((2.5, 1))  # one has the slot
+    assert (run.mean_in_system, run.occupancy) == pytest.approx((2.5, 1))  # one of them holds the slot
 
 
-def test_results_say_what_they_are():
+def test_results_print_as_sentences():
     run = simulate([Request(0, 100, 3), Request(0, 9000, 3)], PLAIN, Continuous(2), blocks=Blocks(100, 16))
     assert str(run) == (
         "continuous batching in 2 slots, prefill first: 1 finished, 1 refused in 300 ms, 10 tokens/s; first "
@@ -218,9 +223,12 @@ def test_results_say_what_they_are():
         (lambda: simulate([], PLAIN, Static(1)).ttft(), "no request"),
         (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).ttft(101), "0 to 100"),
         (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).itl(), "no request"),
-        (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).rate(2, 1), "before and one after"),
+        (
+            lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).tokens_per_s_between(2, 1),
+            "before and one after",
+        ),
     ],
 )
-def test_errors_say_what_to_write(made, words):
+def test_invalid_arguments_raise_an_error_that_says_what_to_write(made, words):
     with pytest.raises(ServingError, match=words):
         made()

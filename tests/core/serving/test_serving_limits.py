@@ -1,4 +1,4 @@
-"""The simulator at its limits: closed forms of queues and pools, and the steady state of a model on chips."""
+"""Tests of the serving simulator against closed forms: queueing theory, and the steady state of a model."""
 
 import math
 
@@ -23,22 +23,22 @@ PLAIN = Affine(weights_s=0.1, token_s=0.001, cached_s=0.0)  # 0.1 s for up to 10
 
 
 def crowd(count, prompt, output):
-    """All at once."""
+    """Requests that all arrive at time 0."""
     return [Request(0.0, prompt, output)] * count
 
 
-def spread(slots, rest, prompt, output):
-    """All at once; the first ones end one after the other, so that later ones do too."""
+def staggered(slots, rest, prompt, output):
+    """Requests at time 0 whose first ones have staggered lengths, so that later ones end apart too."""
     first = [Request(0.0, prompt, 1 + i * output // slots) for i in range(slots)]
     return first + crowd(rest, prompt, output)
 
 
 def middle(run):
-    """Tokens per second without the run's ends."""
-    return run.rate(0.3 * run.end_s, 0.7 * run.end_s)
+    """Tokens per second without warm-up and drain."""
+    return run.tokens_per_s_between(0.3 * run.end_s, 0.7 * run.end_s)
 
 
-def test_synchronous_rounds_are_their_sum():
+def test_rounds_of_equal_requests_take_the_sum_of_their_steps():
     cost, B, P, G = Affine(), 16, 300, 100
     run = simulate(crowd(5 * B, P, G), cost, Continuous(B))
     steps = sum(cost.step_s(B, B * (P + j)) for j in range(G - 1))
@@ -47,7 +47,7 @@ def test_synchronous_rounds_are_their_sum():
     assert static.end_s == pytest.approx(5 * (cost.step_s(0, 0, B * P, 0, B) + steps))
 
 
-def test_the_share_that_a_static_batch_wastes():
+def test_a_static_batch_wastes_the_share_of_the_closed_form():
     B, cost = 32, Affine(weights_s=0.1, token_s=0.0, cached_s=0.0)
     rows = poisson(math.inf, 50 * B, prompt=1, output=serving.uniform(1, 400), seed=3)
     run = simulate(rows, cost, Static(B))
@@ -58,38 +58,38 @@ def test_the_share_that_a_static_batch_wastes():
     rate = B / 0.1 * sum(k * n for k, n in zip(kept, longest, strict=True)) / sum(longest)
     assert run.tokens_per_s == pytest.approx(rate)
     best = simulate(rows, cost, Chunked(B, B + 400))
-    assert best.tokens_per_s > 1.9 * run.tokens_per_s  # mean over max is near a half
+    assert best.tokens_per_s > 1.9 * run.tokens_per_s  # mean over maximum length is close to 1/2
 
 
-def test_full_chunks_keep_every_step_at_the_budget():
+def test_chunked_prefill_fills_every_step_to_its_token_budget():
     P, G, budget = 700, 60, 512
     run = simulate(crowd(2000, P, G), Affine(weights_s=0, token_s=1e-4, cached_s=0), Chunked(400, budget))
     assert middle(run) == pytest.approx(G / ((P + G - 1) * 1e-4), rel=5e-3)
-    assert run.end_s == pytest.approx(2000 * (P + G - 1) * 1e-4)  # no step that is not full
+    assert run.end_s == pytest.approx(2000 * (P + G - 1) * 1e-4)  # every step is full
 
 
 @pytest.mark.parametrize(("servers", "binds"), [((1, 4), "prefill"), ((4, 1), "decode")])
-def test_apart_the_slower_pool_sets_the_pace(servers, binds):
+def test_the_slower_of_the_disaggregated_pools_limits_throughput(servers, binds):
     P, G, slots = 1000, 100, 8
-    run = simulate(spread(slots, 600, P, G), Affine(cached_s=0), Disaggregated(*servers, slots))
+    run = simulate(staggered(slots, 600, P, G), Affine(cached_s=0), Disaggregated(*servers, slots))
     prefill = servers[0] / (P * 5e-5) * G
     decode = servers[1] * slots / 0.01 * G / (G - 1)
     assert (prefill < decode) == (binds == "prefill")
     assert middle(run) == pytest.approx(min(prefill, decode), rel=0.02)
 
 
-def test_the_balance_of_pools():
-    """n_p / n_d = prefill time · slots' rate: both pools are busy then, and neither waits."""
+def test_balanced_pools_of_prefill_and_decode_servers_are_both_busy():
+    """n_prefill / n_decode = prefill time · slots / decode time of an answer."""
     slots, G, step_s, prefill_s = 10, 101, 0.01, 0.05
     cost = Affine(weights_s=step_s, token_s=prefill_s / 1000, cached_s=0)
     need = prefill_s * slots / ((G - 1) * step_s)  # prefill servers for one decode server
     assert need == pytest.approx(0.5)
-    rates = [middle(simulate(spread(20, 900, 1000, G), cost, Disaggregated(p, 2, slots))) for p in (1, 2)]
+    rates = [middle(simulate(staggered(20, 900, 1000, G), cost, Disaggregated(p, 2, slots))) for p in (1, 2)]
     assert rates[1] == pytest.approx(2 * slots / step_s * G / (G - 1), rel=0.02)
     assert rates[0] > 0.95 * rates[1]
 
 
-def test_one_at_a_time_waits_as_pollaczek_and_khinchine_say():
+def test_one_slot_waits_as_the_pollaczek_khinchine_formula_says():
     service, load, each = 0.1, 0.5, []
     for seed in range(4):
         rows = poisson(load / service, 8000, prompt=50, output=1, seed=seed)
@@ -97,8 +97,8 @@ def test_one_at_a_time_waits_as_pollaczek_and_khinchine_say():
     assert sum(each) / len(each) == pytest.approx(service + load * service / (2 * (1 - load)), rel=0.015)
 
 
-def test_prefills_stretch_the_gaps_between_tokens():
-    """The mean gap is the step over what prefills leave of the time."""
+def test_prefills_lengthen_the_mean_inter_token_latency():
+    """The mean ITL is the step time over the share of time that prefills leave."""
     step, prompt_s, rate = 0.01, 0.02, 20.0
     cost = Affine(weights_s=step, token_s=prompt_s / 400, cached_s=0)
     run = simulate(poisson(rate, 6000, prompt=400, output=50, seed=5), cost, Continuous(10_000))
@@ -107,7 +107,7 @@ def test_prefills_stretch_the_gaps_between_tokens():
     assert run.itl(1) == pytest.approx(step)
 
 
-def test_little_holds_for_the_batch():
+def test_littles_law_holds_for_the_decode_batch():
     cost, rate, G = Affine(cached_s=0), 12.0, 150
     run = simulate(poisson(rate, 8000, prompt=100, output=G, seed=2), cost, Disaggregated(9, 1, 1000))
     assert run.occupancy * run.slots == pytest.approx(inference.little(rate, (G - 1) * 0.01), rel=0.03)
@@ -130,7 +130,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case[0])
-def test_a_queue_without_end_is_the_closed_form_of_inference(case):
+def test_a_saturated_server_matches_the_closed_form_of_inference_serve(case):
     name, machine, layout, P, G, B = case
     model = models.find(name)
     cost = inference.case(model, machine, layout)
@@ -140,35 +140,35 @@ def test_a_queue_without_end_is_the_closed_form_of_inference(case):
 
 
 @pytest.mark.parametrize("case", CASES[:4], ids=lambda case: case[0])
-def test_so_are_the_gaps_between_tokens_and_chunks(case):
+def test_inter_token_latency_matches_the_closed_form_for_both_policies(case):
     name, machine, layout, P, G, B = case
     model = models.find(name)
     cost = inference.case(model, machine, layout)
     for policy, mine, near in (("interleaved", Continuous(B), 3e-3), ("chunked", Chunked(B, B + 512), 0.02)):
         want = inference.serve(model, machine, layout, P=P, G=G, batch=B, policy=policy, chunk=512)
-        run = simulate(spread(B, 12 * B, P, G), cost, mine)
+        run = simulate(staggered(B, 12 * B, P, G), cost, mine)
         assert middle(run) == pytest.approx(want.tokens_per_s, rel=near)
         gap = sum(served.itl_s for served in run.requests[4 * B : 8 * B]) / (4 * B)
         assert gap == pytest.approx(want.itl_s, rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["Gemma-2 9B", "Mixtral 8x7B", "DeepSeek-V3", "LLaMA-3 8B"])
-def test_steps_of_a_model_lie_on_lines(name):
-    """Windows, experts and latent caches bend the cost; steps told at once are the steps one by one."""
+def test_fused_steps_of_a_model_equal_steps_one_by_one(name):
+    """Windows, experts and latent caches make the step time piecewise affine in the cached tokens."""
     _, machine, layout, *_ = next(case for case in CASES if case[0] == name)
     cost = inference.case(models.find(name), machine, layout)
     rows = poisson(4, 60, prompt=serving.lognormal(3000), output=serving.geometric(400), seed=4)
-    quick, slow = (simulate(rows, cost, Continuous(16), at_once=n) for n in (2**20, 1))
+    quick, slow = (simulate(rows, cost, Continuous(16), max_fused_steps=n) for n in (2**20, 1))
     for i in range(len(rows)):
         assert quick.token_times(i) == pytest.approx(slow.token_times(i), rel=1e-9)
 
 
 @pytest.mark.parametrize(("B", "G", "P"), [(8, 32, 1000), (64, 256, 127), (64, 256, 128), (64, 32, 1000)])
-def test_so_are_first_tokens_of_chunks_of_a_closed_crowd(B, G, P):
-    """As many clients as slots; the first wave ends one after the other, so that none step in time."""
+def test_ttft_of_chunked_prefill_with_closed_loop_clients_matches_the_closed_form(B, G, P):
+    """As many clients as slots; the first wave is staggered, so that requests do not run in lockstep."""
     model, machine, layout = models.find("llama-3-8b"), clusters.Cluster.of(chips.H100, 1), Layout()
     want = inference.serve(model, machine, layout, P=P, G=G, batch=B, policy="chunked", chunk=512)
     cost = inference.case(model, machine, layout)
-    served = simulate(spread(B, 11 * B, P, G), cost, Chunked(B, B + 512), clients=B).requests[3 * B : -B]
+    served = simulate(staggered(B, 11 * B, P, G), cost, Chunked(B, B + 512), clients=B).requests[3 * B : -B]
     assert sum(one.ttft_s for one in served) / len(served) == pytest.approx(want.ttft_s, rel=0.1)
     assert sum(one.itl_s for one in served) / len(served) == pytest.approx(want.itl_s, rel=0.1)

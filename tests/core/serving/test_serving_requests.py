@@ -1,4 +1,4 @@
-"""Requests drawn at random have their means and their seed, and a trace is read as it was written."""
+"""Tests of request generators and of traces."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from scalingbook_lib.serving import (
 )
 
 
-def test_workloads_have_their_means_and_their_seed():
+def test_random_requests_have_their_means_and_are_reproduced_by_their_seed():
     rows = poisson(5, 20_000, prompt=serving.lognormal(700, 0.8), output=serving.geometric(200), seed=9)
     assert rows[-1].arrival_s / 20_000 == pytest.approx(0.2, rel=0.02)
     assert sum(r.prompt for r in rows) / 20_000 == pytest.approx(700, rel=0.03)
@@ -27,7 +27,7 @@ def test_workloads_have_their_means_and_their_seed():
     assert all(r.prompt == 40 and r.cancel_s == pytest.approx(r.arrival_s + 2) for r in shared)
 
 
-def test_a_trace_is_read_with_and_without_names():
+def test_a_trace_is_read_from_mappings_and_from_sequences():
     rows = [
         {"arrival_s": "0.5", "prompt": "10", "output": "3", "model": "x", "cancel_s": ""},
         (1, 20, 4, 5, 2),

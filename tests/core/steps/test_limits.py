@@ -33,7 +33,7 @@ CRITICAL = [  # data parallel in the domain, across; tensor-parallel ways for F 
 def test_the_critical_numbers_of_every_machine(name, inside, across, ways, far):
     row = limits.rules(chips.find(name))
     assert (row.domain_tokens, row.network_tokens) == (approx(inside, rel=2e-3), approx(across, rel=2e-3))
-    assert row.tensor_ways == approx(ways, rel=5e-3)
+    assert row.tensor_degree == approx(ways, rel=5e-3)
     assert (row.expert_F, row.far_expert_F) == (row.domain_tokens, approx(far, rel=2e-3))
 
 

@@ -4,12 +4,12 @@ from math import exp, factorial
 
 import pytest
 
-from scalingbook_lib import inference, models, training
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib import inference, models, rules, training
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, CHIPS, SITE, Energy, energy
-from scalingbook_lib.training import reliability, rules
+from scalingbook_lib.training import reliability
 from scalingbook_lib.training.reliability import Tier
 
 approx = pytest.approx
@@ -94,7 +94,7 @@ def test_a_chip_whose_watts_nobody_publishes_says_so():
 
 
 def test_large_runs_stop_as_llama_s_did_by_the_chips():
-    chip_s = LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips
+    chip_s = LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips
     assert chip_s / 31_557_600 == approx(5.78, abs=0.01)
     assert chip_s / 100_000 / 60 == approx(30.4, abs=0.1)
 

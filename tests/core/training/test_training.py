@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.training import Plan, effective_width
 from scalingbook_lib.units import FP32, GB
 
 B70, B405 = models.find("LLaMA-3 70B"), models.find("LLaMA-3 405B")
@@ -16,20 +16,22 @@ CUBE = Slice.of(chips.V5P, "16x16x16")
 
 
 def test_the_thresholds_of_the_book_are_those_at_90_percent_of_the_links():
-    assert rules.flops_per_byte(chips.V5P, links=0.9) == pytest.approx(2550)
-    assert rules.data_tokens(chips.V5P, axes=3, links=0.9) == pytest.approx(850)
-    assert rules.mixed_tokens(32768, chips.V5P, links=0.9) == pytest.approx(99.2, rel=1e-3)
-    assert rules.mixed_tokens(32768, chips.V5P, links=0.9, dial=1) == pytest.approx(397, rel=1e-3)
+    assert rules.network_ridge(chips.V5P, links=0.9) == pytest.approx(2550)
+    assert rules.data_parallel_tokens(chips.V5P, axes=3, links=0.9) == pytest.approx(850)
+    assert rules.fsdp_with_tensor_tokens(32768, chips.V5P, links=0.9) == pytest.approx(99.2, rel=1e-3)
+    assert rules.fsdp_with_tensor_tokens(32768, chips.V5P, links=0.9, dial=1) == pytest.approx(397, rel=1e-3)
 
 
 def test_the_best_split_of_the_book():
-    assert rules.best_split(4e6, 8960, 28672) == pytest.approx(1581, abs=1)
-    assert rules.best_split(2**22, 8960, 28672) == pytest.approx(1619, abs=1)
-    assert rules.best_split(48e3, 64, 32768) == pytest.approx(13.7, abs=0.01)
+    assert rules.best_fsdp_degree(4e6, 8960, 28672) == pytest.approx(1581, abs=1)
+    assert rules.best_fsdp_degree(2**22, 8960, 28672) == pytest.approx(1619, abs=1)
+    assert rules.best_fsdp_degree(48e3, 64, 32768) == pytest.approx(13.7, abs=0.01)
 
 
 def test_the_product_of_both_ratios_does_not_depend_on_the_split():
-    found = [rules.mixed(2**22, 4096, 28672, X, chips.V5P, links=0.9) for X in (256, 512, 1024, 2048)]
+    found = [
+        rules.fsdp_with_tensor(2**22, 4096, 28672, X, chips.V5P, links=0.9) for X in (256, 512, 1024, 2048)
+    ]
     assert [m.data * m.tensor for m in found] == pytest.approx([found[0].data * found[0].tensor] * 4)
     assert found[2].data == pytest.approx(0.31, abs=0.005)
     assert found[2].tensor == pytest.approx(0.356, abs=0.001)
@@ -40,7 +42,7 @@ def test_the_product_of_both_ratios_does_not_depend_on_the_split():
     ("name", "width"), [("LLaMA-3 70B", 26112), ("LLaMA-3 405B", 48640), ("LLaMA-2 13B", 15488)]
 )
 def test_the_effective_width_of_a_real_layer(name, width):
-    assert rules.effective_width(models.find(name)) == pytest.approx(width, rel=1e-3)
+    assert effective_width(models.find(name)) == pytest.approx(width, rel=1e-3)
 
 
 @pytest.mark.parametrize(("zero", "gigabytes"), [(0, 120), (1, 31.4), (2, 16.6), (3, 1.9)])

@@ -8,7 +8,7 @@ from scalingbook_lib import models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.training import Plan, PlanError, remat, rules
+from scalingbook_lib.training import Plan, PlanError, effective_width, remat
 from scalingbook_lib.units import BF16, FP8, FP32
 
 B70 = models.find("LLaMA-3 70B")
@@ -20,7 +20,7 @@ B70 = models.find("LLaMA-3 70B")
 def test_a_parallel_block_is_one_pair_and_shared_experts_are_one_more(name, pairs):
     model = models.find(name)
     matrices = model.params - sum(model.by_part.get(part, 0) for part in ("embedding", "unembedding"))
-    assert rules.effective_width(model) == pytest.approx(matrices / (2 * pairs * model.D), rel=1e-3)
+    assert effective_width(model) == pytest.approx(matrices / (2 * pairs * model.D), rel=1e-3)
 
 
 @pytest.mark.parametrize(("master", "each"), [(FP32, 2 * (8 + 4) + 2 + 2), (None, 2 * (8 + 2) + 2 + 2)])

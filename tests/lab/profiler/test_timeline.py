@@ -17,10 +17,7 @@ def test_a_timeline_has_rows_for_compute_communication_and_compilation():
         timeline.view(TRACE, run=7)
 
 
-def test_a_timeline_is_drawn_as_svg_and_with_matplotlib():
-    from scalingbook_lib.viz import figures
-
+def test_a_timeline_is_drawn_as_svg():
     shown = timeline.picture(TRACE)._repr_mimebundle_()
     assert "<svg" in shown["text/html"]
     assert shown["text/plain"].startswith("made up: of 7 µs a run")
-    assert figures.draw(timeline.view(TRACE)).axes

@@ -7,12 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from scalingbook_lib import collectives, inference, models, roofline
-from scalingbook_lib.inference import rules as serving
+from scalingbook_lib import collectives, models, roofline, rules
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.training import rules
 from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, dtype, percent, si
 
@@ -68,7 +66,7 @@ def _ridge(r: Random) -> Question:
     return Question(
         f"Ridge of {chip.name}",
         f"How many tokens must meet a bf16 weight of a very wide layer before {chip.name} is compute-bound?",
-        chip.bf16_flops_per_s / chip.hbm_bytes_per_s,
+        rules.ridge(chip),
         "tokens",
         f"C over W_hbm: {si(chip.bf16_flops_per_s, 'FLOPs/s')} over {si(chip.hbm_bytes_per_s, 'B/s')}",
     )
@@ -131,7 +129,7 @@ def _hidden(r: Random) -> Question:
     return Question(
         f"FSDP on {chip.name}, {named}",
         f"How many tokens does each {chip.name} need for FSDP over {named} to be hidden?",
-        rules.data_tokens(chip, axes=axes),
+        rules.data_parallel_tokens(chip, axes=axes),
         "tokens",
         f"C over the rate of {2 * axes} links of {si(chip.link_bytes_per_s, 'B/s')}",
     )
@@ -169,7 +167,7 @@ def _decode(r: Random) -> Question:
         f"Decode step of {model.name} on {n} {chip.name}",
         f"How long does a decode step of {model.name} in bf16 take at least on {n} {chip.name}, for one "
         "short sequence?",
-        serving.step(model.params, chip, n, B=1, cache_bytes=0.0).total_s,
+        rules.decode_step(model.params, chip, n, batch=1, cache_bytes=0.0).total_s,
         "s",
         f"{si(2 * model.params, 'B')} of weights over {n} times {si(chip.hbm_bytes_per_s, 'B/s')}",
     )
@@ -182,7 +180,7 @@ def _critical(r: Random) -> Question:
         f"Critical batch, int8 weights, {chip.name}",
         f"From which batch on is decoding with int8 weights, multiplied in bf16, compute-bound on "
         f"{chip.name}, the cache left out?",
-        inference.critical_batch(model, chip, weights=dtype("int8")).tokens,
+        rules.critical_batch(chip, sparsity=model.sparsity, weights=dtype("int8")).tokens,
         "tokens",
         "w C/(2 W_hbm) with w = 1 byte: half the ridge",
     )

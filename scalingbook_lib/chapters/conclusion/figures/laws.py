@@ -2,14 +2,14 @@
 
 from math import log
 
-from scalingbook_lib import collectives, inference, models, training
+from scalingbook_lib import collectives, models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import H100, V5P
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Points, RefLine, Scale, Series
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import CACHE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.training import Plan
 from scalingbook_lib.units import count, si
 
 LLAMA, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
@@ -137,11 +137,11 @@ def _traded(found: dict[str, tuple[float, float]]) -> Chart:
 def tokens() -> dict[str, float]:
     """The least tokens that each kind of work asks for, on TPU v5p in bf16."""
     return {
-        "decode": inference.critical_batch(LLAMA, V5P).tokens,
-        "decode, experts": inference.critical_batch(DEEPSEEK, V5P).tokens,
-        "FSDP, a chip": rules.data_tokens(V5P, axes=3),
-        "ring attention, a chip": rules.ring_tokens(LLAMA, V5P),
-        "two pods, each": rules.pod_tokens(V5P, 2),
+        "decode": rules.critical_batch(V5P).tokens,
+        "decode, experts": rules.critical_batch(V5P, sparsity=DEEPSEEK.sparsity).tokens,
+        "FSDP, a chip": rules.data_parallel_tokens(V5P, axes=3),
+        "ring attention, a chip": rules.context_parallel_tokens(LLAMA.G, V5P),
+        "two pods, each": rules.cross_pod_tokens(V5P, 2),
     }
 
 

@@ -23,14 +23,16 @@ def ratios() -> dict[str, list[float]]:
     trained, dense = published.scores(), [one for one in served.scores() if one.kind == "serving, dense"]
     step = {
         experts: [
-            one.left_out / one.published for one in trained if (one.run.model.experts is not None) == experts
+            one.leave_one_out / one.published
+            for one in trained
+            if (one.run.model.experts is not None) == experts
         ]
         for experts in (False, True)
     }
     return {
         "training, dense": step[False],
         "training, experts": step[True],
-        "serving, dense": [one.published / one.left_out for one in dense],
+        "serving, dense": [one.published / one.leave_one_out for one in dense],
         "serving, dense, by peaks": [one.published / one.peak for one in dense],
     }
 
@@ -38,7 +40,7 @@ def ratios() -> dict[str, list[float]]:
 def predicted_and_published() -> Figure:
     """How often is a prediction how far off, and on which side?"""
     found = ratios()
-    band = published.band(experts=False)
+    band = published.prediction_interval(experts=False)
     peaks = found["serving, dense, by peaks"]
     early = f"{sum(ratio < 1 for ratio in peaks)} of {len(peaks)}"
     held = percent(

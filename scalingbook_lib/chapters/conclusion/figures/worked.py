@@ -106,7 +106,7 @@ def _list(wide: float) -> Sketch:
 def staircase() -> Figure:
     """By what does the prediction grow from the hand's first number to one with a band?"""
     peak, real = step(PEAK), step(REAL)
-    band = published.band(experts=False)
+    band = published.prediction_interval(experts=False)
     low, high = real.total_s / band, real.total_s * band
     return Figure(
         key="conclusion.staircase",

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import exp, floor, sqrt
 
-from scalingbook_lib import collectives, inference, models, roofline, training
-from scalingbook_lib.inference import rules as serving
+from scalingbook_lib import collectives, models, roofline, rules, training
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.machines.formats import NVFP4
-from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.training import reliability, rules
-from scalingbook_lib.units import FP8, Told, percent, si
+from scalingbook_lib.training import reliability
+from scalingbook_lib.units import FP8, Result, percent, si
 
 _M = models.find("LLaMA-3 70B")
 _V5P, _H100 = chips.V5P, chips.H100
@@ -27,7 +25,7 @@ _TOKENS = 15e12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Formula(Told):
+class Formula(Result):
     """One line of the sheet; `value` asks the library for the case, `by_hand` follows the formula."""
 
     question: str
@@ -73,7 +71,7 @@ FORMULAS = (
         question="compute-bound from", formula="B = R / (1 − R (1/D + 1/F)), R = C / W_hbm",
         tex=r"B = \dfrac{R}{1 - R\,(1/D + 1/F)},\ R = C/W_\text{hbm}",
         unit="tokens", holds="bf16; about R for wide layers",
-        case="D = F = 8,192 on v5p", value=lambda: roofline.break_even_batch(8192, 8192, _V5P),
+        case="D = F = 8,192 on v5p", value=lambda: rules.matmul_critical_batch(8192, 8192, _V5P),
         by_hand=lambda: _C / _W / (1 - _C / _W * 2 / 8192),
     ),
     Formula(
@@ -127,28 +125,28 @@ FORMULAS = (
         question="data parallelism hidden from", formula="C / (n_ax W_ici) tokens a chip",
         tex=r"C/(n_\text{ax} W_\text{ici})\ \text{tokens a chip}", unit="tokens",
         holds="each time weights are gathered: tokens of a microbatch",
-        case="v5p, three axes", value=lambda: rules.data_tokens(_V5P, axes=3),
+        case="v5p, three axes", value=lambda: rules.data_parallel_tokens(_V5P, axes=3),
         by_hand=lambda: _C / (3 * _ICI),
     ),
     Formula(
         question="tensor parallelism hidden up to degree", formula="n_ax F W_ici / C",
         tex=r"n_\text{ax} F\,W_\text{ici}/C", unit="degree",
         holds="whole axes; collectives overlap", case="70B on v5p, one axis",
-        value=lambda: rules.tensor_ways(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
+        value=lambda: rules.tensor_parallel_degree(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
     ),
     Formula(
         question="best FSDP degree beside TP", formula="X = √(B n n_X / (F n_Y))",
         tex=r"X = \sqrt{B\,n\,n_X/(F\,n_Y)}", unit="degree",
         holds="then round to what divides",
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
-        value=lambda: rules.best_split(2**22, 4096, _M.F),
+        value=lambda: rules.best_fsdp_degree(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
     ),
     Formula(
         question="experts hide their exchange from", formula="F = C / (2 W)",
         tex=r"F = C/(2W)", unit="columns",
         holds="gated, fp8 out, bf16 back, inside a domain", case="GB300 in fp8",
-        value=lambda: Sheet(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
+        value=lambda: rules.ChipRatios(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
     ),
     Formula(
         question="bubble of a pipeline", formula="(p − 1) / (m + p − 1)",
@@ -175,7 +173,7 @@ FORMULAS = (
         question="critical batch of decoding", formula="w C / (2 W_hbm)",
         tex=r"wC/(2\,W_\text{hbm})", unit="tokens",
         holds="wide layers; times E/k for experts", case="bf16 on H100",
-        value=lambda: inference.critical_batch(_M, _H100).tokens,
+        value=lambda: rules.critical_batch(_H100).tokens,
         by_hand=lambda: _H100.bf16_flops_per_s / _H100.hbm_bytes_per_s,
     ),
     Formula(
@@ -183,8 +181,8 @@ FORMULAS = (
         tex=r"\frac{B M_\text{kv}}{n W_\text{hbm}} + \max(\frac{wP}{n W_\text{hbm}}, \frac{2BP}{nC})",
         unit="s", holds="links and launches come on top",
         case="70B in bf16, 8 v5p, 32 sequences of 8,192",
-        value=lambda: serving.step(
-            _M.params, _V5P, 8, B=32, cache_bytes=arithmetic.kv_cache(_M, 8192).nbytes
+        value=lambda: rules.decode_step(
+            _M.params, _V5P, 8, batch=32, cache_bytes=arithmetic.kv_cache(_M, 8192).nbytes
         ).total_s,
         by_hand=lambda: (32 * 4 * _M.L * _M.K * _M.H * 8192 + 2 * _M.params) / (8 * _W),
     ),

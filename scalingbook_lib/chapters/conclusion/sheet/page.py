@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from scalingbook_lib import models, roofline
+from scalingbook_lib import models, rules
 from scalingbook_lib.chapters.conclusion.sheet.formulas import FORMULAS, Formula, told
 from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import training as trained
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.units import BF16, Told, si
+from scalingbook_lib.units import BF16, Result, si
 
 _M = models.find("LLaMA-3 70B")
 _NOW = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X, chips.A100, chips.H100, chips.H200, chips.B200)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Number(Told):
+class Number(Result):
     """One number, computed when it is asked for, and what it is good for."""
 
     name: str
@@ -63,14 +63,16 @@ def _products() -> tuple[float, ...]:
 
 
 def _bands() -> tuple[float, ...]:
-    dense = [trained.band(experts=False), served.band(experts=False)]
-    return _between([*dense, trained.band(experts=True), served.band(experts=True)])
+    dense = [trained.prediction_interval(experts=False), served.prediction_interval(experts=False)]
+    return _between(
+        [*dense, trained.prediction_interval(experts=True), served.prediction_interval(experts=True)]
+    )
 
 
 NUMBERS = (
     *_rates(chips.V5P, "one TPU to know"),
     *_rates(chips.H100, "one GPU to know"),
-    Number(name="C / W_hbm", values=lambda: _between([roofline.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
+    Number(name="C / W_hbm", values=lambda: _between([rules.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
            use="tokens that meet a weight before arithmetic binds; A100 to v6e"),
     Number(name="W_1, one link of a torus", unit="B/s",
            values=lambda: _between([chip.link_bytes_per_s for chip in _NOW if chip.torus]),
@@ -124,7 +126,7 @@ sub, sup { line-height: 0 }
 
 
 @dataclass(frozen=True, slots=True)
-class Page(Told):
+class Page(Result):
     """The formulas and the numbers of one sheet."""
 
     formulas: tuple[Formula, ...]

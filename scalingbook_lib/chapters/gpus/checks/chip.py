@@ -1,6 +1,6 @@
 """What can one GPU do, what fits into it, and from which width or batch does a layer wait for the network?"""
 
-from scalingbook_lib import models, roofline
+from scalingbook_lib import models, roofline, rules
 from scalingbook_lib.machines import Chip, Cluster, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits
@@ -108,7 +108,7 @@ CHIP = (
     Check(
         key="gpus.critical-batch",
         title="From which batch on?",
-        answer=lambda: roofline.break_even_batch(4096, 8192, chips.B200),
+        answer=lambda: rules.matmul_critical_batch(4096, 8192, chips.B200),
         unit="tokens",
         difficulty=2,
         hints=(
@@ -117,15 +117,15 @@ CHIP = (
         ),
         mistakes=(
             Mistake(
-                lambda: roofline.ridge(chips.B200),
+                lambda: rules.ridge(chips.B200),
                 "That is the ridge, the batch of a very wide layer. X and Y have bytes as well.",
             ),
             Mistake(
-                lambda: roofline.break_even_batch(4096, 8192, chips.H100),
+                lambda: rules.matmul_critical_batch(4096, 8192, chips.H100),
                 "That is an H100, with its own rates of arithmetic and memory.",
             ),
             Mistake(
-                lambda: roofline.break_even_batch(4096, 8192, chips.GB200),
+                lambda: rules.matmul_critical_batch(4096, 8192, chips.GB200),
                 "That is with 2,500 TFLOPs/s, a GB200.",
             ),
         ),

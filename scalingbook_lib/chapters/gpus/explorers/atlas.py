@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
-    RATED,
+    CHIPS_WITH_FLOPS,
     Cell,
     Chart,
     Chips,
@@ -33,7 +33,7 @@ def _atlas(*, one: str, other: str, bits: str, intensity: int) -> View:
     pair = chips.find(one), chips.find(other)
     kinds = [_kind(chip, bits) for chip in pair]
     reached = [roofline.attainable(intensity, c, k) for c, k in zip(pair, kinds, strict=True)]
-    ridges = [roofline.ridge(c, k) for c, k in zip(pair, kinds, strict=True)]
+    ridges = [rules.ridge(c, k) for c, k in zip(pair, kinds, strict=True)]
     return View(
         _verdict(_names(pair), kinds, ridges, reached, intensity),
         (
@@ -164,7 +164,7 @@ def _roofs(pair: Sequence[Chip], kinds: Sequence[DType], intensity: int, reached
 
 
 def _roof(label: str, chip: Chip, kind: DType, rate: float, color: int, *, dashed: bool = False) -> Curve:
-    ridge = roofline.ridge(chip, kind, rate)
+    ridge = rules.ridge(chip, kind, rate)
     xs = [_LOWEST, ridge] if dashed else [_LOWEST, ridge, _HIGHEST]
     return Curve(label, xs, [roofline.attainable(x, chip, kind, rate) for x in xs], color, dashed)
 
@@ -198,8 +198,8 @@ ATLAS = Explorer(
     title="Two chips, level by level",
     question="Where does one chip keep its bytes and its units, and where does the other?",
     controls={
-        "one": Chips("a chip", RATED, "H100"),
-        "other": Chips("beside", RATED, "TPU v5p"),
+        "one": Chips("a chip", CHIPS_WITH_FLOPS, "H100"),
+        "other": Chips("beside", CHIPS_WITH_FLOPS, "TPU v5p"),
         "bits": Choice("operands of", tuple(_BITS)),
         "intensity": Slider("FLOPs per byte of HBM", 1, 16384, 128, "pow2"),
     },

@@ -35,7 +35,7 @@ def bounds() -> Figure:
     return Figure(
         key="gpus.bounds",
         alt=f"A row for each machine with two squares on a log axis, the tokens a GPU that data parallelism needs within a domain and over many: {said}. "
-        f"A line at {torus:.0f} marks a TPU v5p. Then bars of the ways of tensor parallelism, from {rules[-1].tensor_ways:.0f} to {rules[0].tensor_ways:.0f}.",
+        f"A line at {torus:.0f} marks a TPU v5p. Then bars of the ways of tensor parallelism, from {rules[-1].tensor_degree:.0f} to {rules[0].tensor_degree:.0f}.",
         caption=f"The square farther to the right binds. In domains of eight that is the card; in a rack of 72 it is NVLink, as 72 cards share what leaves. "
         f"(Tokens a GPU; a TPU v5p's torus needs {torus:.0f}. Ways for F = {rules[0].F:,}.)",
         parts=lambda wide: (
@@ -78,15 +78,17 @@ def _dots(wide: float, rules: tuple[limits.Rules, ...], torus: float) -> list[Sh
 
 def _ways(left: float, right: float, rules: tuple[limits.Rules, ...], *, named: bool = False) -> list[Shape]:
     """Bars on the rows of the squares; with the machines' names where they stand alone."""
-    most = max(r.tensor_ways for r in rules)
+    most = max(r.tensor_degree for r in rules)
     shapes: list[Shape] = [
         Words(x=left, y=14 if not named else 24, text="tensor ways", align="start", quiet=True)
     ]
     for k, r in enumerate(rules):
-        long, y = (right - left - 48) * r.tensor_ways / most, TOP + ROW * k
+        long, y = (right - left - 48) * r.tensor_degree / most, TOP + ROW * k
         name = r.chip if named else ""
         shapes.append(
-            Area(x=left, y=y - 8, wide=long, high=16, color=NETWORK, left=name, right=f"{r.tensor_ways:.1f}")
+            Area(
+                x=left, y=y - 8, wide=long, high=16, color=NETWORK, left=name, right=f"{r.tensor_degree:.1f}"
+            )
         )
     return shapes
 

@@ -2,7 +2,7 @@
 
 from math import ceil, sqrt
 
-from scalingbook_lib import roofline
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.gpus.figures.facts import L2, REGISTERS, SMEM, SMS
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.reader.figures.figure import Figure
@@ -25,7 +25,7 @@ def patch() -> Figure:
     """Who reads a strip, and how often does HBM see it?"""
     alone = intensity(*TILE)
     together = intensity(TILE[0] * PATCH[0], TILE[1] * PATCH[1])
-    ridge = roofline.ridge(H100)
+    ridge = rules.ridge(H100)
     return Figure(
         key="gpus.patch",
         alt=f"A patch of {PATCH[0]} by {PATCH[1]} tiles of a product, with the strips of its operands at its left and top; one tile and its two strips stand out. "
@@ -62,7 +62,7 @@ def _tiles(x: float) -> list[Shape]:
         Words(
             x=left + wide * PATCH[1] / 2,
             y=top + high * PATCH[0] + 36,
-            text=f"HBM asks for {roofline.ridge(H100):.0f}",
+            text=f"HBM asks for {rules.ridge(H100):.0f}",
             quiet=True,
         ),
     ]

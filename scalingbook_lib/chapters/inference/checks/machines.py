@@ -3,9 +3,9 @@
 from dataclasses import replace
 from math import ceil
 
-from scalingbook_lib import inference
+from scalingbook_lib import inference, rules
 from scalingbook_lib.chapters.inference.checks.sizes import LLAMA, MODEL, SPARSE, V5E
-from scalingbook_lib.inference import Layout, rules
+from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -23,7 +23,9 @@ def _fit(kv_batch: int = 1, kv_sequence: int = 1) -> float:
 
 def _prefill_ways(axes: int = 2, wrapped: bool = False, bf16: bool = False) -> float:
     kind = BF16 if bf16 else INT8
-    return rules.tensor_ways(MODEL.F, V5E, axes=axes, wrapped=wrapped, activations=INT8, compute=kind)
+    return rules.tensor_parallel_degree(
+        MODEL.F, V5E, axes=axes, wrapped=wrapped, activations=INT8, dtype=kind
+    )
 
 
 def _read_s(experts: float, rest: float) -> float:
@@ -33,7 +35,7 @@ def _read_s(experts: float, rest: float) -> float:
 
 def _checked(G: int = 8, e: float = 1.0, S: int = 8192) -> float:
     """T S G · 4 / (2 e S + 4 T G) reaches the ridge R: T = e S R / (2 G (S - R))."""
-    R = V5E.bf16_flops_per_s / V5E.hbm_bytes_per_s
+    R = rules.ridge(V5E)
     return ceil(e * S * R / (2 * G * (S - R)))
 
 
@@ -127,8 +129,8 @@ MACHINES = (
 
 
 _TOKEN = arithmetic.kv_cache(LLAMA, 1, INT8).nbytes
-_STEP = rules.step(LLAMA.params, V5E, 16, B=64, cache_bytes=8192 * _TOKEN, weights=INT8)
-_CRITICAL = inference.critical_batch(LLAMA, V5E, weights=INT8).tokens
+_STEP = rules.decode_step(LLAMA.params, V5E, 16, batch=64, cache_bytes=8192 * _TOKEN, weights=INT8)
+_CRITICAL = rules.critical_batch(V5E, weights=INT8).tokens
 
 
 def _first_s(chunk: float, each_s: float) -> float:

@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.inference import rules
+from scalingbook_lib import inference, models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Experts, Transformer, arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -19,9 +18,9 @@ V5E = chips.V5E
 _ATTENTION = 2 * MODEL.L * MODEL.D * MODEL.H * (MODEL.N + MODEL.K)
 
 
-def _quiz(compute: DType = INT8) -> rules.Rule:
+def _quiz(compute: DType = INT8) -> rules.DecodeStep:
     cache = 8192 * 100e3
-    return rules.step(30e9, V5E, 16, B=256, cache_bytes=cache, weights=INT8, compute=compute)
+    return rules.decode_step(30e9, V5E, 16, batch=256, cache_bytes=cache, weights=INT8, compute=compute)
 
 
 def _handoff(chips: int = 16) -> float:

@@ -70,7 +70,7 @@ def most_blocks(*, shared: int = 40, whole: bool = False, size: int = 16) -> flo
     for i in range(400):
         prompt, output = 48 + 37 * i % 200, 1 + 53 * i % 120
         for wrote in range(1, output + 1):
-            used[4 * i + wrote - 1] += block.of(prompt + (output if whole else wrote)) - once
+            used[4 * i + wrote - 1] += block.needed_for(prompt + (output if whole else wrote)) - once
     return max(used) + once
 
 

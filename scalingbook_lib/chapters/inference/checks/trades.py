@@ -2,14 +2,13 @@
 
 from math import floor
 
-from scalingbook_lib import inference
+from scalingbook_lib import inference, rules
 from scalingbook_lib.chapters.inference.checks.sizes import DEEPSEEK, LLAMA, V5E
-from scalingbook_lib.inference import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, FP8, INT8, DType
 
-_CRITICAL = inference.critical_batch(None, V5E, weights=INT8).tokens
+_CRITICAL = rules.critical_batch(V5E, weights=INT8).tokens
 
 
 def _within(limit_s: float, compute: DType = BF16) -> float:
@@ -35,7 +34,7 @@ def _owners(weights: float = FP8.bytes, cache: float = BF16.bytes, S: int = 4096
 def _rows(arrays: float = 3, axes: int = 2) -> float:
     """Where two dimensions win, with `arrays` of width F moved in each MLP instead of two."""
     width = arrays / 2 * LLAMA.F
-    return rules.two_dimensions(LLAMA.D, width, 128, chips.V5P, columns_axes=axes).least
+    return rules.two_dimensional_layout(LLAMA.D, width, 128, chips.V5P, columns_axes=axes).least
 
 
 TRADES = (

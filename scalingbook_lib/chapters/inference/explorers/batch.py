@@ -1,8 +1,6 @@
 """How large must a batch be before reading the weights is worth it?"""
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.inference import rules
-from scalingbook_lib.inference.rules import Rule
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.models.arithmetic.experts import params_read
@@ -19,9 +17,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
+from scalingbook_lib.rules import DecodeStep
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
 MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")
@@ -36,16 +35,16 @@ def eight_bits(chip: str) -> DType:
     return INT8 if chips.find(chip).int8_ops_per_s else FP8
 
 
-def ruled(model: str, chip: str, n: int, *, weights: str, compute: str, S: int, B: int) -> Rule:
+def ruled(model: str, chip: str, n: int, *, weights: str, compute: str, S: int, B: int) -> DecodeStep:
     """The step by the rule: without a cache where S is 0; of experts those read that some token visits."""
     m, c = models.find(model), chips.find(chip)
     cache = kv_cache(m, S, BF16).nbytes if S else 0.0
     math = BF16 if compute == "bf16" else eight_bits(chip)
-    return rules.step(
+    return rules.decode_step(
         params_read(m, B),
         c,
         n,
-        B=B,
+        batch=B,
         cache_bytes=cache,
         weights=WEIGHTS[weights],
         compute=math,
@@ -75,16 +74,17 @@ def _batch(*, model: str, chip: str, n: int, weights: str, compute: str, S: int,
 def crossing(model: str, chip: str, weights: str, compute: str) -> tuple[float, float]:
     """The batch from which multiplying takes longer than reading: of all weights, and of experts alone."""
     m, math = models.find(model), BF16 if compute == "bf16" else eight_bits(chip)
-    found = inference.critical_batch(m, chips.find(chip), weights=WEIGHTS[weights], compute=math)
+    on = chips.find(chip)
+    found = rules.critical_batch(on, sparsity=m.sparsity, weights=WEIGHTS[weights], compute=math)
     return found.dense_tokens * m.params / m.active_params, found.tokens
 
 
-def _times(steps: list[Rule], one: Rule, knee: float) -> Chart:
+def _times(steps: list[DecodeStep], one: DecodeStep, knee: float) -> Chart:
     marks = [
         Curve("weights", _SIZES, [s.weights_s for s in steps], 0),
         Curve("arithmetic", _SIZES, [s.matmul_s for s in steps], 1),
         Curve("the step", _SIZES, [s.total_s for s in steps], 4, dashed=True),
-        Points("", [one.B], [one.total_s], [si(one.total_s, "s")], 4),
+        Points("", [one.batch], [one.total_s], [si(one.total_s, "s")], 4),
     ]
     if one.kv_s:
         marks.append(Curve("cache", _SIZES, [s.kv_s for s in steps], 2))
@@ -96,12 +96,12 @@ def _times(steps: list[Rule], one: Rule, knee: float) -> Chart:
     return Chart(x, y, (*marks, *refs), title="What a step waits for")
 
 
-def _rates(steps: list[Rule], one: Rule, knee: float) -> Chart:
+def _rates(steps: list[DecodeStep], one: DecodeStep, knee: float) -> Chart:
     n = one.chips
-    limit = 1 / (one.matmul_s / one.B) / n
+    limit = 1 / (one.matmul_s / one.batch) / n
     marks = [
         Curve("tokens/s", _SIZES, [s.tokens_per_s / n for s in steps], 0),
-        Points("", [one.B], [one.tokens_per_s / n], [count(round(one.tokens_per_s / n))], 0),
+        Points("", [one.batch], [one.tokens_per_s / n], [count(round(one.tokens_per_s / n))], 0),
         RefLine("all arithmetic", limit, axis="y"),
         *([RefLine("B_crit", knee)] if knee <= _MOST else []),
     ]
@@ -113,13 +113,13 @@ def _rates(steps: list[Rule], one: Rule, knee: float) -> Chart:
     )
 
 
-def _verdict(one: Rule, knee: float) -> str:
-    many = several(one.B, "sequence")
+def _verdict(one: DecodeStep, knee: float) -> str:
+    many = pluralize(one.batch, "sequence")
     ratio = one.weights_s / one.matmul_s
     said = (
-        f"{many}: reading the weights takes {three(ratio)} times as long as multiplying by them"
+        f"{many}: reading the weights takes {sig3(ratio)} times as long as multiplying by them"
         if ratio > 1
-        else f"{many}: multiplying takes {three(1 / ratio)} times as long as reading the weights"
+        else f"{many}: multiplying takes {sig3(1 / ratio)} times as long as reading the weights"
     )
     if one.kv_s > max(one.weights_s, one.matmul_s):
         return f"{said}; but the cache, {percent(one.kv_s / one.total_s)} of the step, outweighs both."

@@ -1,6 +1,6 @@
 """How much work is done for each byte of the cache? Heads that share it, and tokens that ask at once."""
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
 from scalingbook_lib.reader.explorers.parts import (
@@ -59,7 +59,7 @@ def per_token(shared: str, cache: DType) -> float:
 
 def _intensity(*, shared: str, chip: str, cache: str, S: int, T: int) -> View:
     kind, c = TYPES[cache], chips.find(chip)
-    ridge = c.flops_per_s(BF16) / c.hbm_bytes_per_s
+    ridge = rules.ridge(c)
     now = _at(shared, S, T, kind)
     bytes_of = {name: per_token(name, kind) for name in SHARED}
     return View(

@@ -2,8 +2,8 @@
 
 from functools import lru_cache
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.inference import InferenceStep, Layout, LayoutError, rules
+from scalingbook_lib import inference, models, rules
+from scalingbook_lib.inference import InferenceStep, Layout, LayoutError
 from scalingbook_lib.machines import SliceError, chips
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
 )
 from scalingbook_lib.units import INT8, percent, si
 
@@ -82,7 +82,7 @@ def _split(*, model: str, chip: str, n: str, B: int, S: int) -> View:
 def by_bytes(model: str, chip: str) -> float:
     """16 F/D on a 2D torus, 18 F/D on three axes: what the rule says, which counts no hops."""
     m, columns_axes = models.find(model), SLICES[chip][0].count("x")
-    return rules.two_dimensions(m.D, m.F, 1, chips.find(chip), columns_axes=columns_axes).least
+    return rules.two_dimensional_layout(m.D, m.F, 1, chips.find(chip), columns_axes=columns_axes).least
 
 
 def least(model: str, chip: str, B: int, S: int) -> int:
@@ -140,7 +140,7 @@ def _rule(model: str, chip: str, B: int) -> Chart:
     """What is left where nothing divides: the rule's time of both."""
     m, c = models.find(model), machine(f"{chip} {SLICES[chip][-1]}").chip
     sizes = [2**e for e in range(2, 10)]
-    both = [rules.two_dimensions(m.D, m.F, n, c) for n in sizes]
+    both = [rules.two_dimensional_layout(m.D, m.F, n, c) for n in sizes]
     lines = (
         Curve("one dimension", sizes, [B * r.one_s for r in both], 0),
         Curve("two", sizes, [B * r.two_s for r in both], 1),
@@ -163,7 +163,7 @@ def _compared(n: int, found: dict[int, InferenceStep], best: int) -> str:
     share, took = percent(two.network_s / two.total_s), si(two.total_s, "s")
     if best == 1:
         return f"one dimension is the best: {took}, {share} of it links"
-    how = f"{best} rows and {several(n // best, 'column')} take {took}"
+    how = f"{best} rows and {pluralize(n // best, 'column')} take {took}"
     if one is None:
         return f"one dimension does not divide the heads; {how}, {share} of it links"
     return f"{how}, {percent(1 - two.total_s / one.total_s)} less than one dimension; links are {share} of it"

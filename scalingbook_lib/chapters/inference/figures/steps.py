@@ -1,6 +1,6 @@
 """One step: reading and writing on one clock, the loop with and without a cache, what a larger batch buys."""
 
-from scalingbook_lib import inference, models
+from scalingbook_lib import inference, models, rules
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
@@ -111,7 +111,7 @@ def _triangles(wide: float, n: int) -> Sketch:
 def step() -> Figure:
     """What does a larger batch buy, and where does that end?"""
     over = inference.crossover_batch(LLAMA, S=S, weights=INT8, kv=INT8)
-    critical = inference.critical_batch(None, V5E, weights=INT8).tokens
+    critical = rules.critical_batch(V5E, weights=INT8).tokens
     largest = inference.largest_batch(LLAMA, NARROW, SIXTEEN, S=S)
     marks = {"cache = weights": over.sequences, "critical": critical, "memory full": float(largest)}
     said = ", ".join(f"{name} at {batch:.0f}" for name, batch in marks.items())
@@ -128,7 +128,7 @@ def _times(marks: dict[str, float]) -> Chart:
     batches = list(range(1, 161, 3))
     cache_bytes = arithmetic.kv_cache(LLAMA, S, INT8).nbytes
     rows = [
-        inference.rules.step(LLAMA.params, V5E, 16, B=B, cache_bytes=cache_bytes, weights=INT8)
+        rules.decode_step(LLAMA.params, V5E, 16, batch=B, cache_bytes=cache_bytes, weights=INT8)
         for B in batches
     ]
     curves = (

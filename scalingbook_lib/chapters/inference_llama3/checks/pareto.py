@@ -3,8 +3,8 @@
 from functools import cache
 from typing import Any
 
-from scalingbook_lib import inference, models, planner
-from scalingbook_lib.inference import Layout, rules
+from scalingbook_lib import inference, models, planner, rules
+from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import INT8
@@ -71,7 +71,8 @@ def _by_rule() -> float:
 
     def cost(chip: Chip, n: int, usd: float) -> float:
         B = int((n * chip.hbm_bytes - _70B.params) // cached)
-        return rules.step(_70B.params, chip, n, B=B, cache_bytes=cached, weights=INT8).usd_per_million(usd)
+        step = rules.decode_step(_70B.params, chip, n, batch=B, cache_bytes=cached, weights=INT8)
+        return step.usd_per_million(usd)
 
     return cost(_V5E, 32, 1.2) / cost(chips.H100, 8, 1.0)
 

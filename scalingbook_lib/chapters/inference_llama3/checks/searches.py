@@ -4,8 +4,8 @@ import math
 from functools import cache
 from typing import Any
 
-from scalingbook_lib import inference, models, serving
-from scalingbook_lib.inference import Layout, rules
+from scalingbook_lib import inference, models, rules, serving
+from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, FP8, INT8
@@ -57,7 +57,8 @@ def _with_links(ways: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> float:
 def _by_rule() -> float:
     cached = inference.crossover_batch(_405B, S=8192, kv=INT8).cache_bytes
     B = int(rules.batch_within(0.015, _405B.params, _V5E, 128, cache_bytes=cached, weights=INT8))
-    return rules.step(_405B.params, _V5E, 128, B=B, cache_bytes=cached, weights=INT8).usd_per_million(1.2)
+    step = rules.decode_step(_405B.params, _V5E, 128, batch=B, cache_bytes=cached, weights=INT8)
+    return step.usd_per_million(1.2)
 
 
 @cache

@@ -2,8 +2,7 @@
 
 from math import ceil
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.inference import rules
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -22,12 +21,12 @@ def _slice(nbytes: float) -> int:
     return next(n for n in _LEGAL if n * _V5E.hbm_bytes >= nbytes)
 
 
-def _alone() -> rules.Rule:
-    return rules.step(_405B.params, _V5E, 64, B=1, cache_bytes=0, weights=INT8)
+def _alone() -> rules.DecodeStep:
+    return rules.decode_step(_405B.params, _V5E, 64, batch=1, cache_bytes=0, weights=INT8)
 
 
 def _critical(chip: Chip) -> float:
-    return inference.critical_batch(_70B, chip, weights=INT4, compute=BF16).tokens
+    return rules.critical_batch(chip, weights=INT4, compute=BF16).tokens
 
 
 def _even(gained: float) -> float:

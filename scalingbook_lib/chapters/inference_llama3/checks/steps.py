@@ -4,8 +4,7 @@ from collections.abc import Callable
 from functools import cache
 from math import ceil, log2, prod
 
-from scalingbook_lib import models
-from scalingbook_lib.inference import rules
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -15,15 +14,15 @@ _8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "40
 _V5E, _V5P = chips.V5E, chips.V5P
 
 
-def _small(n: int = 4) -> rules.Rule:
+def _small(n: int = 4) -> rules.DecodeStep:
     cached = arithmetic.kv_cache(_8B, 2048, INT8).nbytes
-    return rules.step(_8B.params, _V5E, n, B=240, cache_bytes=cached, weights=INT8)
+    return rules.decode_step(_8B.params, _V5E, n, batch=240, cache_bytes=cached, weights=INT8)
 
 
-def _mixed(n: int, weights=INT4, kv=INT8) -> rules.Rule:
+def _mixed(n: int, weights=INT4, kv=INT8) -> rules.DecodeStep:
     cached = arithmetic.kv_cache(_70B, 8192, kv).nbytes
     B = int((n * _V5E.hbm_bytes - _70B.params * weights.bytes) // cached)
-    return rules.step(_70B.params, _V5E, n, B=B, cache_bytes=cached, weights=weights)
+    return rules.decode_step(_70B.params, _V5E, n, batch=B, cache_bytes=cached, weights=weights)
 
 
 def _gain(**types) -> float:
@@ -31,7 +30,7 @@ def _gain(**types) -> float:
 
 
 _CACHED = arithmetic.kv_cache(_405B, 4096, INT8).nbytes
-_ONE = rules.step(_405B.params, _V5E, 64, B=1, cache_bytes=_CACHED, weights=INT8)
+_ONE = rules.decode_step(_405B.params, _V5E, 64, batch=1, cache_bytes=_CACHED, weights=INT8)
 
 
 def _within() -> int:
@@ -44,7 +43,9 @@ def _prompt_s(pairs: float = 0.5, mfu: float = 0.4) -> float:
     return (2 * _70B.params * 32_768 + scores) / (16 * _V5E.bf16_flops_per_s * mfu)
 
 
-_NODE = rules.step(_70B.params, chips.H100, 8, B=64, cache_bytes=arithmetic.kv_cache(_70B, 8192, BF16).nbytes)
+_NODE = rules.decode_step(
+    _70B.params, chips.H100, 8, batch=64, cache_bytes=arithmetic.kv_cache(_70B, 8192, BF16).nbytes
+)
 _MEMORIES = tuple(n * 1e12 for n in (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 20))
 
 
@@ -54,7 +55,7 @@ def _ordered(rounded: Callable[[int], int]) -> int:
 
 
 def _legal(n: int) -> int:
-    return min(size for shape in _V5P.wiring().shapes() if (size := prod(shape)) >= n)
+    return min(size for shape in _V5P.topology().shapes() if (size := prod(shape)) >= n)
 
 
 def _sequences(n: int, S: int) -> int:
@@ -103,7 +104,10 @@ STEPS = (
         ),
         mistakes=(
             Mistake(lambda: _gain(kv=INT4), "The cache is int8 here, not int4."),
-            Mistake(lambda: _mixed(8).B / _mixed(4).B / 2, "So many more sequences; but the step is longer."),
+            Mistake(
+                lambda: _mixed(8).batch / _mixed(4).batch / 2,
+                "So many more sequences; but the step is longer.",
+            ),
             Mistake(lambda: 2 * _gain(), "That is of the slice. Asked is each chip."),
         ),
     ),
@@ -175,7 +179,7 @@ STEPS = (
         difficulty=2,
         rel_tol=0.0,
         hints=(
-            "`chips.V5P.wiring().shapes()` names every slice of v5p that there is.",
+            "`chips.V5P.topology().shapes()` names every slice of v5p that there is.",
             "For each memory: the fewest chips that hold it, then the smallest slice with at least as many.",
         ),
         mistakes=(

@@ -91,8 +91,8 @@ def _load(
         return refused(model, where)
     runs = [played(asked, found, x) for x in LOADS]
     run, wanted = played(asked, found, load), {"ttft_s": ttft_s, "itl_s": itl_ms / 1e3}
-    share = run.attained(**wanted)
-    good = [x * one.attained(**wanted) for x, one in zip(LOADS, runs, strict=True)]
+    share = run.slo_attainment(**wanted)
+    good = [x * one.slo_attainment(**wanted) for x, one in zip(LOADS, runs, strict=True)]
     return View(
         _verdict(run, load, share),
         (_waits(runs, load, run, ttft_s), _good(good, load, share)),

@@ -1,9 +1,8 @@
 """One step of the 70B: what fits a slice, where the time goes, which way a message takes, what engines lose."""
 
-from scalingbook_lib import inference
+from scalingbook_lib import inference, rules
 from scalingbook_lib.chapters.inference_llama3.figures.plan import LLAMA, SIXTEEN, B, S, spread, step_on
 from scalingbook_lib.evidence import inference as published
-from scalingbook_lib.inference import rules
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
@@ -78,8 +77,8 @@ def _tanks(wide: float, held: dict[str, int]) -> Sketch:
 
 def step() -> Figure:
     """Where does the time of a step go?"""
-    rule = rules.step(
-        LLAMA.params, V5E, 16, B=B, cache_bytes=arithmetic.kv_cache(LLAMA, S, INT8).nbytes, weights=INT8
+    rule = rules.decode_step(
+        LLAMA.params, V5E, 16, batch=B, cache_bytes=arithmetic.kv_cache(LLAMA, S, INT8).nbytes, weights=INT8
     )
     real = {shape: step_on(shape) for shape in CORNERS}
     lanes = {"the rule": (rule.weights_s, rule.kv_s, 0.0, 0.0)} | {

@@ -1,6 +1,6 @@
 """What do more chips buy, and what do they cost? Checks of the introduction."""
 
-from scalingbook_lib import collectives
+from scalingbook_lib import collectives, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.roofline import scaling
@@ -20,7 +20,7 @@ def _part(share: float, loss: float) -> float:
 
 
 def _too_few(tokens: float) -> float:
-    need = scaling.tokens_per_chip(chips.V5E)
+    need = rules.data_parallel_tokens(chips.V5E)
     return 6 * tokens / (2 * tokens + 4 * max(need, tokens))
 
 
@@ -88,7 +88,7 @@ MANY_CHIPS = (
                 slip="wrong-chip",
             ),
             Mistake(
-                lambda: scaling.tokens_per_chip(chips.TPU7X, axes=3),
+                lambda: rules.data_parallel_tokens(chips.TPU7X, axes=3),
                 "That many tokens each chip needs. How many such shares are in the batch?",
                 slip="wrong-quantity",
             ),
@@ -98,7 +98,7 @@ MANY_CHIPS = (
     Check(
         key="intro.largest-speed-up",
         title="The most that chips can buy",
-        answer=lambda: 1.5 * 2**20 / scaling.tokens_per_chip(chips.V5E),
+        answer=lambda: 1.5 * 2**20 / rules.data_parallel_tokens(chips.V5E),
         difficulty=3,
         hints=(
             "With more and more chips the arithmetic goes to nothing. What is left of the step?",

@@ -7,14 +7,12 @@ Every number is computed here from the catalogue, so the map promises nothing th
 
 from dataclasses import dataclass
 
-from scalingbook_lib import collectives, models
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib import collectives, models, rules
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.formats import NVFP4
-from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.parts import Cell, Choice, Explorer, Grid, Readout, Steps, View
-from scalingbook_lib.roofline import scaling
 from scalingbook_lib.steps import limits
 from scalingbook_lib.training import reliability
 from scalingbook_lib.training.optimizers import OPTIMIZERS
@@ -40,15 +38,11 @@ def _run_days() -> float:
 
 def _left(n: int) -> float:
     """The share that restarts of ten minutes leave of n chips that stop as LLaMA 3's did."""
-    return reliability.restarts_leave(LLAMA3_STOPS.between_s * LLAMA3_STOPS.chips / n, 600)
+    return reliability.restarts_leave(LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips / n, 600)
 
 
 def _pod_flops_per_s() -> float:
     return (chips.V5P.torus.pod_chips if chips.V5P.torus else 0) * chips.V5P.bf16_flops_per_s
-
-
-def _ridge(chip: chips.Chip) -> float:
-    return chip.bf16_flops_per_s / chip.hbm_bytes_per_s
 
 
 CHAPTERS = (
@@ -57,14 +51,14 @@ CHAPTERS = (
         "Introduction",
         "What do more chips buy?",
         "knee: n = B · W / C",
-        f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip hide a gradient AllReduce on the three axes of TPU v5p",
+        f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip hide a gradient AllReduce on the three axes of TPU v5p",
     ),
     Chapter(
         "rooflines",
         "Rooflines",
         "How long does an operation take, and what limits it?",
         "T ≥ max(FLOPs / C, bytes / W)",
-        f"{_ridge(chips.V5E):.1f} FLOPs per byte keep TPU v5e busy from HBM",
+        f"{rules.ridge(chips.V5E):.1f} FLOPs per byte keep TPU v5e busy from HBM",
     ),
     Chapter(
         "tpus",
@@ -99,7 +93,7 @@ CHAPTERS = (
         "Training",
         "Which way of splitting for which model?",
         "data parallel: B / n > C / W_ici",
-        f"{count(round(scaling.tokens_per_chip(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
+        f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip on all three axes of TPU v5p",
     ),
     Chapter(
         "training_llama3",
@@ -127,7 +121,7 @@ CHAPTERS = (
         "GPUs: the chip",
         "What changes when the arithmetic is done by 132 small cores?",
         "peak = SMs · 4 · FLOPs a cycle · clock",
-        f"{_ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
+        f"{rules.ridge(chips.H100):.0f} FLOPs per byte keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
     ),
     Chapter(
         "gpus_network",
@@ -163,14 +157,14 @@ CHAPTERS = (
         "Other architectures",
         "What does each design save?",
         "a hybrid keeps L/L_f times less, at most",
-        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).kept_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
+        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).cached_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
     ),
     Chapter(
         "machines",
         "Other machines",
         "What does a data sheet say, once its factors of two are undone?",
         "an exchange of experts hides where C / W ≤ 2 F",
-        f"{count(Sheet(chips.RUBIN, FP8).expert_width)} columns must an expert have on Rubin, as announced",
+        f"{count(rules.ChipRatios(chips.RUBIN, FP8).expert_width)} columns must an expert have on Rubin, as announced",
     ),
     Chapter(
         "posttraining",

@@ -1,5 +1,6 @@
 """What happens to the step when the batch stays, and when it grows? Strong against weak scaling."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.intro.explorers.more_chips import ALL, COUNTS, ONE, axes_of
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
@@ -16,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    several,
+    pluralize,
 )
 from scalingbook_lib.reader.figures.shapes import MATH, NETWORK
 from scalingbook_lib.roofline import scaling
@@ -52,13 +53,13 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         ),
     )
     return View(
-        f"On {several(n, 'chip')} strong scaling keeps {100 * strong_at(n):.0f}%; weak scaling keeps "
+        f"On {pluralize(n, 'chip')} strong scaling keeps {100 * strong_at(n):.0f}%; weak scaling keeps "
         f"{100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} tokens.",
         (chart, _bars(s, w)),
         (
             Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
             Readout("weak: batch", per_chip * n, "tokens"),
-            Readout("tokens a chip needs", scaling.tokens_per_chip(on, axes=axes), "tokens"),
+            Readout("tokens a chip needs", rules.data_parallel_tokens(on, axes=axes), "tokens"),
         ),
     )
 

@@ -1,5 +1,6 @@
 """What does not shrink? What a chip must receive; and the order that hides it."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Cells, Shape, Words
@@ -14,7 +15,7 @@ LAYER = scaling.data_parallel(1024 * 4096, 65536, 64, V5P, axes=3)
 
 def received(n: int) -> float:
     """Bytes that an AllReduce of all gradients brings into each of n chips."""
-    return scaling.data_parallel(P, B, n, V5P).network_s * scaling.bytes_per_s(V5P)
+    return scaling.data_parallel(P, B, n, V5P).network_s * rules.network_bytes_per_s(V5P)
 
 
 def receives() -> Figure:

@@ -1,9 +1,10 @@
 """What does a data sheet say once its factors are undone, and what follows for any chip of the catalogue?"""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.sheet import Sheet, printed
+from scalingbook_lib.machines.datasheet import per_chip_figure
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Cell,
     Chips,
@@ -24,9 +25,9 @@ _RACK = 72
 
 def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, gib: bool) -> View:
     pieces = _RACK if rack else 1
-    dense = printed(1e15 * rate, sparse=sparse, pieces=pieces)
-    reach = printed(1e12 * link, both_ways=both, pieces=pieces)
-    memory, bandwidth = printed(288e9, binary=3 * gib), 8e12
+    dense = per_chip_figure(1e15 * rate, sparse=sparse, pieces=pieces)
+    reach = per_chip_figure(1e12 * link, both_ways=both, pieces=pieces)
+    memory, bandwidth = per_chip_figure(288e9, binary=3 * gib), 8e12
     naive = 1e15 * rate / 1e12 / link
     values = {"as printed": (rate, link), "meant": (dense / 1e15, reach / 1e12)}
     bars = Bars(
@@ -72,13 +73,17 @@ def _limits(chip: Chip, bits: str) -> dict[str, float]:
         "16 bits": ("bf16", "fp16"),
     }
     kinds = [name for name in best[bits] if name in chip.rates()]
-    alone = {"memory": chip.hbm_bytes, "its rate": chip.hbm_bytes_per_s, "sweep": Sheet(chip, FP8).sweep_s}
+    alone = {
+        "memory": chip.hbm_bytes,
+        "its rate": chip.hbm_bytes_per_s,
+        "sweep": rules.ChipRatios(chip, FP8).hbm_read_time_s,
+    }
     if not kinds:
         return alone
-    sheet = Sheet(chip, DTYPES[kinds[0]])
+    sheet = rules.ChipRatios(chip, DTYPES[kinds[0]])
     return alone | {
         "products": sheet.flops_per_s,
-        "way out": sheet.reach_bytes_per_s,
+        "way out": sheet.scale_up_bytes_per_s,
         "ridge": sheet.ridge,
         "C/W domain": sheet.balance,
         "expert width": sheet.expert_width,
@@ -121,7 +126,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
 
 
 def _reread(pair: list[Chip]) -> str:
-    first, second = (Sheet(chip, FP8).sweep_s for chip in pair)
+    first, second = (rules.ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
     return f"A full memory is read {count(1 / first)} times a second, or {count(1 / second)}."
 
 
@@ -130,8 +135,8 @@ SIX = Explorer(
     title="Six numbers",
     question="What follows from the sheet of one chip, beside another's?",
     controls={
-        "one": Chips("a chip", EVERY, "Rubin"),
-        "other": Chips("beside", EVERY, "GB300"),
+        "one": Chips("a chip", ALL_CHIPS, "Rubin"),
+        "other": Chips("beside", ALL_CHIPS, "GB300"),
         "bits": Choice("products in", ("4 bits", "8 bits", "16 bits"), "8 bits"),
     },
     view=_six,

@@ -2,9 +2,9 @@
 
 from math import ceil, sqrt
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.machines.case import narrowest
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.sheet import Sheet
 from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Scale
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import (
@@ -21,7 +21,7 @@ from scalingbook_lib.reader.figures.shapes import (
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import FP8, count, si
 
-RUBIN = Sheet(chips.RUBIN, FP8)
+RUBIN = rules.ChipRatios(chips.RUBIN, FP8)
 
 
 def six() -> Figure:
@@ -31,7 +31,7 @@ def six() -> Figure:
         key="machines.six",
         alt=f"A chip as a box with products of {si(RUBIN.flops_per_s, 'FLOPs/s')}, beside it its memory; an arrow goes into a domain of {chip.domain_chips} chips, another into the network. "
         f"Between them stand the ratios: {RUBIN.ridge:.0f} FLOPs a byte of memory, {count(RUBIN.balance)} a byte into the domain.",
-        caption=f"Rubin, as announced, in six numbers. What matters are their ratios: the ridge, the time to read the memory once ({si(RUBIN.sweep_s, 's')}), and FLOPs for each byte that leaves the chip.",
+        caption=f"Rubin, as announced, in six numbers. What matters are their ratios: the ridge, the time to read the memory once ({si(RUBIN.hbm_read_time_s, 's')}), and FLOPs for each byte that leaves the chip.",
         parts=lambda wide: [_six(wide)],
     )
 
@@ -41,7 +41,7 @@ def _six(wide: float) -> Sketch:
     box = 96.0 if narrow else 170.0
     right, gap = wide - box - 2, wide - 2 * box - 4
     out = [
-        (f"W = {si(RUBIN.reach_bytes_per_s, 'B/s')}", f"{chip.domain_chips} chips", 30.0),
+        (f"W = {si(RUBIN.scale_up_bytes_per_s, 'B/s')}", f"{chip.domain_chips} chips", 30.0),
         (si(chip.dcn_bytes_per_s or 0, "B/s"), "network", 122.0),
     ]
     shapes: list[Shape] = [
@@ -71,7 +71,7 @@ RIDGES = (10, 100, 1000)
 def ridges() -> Figure:
     """Where does every machine stand?"""
     said = "; ".join(
-        f"{c.name} {count(Sheet(c, narrowest(c)).ridge)} in {narrowest(c)}"
+        f"{c.name} {count(rules.ChipRatios(c, narrowest(c)).ridge)} in {narrowest(c)}"
         for row in FAMILIES.values()
         for c in row
     )
@@ -90,7 +90,7 @@ def _ridges(wide: float) -> Chart:
         Points(
             name,
             [c.hbm_bytes_per_s for c in row],
-            [Sheet(c, narrowest(c)).flops_per_s for c in row],
+            [rules.ChipRatios(c, narrowest(c)).flops_per_s for c in row],
             [c.name if c in NAMED or (wide > 400 and c in MORE) else "" for c in row],
             color,
         )

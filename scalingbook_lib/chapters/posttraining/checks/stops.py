@@ -2,9 +2,9 @@
 
 from math import ceil, exp, sqrt
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.training import reliability, rules
+from scalingbook_lib.training import reliability
 
 _M70 = models.find("LLaMA-3 70B")
 _YEARS_S = 4 * 365.25 * 86400  # of one chip between two stops

@@ -20,10 +20,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
-from scalingbook_lib.serving import drawn, mean_context, refilled, rollout
+from scalingbook_lib.serving import mean_context, refilled_tokens_per_s, rollout, sample_lengths
 from scalingbook_lib.units import count, si
 
 ENGINES = {"LLaMA-3 8B": 2, "Qwen3 32B": 4, "LLaMA-3 70B": 8}  # chips of one engine
@@ -33,8 +33,8 @@ _P = 512
 def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> View:
     m, ways = models.find(model), ENGINES[model]
     costs = inference.case(m, Cluster.of(chips.find(chip), 8), Layout(tp=ways))
-    lengths = drawn(answers, mean, spread, most=MOST)
-    played, rate = rollout(costs, lengths, P=_P), refilled(costs, lengths, P=_P, slots=answers)
+    lengths = sample_lengths(answers, mean, spread, max_tokens=MOST)
+    played, rate = rollout(costs, lengths, P=_P), refilled_tokens_per_s(costs, lengths, P=_P, slots=answers)
     half = played.alive(played.seconds / 2)
     times = [played.seconds * k / 60 for k in range(61)]
     chart = Chart(
@@ -48,8 +48,8 @@ def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> 
     gain = rate / played.tokens_per_s
     return View(
         f"The last of {count(answers)} answers ends after {si(played.seconds, 's')}; for half of that time "
-        f"at most {several(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
-        f"{three(gain, 2)} times as many tokens a second.",
+        f"at most {pluralize(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
+        f"{sig3(gain, 2)} times as many tokens a second.",
         (chart,),
         (
             Readout("tokens a second", played.tokens_per_s, "", si(played.tokens_per_s)),
@@ -100,7 +100,7 @@ def _split(*, n: int, answers: int, spread: float, staleness: int) -> View:
         Scale("a step", "s", "log"),
         (*curves, RefLine(TOGETHER, together.total_s, axis="y")),
     )
-    old = "fresh" if best.staleness == 0 else f"at most {several(best.staleness, 'update')} old"
+    old = "fresh" if best.staleness == 0 else f"at most {pluralize(best.staleness, 'update')} old"
     who = f"all {n} chips" if best.way == TOGETHER else f"{best.writing} of {n} chips"
     return View(
         f"Fastest is {best.way}: {who} write, {si(best.total_s, 's')} a step, answers {old}.",

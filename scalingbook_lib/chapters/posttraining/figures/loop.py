@@ -21,7 +21,7 @@ from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.lanes import lanes
 from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.serving import drawn, refilled
+from scalingbook_lib.serving import refilled_tokens_per_s, sample_lengths
 from scalingbook_lib.units import percent, si
 
 
@@ -98,8 +98,11 @@ def tail() -> Figure:
     """How does a batch of unequal answers end?"""
     even, uneven = played(0.0), played()
     half = uneven.alive(uneven.seconds / 2)
-    rate = refilled(
-        inference.case(LLAMA, MACHINE, ENGINE), drawn(SLOTS, 8192, SPREAD, most=MOST), P=P, slots=SLOTS
+    rate = refilled_tokens_per_s(
+        inference.case(LLAMA, MACHINE, ENGINE),
+        sample_lengths(SLOTS, 8192, SPREAD, max_tokens=MOST),
+        P=P,
+        slots=SLOTS,
     )
     ratio = rate / uneven.tokens_per_s
     return Figure(
@@ -108,7 +111,7 @@ def tail() -> Figure:
         f"time, and the last ends at {si(uneven.seconds, 's')}.",
         caption=f"{SLOTS} answers on eight H100. In the second half of the time at most {half} of {SLOTS} slots are in use. Slots that are refilled at once would write "
         f"{ratio:.2g} times as many tokens a second.",
-        parts=lambda wide: [_alive(even.ends, uneven.ends)],
+        parts=lambda wide: [_alive(even.end_times_s, uneven.end_times_s)],
     )
 
 

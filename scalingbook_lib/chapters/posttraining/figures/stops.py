@@ -1,15 +1,16 @@
 """How often large machines stop, how often to save, and what is lost where."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.chapters.posttraining.case import CHIP_S, LARGE
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Points, Scale, Series
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.training import reliability, rules
+from scalingbook_lib.training import reliability
 from scalingbook_lib.units import percent, si
 
 PUBLISHED = {  # chips, hours between stops: Meta 2410.21680 (A100), 2407.21783, and 2602.00277
     "RSC": (1024, 7.9),
-    "LLaMA 3": (LLAMA3_STOPS.chips, LLAMA3_STOPS.between_s / 3600),
+    "LLaMA 3": (LLAMA3_INTERRUPTIONS.chips, LLAMA3_INTERRUPTIONS.mtbf_s / 3600),
     "FT-HSDP": (100_000, 0.3),
 }
 WAYS = {  # seconds of a stand-still to save, and of a restart

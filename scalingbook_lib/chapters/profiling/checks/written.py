@@ -14,10 +14,10 @@ LENGTHS = tuple(sorted(24 + i**3 % 1000 for i in range(200)))
 _SIDES = tuple(128 * 2**k for k in range(7))
 
 
-def padded(chosen: tuple[int, ...], of: tuple[int, ...] = LENGTHS) -> int:
+def padded(default_layout: tuple[int, ...], of: tuple[int, ...] = LENGTHS) -> int:
     """Tokens of padding if every sequence is filled up to the next one of these lengths."""
-    chosen = tuple(sorted(chosen))
-    return sum(chosen[bisect_left(chosen, n)] - n for n in of)
+    default_layout = tuple(sorted(default_layout))
+    return sum(default_layout[bisect_left(default_layout, n)] - n for n in of)
 
 
 @cache  # an answer and its mistakes are asked for at every judgement

@@ -22,16 +22,16 @@ def _bundles(*, program: str, strip: int) -> View:
     kernel = KERNELS[program]
     here = strip - 1
     start = here * kernel.bundles // STRIPS
-    idle = [k for k in range(STRIPS) if kernel.share("MATMUL", k) < 0.01]
+    idle = [k for k in range(STRIPS) if kernel.strip_utilization("MATMUL", k) < 0.01]
     return View(
         _verdict(kernel, here),
         (_heat(kernel, here), _units(kernel, here, start)),
         (
             Readout("bundles", kernel.bundles, "", count(kernel.bundles)),
-            Readout.percent("MATMUL slots used", kernel.filled("MATMUL")),
+            Readout.percent("MATMUL slots used", kernel.utilization("MATMUL")),
             Readout("strips without a matmul", len(idle), "", f"{len(idle)} of {STRIPS}"),
-            Readout("busiest unit", kernel.filled(kernel.busiest), "", kernel.busiest),
-            Readout.percent("its slots used", kernel.filled(kernel.busiest)),
+            Readout("busiest unit", kernel.utilization(kernel.busiest), "", kernel.busiest),
+            Readout.percent("its slots used", kernel.utilization(kernel.busiest)),
         ),
     )
 
@@ -39,7 +39,8 @@ def _bundles(*, program: str, strip: int) -> View:
 def _heat(kernel: Kernel, here: int) -> Grid:
     """A row for every unit, a column for every strip; the strip that is looked at in another color."""
     cells = [
-        [_cell(kernel.share(unit, k), 1 if k == here else 0) for k in range(STRIPS)] for unit in kernel.used
+        [_cell(kernel.strip_utilization(unit, k), 1 if k == here else 0) for k in range(STRIPS)]
+        for unit in kernel.used
     ]
     title = "Slots used, first bundle to last: stronger is more"
     return Grid(title, [_short(unit) for unit in kernel.used], (), cells)
@@ -56,20 +57,22 @@ def _short(unit: str) -> str:
 
 
 def _units(kernel: Kernel, here: int, start: int) -> Bars:
-    units = [unit for unit in kernel.used if kernel.filled(unit)]
+    units = [unit for unit in kernel.used if kernel.utilization(unit)]
     labels = [f"{_short(unit)}, {UNITS[unit]}" for unit in units]
-    now = [100 * kernel.share(unit, here) for unit in units]
-    whole = [100 * kernel.filled(unit) for unit in units]
+    now = [100 * kernel.strip_utilization(unit, here) for unit in units]
+    whole = [100 * kernel.utilization(unit) for unit in units]
     title = f"Bundles {start:,} to {start + kernel.size(here) - 1:,} and the whole kernel"
     series = (Series("this strip", now, 1), Series("the kernel", whole, 5))
     return Bars(Scale("slots used", "%", high=100), labels, series, title=title)
 
 
 def _verdict(kernel: Kernel, here: int) -> str:
-    matmul, push = kernel.share("MATMUL", here), kernel.share("MATPUSH", here)
-    used, pushed = kernel.filled("MATMUL"), kernel.filled("MATPUSH")
+    matmul, push = kernel.strip_utilization("MATMUL", here), kernel.strip_utilization("MATPUSH", here)
+    used, pushed = kernel.utilization("MATMUL"), kernel.utilization("MATPUSH")
     if not used:
-        rest = " and ".join(f"{percent(kernel.filled(unit))} of the {unit} slots" for unit in ("VALU", "EUP"))
+        rest = " and ".join(
+            f"{percent(kernel.utilization(unit))} of the {unit} slots" for unit in ("VALU", "EUP")
+        )
         return f"The matrix units idle from the first bundle to the last: this kernel fills {rest}."
     if pushed > used:
         slots = f"{percent(pushed)} of MATPUSH against {percent(used)} of MATMUL"
@@ -80,7 +83,7 @@ def _verdict(kernel: Kernel, here: int) -> str:
         return f"The start: {said}. Every kernel pays this, and a long one pays it once."
     if matmul < 0.6:
         return f"The end: the last rows leave the matrix units ({percent(matmul)} of MATMUL) and are stored."
-    beside = [unit for unit in ("EUP", "VALU", "VSTORE") if kernel.share(unit, here) >= 0.05]
+    beside = [unit for unit in ("EUP", "VALU", "VSTORE") if kernel.strip_utilization(unit, here) >= 0.05]
     free = "what follows the product costs no bundle of its own"
     return f"{percent(matmul)} of the MATMUL slots are used, and {_listed(beside)} the same bundles: {free}."
 

@@ -29,9 +29,9 @@ def _cycles(*, machine: str, M: int) -> View:
             Readout("at the clock", kept.seconds(M), "s"),
             Readout("clock", kept.clock_hz, "Hz", si(kept.clock_hz, "Hz")),
             Readout("roofline", kept.bound(M).lower_s, "s"),
-            Readout("over the roofline", kept.over(M), "×"),
+            Readout("over the roofline", kept.ratio_to_roofline(M), "×"),
             Readout("knee of the estimate", kept.knee, "", f"{kept.knee:.0f} rows"),
-            Readout("knee of the datasheet", kept.ridge, "", f"{kept.ridge:.0f} rows"),
+            Readout("knee of the datasheet", kept.critical_batch, "", f"{kept.critical_batch:.0f} rows"),
         ),
         columns=2,
     )
@@ -47,7 +47,7 @@ def _times(kept: Estimates, M: int) -> Chart:
         (
             Curve("roofline", rows, bounds, 0),
             Curve("compiler", rows, seconds, 1),
-            RefLine("C/W", kept.ridge),
+            RefLine("C/W", kept.critical_batch),
             Points("", [M], [kept.seconds(M)], [si(kept.seconds(M), "s")], 1),
         ),
         title=f"X[M, {WIDTH:,}] · W[{WIDTH:,}, {WIDTH:,}]",
@@ -61,9 +61,9 @@ def _ratios(kept: Estimates, M: int) -> Chart:
         Scale("estimate over roofline", "×", low=0, high=2),
         (
             RefLine("the roofline", 1, "y"),
-            RefLine("C/W", kept.ridge),
-            Curve("", rows, [kept.over(m) for m in rows], 1),
-            Points("", [M], [kept.over(M)], [f"{kept.over(M):.3g} ×"], 1),
+            RefLine("C/W", kept.critical_batch),
+            Curve("", rows, [kept.ratio_to_roofline(m) for m in rows], 1),
+            Points("", [M], [kept.ratio_to_roofline(M)], [f"{kept.ratio_to_roofline(M):.3g} ×"], 1),
         ),
         title="How far above the bound",
     )
@@ -72,7 +72,7 @@ def _ratios(kept: Estimates, M: int) -> Chart:
 def _verdict(kept: Estimates, M: int) -> str:
     said = (
         f"For {M:,} rows the compiler estimates {kept.cycles[M]:,} cycles, {si(kept.seconds(M), 's')}: "
-        f"{kept.over(M):.3g} times the roofline."
+        f"{kept.ratio_to_roofline(M):.3g} times the roofline."
     )
     return f"{said} {_ahead(kept) if kept.prefetched else _knees(kept)}"
 
@@ -87,11 +87,11 @@ def _ahead(kept: Estimates) -> str:
 
 
 def _knees(kept: Estimates) -> str:
-    peak = percent(1 / kept.over(_MANY))
+    peak = percent(1 / kept.ratio_to_roofline(_MANY))
     rate, most = si(kept.bytes_per_s, "B/s"), si(kept.chip.hbm_bytes_per_s, "B/s")
     return (
         f"It lets {_FEW} rows read W at {rate} of {most}, {_MANY:,} compute at {peak} of the peak: "
-        f"the knee is at {kept.knee:.0f} rows, by the datasheet at {kept.ridge:.0f}."
+        f"the knee is at {kept.knee:.0f} rows, by the datasheet at {kept.critical_batch:.0f}."
     )
 
 

@@ -32,7 +32,7 @@ WRITTEN: dict[str, Callable[[Line], str]] = {
     "operation": lambda line: line.operation,
     "operands": lambda line: ", ".join(f"%{name}" for name in line.operands) or "none",
     "calls": lambda line: ", ".join(line.calls) or "none",
-    "groups": lambda line: line.who or ("not in this line" if line.groups else "nobody"),
+    "groups": lambda line: line.participants or ("not in this line" if line.groups else "nobody"),
     "source": lambda line: line.source or "none",
 }
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from scalingbook_lib.evidence.compiled.layout import ArrayLayout, chosen, tiled
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout, default_layout, tiled
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
     Chart,
@@ -30,7 +30,11 @@ _COLUMNS = (*sorted({n + more for n in _EDGES for more in (0, 1)}), _MOST)
 
 def lay(rows: int, columns: int, stored: DType, tile: str) -> ArrayLayout:
     """The matrix in tiles of that size, or as the compiler lays it."""
-    return chosen(rows, columns, stored) if tile == BY_COMPILER else tiled(rows, columns, stored, TILES[tile])
+    return (
+        default_layout(rows, columns, stored)
+        if tile == BY_COMPILER
+        else tiled(rows, columns, stored, TILES[tile])
+    )
 
 
 def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
@@ -121,7 +125,7 @@ def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -
         Curve("elements", across, [rows * n * kind.bytes for n in across], 0),
     ]
     if tile != BY_COMPILER:
-        theirs = [chosen(rows, n, kind).stored_bytes for n in across]
+        theirs = [default_layout(rows, n, kind).stored_bytes for n in across]
         marks.insert(1, Curve("the compiler's", across, theirs, 2, dashed=True))
     return Chart(
         Scale("columns", "", "linear", 0, _MOST),

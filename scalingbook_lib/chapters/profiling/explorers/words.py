@@ -135,8 +135,9 @@ def _who(line: Line) -> str:
     # the line has the bytes of its result: of these two, one shard of the array
     whole = (size if kind in ("reduce-scatter", "all-to-all") else 1) * line.arrays[0].bytes
     received = collectives.bytes_received(kind, whole, size)
-    hidden = "" if line.who else " They stand in the computation that it calls, not in the line."
-    talk = f"{many} groups of {size}{_form(line.who)}: chips {first} talk to each other, along {_axes(line)}"
+    hidden = "" if line.participants else " They stand in the computation that it calls, not in the line."
+    groups = f"{many} groups of {size}{_form(line.participants)}"
+    talk = f"{groups}: chips {first} talk to each other, along {_axes(line)}"
     return f"{talk}, and each takes in {si(received, 'B')}.{hidden}"
 
 

@@ -1,7 +1,7 @@
 """What a compiled program says: a line and its parts, tiles and their padding, groups and their spellings."""
 
 from scalingbook_lib.chapters.profiling.explorers.dissector import WRITTEN
-from scalingbook_lib.evidence.compiled.layout import ArrayLayout, chosen, tiled
+from scalingbook_lib.evidence.compiled.layout import ArrayLayout, default_layout, tiled
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.reader.draw.svg import measure
 from scalingbook_lib.reader.figures.figure import Figure
@@ -68,7 +68,7 @@ def _line(wide: float) -> Sketch:
 
 def padding() -> Figure:
     """What does a column too many cost?"""
-    small, written, turned = tiled(*SMALL, FP32, TILE), tiled(*TALL, BF16, TILE), chosen(*TALL, BF16)
+    small, written, turned = tiled(*SMALL, FP32, TILE), tiled(*TALL, BF16, TILE), default_layout(*TALL, BF16)
     return Figure(
         key="profiling.padding",
         alt=f"Three arrays on tiles of 8 by 128. {small.type} needs four tiles, three of them nearly empty: {small.ratio:.1f} times its bytes. {written.type} as written needs two columns of tiles, "
@@ -142,8 +142,8 @@ def groups() -> Figure:
 
 def _grids(wide: float) -> Sketch:
     spelled = {
-        ROWS: (LINES[ROWS].who, LINES["all-gather over Y"].who, "{{0,1,2,3},{4,5,6,7}}"),
-        COLUMNS: (LINES[COLUMNS].who,),
+        ROWS: (LINES[ROWS].participants, LINES["all-gather over Y"].participants, "{{0,1,2,3},{4,5,6,7}}"),
+        COLUMNS: (LINES[COLUMNS].participants,),
     }
     abreast = wide > 400
     colors = (MATH, NETWORK, EXPERTS, CACHE)

@@ -1,6 +1,6 @@
 """From which batch on does arithmetic bind? Checks of the rooflines chapter on products."""
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import INT8
@@ -17,7 +17,7 @@ def _upper() -> roofline.Roofline:
 
 
 def _narrow(width: int) -> float:
-    return roofline.break_even_batch(width, width, chips.V5E, weights=INT8)
+    return rules.matmul_critical_batch(width, width, chips.V5E, weights=INT8)
 
 
 BATCHES = (
@@ -50,7 +50,7 @@ BATCHES = (
         ),
         mistakes=(
             Mistake(
-                lambda: roofline.ridge(chips.V5E, INT8),
+                lambda: rules.ridge(chips.V5E, INT8),
                 "That is the ridge. At one byte an element, the intensity is 2B.",
                 slip="factor-two-flops",
             ),
@@ -84,7 +84,7 @@ BATCHES = (
     Check(
         key="rooflines.ridge-h200",
         title="The ridge of an H200",
-        answer=lambda: roofline.ridge(chips.H200),
+        answer=lambda: rules.ridge(chips.H200),
         unit="FLOP/B",
         hints=(
             "FLOPs/s over bytes/s.",
@@ -92,9 +92,7 @@ BATCHES = (
         ),
         mistakes=(
             Mistake(2, "That uses the rate with sparsity. Dense matrices get half of it."),
-            Mistake(
-                lambda: roofline.ridge(chips.H100), "That is the ridge of an H100, whose memory is slower."
-            ),
+            Mistake(lambda: rules.ridge(chips.H100), "That is the ridge of an H100, whose memory is slower."),
         ),
         right="Right. The same arithmetic as an H100 with 1.43 times the bandwidth.",
     ),
@@ -119,7 +117,7 @@ BATCHES = (
     Check(
         key="rooflines.int8-exact",
         title="The exact batch for int8 weights",
-        answer=lambda: roofline.break_even_batch(4096, 16384, chips.V5E, weights=INT8),
+        answer=lambda: rules.matmul_critical_batch(4096, 16384, chips.V5E, weights=INT8),
         unit="tokens",
         rel_tol=0.01,
         difficulty=2,
@@ -154,7 +152,7 @@ BATCHES = (
     Check(
         key="rooflines.never-enough",
         title="Too narrow for a v6e",
-        answer=lambda: roofline.hopeless_width(chips.V6E),
+        answer=lambda: rules.memory_bound_width(chips.V6E),
         rel_tol=0.01,
         difficulty=2,
         hints=(
@@ -163,7 +161,7 @@ BATCHES = (
         ),
         mistakes=(
             Mistake(0.5, "An infinite batch reaches an intensity of D/2, not of D."),
-            Mistake(lambda: roofline.hopeless_width(chips.V5E), "That is for a v5e."),
+            Mistake(lambda: rules.memory_bound_width(chips.V5E), "That is for a v5e."),
         ),
         right="Right: a layer of this width is memory-bound on a v6e whatever you feed it.",
     ),

@@ -1,6 +1,6 @@
 """What do tiles, links and hosts limit? Checks of the rooflines chapter beyond one memory."""
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16, FP32
@@ -56,7 +56,7 @@ MACHINES = (
         ),
         mistakes=(
             Mistake(
-                lambda: 32 / roofline.ridge(chips.V5E),
+                lambda: 32 / rules.ridge(chips.V5E),
                 "That is the ridge of a v5e. A v6e needs more.",
                 slip="wrong-chip",
             ),
@@ -100,7 +100,7 @@ MACHINES = (
     Check(
         key="rooflines.host-weights",
         title="Weights that stay on the host",
-        answer=lambda: roofline.ridge(chips.V5E, bytes_per_s=chips.V5E.pcie_bytes_per_s),
+        answer=lambda: rules.ridge(chips.V5E, bytes_per_s=chips.V5E.pcie_bytes_per_s),
         unit="tokens",
         difficulty=2,
         hints=(
@@ -109,7 +109,7 @@ MACHINES = (
         ),
         mistakes=(
             Mistake(2, "Two bytes a weight, and two FLOPs a weight for each token: the twos cancel."),
-            Mistake(lambda: roofline.ridge(chips.V5E), "That is the ridge against HBM."),
+            Mistake(lambda: rules.ridge(chips.V5E), "That is the ridge against HBM."),
         ),
         right="Right. Training batches are that large; decoding batches are not.",
     ),

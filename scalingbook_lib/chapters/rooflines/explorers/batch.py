@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
@@ -43,7 +43,7 @@ def _knee(*, B: int, D: int, F: int, mix: str, chip: str) -> View:
         return roofline.matmul(batch, D, F, on, kind, weights=weights, maths=maths)  # type: ignore[arg-type]
 
     now, many = at(B), [at(batch) for batch in _BATCHES]
-    exact = roofline.break_even_batch(D, F, on, kind, weights=weights, maths=maths)
+    exact = rules.matmul_critical_batch(D, F, on, kind, weights=weights, maths=maths)
     thumb = roofline.rule_of_thumb_batch(D, F, on, kind, weights=weights, maths=maths)
     chart = Chart(
         Scale("batch B", "tokens", "log", _BATCHES[0], _BATCHES[-1]),
@@ -114,7 +114,7 @@ def _critical(*, ridge: int, weights: str, activations: str) -> View:
     hardware = replace(chips.V5E, name=f"ridge {ridge}", hbm_bytes_per_s=chips.V5E.bf16_flops_per_s / ridge)
     half = [
         [
-            _level(roofline.break_even_batch(D, F, hardware, a, weights=w, maths=BF16))
+            _level(rules.matmul_critical_batch(D, F, hardware, a, weights=w, maths=BF16))
             for D in _CENTERS[: i + 1]
         ]
         for i, F in enumerate(_CENTERS)
@@ -122,11 +122,11 @@ def _critical(*, ridge: int, weights: str, activations: str) -> View:
     cells = [
         [half[max(i, j)][min(i, j)] for j in range(len(half))] for i in range(len(half))
     ]  # D and F may trade places
-    edge = roofline.hopeless_width(hardware, a, maths=BF16)
+    edge = rules.memory_bound_width(hardware, a, maths=BF16)
     hopeless = [[0 if level is None else None for level in row] for row in cells]
     narrowest = 1 / (2 / edge - 1 / _WIDTHS[-1])  # the D at which the border leaves the map at its top
     border = [(D, 1 / (2 / edge - 1 / D)) for D in _between(narrowest, _WIDTHS[-1])]
-    width = roofline.break_even_batch(4096, 4096, hardware, a, weights=w, maths=BF16)
+    width = rules.matmul_critical_batch(4096, 4096, hardware, a, weights=w, maths=BF16)
     needs = "no batch is enough" if math.isinf(width) else f"it takes {width:,.0f} tokens"
     chart = Chart(
         Scale("width D", "", "log", _WIDTHS[0], _WIDTHS[-1]),

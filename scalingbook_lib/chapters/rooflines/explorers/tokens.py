@@ -1,6 +1,6 @@
 """What counts as the batch of a matmul? The tokens that meet one copy of the weights."""
 
-from scalingbook_lib import roofline
+from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
@@ -25,7 +25,7 @@ def _tokens(*, phase: str, sequences: int, length: int, copies: int, m: int, chi
     tokens = sequences * (length if phase == _PHASES[0] else 1)
     if tokens < copies:
         raise ValueError(f"{tokens:,} tokens cannot feed {copies:,} copies of the weights; have fewer copies")
-    ridge, each = roofline.ridge(on), tokens / copies
+    ridge, each = rules.ridge(on), tokens / copies
     rows = {
         "sequences": sequences,
         "tokens at once": tokens,

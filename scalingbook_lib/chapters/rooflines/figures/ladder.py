@@ -2,7 +2,7 @@
 
 from math import floor, log10
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, NETWORK, Area, Shape, Words
@@ -10,7 +10,7 @@ from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.units import si
 
 RATES = roofline.levels(V5E)
-RIDGES = {level: roofline.ridge(V5E, bytes_per_s=rate) for level, rate in RATES.items()}
+RIDGES = {level: rules.ridge(V5E, bytes_per_s=rate) for level, rate in RATES.items()}
 WHERE = {
     "VMEM": "memory on the die",
     "HBM": "memory in the package",

@@ -2,7 +2,7 @@
 
 from math import log
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import CACHE, MATH, MEMORY, Area, Arrow, Cells, Shape, Words
@@ -25,7 +25,7 @@ def reuse() -> Figure:
         key="rooflines.reuse",
         alt="Three sketches. In a dot product each number meets one other. In a vector times a "
         f"matrix each weight meets one row. With {B} rows each weight meets all of them. FLOPs "
-        f"for each byte: {said}; the ridge of a TPU v5e is {roofline.ridge(V5E):.0f}.",
+        f"for each byte: {said}; the ridge of a TPU v5e is {rules.ridge(V5E):.0f}.",
         caption="Intensity is reuse: a weight that has arrived earns one multiplication and one "
         "addition for each row that meets it. Only more rows bring an operation nearer to the "
         "ridge.",
@@ -74,7 +74,7 @@ def _product(x: float, high: float, rows: int) -> list[Shape]:
 
 def _scale(wide: float) -> Sketch:
     """FLOPs for each byte on a log axis from 0.3 to 500."""
-    left, right, y, ridge = 12.0, wide - 12, 36.0, roofline.ridge(V5E)
+    left, right, y, ridge = 12.0, wide - 12, 36.0, rules.ridge(V5E)
 
     def at(value: float) -> float:
         return left + (right - left) * log(value / 0.3) / log(500 / 0.3)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import V5E, V6E
 from scalingbook_lib.reader.explorers import scales
@@ -26,9 +26,9 @@ def roof() -> Figure:
     return Figure(
         key="rooflines.roof",
         alt="Attainable rate over arithmetic intensity, both logarithmic. A slope, the memory, "
-        f"rises to the ridge at {roofline.ridge(V5E):.0f} FLOPs per byte and turns into a level "
+        f"rises to the ridge at {rules.ridge(V5E):.0f} FLOPs per byte and turns into a level "
         "roof, the peak. A TPU v6e, dashed, has a higher roof and its ridge at "
-        f"{roofline.ridge(V6E):.0f}. On the v5e: {at}.",
+        f"{rules.ridge(V6E):.0f}. On the v5e: {at}.",
         caption="The slope is the memory, the roof the arithmetic. From the slope two ways lead up: more "
         "reuse, to the right, and more bandwidth, which lifts the slope.",
         parts=lambda wide: [_roof(wide)],
@@ -41,7 +41,7 @@ def _roof(wide: float) -> Sketch:
     x, y = _axis(0.25, 8000, left, wide - 10), _axis(1.5e11, 2.2e15, high - 26, 14)
     shapes: list[Shape] = []
     for chip, dashed, up in ((V5E, False, 18), (V6E, True, -8)):
-        ridge, peak = roofline.ridge(chip), chip.bf16_flops_per_s
+        ridge, peak = rules.ridge(chip), chip.bf16_flops_per_s
         line = {"heads": 0, "dashed": dashed, "thick": 1.6 if dashed else 3.2}
         low = roofline.attainable(0.25, chip)
         shapes += [
@@ -78,7 +78,7 @@ def _axis(low: float, high: float, start: float, end: float) -> Callable[[float]
 
 def batch() -> Figure:
     """From which batch on does the arithmetic take longer than the weights?"""
-    exact, thumb = roofline.break_even_batch(D, F, V5E), roofline.ridge(V5E)
+    exact, thumb = rules.matmul_critical_batch(D, F, V5E), rules.ridge(V5E)
     return Figure(
         key="rooflines.batch",
         alt="Time over batch, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. The "
@@ -114,8 +114,8 @@ GPUS = (chips.A100, chips.H100, chips.H200, chips.B200)
 
 def ridges() -> Figure:
     """Is there one number for all chips?"""
-    known = sorted((*TPUS, *GPUS), key=roofline.ridge)
-    said = ", ".join(f"{chip.name} {roofline.ridge(chip):.0f}" for chip in known)
+    known = sorted((*TPUS, *GPUS), key=rules.ridge)
+    said = ", ".join(f"{chip.name} {rules.ridge(chip):.0f}" for chip in known)
     return Figure(
         key="rooflines.ridges",
         alt=f"Ten chips on one logarithmic axis of FLOPs per byte, in bf16 from HBM: {said}. H100 "
@@ -132,11 +132,11 @@ def _ridges(wide: float, known: list[chips.Chip]) -> Sketch:
     x = _axis(100, 700, left, wide - 30)
     shapes: list[Shape] = [Words(x=left, y=12, text="FLOPs per byte (log) →", align="start", quiet=True)]
     for k, chip in enumerate(known):
-        at, y, tpu = x(roofline.ridge(chip)), 30 + step * k, chip in TPUS
+        at, y, tpu = x(rules.ridge(chip)), 30 + step * k, chip in TPUS
         shapes += [
             Arrow(x0=left, y0=y, x1=at, y1=y, heads=0, thick=0.8, dashed=True),
             Area(x=at - 6, y=y - 6, wide=12, high=12, color=MEMORY if tpu else MATH, shade=0.9),
             Words(x=left - 8, y=y + 4.5, text=chip.name, align="end", color=MEMORY if tpu else MATH),
-            Words(x=at + 11, y=y + 4.5, text=f"{roofline.ridge(chip):.0f}", align="start"),
+            Words(x=at + 11, y=y + 4.5, text=f"{rules.ridge(chip):.0f}", align="start"),
         ]
     return Sketch(wide, 26 + step * len(known), shapes)

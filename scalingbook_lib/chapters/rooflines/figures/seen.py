@@ -1,6 +1,6 @@
 """What do chips, compilers and narrow layers say? Measured shares, estimates, lines that never meet."""
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.evidence import measured
 from scalingbook_lib.evidence.compiled.cycles import ESTIMATES, ROWS
 from scalingbook_lib.machines.chips import V5E
@@ -53,7 +53,7 @@ def knees() -> Figure:
         key="rooflines.knees",
         alt="Time over rows, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. The "
         "lower bound is level, then rises; the compiler's estimates, as dots, lie above it "
-        f"while it is level and on it where it rises. The bound turns at {seen.ridge:.0f} rows, "
+        f"while it is level and on it where it rises. The bound turns at {seen.critical_batch:.0f} rows, "
         f"the estimates at {seen.knee:.0f}.",
         caption=f"The compiler sees the same roof. It plans to read the weights at {few}, not at "
         f"{si(V5E.hbm_bytes_per_s, 'B/s')}, and so its corner lies later: at {seen.knee:.0f} "
@@ -77,7 +77,7 @@ MOST = 1000
 
 def hopeless() -> Figure:
     """Why can no batch help a narrow layer? Because each row brings more bytes than FLOPs, in time."""
-    exact = roofline.break_even_batch(WIDTHS[0], WIDTHS[0], V5E)
+    exact = rules.matmul_critical_batch(WIDTHS[0], WIDTHS[0], V5E)
     return Figure(
         key="rooflines.hopeless",
         alt=f"Two charts of time over batch on plain axes, for layers of width {WIDTHS[0]:,} and "
@@ -100,7 +100,7 @@ def _pair(wide: float) -> Sketch:
         left, foot = (6 + wide / 2 * k, high + 26) if room else (6, (high + 26) + (high + 70) * k)
         first, last = (roofline.matmul(b, width, width, V5E) for b in (1, MOST))
         unit = high / max(last.memory_s, last.math_s)
-        exact = roofline.break_even_batch(width, width, V5E)
+        exact = rules.matmul_critical_batch(width, width, V5E)
         x = left + long * exact / MOST if exact < MOST else 0.0
         shapes += [
             Words(

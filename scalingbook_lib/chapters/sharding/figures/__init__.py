@@ -19,4 +19,5 @@ FIGURES = (
     deeper.detour,
     deeper.omits,
     deeper.rounds,
+    cuts.collectives_by_hand,
 )

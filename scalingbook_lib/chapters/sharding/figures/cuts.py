@@ -1,5 +1,6 @@
 """How is an array cut, and what can be multiplied then? The opening, eleven shardings, four cases."""
 
+from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from scalingbook_lib.notation import Mesh, parse, parse_product
 from scalingbook_lib.reader.explorers.view import Span
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.lanes import lanes
+from scalingbook_lib.reader.figures.placement import placed, spread
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Shape, Words
 from scalingbook_lib.reader.figures.shards import extent, part, sharded, subscripted
 from scalingbook_lib.reader.figures.sketch import Sketch
@@ -176,3 +178,14 @@ def _chip(text: str, chip: int, x: float, y: float) -> list[Shape]:
         return shapes + part((rows, columns), 2, x=x + 108, y=y, side=side, color=chip, summed=len(j) < 2)
     nothing = Area(x=x + 108, y=y, wide=side, high=side, color=IDLE, shade=0.05, text="?", dashed=True)
     return [*shapes, nothing]
+
+
+def collectives_by_hand() -> Figure:
+    """The four shardings between which the collectives of the exercise go, on eight devices."""
+    line, texts = Mesh(X=8), ("A[I_X, J]", "A[I, J]{U_X}", "A[I, J]", "A[I, J_X]")
+    return replace(
+        spread(line, [placed(text, line, (1024, 1024)) for text in texts]),
+        key="sharding.collectives_by_hand",
+        caption="AllGather and AllToAll start from blocks of one array. AllReduce and ReduceScatter start from "
+        "summands, a different one on each device (dashed).",
+    )

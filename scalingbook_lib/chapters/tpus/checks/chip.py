@@ -6,7 +6,7 @@ VMEM.
 
 import math
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import Slice, chips, systolic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import INT8
@@ -120,7 +120,7 @@ def _chunks(n: int = 32) -> roofline.Pipeline:
 
 
 def _batch(bytes_per_s: float | None) -> float:
-    return roofline.break_even_batch(4096, 16384, chips.V5E, INT8, bytes_per_s=bytes_per_s)
+    return rules.matmul_critical_batch(4096, 16384, chips.V5E, INT8, bytes_per_s=bytes_per_s)
 
 
 INSIDE = (

@@ -1,6 +1,6 @@
 """How far and how fast between chips and hosts: hops, checkpoints, PCIe, and moving the work to the data."""
 
-from scalingbook_lib import roofline
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
@@ -9,7 +9,7 @@ _CORNER = chips.V6E  # of a slice of 8 × 8, no axis of which wraps
 _MESSAGE = 2 * 8 * 128 * 8192
 _ARRAY = 131_072**2  # int8: a byte an element
 _CHECKPOINT = 512e9
-_PCIE = roofline.ridge(chips.V6E, bytes_per_s=chips.V6E.pcie_bytes_per_s)
+_PCIE = rules.ridge(chips.V6E, bytes_per_s=chips.V6E.pcie_bytes_per_s)
 
 
 def _across(paths: int | None = None) -> float:

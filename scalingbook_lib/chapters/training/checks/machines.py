@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from scalingbook_lib import collectives, models, planner, training
+from scalingbook_lib import collectives, models, planner, rules, training
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.training import Plan, effective_width
 from scalingbook_lib.units import FP32
 
 _13B, _70B = models.find("LLaMA-2 13B"), models.find("LLaMA-3 70B")
@@ -67,10 +67,10 @@ def _same_plan() -> float:
 
 def _least_batch(Y: int, dial: float = 0.25, width: float = 0.0) -> float:
     """The batch at which 4,096 chips with Y tensor ways are just compute-bound, halving an interval."""
-    F, low, high = width or rules.effective_width(_70B), 1e3, 1e9
+    F, low, high = width or effective_width(_70B), 1e3, 1e9
 
     def ratio(B: float) -> float:
-        return rules.mixed(B, 4096, F, 4096 / Y, _V5P).ratio(dial)
+        return rules.fsdp_with_tensor(B, 4096, F, 4096 / Y, _V5P).ratio(dial)
 
     if ratio(high) > 1:
         return float("inf")
@@ -126,7 +126,7 @@ MACHINES = (
         ),
         mistakes=(
             Mistake(
-                lambda: rules.mixed(3e6, 4096, _13B.F, 1024, _V5P).tensor,
+                lambda: rules.fsdp_with_tensor(3e6, 4096, _13B.F, 1024, _V5P).tensor,
                 "That is r Y/F, for a long ring. Four of sixteen chips are a line.",
             ),
             Mistake(
@@ -139,7 +139,7 @@ MACHINES = (
                 "That is with links at 90% of their documented rate.",
             ),
             Mistake(
-                lambda: _on_a_line(width=rules.effective_width(_13B)),
+                lambda: _on_a_line(width=effective_width(_13B)),
                 "That is with the width of a real layer. Take F as it is.",
             ),
         ),
@@ -207,7 +207,7 @@ MACHINES = (
         ),
         mistakes=(
             Mistake(
-                lambda: 4096 * rules.mixed_tokens(rules.effective_width(_70B), _V5P, dial=0.25),
+                lambda: 4096 * rules.fsdp_with_tensor_tokens(effective_width(_70B), _V5P, dial=0.25),
                 "That is the formula, whose best split is not made of powers of two.",
             ),
             Mistake(lambda: _smallest(dial=0.0), "That is with full overlap. A quarter is waited for."),

@@ -1,15 +1,15 @@
 """Stages, rings, pods and experts: when does each pay? The exercises on the other ways to split a step."""
 
-from scalingbook_lib import collectives, models
+from scalingbook_lib import collectives, models, rules
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.steps import limits, pipelines
 from scalingbook_lib.steps.placement import between_pods
-from scalingbook_lib.training import rules
+from scalingbook_lib.training import effective_width
 from scalingbook_lib.units import BF16, FP32
 
 _8B, _70B = models.find("LLaMA-3 8B"), models.find("LLaMA-3 70B")
-_PER_LAYER = 4 * _70B.D * rules.effective_width(_70B)  # parameters
+_PER_LAYER = 4 * _70B.D * effective_width(_70B)  # parameters
 
 
 def _idle(schedule: str = "interleaved", chunks: int = 4, stages: int = 8) -> float:
@@ -23,11 +23,11 @@ def _as_idle(schedule: str = "zero-bubble") -> int:
 
 
 def _sequence(causal: bool = True, axes: int = 1) -> float:
-    return 16 * rules.ring_tokens(_8B, chips.V5E, axes=axes, causal=causal)
+    return 16 * rules.context_parallel_tokens(_8B.G, chips.V5E, axes=axes, causal=causal)
 
 
 def _batch(pods: int = 4, wide: bool = True) -> float:
-    return pods * rules.pod_tokens(chips.V5P, pods, gradients=FP32 if wide else BF16)
+    return pods * rules.cross_pod_tokens(chips.V5P, pods, gradients=FP32 if wide else BF16)
 
 
 def _hop(layers: int = 40, params: float = _PER_LAYER) -> float:

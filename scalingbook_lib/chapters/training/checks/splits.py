@@ -1,9 +1,9 @@
 """How is a batch spread over 4,096 chips, and what does a plan move? The exercises on FSDP and its splits."""
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.training import Plan, effective_width
 from scalingbook_lib.units import BF16, FP32
 
 _13B = models.find("LLaMA-2 13B")
@@ -14,15 +14,15 @@ _POWERS = tuple(2**k for k in range(13))
 
 def _fully_sharded(axes: int = 3, links: float = 1.0) -> float:
     """The network's time over the arithmetic's, FSDP alone over all chips."""
-    return rules.data_tokens(chips.V5P, axes=axes, links=links) / (_SEVERAL / _CHIPS)
+    return rules.data_parallel_tokens(chips.V5P, axes=axes, links=links) / (_SEVERAL / _CHIPS)
 
 
 def _best(data_axes: int = 2) -> float:
-    return rules.best_split(_SEVERAL, _CHIPS, _F, data_axes=data_axes)
+    return rules.best_fsdp_degree(_SEVERAL, _CHIPS, _F, data_axes=data_axes)
 
 
-def _split(B: float, Y: int) -> rules.Mixed:
-    return rules.mixed(B, _CHIPS, _F, _CHIPS // Y, chips.V5P)
+def _split(B: float, Y: int) -> rules.FsdpWithTensor:
+    return rules.fsdp_with_tensor(B, _CHIPS, _F, _CHIPS // Y, chips.V5P)
 
 
 def _dial(Y: int = 4) -> float:
@@ -142,7 +142,9 @@ SPLITS = (
         ),
         mistakes=(
             Mistake(
-                lambda: rules.mixed(1e6, _CHIPS, _F, rules.best_split(1e6, _CHIPS, _F), chips.V5P).ratio(),
+                lambda: rules.fsdp_with_tensor(
+                    1e6, _CHIPS, _F, rules.best_fsdp_degree(1e6, _CHIPS, _F), chips.V5P
+                ).ratio(),
                 "That is the optimum of the formula, and its X is no power of two.",
                 slip="rounding",
             ),
@@ -160,7 +162,7 @@ SPLITS = (
     Check(
         key="training.equivalent-width",
         title="The width of a real layer",
-        answer=lambda: rules.effective_width(_8B),
+        answer=lambda: effective_width(_8B),
         rel_tol=0.005,
         difficulty=2,
         hints=(
@@ -176,7 +178,7 @@ SPLITS = (
                 "There are 8 key-value heads, not 32: K and V have a quarter of the columns.",
             ),
             Mistake(
-                lambda: rules.effective_width(_8B) - _8B.F / 4,
+                lambda: effective_width(_8B) - _8B.F / 4,
                 "The MLP is gated: it has three matrices.",
             ),
         ),

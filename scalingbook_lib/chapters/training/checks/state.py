@@ -2,13 +2,13 @@
 
 from functools import cache
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.collectives.resharding import Rings
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.sharded_matmul import solve
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.training import Plan
 
 _13B = models.find("LLaMA-2 13B")
 _POD = Slice.of(chips.V5P, "16x20x28")
@@ -30,11 +30,11 @@ def _held(zero: int, optimizer: bool = True) -> float:
 
 
 def _pod_batch(axes: int = 3, links: float = 1.0) -> float:
-    return _POD.chips * rules.data_tokens(chips.V5P, axes=axes, links=links)
+    return _POD.chips * rules.data_parallel_tokens(chips.V5P, axes=axes, links=links)
 
 
 def _tensor(F: float = _GEMMA_F, axes: int = 1, links: float = 1.0) -> float:
-    return rules.tensor_ways(F, chips.V5P, axes=axes, links=links)
+    return rules.tensor_parallel_degree(F, chips.V5P, axes=axes, links=links)
 
 
 def _checkpoints(wide: float = 2 * _13B.F, tokens: float = 16e6) -> float:

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import Machine, Slice, chips
 from scalingbook_lib.reader.explorers.parts import (
     NETWORKED,
@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     switched,
 )
-from scalingbook_lib.training import Plan, TrainingStep, rules
+from scalingbook_lib.training import Plan, TrainingStep
 from scalingbook_lib.units import count, si
 
 CHIPS = tuple(n for n in NETWORKED if not (t := chips.KNOWN[n].torus) or t.dims == 3)
@@ -68,7 +68,7 @@ def _closed(m: models.Transformer, chip: str) -> tuple[Readout, ...]:
     on = chips.find(chip)
     if not on.torus:
         return ()
-    least = rules.ring_tokens(m, on)
+    least = rules.context_parallel_tokens(m.G, on)
     return (Readout("a ring is free from", least, "", f"{count(round(least))} tokens"),)
 
 

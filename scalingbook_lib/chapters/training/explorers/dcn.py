@@ -1,5 +1,6 @@
 """How many pods can share a batch? Data parallelism over the network of the data center."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
@@ -14,9 +15,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    three,
+    sig3,
 )
-from scalingbook_lib.training import rules
 from scalingbook_lib.units import BF16, FP32, count, dtype
 
 _MOST = 64
@@ -25,7 +25,7 @@ _MOST = 64
 def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
     on = chips.find(chip)
     each = batch / pods
-    least = rules.pod_tokens(on, pods, gradients=dtype(gradients))
+    least = rules.cross_pod_tokens(on, pods, gradients=dtype(gradients))
     pod = on.torus.pod_chips if on.torus else 1
     return View(
         _verdict(pods, each, least, batch, chip),
@@ -34,7 +34,7 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
             Readout("tokens of a pod", each, "", count(round(each))),
             Readout("needed", least, "", f"{count(round(least))} tokens"),
             Readout("AllReduce over backward pass", least / each, "×"),
-            Readout("tokens of a chip, in largest pods", each / pod, "", three(each / pod)),
+            Readout("tokens of a chip, in largest pods", each / pod, "", sig3(each / pod)),
         ),
         columns=2,
     )
@@ -47,7 +47,7 @@ def _tokens(chip: str, pods: int, batch: int, gradients: str) -> Chart:
         Curve(
             f"needed, {g.name} gradients",
             sizes,
-            [rules.pod_tokens(on, n, gradients=g) for n in sizes],
+            [rules.cross_pod_tokens(on, n, gradients=g) for n in sizes],
             color,
             dashed=g.name != gradients,
         )
@@ -68,8 +68,8 @@ def _tokens(chip: str, pods: int, batch: int, gradients: str) -> Chart:
 def _ratios(chip: str, pods: int, batch: int, gradients: str) -> Chart:
     on, kind = chips.find(chip), dtype(gradients)
     sizes = list(range(2, _MOST + 1))
-    over = [rules.pod_tokens(on, n, gradients=kind) * n / batch for n in sizes]
-    here = rules.pod_tokens(on, pods, gradients=kind) * pods / batch
+    over = [rules.cross_pod_tokens(on, n, gradients=kind) * n / batch for n in sizes]
+    here = rules.cross_pod_tokens(on, pods, gradients=kind) * pods / batch
     return Chart(
         Scale("pods", "", "log", 2, _MOST),
         Scale("AllReduce over backward pass", "×", "log"),

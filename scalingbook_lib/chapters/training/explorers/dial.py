@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
@@ -19,8 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_lib.training import rules
-from scalingbook_lib.training.rules import Mixed
+from scalingbook_lib.rules import FsdpWithTensor
 from scalingbook_lib.units import count
 
 AXES = {"FSDP 2, TP 1": (2, 1), "FSDP 1, TP 2": (1, 2), "FSDP 1, TP 1": (1, 1)}
@@ -46,16 +46,16 @@ class Setting:
 
     def data(self, b: float) -> float:
         """FSDP over all chips: its collectives over the arithmetic."""
-        return rules.data_tokens(self.chip, axes=self.axes, links=self.links) / b
+        return rules.data_parallel_tokens(self.chip, axes=self.axes, links=self.links) / b
 
     def tensor(self) -> float:
         """TP over all chips."""
-        return self.N / rules.tensor_ways(self.F, self.chip, axes=self.axes, links=self.links)
+        return self.N / rules.tensor_parallel_degree(self.F, self.chip, axes=self.axes, links=self.links)
 
-    def mixed(self, b: float, dial: float) -> Mixed:
+    def mixed(self, b: float, dial: float) -> FsdpWithTensor:
         """The best split of the chips; of whole ways where these are asked for."""
         if not self.whole:
-            best = rules.best_split(b * self.N, self.N, self.F, **self._shared())
+            best = rules.best_fsdp_degree(b * self.N, self.N, self.F, **self._shared())
             return self._split(b, min(max(best, 1.0), self.N))
         splits = [self._split(b, X) for X in range(1, self.N + 1) if self.N % X == 0]
         return min(splits, key=lambda one: one.ratio(dial))
@@ -63,12 +63,14 @@ class Setting:
     def _shared(self) -> dict[str, int]:
         return {"data_axes": self.data_axes, "tensor_axes": self.tensor_axes}
 
-    def _split(self, b: float, X: float) -> Mixed:
-        return rules.mixed(b * self.N, self.N, self.F, X, self.chip, links=self.links, **self._shared())
+    def _split(self, b: float, X: float) -> FsdpWithTensor:
+        return rules.fsdp_with_tensor(
+            b * self.N, self.N, self.F, X, self.chip, links=self.links, **self._shared()
+        )
 
     def knee(self, dial: float) -> float:
         """Where the ideal split hides its communication."""
-        return rules.mixed_tokens(self.F, self.chip, dial=dial, links=self.links, **self._shared())
+        return rules.fsdp_with_tensor_tokens(self.F, self.chip, dial=dial, links=self.links, **self._shared())
 
 
 def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: float, whole: bool) -> View:
@@ -76,7 +78,7 @@ def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: f
     if s.axes > (s.chip.torus.dims if s.chip.torus else 0):
         raise ValueError(f"{chip} has a torus of 2 axes: set the axes to FSDP 1, TP 1")
     here = s.mixed(b, dial)
-    alone = rules.data_tokens(s.chip, axes=s.axes, links=links)
+    alone = rules.data_parallel_tokens(s.chip, axes=s.axes, links=links)
     return View(
         _verdict(b, dial, s, here),
         (_chart(b, dial, s, here),),
@@ -91,7 +93,7 @@ def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: f
     )
 
 
-def _chart(b: int, dial: float, s: Setting, here: Mixed) -> Chart:
+def _chart(b: int, dial: float, s: Setting, here: FsdpWithTensor) -> Chart:
     low, high = ([s.mixed(x, end).ratio(end) for x in _TOKENS] for end in (0.0, 1.0))
     mixed = [s.mixed(x, dial).ratio(dial) for x in _TOKENS]
     return Chart(
@@ -108,7 +110,7 @@ def _chart(b: int, dial: float, s: Setting, here: Mixed) -> Chart:
     )
 
 
-def _verdict(b: int, dial: float, s: Setting, here: Mixed) -> str:
+def _verdict(b: int, dial: float, s: Setting, here: FsdpWithTensor) -> str:
     ratio = here.ratio(dial)
     split = f"{count(round(here.X, 1))} · {count(round(here.Y, 1))} ways"
     said = f"At {count(b)} tokens a chip, FSDP with TP over {split} communicates {ratio:.3g} times as long "

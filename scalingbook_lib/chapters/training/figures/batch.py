@@ -2,20 +2,20 @@
 
 from math import log
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import CACHE, IDLE, MATH, NETWORK, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import rules
+from scalingbook_lib.training import effective_width
 from scalingbook_lib.units import count
 
 LLAMA = models.find("LLaMA-3 70B")
 TOKENS, NOISE = 15e12, 2**22  # the fewest tokens of the run, and an assumed gradient noise scale
-ALONE = rules.data_tokens(V5P, axes=3)
-WIDTH = rules.effective_width(LLAMA)
-BOTH, WAITING = (rules.mixed_tokens(WIDTH, V5P, dial=dial) for dial in (0, 1))
+ALONE = rules.data_parallel_tokens(V5P, axes=3)
+WIDTH = effective_width(LLAMA)
+BOTH, WAITING = (rules.fsdp_with_tensor_tokens(WIDTH, V5P, dial=dial) for dial in (0, 1))
 
 
 def days(n: float, b: float) -> float:
@@ -83,9 +83,9 @@ def _bands(wide: float) -> Sketch:
 
 
 def _branches(wide: float) -> Sketch:
-    experts = rules.expert_width(4, V5P)
-    context = rules.ring_tokens(LLAMA, V5P)
-    pods = rules.pod_tokens(V5P, 10**9)
+    experts = rules.expert_parallel_width(V5P, 4)
+    context = rules.context_parallel_tokens(LLAMA.G, V5P)
+    pods = rules.cross_pod_tokens(V5P, 10**9)
     rows = (
         ("fewer sequences than chips", f"split them: context ways,\nfrom {context:.0f} tokens a chip"),
         ("experts", f"tokens travel, over a cube of 64\nif experts are {experts:.0f} wide"),

@@ -1,11 +1,11 @@
 """The ways of splitting: what more chips do, what each holds, what overlaps with what."""
 
+from scalingbook_lib import rules
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.explorers.view import Span, Timeline
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import MATH, MEMORY, NETWORK, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import rules
 from scalingbook_lib.units import count, percent, si
 
 B, D, F = 2**22, 8192, 28672  # the opening's batch in tokens, and the MLP of LLaMA-3 70B
@@ -30,7 +30,7 @@ MOVES = {
 def same_batch() -> Figure:
     """Where does a given batch stop to pay on more chips?"""
     math, network = _one_layer()
-    last = B / rules.data_tokens(V5P, axes=3)
+    last = B / rules.data_parallel_tokens(V5P, axes=3)
     return Figure(
         key="training.same_batch",
         alt=f"Four pairs of bars, for {', '.join(map(count, CHIPS))} chips. The arithmetic of a layer halves from pair "
@@ -105,7 +105,7 @@ def _array(x: float, y: float, dimensions: list[str], scale: float) -> list[Shap
 
 def three_lanes() -> Figure:
     """What waits for what, with FSDP and tensor parallelism at once?"""
-    split = rules.mixed(48e3, 64, 32768, 16, V5P)
+    split = rules.fsdp_with_tensor(48e3, 64, 32768, 16, V5P)
     return Figure(
         key="training.three_lanes",
         alt="Three lanes over two layers. The lane of data links gathers the weights of the next layer while the "

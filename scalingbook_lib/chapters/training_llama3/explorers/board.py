@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.reader.explorers.parts import (
     Cell,
@@ -23,10 +23,10 @@ from scalingbook_lib.reader.explorers.parts import (
     torus,
     word,
 )
+from scalingbook_lib.rules import FsdpWithTensor
 from scalingbook_lib.steps.placement import place
-from scalingbook_lib.training import Plan, PlanError, rules
+from scalingbook_lib.training import Plan, PlanError, effective_width
 from scalingbook_lib.training.feasible import reasons
-from scalingbook_lib.training.rules import Mixed
 from scalingbook_lib.units import percent
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
@@ -69,17 +69,17 @@ class Board:
     @property
     def F(self) -> float:
         """Matrices as wide, or the width that stands for the whole layer."""
-        return rules.effective_width(self.model) if self.whole else self.model.F
+        return effective_width(self.model) if self.whole else self.model.F
 
     @property
     def axes(self) -> dict[str, int]:
         """Torus axes of each."""
         return {"data_axes": len(self.pod.shape) - 1, "tensor_axes": 1}
 
-    def mixed(self, Y: float) -> Mixed:
+    def mixed(self, Y: float) -> FsdpWithTensor:
         """The ratios with Y tensor ways, on as many chips as X · Y."""
         chips_used = self.X * self.Y
-        return rules.mixed(
+        return rules.fsdp_with_tensor(
             self.sequences * _T, chips_used, self.F, chips_used / Y, self.pod.chip, **self.axes
         )
 
@@ -136,7 +136,7 @@ class Board:
 def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: float, whole: bool) -> View:
     b = Board(models.find(model), torus(pod), sequences, Y, WAYS[ways], whole)
     checks, here = b.checks(), b.mixed(Y)
-    best = rules.best_split(sequences * _T, b.X * Y, b.F, **b.axes)
+    best = rules.best_fsdp_degree(sequences * _T, b.X * Y, b.F, **b.axes)
     return View(
         _verdict(b, checks, here, dial),
         (_grid(checks), _chart(b, here, dial)),
@@ -156,7 +156,7 @@ def _grid(checks: dict[str, tuple[bool, str]]) -> Grid:
     return Grid("Green works out, orange does not", list(checks), ("",), cells)
 
 
-def _chart(b: Board, here: Mixed, dial: float) -> Chart:
+def _chart(b: Board, here: FsdpWithTensor, dial: float) -> Chart:
     made = [b.mixed(y) for y in _YS]
     return Chart(
         Scale("tensor ways Y", "", "log", _YS[0], _YS[-1]),
@@ -172,7 +172,7 @@ def _chart(b: Board, here: Mixed, dial: float) -> Chart:
     )
 
 
-def _verdict(b: Board, checks: dict[str, tuple[bool, str]], here: Mixed, dial: float) -> str:
+def _verdict(b: Board, checks: dict[str, tuple[bool, str]], here: FsdpWithTensor, dial: float) -> str:
     wrong = [name for name, (ok, _) in checks.items() if not ok]
     said = f"{b.X:,} · {b.Y} ways on {b.pod.name}: "
     ceiling = percent(1 / here.slowdown(dial))

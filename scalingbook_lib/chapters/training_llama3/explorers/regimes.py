@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
     TORI,
@@ -19,7 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.training import rules
+from scalingbook_lib.training import effective_width
 from scalingbook_lib.units import count
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
@@ -63,13 +63,13 @@ class Setting:
     @property
     def data(self) -> float:
         """Tokens a chip from which FSDP alone is enough."""
-        return rules.data_tokens(self.chip, axes=self.axes)
+        return rules.data_parallel_tokens(self.chip, axes=self.axes)
 
     @property
     def mixed(self) -> float:
         """Tokens a chip from which FSDP with TP is."""
-        width = rules.effective_width(self.model)
-        return rules.mixed_tokens(width, self.chip, data_axes=self.axes - 1, dial=self.dial)
+        width = effective_width(self.model)
+        return rules.fsdp_with_tensor_tokens(width, self.chip, data_axes=self.axes - 1, dial=self.dial)
 
     def holders(self, tokens: float) -> float:
         """Chips that hold the state and the checkpoints of a step."""
@@ -78,7 +78,7 @@ class Setting:
     def between(self, n: float) -> float:
         """Tokens of a step from which the sum between the pods of n chips is hidden."""
         pods = self.pods(n)
-        return pods * rules.pod_tokens(self.chip, pods) if pods > 1 else 0.0
+        return pods * rules.cross_pod_tokens(self.chip, pods) if pods > 1 else 0.0
 
     def regimes(self, ns: Sequence[float], batches: Sequence[float]) -> list[list[int]]:
         """The regime of every pair: a row for each batch."""

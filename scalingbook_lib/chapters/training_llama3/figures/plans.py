@@ -1,6 +1,6 @@
 """From the envelope to a plan: four checks, whole numbers, four plans for a cube, and a gather over a whole slice."""
 
-from scalingbook_lib import training
+from scalingbook_lib import rules, training
 from scalingbook_lib.chapters.training_llama3.figures.pod import BATCH, LLAMA, POD
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
@@ -19,7 +19,7 @@ from scalingbook_lib.reader.figures.shapes import (
     Words,
 )
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import Plan, rules
+from scalingbook_lib.training import Plan
 from scalingbook_lib.units import count, percent, si
 
 T, SEQUENCES = 4096, BATCH // 4096
@@ -36,8 +36,8 @@ COPIES = Plan(dp=16, fsdp=16, cp=16, microbatch=4)  # what the compiler takes as
 
 def four_checks() -> Figure:
     """Which check does the plan for a full pod pass first?"""
-    each, alone = BATCH / POD.chips, rules.data_tokens(V5P, axes=3)
-    together, in_turn = (rules.mixed_tokens(LLAMA.F, V5P, dial=dial) for dial in (0, 1))
+    each, alone = BATCH / POD.chips, rules.data_parallel_tokens(V5P, axes=3)
+    together, in_turn = (rules.fsdp_with_tensor_tokens(LLAMA.F, V5P, dial=dial) for dial in (0, 1))
     gates = (
         (
             "1 sequences",

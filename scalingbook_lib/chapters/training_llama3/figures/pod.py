@@ -2,14 +2,13 @@
 
 from math import ceil, prod
 
-from scalingbook_lib import models, training
+from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.layout import Part, key, strip
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Cells, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import rules
 from scalingbook_lib.units import count, percent, si
 
 LLAMA = models.find("LLaMA-3 70B")

@@ -1,19 +1,18 @@
 """What is left of the peak: from the ceiling of a plan to a run with failures."""
 
-from scalingbook_lib import training
+from scalingbook_lib import rules, training
 from scalingbook_lib.chapters.training_llama3.figures.plans import COPIES, CUBE, LLAMA, PLANS, SEQUENCES, T
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_STOPS
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, Scale
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.layout import Part, key, strip
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.training import rules
 from scalingbook_lib.units import percent, si
 
-BETWEEN = LLAMA3_STOPS.days * 86400 / LLAMA3_STOPS.unexpected
+BETWEEN = LLAMA3_INTERRUPTIONS.days * 86400 / LLAMA3_INTERRUPTIONS.unexpected
 SAVE, RESTART = 60.0, 600.0  # assumed: the run stands still for a checkpoint, and after a stop
 
 
@@ -24,7 +23,7 @@ def three_mfus() -> Figure:
     ceiling = training.step(LLAMA, machine, ideal, batch=SEQUENCES, T=T).mfu
     compiled = training.step(LLAMA, CUBE, COPIES, batch=SEQUENCES, T=T).mfu
     likely = training.step(LLAMA, CUBE, COPIES, batch=SEQUENCES, T=T, efficiency=real).mfu
-    between = BETWEEN * LLAMA3_STOPS.chips / CUBE.chips
+    between = BETWEEN * LLAMA3_INTERRUPTIONS.chips / CUBE.chips
     kept = likely * rules.goodput(SAVE, between, RESTART).share
     stairs = {
         "the peak": 1.0,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from scalingbook_lib import models, roofline
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -29,7 +29,7 @@ def _plain_over_latent(**widths: int) -> float:
 
 
 def _prompt(G: int = 4) -> float:
-    return arithmetic.prefill_tokens(roofline.ridge(chips.V6E), G)
+    return arithmetic.prefill_tokens(rules.ridge(chips.V6E), G)
 
 
 def _block(rows: int = 1024, *, buffers: int = 2) -> float:
@@ -75,12 +75,12 @@ ATTENTION = (
         ),
         mistakes=(
             Mistake(
-                lambda: roofline.ridge(chips.V6E),
+                lambda: rules.ridge(chips.V6E),
                 "That is the ridge. Keys and values are read too, if fewer.",
             ),
             Mistake(lambda: _prompt(1), "That is for one query head to each key-value head."),
             Mistake(
-                lambda: roofline.ridge(chips.V6E) / 4,
+                lambda: rules.ridge(chips.V6E) / 4,
                 "Queries are read and outputs written for all four heads.",
             ),
             Mistake(

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from scalingbook_lib import models
+from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.checks.check import Check, Mistake
@@ -241,7 +241,7 @@ COSTS = (
     Check(
         key="transformers.expert-batch",
         title="A batch for 256 experts",
-        answer=lambda: arithmetic.moe_break_even(256, 8, chips.V5E, weights=INT8).tokens,
+        answer=lambda: rules.critical_batch(chips.V5E, sparsity=256 / 8, weights=INT8).tokens,
         unit="tokens",
         difficulty=2,
         hints=(

@@ -1,6 +1,6 @@
 """From how many rows does each expert keep the matrix unit busy? One kernel multiplies for all of them."""
 
-from scalingbook_lib import roofline
+from scalingbook_lib import roofline, rules
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines.chips import H200
 from scalingbook_lib.reader.explorers.view import Chart, Curve, RefLine, Scale
@@ -31,7 +31,7 @@ def reached(kind: str, name: str, experts: int, D: int, F: int) -> dict[int, flo
 def grouped() -> Figure:
     """From how many rows of each expert is the product of all as fast as one of as many rows?"""
     kind = SHOWN[0][:4]
-    even = roofline.break_even_batch(*kind[2:], H200)
+    even = rules.matmul_critical_batch(*kind[2:], H200)
     large, dense = reached("grouped", *kind), reached("dense", *kind)
     few, many = (percent(large[n] / dense[n]) for n in (128, 1024))
     return Figure(

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from scalingbook_lib import models, roofline
+from scalingbook_lib import models, roofline, rules
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, RefLine, Scale
@@ -23,7 +23,7 @@ def prefill_decode() -> Figure:
         "prefill": arithmetic.attention_intensity(S, S, G=8).flops_per_byte,
     }
     said = ", ".join(f"{name} {value:,.0f}" for name, value in marks.items())
-    ridge = roofline.ridge(V5E)
+    ridge = rules.ridge(V5E)
     return Figure(
         key="transformers.prefill_decode",
         alt=f"The roofline of a TPU v5e with its ridge at {ridge:.0f} FLOPs for each byte, and four dots: {said}.",

@@ -22,7 +22,7 @@ from scalingbook_lib.evidence.measured.training_runs.run import TrainingRun
 
 @cache
 def runs(use: str = "") -> tuple[TrainingRun, ...]:
-    """The runs of that use."""
+    """The runs with that value in the column `use`."""
     return tuple(read(row) for row in resources.rows("training_runs") if row["use"] == use)
 
 
@@ -37,7 +37,7 @@ A run is usable where the source names the model and its shapes, the batch, the 
 and prints a time, or a rate of which it says how it counts.
 """
 
-__getattr__ = resources.lazily(
+__getattr__ = resources.lazy_attributes(
     __name__,
     {
         "RUNS": runs,
@@ -48,12 +48,12 @@ __getattr__ = resources.lazily(
 
 
 def find(id: str) -> TrainingRun:
-    """The run of that id."""
+    """The run with that id; raises a KeyError that says why there is none."""
     return published.find(id, (*runs(), *runs("held-out")), "training")
 
 
 def by_series() -> dict[str, tuple[TrainingRun, ...]]:
-    """Usable runs that differ in chips, sequence or batch alone, two or more of them, by their series."""
+    """Series of two or more usable runs that differ only in chips, sequence length or batch."""
     found = resources.grouped(runs(), lambda run: run.series)
     return {name: tuple(group) for name, group in found.items() if len(group) > 1}
 

@@ -1,7 +1,7 @@
-"""Which FLOPs does a source count? Its convention, computed from the shapes.
+"""The FLOPs per step under each source's counting convention.
 
-All count a multiply and an add, the unembedding, and no table that is only looked up. They differ in pairs of
-positions (all, or half of them), in what is computed twice, and in parts that they forget. Chapter: Training.
+All conventions count a multiply and an add, the unembedding, and no embedding look-ups. They differ in the
+pairs of positions (all, or half), in recomputation, and in parts that they leave out. Chapter: Training.
 """
 
 from dataclasses import replace
@@ -24,7 +24,10 @@ CONVENTIONS = {
 
 
 def counted(convention: str, model: Transformer, tokens: int, T: int) -> float:
-    """The FLOPs of a step over `tokens` tokens in sequences of T, by the convention of a source."""
+    """The FLOPs of a step over `tokens` tokens in sequences of T, by the convention of a source.
+
+    Raises a ValueError for an unknown convention.
+    """
     if convention not in CONVENTIONS:
         raise ValueError(f"{convention!r} is no convention here; write one of {', '.join(CONVENTIONS)}")
     if convention == "6P":
@@ -39,15 +42,16 @@ def counted(convention: str, model: Transformer, tokens: int, T: int) -> float:
         "full": exact.total,
         "half": half,
         "6N": 6 * model.active_params * tokens,
-        "frozen": half - (exact.total - exact.attention) / 3,  # of a product's three, one is for the weights
-        "hardware": exact.total + (exact.total - exact.get("unembedding")) / 3,  # forward is a third
+        "frozen": half
+        - (exact.total - exact.attention) / 3,  # one of a matmul's three passes is for the weights
+        "hardware": exact.total + (exact.total - exact.get("unembedding")) / 3,  # the forward pass is a third
         "bridge": bridge,
         "bridge ungated": bridge - exact.get("experts") / 3,
     }[convention]
 
 
 def _next_token(model: Transformer, exact: Flops, tokens: int, T: int) -> float:
-    """A layer, a product [2 D, D] that joins the embedding with it, and the unembedding."""
+    """One layer, a matmul [2 D, D] that joins the embedding with it, and the unembedding, in FLOPs."""
     one_more = counted("bridge", replace(model, L=model.L + 1), tokens, T) - counted(
         "bridge", model, tokens, T
     )

@@ -1,7 +1,7 @@
-"""How is a row of training runs read? By its own columns, of any software; what it leaves open is None or 1.
+"""Reads a row of a table of training runs, whatever the software; what the row leaves open is None or 1.
 
-The library's own tables have columns that say how a row is read (`annotated`); where a table has none of
-them, the public columns and the rules of the row's software say it. Chapter: Training.
+The library's own tables have annotation columns (`annotated`); for other tables, the public columns and the
+rules of the row's software count. Chapter: Training.
 """
 
 import re
@@ -22,11 +22,11 @@ from scalingbook_lib.evidence.reading.cells import (
 )
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import model
-from scalingbook_lib.evidence.reading.stacks import kin
+from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.resources import Row, source
 from scalingbook_lib.machines.chips import Chip
 
-COUNTS = {
+FLOPS_CONVENTIONS = {
     "frozen": r"lora|4n\b|frozen",
     "hardware": r"hardware|\bhfu\b|recompute (is )?counted|counts activation recompute|96bs",
     "6P": r"6\*?n \(all|incl(\.|udes|uding) (tied |input |the )?embedding|with self-attention",
@@ -34,17 +34,17 @@ COUNTS = {
     "half": r"causal|hal(f|ved)|6\*?l\*?d\*?s",
     "6N": r"6\*? ?n|6 ?\* ?p",
 }
-"""How a source counts FLOPs, by what it says; the first that is said holds."""
-POLICIES = {
+"""Patterns that tell how a source counts FLOPs; the first match counts."""
+REMAT_POLICIES = {
     "none": r"^no(ne)?\b|^false|^off$",
     "selective_op": r"selective.?op|per-op",
     "selective": r"selective",
     "minimal": r"minimal|save_dot",
     "full": r"^full|^yes|^true|full remat|\ball layers",
 }
-"""What is computed again, by what a row says; what says none of this is as if unsaid."""
-KEPT = {"in": r"\binput", "q,k,v": r"q,k,v|qkv", "context": r"context", "o": r"out_proj"}
-"""The tensors that a row says are saved, or sent to the host, in the library's letters."""
+"""Patterns that tell the rematerialization policy of a row."""
+SAVED_TENSORS = {"in": r"\binput", "q,k,v": r"q,k,v|qkv", "context": r"context", "o": r"out_proj"}
+"""The tensors that a row says are saved or offloaded, by the library's names."""
 PRINTED = {
     "s": ("step_time_s", "step_time_derived_s"),
     "tok": ("tokens_per_s_per_chip",),
@@ -53,29 +53,29 @@ PRINTED = {
     "mem": ("peak_mem_gib",),
 }
 SLICES = re.compile(r"\b(\d+) ?x ?(?:tpu ?)?v\d")  # '4x v5e-256'
-SHARING = {
+ZERO_STAGES = {
     "0": r"no_shard|ddp|zero-?0",
     "1": r"zero-?1|distributed optimizer",
     "2": r"shard_grad|zero-?2",
     "3": r"full_shard|hybrid|zero-?3|fsdp|true|yes",
 }
-"""How much data ranks share, in the words of PyTorch and of DeepSpeed."""
-MOST_CHIPS = 2**20
+"""ZeRO stages, by the names of PyTorch and DeepSpeed."""
+MAX_CHIPS = 2**20
 
 
 def read(row: Cells) -> TrainingRun:
-    """The run of a row; Refused where it says too little."""
+    """The run of a row; raises `Refused` if the row says too little."""
     T, chips, on = needed(row, "seq"), needed(row, "chips"), chip(text(row, "chip", "accelerator"))
-    stack, given, dtype = kin("training", row), _printed(row), precision(text(row, "dtype"))
+    stack, given, dtype = software_of("training", row), _printed(row), precision(text(row, "dtype"))
     family = families("training").get(stack.family, {})
     if dtype == "bf16" and dtype not in on.rates():
         dtype = "fp16"
-    ways = _ways(row, on, family, chips)
-    ranks = ways["fsdp"] * ways["dp"] * ways["dcn"]
+    degrees = _parallelism(row, on, family, chips)
+    ranks = degrees["fsdp"] * degrees["dp"] * degrees["dcn"]
     batch = whole(row, "global_batch") or _batch(given, T, chips) or ranks
     near = max(round(batch / ranks), 1) * ranks
     if near != batch and "s" in given:
-        given["s"] = str(float(given["s"]) * near / batch)  # the step of a batch that divides
+        given["s"] = str(float(given["s"]) * near / batch)  # scaled to a batch that divides by the ranks
     return TrainingRun(
         id=text(row, "run_id"),
         family=stack.family,
@@ -88,8 +88,8 @@ def read(row: Cells) -> TrainingRun:
         batch=near,
         microbatch=whole(row, *annotated(row, "micro", "micro_batch")),
         chunks=whole(row, *annotated(row, "chunks", "vp")),
-        **ways,
-        remat=text(row, "policy") or None if "policy" in row else _policy(text(row, "remat").lower()),
+        **degrees,
+        remat=text(row, "policy") or None if "policy" in row else _remat_policy(text(row, "remat").lower()),
         convention=_convention(row, given),
         printed=given,
         coarse=bool(family.get("coarse")) and "counts" in row,  # where FLOPs are known to the router
@@ -102,20 +102,20 @@ def read(row: Cells) -> TrainingRun:
     )
 
 
-def _ways(row: Cells, on: Chip, family: Row, chips: int) -> dict[str, int]:
-    """How the chips are split; what the row does not say is 1, and the data ranks are what remains."""
-    ways = {name: whole(row, name) or 1 for name in ("tp", "pp", "cp")}
+def _parallelism(row: Cells, on: Chip, family: Row, chips: int) -> dict[str, int]:
+    """The degrees of parallelism; those not given are 1, and the data ranks are what remains."""
+    degrees = {name: whole(row, name) or 1 for name in ("tp", "pp", "cp")}
     slices = _slices(row, on, chips)
-    ranks, rest = divmod(chips, prod(ways.values()) * slices)
-    if rest or chips > MOST_CHIPS:
+    ranks, rest = divmod(chips, prod(degrees.values()) * slices)
+    if rest or chips > MAX_CHIPS:
         raise Refused(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
     shards, zero = _shards(row, on, family, ranks)
     split = {"fsdp": shards, "dp": ranks // shards, "dcn": slices, "zero": zero}
-    return ways | split | {"ep": whole(row, "ep") or 1}
+    return degrees | split | {"ep": whole(row, "ep") or 1}
 
 
 def _printed(row: Cells) -> dict[str, str]:
-    """The source's own figures, by a short name; in others' tables all there are, a derived time last."""
+    """The printed quantities by a short name; for other tables, all there are, with a derived time last."""
     if "printed" in row:
         if not row["printed"]:
             raise Refused(text(row, "use") or "the row does not say what is printed")
@@ -131,7 +131,7 @@ def _printed(row: Cells) -> dict[str, str]:
 
 
 def _batch(given: dict[str, str], T: int, chips: int) -> int | None:
-    """Sequences of a step, where its time and the rate of tokens tell; None where a rate alone is printed."""
+    """The sequences of a step, if its time and token rate are printed; None if only a rate is."""
     if "s" not in given:
         return None
     if "tok" not in given:
@@ -140,7 +140,7 @@ def _batch(given: dict[str, str], T: int, chips: int) -> int | None:
 
 
 def _slices(row: Cells, on: Chip, chips: int) -> int:
-    """How many slices a data-center network joins: as written ('4x v5e-256'), or as few as hold the chips."""
+    """The number of slices joined by DCN: as written ('4x v5e-256'), or the fewest that hold the chips."""
     if not on.torus:
         return 1
     said = SLICES.search(text(row, "name").lower())
@@ -148,12 +148,12 @@ def _slices(row: Cells, on: Chip, chips: int) -> int:
 
 
 def _shards(row: Cells, on: Chip, family: Row, ranks: int) -> tuple[int, int]:
-    """How many data ranks share what, by the row or else its software: FSDP where weights have one copy."""
+    """The data ranks that shard state and the ZeRO stage, from the row or else from its software."""
     said, named = text(row, "fsdp"), re.search(r"zero-?1[= ]+(\d+)", text(row, "name").lower())
     if shards := whole(row, "shards"):
         return shards, whole(row, "zero") or 0
     written = int(said) if said.isdigit() else 0
-    if shared := first(SHARING, said):
+    if shared := first(ZERO_STAGES, said):
         return (ranks if int(shared) else 1), int(shared)
     if written > 1:
         return (written if ranks % written == 0 else ranks), 3
@@ -162,19 +162,19 @@ def _shards(row: Cells, on: Chip, family: Row, ranks: int) -> tuple[int, int]:
     return ranks, 3 if on.torus or family.get("weights") == "fp32" else 1
 
 
-def _policy(said: str) -> str | None:
-    kept = ",".join(name for name, words in KEPT.items() if re.search(words, said))
+def _remat_policy(said: str) -> str | None:
+    kept = ",".join(name for name, words in SAVED_TENSORS.items() if re.search(words, said))
     if "offload" in said or ("save" in said and kept):
         return f"{'offload' if 'offload' in said else 'save'}:{kept or 'in'}"
-    return first(POLICIES, said)
+    return first(REMAT_POLICIES, said)
 
 
 def _convention(row: Cells, given: dict[str, str]) -> str | None:
-    """How its source counts FLOPs; None where nobody says."""
+    """How the source counts FLOPs, or None if it does not say."""
     if "counts" in row:
         return text(row, "counts") or None
     name = text(row, "name").lower()
     if "lora" in name or "mtp" in name:
         return "frozen" if "lora" in name else "bridge+MTP"
     only_hfu = "mfu" in given and "tf" not in given and not text(row, "mfu")
-    return "hardware" if only_hfu else first(COUNTS, text(row, "flops_convention"))
+    return "hardware" if only_hfu else first(FLOPS_CONVENTIONS, text(row, "flops_convention"))

@@ -1,4 +1,4 @@
-"""What is one published training run? Model, chips, how they were split, and the time of a step.
+"""One published training run: model, chips, parallelism, and the time of a step.
 
 Chapter: Training.
 """
@@ -16,7 +16,7 @@ _NARROW = {"mxfp8": FP8, "nvfp4": FP4}
 
 
 def products(precision: str) -> DType:
-    """The type of the products of weights, by what a source calls it."""
+    """The dtype of weight matmuls, from a source's name for it."""
     return _NARROW.get(precision) or dtype(precision)
 
 
@@ -50,7 +50,7 @@ class TrainingRun(PublishedRun):
 
     @property
     def dtype(self) -> DType:
-        """The type of the products of weights."""
+        """The dtype of weight matmuls."""
         return products(self.precision)
 
     @property
@@ -60,21 +60,21 @@ class TrainingRun(PublishedRun):
 
     @property
     def rate(self) -> float | None:
-        """FLOP/s a chip as the source counts them; None where it prints none."""
+        """FLOP/s per chip as the source counts them, or None if it prints none."""
         if "tf" in self.printed:
             return float(self.printed["tf"]) * 1e12
         return float(self.printed["mfu"]) * self.peak_flops_per_s if "mfu" in self.printed else None
 
     @cached_property
     def counted(self) -> float | None:
-        """The FLOPs of a step as the source counts them; None where it does not say how."""
+        """The FLOPs of a step as the source counts them, or None if it does not say how."""
         return counted(self.convention, self.model, self.tokens, self.T) if self.convention else None
 
     @property
     def bases(self) -> list[str]:
-        """What the time of a step may follow from, what counts first.
+        """The quantities from which the step time can be computed, the preferred one first.
 
-        "s", the time itself; "tok", tokens/s a chip; "rate", FLOP/s a chip, which counts first where the
+        "s" is the time itself; "tok" is tokens/s per chip; "rate" is FLOP/s per chip, preferred if the
         printed time is coarse.
         """
         times = [what for what in ("s", "tok") if what in self.printed]
@@ -82,7 +82,7 @@ class TrainingRun(PublishedRun):
         return rates + times if self.coarse else times + rates
 
     def seconds(self, basis: str) -> float:
-        """The time of a step by one of `bases`."""
+        """The step time in seconds from one of `bases`."""
         if basis == "s":
             return float(self.printed["s"])
         if basis == "tok":
@@ -91,33 +91,33 @@ class TrainingRun(PublishedRun):
 
     @property
     def step_s(self) -> float:
-        """The time of a step, the one convention for all: as printed, or from tokens/s, or from FLOP/s."""
+        """The step time in seconds: as printed, or from tokens/s, or from FLOP/s."""
         return self.seconds(self.bases[0])
 
     @property
     def memory_bytes(self) -> float | None:
-        """The most memory that a chip held; None where the source does not print it."""
+        """The peak memory of a chip in bytes, or None if the source does not print it."""
         printed = self.printed.get("mem")
         return float(printed) * GiB if printed else None
 
     @cached_property
     def flops(self) -> float:
-        """Useful FLOPs of a step by one convention for all: each query meets the keys up to its own."""
+        """Model FLOPs of a step with causal attention, the one convention for all runs."""
         return arithmetic.training_flops(self.model, self.tokens, self.T, causal=True).total
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens a second, all chips together."""
+        """Tokens per second of all chips."""
         return self.tokens / self.step_s
 
     @property
     def mfu(self) -> float:
-        """Useful FLOPs (`flops`) over what the chips could have done in that type at documented peaks."""
+        """Model FLOPs (`flops`) over the documented peak of all chips in that dtype."""
         return self.flops / self.step_s / self.chips / self.chip.flops_per_s(self.dtype)
 
     @property
     def series(self) -> str:
-        """Runs that differ in chips, sequence or batch alone have the same."""
+        """A key that is equal for runs that differ only in chips, sequence length or batch."""
         what = (self.family, self.model.name, self.chip.name, self.precision, self.variant)
         ways = (self.tp, self.pp, self.chunks, self.cp, self.ep if self.experts else 1, self.zero)
         return "/".join(map(str, (*what, *ways, self.remat)))

@@ -1,0 +1,51 @@
+"""The chip-hours of published whole runs over those of their plans.
+
+A plan consists of equal steps in the best split. A whole run costs more: its software and its split are
+slower, and it has restarts and recomputed steps, stages at other sequence lengths, a batch that grows at
+first, evaluation and failed starts. Chapter: Training LLaMA 3.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.training import PlannedRun
+from scalingbook_lib.units import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipHourOverhead(Result):
+    """Published over planned chip-hours: `factor`, the geometric mean over sources, and its parts.
+
+    `slower_steps` · `other_overheads` is `factor`; `other_overheads` comes from the runs that also print
+    their step time. `interval_factor`, up or down, is to cover 80% of the runs of an unseen source.
+    `leave_one_out_error` is the mean error of runs whose source was left out.
+    """
+
+    date: str
+    runs: int
+    factor: float
+    interval_factor: float
+    slower_steps: float
+    other_overheads: float
+    leave_one_out_error: float
+
+    def of(self, run: PlannedRun) -> PlannedRun:
+        """The run with its time multiplied by `factor`, as it is likely to be billed."""
+        return replace(run, seconds=run.seconds * self.factor)
+
+    def __str__(self) -> str:
+        parts = (
+            f"{self.slower_steps:.2f} (slower steps) · "
+            f"{self.other_overheads:.2f} (restarts, other stages, evaluation)"
+        )
+        return (
+            f"bills of {self.runs} published runs are {self.factor:.2f} = {parts} times such plans, "
+            f"within a factor of {self.interval_factor:.2f}"
+        )
+
+
+@cache
+def chip_hour_overhead() -> ChipHourOverhead:
+    """The overhead that `tools.cost_report` recorded."""
+    return ChipHourOverhead(**resources.record("chip_hour_overhead"))

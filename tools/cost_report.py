@@ -1,0 +1,133 @@
+"""What do bills add to plans? `python -m tools.bills` writes `evidence/data/bills.json`.
+
+Each whole run of `training_gpu_hours.csv` is planned as `scalingbook plan` would: the best split, at the
+efficiencies of published steps, with the rematerialization and the attention of its day; where nobody says on
+how many chips, on the `planned_chips` of the table. What is left out are all runs of a source.
+"""
+
+import datetime
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from math import exp, log
+from statistics import mean
+
+from scalingbook_lib import planner, training
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.evidence.default_machine import default_machine
+from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS, WHOLE_RUNS, WholeRun
+from scalingbook_lib.evidence.overhead import chip_hour_overhead
+from scalingbook_lib.evidence.reading.model import model
+from scalingbook_lib.evidence.resources import grouped
+from scalingbook_lib.evidence.scores import COVERAGE, prediction_interval, signed
+from scalingbook_lib.units import si
+from tools.environment import ROOT
+from tools.published import share
+
+PATH = ROOT / "scalingbook_lib" / "evidence" / "data" / "chip_hour_overhead.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A whole run, its source, and its hours as planned, of its steps alone, and as published."""
+
+    run: WholeRun
+    source: str
+    hours: float
+    steps_hours: float | None
+
+    @property
+    def log(self) -> float:
+        """Published over planned."""
+        return log(self.run.chip_hours / self.hours)
+
+
+@cache
+def planned() -> tuple[Planned, ...]:
+    """Every whole run."""
+    rows = resources.rows("training_gpu_hours")
+    return tuple(_planned(run, row) for run, row in zip(WHOLE_RUNS, rows, strict=True))
+
+
+def _planned(run: WholeRun, row: resources.Row) -> Planned:
+    chips, slices = int(row["planned_chips"]), 1
+    if run.chip.torus:
+        slices = -(-chips // run.chip.torus.pod_chips)
+    ranking = planner.plans(
+        model(row | {"params": str(run.params)}),
+        default_machine(run.chip, chips // slices),
+        pods=slices,
+        batch=int(row["batch"]),
+        T=int(row["seq"]),
+        fixed={"remat": row["remat"]} if row["remat"] else {},
+        keep=1,
+        efficiency=published.calibrated(run.chip, "bf16", row["kernel"]),
+    )
+    step, steps_hours = ranking.winner.step, row["steps_hours"]
+    hours = training.run(step, run.tokens).chip_hours
+    name = "-".join(run.name.split("-")[: 2 if run.name.startswith("Llama-") else 1])
+    return Planned(run=run, source=name, hours=hours, steps_hours=float(steps_hours) if steps_hours else None)
+
+
+def factor(without: str = "") -> float:
+    """Published over planned, each source once; of all sources but one."""
+    sources = grouped((one for one in planned() if one.source != without), lambda one: one.source)
+    return exp(mean(mean(one.log for one in group) for group in sources.values()))
+
+
+def leave_one_out_errors() -> dict[str, float]:
+    """The error of each run, by the factor that never saw its source."""
+    return {one.run.name: factor(one.source) / exp(one.log) - 1 for one in planned()}
+
+
+def record() -> dict[str, object]:
+    """What is frozen."""
+    errors = leave_one_out_errors()
+    sources = grouped(planned(), lambda one: one.source)
+    log_errors = {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
+    other = exp(mean(log(one.run.chip_hours / one.steps_hours) for one in planned() if one.steps_hours))
+    return {
+        "date": datetime.date.today().isoformat(),
+        "runs": len(planned()),
+        "factor": round(factor(), 3),
+        "interval_factor": round(prediction_interval(log_errors, COVERAGE), 3),
+        "slower_steps": round(factor() / other, 3),
+        "other_overheads": round(other, 3),
+        "leave_one_out_error": round(mean(map(abs, errors.values())), 3),
+    }
+
+
+def page_values() -> dict[str, str]:
+    """What bills of whole runs add to plans."""
+    one, runs = chip_hour_overhead(), planned()
+    parts = [run.hours / run.run.chip_hours for run in runs]
+    return {
+        "bill_runs": str(one.runs),
+        "bill_low": share(min(parts), 0),
+        "bill_high": share(max(parts), 0),
+        "bill_both": str(sum(run.steps_hours is not None for run in runs)),
+        "bill_stops": f"{LLAMA3_INTERRUPTIONS.mtbf_s / 3600:.1f}",
+        "bill_left_out": share(one.leave_one_out_error),
+        "bill_without": share(mean(abs(part - 1) for part in parts)),
+        "holds": share(COVERAGE, 0),
+        "bill_factor": f"{one.factor:.2f}",
+        "bill_steps": f"{one.slower_steps:.2f}",
+        "bill_besides": f"{one.other_overheads:.2f}",
+        "bill_within": f"{one.interval_factor:.2f}",
+    }
+
+
+def rows() -> Iterator[tuple[str, ...]]:
+    """Each whole run beside its plan."""
+    errors = leave_one_out_errors()
+    for one in planned():
+        hours = one.run.chip_hours
+        steps = f"{hours / one.steps_hours:.2f}" if one.steps_hours else ""
+        over, error = f"{hours / one.hours:.2f}", signed(errors[one.run.name], 0)
+        yield one.run.name, si(hours), si(one.hours), over, steps, error
+
+
+if __name__ == "__main__":
+    PATH.write_text(json.dumps(record(), indent=1) + "\n")

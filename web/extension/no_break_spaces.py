@@ -1,0 +1,61 @@
+"""Joins numbers and units by no-break spaces when a page is written.
+
+Only in text: not in code, formulas, pictures, or what scripts rewrite.
+"""
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+
+_TAG = re.compile(r"(<[^>]*>)")
+_OPENED = re.compile(r"<(?P<name>[a-z][a-z0-9]*)(?P<rest>[^>]*)>", re.IGNORECASE)
+_WHOLE = {"code", "pre", "script", "style", "svg", "math", "textarea", "select", "button"}
+_PARTS = re.compile(r'class="(?:[^"]* )?(?:explorer|katex|answer-box|guess)[" ]')
+_UNIT = (
+    r"(?:[pnµmkMGTPE]|[KMGTP]i)?(?:s|B|b|J|W|Wh|Hz|USD|FLOPs?|OPs?|tokens)(?:/[A-Za-z]+)?|[kMGTPE](?= )|"
+    r"%|×|hours?|h|min|minutes|seconds|days?|years?|bytes?|bits?|tokens?|chips?|GPUs?|TPUs?|FLOPs/byte"
+)
+_JOINED = re.compile(rf"(?<=\d) (?=(?:{_UNIT})(?![\w’']))")
+_VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "wbr"}
+
+
+def join(html: str) -> str:
+    """The page with its numbers and units joined."""
+    pieces, inside, depth = _TAG.split(html), "", 0
+    for at, piece in enumerate(pieces):
+        if not piece.startswith("<"):
+            if not inside:
+                pieces[at] = _JOINED.sub("\N{NO-BREAK SPACE}", piece)
+        elif inside:
+            depth += _step(piece, inside)
+            inside = inside if depth else ""
+        elif (tag := _OPENED.match(piece)) and _apart(tag):
+            inside, depth = tag["name"], 1
+    return "".join(pieces)
+
+
+def _apart(tag: re.Match[str]) -> bool:
+    """Whether the element that a tag opens is left alone."""
+    if tag["name"] in _VOID or tag["rest"].endswith("/"):
+        return False
+    return tag["name"] in _WHOLE or bool(_PARTS.search(tag["rest"]))
+
+
+def _step(piece: str, name: str) -> int:
+    if re.match(rf"</{name}\b", piece):
+        return -1
+    return int(bool(re.match(rf"<{name}\b(?![^>]*/>)", piece)))
+
+
+def write(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Join the numbers and units of one page."""
+    context["body"] = join(context.get("body") or "")
+
+
+def setup(app: Sphinx) -> None:
+    """Run after everything that writes into a page."""
+    app.connect("html-page-context", write, priority=870)
