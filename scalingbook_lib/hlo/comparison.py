@@ -80,21 +80,23 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else collectives(compiled, sizes)
-    wanted, found = read(predicted, sizes), read(rows, sizes)
+    expected, actual = read(predicted, sizes), read(rows, sizes)
     step = _traffic_of_step(predicted)
     ledger = known_differences.open_ledger(step, rows, sizes)
-    lines = tuple(_findings_of_step(wanted, found, ledger) if step else _findings(wanted, found, rows, sizes))
+    lines = tuple(
+        _findings_of_step(expected, actual, ledger) if step else _findings(expected, actual, rows, sizes)
+    )
     strategy = predicted.best if isinstance(predicted, Solution) else predicted
     if isinstance(predicted, Solution) and not all(line.agrees for line in lines):
-        if (chosen := _chosen_strategy(predicted, found)) is not None:
+        if (chosen := _chosen_strategy(predicted, actual)) is not None:
             chose = f"the compiler chose '{chosen.name}', not '{strategy.name}'"
             message = f"{chose}: by the formulas {predicted.why(chosen)}"
-            lines, strategy = (Finding(message, False, (*wanted,), (*found,)),), chosen
-        lines += tuple(_idle_axes(predicted, found, sizes))
+            lines, strategy = (Finding(message, False, (*expected,), (*actual,)),), chosen
+        lines += tuple(_idle_axes(predicted, actual, sizes))
     lines += tuple(_flops(strategy, compiled))
     lines += tuple(Finding(message, False) for message in rows.not_counted)
     unexplained = ledger.unexplained_bytes if step else 0.0
-    return Comparison(lines, _received(wanted, sizes), rows.received_bytes, unexplained)
+    return Comparison(lines, _received(expected, sizes), rows.received_bytes, unexplained)
 
 
 def _traffic_of_step(predicted: Any) -> list[Traffic]:
@@ -103,23 +105,23 @@ def _traffic_of_step(predicted: Any) -> list[Traffic]:
     return rows if all(isinstance(row, Traffic) for row in rows) else []
 
 
-def _findings_of_step(wanted: Sums, found: Sums, ledger: known_differences.Ledger) -> Iterator[Finding]:
+def _findings_of_step(expected: Sums, actual: Sums, ledger: known_differences.Ledger) -> Iterator[Finding]:
     """What agrees, then what a rule explains, then the rest."""
     differs = {*ledger.missing, *ledger.extra}
-    for key in [key for key in wanted if key in found and key not in differs]:
+    for key in [key for key in expected if key in actual and key not in differs]:
         yield Finding(
-            f"{_format(key, found[key])}, as predicted{_overlap(key, ledger.found)}", True, (key,), (key,)
+            f"{_format(key, actual[key])}, as predicted{_overlap(key, ledger.found)}", True, (key,), (key,)
         )
     for one in known_differences.explain(ledger):
         message = str(one) + "".join(_origin(key, ledger.found) for key in one.compiled if not one.rule)
         yield Finding(message, False, one.predicted, one.compiled, one.rule)
 
 
-def _findings(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Finding]:
+def _findings(expected: Sums, actual: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Finding]:
     """Kinds on both sides, then kinds that replace another one, then kinds on one side only."""
     # each amount is reported once: what is explained on one side is removed from the other
-    predicted_left, compiled_left = dict(wanted), dict(found)
-    for key in [key for key in wanted if key in found]:
+    predicted_left, compiled_left = dict(expected), dict(actual)
+    for key in [key for key in expected if key in actual]:
         yield _on_both_sides(key, predicted_left.pop(key), compiled_left.pop(key), rows)
     for key in list(predicted_left):
         if (line := _replacement(key, predicted_left[key], compiled_left, rows, sizes)) is not None:
@@ -133,28 +135,28 @@ def _findings(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, 
         yield Finding(f"{_format(key, amount)} was not predicted{_origin(key, rows)}", False, (), (key,))
 
 
-def _on_both_sides(key: Key, wanted: Amount, found: Amount, rows: Collectives) -> Finding:
+def _on_both_sides(key: Key, expected: Amount, actual: Amount, rows: Collectives) -> Finding:
     """The finding about a kind over axes that is both predicted and compiled."""
     # the compiler merges all-reduces, so their counts are not compared
-    same_count = key.kind == "all-reduce" or wanted.times in (None, found.times)
-    if _near(wanted.nbytes, found.nbytes) and same_count:
-        return Finding(f"{_format(key, found)}, as predicted{_overlap(key, rows)}", True, (key,), (key,))
-    if _near(wanted.nbytes, found.nbytes):
-        message = f"{_format(key, found)}, in {wanted.times:,.4g} pieces predicted"
+    same_count = key.kind == "all-reduce" or expected.times in (None, actual.times)
+    if _near(expected.nbytes, actual.nbytes) and same_count:
+        return Finding(f"{_format(key, actual)}, as predicted{_overlap(key, rows)}", True, (key,), (key,))
+    if _near(expected.nbytes, actual.nbytes):
+        message = f"{_format(key, actual)}, in {expected.times:,.4g} pieces predicted"
         return Finding(message, False, (key,), (key,))
-    ratio = found.nbytes / wanted.nbytes if wanted.nbytes else float("inf")
-    message = f"{_format(key, found)}, {ratio:.3g} times the {si(wanted.nbytes, 'B')} predicted"
-    return Finding(message + _reason(key, wanted, found, ratio, rows), False, (key,), (key,))
+    ratio = actual.nbytes / expected.nbytes if expected.nbytes else float("inf")
+    message = f"{_format(key, actual)}, {ratio:.3g} times the {si(expected.nbytes, 'B')} predicted"
+    return Finding(message + _reason(key, expected, actual, ratio, rows), False, (key,), (key,))
 
 
-def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collectives) -> str:
+def _reason(key: Key, expected: Amount, actual: Amount, ratio: float, rows: Collectives) -> str:
     """The reason for more or fewer bytes than predicted, as the end of
     a sentence; "" where it is not known.
     """
     matching = _rows(key, rows)
-    if wanted.times and found.times and _near(found.times / wanted.times, ratio):
+    if expected.times and actual.times and _near(actual.times / expected.times, ratio):
         loop = ", in a loop" if any("while" in c.source for c in matching) else ""
-        return f": it runs {found.times:,.4g} times, not {wanted.times:,.4g}{loop}"
+        return f": it runs {actual.times:,.4g} times, not {expected.times:,.4g}{loop}"
     if _near(ratio, 2) and all(c.dtype == "f32" for c in matching):
         return ": it moves fp32, which is twice bf16"
     if _near(ratio, 0.5) and all(c.dtype in ("bf16", "f16") for c in matching):
@@ -163,7 +165,7 @@ def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collect
 
 
 def _replacement(
-    key: Key, wanted: Amount, compiled_left: Sums, rows: Collectives, sizes: Mapping[str, int]
+    key: Key, expected: Amount, compiled_left: Sums, rows: Collectives, sizes: Mapping[str, int]
 ) -> Finding | None:
     """Other collectives over the same axes with the same result, of
     those that compilers are known to write.
@@ -172,56 +174,55 @@ def _replacement(
     permute, gather = Key(Collective.PERMUTE.hlo, axes), Key(Collective.ALL_GATHER.hlo, axes)
     scatter, reduce = Key(Collective.REDUCE_SCATTER.hlo, axes), Key(Collective.ALL_REDUCE.hlo, axes)
     if kind in ("all-gather", "reduce-scatter") and permute in compiled_left:
-        return _ring(key, wanted, compiled_left[permute], group_size(axes, sizes))
+        return _ring(key, expected, compiled_left[permute], group_size(axes, sizes))
     whole = compiled_left.get(reduce)
-    if kind == "reduce-scatter" and whole and _same_array(wanted, whole, _rows(reduce, rows)):
+    if kind == "reduce-scatter" and whole and _same_array(expected, whole, _rows(reduce, rows)):
         dtype = " of fp32" if all(c.dtype == "f32" for c in _rows(reduce, rows)) else ""
         message = f"{_format(reduce, whole)}{dtype}, then a slice, instead of the {kind}"
         return Finding(f"{message}: twice the bytes on the links", False, (key,), (reduce,))
     halves = [compiled_left[k] for k in (scatter, gather) if k in compiled_left]
-    if kind == "all-reduce" and len(halves) == 2 and all(_near(b.nbytes, wanted.nbytes) for b in halves):
-        message = f"reduce-scatter and all-gather over {axes}: {si(wanted.nbytes, 'B')} each"
+    if kind == "all-reduce" and len(halves) == 2 and all(_near(b.nbytes, expected.nbytes) for b in halves):
+        message = f"reduce-scatter and all-gather over {axes}: {si(expected.nbytes, 'B')} each"
         message += ", instead of the all-reduce: as many bytes"
         return Finding(message, False, (key,), (scatter, gather))
     return None
 
 
-def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Finding | None:
+def _ring(key: Key, expected: Amount, actual: Amount, n: int) -> Finding | None:
     """A collective matmul: shards travel round a ring while the matmul of
     the previous one runs; None if it is none.
     """
     # n - 1 of n pieces have to travel; the compiler's rings have been seen to move up to twice that
-    ratio = found.nbytes / (wanted.nbytes * (n - 1) / n)
+    ratio = actual.nbytes / (expected.nbytes * (n - 1) / n)
     if not 1 - NEAR <= ratio <= 2:
         return None
     permute = Key(Collective.PERMUTE.hlo, key.axes)
     more = "" if _near(ratio, 1) else f" of {ratio:.3g} times the bytes"
-    message = (
-        f"{_format(permute, found)}, instead of the {key.kind}: a ring{more} behind the pieces of the product"
-    )
-    return Finding(f"{message}, a collective matmul", False, (key,), (permute,))
+    message = f"{_format(permute, actual)}, instead of the {key.kind}: a ring{more}"
+    message += " behind the pieces of the product, a collective matmul"
+    return Finding(message, False, (key,), (permute,))
 
 
-def _same_array(wanted: Amount, found: Amount, matching: list[CompiledCollective]) -> bool:
+def _same_array(expected: Amount, actual: Amount, matching: list[CompiledCollective]) -> bool:
     """Whether both move the same array, perhaps in fp32 where bf16 was predicted."""
     wide = all(c.dtype == "f32" for c in matching)
-    return _near(wanted.nbytes, found.nbytes) or (wide and _near(2 * wanted.nbytes, found.nbytes))
+    return _near(expected.nbytes, actual.nbytes) or (wide and _near(2 * expected.nbytes, actual.nbytes))
 
 
-def _chosen_strategy(predicted: Solution, found: Sums) -> Strategy | None:
+def _chosen_strategy(predicted: Solution, actual: Sums) -> Strategy | None:
     """The strategy of the same product that the compiler chose instead of
     the best one; None where it chose neither.
     """
     for strategy in predicted.strategies[1:]:
         others = read(strategy)
-        if others.keys() == found.keys() and all(_near(others[k].nbytes, found[k].nbytes) for k in others):
+        if others.keys() == actual.keys() and all(_near(others[k].nbytes, actual[k].nbytes) for k in others):
             return strategy
     return None
 
 
-def _idle_axes(predicted: Solution, found: Sums, sizes: Mapping[str, int]) -> Iterator[Finding]:
+def _idle_axes(predicted: Solution, actual: Sums, sizes: Mapping[str, int]) -> Iterator[Finding]:
     """Mesh axes that the product does not name and that the compiler uses all the same."""
-    used = dict.fromkeys(axis for key in found for axis in split_axes(key.axes, sizes))
+    used = dict.fromkeys(axis for key in actual for axis in split_axes(key.axes, sizes))
     if idle := [axis for axis in used if axis in sizes and axis not in predicted.product.axes]:
         over = " and ".join(idle)
         yield Finding(f"it splits the work over {over} too, as solve(…, idle_axes=True) may", False)
@@ -229,10 +230,10 @@ def _idle_axes(predicted: Solution, found: Sums, sizes: Mapping[str, int]) -> It
 
 def _flops(predicted: Any, compiled: Any) -> Iterator[Finding]:
     """The finding about a different number of FLOPs."""
-    wanted, found = getattr(predicted, "flops", None), getattr(compiled, "flops", None)
-    if wanted and found and not _near(wanted, found):
-        more = f"{found / wanted:.3g} times the {si(wanted, 'FLOPs')} predicted"
-        yield Finding(f"{si(found, 'FLOPs')} of matmuls on each device, {more}", False)
+    expected, actual = getattr(predicted, "flops", None), getattr(compiled, "flops", None)
+    if expected and actual and not _near(expected, actual):
+        more = f"{actual / expected:.3g} times the {si(expected, 'FLOPs')} predicted"
+        yield Finding(f"{si(actual, 'FLOPs')} of matmuls on each device, {more}", False)
 
 
 def _format(key: Key, amount: Amount) -> str:
@@ -257,9 +258,9 @@ def _rows(key: Key, rows: Collectives) -> list[CompiledCollective]:
     return [c for c in rows if (c.kind, ordered(c.axes)) == key]
 
 
-def _received(wanted: Sums, sizes: Mapping[str, int]) -> float:
-    found = ((kind, group_size(axes, sizes), amount.nbytes) for (kind, axes), amount in wanted.items())
-    return sum(bytes_received(kind.removeprefix("ragged-"), nbytes, n) for kind, n, nbytes in found)
+def _received(expected: Sums, sizes: Mapping[str, int]) -> float:
+    actual = ((kind, group_size(axes, sizes), amount.nbytes) for (kind, axes), amount in expected.items())
+    return sum(bytes_received(kind.removeprefix("ragged-"), nbytes, n) for kind, n, nbytes in actual)
 
 
 def _near(a: float, b: float) -> bool:

@@ -73,9 +73,9 @@ def _met(q: jax.Array, kv: jax.Array, before: int | jax.Array, sums: tuple) -> t
     """The outputs, largest score and sum of exponentials of every query, after one more block of keys."""
     out, top, total = sums
     scores = jnp.einsum("btkgh,bskh->bkgts", q, kv[0]).astype(jnp.float32)
-    seen = jnp.arange(q.shape[1])[:, None] + before >= jnp.arange(kv.shape[2])
-    scores = jnp.where(seen, scores, MASKED)
-    new = lax.stop_gradient(jnp.maximum(top, scores.max(-1)))
-    kept, p = jnp.exp(top - new), jnp.exp(scores - new[..., None])
+    mask = jnp.arange(q.shape[1])[:, None] + before >= jnp.arange(kv.shape[2])
+    scores = jnp.where(mask, scores, MASKED)
+    new_top = lax.stop_gradient(jnp.maximum(top, scores.max(-1)))
+    decay, p = jnp.exp(top - new_top), jnp.exp(scores - new_top[..., None])
     values = jnp.einsum("bkgts,bskh->bkgth", p.astype(q.dtype), kv[1])
-    return out * kept[..., None] + values, new, total * kept + p.sum(-1)
+    return out * decay[..., None] + values, new_top, total * decay + p.sum(-1)

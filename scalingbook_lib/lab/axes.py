@@ -32,9 +32,9 @@ def refuse_uneven(splits: Iterable[tuple[str, int, str]], sizes: Mapping[str, in
     it) whose size the axes do not divide.
     """
     for what, size, axes in splits:
-        ways = math.prod(sizes[axis] for axis in axes)
-        if size % ways:
-            raise ValueError(f"{what} = {size} does not divide over {axes} = {ways}; change one of them")
+        degree = math.prod(sizes[axis] for axis in axes)
+        if size % degree:
+            raise ValueError(f"{what} = {size} does not divide over {axes} = {degree}; change one of them")
 
 
 def format_mesh(sizes: Mapping[str, int]) -> str:

@@ -54,11 +54,11 @@ def refused(about: str = "") -> Iterator[list[str]]:
     With `about`, only the part of the message from there to the end of the sentence. Raises AssertionError
     where JAX accepts the block.
     """
-    said: list[str] = []
+    found: list[str] = []
     try:
-        yield said
+        yield found
     except Exception as error:
         words = " ".join(str(error).split())
-        said += [type(error).__name__, words[words.find(about) :].partition(". ")[0] if about else words]
-    if not said:
+        found += [type(error).__name__, words[words.find(about) :].partition(". ")[0] if about else words]
+    if not found:
         raise AssertionError("JAX refused nothing here; the text around this block expects that it does")

@@ -98,16 +98,16 @@ def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
     stems = sorted({key.partition(".")[0] for key in found} & {*checks.stems()})
     if not stems:
         raise ValueError("it checks no exercise of the book, as in checks.find(key)(answer)")
-    told, problem = _ran(cells, seconds, gib)
+    recorded, problem = _ran(cells, seconds, gib)
     every = (check for stem in stems for check in checks.catalogue(stem).values())
-    return Graded(name, tuple(_exercise(c, told, found.get(c.key), problem) for c in every), problem)
+    return Graded(name, tuple(_exercise(c, recorded, found.get(c.key), problem) for c in every), problem)
 
 
-def _exercise(check: Check, told: dict[tuple, list], cell: int | None, problem: str) -> Exercise:
+def _exercise(check: Check, recorded: dict[tuple, list], cell: int | None, problem: str) -> Exercise:
     """The status of an exercise; where its check did not run, the reason."""
     why = problem or "its check did not run" if cell else "not in this notebook"
-    nothing = ["unchecked", *told.get(("failed", cell), [why]), None]
-    status, says, value = told.get(("judged", check.key), nothing)
+    nothing = ["unchecked", *recorded.get(("failed", cell), [why]), None]
+    status, says, value = recorded.get(("judged", check.key), nothing)
     if status == "right" and not _judged(check, value).ok:
         status, says = "wrong", "What its check was given is not right where it is judged again."
     return Exercise(check.key, status, _printable(says))
@@ -116,8 +116,8 @@ def _exercise(check: Check, told: dict[tuple, list], cell: int | None, problem: 
 def _judged(check: Check, value: Any) -> Outcome:
     """The outcome where no cell runs; a verdict has to be about this very exercise."""
     if check.kind == "program" and isinstance(value, dict) and value["key"] == check.key:
-        moves, asked = (tuple(Move(**move) for move in value[part]) for part in ("moves", "asked"))
-        return check(Verdict(value["wrong"], moves, check.key, asked, tuple(value["also"])))
+        moves, required = (tuple(Move(**move) for move in value[part]) for part in ("moves", "asked"))
+        return check(Verdict(value["wrong"], moves, check.key, required, tuple(value["also"])))
     return check(... if check.kind == "program" else value)
 
 
@@ -131,9 +131,9 @@ def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list
         end = _process(json.dumps(job).encode(), work, seconds)
         with record.open(encoding="utf-8", errors="replace") as lines:
             rows = [json.loads(line[len(word) :]) for line in lines if line.startswith(word)]
-    told = {(kind, key): what for kind, key, *what in rows}
-    where = f"cell {told['at', 0][0]} of {len(cells)}" if ("at", 0) in told else "its start"
-    return told, "" if ("ended", 0) in told else f"{where} {end}; what stands after it was not run"
+    recorded = {(kind, key): what for kind, key, *what in rows}
+    where = f"cell {recorded['at', 0][0]} of {len(cells)}" if ("at", 0) in recorded else "its start"
+    return recorded, "" if ("ended", 0) in recorded else f"{where} {end}; what stands after it was not run"
 
 
 def _process(job: bytes, work: Path, seconds: float) -> str:

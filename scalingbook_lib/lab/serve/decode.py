@@ -122,7 +122,7 @@ def logits_without_cache(
 ) -> jax.Array:
     """Logits[B, T, V] of whole sequences by the training program, on one device and without a cache."""
     one = sharding.mesh(**dict.fromkeys(transformer.AXES, 1))
-    layers = transformer.of_layers(weights)
+    layers = transformer.layer_weights(weights)
 
     def local(tokens: jax.Array) -> jax.Array:
         x = transformer.embed(jnp.asarray(weights["embed"]), tokens)

@@ -139,9 +139,9 @@ def layer(
 
 def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
     """RMSNorm of x[..., D_X], in 32 bits."""
-    wide = x.astype(jnp.float32)
-    squares = spread(lax.psum, (wide * wide).sum(-1, keepdims=True), "X")
-    return (wide * lax.rsqrt(squares / m.D + 1e-6)).astype(x.dtype) * scale
+    x32 = x.astype(jnp.float32)
+    squares = spread(lax.psum, (x32 * x32).sum(-1, keepdims=True), "X")
+    return (x32 * lax.rsqrt(squares / m.D + 1e-6)).astype(x.dtype) * scale
 
 
 def heads(

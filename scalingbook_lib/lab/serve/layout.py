@@ -56,7 +56,7 @@ class Config(Result):
     codec: Codec = paged_attention.PLAIN
 
     def __post_init__(self) -> None:
-        transformer.refuse(self.model)
+        transformer.check_supported(self.model)
         axes.refuse_others(self.experts, decoder.AXES)
         axes.refuse_uneven(self._splits(), self.sizes)
 
@@ -102,7 +102,7 @@ class Config(Result):
         """Shape, data type and sharding of every weight and of the cache, with nothing allocated."""
         shapes = transformer.shapes(self.model)
         # with fewer key-value heads than Y · Z devices, those of Z compute the same keys: Y alone shards K
-        layers, few = transformer.of_layers(shapes), self.model.K % self.degree("YZ") > 0
+        layers, few = transformer.layer_weights(shapes), self.model.K % self.degree("YZ") > 0
         weights_structs = {}
         for name, shape in shapes.items():
             spec = sharding.spec(decoder.split(name, self.experts, few=few))
@@ -129,7 +129,7 @@ class Config(Result):
 
     def by_layer(self, weights: Mapping[str, Any]) -> Params:
         """The trainer's stacked weights as this configuration holds them: stacked, or a list of layers."""
-        layers = transformer.of_layers(weights)
+        layers = transformer.layer_weights(weights)
         ends: Params = {name: a for name, a in weights.items() if name not in layers}
         if not self.scanned:
             layers = [{name: _layer(a, i) for name, a in layers.items()} for i in range(self.model.L)]

@@ -194,8 +194,8 @@ class Pair(Result):
             token, cache, length = carry
             where = Placement(length, active.astype(jnp.int32))
             logits, cache = decode.extend(params, self.draft, token[:, None], cache, where)
-            drawn = self._sample(key, logits)
-            return (drawn, cache, length + 1), (drawn, logits)
+            sampled = self._sample(key, logits)
+            return (sampled, cache, length + 1), (sampled, logits)
 
         (_, cache, _), (tokens, residual) = lax.scan(one, (first, cache, state["length"] + 1), keys[1:])
         drafted = jnp.concatenate([first[None], tokens]).swapaxes(0, 1)
@@ -242,11 +242,11 @@ def plain(
 
         def one(carry: tuple, key: jax.Array) -> tuple[tuple, jax.Array]:
             logits, cache, lengths = carry
-            drawn = (
+            sampled = (
                 logits.argmax(-1) if temperature == 0 else jax.random.categorical(key, logits / temperature)
             )
-            logits, cache = decode.decode(params, config, drawn.astype(jnp.int32), cache, lengths)
-            return (logits, cache, lengths + 1), drawn
+            logits, cache = decode.decode(params, config, sampled.astype(jnp.int32), cache, lengths)
+            return (logits, cache, lengths + 1), sampled
 
         keys = jax.random.split(jax.random.key(seed), G)
         return lax.scan(one, (logits, cache, jnp.full(B, P, jnp.int32)), keys)[1].T

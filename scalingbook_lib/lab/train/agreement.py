@@ -179,5 +179,5 @@ def _replicated(trainer: Trainer, table: float, norm: float, keys: set[Key]) -> 
 
 def _layer_weights(trainer: Trainer, which: str) -> int:
     """How many weights of one layer are gathered separately."""
-    names = transformer.of_layers(transformer.shapes(trainer.model))
+    names = transformer.layer_weights(transformer.shapes(trainer.model))
     return sum(name.startswith("expert") == (which == "experts") for name in names)

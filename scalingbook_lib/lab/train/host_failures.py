@@ -36,8 +36,8 @@ def _name_hosts(folder: Path) -> None:
     import numpy as np
     from jax.experimental import multihost_utils
 
-    mine = np.frombuffer(platform.node().encode()[:BYTES].ljust(BYTES), np.uint8)
-    names = [bytes(row).decode().strip() for row in np.asarray(multihost_utils.process_allgather(mine))]
+    own_name = np.frombuffer(platform.node().encode()[:BYTES].ljust(BYTES), np.uint8)
+    names = [bytes(row).decode().strip() for row in np.asarray(multihost_utils.process_allgather(own_name))]
     if jax.process_index() == 0:
         (folder / HOSTS).write_text("\n".join(names) + "\n")
 
@@ -73,5 +73,5 @@ def _message(text: str, folder: Path) -> str:
 
 if __name__ == "__main__":
     sys.stdin.reconfigure(errors="replace")  # pyright: ignore
-    for said in filtered(sys.stdin, Path(sys.argv[1])):
-        print(said, end="", file=sys.stderr, flush=True)
+    for line in filtered(sys.stdin, Path(sys.argv[1])):
+        print(line, end="", file=sys.stderr, flush=True)

@@ -67,7 +67,7 @@ class Trainer(Result):
     topology: str | None = None
 
     def __post_init__(self) -> None:
-        transformer.refuse(self.model)
+        transformer.check_supported(self.model)
         axes.refuse_uneven(self._splits(), self.sizes)
 
     def _splits(self) -> list[tuple[str, int, str]]:

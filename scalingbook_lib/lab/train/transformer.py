@@ -45,7 +45,7 @@ type Weights = Mapping[str, jax.Array]
 
 def shapes(m: Transformer) -> dict[str, tuple[int, ...]]:
     """The shape of every weight of the whole model, those of all layers stacked."""
-    refuse(m)
+    check_supported(m)
     norms = {"attention norm": (m.L, m.D), "mlp norm": (m.L, m.D)}
     found = {w.name: w.shape for w in m.weights() if w.name in ("embed", "final norm", "unembed")} | norms
     for w in m.weights():
@@ -54,12 +54,12 @@ def shapes(m: Transformer) -> dict[str, tuple[int, ...]]:
     return {name: found[name] for name in SPLIT if name in found}
 
 
-def of_layers(named: Mapping[str, Any]) -> dict[str, Any]:
+def layer_weights(named: Mapping[str, Any]) -> dict[str, Any]:
     """Of a dict by weight name, the entries of the layers: all but the embeddings and the last norm."""
     return {name: one for name, one in named.items() if SPLIT[name].startswith("W[L")}
 
 
-def refuse(m: Transformer) -> None:
+def check_supported(m: Transformer) -> None:
     """Raise ValueError where a model has parts that this small Transformer lacks."""
     e = m.experts
     alike = not e or (e.every == 1 and not e.first_dense and not e.shared)
@@ -80,7 +80,7 @@ def summed_over(name: str) -> tuple[str, ...]:
     return tuple(axis for axis in AXES if axis not in split)
 
 
-def whole(w: Weights, dtype: Any = jnp.float32, *, in_layer: bool = False) -> dict[str, jax.Array]:
+def gather_weights(w: Weights, dtype: Any = jnp.float32, *, in_layer: bool = False) -> dict[str, jax.Array]:
     """Weights gathered over D: an all-gather each, and a reduce-scatter for their gradients.
 
     `in_layer`: the shards are those of one layer, without the dimension L.
@@ -97,8 +97,8 @@ def whole(w: Weights, dtype: Any = jnp.float32, *, in_layer: bool = False) -> di
 
 def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
     """RMSNorm, in 32 bits."""
-    wide = x.astype(jnp.float32)
-    return (wide * lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6)).astype(x.dtype) * scale
+    x32 = x.astype(jnp.float32)
+    return (x32 * lax.rsqrt(jnp.mean(x32 * x32, -1, keepdims=True) + 1e-6)).astype(x.dtype) * scale
 
 
 def heads(w: Weights, h: jax.Array, context: str) -> jax.Array:
@@ -131,8 +131,8 @@ def routed(m: Transformer, w: Weights, h: jax.Array) -> jax.Array:
     taken = jax.nn.one_hot(chosen, m.experts.E, dtype=h.dtype)  # [tokens, k, E]
     # every expert gets a row per token, zeros where it was not chosen: E/k times the bytes that are needed,
     # but no token can be dropped. `expert_exchange` has a capacity instead.
-    mine, sent = taken.sum(1).T[..., None], jnp.broadcast_to(rows, (m.experts.E, *rows.shape))
-    buckets = exchange(sent * mine, "Z", 0, 1)
+    chosen_rows, sent = taken.sum(1).T[..., None], jnp.broadcast_to(rows, (m.experts.E, *rows.shape))
+    buckets = exchange(sent * chosen_rows, "Z", 0, 1)
     experts = {name: w[f"expert {name}"] for name in ("gate", "up", "down")}
     back = exchange(jax.vmap(mlp)(experts, buckets), "Z", 1, 0)
     return jnp.einsum("end,nke,nk->nd", back, taken, share).reshape(h.shape)
@@ -154,7 +154,7 @@ def stage(m: Transformer, w: Weights, x: jax.Array, *, context: str, remat: bool
     # gathered within the layer, so only one layer's weights are gathered at a time. prevent_cse=False: within
     # a scan XLA cannot merge the recomputation with the forward pass.
     def one(x: jax.Array, w: Weights) -> tuple[jax.Array, None]:
-        return layer(m, whole(w, x.dtype, in_layer=True), x, context), None
+        return layer(m, gather_weights(w, x.dtype, in_layer=True), x, context), None
 
     return lax.scan(jax.checkpoint(one, prevent_cse=False) if remat else one, x, w)[0]
 
@@ -183,7 +183,7 @@ def embed(table: jax.Array, tokens: jax.Array) -> jax.Array:
 
 def head(w: Weights, x: jax.Array, targets: jax.Array) -> jax.Array:
     """The loss of every token of x[b, t_Y, D], from this device's V_Y and sums over Y."""
-    full = whole(w, x.dtype)
+    full = gather_weights(w, x.dtype)
     return cross_entropy(gather(norm(x, full["final norm"]), "Y", 1) @ full["unembed"], targets)
 
 
@@ -211,9 +211,9 @@ def loss(
     dtype: Any = jnp.float32,
 ) -> jax.Array:
     """This device's share of the mean loss of tokens[b, t]: the shares of all devices add up to it."""
-    x = embed(whole({"embed": w["embed"]}, dtype)["embed"], tokens)
+    x = embed(gather_weights({"embed": w["embed"]}, dtype)["embed"], tokens)
     x = x.reshape(microbatches, -1, *x.shape[1:])
-    x = pipeline(lambda x: stage(m, of_layers(w), x, context=context, remat=remat), x)
+    x = pipeline(lambda x: stage(m, layer_weights(w), x, context=context, remat=remat), x)
     x = x.reshape(-1, *x.shape[2:])
     ends = {name: w[name] for name in ("final norm", "unembed")}
     each = (jax.checkpoint(head) if remat else head)(ends, x, targets)
