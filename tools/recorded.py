@@ -14,10 +14,11 @@ import jax
 import jax.numpy as jnp
 
 from scalingbook_lib.evidence.compiled.bundles import STRIPS, Kernel
-from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.hlo import module as hlo_module
 from scalingbook_lib.hlo import replica_groups
-from scalingbook_lib.lab.compiler import aot, llo, stack
+from scalingbook_lib.hlo.bundles import Bundles
+from scalingbook_lib.lab.compiler import aot, stack
 from scalingbook_lib.lab.kernels import matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.notation import Mesh
@@ -136,18 +137,18 @@ ASKED: Mapping[str, tuple[str, str]] = {
 }
 
 
-def lines() -> tuple[Line, ...]:
+def lines() -> tuple[ProgramRecord, ...]:
     """The lines of the record, as this machine's compiler writes them."""
     return tuple(_line(title, name, found) for title, (name, found) in ASKED.items())
 
 
-def _line(title: str, name: str, found: str) -> Line:
+def _line(title: str, name: str, found: str) -> ProgramRecord:
     words, program = programs()[name]
     entry = program.text[program.text.index("\nENTRY ") :]
     text = next(line.strip() for line in entry.splitlines()[2:] if found in line)
     sizes = {k: int(v) for k, v in program.mesh.shape.items()} if program.mesh.size > 1 else {}
     said = _within(program, text)
-    return Line(title, words, _plain(text), sizes, _groups(said, program.mesh.size), _moves(said))
+    return ProgramRecord(title, words, _plain(text), sizes, _groups(said, program.mesh.size), _moves(said))
 
 
 def _plain(line: str) -> str:
@@ -206,7 +207,7 @@ def packed(title: str, chip: str, fn: Callable, sizes: dict[str, Any], place: in
     return _strips(title, found.bundles[place])
 
 
-def _strips(title: str, written: llo.Bundles) -> Kernel:
+def _strips(title: str, written: Bundles) -> Kernel:
     """How many slots of each unit are used in each of as many equal strips of a kernel's bundles."""
     n = len(written.used)
     edges = [k * n // STRIPS for k in range(STRIPS + 1)]

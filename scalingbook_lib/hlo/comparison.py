@@ -16,7 +16,7 @@ from scalingbook_lib.hlo.mesh import mesh_of, sizes_of
 from scalingbook_lib.hlo.predicted import Amount, Key, Sums, group_size, ordered, read
 from scalingbook_lib.hlo.replica_groups import split_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
-from scalingbook_lib.training.links import Traffic
+from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import Result, si
 
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
@@ -40,7 +40,7 @@ class Finding(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Result):
+class ProgramComparison(Result):
     """What agrees and what differs; bytes are those that one device receives in total.
 
     For a whole step, `unexplained_bytes` are the differences that no rule of `known_differences` explains.
@@ -73,7 +73,7 @@ class Comparison(Result):
         return "\n".join([head, *marked])
 
 
-def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
+def compare(predicted: Any, compiled: Any, mesh: Any = None) -> ProgramComparison:
     """A prediction compared with a program of `compiler.aot`, one compiled by JAX, or its text with a mesh.
 
     Raises TypeError or ValueError where `predicted` is not a prediction, HloError where the mesh is unknown.
@@ -96,13 +96,13 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
     lines += tuple(_flops(strategy, compiled))
     lines += tuple(Finding(message, False) for message in rows.not_counted)
     unexplained = ledger.unexplained_bytes if step else 0.0
-    return Comparison(lines, _received(expected, sizes), rows.received_bytes, unexplained)
+    return ProgramComparison(lines, _received(expected, sizes), rows.received_bytes, unexplained)
 
 
-def _traffic_of_step(predicted: Any) -> list[Traffic]:
+def _traffic_of_step(predicted: Any) -> list[TrainingCollective]:
     """The rows of `training.traffic`, where these are the prediction; else none."""
     rows = list(predicted) if isinstance(predicted, list | tuple) else []
-    return rows if all(isinstance(row, Traffic) for row in rows) else []
+    return rows if all(isinstance(row, TrainingCollective) for row in rows) else []
 
 
 def _findings_of_step(expected: Sums, actual: Sums, ledger: known_differences.Ledger) -> Iterator[Finding]:

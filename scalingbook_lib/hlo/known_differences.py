@@ -15,7 +15,7 @@ from scalingbook_lib.hlo import replica_groups
 from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollective
 from scalingbook_lib.hlo.predicted import Key, group_size, read
 from scalingbook_lib.notation import join_axes
-from scalingbook_lib.training.links import Traffic
+from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import si
 
 NEAR, SMALL = 0.01, 0.02  # fractions: of a kind's bytes; of all bytes that a device receives
@@ -45,7 +45,7 @@ class Ledger:
     compiled program, and not explained yet.
     """
 
-    rows: tuple[Traffic, ...]
+    rows: tuple[TrainingCollective, ...]
     found: Collectives
     sizes: Mapping[str, int]
     missing: Side = field(default_factory=dict)
@@ -78,7 +78,9 @@ class Ledger:
         return self.received(self.missing) + self.received(self.extra)
 
 
-def open_ledger(traffic: Iterable[Traffic], found: Collectives, sizes: Mapping[str, int]) -> Ledger:
+def open_ledger(
+    traffic: Iterable[TrainingCollective], found: Collectives, sizes: Mapping[str, int]
+) -> Ledger:
     """The differences that are larger than 1% of their kind."""
     ledger = Ledger(tuple(traffic), found, sizes)
     predicted, compiled = ledger.predicted(""), ledger.compiled(lambda c: True)

@@ -39,7 +39,7 @@ class ScheduledStep(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule(Result):
+class ProgramSchedule(Result):
     """The steps of a program in order."""
 
     steps: tuple[ScheduledStep, ...]
@@ -69,17 +69,17 @@ class Schedule(Result):
         return "\n".join(map(str, self.steps)) or "nothing to compute and nothing to move"
 
 
-def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
+def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> ProgramSchedule:
     """The steps of a program in order; with `copies`, its copies between HBM and VMEM too.
 
     Raises HloError where the mesh is needed, or the text ends a transfer that it does not start.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
     module = HloModule.of(program)
-    return Schedule(tuple(_Reader(module, sizes, copies).steps(module.entry)))
+    return ProgramSchedule(tuple(_ProgramReader(module, sizes, copies).steps(module.entry)))
 
 
-class _Reader(NamedTuple):
+class _ProgramReader(NamedTuple):
     """A program, the sizes of its mesh's axes, and whether copies into VMEM are steps."""
 
     module: HloModule

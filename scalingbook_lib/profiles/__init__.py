@@ -11,21 +11,21 @@ of 20.4 ms a run, 4.78 ms compute, 12.6 ms communicate (12.6 ms of it exposed), 
 {'all-reduce over X of 1.05 MB': 12.0}
 """
 
-from scalingbook_lib.profiles.attained import Against, against
+from scalingbook_lib.profiles.attained import TraceRoofline, against
 from scalingbook_lib.profiles.expected import expected
 from scalingbook_lib.profiles.files import load, names, save
 from scalingbook_lib.profiles.intervals import Breakdown, Event
-from scalingbook_lib.profiles.trace import HostEvent, Op, Row, Trace
+from scalingbook_lib.profiles.trace import HostEvent, Op, OperationRow, Trace
 from scalingbook_lib.profiles.viewers import Viewer, chrome, perfetto, xprof
 
 __all__ = [
-    "Against",
     "Breakdown",
     "Event",
     "HostEvent",
     "Op",
-    "Row",
+    "OperationRow",
     "Trace",
+    "TraceRoofline",
     "Viewer",
     "against",
     "chrome",

@@ -10,7 +10,7 @@ from typing import Any
 from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.profiles.trace import COLLECTIVE, Row, Trace
+from scalingbook_lib.profiles.trace import COLLECTIVE, OperationRow, Trace
 from scalingbook_lib.roofline import Roofline, operation
 from scalingbook_lib.units import BF16, DType, Result, percent, si
 
@@ -30,10 +30,10 @@ CORE_DEVICES = (chips.V2, chips.V3, chips.TPU7X)  # a device of these is one of 
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Result):
+class AttainedOperation(Result):
     """An operation and the bound that a roofline sets on it."""
 
-    row: Row
+    row: OperationRow
     roofline: Roofline
 
     @property
@@ -61,12 +61,12 @@ class Attained(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Against(Result):
+class TraceRoofline(Result):
     """The operations of a trace that compute, each compared with the same roofline."""
 
     name: str
     simulated: bool
-    rows: tuple[Attained, ...]
+    rows: tuple[AttainedOperation, ...]
 
     def __str__(self) -> str:
         head = ("operation", "scope", "time", "FLOPs/s", "B/s", "bound", "roofline", "attained")
@@ -81,7 +81,7 @@ class Against(Result):
         return f"against {self.name}\n{text_table(lines)}{caveat}"
 
 
-def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> Against:
+def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> TraceRoofline:
     """Every operation whose FLOPs and bytes are known, compared with the
     roofline of a chip or a measured machine.
 
@@ -90,8 +90,10 @@ def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> Against:
     """
     bound_by = machine or chip_of(trace)
     rows = [r for r in trace.rows if r.op.nbytes and r.self_s and r.op.kind != COLLECTIVE]
-    found = tuple(Attained(r, _roofline(r, bound_by, dtype, trace.kind)) for r in rows)
-    return Against(bound_by.name if isinstance(bound_by, Chip) else str(bound_by), trace.simulated, found)
+    found = tuple(AttainedOperation(r, _roofline(r, bound_by, dtype, trace.kind)) for r in rows)
+    return TraceRoofline(
+        bound_by.name if isinstance(bound_by, Chip) else str(bound_by), trace.simulated, found
+    )
 
 
 def chip_of(trace: Trace) -> Chip:
@@ -110,7 +112,7 @@ def chip_of(trace: Trace) -> Chip:
     )
 
 
-def _roofline(row: Row, machine: Any, dtype: DType, kind: str) -> Roofline:
+def _roofline(row: OperationRow, machine: Any, dtype: DType, kind: str) -> Roofline:
     """The roofline of one operation."""
     flops, nbytes = row.op.flops or 0, row.op.nbytes or 0
     if not isinstance(machine, Chip):

@@ -36,7 +36,7 @@ def expected(program: Any, title: str = "a program") -> Trace:
         )
     shape = program.target.rpartition(" ")[2]
     links = chips.Slice.of(program.chip, shape).mesh(**hlo.sizes_of(program.mesh))
-    timeline = _Timeline(program.chip.clock_hz, links)
+    timeline = _DeviceClock(program.chip.clock_hz, links)
     timeline.play([*_unrolled(list(program.schedule()))])
     return Trace(
         title=title,
@@ -68,7 +68,7 @@ def _unrolled(steps: Sequence[ScheduledStep]) -> Iterator[ScheduledStep]:
 
 
 @dataclass
-class _Timeline:
+class _DeviceClock:
     """One device: the present time, when each link is free, and the
     transfers that are under way, in seconds.
     """

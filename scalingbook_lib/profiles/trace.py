@@ -60,7 +60,7 @@ class HostEvent(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Result):
+class OperationRow(Result):
     """An operation averaged over runs and devices; `share` is its share
     of the time that the devices were busy.
     """
@@ -128,7 +128,7 @@ class Trace(Result):
         return self._spans[run % self.runs]
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[OperationRow, ...]:
         """Every operation, the one with the longest self time first."""
         pairs = len({(e.device, e.run) for e in self.events})
         busy = sum(e.self_s for e in self.events) or 1.0
@@ -136,12 +136,12 @@ class Trace(Result):
         for e in self.events:
             self_s.setdefault(e.op, []).append(e.self_s)
         found = (
-            Row(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy)
+            OperationRow(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy)
             for op, s in self_s.items()
         )
         return tuple(sorted(found, key=lambda row: (-row.self_s, row.op.name)))
 
-    def of(self, words: str) -> tuple[Row, ...]:
+    def of(self, words: str) -> tuple[OperationRow, ...]:
         """The rows of a named scope, an operation or a collective: `of("up")`, `of("all-reduce")`."""
         return tuple(r for r in self.rows if words in f"{r.op.scope} {r.op.name} {r.op.moves}")
 
@@ -200,7 +200,7 @@ class Trace(Result):
         return f"{self.title}: {runs}\n{self.provenance}\n{format_rows(self.rows)}"
 
 
-def format_rows(rows: Sequence[Row], limit: int = SHOWN) -> str:
+def format_rows(rows: Sequence[OperationRow], limit: int = SHOWN) -> str:
     """The first `limit` rows as a table of text."""
     head = ("operation", "what", "scope", "times", "time a run", "share")
     lines = [

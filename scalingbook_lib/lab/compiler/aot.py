@@ -21,15 +21,15 @@ from scalingbook_lib.hlo.module import HloModule
 from scalingbook_lib.hlo.out_of_memory import Allocation, DoesNotFit
 from scalingbook_lib.lab import devices
 from scalingbook_lib.lab.compiler import memory, sharding, slices
-from scalingbook_lib.lab.compiler.memory import Memory
+from scalingbook_lib.lab.compiler.memory import CompiledMemory
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
 from scalingbook_lib.machines.chips import Chip, SliceError
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Result, si
 
 __all__ = [
+    "CompiledMemory",
     "DoesNotFit",
-    "Memory",
     "NoTpuCompiler",
     "Program",
     "as_printed",
@@ -50,7 +50,7 @@ class Program(Result):
     target: str
     chip: Chip | None
     mesh: jax.sharding.Mesh
-    memory: Memory
+    memory: CompiledMemory
     text: str = field(repr=False)
     compiled: Any = field(repr=False, compare=False)
 
@@ -104,7 +104,7 @@ class Program(Result):
         """The bytes that it copies from HBM into VMEM ahead of their use."""
         return cost.prefetched_bytes(self.parsed)
 
-    def schedule(self, *, copies: bool = False) -> lab_schedule.Schedule:
+    def schedule(self, *, copies: bool = False) -> lab_schedule.ProgramSchedule:
         """The order in which it computes and communicates; with `copies`, its copies into VMEM too."""
         return lab_schedule.schedule(self.parsed, self.mesh, copies=copies)
 

@@ -8,7 +8,7 @@ from scalingbook_lib.units import Result, binary
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(Result):
+class CompiledMemory(Result):
     """The HBM of one device in bytes, padding included; `limit` is its capacity (None: unknown).
 
     `host` is what the program keeps in the host's pinned memory, which needs no HBM.
@@ -41,7 +41,7 @@ class Memory(Result):
         return f"{binary(self.needed)}{of} per device: {parts}{host}"
 
 
-def memory(compiled: Any, limit: float | None) -> Memory:
+def memory(compiled: Any, limit: float | None) -> CompiledMemory:
     """The memory of a compiled program, from XLA's `memory_analysis`."""
     # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
@@ -51,7 +51,7 @@ def memory(compiled: Any, limit: float | None) -> Memory:
         - m.host_alias_size_in_bytes
         + m.host_temp_size_in_bytes
     )
-    return Memory(
+    return CompiledMemory(
         m.argument_size_in_bytes,
         m.output_size_in_bytes,
         m.temp_size_in_bytes,
@@ -61,7 +61,7 @@ def memory(compiled: Any, limit: float | None) -> Memory:
     )
 
 
-def allocations(m: Memory) -> tuple[Allocation, ...]:
+def allocations(m: CompiledMemory) -> tuple[Allocation, ...]:
     """The parts of a program's memory, the largest first."""
     named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
     return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)

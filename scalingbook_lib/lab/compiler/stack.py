@@ -24,7 +24,7 @@ MAX_LINES, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
-class Stage(Result):
+class CompilerStage(Result):
     """A function in one language: its lines and, where known, the path of scopes that each comes from."""
 
     name: str
@@ -56,7 +56,7 @@ class Excerpt(Result):
     """One scope in every stage, side by side where HTML is shown and there is room."""
 
     scope: str
-    stages: tuple[Stage, ...]
+    stages: tuple[CompilerStage, ...]
     limit: int = MAX_LINES
 
     def _shown(self) -> Iterator[tuple[str, list[str]]]:
@@ -81,14 +81,14 @@ class Excerpt(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Result):
+class CompilerStages(Result):
     """A function in all its stages, the compiled program, and its kernels' bundles."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[CompilerStage, ...]
     program: Program = field(repr=False)
     bundles: tuple[Bundles, ...] = ()
 
-    def __getitem__(self, name: str) -> Stage:
+    def __getitem__(self, name: str) -> CompilerStage:
         for stage in self.stages:
             if stage.name.lower() == name.lower():
                 return stage
@@ -122,7 +122,7 @@ def of(
     dtype: DType | Mapping[str, DType] = BF16,
     llo: bool = False,
     **sizes: int,
-) -> Stack:
+) -> CompilerStages:
     """Every stage of a function of arrays in the notation, compiled for a TPU slice as `aot.compile` does.
 
     With `llo` a second process compiles it again and dumps the bundles, which takes some seconds more.
@@ -141,7 +141,7 @@ def of(
         _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
         *([_stage("LLO", ((line, b.source) for b in kernels for line in b.lines))] if llo else []),
     )
-    return Stack(found, program, kernels)
+    return CompilerStages(found, program, kernels)
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
@@ -152,7 +152,7 @@ def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
 
 
-def _stage(name: str, written: Any) -> Stage:
+def _stage(name: str, written: Any) -> CompilerStage:
     """A stage from pairs of a line and its scopes."""
     lines, sources = zip(*written, strict=True)
-    return Stage(name, lines, sources)
+    return CompilerStage(name, lines, sources)

@@ -45,9 +45,9 @@ class Timing(Result):
         """Whether the devices run at a speed of their own: simulated ones do not."""
         return not self.device.simulated
 
-    def beside(self, roofline: Roofline) -> "Attained":
+    def beside(self, roofline: Roofline) -> "MeasuredOperation":
         """This time compared with the roofline of the same work."""
-        return Attained(self, roofline)
+        return MeasuredOperation(self, roofline)
 
     def __str__(self) -> str:
         spread_note = (
@@ -58,7 +58,7 @@ class Timing(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Result):
+class MeasuredOperation(Result):
     """A measured time and the bound that a roofline sets on it."""
 
     timing: Timing

@@ -28,7 +28,7 @@ from scalingbook_lib.evidence.local_benchmark import (
     PROMPT,
     TOKEN,
     DeviceBenchmark,
-    Timed,
+    TimedOperation,
     chip_of_device,
 )
 from scalingbook_lib.lab.devices import measure
@@ -42,7 +42,7 @@ CHAIN = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class SurveySizes:
     """The sizes of the benchmarks."""
 
     rows: tuple[int, ...]  # B of matmuls
@@ -53,7 +53,7 @@ class Sizes:
     moved: tuple[int, ...]  # array bytes of collectives
 
 
-LARGE = Sizes(
+LARGE = SurveySizes(
     rows=(1, 16, 128, 512, 2048, 8192),
     widths=(1024, 4096, 8192),
     copied=(2**20, 2**24, 2**28),
@@ -61,12 +61,12 @@ LARGE = Sizes(
     heads=32,
     moved=tuple(2**k for k in range(12, 29, 2)),
 )
-SMALL = Sizes(
+SMALL = SurveySizes(
     rows=(1, 16, 128, 512), widths=(256, 1024), copied=(2**18, 2**22), tokens=(256,), heads=4, moved=()
 )
 
 
-def survey(report: Report = lambda _: None, sizes: Sizes | None = None) -> DeviceBenchmark:
+def survey(report: Report = lambda _: None, sizes: SurveySizes | None = None) -> DeviceBenchmark:
     """Run all benchmarks on this machine's first device, and collectives over all where there are several.
 
     `report` receives each result as a line of text.
@@ -95,7 +95,7 @@ def _memory() -> dict[str, float]:
     return {"memory_bytes": float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))}
 
 
-def _rows(chip: Chip | None, sizes: Sizes, report: Report) -> Iterator[Timed]:
+def _rows(chip: Chip | None, sizes: SurveySizes, report: Report) -> Iterator[TimedOperation]:
     """The timed benchmarks of one device."""
     own_rates = measure.machine(size=1024, stream_bytes=2**26)
     dtype, jax_dtype = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
@@ -105,7 +105,7 @@ def _rows(chip: Chip | None, sizes: Sizes, report: Report) -> Iterator[Timed]:
         predicted_s = (
             benchmark.predicted_s if chip else own_rates.operation(benchmark.flops, benchmark.nbytes).lower_s
         )
-        row = Timed(
+        row = TimedOperation(
             what=benchmark.what,
             dtype=dtype.name,
             sizes=benchmark.sizes,
@@ -133,7 +133,7 @@ def _random(jax_dtype: Any, *shape: int, key: int = 0) -> jax.Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Benchmark:
+class SurveyOperation:
     """One operation, whose result has the shape of its first argument, and its predicted time."""
 
     what: str
@@ -145,12 +145,14 @@ class Benchmark:
     predicted_s: float  # 0 where the catalogue has no such chip
 
 
-def _matmuls(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> Iterator[Benchmark]:
+def _matmuls(
+    sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any
+) -> Iterator[SurveyOperation]:
     """Matmuls X[B, D] · W[D, D]."""
     for D in sizes.widths:
         w = _random(jax_dtype, D, D)
         for B in sizes.rows:
-            yield Benchmark(
+            yield SurveyOperation(
                 what=PRODUCT,
                 sizes=(B, D, D),
                 run=jnp.matmul,
@@ -161,11 +163,11 @@ def _matmuls(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> I
             )
 
 
-def _copies(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> Iterator[Benchmark]:
+def _copies(sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> Iterator[SurveyOperation]:
     """Copies of arrays within HBM."""
     for n in sizes.copied:
         nbytes = 2 * dtype.bytes * n  # read once, written once
-        yield Benchmark(
+        yield SurveyOperation(
             what=COPY,
             sizes=(n,),
             run=jnp.negative,
@@ -176,7 +178,9 @@ def _copies(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> It
         )
 
 
-def _attention(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> Iterator[Benchmark]:
+def _attention(
+    sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any
+) -> Iterator[SurveyOperation]:
     """Attention of one sequence's prompt, and of one new token of sixteen sequences."""
     N, H = sizes.heads, 128
     for T, (what, B) in product(sizes.tokens, ((PROMPT, 1), (TOKEN, 16))):
@@ -186,7 +190,7 @@ def _attention(sizes: Sizes, chip: Chip | None, dtype: DType, jax_dtype: Any) ->
         k, v = (
             _random(jax_dtype, B, T, N, H, key=n) for n in (1, 2)
         )  # one array for both would be read only once
-        yield Benchmark(
+        yield SurveyOperation(
             what=what,
             sizes=(B, T, N, N, H),
             run=_fused(q, k, not decode),
@@ -212,7 +216,7 @@ def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]
     return fused
 
 
-def _collectives(chip: Chip, sizes: Sizes, report: Report) -> Iterator[Timed]:
+def _collectives(chip: Chip, sizes: SurveySizes, report: Report) -> Iterator[TimedOperation]:
     """Collectives over all devices of this machine."""
     n = len(jax.devices())
     mesh, networks = Mesh(np.array(jax.devices()), "X"), fabrics.networks(chip, n)
@@ -227,7 +231,11 @@ def _collectives(chip: Chip, sizes: Sizes, report: Report) -> Iterator[Timed]:
         for nbytes in sizes.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, inputs))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = fabrics.predicted_s(fabrics.Timed(chip, networks, Collective.named(what), nbytes))
-            row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
+            predicted_s = fabrics.predicted_s(
+                fabrics.MeasuredCollective(chip, networks, Collective.named(what), nbytes)
+            )
+            row = TimedOperation(
+                what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s
+            )
             report(str(row))
             yield row

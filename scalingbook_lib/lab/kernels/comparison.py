@@ -16,18 +16,18 @@ from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.kernels import attention as flash
 from scalingbook_lib.lab.kernels import ring, traffic
-from scalingbook_lib.lab.kernels.traffic import Traffic
+from scalingbook_lib.lab.kernels.traffic import KernelTraffic
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, Result, binary, si
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Result):
+class KernelComparison(Result):
     """The same work as a kernel and as XLA's program; `predicted_vmem_bytes` is from the kernel's formula."""
 
     kernel: Program
     xla: Program
-    moved: Traffic
+    moved: KernelTraffic
     predicted_vmem_bytes: int | None = None
 
     @property
@@ -62,7 +62,7 @@ def attention(
     keys: int = 512,
     causal: bool = True,
     topology: str = "v5e:1x1",
-) -> Comparison:
+) -> KernelComparison:
     """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O: flash attention, and attention with all scores in HBM."""
     vmem_bytes = flash.vmem_bytes(block, keys, G, H=H)
     how = {"block": block, "keys": keys, "causal": causal, "vmem_bytes": vmem_limit(vmem_bytes)}
@@ -75,7 +75,7 @@ def attention(
     )
 
 
-def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:2x2") -> Comparison:
+def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:2x2") -> KernelComparison:
     """A[I_X, J] → A[I, J] in bf16 over a whole slice, by remote DMA and by XLA's collective."""
     both = (
         lambda x: ring.all_gather(x, "X", both_ways=both_ways),
@@ -86,11 +86,11 @@ def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:
 
 def on_one_chip(
     both: tuple[Callable, Callable], arrays: tuple[str, ...], vmem_bytes: int, topology: str, **sizes: Any
-) -> Comparison:
+) -> KernelComparison:
     """A kernel and XLA's function of arrays in the notation; `vmem_bytes` is from the kernel's formula."""
     kernel, xla = (aot.compile(fn, *arrays, topology=topology, **sizes) for fn in both)
     structs = [sharding.struct(a, Mesh(X=1), BF16, **sizes) for a in arrays]
-    return Comparison(kernel, xla, traffic.moved(both[0], *structs), vmem_bytes)
+    return KernelComparison(kernel, xla, traffic.moved(both[0], *structs), vmem_bytes)
 
 
 def on_a_ring(
@@ -100,7 +100,7 @@ def on_a_ring(
     topology: str,
     vmem_bytes: int | None = None,
     **sizes: Any,
-) -> Comparison:
+) -> KernelComparison:
     """Both on all chips of a slice as one ring X; the functions are written for the shards of one chip."""
     # one mesh axis over all of a torus: XLA and the kernel both see a ring of all chips
     sides = topology.partition(":")[2].split("x")
@@ -110,7 +110,7 @@ def on_a_ring(
     )
     structs = [sharding.struct(a, mesh, BF16, **sizes) for a in arrays]
     moved = traffic.moved(sharding.local(both[0], *arrays, out=out, on=mesh), *structs)
-    return Comparison(kernel, xla, moved, vmem_bytes)
+    return KernelComparison(kernel, xla, moved, vmem_bytes)
 
 
 def vmem_limit(vmem_bytes: int) -> int | None:

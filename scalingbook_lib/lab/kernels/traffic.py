@@ -18,7 +18,7 @@ from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic(Result):
+class KernelTraffic(Result):
     """The bytes that one device's kernels fetch into VMEM, store from it, and send to other devices."""
 
     fetched: tuple[int, ...]  # of each argument that has a BlockSpec
@@ -45,7 +45,7 @@ class Traffic(Result):
         return "; ".join(parts) or "moves nothing by BlockSpecs or remote DMAs"
 
 
-def moved(fn: Callable, *structs: Any) -> Traffic:
+def moved(fn: Callable, *structs: Any) -> KernelTraffic:
     """The traffic of a function of global arrays (`sharding.local` for a device's shards).
 
     Raises ValueError where the function calls no Pallas kernel.
@@ -61,7 +61,7 @@ def moved(fn: Callable, *structs: Any) -> Traffic:
         fetched += [n for n in blocks[: mapping.num_inputs] if n]
         stored += [n for n in blocks[mapping.num_inputs :] if n]
         sent += [n for e in _equations(call.params["jaxpr"]) if (n := _sent_bytes(e))]
-    return Traffic(tuple(fetched), tuple(stored), tuple(sent))
+    return KernelTraffic(tuple(fetched), tuple(stored), tuple(sent))
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

@@ -16,8 +16,8 @@ from typing import Any
 
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paging import OutOfBlocks
-from scalingbook_lib.lab.serve.requests import Report, Request, Served, State
-from scalingbook_lib.lab.serve.worker import Row, Worker
+from scalingbook_lib.lab.serve.requests import EngineReport, EngineRequest, RequestState, Served
+from scalingbook_lib.lab.serve.worker import CacheWrite, Worker
 from scalingbook_lib.units import Result
 
 
@@ -59,7 +59,7 @@ class Engine(Result):
         if not len(prompt) or limit < 1 or tokens > longest:
             asked = f"a prompt of {len(prompt)} tokens and an output of {limit}"
             raise ValueError(f"{asked}: give at least one of each and at most {longest} of both together")
-        s = Served(self._tickets, Request(tuple(map(int, prompt)), limit, self.steps))
+        s = Served(self._tickets, EngineRequest(tuple(map(int, prompt)), limit, self.steps))
         self._tickets += 1
         self.requests[s.ticket] = s
         self.waiting.append(s)
@@ -70,7 +70,7 @@ class Engine(Result):
         s = self.request(ticket)
         if not s.over:
             self._remove(s)
-            s.state, s.ended = State.CANCELED, self.steps
+            s.state, s.ended = RequestState.CANCELED, self.steps
 
     def output(self, ticket: int) -> list[int]:
         """The tokens that a request has generated so far."""
@@ -100,7 +100,7 @@ class Engine(Result):
         """Whether any request is waiting or running."""
         return bool(self.waiting or self.prefill_worker.running or self.decode_worker.running)
 
-    def run(self, limit: int = 100_000) -> Report:
+    def run(self, limit: int = 100_000) -> EngineReport:
         """Step until all requests are finished. Raises RuntimeError after `limit` steps."""
         for _ in range(limit):
             if not self.busy:
@@ -126,7 +126,7 @@ class Engine(Result):
         """Admit requests in the order of their tickets; where the first finds no slot, none overtakes it."""
         while self.waiting and self._place(self.waiting[0]):
             s = self.waiting.pop(0)
-            s.state, s.admitted = State.PREFILL, self.steps if s.admitted is None else s.admitted
+            s.state, s.admitted = RequestState.PREFILL, self.steps if s.admitted is None else s.admitted
 
     def _place(self, s: Served) -> bool:
         """Put a request in the group that has cached most of its tokens,
@@ -149,9 +149,9 @@ class Engine(Result):
         """The oldest prompt of each group: whole, in a program of a power
         of two of tokens, or one chunk of it.
         """
-        prefilling = [s for s in self.prefill_worker.running if s.state is State.PREFILL]
+        prefilling = [s for s in self.prefill_worker.running if s.state is RequestState.PREFILL]
         oldest = {s.group: s for s in reversed(prefilling)}.values()
-        rows = [Row(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
+        rows = [CacheWrite(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
         if rows:
             longest = max(row.count for row in rows)
             T = self.chunk or 1 << (longest - 1).bit_length()
@@ -170,19 +170,21 @@ class Engine(Result):
         for g in range(self.decode_worker.groups):
             left = chunk
             for s in self.decode_worker.in_group(g):
-                n = min(left, s.pending) if s.state is State.PREFILL else 0
-                rows += [Row(s, s.cached + i, 1) for i in range(n)]
+                n = min(left, s.pending) if s.state is RequestState.PREFILL else 0
+                rows += [CacheWrite(s, s.cached + i, 1) for i in range(n)]
                 left, prefilled = left - n, prefilled + n
         if rows:
             rows_per_group = self.decode_worker.slots + chunk * bool(prefilled)
             self._run(self.decode_worker, rows, T=1, rows_per_group=rows_per_group)
 
-    def _decode_rows(self) -> list[Row]:
+    def _decode_rows(self) -> list[CacheWrite]:
         """A row for each decoding sequence, once it has a block for its next token."""
         for s in list(self.decode_worker.running):
-            if s.state is State.DECODE:
+            if s.state is RequestState.DECODE:
                 self._grow(s)
-        return [Row(s, s.cached, 1) for s in self.decode_worker.running if s.state is State.DECODE]
+        return [
+            CacheWrite(s, s.cached, 1) for s in self.decode_worker.running if s.state is RequestState.DECODE
+        ]
 
     def _grow(self, s: Served) -> None:
         """Allocate a block for a sequence's next token, preempting the
@@ -198,10 +200,10 @@ class Engine(Result):
     def _preempt(self, s: Served) -> None:
         """Release a sequence's slot and blocks, and queue it by its ticket."""
         self._remove(s)
-        s.state, s.preemptions = State.WAITING, s.preemptions + 1
+        s.state, s.preemptions = RequestState.WAITING, s.preemptions + 1
         self.waiting = sorted([*self.waiting, s], key=lambda s: s.ticket)
 
-    def _run(self, worker: Worker, rows: list[Row], *, T: int, rows_per_group: int) -> None:
+    def _run(self, worker: Worker, rows: list[CacheWrite], *, T: int, rows_per_group: int) -> None:
         """Run the rows; each sequence has more tokens in the cache, and perhaps a new one."""
         for row, token in zip(rows, worker.run(rows, T=T, rows_per_group=rows_per_group), strict=True):
             s, last = row.request, row.last
@@ -217,17 +219,19 @@ class Engine(Result):
         s.first_token = self.steps if s.first_token is None else s.first_token
         if len(s.output) == s.request.limit:
             self._remove(s)
-            s.state, s.ended = State.DONE, self.steps
-        elif s.state is State.PREFILL:
-            s.state = State.DECODE if self.prefill_worker is self.decode_worker else State.TRANSFER
-            self.transferring += [s] if s.state is State.TRANSFER else []
+            s.state, s.ended = RequestState.DONE, self.steps
+        elif s.state is RequestState.PREFILL:
+            s.state = (
+                RequestState.DECODE if self.prefill_worker is self.decode_worker else RequestState.TRANSFER
+            )
+            self.transferring += [s] if s.state is RequestState.TRANSFER else []
 
     def _transfer(self) -> None:
         """Transfer the caches of prefilled prompts to the decode devices, in order, as slots become free."""
         self.transferring.sort(key=lambda s: s.ticket)
         while self.transferring and self._try_transfer(self.transferring[0]):
             s = self.transferring.pop(0)
-            s.state, self.transfers = State.DECODE, self.transfers + 1
+            s.state, self.transfers = RequestState.DECODE, self.transfers + 1
 
     def _try_transfer(self, s: Served) -> bool:
         """Transfer the cache of one sequence; returns whether there was a slot with enough blocks."""
@@ -253,11 +257,11 @@ class Engine(Result):
         self.waiting, self.transferring = ([other for other in queue if other is not s] for queue in queues)
 
     @property
-    def report(self) -> Report:
+    def report(self) -> EngineReport:
         """What the engine has done so far."""
         workers = {id(w): w for w in (self.prefill_worker, self.decode_worker)}.values()
         counts = sum((Counter(s.counts) for s in self.requests.values()), self._popped)
-        return Report(
+        return EngineReport(
             steps=self.steps,
             done=counts["done"],
             canceled=counts["canceled"],

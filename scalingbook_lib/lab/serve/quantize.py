@@ -139,7 +139,7 @@ class QuantizedConfig(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class QuantizedEmbedding:
     """An embedding table that dequantizes only the rows that are looked up."""
 
     numbers: Quantized
@@ -153,7 +153,7 @@ def dequantized(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     """The weights of a layer, dequantized on their way into their matmuls."""
     quantized = {name: w for name, w in weights.items() if isinstance(w, Mapping)}
     # of an embedding only the rows that are looked up are dequantized, not a second copy of the table
-    tables = {name: Table(w, dtype) for name, w in quantized.items() if name == "embed"}
+    tables = {name: QuantizedEmbedding(w, dtype) for name, w in quantized.items() if name == "embed"}
     others = {name: dequantize(w, dtype) for name, w in quantized.items() if name not in tables}
     return {**weights, **others, **tables}
 

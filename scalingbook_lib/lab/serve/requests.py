@@ -9,7 +9,7 @@ import numpy as np
 from scalingbook_lib.units import Result, si
 
 
-class State(StrEnum):
+class RequestState(StrEnum):
     """The state of a request."""
 
     WAITING = "waiting"
@@ -21,7 +21,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Result):
+class EngineRequest(Result):
     """A prompt, the maximum number of output tokens, and the step at which it arrives."""
 
     prompt: tuple[int, ...]
@@ -42,8 +42,8 @@ class Served(Result):
     """
 
     ticket: int
-    request: Request
-    state: State = State.WAITING
+    request: EngineRequest
+    state: RequestState = RequestState.WAITING
     output: list[int] = field(default_factory=list)
     cached: int = 0
     group: int = 0
@@ -71,14 +71,14 @@ class Served(Result):
     @property
     def over(self) -> bool:
         """Whether it is done or canceled."""
-        return self.state in (State.DONE, State.CANCELED)
+        return self.state in (RequestState.DONE, RequestState.CANCELED)
 
     @property
     def counts(self) -> dict[str, int]:
         """What it contributes to a report."""
         return {
-            "done": self.state is State.DONE,
-            "canceled": self.state is State.CANCELED,
+            "done": self.state is RequestState.DONE,
+            "canceled": self.state is RequestState.CANCELED,
             "output": len(self.output) * self.over,
             "prefix_hits": self.prefix_hits,
             "preemptions": self.preemptions,
@@ -92,7 +92,7 @@ class Served(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Result):
+class EngineReport(Result):
     """What an engine has done so far."""
 
     steps: int
@@ -128,7 +128,7 @@ def load(
     output: tuple[int, int],
     vocabulary: int,
     seed: int,
-) -> Iterator[Request]:
+) -> Iterator[EngineRequest]:
     """`count` random requests, on average `per_step` per step (a Poisson
     process), with lengths within bounds.
 
@@ -138,4 +138,4 @@ def load(
     arrivals = np.cumsum(rng.exponential(1 / per_step, count)).astype(int)
     for arrival in arrivals.tolist():
         length, limit = (int(rng.integers(low, high + 1)) for low, high in (prompt, output))
-        yield Request(tuple(rng.integers(vocabulary, size=length).tolist()), limit, arrival)
+        yield EngineRequest(tuple(rng.integers(vocabulary, size=length).tolist()), limit, arrival)

@@ -79,7 +79,7 @@ def predicted(config: Config, T: int = 1) -> Sums:
     return agreement.over_devices([*rows, *_differences(config, T)], config.sizes)
 
 
-def _predicted_row(config: Config, t: inference.Traffic, T: int) -> Iterator[Row]:
+def _predicted_row(config: Config, t: inference.ServingCollective, T: int) -> Iterator[Row]:
     """One row of the prediction with the laboratory's axes; an all-reduce
     is a reduce-scatter and an all-gather.
     """
@@ -142,7 +142,7 @@ RESERVED = GiB / 4  # what the TPU compiler keeps of each chip: 15.75 of v5e's 1
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Result):
+class StepMemory(Result):
     """Bytes on one device: predicted weights, cache and scales, and the
     compiler's arguments and temporaries.
     """
@@ -167,11 +167,11 @@ class Held(Result):
         )
 
 
-def held(config: Config) -> Held:
+def held(config: Config) -> StepMemory:
     """Predicted and compiled memory of one decode step."""
     planned = _predicted_memory(config)
     memory = decode.program(config, greedy=True).memory
-    return Held(planned.weights, planned.kv, scales(config), memory.arguments, memory.temporaries)
+    return StepMemory(planned.weights, planned.kv, scales(config), memory.arguments, memory.temporaries)
 
 
 def scales(config: Config) -> float:
@@ -185,7 +185,7 @@ def scales(config: Config) -> float:
     return float(sum(sizes))
 
 
-def _predicted_memory(config: Config) -> inference.Memory:
+def _predicted_memory(config: Config) -> inference.ServingMemory:
     """The plan's memory for this configuration."""
     return inference.memory(config.model, plan(config), machine(config), B=config.sequences, S=config.tokens)
 

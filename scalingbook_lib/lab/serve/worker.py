@@ -24,7 +24,7 @@ MOVED = PartitionSpec(None, "C", "Y")  # blocks on their way: [blocks, tokens_C,
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Result):
+class CacheWrite(Result):
     """The tokens `first` to `first + count - 1` of a sequence, to be appended to the cache."""
 
     request: requests.Served
@@ -81,7 +81,7 @@ class Worker(Result):
         self.pools[s.group].release(s.blocks)
         s.blocks, s.cached, s.registered, s.slot = [], 0, 0, -1
 
-    def run(self, rows: Iterable[Row], *, T: int, rows_per_group: int) -> list[int]:
+    def run(self, rows: Iterable[CacheWrite], *, T: int, rows_per_group: int) -> list[int]:
         """Append rows of up to T tokens to the cache, `rows_per_group` for
         each group; returns each row's next token.
         """

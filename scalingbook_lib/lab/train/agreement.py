@@ -20,7 +20,7 @@ SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Result):
+class CollectiveAgreement(Result):
     """One kind of collective over some axes in one step: predicted and compiled counts and bytes."""
 
     kind: str
@@ -45,10 +45,10 @@ class Line(Result):
 class Agreement(Result):
     """The lines of everything that is predicted or compiled."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[CollectiveAgreement, ...]
 
     @property
-    def differences(self) -> tuple[Line, ...]:
+    def differences(self) -> tuple[CollectiveAgreement, ...]:
         """The lines that do not agree."""
         return tuple(line for line in self.lines if not line.agrees)
 
@@ -76,7 +76,10 @@ def compare(predicted_sums: Sums, rows: hlo.Collectives) -> Agreement:
         for key in sorted(predicted_sums | compiled_sums)
     }
     return Agreement(
-        tuple(Line(*key, w.times or 0, w.nbytes, f.times or 0, f.nbytes) for key, (w, f) in pairs.items())
+        tuple(
+            CollectiveAgreement(*key, w.times or 0, w.nbytes, f.times or 0, f.nbytes)
+            for key, (w, f) in pairs.items()
+        )
     )
 
 
@@ -121,7 +124,7 @@ def over_devices(rows: Iterable[Row], sizes: Mapping[str, int]) -> Sums:
     return summed((key, amount) for key, amount in renamed if key.axes)
 
 
-def _predicted_row(trainer: Trainer, t: training.Traffic) -> Row:
+def _predicted_row(trainer: Trainer, t: training.TrainingCollective) -> Row:
     """One row of the prediction with the laboratory's axes, counts and bytes."""
     n, e, of = trainer.sizes, trainer.model.experts, t.name
     axes = {"X": "XC" if of.startswith("expert") else "XZC"}.get(t.axes, t.axes)

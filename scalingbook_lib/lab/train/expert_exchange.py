@@ -1,8 +1,8 @@
 """Expert parallelism: a layer of routed experts between two all-to-alls.
 
-`Exchange(model, Z=8, B=128)`: each of Z devices has its own sequences and E/Z experts. With a `capacity` of
-tokens from one device to one expert, further tokens are dropped by that expert; without one, there is room
-for all tokens of a device. Chapter: Inference.
+`RoutedExperts(model, Z=8, B=128)`: each of Z devices has its own sequences and E/Z experts. With a
+`capacity` of tokens from one device to one expert, further tokens are dropped by that expert; without one,
+there is room for all tokens of a device. Chapter: Inference.
 """
 
 import functools
@@ -30,7 +30,7 @@ TOKENS = "H[B_Z, D]"
 
 
 @dataclass(frozen=True)
-class Exchange(Result):
+class RoutedExperts(Result):
     """A layer of routed experts over Z devices, and B tokens, of which each device has its share.
 
     Raises ValueError where the model has no experts, or Z does not divide experts and tokens.

@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib.lab.profiler import timeline
-from tests.core.profiles.test_trace import TRACE
+from tests.core.profiles.test_traces import TRACE
 
 
 def test_a_timeline_has_rows_for_compute_communication_and_compilation():

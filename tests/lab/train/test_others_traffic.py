@@ -32,7 +32,7 @@ NAMES = {
 }
 
 
-def compared(style: Style) -> hlo.Comparison:
+def compared(style: Style) -> hlo.ProgramComparison:
     """The plan's rows compared with the program; bytes depend neither
     on the slice's shape nor on its chip.
     """
