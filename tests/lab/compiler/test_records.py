@@ -57,7 +57,7 @@ def test_the_bundles_are_what_the_compiler_packs(same):
     title, (chip, fn, sizes, place) = list(programs.KERNELS.items())[1]
     found, kept = programs.packed(title, chip, fn, sizes, place), KERNELS[title]
     assert found == kept or not same
-    assert found.utilization("MATMUL") == pytest.approx(kept.filled("MATMUL"), abs=0.15)
+    assert found.utilization("MATMUL") == pytest.approx(kept.utilization("MATMUL"), abs=0.15)
 
 
 def test_the_stages_and_live_ranges_of_the_figures_are_the_compiler_s(same):
@@ -83,4 +83,4 @@ def test_the_compilers_layouts_follow_the_rule(same, kind):
     entry = program.text[program.text.index("\nENTRY ") :]
     laid = {int(n): text for text, n in re.findall(r"= (\w+\[[\d,]*\]\{[^}]*\}) parameter\((\d+)\)", entry)}
     found = [laid[k] for k in range(len(shapes))]
-    assert found == [layout.chosen(*shape, kind).text for shape in shapes] or not same
+    assert found == [layout.default_layout(*shape, kind).text for shape in shapes] or not same
