@@ -2,8 +2,8 @@
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`evaluate(TrainingCase(...), plan)` is for many plans of one case; `effective_width` is the F of a layer in the
-closed forms of `scalingbook_lib.rules`. Chapter: Training.
+`evaluate(TrainingCase(...), plan)` is for many plans of one case; `effective_width` is a real layer's F in
+the closed forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
