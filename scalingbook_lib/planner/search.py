@@ -142,10 +142,13 @@ class Search:
             self._push(bound_s, partial(self._visit_experts, g, found, experts))
 
     def _visit_experts(self, g: Group, fsdp: list[int], experts: Experts) -> None:
-        """One branch for each remat."""
-        for r in range(len(self.remats)):
-            bound_s = self._exposed_s(g, fsdp, experts, r)
-            self._push(bound_s, partial(self._visit_plans, g, fsdp, experts, r))
+        """A branch for each remat of which one recomputes least."""
+        for r in self._least:
+            self._push_remat(g, fsdp, experts, r)
+
+    def _push_remat(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> None:
+        bound_s = self._exposed_s(g, fsdp, experts, r)
+        self._push(bound_s, partial(self._visit_plans, g, fsdp, experts, r))
 
     def _exposed_s(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> float:
         """The bound of one place of experts with one remat, at the FSDP degree that shares most."""
@@ -154,6 +157,8 @@ class Search:
 
     def _visit_plans(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> None:
         """Evaluate the plans of one remat and one place of experts, as far as they fit and are of use."""
+        if self.monotone and r + 1 < len(self.remats):  # the next remat takes longer
+            self._push_remat(g, fsdp, experts, r + 1)
         for zero in self.space.candidates["zero"]:
             for degree in reversed(fsdp):
                 sharing = _sharing(g, degree, experts)
