@@ -170,7 +170,9 @@ def test_a_ring_kernel_sends_the_bytes_of_the_formula(both_ways):
     assert len(moved.sent) == (6 if both_ways else 3)
     ways = 2 if both_ways else 1
     link = Axis(4, wrapped=True, link_bytes_per_s=1.0, hop_s=0.0)  # a byte is a second
-    assert moved.sent_bytes / ways == collectives.all_gather(nbytes, link, both_ways=both_ways).bandwidth_s
+    assert (
+        moved.sent_bytes / ways == collectives.all_gather(nbytes, link, bidirectional=both_ways).bandwidth_s
+    )
     assert str(moved) == f"sends 3.15 MB in {len(moved.sent)} remote DMAs"
 
 
