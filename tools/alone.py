@@ -2,10 +2,9 @@
 
 `python -m tools.alone` tries two kinds on the versions that Colab has (`tools/colab.txt`): every notebook as
 the site gives it, which carries the library, whole; and those of one chapter as committed, beside a wheel of
-this tree, the cells that set up. On the versions of `uv.lock`, where `make tests` runs every cell, one
-chapter's cells that set up are tried again. What runs whole finds JAX loaded, what only sets up does not.
-Nothing may be installed meanwhile: the only index that pip is told of stands in this process, knows no
-package at all, and what is asked of it fails the run.
+this tree, the cells that set up. On the versions of `uv.lock`, where `make test-all` runs every cell, one
+chapter's cells that set up are tried again. Nothing may be installed meanwhile: the only index that pip is
+told of stands in this process, knows no package at all, and what is asked of it fails the run.
 """
 
 import argparse
@@ -27,11 +26,10 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools import first_cell, notebooks
+from tools import environment, first_cell, notebooks
 from tools import wheel as library
 from tools.environment import ROOT
 from tools.notebooks import Notebook
-from tools.warm import FOR_KERNELS, Warm
 
 WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
@@ -39,7 +37,6 @@ COLAB = ROOT / "tools" / "colab.txt"
 SETTING_UP = 3  # code cells: the first, the one that asks for devices, the imports
 PYTEST = ["-q", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]
 PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
-LOADED = ("pytest", "nbval.plugin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,22 +165,27 @@ def run(what: Run, wheel: Path, empty: Index) -> str:
     nbformat.write(what.copied(), alone / what.notebook.path.name)
     if not what.carrying:
         (alone / wheel.name).symlink_to(wheel)
-    loaded = LOADED + FOR_KERNELS if what.carrying and what.on.whole else LOADED
-    problem = ended(alone / what.notebook.path.name, what.on, empty, loaded)
+    if what.carrying and what.on.whole:  # what only sets up compiles nothing
+        environment.profile(home / "ipython", environment.COMPILE_CACHE)
+    problem = ended(alone / what.notebook.path.name, what.on, empty)
     if not problem:
         shutil.rmtree(home)
     return f"{what}: {problem}" if problem else ""
 
 
-_started = threading.local()  # a warm process answers one question at a time: each thread has its own
-
-
-def ended(notebook: Path, on: Versions, empty: Index, loaded: tuple[str, ...] = LOADED) -> str:
-    """Run a notebook where it lies, on these versions, with modules loaded before; what went wrong, or ''."""
-    known, key = vars(_started), f"{on.home} {loaded}"
-    if key not in known:
-        known[key] = Warm(on.home / "bin" / "python", loaded, _variables(on.home, empty))
-    return known[key].ended(notebook, _variables(notebook.parents[1], empty), PYTEST)
+def ended(notebook: Path, on: Versions, empty: Index) -> str:
+    """Run a notebook where it lies, on these versions; what went wrong, or ''."""
+    command = [on.home / "bin" / "python", "-P", "-m", "pytest", *PYTEST, notebook.name]
+    done = subprocess.run(
+        command,
+        cwd=notebook.parent,
+        env=_variables(notebook.parents[1], empty),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return f"status {done.returncode}\n{done.stdout[-12_000:]}" if done.returncode else ""
 
 
 def _variables(home: Path, empty: Index) -> dict[str, str]:

@@ -18,7 +18,7 @@ STOPPED = "Interrupted: this is the best of what was judged until then, not the 
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """Rows of text under a title; columns in `words` are left-justified, those of numbers right."""
 
     title: str
@@ -28,7 +28,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DerivationLine:
     """One line of a derivation: a formula in the book's letters, the same with numbers, and what it gives.
 
     `numbers` is an expression that can be computed by hand; where there is none, words that say how it was
@@ -47,9 +47,9 @@ class Answer:
     """All that a command has to say. `values` has the unit in the name of every key; `refused` is why not."""
 
     told: str
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TextTable, ...] = ()
     values: Mapping[str, object]
-    steps: tuple[Line, ...] = ()
+    steps: tuple[DerivationLine, ...] = ()
     refused: bool = False
 
     @property
@@ -64,9 +64,9 @@ def picked(result: object, *names: str) -> dict[str, object]:
     return {name: getattr(result, name) for name in names}
 
 
-def listed(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> Table:
+def listed(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> TextTable:
     """A table of names and what each has."""
-    return Table(title, columns, tuple(rows))
+    return TextTable(title, columns, tuple(rows))
 
 
 SHARE = "share"  # of one, printed in percent

@@ -18,7 +18,7 @@ from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
 from scalingbook_lib.units import DTYPES
 
 
-class Kind(click.ParamType):
+class ArgumentType(click.ParamType):
     """A type of value: a function of `reading`, and the names that a shell may offer."""
 
     def __init__(
@@ -66,24 +66,24 @@ _CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.KNOWN]
 _MODELS = [_typed(model.name) for model in models.CATALOGUE]
 _MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.KNOWN.values()]
 
-WHOLE = Kind("count", reading.whole)
-FEW = Kind("count", reading.few)
-TOKENS = Kind("tokens", partial(reading.whole, words=("tokens",)))
-BYTES = Kind("bytes", partial(reading.amount, unit="B"))
-FLOPS = Kind("flops", partial(reading.amount, unit="FLOP"))
-POSITIVE = Kind("number", reading.positive)
-SECONDS = Kind("time", reading.seconds)
-SHARE = Kind("share", reading.share)
-DTYPE = Kind("type", reading.dtype, DTYPES)
-DTYPE_OR_NONE = Kind("type", reading.dtype_or_none, (*DTYPES, "none"))
-CHIP = Kind("chip", reading.chip, _CHIPS)
-MACHINE = Kind("machine", reading.machine, _MACHINES, files=True)
-SHAPE = Kind("BxDxF", reading.shape)
-MESH = Kind("mesh", reading.mesh)
-MODEL = Kind("model", reading.model, _MODELS, files=True)
-SHARE_OR_WORD = Kind("share", reading.overlap, ("full", "none"))
-EFFICIENCY = Kind("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
-REACHED = Kind("name", reading.reached, ("peak", reading.CALIBRATED), files=True)
+WHOLE = ArgumentType("count", reading.whole)
+FEW = ArgumentType("count", reading.few)
+TOKENS = ArgumentType("tokens", partial(reading.whole, words=("tokens",)))
+BYTES = ArgumentType("bytes", partial(reading.amount, unit="B"))
+FLOPS = ArgumentType("flops", partial(reading.amount, unit="FLOP"))
+POSITIVE = ArgumentType("number", reading.positive)
+SECONDS = ArgumentType("time", reading.seconds)
+SHARE = ArgumentType("share", reading.share)
+DTYPE = ArgumentType("type", reading.dtype, DTYPES)
+DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*DTYPES, "none"))
+CHIP = ArgumentType("chip", reading.chip, _CHIPS)
+MACHINE = ArgumentType("machine", reading.machine, _MACHINES, files=True)
+SHAPE = ArgumentType("BxDxF", reading.shape)
+MESH = ArgumentType("mesh", reading.mesh)
+MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
+SHARE_OR_WORD = ArgumentType("share", reading.overlap, ("full", "none"))
+EFFICIENCY = ArgumentType("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
+REACHED = ArgumentType("name", reading.reached, ("peak", reading.CALIBRATED), files=True)
 
 
 type Command = Callable[..., Any]

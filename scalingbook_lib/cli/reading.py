@@ -12,7 +12,7 @@ from pathlib import Path
 from scalingbook_lib import models
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
-from scalingbook_lib.training import PEAK, Efficiency
+from scalingbook_lib.training import PEAK, TrainingEfficiency
 from scalingbook_lib.units import DTYPES, DType, binary, parse
 
 MOST = 2**53  # larger whole numbers are not exact as they are read
@@ -73,7 +73,7 @@ def overlap(text: str) -> str | float:
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
-def efficiency(text: str) -> Efficiency | DeviceBenchmark | None:
+def efficiency(text: str) -> TrainingEfficiency | DeviceBenchmark | None:
     """'peak', or the share that the matrix unit reaches: '40%'; or a record of `scalingbook measure`.
 
     None for 'calibrated': that depends on the chip and on the type of its products.
@@ -87,7 +87,7 @@ def efficiency(text: str) -> Efficiency | DeviceBenchmark | None:
             f"{text!r} is no efficiency; write peak, calibrated, a share of the peak as in 40%, or what "
             "`scalingbook measure --out` wrote, as in mine.json"
         )
-    return Efficiency.flat(part)
+    return TrainingEfficiency.flat(part)
 
 
 def reached(text: str) -> str | DeviceBenchmark:

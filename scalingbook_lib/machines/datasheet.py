@@ -18,8 +18,8 @@ def per_chip_figure(
     """A vendor's figure as the dense, one-way figure of one chip.
 
     `sparse`: it counts multiplications by structured zeros, twice the dense rate. `bidirectional`: it adds
-    both directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that its
-    prefix stands for (3 for a GB that is a GiB).
+    both directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that
+    its prefix stands for (3 for a GB that is a GiB).
     """
     require_min(1, pieces=pieces)
     return value / (1 + sparse) / (1 + bidirectional) / pieces * 1.024**binary

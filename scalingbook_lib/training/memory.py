@@ -9,31 +9,40 @@ between buffers) is not counted. Chapter: Training.
 """
 
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.steps.memory import ChipMemory
 from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan
-from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import Result, binary, percent, si
+from scalingbook_lib.units import si
 
 AT_LOGITS, IN_LAYER = "at the logits", "in a layer"
 KEEPING = ("none", "all")  # policies that do nothing again: of layers written out, and of a loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory(Result):
-    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
+class TrainingMemory(ChipMemory):
+    """Bytes on one chip at the fullest moment, by part.
 
     `gradients` are those of that moment, `all_gradients` what they come to. `other` is what the other moment
     has in place of the logits, or of the recomputed layer (0 with stages, where it may be another chip's).
-    `chip` is None where only the sum is asked for.
     """
 
+    parts: ClassVar[tuple[str, ...]] = (
+        "weights",
+        "gradients",
+        "optimizer",
+        "activations",
+        "recomputed_layer",
+        "logits",
+        "gathered_weights",
+        "buffers",
+    )
     weights: float = 0.0
     gradients: float = 0.0
     optimizer: float = 0.0
@@ -47,22 +56,6 @@ class Memory(Result):
     other: float = 0.0
     chip: Chip | None = None
 
-    def __getitem__(self, part: str) -> float:
-        """The bytes of one part."""
-        if part not in PARTS:
-            raise KeyError(f"no part {part!r}; there are {', '.join(PARTS)}")
-        return PARTS[part](self)
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Every part that has any, by name."""
-        return {name: n for name, part in PARTS.items() if (n := part(self))}
-
-    @property
-    def total(self) -> float:
-        """All parts."""
-        return sum(part(self) for part in PARTS.values())
-
     @property
     def state(self) -> float:
         """Weights, all gradients and the optimizer's state, whatever the moment."""
@@ -70,35 +63,14 @@ class Memory(Result):
         return sum((self.weights, self.all_gradients, self.optimizer))
 
     @property
-    def fits(self) -> bool:
-        """Whether the chip's HBM holds it."""
-        return self.chip is None or self.total <= self.chip.hbm_bytes
-
-    def __str__(self) -> str:
-        parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
-        if self.other:
-            instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if self.moment == IN_LAYER:
-                instead = f"at the logits {si(self.other, 'B')} in its place"
-            parts += f" ({self.moment}; {instead})"
-        if self.chip is None:
-            return f"{si(self.total, 'B')} on each chip: {parts}"
-        verb = "fits" if self.fits else "does not fit"
-        room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name}"
-        share = percent(self.total / self.chip.hbm_bytes)
-        return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"
-
-
-PARTS = {
-    "weights": attrgetter("weights"),
-    "gradients": attrgetter("gradients"),
-    "optimizer": attrgetter("optimizer"),
-    "activations": attrgetter("activations"),
-    "recomputed layer": attrgetter("recomputed_layer"),
-    "logits": attrgetter("logits"),
-    "gathered weights": attrgetter("gathered_weights"),
-    "buffers": attrgetter("buffers"),
-}
+    def note(self) -> str:
+        """The moment, and what the other moment has in place of its parts."""
+        if not self.other:
+            return ""
+        instead = f"in a layer done again {si(self.other, 'B')} in their place"
+        if self.moment == IN_LAYER:
+            instead = f"at the logits {si(self.other, 'B')} in its place"
+        return f" ({self.moment}; {instead})"
 
 
 def memory(
@@ -109,7 +81,7 @@ def memory(
     T: int,
     machine: Machine | None = None,
     loop: bool | None = None,
-) -> Memory:
+) -> TrainingMemory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
     `loop`: of a compiled program, whether its layers are a loop (on a TPU slice: True, unless it is said) or
@@ -120,7 +92,7 @@ def memory(
     return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
 
 
-def held(s: Shape, machine: Machine | None = None, loop: bool | None = None) -> Memory:
+def held(s: TrainingShape, machine: Machine | None = None, loop: bool | None = None) -> TrainingMemory:
     """`memory` of a shape."""
     # the fullest moment counts, not the sum of all
     found = logits, _, layer = moments(s, compiled(machine) if loop is None else loop)
@@ -134,7 +106,7 @@ def compiled(machine: Machine | None) -> bool | None:
     return True if isinstance(machine, Slice) else None
 
 
-def states(params: float, plan: Plan) -> Memory:
+def states(params: float, plan: Plan) -> TrainingMemory:
     """The state of `params` parameters alone: with K = 12 bytes for the optimizer, the ZeRO paper's table.
 
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
@@ -142,7 +114,7 @@ def states(params: float, plan: Plan) -> Memory:
     """
     # tensor ways and stages cut the parameters, ZeRO what is kept of each
     found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
-    return Memory(**found._asdict(), all_gradients=found.gradients)
+    return TrainingMemory(**found._asdict(), all_gradients=found.gradients)
 
 
 class _State(NamedTuple):
@@ -163,7 +135,7 @@ def _state(params: float, plan: Plan, ways: int) -> _State:
     )
 
 
-def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
+def moments(s: TrainingShape, loop: bool | None) -> tuple[TrainingMemory, TrainingMemory, TrainingMemory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
     plan, stored, written_out = s.plan, s.t * s.of_token(_stored(s, loop)), loop is False
     again, at_work = s.t * (s.of_token(s.work.working) + buffers.across(s)), buffers.gathered(s, loop)
@@ -174,7 +146,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
     always, sums, made, rounded = _between_steps(s, loop)
     gathered = rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
-    logits = Memory(
+    logits = TrainingMemory(
         **always,
         gradients=sums,
         activations=stored * s.stages.last,
@@ -184,7 +156,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         gathered_weights=gathered + (at_work if written_out else 0.0),
         moment=AT_LOGITS,
     )
-    layer = Memory(
+    layer = TrainingMemory(
         **always,
         gradients=made,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
@@ -200,10 +172,10 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         return logits, replace(logits, logits=gradient, buffers=product), layer
     # then, with the loss itself, all gradients are there
     end = {"logits": softmax, "gathered_weights": rounded, "buffers": product, "moment": AT_LOGITS}
-    return logits, Memory(**always, gradients=made, **end), layer
+    return logits, TrainingMemory(**always, gradients=made, **end), layer
 
 
-def _stored(s: Shape, loop: bool | None) -> Widths:
+def _stored(s: TrainingShape, loop: bool | None) -> Widths:
     """Activations that wait for the backward pass.
 
     No kernel is fused across the end of a loop, so all that the backward pass reads is written.
@@ -214,7 +186,7 @@ def _stored(s: Shape, loop: bool | None) -> Widths:
     return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
 
 
-def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, float, float]:
+def _between_steps(s: TrainingShape, loop: bool | None) -> tuple[dict[str, Any], float, float, float]:
     """What is there at every moment; sums over microbatches; gradients after all layers; what is rounded.
 
     XLA rounds the shards of all layers together before a loop begins, so that each is gathered rounded. A

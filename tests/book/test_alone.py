@@ -1,17 +1,13 @@
 """Does a notebook alone find its library, and does the tool that tries it notice one that cannot?"""
 
 import base64
-import os
 import subprocess
-import sys
-import time
 import zipfile
-from pathlib import Path
 
 import nbformat
 import pytest
 
-from tools import alone, first_cell, warm, wheel
+from tools import alone, first_cell, wheel
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 
@@ -123,16 +119,3 @@ def test_a_download_carries_what_the_wheel_holds_and_is_small(made):
         held = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
     assert wheel.whole() == held
     assert base64.b64decode(wheel.carried()[:8])[:6] == b"\xfd7zXZ\0"
-
-
-def test_a_kernel_ends_with_the_process_that_forked_it():
-    forks = warm.Warm(sys.executable, warm.FOR_KERNELS[:1], dict(os.environ))
-    command = [sys.executable, "-m", warm.LAUNCHER, "-f", str(alone.WORK / "no-such.json")]
-    kernel = forks.launch(command)
-    assert kernel.poll() is None
-    assert Path(f"/proc/{kernel.pid}").exists()
-    forks.end()
-    until = time.monotonic() + 60
-    while Path(f"/proc/{kernel.pid}").exists():
-        assert time.monotonic() < until, "the kernel lives on"
-        time.sleep(0.1)

@@ -124,7 +124,7 @@ FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class WorkbenchSetup:
     """What a reader has set, by the fields' names, as commands read it, and a pasted config.json, if any."""
 
     values: tuple[tuple[str, str], ...]
@@ -132,7 +132,7 @@ class Setup:
     notes: tuple[notation.Note, ...] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, str], config: str = "") -> "Setup":
+    def of(cls, values: Mapping[str, str], config: str = "") -> "WorkbenchSetup":
         """Missing values are as the page starts; an unknown field is refused."""
         if unknown := set(values) - {field.name for field in FIELDS}:
             raise ValueError(f"the Workbench has no field {sorted(unknown)[0][:40]!r}")

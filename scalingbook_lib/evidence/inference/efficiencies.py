@@ -12,15 +12,15 @@ The objective is the sum over runs of h(ln(predicted / published) / s), with the
 where possible (`kernels.csv`, `data/decode_attention.csv`). Chapter: Inference.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from math import log
 
 from scalingbook_lib.evidence import factors
-from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.evidence.calibration import Calibration
+from scalingbook_lib.evidence.fitting import Expected, Values
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference import Efficiency
+from scalingbook_lib.inference import ServingEfficiency
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType
 
@@ -71,7 +71,9 @@ MATMUL_SPREAD, READ_SPREAD = 0.15, 0.1  # standard deviations of chips around th
 NOISE, NOISE_EXPERTS = 0.07, 0.11
 
 
-def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", name: str = "") -> Efficiency:
+def efficiency(
+    values: Values, chip: Chip, compute: DType, software: str = "", name: str = ""
+) -> ServingEfficiency:
     """The efficiency of a chip with these values under `software`, by default the average software."""
 
     def v(key: str) -> float:
@@ -84,7 +86,7 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
     reads = _soft_limited(v("weights") * factors.read_factor(values, chip) / slow)
     host = v("Grace") if chip.host_bytes_per_s else 1.0
     vector = chip.vector_flops_per_s
-    return Efficiency(
+    return ServingEfficiency(
         matmul=_soft_limited(products / slow),
         head=_soft_limited(products / slow),
         experts=_soft_limited(products * v(f"experts, {wide}") / slow / own["experts"]),
@@ -131,37 +133,24 @@ def priors(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
 
 
 @lru_cache(maxsize=2**16)
-def _cached_rate(run: InferenceRun, efficiency: Efficiency) -> float:
+def _cached_rate(run: InferenceRun, efficiency: ServingEfficiency) -> float:
     """`tokens_per_s`, cached: most values change the efficiency of few runs."""
     return tokens_per_s(run, efficiency)
 
 
-def errors(runs: Sequence[InferenceRun]) -> Callable[[Values], list[float]]:
-    """The function from values to the residuals of these runs, with the pseudo-Huber loss."""
-    kinds = [(run.chip.name, run.compute.name, run.software[0]) for run in runs]
-    first = dict(zip(kinds, runs, strict=True))  # runs of a kind share one efficiency
-
-    def found(values: Values) -> list[float]:
-        reached = {kind: efficiency_of(values, run) for kind, run in first.items()}
-        rates = (_cached_rate(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
-        return [far(log(rate / run.tokens_per_s), noise(run)) for rate, run in zip(rates, runs, strict=True)]
-
-    return found
-
-
-def fit(runs: Sequence[InferenceRun], rounds: int = 25, start: Values | None = None) -> Values:
-    """The fitted values of these runs."""
-    return fitted(priors(runs), errors(runs), rounds, start)
-
-
-def noise(run: InferenceRun) -> float:
-    """The expected error of a prediction, as a logarithm."""
-    return NOISE_EXPERTS if run.experts else NOISE
-
-
-def efficiency_of(values: Values, run: InferenceRun) -> Efficiency:
+def efficiency_of(values: Values, run: InferenceRun) -> ServingEfficiency:
     """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.compute, run.software[0])
+
+
+CALIBRATION = Calibration(
+    priors=priors,
+    kind=lambda run: (run.chip.name, run.compute.name, run.software[0]),
+    efficiency=efficiency_of,
+    predicted=_cached_rate,
+    published=lambda run: run.tokens_per_s,
+    noise=lambda run: NOISE_EXPERTS if run.experts else NOISE,
+)
 
 
 def source(run: InferenceRun) -> str:
@@ -170,13 +159,11 @@ def source(run: InferenceRun) -> str:
 
 
 @cache
-def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> Efficiency:
+def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> ServingEfficiency:
     """The recorded efficiency of a chip whose layers compute in that dtype, under named software or any.
 
     Without a name, overheads are those of software that schedules requests between steps; the software in
     `UNSCHEDULED`, such as "gpt-fast", has smaller ones.
     """
     found = factors.record("inference")
-    kin = "" if factors.figure_key(chip, compute.name) in found.values else ", by its kin"
-    name = f"{chip.name}, {compute}, {software or 'any software'}, {found.date}{kin}"
-    return efficiency(found.values, chip, compute, software, name)
+    return efficiency(found.values, chip, compute, software, found.name(chip, compute.name, software))
