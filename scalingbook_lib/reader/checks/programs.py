@@ -17,7 +17,7 @@ SOLVED = "solved in the notebook"  # what the box of a page says for a reader wh
 class CollectiveCount(Result):
     """One kind of collective over some mesh axes: the bytes of all its runs, and the number of runs.
 
-    Bytes are counted as `lab.compiler.hlo` counts them. In what is asked for, `times` may be None (any).
+    Bytes are counted as `hlo` counts them. In what is asked for, `times` may be None (any).
     """
 
     kind: str
