@@ -52,7 +52,7 @@ def memory(
 def held_by(
     s: ServingShape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
 ) -> ServingMemory:
-    """`memory` of a shape that is known already."""
+    """`memory` of B sequences of S tokens, of a shape that is known already."""
     working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
     return ServingMemory(
         weights=_weights(s),
