@@ -175,7 +175,9 @@ def scales(config: Config) -> float:
 
 
 def _predicted(config: Config) -> inference.ServingMemory:
-    return inference.memory(config.model, plan(config), machine(config), B=config.sequences, S=config.tokens)
+    return inference.memory(
+        config.model, plan(config), machine(config), batch=config.sequences, S=config.tokens
+    )
 
 
 @dataclass(frozen=True, slots=True)
