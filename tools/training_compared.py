@@ -38,7 +38,7 @@ def held() -> tuple[Held, ...]:
     for run in runs():
         if run.memory_bytes:
             each = _moments(run)
-            reserved = sum(max(moment[part] for moment in each) for part in TrainingMemory.parts)
+            reserved = sum(max(getattr(moment, part) for moment in each) for part in TrainingMemory.parts)
             found.append(Held(run=run, published=run.memory_bytes, predicted=reserved))
     return tuple(found)
 
