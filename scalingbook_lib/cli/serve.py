@@ -136,7 +136,7 @@ class ServeRequest:
         """One layout, with the batch that was asked or all that fits."""
         most = inference.largest_batch(self.model, layout, self.machine, **self.held)
         if most < (self.batch or 1):
-            held = inference.memory(self.model, layout, self.machine, B=self.batch or 1, **self.held)
+            held = inference.memory(self.model, layout, self.machine, batch=self.batch or 1, **self.held)
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(told=f"{layout}: {held}", values=self.values | values, refused=True)
         served = self._steady(layout, self.batch or most, self.policy or POLICIES[0])
@@ -194,7 +194,7 @@ class ServeRequest:
         self, told: str, one: Serving, listed: tuple[TextTable, ...], values: dict[str, Any]
     ) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
-        held = inference.memory(self.model, one.step.layout, self.machine, B=int(one.slots), **self.held)
+        held = inference.memory(self.model, one.step.layout, self.machine, batch=int(one.slots), **self.held)
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
         if self.near is not None:  # published runs say how far predictions were off
