@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tools import environment, warm
+from tools import environment, kernel_forkserver
 from tools.testing import durations, scope
 
 environment.apply()
@@ -17,7 +17,7 @@ def pytest_configure(config):
     ):  # its default; a dead kernel is noticed by it alone
         config.option.nbval_cell_timeout = 300
     if getattr(config.option, "nbval", False):
-        warm.fork_kernels()
+        kernel_forkserver.fork_kernels()
     if getattr(config.option, "dist", "no") == "load":  # the cells of a notebook share a kernel
         config.option.dist = "loadfile"
 

@@ -1,8 +1,8 @@
-"""Fit the efficiencies of chips to published runs, and freeze them: `python -m tools.calibrate training`.
+"""Fits chips' efficiencies to published runs and records them: `python -m tools.calibrate training`.
 
-It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: figures in `values`,
-and in `left_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a minute.
-The search begins at the record of before: from what is expected of each, it can end in a valley less deep.
+It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: the fit in `values`,
+and in `leave_one_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a
+minute. The search starts at the previous record, because from the priors it may end in a worse minimum.
 """
 
 import json
@@ -24,7 +24,7 @@ FOLDER = Path(resources.__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Fit:
-    """What is fitted: runs, in a room's `efficiencies`, and what is predicted over published with values."""
+    """What to fit: the runs, the `efficiencies` module, the source of a run, and predicted over published."""
 
     runs: Callable[[], Sequence[Any]]
     by: Any
@@ -33,7 +33,7 @@ class Fit:
 
     @property
     def ways(self) -> dict[str, Callable[[Any], str]]:
-        """By what runs are left out together."""
+        """The keys by which runs are left out together."""
         return {
             "rows": lambda run: str(crc32(run.id.encode()) % 5),  # one in five
             "source": self.source,
@@ -42,7 +42,7 @@ class Fit:
         }
 
     def leave_one_out(self, values: Values) -> dict[str, dict[str, float]]:
-        """Of each run, predicted over published by the values without those that it is left out with."""
+        """For each run, predicted over published by the values without the runs that are left out with it."""
         runs = self.runs()
         parts = {
             (way, name): part
@@ -56,7 +56,7 @@ class Fit:
         return found
 
     def frozen(self, start: Values) -> str:
-        """The record."""
+        """The record as JSON text."""
         values = self.by.fit(self.runs(), start=start)
         record = {"date": str(date.today()), "values": values, "left_out": self.leave_one_out(values)}
         return json.dumps(record, indent=1) + "\n"

@@ -1,6 +1,6 @@
-"""What every kernel that runs the book's cells is told, so that two runs print the same.
+"""The environment variables of every kernel that runs the book's cells, so that outputs are reproducible.
 
-Standard library only: the tests' conftest applies it before anything else is imported.
+Standard library only, because the tests' conftest applies it before anything else is imported.
 """
 
 import os
@@ -30,14 +30,14 @@ c.HistoryManager.enabled = False
 
 
 def apply() -> None:
-    """Set what is not set, for this process and the kernels that it starts."""
+    """Set the variables that are not set, for this process and its kernels."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     os.environ.setdefault("IPYTHONDIR", str(_profile(ROOT / ".make" / "ipython")))
 
 
 def _profile(folder: Path) -> Path:
-    """A profile of the book's own: no reader's start-up files change what a cell prints."""
+    """The book's own IPython profile, so that a user's start-up files do not change outputs."""
     config = folder / "profile_default" / "ipython_kernel_config.py"
     if not config.exists() or config.read_text() != PROFILE:
         config.parent.mkdir(parents=True, exist_ok=True)
