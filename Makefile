@@ -2,6 +2,7 @@
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 PYTHON := .venv/bin/python
+SEEDS := 1 2 3 4 5
 
 export UV_SYSTEM_CERTS := 1
 export PYTHONUTF8 := 1
@@ -52,8 +53,11 @@ mutate: set-up ## put 500 mistakes into the core one by one and list those that 
 attack: set-up ## try for a quarter of an hour to break it with drawn commands, configurations and answers
 	nice $(PYTHON) -m tools.trust.attack
 
-trust: set-up ## run the tests in random order under load, repeatedly (hours; resumable)
-	nice $(PYTHON) -m tools.trust.again
+trust: set-up ## run every test in random order on a busy machine, once for each of SEEDS (hours)
+	$(PYTHON) -m web.site build
+	@for seed in $(SEEDS); do \
+	  nice $(PYTHON) -m pytest -q -p randomly --randomly-seed=$$seed -n 4 --dist loadfile tests || failed=1; \
+	done; [ -z "$$failed" ]
 
 renew: set-up ## after a new JAX release: record and execute again, and report changes; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)

@@ -1,8 +1,8 @@
-"""How large is a number, and how do people write it?
+"""Convert between base units and the numbers with units that people read and write.
 
-Everything inside the library is in base units: bytes, seconds, FLOPs, bytes/s, FLOPs/s. This module
-turns base units into words (`si`, `binary`) and words back into base units (`parse`), and knows how many
-bytes an element of each data type takes.
+Everything inside the library is in base units: bytes, seconds, FLOPs, bytes/s, FLOPs/s. This module turns
+base units into words (`si`, `binary`) and words back into base units (`parse`), and knows how many bytes an
+element of each data type takes.
 """
 
 import math
@@ -22,7 +22,7 @@ _NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs", "tokens"}  # counts: there is
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A data type by its name in the book and the bytes that one element takes in memory."""
+    """A data type: its name in the book and the bytes of one element in memory."""
 
     name: str
     bytes: float
@@ -38,7 +38,7 @@ DTYPES = {d.name: d for d in (FP32, BF16, FP16, FP8, INT8, FP4, INT4)}
 
 
 def dtype(name: str) -> DType:
-    """The data type of that name; a ValueError that lists the known ones where there is none."""
+    """The data type of that name; ValueError, listing the known types, where there is none."""
     try:
         return DTYPES[name]
     except KeyError:
@@ -46,7 +46,7 @@ def dtype(name: str) -> DType:
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:
-    """A number with a decimal prefix and `digits` significant figures.
+    """The number with a decimal prefix, its unit and `digits` significant figures.
 
     >>> si(4.36e-5, "s")
     '43.6 µs'
@@ -60,7 +60,7 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
 
 
 def binary(value: float, unit: str = "B", digits: int = 4) -> str:
-    """A number with a binary prefix.
+    """The number with a binary prefix, its unit and `digits` significant figures.
 
     >>> binary(2**34), si(2**34, "B")
     ('16 GiB', '17.2 GB')
@@ -74,7 +74,7 @@ def binary(value: float, unit: str = "B", digits: int = 4) -> str:
 
 
 def count(value: float, digits: int = 3) -> str:
-    """A count as people say it: thousands separated below a million, a prefix above.
+    """The count as text: thousands separated below a million, a decimal prefix above.
 
     >>> count(128256), count(70e9)
     ('128,256', '70 G')
@@ -85,7 +85,7 @@ def count(value: float, digits: int = 3) -> str:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """A share as people say it.
+    """The share (1 is all) as a percentage with `digits` significant figures.
 
     >>> percent(0.256)
     '26%'
@@ -94,7 +94,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def rounded(value: float, digits: int = 3) -> float:
-    """The number with so many significant figures, a half away from zero, as a reader rounds on paper.
+    """The value rounded to `digits` significant figures, halves away from zero as on paper.
 
     >>> rounded(2.5, 1), rounded(2.675)
     (3.0, 2.68)
@@ -103,7 +103,9 @@ def rounded(value: float, digits: int = 3) -> float:
 
 
 def _plain(value: float, digits: int) -> str:
-    """Significant figures without an exponent, but for numbers too small to be written without one."""
+    """The value in `digits` significant figures; with an exponent only where it is too small to go
+    without.
+    """
     text = f"{value * _HALF_UP:,.{digits}g}"
     return f"{float(text):,.0f}" if "e+" in text else text
 
@@ -146,7 +148,7 @@ _UNITS = {name: unit for unit, names in _SPELLED.items() for name in names.split
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in base units and the unit it was written with ('' where none was)."""
+    """A number in base units and the base unit it was written in ('' where none was written)."""
 
     value: float
     unit: str
@@ -155,8 +157,8 @@ class Quantity:
 def parse(text: str) -> Quantity:
     """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '3 × 10⁶', '8.2e11 B/s', '40%'.
 
-    A unit is brought to its base: '2 GB/ms' is 2e12 'B/s'. Raises ValueError that says what was read and
-    what to write instead.
+    Returns the value in base units: '2 GB/ms' is 2e12 'B/s'. Raises ValueError, which quotes the text and
+    says what to write instead.
     """
     plain = _RAISED.sub(lambda raised: "^" + raised[0], text).translate(_KEYBOARD)
     match = _QUANTITY.fullmatch(_TIMES_TEN.sub("e", plain).strip())
@@ -175,7 +177,7 @@ def parse(text: str) -> Quantity:
 
 
 def _unit(written: str, text: str) -> tuple[float, str]:
-    """The factor and the base unit of what stands behind a number; a rate keeps its denominator."""
+    """The factor to base units and the base unit of a written unit; a rate keeps its denominator."""
     if written.endswith(("bps", "Bps")):
         written = written[:-2] + "/s"
     top, slash, bottom = (part.strip() for part in written.partition("/"))
@@ -190,6 +192,7 @@ def _unit(written: str, text: str) -> tuple[float, str]:
 
 
 def _prefixed(top: str, text: str) -> tuple[float, str]:
+    """The factor to base units and the base unit of a unit that may carry a prefix; ValueError if unknown."""
     if top in _UNITS:
         base, scale = _UNITS[top]
         return scale, base

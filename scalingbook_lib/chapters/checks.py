@@ -15,7 +15,7 @@ import json
 
 from scalingbook_lib.chapters import stems
 from scalingbook_lib.reader.checks import guess
-from scalingbook_lib.reader.checks.check import NOTED, Check, Mistake, Outcome
+from scalingbook_lib.reader.checks.check import ACCEPTED, Check, Mistake, Outcome
 from scalingbook_lib.reader.checks.programs import SOLVED
 
 __all__ = [
@@ -57,7 +57,7 @@ def judge_json(key: str, text: str) -> str:
         check = find(key)
     except ValueError as error:
         return json.dumps({"ok": False, "status": "unread", "message": str(error), "hints": 0})
-    outcome = NOTED if check.kind == "program" and text == SOLVED else check(text)
+    outcome = ACCEPTED if check.kind == "program" and text == SOLVED else check(text)
     reply = {
         "ok": outcome.ok,
         "status": outcome.status,

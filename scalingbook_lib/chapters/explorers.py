@@ -41,7 +41,7 @@ Readout, and the controls Slider, Choice, Switch, Notation and Steps; `layouts` 
 It also hands on the chips, machines and models that controls offer (`TORI`, `machine`, `spread`, ...) and the
 words of a verdict (`several`, `listed`, ...).
 A view raises ValueError (NotationError, SliceError ...) for input that it cannot read, and the explorer shows
-the sentence. `explorer.see(batch=128)` is the view for a test.
+the sentence. `explorer.evaluate(batch=128)` is the view for a test.
 
 The page's worker calls `paint_json` for every event, `place_json` for the values in an address and
 `table_json` for a file of the numbers. The page finds `<div class="explorer" data-explorer=KEY>`, whose
@@ -89,10 +89,10 @@ def catalogue() -> dict[str, Explorer]:
 def paint_json(key: str, state_json: str, wide: bool) -> str:
     """What the page's worker calls for every event: a state in, painted HTML out, as JSON; never raises."""
     try:
-        painted = find(key).paint(json.loads(state_json), wide=wide)
+        painted = find(key).render(json.loads(state_json), wide=wide)
     except Exception as problem:
         return json.dumps({"error": f"This explorer stopped: {type(problem).__name__}: {problem}"})
-    seen = painted.seen
+    seen = painted.evaluated
     told = {"outputs": seen.outputs, "state": seen.state, "notes": seen.notes, "error": seen.error or None}
     # what an address keeps: a slider's position may come to mean something else, its value cannot
     sliders = (name for name, control in find(key).controls.items() if isinstance(control, Slider))
@@ -113,7 +113,7 @@ def place_json(key: str, values_json: str) -> str:
 def table_json(key: str, state_json: str) -> str:
     """The numbers of a state as a spreadsheet reads them: `{"csv": ...}`, or `{"error": ...}`."""
     explorer = find(key)
-    seen = explorer.look(json.loads(state_json))
+    seen = explorer.evaluate_state(json.loads(state_json))
     if seen.view is None:
         return json.dumps({"error": seen.error})
     controls = [

@@ -9,7 +9,7 @@ from scalingbook_lib.cli import shared
 from scalingbook_lib.cli.answer import SHARE, Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.evidence.overhead import ChipHourOverhead
-from scalingbook_lib.machines.age import Paid
+from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, Traffic, TrainingStep
 from scalingbook_lib.units import count, percent, si
@@ -105,7 +105,7 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> Table:
     ]
     if run.usd is not None:
         rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("a chip", *(str(Paid(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
+        rows.append(("a chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
         rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))

@@ -17,7 +17,7 @@ from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, Serving
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.age import Paid, paid
+from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
@@ -123,9 +123,9 @@ class Asked:
         }
 
     @property
-    def price(self) -> Paid:
+    def price(self) -> ChipPrice:
         """Of one chip-hour."""
-        return paid(self.machine.chip, self.usd_per_hour)
+        return price_of(self.machine.chip, self.usd_per_hour)
 
     @property
     def held(self) -> dict[str, Any]:

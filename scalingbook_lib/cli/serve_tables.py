@@ -9,7 +9,7 @@ from scalingbook_lib.cli import shared
 from scalingbook_lib.cli.answer import Line, Table, figure, listed, picked, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.inference import Memory, Serving
-from scalingbook_lib.machines.age import Paid
+from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import count, percent, si
 
@@ -82,13 +82,13 @@ def front_values(found: Front) -> dict[str, object]:
     }
 
 
-def tables(one: Serving, memory: Memory, usd: float | None, price: Paid) -> tuple[Table, ...]:
+def tables(one: Serving, memory: Memory, usd: float | None, price: ChipPrice) -> tuple[Table, ...]:
     """Requests, the step, memory, traffic."""
     step = shared.times("A decode step", one.step.terms, one.step.total_s)
     return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
 
 
-def _requests(one: Serving, usd: float | None, price: Paid) -> Table:
+def _requests(one: Serving, usd: float | None, price: ChipPrice) -> Table:
     rows = [
         ("sequences of a copy", count(one.B)),
         ("first token", si(one.ttft_s, "s")),

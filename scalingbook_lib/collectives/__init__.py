@@ -1,6 +1,6 @@
-"""How long does it take to move an array between chips?
+"""Times of collectives between chips.
 
-On the axes of a torus (`rings`) or the levels of a cluster of switches (`switched`), by the same names.
+The same names work on the axes of a torus (`rings`) and on the levels of a cluster of switches (`switched`).
 Chapters: Sharding, GPUs.
 
 >>> from scalingbook_lib.machines import chips
@@ -31,7 +31,7 @@ from scalingbook_lib.collectives.transfer import (
     Transfer,
     bus_bandwidth,
     bytes_received,
-    reached,
+    reach_probability,
 )
 
 __all__ = [
@@ -52,6 +52,6 @@ __all__ = [
     "hops",
     "latency_bound_below",
     "permute",
-    "reached",
+    "reach_probability",
     "reduce_scatter",
 ]

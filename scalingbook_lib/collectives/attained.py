@@ -1,12 +1,12 @@
-"""How long does a collective really take? A launch, its steps, its bytes, and what small arrays pay besides.
+"""Measured-machine times of collectives: launch, steps, bytes at an efficiency, and the protocol switch.
 
     t = launch + step · steps + x/e + d · x/(x + h)
 
 x is the time of the bytes at documented rates (`collectives`), of which large arrays reach the share e. NCCL
-changes from low-latency protocols to full bandwidth as arrays grow; what that costs comes to d, half of it
-where x = h. A ring takes (N - 1) steps, twice as many for a sum that all receive; a direct exchange takes
-one. Between hosts the same form holds, with a wait for each doubling of the hosts. The figures of a fabric
-are fitted in `evidence.fabrics`. Chapter: GPUs.
+changes from low-latency protocols to full-bandwidth ones as arrays grow; that costs up to d, half of it where
+x = h. A ring takes N - 1 steps, twice as many for an all-reduce; a direct exchange takes one. Between hosts
+the same form holds, with a latency for each doubling of the hosts. The parameters of a fabric are fitted in
+`evidence.fabrics`. Chapter: GPUs.
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ SUMS_FROM = 5  # chips from which NCCL lets the switch sum; with fewer, a ring d
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attained(Result):
-    """The terms of a collective's time: alpha, its bytes at a share of the rate, and what comes late."""
+    """The terms of a collective's time in seconds: latency, bytes at a share of the rate, protocol switch."""
 
     alpha_s: float
     ideal_s: float  # x: the bytes at documented rates
@@ -33,7 +33,7 @@ class Attained(Result):
 
     @property
     def total_s(self) -> float:
-        """All of them, one after the other."""
+        """Seconds in all: latency, bytes and protocol term, one after the other."""
         return self.alpha_s + self.ideal_s / self.share + self.late_s
 
     def __str__(self) -> str:
@@ -43,14 +43,14 @@ class Attained(Result):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Curve(Result):
-    """What one way of moving bytes attains: e of the rate, and d later, half of it at h."""
+    """The bandwidth curve of one transport: efficiency e, protocol cost d, and the time h at half of d."""
 
     share: float  # e
     late_s: float  # d
     half_s: float  # h
 
     def attained(self, alpha_s: float, ideal_s: float, share: float = 1.0, passes: int = 1) -> Attained:
-        """After alpha, at `share` of this curve's e; two passes come to √2 times d."""
+        """The time after `alpha_s` of latency, at `share` of this curve's e; two passes pay √2 times d."""
         late_s = self.late_s * sqrt(passes) * ideal_s / (ideal_s + self.half_s)
         return Attained(alpha_s=alpha_s, ideal_s=ideal_s, share=self.share * share, late_s=late_s)
 
@@ -63,9 +63,10 @@ class Curve(Result):
 class Fabric(Result):
     """The collectives of one generation of links: `seconds("all-reduce", nbytes, *cluster.levels)`.
 
-    `pair` is the share of e that two chips alone reach, which use fewer channels. Where no switch joins them,
-    more chips share the way through the host: the rate is divided by (n / 2) ** `crowding`. What leaves its
-    domain goes at the `network`'s curve, and waits `network_s` for each doubling of the hosts.
+    `pair` is the share of e that two chips alone reach, because they use fewer channels. Where no switch
+    connects them, more chips share the path through the host: the rate is divided by (n / 2) ** `crowding`.
+    Traffic that leaves its domain follows the `network` curve and waits `network_s` for each doubling of the
+    hosts.
     """
 
     name: str
@@ -80,9 +81,10 @@ class Fabric(Result):
     network_s: float = 0.0
 
     def attained(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> Attained:
-        """What an array of `nbytes` meets, counted as `collectives` counts it; with `ring`, no switch sums.
+        """The terms of the collective on an array of `nbytes`, sized as `collectives` does; `ring` forbids
+        switch reduction.
 
-        A ValueError where `what` names no collective.
+        ValueError where `what` names no collective.
         """
         kind = Collective.named(what)
         domain = tuple(level for level in levels if level.port != "network")  # none where hosts have one chip
@@ -109,7 +111,7 @@ class Fabric(Result):
         return max(ways, key=lambda way: way.total_s)
 
     def seconds(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> float:
-        """The time of that array; one chip alone waits for nobody."""
+        """Seconds of that collective; 0 for one chip alone."""
         return self.attained(what, nbytes, *levels, ring=ring).total_s if chips(*levels) > 1 else 0.0
 
     def __str__(self) -> str:
@@ -120,10 +122,10 @@ class Fabric(Result):
 
 
 def _detour(kind: str, n: int, hosts: int, ring: bool) -> float:
-    """How many times the least traffic between hosts of `n` chips NCCL sends.
+    """NCCL's traffic between hosts of `n` chips, over the least that the collective needs.
 
-    Its rings and trees carry the whole array from host to host, (N - 1) / N of it for each pass, where
-    (M - 1) / M would do for M hosts. Two hosts are the root and the leaf of a tree, which is the least.
+    Its rings and trees carry the whole array from host to host, (N - 1) / N of it in each pass, where (M - 1)
+    / M would do for M hosts. Two hosts are the root and the leaf of a tree, which is the minimum.
     """
     tree = kind is Collective.ALL_REDUCE and hosts == 2 and not ring
     whole = (n * hosts - 1) / (n * hosts)

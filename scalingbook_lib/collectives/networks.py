@@ -1,4 +1,4 @@
-"""Which network is asked: the axes of a torus, or the levels of a cluster?
+"""One function for each collective, on the axes of a torus or on the levels of a cluster.
 
 One name for each collective. `nbytes` is always the array *after* sharding over other axes is accounted for:
 
@@ -25,7 +25,7 @@ type Network = Axis | Level
 def all_gather(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
     """[I_X] → [I]: every chip receives the (1 - 1/N) of the array that it lacks, over all its links at once.
 
-    `both_ways` is for rings, `overlap` (all levels at work at once) for the levels of a cluster.
+    `both_ways` applies to rings, `overlap` (all levels busy at once) to the levels of a cluster.
     """
     if _levels(axes):
         return switched.all_gather(nbytes, *axes, overlap=overlap)
@@ -33,9 +33,9 @@ def all_gather(nbytes: float, *axes: Network, both_ways: bool = True, overlap: b
 
 
 def reduce_scatter(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
-    """[I]{U_X} → [I_X]: an AllGather played backwards, adding where that one copies.
+    """[I]{U_X} → [I_X]: an AllGather run backwards, adding where that one copies.
 
-    A switch that sums saves nothing here: every chip still sends all but its own part.
+    In-network reduction saves nothing here: every chip still sends all but its own part.
     """
     gather = all_gather(nbytes, *axes, both_ways=both_ways, overlap=overlap)
     return replace(gather, name=Collective.REDUCE_SCATTER)  # as many bytes over the same links, the other way
@@ -48,7 +48,9 @@ def all_reduce(
     in_switch: bool = False,
     overlap: bool = True,
 ) -> Transfer:
-    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; with `in_switch`, switches that can sum do."""
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; `in_switch` lets switches reduce, ValueError on a
+    torus.
+    """
     if _levels(axes):
         return switched.all_reduce(nbytes, *axes, in_switch=in_switch, overlap=overlap)
     if in_switch:
@@ -64,7 +66,9 @@ def all_to_all(nbytes: float, *axes: Network, both_ways: bool = True, overlap: b
 
 
 def permute(nbytes: float, axis: Network, shift: int = 1) -> Transfer:
-    """Every chip sends its shard `shift` places along the axis, by the shorter way; on a line, none wraps."""
+    """Every chip sends its shard `shift` positions along the axis in the shorter direction; a line does not
+    wrap.
+    """
     if isinstance(axis, Level):
         return switched.permute(nbytes, axis, shift)
     return rings.permute(nbytes, axis, shift)
@@ -81,7 +85,7 @@ FORMULAS: dict[str, Callable[..., Transfer]] = {
 
 
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:
-    """The array size (bytes) at which the hops cost as much as the bytes; smaller ones are latency-bound."""
+    """The array size in bytes at which latency equals transfer time; smaller arrays are latency-bound."""
     # bytes cost in proportion, hops the same for any array
     one_byte = collective(1, *axes)
     return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0  # bytes

@@ -1,4 +1,4 @@
-"""How long does a collective take on rings, lines and tori?
+"""Times of collectives on rings, lines and tori.
 
 Several torus axes work at once: a bandwidth term with its exact (1 - 1/N), a latency term that counts hops.
 Only + - * / are used, so exact inputs (fractions.Fraction) give exact times; tests/core/link_simulator.py
@@ -16,10 +16,10 @@ from scalingbook_lib.units import require_min
 def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """[I_X] → [I]: every chip receives the (1 - 1/N) of the array that it lacks, over all its links at once.
 
-    The chip with the fewest links (a corner, where axes do not wrap) waits longest. Exact for axes of one
+    The chip with the fewest links (a corner, where axes do not wrap) finishes last. Exact for axes of equal
     size; for axes of different sizes, the bound that balanced trees over all the links approach.
     """
-    axes = _real(nbytes, axes, both_ways)
+    axes = _nontrivial(nbytes, axes, both_ways)
     if not axes:
         return replace(NOTHING, name=Collective.ALL_GATHER)
     n = chips(*axes)
@@ -39,10 +39,10 @@ def all_reduce(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
 def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
     """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other.
 
-    Over d axes the shards travel in d equal parts, each starting on another axis, so that all links work in
-    every phase; the slowest axis sets the pace.
+    Over d axes the shards travel in d equal parts, each starting on another axis, so that all links are busy
+    in every phase; the slowest axis determines the time.
     """
-    axes = _real(nbytes, axes, both_ways)
+    axes = _nontrivial(nbytes, axes, both_ways)
     if not axes:
         return replace(NOTHING, name=Collective.ALL_TO_ALL)
     slowest = max((_exchange(nbytes, axis, axes, both_ways) for axis in axes), key=lambda t: t.total_s)
@@ -51,7 +51,7 @@ def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
 
 
 def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], both_ways: bool) -> Transfer:
-    """The all-to-all traffic of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
+    """The all-to-all of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
     share = axis.size * nbytes / (chips(*axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
     bandwidth_s = busiest_link_chunks(axis, both_ways) * share / (8 * axis.size**2)
     return Transfer(Collective.ALL_TO_ALL, bandwidth_s, len(axes) * hops(axis, both_ways) * axis.hop_s, 0)
@@ -66,10 +66,12 @@ def busiest_link_chunks(axis: Axis, both_ways: bool = True) -> int:
 
 
 def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
-    """Every chip sends its shard `shift` places along the axis, by the shorter way; on a line, none wraps."""
+    """Every chip sends its shard `shift` positions along the axis in the shorter direction; a line does not
+    wrap.
+    """
     n = axis.size
     away = min(shift % n, -shift % n) if axis.wrapped else abs(shift)
-    if not _real(nbytes, (axis,)) or not shift % n or away > n:
+    if not _nontrivial(nbytes, (axis,)) or not shift % n or away > n:
         return replace(NOTHING, name=Collective.PERMUTE)
     halves = 2 if axis.wrapped and 2 * away == n else 1  # the antipode: half the shard each way
     bandwidth_s = away * nbytes / (halves * axis.link_bytes_per_s)
@@ -77,9 +79,9 @@ def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
 
 
 def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
-    """[I]{U_SX} → [I] over slices S: ReduceScatter in the slice, AllReduce over DCN, AllGather in it.
+    """[I]{U_SX} → [I] over slices S: ReduceScatter in the slice, AllReduce over DCN, AllGather in the slice.
 
-    `dcn` is an unwrapped axis whose link is one chip's share of the data-centre network.
+    `dcn` is an unwrapped axis whose link is one chip's share of the data-center network.
     """
     n, inside = chips(*axes), all_gather(nbytes, *axes)
     # the textbook has no latency over DCN, which carries 1/n of the array through each chip's share
@@ -88,12 +90,12 @@ def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
 
 
 def hop_crossover_bytes(axis: Axis) -> float:
-    """The rule of thumb: a *shard* below W1 · α takes longer to start than to send."""
+    """W1 · α, the rule of thumb: the bytes of a *shard* below which latency exceeds transfer time."""
     return axis.link_bytes_per_s * axis.hop_s
 
 
 def hops(axis: Axis, both_ways: bool = True) -> int:
-    """The most hops that any chunk travels: half-way round a ring, or from end to end."""
+    """The maximum number of hops of any chunk: halfway around a ring, or from end to end."""
     return axis.diameter_hops if both_ways else axis.size - 1
 
 
@@ -103,8 +105,8 @@ def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
     return max(latency_s, nbytes / sum(2 * axis.link_bytes_per_s for axis in axes))
 
 
-def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tuple[Axis, ...]:
-    """The axes that have someone to talk to; what cannot be is refused."""
+def _nontrivial(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tuple[Axis, ...]:
+    """The axes of more than one chip; ValueError for negative bytes or for one direction on a line."""
     require_min(0, nbytes=nbytes)
     if not both_ways and not all(axis.wrapped or axis.size == 1 for axis in axes):
         raise ValueError("a line has no way round: both_ways=False needs axes that are wrapped")
@@ -112,5 +114,5 @@ def _real(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tupl
 
 
 def chips(*axes: Axis | Level) -> int:
-    """How many chips take part: the product of the axes."""
+    """The number of chips that take part: the product of the sizes."""
     return math.prod(axis.size for axis in axes)

@@ -1,10 +1,10 @@
-"""How long does a collective take on switches, level by level?
+"""Times of collectives on a hierarchy of switches.
 
-Levels come from the inside out (`clusters.Level`). A chip sends to all others of a level directly; what
-crosses an outer level was split over all chips below it, so that each carries its own part (rails). Levels
-of one `port` share the wires out of a chip, and these carry the traffic of all of them: so the total number
-of domains counts, at any depth of the tree, and not the degree of one switch. With `overlap` the levels work
-at once, on different parts, and the slowest sets the pace; without it, one waits for the other.
+Levels come innermost first (`clusters.Level`). A chip sends to all others of a level directly; traffic across
+an outer level is split over all chips below it, so that each carries its own part (rails). Levels with the
+same `port` share the wires out of a chip, which carry the traffic of all of them: the total number of domains
+counts, at any depth of the tree, and not the degree of one switch. With `overlap` the levels work at once on
+different parts and the slowest determines the time; without it, they are serialized.
 
 Only + - * / are used; tests/core/switch_simulator.py routes every message and arrives at the same fractions.
 Chapter: GPUs.
@@ -29,7 +29,7 @@ class _Edge:
 
     @property
     def bytes_per_s(self) -> float:
-        """All wires of the chips below."""
+        """The bandwidth of all chips below, in bytes/s."""
         return self.below * self.level.bytes_per_s  # each chip below brings another part, over its own rail
 
 
@@ -37,39 +37,41 @@ type _Port = list[_Edge]
 
 
 def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
-    """[I_X] → [I]: from the outside in, every chip fetches its part over a level, then shares it below."""
+    """[I_X] → [I]: outermost level first, every chip fetches its part over a level, then shares it below."""
     ports = _ports(nbytes, levels)
-    times = [_gathered_s(nbytes, port, overlap) for port in ports]
-    textbook_s = max((_summed_s(nbytes, port) for port in ports), default=0)
+    times = [_gather_time_s(nbytes, port, overlap) for port in ports]
+    textbook_s = max((_reduction_time_s(nbytes, port) for port in ports), default=0)
     latency_s = sum(edge.level.hop_s for port in ports for edge in port)
-    return Transfer(Collective.ALL_GATHER, _together(times, overlap), latency_s, textbook_s)
+    return Transfer(Collective.ALL_GATHER, _combined(times, overlap), latency_s, textbook_s)
 
 
 def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
-    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; or sums in the switches that can sum.
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; or in-network reduction where switches support
+    it.
 
-    In the switch, each chip sends its part once and receives the sum once: M/W in place of 2(1 - 1/N)M/W.
-    Below the outermost port that needs both halves under way at once, hence `overlap`.
+    In the switch, each chip sends its part once and receives the sum once: M/W instead of 2(1 - 1/N)M/W.
+    Below the outermost port that needs both halves in flight at once, hence `overlap`. ValueError where no
+    switch can reduce.
     """
     ports = _ports(nbytes, levels)
-    if in_switch and ports and not any(map(_sums, ports)):
+    if in_switch and ports and not any(map(_can_reduce, ports)):
         names = ", ".join(level.name for level in levels)
         raise ValueError(f"no switch of these levels sums ({names}); write in_switch=False")
     times, textbook_s, latency_s = [], 0, 0
     for port in ports:
-        once = in_switch and _sums(port) and (overlap or port is ports[-1])
+        once = in_switch and _can_reduce(port) and (overlap or port is ports[-1])
         # to the switch and back once, or a gather's (1 - 1/N) both ways
-        times.append(_summed_s(nbytes, port) if once else 2 * _gathered_s(nbytes, port, overlap))
-        textbook_s = max(textbook_s, (1 if once else 2) * _summed_s(nbytes, port))
+        times.append(_reduction_time_s(nbytes, port) if once else 2 * _gather_time_s(nbytes, port, overlap))
+        textbook_s = max(textbook_s, (1 if once else 2) * _reduction_time_s(nbytes, port))
         hops = [edge.level.hop_s for edge in port]
         latency_s += max(hops) if once and port is ports[-1] else 2 * sum(hops)
-    return Transfer(Collective.ALL_REDUCE, _together(times, overlap), latency_s, textbook_s)
+    return Transfer(Collective.ALL_REDUCE, _combined(times, overlap), latency_s, textbook_s)
 
 
 def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other.
 
-    First to the chip of its own domain on the receiver's rail, then over the network to the receiver.
+    It goes first to the chip of its own domain on the receiver's rail, then over the network.
     """
     ports = _ports(nbytes, levels)
     n = ports[-1][-1].reach if ports else 1
@@ -80,11 +82,11 @@ def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     ]
     textbook_s = max((nbytes / n / edge.level.bytes_per_s for port in ports for edge in port), default=0)
     latency_s = sum(max(edge.level.hop_s for edge in port) for port in ports)
-    return Transfer(Collective.ALL_TO_ALL, _together(times, overlap), latency_s, textbook_s)
+    return Transfer(Collective.ALL_TO_ALL, _combined(times, overlap), latency_s, textbook_s)
 
 
 def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
-    """Every chip sends its shard to one other: over its whole port, or over the one link to that peer."""
+    """Every chip sends its shard to one other, over its whole port or over the one link to that peer."""
     if not _ports(nbytes, (level,)) or not shift % level.size:
         return replace(NOTHING, name=Collective.PERMUTE)
     # in a full mesh one link leads to the peer, through switches all do
@@ -92,29 +94,32 @@ def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
     return Transfer(Collective.PERMUTE, bandwidth_s, level.hop_s, bandwidth_s)
 
 
-def _gathered_s(nbytes: float, port: _Port, overlap: bool) -> float:
+def _gather_time_s(nbytes: float, port: _Port, overlap: bool) -> float:
+    """Seconds of an all-gather through one port."""
     if overlap:  # all that the chips below lack of what their port brings
         return max(nbytes * (edge.reach - edge.below) / (edge.reach * edge.bytes_per_s) for edge in port)
     # what each level alone brings, the outer ones done before
     return sum(nbytes * (edge.level.size - 1) / (edge.level.size * edge.bytes_per_s) for edge in port)
 
 
-def _summed_s(nbytes: float, port: _Port) -> float:
-    """Everything once up to the switch, everything once down."""
+def _reduction_time_s(nbytes: float, port: _Port) -> float:
+    """Seconds to send everything once up to the switch, or once down from it."""
     return max(nbytes / edge.bytes_per_s for edge in port)
 
 
-def _sums(port: _Port) -> bool:
-    """Whether all switches that this port leads to can sum."""
+def _can_reduce(port: _Port) -> bool:
+    """Whether all switches behind this port can reduce."""
     return all(edge.level.reduces for edge in port)
 
 
-def _together(times: list[float], overlap: bool) -> float:
+def _combined(times: list[float], overlap: bool) -> float:
     return (max if overlap else sum)(times) if times else 0
 
 
 def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
-    """The levels by port, from the inside out, each with the chips below it; what cannot be is refused."""
+    """The levels grouped by port, innermost first, each with the chips below it; ValueError for negative
+    bytes.
+    """
     require_min(0, nbytes=nbytes)
     real = [level for level in levels if level.size > 1]
     below = itertools.accumulate((level.size for level in real), mul, initial=1)

@@ -1,8 +1,7 @@
-"""Which collectives are there, what must one move, how long does it take, and which term is the larger?
+"""The collectives by name, the bytes each must move, and its time as a bandwidth and a latency term.
 
-A collective's names in the book, in the compiler's HLO and in code; the bytes that must be received
-whatever the network, and the rate at which a measured one moved them; of its time a bandwidth term, a
-latency term, and the textbook's form beside them. Chapters: Sharding, GPUs.
+A collective has a name in the book, one in the compiler's HLO and one in code. `bytes_received` is the lower
+bound on any network; `bus_bandwidth` is the rate of a measured one. Chapters: Sharding, GPUs.
 """
 
 import re
@@ -23,7 +22,7 @@ class Transfer(Result):
 
     @property
     def total_s(self) -> float:
-        """The last byte has arrived: the two terms added, as the step-by-step schedule has it."""
+        """Seconds until the last byte has arrived: the two terms added, as in the step-by-step schedule."""
         return self.bandwidth_s + self.latency_s  # hockney1994communication: α for each hop, and bytes/W
 
     @property
@@ -33,12 +32,12 @@ class Transfer(Result):
 
     @property
     def textbook_error(self) -> float:
-        """How far the textbook's form is off, relative to the exact time (0 where nothing moves)."""
+        """The relative error of the textbook's formula against the exact time (0 where nothing moves)."""
         # below 0 where it leaves out hops, or a line's one link
         return self.textbook_s / self.total_s - 1 if self.total_s else 0.0
 
     def __add__(self, other: "Transfer") -> "Transfer":
-        """One after the other: every term adds."""
+        """The two transfers one after the other, term by term."""
         return Transfer(
             " + ".join(name for name in (self.name, other.name) if name),
             self.bandwidth_s + other.bandwidth_s,
@@ -59,7 +58,7 @@ NOTHING = Transfer("", 0, 0, 0)
 
 
 class Collective(StrEnum):
-    """A collective is its name in the book, and carries the two others: `hlo`, and `call` of the function.
+    """A collective, equal to its name in the book; `hlo` and `call` are its names in HLO and in Python.
 
     >>> Collective.named("all-gather").call
     'all_gather'
@@ -84,12 +83,12 @@ class Collective(StrEnum):
         return repr(self.value)  # results that hold one are shown as they would be with the bare name
 
     def is_called(self, text: str) -> bool:
-        """Whether that is one of its names, whatever capitals, hyphens and underscores are in it."""
+        """Whether `text` is one of its names, ignoring case, hyphens and underscores."""
         return _plain(text) in (_plain(self.value), _plain(self.call))
 
     @classmethod
     def named(cls, text: str) -> "Collective":
-        """The collective of that name, in any of the spellings; a ValueError that lists all where none is."""
+        """The collective of that name in any spelling; ValueError, listing all, where there is none."""
         if isinstance(text, Collective):
             return text
         for kind in cls:
@@ -104,13 +103,13 @@ def _plain(text: str) -> str:
 
 
 def bytes_received(collective: str, nbytes: float, n: int) -> float:
-    """How many bytes each of `n` chips must receive, whatever the network: a lower bound no link can beat."""
+    """The bytes that each of `n` chips must receive on any network: a lower bound for every link."""
     # a chip has 1/n of what it wants
     return _received(collective, (n - 1) * nbytes / n, nbytes, n)
 
 
 def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> float:
-    """NCCL's busbw: the size over the time (algbw), times the share of the size that a link must carry.
+    """NCCL's busbw in bytes/s: size over time (algbw), times the share of the size that a link must carry.
 
     A perfect ring that gathers or reduces reports busbw = W whatever `n`, which makes it comparable with a
     datasheet. NCCL counts sizes as this book does, except an all-to-all's: there it is one chip's nbytes / n.
@@ -120,7 +119,7 @@ def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> flo
 
 
 def _received(collective: str, missing: float, whole: float, n: int) -> float:
-    """What a chip must receive of an array: of the `whole` it is `missing` all but its own part of n."""
+    """The bytes a chip receives: `missing` is all but its own part of n, `whole` is one shard or array."""
     shares = {
         Collective.ALL_REDUCE: 2 * missing,  # a reduce-scatter, then an all-gather
         Collective.ALL_TO_ALL: missing / n,  # of each shard the part that is for this chip
@@ -129,10 +128,11 @@ def _received(collective: str, missing: float, whole: float, n: int) -> float:
     return shares.get(Collective.named(collective), missing)
 
 
-def reached(targets: int, draws: int) -> float:
-    """The chance that one of `targets` chips is among `draws` drawn at random: 1 - (1 - 1/N)^k.
+def reach_probability(targets: int, draws: int) -> float:
+    """The probability that one of `targets` chips is among `draws` uniform draws: 1 - (1 - 1/N)^k.
 
-    What a dispatch of tokens to k experts sends of a full all-to-all, each token at most once to a chip.
+    It is the share of a full all-to-all that a dispatch of tokens to k experts sends, where each token goes
+    at most once to a chip. ValueError for no chip or negative draws.
     """
     if targets < 1 or draws < 0:
         raise ValueError(f"{draws} draws from {targets} chips: write at least 1 chip and no negative draws")

@@ -113,7 +113,7 @@ class Layout(Result):
             raise LayoutError(why)
 
     def _refusals(self, model: Transformer) -> Iterator[str]:
-        if self.ep > 1 and (lacks := model.no_experts_for(ep=self.ep)):
+        if self.ep > 1 and (lacks := model.expert_axis_error(ep=self.ep)):
             yield lacks
         if self.pp > model.L:
             yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from scalingbook_lib.inference.case import Case
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.rules import usd_per_million
 from scalingbook_lib.units import Result
@@ -50,7 +50,7 @@ class Priced(Result):
     def usd_per_million(self, usd_per_hour: float | None = None) -> float:
         """USD for a million of these tokens, at a price of one chip-hour (the chip's own without one)."""
         chip = self.machine.chip
-        price = paid(chip, usd_per_hour).usd_per_hour
+        price = price_of(chip, usd_per_hour).usd_per_hour
         if price is None:
             raise ValueError(f"{chip.name} has no price; give usd_per_hour=...")
         return usd_per_million(price, chips=self.chips, tokens_per_s=self.tokens_per_s)

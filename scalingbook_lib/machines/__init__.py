@@ -1,7 +1,8 @@
-"""What does a program run on? Chips, the networks that join them, and what fits where.
+"""Chips, the networks that connect them, and how much of each chip a kernel or a matmul keeps busy.
 
-`chips` is the catalogue: every figure with its source. A `Slice` is TPUs on a torus, a `Cluster` GPUs under
-switches; `Machine` is either. `occupancy`, `systolic`: inside a chip. Chapters: TPUs, GPUs.
+`chips` is the catalogue: every figure with its source. A `Slice` is TPUs on a torus, a `Cluster` is GPUs
+under switches, and `Machine` is either. `occupancy` and `systolic` model the inside of a chip. Chapters:
+TPUs, GPUs.
 """
 
 from scalingbook_lib.machines.chip import Chip

@@ -1,11 +1,11 @@
-"""How old is what the catalogue says of prices, and of chips that are only announced?
+"""Ages of the figures in the catalogue that change without notice: prices and announced chips.
 
-Both change without a word to their readers, where a shipping chip's peaks stay. Every figure has the day on
-which its source was read or published; ages are counted to a day that is given. Chapter: Other machines.
+A shipping chip's peak rates stay as they are; a price or an announcement may not. Every figure carries the
+day on which its source was read or published, and an age is counted to a given day. Chapter: Other machines.
 
 >>> from datetime import date
 >>> from scalingbook_lib.machines import chips
->>> [one.chip.name for one in changing([chips.H100, chips.RUBIN], date(2026, 11, 26))]
+>>> [one.chip.name for one in stale_candidates([chips.H100, chips.RUBIN], date(2026, 11, 26))]
 ['H100', 'Rubin']
 """
 
@@ -21,8 +21,10 @@ PRICE = "usd_per_hour"
 
 
 @dataclass(frozen=True, slots=True)
-class Dated(Result):
-    """What may have changed since: a price, or the oldest figure of an announcement."""
+class AgedFigure(Result):
+    """A figure that may have changed since its source was read: a price, or the oldest one of an announced
+    chip.
+    """
 
     chip: Chip
     what: str
@@ -31,7 +33,7 @@ class Dated(Result):
 
     @property
     def stale(self) -> bool:
-        """Older than half a year."""
+        """Whether the figure is older than half a year (182 days)."""
         return self.days > HALF_A_YEAR
 
     def __str__(self) -> str:
@@ -39,8 +41,10 @@ class Dated(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Paid(Result):
-    """What an hour of one chip costs, and on which day: none where the reader gave it, or nobody knows it."""
+class ChipPrice(Result):
+    """The price of one chip-hour in USD and the day of its source; None where unknown or given by the
+    caller.
+    """
 
     usd_per_hour: float | None
     as_of: str | None
@@ -51,16 +55,16 @@ class Paid(Result):
         return f"{self.usd_per_hour:g} USD an hour" + (f" ({self.as_of})" if self.as_of else "")
 
 
-def paid(chip: Chip, given: float | None = None) -> Paid:
-    """The price that is given, or the catalogue's with the day of its source."""
+def price_of(chip: Chip, given: float | None = None) -> ChipPrice:
+    """The price per chip-hour: `given` if there is one, else the catalogue's with the day of its source."""
     if given is not None or chip.usd_per_hour is None:
-        return Paid(given, None)
-    return Paid(chip.usd_per_hour, chip.sources[PRICE].as_of)
+        return ChipPrice(given, None)
+    return ChipPrice(chip.usd_per_hour, chip.sources[PRICE].as_of)
 
 
-def changing(known: Iterable[Chip], today: date) -> tuple[Dated, ...]:
-    """Every price and every announcement among these chips, with its age on that day."""
-    found: list[Dated] = []
+def stale_candidates(known: Iterable[Chip], today: date) -> tuple[AgedFigure, ...]:
+    """Each price and each announcement among these chips, with its age in days on `today`."""
+    found: list[AgedFigure] = []
     for chip in known:
         if PRICE in chip.figures():
             found.append(_dated(chip, "price", chip.sources[PRICE], today))
@@ -70,5 +74,5 @@ def changing(known: Iterable[Chip], today: date) -> tuple[Dated, ...]:
     return tuple(found)
 
 
-def _dated(chip: Chip, what: str, source: Source, today: date) -> Dated:
-    return Dated(chip, what, source, (today - date.fromisoformat(source.as_of)).days)
+def _dated(chip: Chip, what: str, source: Source, today: date) -> AgedFigure:
+    return AgedFigure(chip, what, source, (today - date.fromisoformat(source.as_of)).days)

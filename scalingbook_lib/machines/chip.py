@@ -1,4 +1,4 @@
-"""What is a chip, in figures, and who says so?
+"""The figures of one accelerator chip, each with the source that documents it.
 
 The chips themselves are in `chips`, which also hands on these names, so that a reader imports `chips` alone.
 Chapters: Rooflines, TPUs, GPUs.
@@ -24,7 +24,7 @@ _WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a figure comes from, when it was read there, and what other sources print instead."""
+    """Where a figure comes from, the day it was read, and what other sources say instead."""
 
     text: str
     as_of: str
@@ -41,13 +41,15 @@ class Source:
         return f"{self.text}, read {self.as_of}{also}"
 
 
-class NoRate(float):
-    """In the place of a rate that a chip does not have: whoever computes with it is told which it has."""
+class UnavailableRate(float):
+    """Stands for a rate that the chip lacks: arithmetic with it raises ValueError, naming the rates there
+    are.
+    """
 
-    said: str  # the error's message
+    message: str  # the error's message
 
     def _refuse(self, *_: object) -> NoReturn:
-        raise ValueError(self.said)
+        raise ValueError(self.message)
 
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
     __lt__ = __le__ = __gt__ = __ge__ = __format__ = _refuse
@@ -61,18 +63,18 @@ class Chip(Result):
     """Peak figures of one accelerator chip, in base units.
 
     FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented
-    peak; `link_achieved_fraction` is what large collectives reach of it, and no formula applies it by
-    itself. Network, PCIe and host figures are per chip and one way. None: the chip has no such unit, or
-    nobody documents it (bf16 is then a `NoRate`: ask `flops_per_s(FP16)` of a V100, and `FP4` of a TPU 8t).
-    `status` is "shipping", or "announced" where nobody outside could measure it yet; `memory` is what stands
-    in HBM's place. For a what-if,
-    `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)`: give it a name.
+    peak; `link_achieved_fraction` is the share of it that large collectives reach, and no formula applies it
+    on its own. Network, PCIe and host figures are per chip and one way. None means that the chip has no such
+    unit or that nobody documents it (bf16 is then an `UnavailableRate`: call `flops_per_s(FP16)` on a V100
+    and `flops_per_s(FP4)` on a TPU 8t). `status` is "shipping", or "announced" where nobody outside the
+    vendor could measure it yet; `memory` names the main memory where it is not HBM. For a what-if, use
+    `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)` with a name of its own.
 
-    `cores` are TensorCores, SMs or CUs; `matrix_units` are those of the whole chip (MXUs, tensor cores),
-    of `matrix_side` rows where the vendor says. Beside each core: `smem_bytes_per_core` (a TPU's scalar
-    memory; a GPU's L1 and shared memory in one), registers, tensor memory. `domain_chips` are joined at
-    full speed, by switches or, with `full_mesh`, by one link for each pair. `power_w` is the most that it
-    draws by its vendor; `usd_per_hour` is a price on the day of its source.
+    `cores` are TensorCores, SMs or CUs; `matrix_units` counts the MXUs or tensor cores of the whole chip,
+    each with `matrix_side` rows where the vendor says so. Per core: `smem_bytes_per_core` (scalar memory of a
+    TPU; L1 and shared memory together of a GPU), registers, tensor memory. `domain_chips` chips communicate
+    at full speed, through switches or, with `full_mesh`, over one link per pair. `power_w` is the vendor's
+    maximum; `usd_per_hour` is the price on the day of its source.
     """
 
     name: str
@@ -116,9 +118,9 @@ class Chip(Result):
 
     def __post_init__(self) -> None:
         if not _known(self.bf16_flops_per_s):
-            lacking = NoRate(0)
+            lacking = UnavailableRate(0)
             object.__setattr__(self, "bf16_flops_per_s", lacking)
-            lacking.said = self._lacks("bf16")
+            lacking.message = self._unavailable_message("bf16")
         for name, value in self.figures().items():
             if name not in self.sources:
                 raise ValueError(f"{self.name}: {name} has no source; say where it was read, in `sources`")
@@ -128,18 +130,21 @@ class Chip(Result):
                 )
 
     def figures(self) -> dict[str, float | Torus]:
-        """Every figure this chip has, by name."""
+        """Every figure that this chip has, by field name, in base units."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}
         return {name: value for name, value in named.items() if _known(value)}
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of the matrix unit on operands of that type."""
+        """The peak rate of the matrix units on operands of that type, in FLOPs/s; ValueError if they have
+        none.
+        """
         rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
         if not _known(rate):
-            raise ValueError(self._lacks(dtype.name))
+            raise ValueError(self._unavailable_message(dtype.name))
         return rate
 
-    def _lacks(self, dtype: str) -> str:
+    def _unavailable_message(self, dtype: str) -> str:
+        """The message of the error about a type that the matrix units do not multiply."""
         if not self.rates():
             return f"nobody publishes what {self.name} multiplies; ask for its memory alone"
         known = " that is published" if self.status == "announced" else ""
@@ -149,27 +154,31 @@ class Chip(Result):
         )
 
     def rates(self) -> dict[str, float]:
-        """The peak rate of every data type that the matrix unit knows, by the type's name."""
+        """The peak rate in FLOPs/s of every data type that the matrix units support, by the type's name."""
         named = {d: getattr(self, _rate_of(d), None) for d in DTYPES}
         return {name: rate for name, rate in named.items() if _known(rate)}
 
     def axis(self, size: int, *, wrapped: bool | None = None) -> Axis:
-        """One torus axis of that size, a ring by this generation's rule unless `wrapped` says otherwise."""
+        """One torus axis of `size` chips, a ring if this generation wraps that size or if `wrapped` says
+        so.
+        """
         if wrapped is None:
-            wrapped = self.wiring().wraps(size)
+            wrapped = self.topology().wraps(size)
         return Axis(size, wrapped, self.link_bytes_per_s, self.hop_s)
 
-    def wiring(self) -> Torus:
-        """Its torus; a SliceError where the chip has none."""
+    def topology(self) -> Torus:
+        """The torus that connects chips of this generation; SliceError where switches or a full mesh do."""
         if self.torus is None:
             how = "link by link to each other chip" if self.full_mesh else "by switches"
             raise SliceError(f"{self.name} is joined {how}, not in a torus; take a TPU")
         return self.torus
 
     def domain_bytes_per_s(self, chips: int | None = None) -> float:
-        """What one chip can send to `chips` - 1 others of its domain at once (without a number, to all).
+        """The bytes/s that one chip sends to the other `chips` - 1 of a group in its domain (default: all) at
+        once.
 
-        Through switches all links lead to any peer; in a full mesh, one link does.
+        Through switches every link reaches every peer; in a full mesh each link reaches one. SliceError where
+        the chips form a torus or the group does not fit one domain.
         """
         if self.domain_chips is None:
             raise SliceError(f"{self.name} is joined in a torus; ask the axes of a slice for their bandwidth")
@@ -195,7 +204,7 @@ class Chip(Result):
 
 
 def _known(figure: object) -> TypeGuard[Any]:
-    return figure is not None and not isinstance(figure, NoRate)
+    return figure is not None and not isinstance(figure, UnavailableRate)
 
 
 def _rate_of(dtype: str) -> str:

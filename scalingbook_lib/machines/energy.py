@@ -1,4 +1,4 @@
-"""How much energy do chips take, and what belongs to the count? Chips alone, the node around them, the site.
+"""The energy that chips use, alone, with the node around them, or with the whole site.
 
 Chapter: After pretraining.
 
@@ -17,7 +17,7 @@ KWH_J = 3.6e6
 
 @dataclass(frozen=True, slots=True)
 class Boundary(Result):
-    """What is counted: watts of a node over those of its chips, and of the site over those of its nodes."""
+    """What the energy count includes: node power over chip power, and site power over node power (PUE)."""
 
     name: str
     node: float = 1.0
@@ -37,18 +37,18 @@ BOUNDARIES = (CHIPS, NODE, SITE)
 
 @dataclass(frozen=True, slots=True)
 class Energy(Result):
-    """So many joules, within a boundary."""
+    """Energy in joules, counted within a boundary."""
 
     joules: float
     boundary: Boundary = CHIPS
 
     @property
     def mwh(self) -> float:
-        """In megawatt-hours."""
+        """The energy in megawatt-hours."""
         return self.joules / KWH_J / 1e3
 
     def usd(self, usd_per_kwh: float) -> float:
-        """Its price."""
+        """The price in USD at `usd_per_kwh`."""
         return self.joules / KWH_J * usd_per_kwh
 
     def __str__(self) -> str:
@@ -56,10 +56,10 @@ class Energy(Result):
 
 
 def energy(chip: Chip, chip_s: float, boundary: Boundary = CHIPS) -> Energy:
-    """Chip-seconds times the chip's most watts, times what the boundary adds.
+    """Chip-seconds times the chip's maximum power, times the boundary's factors.
 
-    An H100 and an H200 of ours drew 93 to 101% of that in steps of training and over prompts, and two thirds
-    while they wrote for one user (`evidence/data/own_power.csv`). ValueError where nobody tells the watts.
+    Measured on an H100 and an H200: 93 to 101% of that in training steps and prefill, two thirds while
+    decoding for one user (`evidence/data/own_power.csv`). ValueError where the chip's power is not published.
     """
     if chip.power_w is None:
         raise ValueError(f"nobody publishes the power of {chip.name}; take another, or replace(power_w=...)")

@@ -1,11 +1,12 @@
-"""Which numbers does a narrow format have, how far off does it write others, in how many bytes?
+"""Low-precision number formats: their representable values, rounding errors and bytes per element.
 
-An `Element` is a ruler: its marks are in proportion (a float) or equally far apart (an integer). A `Format`
-moves the ruler with a scale, one for the whole tensor or one for each block. Chapter: Smaller numbers.
+An `Element` is a floating-point type (values spaced in proportion) or an integer type (equally spaced). A
+`Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Smaller
+numbers.
 
 >>> print(NVFP4)
 NVFP4: E2M1, 15 numbers up to 6, a scale for each 16; 0.5625 bytes an element
->>> NVFP4.written([0.1, 3.2, -6])
+>>> NVFP4.quantized([0.1, 3.2, -6])
 [0.0, 3.0, -6.0]
 """
 
@@ -22,7 +23,7 @@ _POWER_BITS = 8  # of a scale that is a power of two (E8M0)
 
 @dataclass(frozen=True, slots=True)
 class Element(Result):
-    """A number by its bits: a sign, an exponent (none: an integer), a mantissa."""
+    """A number type by its bits: a sign, `exponent` bits (0 for an integer) and `mantissa` bits."""
 
     name: str
     exponent: int
@@ -31,48 +32,50 @@ class Element(Result):
 
     @property
     def bits(self) -> int:
-        """All of them."""
+        """The width in bits: sign, exponent and mantissa."""
         return 1 + self.exponent + self.mantissa  # the sign is one
 
     @property
     def smallest(self) -> float:
-        """The first mark above zero."""
+        """The smallest positive value: a subnormal 2^(2 - 2^(e-1) - m), or 1 for an integer."""
         # bias 2^(e-1) - 1: the least normal number is 2^(1 - bias), a subnormal step 2^-m of it
         return 2.0 ** (2 - 2 ** (self.exponent - 1) - self.mantissa) if self.exponent else 1.0
 
     @property
     def numbers(self) -> int:
-        """How many different finite numbers there are."""
-        return 2 * len(self.marks) + 1  # both signs, and zero
+        """The number of distinct finite values."""
+        return 2 * len(self.positive_values) + 1  # both signs, and zero
 
     @property
-    def marks(self) -> tuple[float, ...]:
-        """Every number above zero; of at most eight bits."""
+    def positive_values(self) -> tuple[float, ...]:
+        """Every value above zero, ascending; ValueError for a type of more than eight bits."""
         if self.bits > 8:
-            raise ValueError(f"{self.name} has too many numbers to list; ask for its `step` at one")
+            raise ValueError(f"{self.name} has too many numbers to list; ask for its `ulp` at one")
         found, x = [], 0.0
         while x < self.largest:
-            x += self.step(x)
+            x += self.ulp(x)
             found.append(x)
         return tuple(found)
 
-    def step(self, x: float) -> float:
-        """From the mark at or below |x| to the next."""
+    def ulp(self, x: float) -> float:
+        """The distance from the representable value at or below |x| to the next one (unit in the last
+        place).
+        """
         if not self.exponent:
             return 1.0
         # 2^m marks between two powers of two; below the least normal number, equal steps
         return max(self.smallest, 2.0 ** (frexp(abs(x))[1] - 1 - self.mantissa)) if x else self.smallest
 
     def nearest(self, x: float) -> float:
-        """The mark next to x, of two the even one; beyond the end of the ruler, the end."""
-        step = self.step(x)
+        """The representable value nearest to x, ties to even; values beyond the range saturate."""
+        step = self.ulp(x)
         # Python rounds halves to even, as IEEE 754 does
         return copysign(min(round(abs(x) / step) * step, self.largest), x)
 
-    def stochastic(self, x: float, chance: Random) -> float:
-        """The mark below or above, by chance, so that the mean over many draws is x."""
-        step = self.step(x)
-        return min(max(floor(x / step + chance.random()) * step, -self.largest), self.largest)
+    def stochastic(self, x: float, rng: Random) -> float:
+        """The value above or below x, chosen so that the mean over many draws of `rng` is x."""
+        step = self.ulp(x)
+        return min(max(floor(x / step + rng.random()) * step, -self.largest), self.largest)
 
     def __str__(self) -> str:
         kind = "equal steps" if not self.exponent else f"{self.exponent} bits of exponent"
@@ -93,10 +96,10 @@ ELEMENTS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(Result):
-    """An element and who shares a scale: `block` of them in a row, or all (0).
+    """An element type and how its scale is shared: by `block` consecutive elements, or by all of them (0).
 
-    `scale`: how the scale itself is written; None is a power of two in 8 bits. One of 8 bits has a second
-    one above it, in fp32 for the tensor.
+    `scale` is the type of the scale itself; None is a power of two in 8 bits (E8M0). An 8-bit scale type has
+    a second scale above it, in fp32 for the whole tensor.
     """
 
     name: str
@@ -106,28 +109,28 @@ class Format(Result):
 
     @property
     def bytes(self) -> float:
-        """Of an element, with its part of the block's scale: (bits + s/q) / 8."""
+        """Bytes per element including its share of the block's scale: (bits + s/q) / 8."""
         scale = self.scale.bits if self.scale else _POWER_BITS
         return (self.element.bits + (scale / self.block if self.block else 0)) / 8
 
     @property
     def dtype(self) -> DType:
-        """The same where bytes are counted."""
+        """This format as a `DType`, for formulas that count bytes."""
         return DType(self.name, self.bytes)
 
-    def written(self, values: Sequence[float]) -> list[float]:
-        """The values as they are read again."""
+    def quantized(self, values: Sequence[float]) -> list[float]:
+        """The values after quantization and dequantization."""
         most = max(map(abs, values), default=0.0)
         q = self.block or len(values) or 1
         blocks = (values[k : k + q] for k in range(0, len(values), q))
         return [x for block in blocks for x in self._block(block, most)]
 
     def _block(self, block: Sequence[float], most: float) -> list[float]:
-        step = self._scale(max(map(abs, block)), most)
-        return [step * self.element.nearest(x / step) if step else 0.0 for x in block]
+        scale = self._scale(max(map(abs, block)), most)
+        return [scale * self.element.nearest(x / scale) if scale else 0.0 for x in block]
 
     def _scale(self, most: float, of_tensor: float) -> float:
-        """What brings the block's largest value to the end of the ruler, or near it."""
+        """The scale that maps the block's largest value to the largest of the element type, or near it."""
         if not most:
             return 0.0
         if self.scale is None:  # OCP MX 1.0, 6.3: what lies beyond the end is then cut
@@ -157,23 +160,27 @@ INT8_256 = Format(name="int8 by 256", element=INT8_ELEMENT, block=256)  # of 8-b
 FORMATS = {f.name: f for f in (MXFP8, MXFP6, MXFP4, NVFP4, FP8_ROWS, FP8_TILES, INT8_256)}
 
 
-def error(values: Sequence[float], written: Iterable[float]) -> float:
-    """The root of the mean square of what was changed, over that of the values."""
+def relative_rms_error(values: Sequence[float], written: Iterable[float]) -> float:
+    """The root mean square of the rounding errors over that of the values."""
     off = sum((x - y) ** 2 for x, y in zip(values, written, strict=True))
     return sqrt(off / sum(x * x for x in values))
 
 
-def added(
-    element: Element, start: float, update: float, steps: int, chance: Random | None = None
+def accumulate(
+    element: Element, start: float, update: float, steps: int, rng: Random | None = None
 ) -> list[float]:
-    """A sum kept in that type, after each of the steps: to the nearest mark, or by chance."""
+    """The running sum kept in `element` after each step, rounded to nearest, or stochastically if `rng` is
+    given.
+    """
     sums = [start]
     for _ in range(steps):
         x = sums[-1] + update
-        sums.append(element.stochastic(x, chance) if chance else element.nearest(x))
+        sums.append(element.stochastic(x, rng) if rng else element.nearest(x))
     return sums
 
 
-def computed_in(chip: Chip, dtype: DType) -> DType:
-    """In which type the chip multiplies what is stored so: itself where that is faster, else bf16."""
+def compute_dtype(chip: Chip, dtype: DType) -> DType:
+    """The type in which the chip multiplies stored operands: `dtype` where that is faster than bf16, else
+    bf16.
+    """
     return dtype if chip.rates().get(dtype.name, 0.0) > chip.flops_per_s(BF16) else BF16

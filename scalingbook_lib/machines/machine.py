@@ -1,6 +1,7 @@
-"""What do chips have in common that a torus joins, and those that switches join? Sums, and mesh axes.
+"""What torus slices and switched clusters share: totals over their chips, and mesh axes laid over their
+links.
 
-A `Slice` and a `Cluster` are `Joined`; `SliceMesh` and `ClusterMesh` say how mesh axes are laid over them.
+A `Slice` and a `Cluster` are each a `ChipGroup`; `SliceMesh` and `ClusterMesh` lay mesh axes over them.
 Chapters: Sharding, GPUs.
 """
 
@@ -15,30 +16,30 @@ from scalingbook_lib.notation import axis_names
 from scalingbook_lib.units import BF16, DType, Result, si
 
 
-class Joined(Result):
-    """So many chips of one kind."""
+class ChipGroup(Result):
+    """N identical chips."""
 
     chip: Chip
     chips: int
 
     @property
     def hosts(self) -> int:
-        """How many hosts (machines) hold the chips; fewer chips than a host has count as one."""
+        """The number of hosts that hold the chips; fewer chips than one host holds count as one host."""
         return math.ceil(self.chips / self.chip.chips_per_host)
 
     @property
     def hbm_bytes(self) -> float:
-        """The HBM of all chips together."""
+        """The HBM of all chips together, in bytes."""
         return self.chips * self.chip.hbm_bytes  # nothing is shared between chips
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of all chips together."""
+        """The peak rate of all chips together, in dense FLOPs/s."""
         return self.chips * self.chip.flops_per_s(dtype)  # documented, dense
 
 
 @dataclass(frozen=True)
 class MachineMesh[Link](Result, ABC):
-    """Mesh axes laid over a machine: which of its links, and so which bandwidth, each of them has."""
+    """Mesh axes laid over a machine: the links, and so the bandwidth, that each axis has."""
 
     machine: Any  # a Slice or a Cluster, which come after
     named: tuple[tuple[str, int], ...]  # in the order given: on a cluster, the innermost first
@@ -50,11 +51,11 @@ class MachineMesh[Link](Result, ABC):
 
     @abstractmethod
     def _lay(self) -> dict[str, tuple[Link, ...]]:
-        """The links under each axis."""
+        """The links under each mesh axis; raises the machine's error where the axes do not fit."""
 
     @abstractmethod
     def bytes_per_s(self, names: str) -> float:
-        """The bandwidth of these mesh axes."""
+        """The bandwidth of these mesh axes together, in bytes/s per chip."""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -63,11 +64,11 @@ class MachineMesh[Link](Result, ABC):
 
     @property
     def chip(self) -> Chip:
-        """The chip that the mesh is made of."""
+        """The chip of which the machine is made."""
         return self.machine.chip
 
     def size(self, names: str) -> int:
-        """How many chips share these mesh axes: `size("XY")` is X · Y."""
+        """The number of chips along these mesh axes: `size("XY")` is X · Y."""
         return math.prod(self.sizes[name] for name in self._known(names))
 
     def _known(self, names: Iterable[str]) -> tuple[str, ...]:

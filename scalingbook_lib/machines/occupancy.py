@@ -1,8 +1,8 @@
-"""How many warps does an SM hold, and are they enough to hide the latency of its memory?
+"""Occupancy of an SM: the warps it holds, and whether they hide the latency of its memory.
 
 A block of threads stays on its SM until it is done, with registers for every thread and its shared memory;
-whatever runs out first decides how many blocks fit. By Little's law, bytes under way = rate · latency.
-Rules of allocation: NVIDIA's `cuda_occupancy.h`, read 2026-11-21; sizes: `chips`. Chapter: GPUs.
+whatever runs out first decides how many blocks fit. By Little's law, bytes under way = rate · latency. Rules
+of allocation: NVIDIA's `cuda_occupancy.h`, read 2026-11-21; sizes: `chips`. Chapter: GPUs.
 """
 
 from collections.abc import Mapping
@@ -20,12 +20,12 @@ UNSHARED = {256 * KiB: 28 * KiB, 192 * KiB: 28 * KiB}  # of L1 and shared memory
 
 
 class KernelError(ValueError):
-    """A block of threads that no SM can hold; the message says what is too much."""
+    """Raised for a thread block that no SM can hold; the message says which resource it exceeds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy(Result):
-    """What fits on one SM: blocks by each resource, and the warps of as many as fit."""
+    """The thread blocks that fit on one SM by each resource, and the warps of as many as fit by all."""
 
     chip: Chip
     warps_per_block: int
@@ -33,31 +33,31 @@ class Occupancy(Result):
 
     @property
     def blocks(self) -> int:
-        """How many blocks an SM holds at a time."""
+        """The number of blocks resident on an SM at a time: the minimum over its resources."""
         return min(self.blocks_by.values())
 
     @property
     def warps(self) -> int:
-        """How many warps an SM holds at a time."""
+        """The number of warps resident on an SM at a time."""
         return self.blocks * self.warps_per_block
 
     @property
     def share(self) -> float:
-        """Of the 64 warps that an SM could hold."""
+        """The occupancy: resident warps over the 64 that an SM can hold."""
         return self.warps / MOST_WARPS
 
     @property
     def bound(self) -> str:
-        """What runs out first."""
+        """The resource that runs out first: 'registers', 'shared memory', 'warps' or 'blocks'."""
         return min(self.blocks_by, key=lambda name: self.blocks_by[name])
 
-    def bytes_under_way(self, bytes_per_thread: float) -> float:
-        """All threads of the chip waiting for their loads at once: bytes on the way from HBM."""
+    def bytes_in_flight(self, bytes_per_thread: float) -> float:
+        """Bytes in flight from HBM while every resident thread of the chip waits for `bytes_per_thread`."""
         return (self.chip.cores or 0) * self.warps * WARP * bytes_per_thread
 
     def bytes_per_s(self, bytes_per_thread: float, latency_s: float) -> float:
-        """Little's law: bytes under way over the latency, and no more than HBM's rate."""
-        return min(self.bytes_under_way(bytes_per_thread) / latency_s, self.chip.hbm_bytes_per_s)
+        """The bandwidth reached by Little's law: bytes in flight over the latency, at most HBM's rate."""
+        return min(self.bytes_in_flight(bytes_per_thread) / latency_s, self.chip.hbm_bytes_per_s)
 
     def __str__(self) -> str:
         blocks = f"{self.blocks} block{'s' * (self.blocks != 1)} of {self.warps_per_block} warps"
@@ -68,10 +68,10 @@ class Occupancy(Result):
 
 
 def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0.0) -> Occupancy:
-    """Blocks of `threads` threads with `registers` registers each and `smem_bytes` of shared memory a block.
+    """The occupancy for blocks of `threads` threads with `registers` registers each and `smem_bytes` a block.
 
-    A warp's registers come in grains of 256, out of its quarter of the SM; shared memory in grains of 128
-    bytes, after 1 KiB that the system takes of each block.
+    A warp's registers are allocated in units of 256 from its quarter of the SM; shared memory in units of 128
+    bytes, after 1 KiB that the system reserves for each block. KernelError where no SM holds the block.
     """
     file, shared = int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES, smem_per_sm(chip)
     if not 1 <= threads <= MOST_THREADS:
@@ -104,15 +104,18 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
 
 
 def smem_per_sm(chip: Chip) -> int:
-    """What of an SM's L1 and shared memory can be shared memory: 228 of 256 KiB, 164 of 192 KiB."""
+    """The bytes of an SM's L1 and shared memory usable as shared memory: 228 of 256 KiB, 164 of 192 KiB.
+
+    KernelError for a chip that is not from NVIDIA or has no such SM.
+    """
     both = chip.smem_bytes_per_core
     if chip.vendor != "NVIDIA" or both not in UNSHARED:
         raise KernelError(f"{chip.name} has no such SM; take an NVIDIA chip from the A100 on")
     return int(both - UNSHARED[int(both)])
 
 
-def bytes_to_hide(chip: Chip, latency_s: float) -> float:
-    """Little's law: how many bytes must be under way for HBM to work all the time."""
+def bytes_to_saturate(chip: Chip, latency_s: float) -> float:
+    """The bytes that must be in flight to keep HBM busy at this latency (Little's law)."""
     return chip.hbm_bytes_per_s * latency_s
 
 

@@ -1,7 +1,7 @@
-"""How do two chips of a torus reach each other, and how long does a message take?
+"""Shortest routes between two chips of a torus, and the time that a message takes over them.
 
-A chip is named by its coordinates. Messages take shortest paths; those that share no link carry parts of
-one message side by side. Chapter: TPUs.
+A chip is named by its coordinates. Messages take shortest paths; those that share no link carry parts of one
+message side by side. Chapter: TPUs.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ type Place = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Message(Result):
-    """The time of one message: hops for its first byte, then its bytes, which follow without a gap."""
+    """The time of one message: the hops of its first byte, then all its bytes without a gap."""
 
     nbytes: float
     hops_s: float
@@ -23,7 +23,7 @@ class Message(Result):
 
     @property
     def total_s(self) -> float:
-        """The last byte has arrived: the two terms added."""
+        """Seconds until the last byte has arrived: hops, then bytes."""
         return self.hops_s + self.bytes_s  # the bytes follow the first one without a gap
 
     def __str__(self) -> str:
@@ -35,7 +35,7 @@ class Message(Result):
 
 @dataclass(frozen=True, slots=True)
 class Route(Result):
-    """The shortest ways between two chips of a torus."""
+    """The shortest paths between two chips of a torus."""
 
     axes: tuple[Axis, ...]
     source: Place
@@ -43,7 +43,7 @@ class Route(Result):
 
     @classmethod
     def between(cls, axes: Sequence[Axis], source: Sequence[int], target: Sequence[int]) -> "Route":
-        """The route on these axes; a SliceError where a chip does not exist."""
+        """The route between two chips, by their coordinates; SliceError where a chip does not exist."""
         for place in (source, target):
             if len(place) != len(axes) or not all(
                 0 <= at < axis.size for at, axis in zip(place, axes, strict=True)
@@ -56,18 +56,18 @@ class Route(Result):
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Hops along each axis by the shorter way, negative where that way leads back."""
+        """Hops along each axis in the shorter direction, negative where that direction is down."""
         # dimension by dimension, as in a grid
         return tuple(map(_shorter, self.axes, self.source, self.target))
 
     @property
     def hops(self) -> int:
-        """Links in a row on a shortest way."""
+        """The number of links on a shortest path."""
         return sum(map(abs, self.steps))
 
     @property
     def paths(self) -> int:
-        """Shortest ways that share no link: one for each axis to cross, two where both ways round are equal.
+        """The number of edge-disjoint shortest paths: one per axis to cross, two where both directions tie.
 
         No more can exist, since each needs a first link of its own. (No slice has a ring of two chips.)
         """
@@ -79,7 +79,7 @@ class Route(Result):
 
     @property
     def shortest(self) -> tuple[Place, ...]:
-        """The chips on the way that crosses the axes in their order, both ends included."""
+        """The chips on the path that crosses the axes in their order, both ends included."""
         at, way = list(self.source), [self.source]
         for k, (axis, step) in enumerate(zip(self.axes, self.steps, strict=True)):
             for _ in range(abs(step)):
@@ -89,20 +89,22 @@ class Route(Result):
 
     @property
     def first_byte_s(self) -> float:
-        """When the first byte arrives: a hop after the other."""
+        """Seconds until the first byte arrives: the hops of the path, one after the other."""
         # α a hop
         return sum(abs(step) * axis.hop_s for step, axis in zip(self.steps, self.axes, strict=True))
 
     @property
     def bytes_per_s(self) -> float:
-        """What all disjoint shortest ways carry together, in one direction."""
+        """The bandwidth of all edge-disjoint shortest paths together, in bytes/s one way."""
         # parts are equal: the slowest link ends last
         return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
 
     def message(self, nbytes: float, *, paths: int | None = None) -> Message:
-        """hops · α + nbytes / (paths · W₁), every disjoint shortest way in use unless `paths` says fewer.
+        """The time of `nbytes`: hops · α + nbytes / (paths · W₁), over all disjoint paths unless `paths` says
+        fewer.
 
-        Each hop passes a byte on as soon as it comes, so the bytes are paid once and not at every hop.
+        Each hop forwards a byte as soon as it arrives (cut-through), so the bytes are paid once and not per
+        hop. ValueError where there are not that many paths.
         """
         require_min(0, nbytes=nbytes)
         if paths is not None and not 1 <= paths <= max(self.paths, 1):

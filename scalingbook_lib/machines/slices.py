@@ -1,4 +1,4 @@
-"""Which chips are joined to which, and what can a mesh axis carry?
+"""TPU slices, their tori and bandwidths, and the mesh axes laid over them.
 
 A slice is a torus of chips that can be had; a mesh names products of its axes. Chapters: TPUs, Sharding.
 
@@ -12,75 +12,77 @@ import math
 from dataclasses import dataclass
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.machine import Joined, MachineMesh
+from scalingbook_lib.machines.machine import ChipGroup, MachineMesh
 from scalingbook_lib.machines.routes import Route
 from scalingbook_lib.machines.torus import Axis, Shape, SliceError, read_shape, write_shape
 from scalingbook_lib.units import si
 
 
 @dataclass(frozen=True)
-class Slice(Joined):
-    """Chips joined into a torus: TPU v5p in 4x4x8. A shape that does not exist raises SliceError."""
+class Slice(ChipGroup):
+    """Chips connected as a torus, such as TPU v5p in 4x4x8; SliceError for a shape that is not sold."""
 
     chip: Chip
     shape: Shape
 
     @classmethod
     def of(cls, chip: Chip, shape: str) -> "Slice":
-        """`Slice.of(chips.V5P, "4x4x8")`."""
+        """The slice of a written shape, as in `Slice.of(chips.V5P, "4x4x8")`."""
         return cls(chip, read_shape(shape))
 
     def __post_init__(self) -> None:
-        torus = self.chip.wiring()
+        torus = self.chip.topology()
         if not torus.exists(self.shape):
             read, near = write_shape(self.shape), ", ".join(map(write_shape, torus.nearest(self.shape)))
             raise SliceError(f"{self.chip.name} does not come as {read}; the nearest slices are {near}")
 
     @property
     def name(self) -> str:
-        """'TPU v5p 4x4x8'."""
+        """The name, as in 'TPU v5p 4x4x8'."""
         return f"{self.chip.name} {write_shape(self.shape)}"
 
     @property
     def chips(self) -> int:  # type: ignore[override]  # the shape says how many
-        """How many chips."""
+        """The number of chips."""
         return math.prod(self.shape)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        """The torus axes in the order of the shape."""
-        wraps = self.chip.wiring().wrapped_axes(self.shape)
+        """The torus axes, in the order of the shape."""
+        wraps = self.chip.topology().wrapped_axes(self.shape)
         return tuple(self.chip.axis(n, wrapped=w) for n, w in zip(self.shape, wraps, strict=True))
 
     @property
     def links(self) -> int:
-        """How many cables: each joins two chips and carries `link_bytes_per_s` in each direction."""
+        """The number of cables; each connects two chips and carries `link_bytes_per_s` in each direction."""
         # chips / n lines run along an axis of n; closing one into a ring takes a cable more
         return sum(self.chips // a.size * (a.size if a.wrapped else a.size - 1) for a in self.axes)
 
     @property
     def diameter_hops(self) -> int:
-        """The hops between the two chips farthest apart."""
+        """The number of hops between the two chips farthest apart."""
         return sum(a.diameter_hops for a in self.axes)  # axes are crossed one after the other
 
     @property
     def mean_hops(self) -> float:
-        """The mean distance of two chips drawn at random."""
+        """The mean distance in hops of two chips drawn at random."""
         return sum(a.mean_hops for a in self.axes)  # coordinates are drawn independently
 
     @property
     def bisection_bytes_per_s(self) -> float:
-        """What can cross the narrowest cut into two halves, in one direction."""
+        """The bisection bandwidth in one direction, in bytes/s; inf for one chip."""
         # across an axis, each of its lines is cut once, and a ring at a second place too: W of the axis
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
         return min(cuts, default=math.inf)  # one chip has no cut
 
     def route(self, source: tuple[int, ...], target: tuple[int, ...]) -> Route:
-        """The shortest ways from one chip to another, `slice.route((0, 0), (3, 3))`."""
+        """The shortest paths between two chips, as in `slice.route((0, 0), (3, 3))`."""
         return Route.between(self.axes, source, target)
 
     def mesh(self, **sizes: int) -> "SliceMesh":
-        """Name mesh axes, `slice.mesh(X=4, Y=16)`: each is a product of whole torus axes."""
+        """The slice with named mesh axes, as in `slice.mesh(X=4, Y=16)`: each is a product of whole torus
+        axes.
+        """
         return SliceMesh(self, tuple(sizes.items()))
 
     def __str__(self) -> str:
@@ -93,13 +95,13 @@ class Slice(Joined):
 
 
 class SliceMesh(MachineMesh[Axis]):
-    """Mesh axes laid over a slice: each is a product of whole torus axes."""
+    """Mesh axes laid over a slice; each is a product of whole torus axes."""
 
     machine: Slice
     refused = SliceError
 
     def _lay(self) -> dict[str, tuple[Axis, ...]]:
-        """The first way, in the order of the torus, to give each torus axis to one mesh axis."""
+        """The first assignment, in the order of the torus, of each torus axis to one mesh axis."""
         if not self.named or min(size for _, size in self.named) < 1:
             raise SliceError("a mesh needs at least one axis, of at least one chip, as in mesh(X=4, Y=16)")
         # every way is tried: a torus has three axes at most, and a mesh few more
@@ -116,11 +118,11 @@ class SliceMesh(MachineMesh[Axis]):
         )
 
     def axes(self, names: str) -> tuple[Axis, ...]:
-        """The torus axes under these mesh axes: `axes("XY")`."""
+        """The torus axes under these mesh axes, as in `axes("XY")`."""
         return tuple(itertools.chain.from_iterable(self._laid[name] for name in self._known(names)))
 
     def bytes_per_s(self, names: str) -> float:
-        """The bandwidth of these mesh axes: what one chip can take in along all their torus axes at once.
+        """The bytes/s that one chip can receive along all torus axes of these mesh axes at once.
 
         Links of different axes are different wires, so their rates add.
         """

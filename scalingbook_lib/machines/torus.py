@@ -1,7 +1,6 @@
-"""How are the chips of a slice joined, and which slices exist?
+"""The torus that connects the chips of a slice: its axes, its wraparound links and the shapes that exist.
 
-Geometry alone: the axes of a torus, when an axis closes into a ring, and the shapes that a generation is
-sold in. A chip's figures are in `chip`, the slice as a machine in `slices`.
+Geometry alone: a chip's figures are in `chip`, the slice as a machine in `slices`.
 """
 
 import itertools
@@ -13,7 +12,7 @@ type Shape = tuple[int, ...]
 
 
 class SliceError(ValueError):
-    """A slice or a mesh that does not exist; the message names the nearest that do."""
+    """Raised for a slice or a mesh that does not exist; the message names the nearest that do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +36,18 @@ class Axis:
 
     @property
     def bytes_per_s(self) -> float:
-        """What one chip can take in along this axis: the book's W, two links on a ring, one on a line."""
+        """The bytes/s that one chip can receive along this axis (W): two links on a ring, one on a line."""
         return 2 * self.link_bytes_per_s if self.wrapped else self.link_bytes_per_s
 
     @property
     def diameter_hops(self) -> int:
-        """The hops between the two chips that are farthest apart."""
+        """The number of hops between the two chips that are farthest apart."""
         # on a ring the farther half is nearer the other way
         return self.size // 2 if self.wrapped else self.size - 1
 
     @property
     def mean_hops(self) -> float:
-        """The mean distance of two chips drawn at random (a chip may be drawn twice)."""
+        """The mean distance in hops of two chips drawn at random (a chip may be drawn twice)."""
         n = self.size
         if not self.wrapped:
             return (n * n - 1) / (3 * n)  # Σ |i - j| over n² pairs
@@ -57,61 +56,63 @@ class Axis:
 
 @dataclass(frozen=True, kw_only=True)
 class Torus:
-    """How one generation is wired: its pod, its small slices, its cubes and its wrap rule.
+    """The topology of one TPU generation: its pod, its small slices, its cubes and its wraparound rule.
 
-    Slices come in every shape of `small`; where there are cubes, also in every product of multiples of
-    `cube` up to the pod's chips, whichever way round it is written. With `wrap_at`, an axis closes into a
-    ring only at that size (v5e and v6e: 16); with cubes, every axis of a slice made of whole cubes does,
-    because optical switches join them. Twisted tori are named (`twistable`), not modelled.
+    Slices come in every shape of `small`; where there are cubes, also in every product of multiples of `cube`
+    up to the pod's chips, in any order of the sides. With `wrap_at`, an axis closes into a ring only at that
+    size (v5e and v6e: 16); with cubes, every axis of a slice of whole cubes does, because optical circuit
+    switches connect them. Twisted tori are recognized (`twistable`), not modelled.
     """
 
     dims: int
     pod_chips: int
     small: tuple[Shape, ...]
     cube: int = 0
-    longest: int = 256
+    max_axis: int = 256
     wrap_at: int = 0
 
     def wraps(self, size: int) -> bool:
-        """Whether an axis of that size is a ring, the slice being large enough for rings at all."""
+        """Whether an axis of that size is a ring, in a slice large enough to have rings at all."""
         # v5e and v6e close an axis only at its full length; cubes close by optical switches at any multiple
         return size == self.wrap_at if self.wrap_at else self.cube > 0 and size % self.cube == 0
 
     def wrapped_axes(self, shape: Shape) -> tuple[bool, ...]:
-        """For each axis of a slice, whether it is a ring: with cubes, all axes wrap or none does."""
+        """For each axis of a slice, whether it is a ring: with cubes, either all axes wrap or none does."""
         if self.cube:
             # a slice within one cube has no way out to the switches
             return (self._of_cubes(shape),) * len(shape)
         return tuple(self.wraps(size) for size in shape)
 
     def twistable(self, shape: Shape) -> bool:
-        """Whether the shape is also wired as a twisted torus: k x k x 2k or k x 2k x 2k, of whole cubes."""
+        """Whether the shape is also offered as a twisted torus: k x k x 2k or k x 2k x 2k, of whole cubes."""
         a, _, c = sides = sorted(shape) if len(shape) == 3 else [0, 0, 0]
         return a > 0 and c == 2 * a and set(sides) == {a, c} and self._of_cubes(shape)
 
     def exists(self, shape: Shape) -> bool:
-        """Whether a slice of that shape can be had."""
+        """Whether a slice of that shape is offered."""
         if len(shape) != self.dims or min(shape) < 1:
             return False
-        fits = math.prod(shape) <= self.pod_chips and max(shape) <= self.longest
+        fits = math.prod(shape) <= self.pod_chips and max(shape) <= self.max_axis
         return sorted(shape) in map(sorted, self.small) or (self._of_cubes(shape) and fits)
 
     def shapes(self) -> Iterator[Shape]:
-        """Every shape that exists, each once: the small ones, then those of cubes."""
+        """Every shape that exists, once each: the small ones, then those of cubes."""
         yield from self.small
         if self.cube:
             # optical switches join whole cubes (jouppi2023tpuv4)
-            sides = range(self.cube, self.longest + 1, self.cube)
+            sides = range(self.cube, self.max_axis + 1, self.cube)
             for shape in itertools.product(*[sides] * (self.dims - 1)):
                 room = self.pod_chips // math.prod(shape)  # chips left for the last side
-                last = range(shape[-1], min(room, self.longest) + 1, self.cube)
+                last = range(shape[-1], min(room, self.max_axis) + 1, self.cube)
                 yield from ((*shape, side) for side in last if list(shape) == sorted(shape))
 
     def _of_cubes(self, shape: Shape) -> bool:
         return self.cube > 0 and all(size % self.cube == 0 for size in shape)
 
     def nearest(self, shape: Shape, count: int = 3) -> tuple[Shape, ...]:
-        """The shapes that exist and differ least, in octaves side by side, then in chips."""
+        """The `count` existing shapes closest to this one, by the log-ratios of their sides, then by their
+        chips.
+        """
         rank = max(self.dims, len(shape))
         wanted = [1] * (rank - len(shape)) + sorted(max(size, 1) for size in shape)
 
@@ -124,7 +125,7 @@ class Torus:
 
 
 def read_shape(text: str) -> Shape:
-    """'4x4x8' as (4, 4, 8)."""
+    """The sides of a written shape, '4x4x8' as (4, 4, 8); SliceError where it is none."""
     try:
         return tuple(int(side) for side in text.lower().replace("×", "x").split("x"))
     except ValueError:
@@ -132,5 +133,5 @@ def read_shape(text: str) -> Shape:
 
 
 def write_shape(shape: Shape) -> str:
-    """(4, 4, 8) as '4x4x8'."""
+    """The shape as text, (4, 4, 8) as '4x4x8'."""
     return "x".join(map(str, shape))

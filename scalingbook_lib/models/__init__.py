@@ -1,7 +1,7 @@
-"""Which shapes does a model have, and how many parameters, part by part and exact?
+"""Shapes of published models, and their exact parameter counts part by part.
 
-`models.find("LLaMA-3 70B")`, `models.from_hf("config.json")`, `Transformer(...).weights()`.
-Chapter: Transformers.
+`models.find("LLaMA-3 70B")`, `models.from_hf("config.json")`, `Transformer(...).weights()`. Chapter:
+Transformers.
 
 >>> print(find("llama-3-70b"))
 LLaMA-3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128256

@@ -1,8 +1,8 @@
-"""Which published models does the book speak of, and which Transformer does a `config.json` describe?
+"""The catalogue of published models, and the reader of Hugging Face `config.json` files.
 
-A line of `catalogue.json` is a model in the fields of `Transformer`, as its published `config.json` has
-them; each names where it was read. `from_hf` reads such a file, a text or a dict: every `model_type` has a
-reader that turns its fields into the book's letters, and what it cannot count it refuses. Chapter:
+An entry of `catalogue.json` is a model in the fields of `Transformer`, as its published `config.json` has
+them, with the source it was read from. `from_hf` reads such a file, a text or a dict: every `model_type` has
+a reader that turns its fields into the book's letters, and refuses what it cannot count. Chapter:
 Transformers.
 """
 
@@ -21,13 +21,13 @@ from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, shown
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.models.uncounted import BEYOND, OTHERS, PARTS
+from scalingbook_lib.models.uncounted import OTHERS, PARTS, UNCOUNTED
 
 _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
 
 
 def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transformer:
-    """JSON has lists for tuples, and objects for the parts of a layer."""
+    """The model of a catalogue entry; JSON lists become tuples, and objects become the parts of a layer."""
     for name, value in fields.items():
         if name in _PARTS:
             fields[name] = _PARTS[name](**value)
@@ -36,8 +36,10 @@ def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transforme
     return Transformer(**fields, source=sources.get(source, source))
 
 
-_TOLD = json.loads(pkgutil.get_data(__package__ or "", "catalogue.json") or b"")  # also from a page's archive
-CATALOGUE = tuple(_model(**fields, sources=_TOLD["sources"]) for fields in _TOLD["models"])
+_PUBLISHED = json.loads(
+    pkgutil.get_data(__package__ or "", "catalogue.json") or b""
+)  # also from a page's archive
+CATALOGUE = tuple(_model(**fields, sources=_PUBLISHED["sources"]) for fields in _PUBLISHED["models"])
 
 ALIASES = {
     "LLaMA 1 7B": "LLaMA 7B",
@@ -61,8 +63,8 @@ ALIASES = {
 }
 
 
-def squeezed(name: str) -> str:
-    """Its letters and digits alone, in small letters."""
+def normalize_name(name: str) -> str:
+    """The letters and digits of the name, in lower case."""
     return "".join(c for c in name.lower() if c.isalnum())
 
 
@@ -72,17 +74,18 @@ def _numbers(name: str) -> list[str]:
 
 _NAMED = {model.name: model for model in CATALOGUE}
 _NAMED |= {alias: _NAMED[name] for alias, name in ALIASES.items()}
-_BY_KEY = {squeezed(name): name for name in reversed(_NAMED)}  # of two the catalogue's own
+_BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two the catalogue's own
 
 
 def find(name: str) -> Transformer:
-    """The model of that name, whatever its capitals, spaces and hyphens.
+    """The model of that name in any case, spacing and hyphenation; ModelError, with close matches, if
+    unknown.
 
-    Its numbers have to be the model's: a point that is left out, or put in, makes another (13B of 1.3B).
+    Its numbers must be the model's own: a decimal point left out or added names another model (13B, 1.3B).
     """
     if not isinstance(name, str):
         raise ModelError("name", f"{shown(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
-    key, said = squeezed(name), _numbers(name)
+    key, said = normalize_name(name), _numbers(name)
     own = _numbers(_BY_KEY.get(key, ""))
     points = {number for number in said if "." in number}
     if key in _BY_KEY and points <= set(own) and ".".join(said).split(".") == ".".join(own).split("."):
@@ -104,7 +107,8 @@ KNOWN_TYPES = tuple(READERS)
 def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None = None) -> Transformer:
     """The Transformer of a `config.json`: a dict, its JSON text, or the path of the file or its folder.
 
-    A pipe, a device or a file too long for a configuration is refused before it is read.
+    ModelError where a field is missing, contradicts another or cannot be counted. A pipe, a device or a file
+    too long for a configuration is refused before it is read.
     """
     whole = _read(config)
     fields = _text_part(whole)
@@ -120,7 +124,7 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
             )
     return Transformer(
         name=name or _name(fields, kind),
-        beyond=tuple(words for field, words in BEYOND.items() if {**whole, **fields}.get(field)),
+        uncounted=tuple(words for field, words in UNCOUNTED.items() if {**whole, **fields}.get(field)),
         **shapes,
     )
 
@@ -175,7 +179,7 @@ def _parsed(text: str) -> object:
 
 
 def _levels(text: str) -> int:
-    """How deep its brackets open, those in strings left out."""
+    """How deeply the brackets of the text nest, those in strings left out."""
     level = deepest = 0
     for bracket in re.findall(r"[][{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
         level += 1 if bracket in "[{" else -1
@@ -194,7 +198,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _text_part(config: dict[str, Any]) -> dict[str, Any]:
-    """The language model of a configuration that also has a picture or a sound part."""
+    """The language model of a multimodal configuration."""
     inner = config.get("text_config")
     if inner is None:
         return config
@@ -227,7 +231,7 @@ def _kind(config: dict[str, Any]) -> str:
 
 
 def _name(config: dict[str, Any], kind: str) -> str:
-    """The last part of the name that the file gives itself, if it gives one."""
+    """The last part of the name that the file states, or the model type."""
     path = config.get("_name_or_path")
     if not isinstance(path, str):
         return kind

@@ -1,4 +1,4 @@
-"""Which weights does a Transformer have, part by part? Chapter: Transformers."""
+"""The weights of a Transformer, part by part. Chapter: Transformers."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -22,7 +22,7 @@ def weights_of(m: "Transformer") -> Weights:
 def _each(
     part: str, shapes: Mapping[str, Shape], copies: int, active: int | None = None, matmul: bool = False
 ) -> Iterator[Weight]:
-    """As many copies of each shape; a token meets all of them, unless `active` says how many."""
+    """`copies` of each shape; a token uses all of them, unless `active` says how many."""
     for name, shape in shapes.items():
         yield Weight(part, name, shape, copies, copies if active is None else active, matmul)
 
@@ -97,7 +97,7 @@ def _linear(m: "Transformer") -> Weights:
 
 
 def _mlp(m: "Transformer", width: int, prefix: str = "") -> dict[str, Shape]:
-    """A gated MLP has two matrices up, whose results are multiplied with each other."""
+    """The shapes of an MLP; a gated one has two matrices up, whose results are multiplied."""
     gate = {f"{prefix}gate": (m.D, width)} if m.gated else {}
     return {**gate, f"{prefix}up": (m.D, width), f"{prefix}down": (width, m.D)}
 
@@ -142,7 +142,7 @@ def _norms(m: "Transformer") -> Iterator[Weight]:
 
 
 def _biases(m: "Transformer") -> Iterator[Weight]:
-    """A bias is as long as what its product makes: the last dimension, or heads and their width."""
+    """A bias per named matmul, as long as its output: the last dimension, or heads times their width."""
     attention, sparse = m.softmax_layers, m.moe_layers
     E, k, F = (m.experts.E, m.experts.k, m.experts.F) if m.experts else (0, 0, 0)
     for name, shapes, copies, active in (

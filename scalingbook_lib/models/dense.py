@@ -1,7 +1,7 @@
-"""Which shapes does the configuration of a dense model with rotary positions mean?
+"""Readers of the configurations of dense models with rotary positions.
 
-LLaMA, Mistral, Qwen, Gemma, Phi-3, OLMo 2 and SmolLM3: a row of `DENSE` for each `model_type`, in the words
-of `family`.
+LLaMA, Mistral, Qwen, Gemma, Phi-3, OLMo 2 and SmolLM3: an entry of `DENSE` for each `model_type`, built with
+`family`.
 """
 
 from collections.abc import Callable
@@ -18,10 +18,10 @@ QKV, QKVO = ("q", "k", "v"), ("q", "k", "v", "o")
 
 
 def letters(f: Fields, *, tied: bool = False, own_heads: bool = False) -> Shapes:
-    """The letters that nearly all configurations call by the same names.
+    """The book's letters from the field names that nearly all configurations share.
 
-    `tied` is what a configuration means that does not say. With `own_heads`, one that names no key-value
-    heads has as many as query heads; without, it is refused.
+    `tied` is the default for tied embeddings. With `own_heads`, a configuration without key-value heads has
+    as many as query heads; otherwise it is refused.
     """
     D, N = f.number("hidden_size"), f.number("num_attention_heads")
     return {
@@ -41,9 +41,9 @@ TIED: Reader = partial(letters, tied=True)
 
 
 def family(read: Reader = letters, **rules: Any) -> Reader:
-    """The reader of a family: `read` gives the letters, and each rule one more field of `Transformer`.
+    """The reader of a model family: `read` gives the letters, and each rule one more field of `Transformer`.
 
-    A rule is the value that all models of the family have, or a `Rule` that finds it.
+    A rule is the value that all models of the family have, or a `Rule` that computes it.
     """
 
     def shapes(f: Fields) -> Shapes:
@@ -54,24 +54,24 @@ def family(read: Reader = letters, **rules: Any) -> Reader:
 
 
 def biases(f: Fields, m: Shapes, attention: tuple[str, ...] = QKVO) -> tuple[str, ...]:
-    """Which products add a bias."""
+    """The names of the matmuls that add a bias."""
     have = attention if f.flag("attention_bias", False) else ()
     return (*have, "mlp") if f.flag("mlp_bias", False) else have
 
 
 def _qwen2_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
-    """Those of queries, keys and values, whatever else a file says."""
-    f.must(attention_bias=True)
+    """The biases of Qwen 2: queries, keys and values, whatever else the file says."""
+    f.require(attention_bias=True)
     return QKV
 
 
 def one_window(f: Fields, m: Shapes) -> tuple[int | None, ...]:
-    """A window in every layer, where the configuration has one."""
+    """The same window in every layer, where the configuration has one."""
     return f.windows(m["L"], (f.value("sliding_window") is not None,))
 
 
 def upper_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
-    """Qwen slides its upper layers, and only where it says so."""
+    """Qwen's windows: in the upper layers, and only where the configuration enables them."""
     if not f.flag("use_sliding_window", False):
         return (None,)
     first = f.number("max_window_layers", default=m["L"], least=0)
@@ -79,7 +79,7 @@ def upper_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
 
 
 def cycle(*slides: bool) -> Rule:
-    """Layers that slide and layers that do not, in turn."""
+    """A rule for layers that alternate between sliding-window and full attention in this order."""
     return lambda f, m: f.windows(m["L"], slides)
 
 
@@ -89,11 +89,11 @@ GEMMA3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "
 
 def _gemma3_letters(f: Fields) -> Shapes:
     missing = {name: value for name, value in GEMMA3.items() if f.value(name) is None}
-    return letters(f.but(**missing), tied=True)
+    return letters(f.overridden(**missing), tied=True)
 
 
 def _gemma3_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
-    """All but the last layer of each period slide."""
+    """Gemma 3's windows: all but the last layer of each period slide."""
     period = f.number("sliding_window_pattern", default=6, most=1000)
     return f.windows(m["L"], tuple(layer + 1 < period for layer in range(period)))
 

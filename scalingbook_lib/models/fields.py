@@ -1,4 +1,4 @@
-"""How is one field of a `config.json` read, and what is said where it is missing or makes no sense?"""
+"""Read the fields of a `config.json`, with errors for missing and contradictory ones."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,22 +9,22 @@ SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention
 
 
 class Fields:
-    """The fields of one configuration, under the several names that they have been given.
+    """The fields of one configuration, each under the several names in use.
 
-    `asked` are the names of all that a reader looked at: what it did not ask for is not counted.
+    `asked` records the names that a reader looked at: any other field is not counted.
     """
 
     def __init__(self, config: Mapping[str, Any], asked: set[str] | None = None) -> None:
         self.config, self.asked = config, set() if asked is None else asked
 
-    def but(self, **given: Any) -> "Fields":
-        """The same with these values for those of the file."""
+    def overridden(self, **given: Any) -> "Fields":
+        """The same fields with these values in place of the file's."""
         return Fields({**self.config, **given}, self.asked)
 
     def value(self, *names: str) -> Any:
-        """The value under the first of these names that has one; None where no name has.
+        """The value under the first of these names that has one; None where none has.
 
-        Two names with different values contradict each other.
+        ModelError where two names have different values.
         """
         self.asked.update(names)
         given = {name: self.config[name] for name in names if self.config.get(name) is not None}
@@ -36,7 +36,7 @@ class Fields:
         return value
 
     def number(self, *names: str, default: int | None = None, least: int = 1, most: int = MOST) -> int:
-        """A whole number that the configuration must have, unless there is a default."""
+        """A whole number from `least` to `most`; ModelError where it is missing and has no default."""
         value = self.value(*names)
         if value is None and default is None:
             also = f" (or {', '.join(names[1:])})" if names[1:] else ""
@@ -44,30 +44,34 @@ class Fields:
         found = next((n for n in names if self.config.get(n) is not None), names[0])
         return whole(found, default if value is None else value, least=least, most=most)
 
-    def maybe(self, *names: str, least: int = 1) -> int | None:
-        """A whole number, or None where the configuration has none."""
+    def optional(self, *names: str, least: int = 1) -> int | None:
+        """A whole number of at least `least`, or None where the configuration has none."""
         return None if self.value(*names) is None else self.number(*names, least=least)
 
     def present(self, *names: str) -> None:
-        """Refuse to guess: these fields may be 0 or null, but they must be there."""
+        """ModelError unless these fields are there; 0 and null are allowed."""
         self.asked.update(names)
         for name in names:
             if name not in self.config:
                 raise ModelError(name, "it is missing", f"add {name}, or null where the model has none")
 
     def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
+        """A truth value, `default` where the field is missing; ModelError where it is none."""
         return self._a(bool, name, default, "neither true nor false", "write true or false")
 
     def _a(self, kind: type, name: str, default: Any, broke: str, write: str) -> Any:
-        """A value of that kind; the default where there is none."""
+        """A value of that type, `default` where the field is missing; ModelError where it is of another
+        type.
+        """
         value = self.value(name)
         if value is not None and not isinstance(value, kind):
             raise ModelError(name, f"{shown(value)} is {broke}", write)
         return default if value is None else value
 
-    def must(self, **allowed: Any) -> None:
-        """Refuse a variant that this family does not cover; who does not say has the one that it does."""
+    def require(self, **allowed: Any) -> None:
+        """ModelError where a field names a variant that this family does not cover; a missing field
+        passes.
+        """
         for name, one in allowed.items():
             value = self.value(name)
             if value is not None and (type(value) is not type(one) or value != one):
@@ -78,7 +82,7 @@ class Fields:
                 )
 
     def listed(self, name: str, length: int | None = None) -> list[Any] | None:
-        """A list, or None where the configuration has none; of that length, if one is given."""
+        """A list, of `length` if given, or None where the configuration has none."""
         value = self._a(list, name, None, "no list", "write it in [ ]")
         if value is not None and length not in (None, len(value)):
             broke = f"its {len(value)} entries contradict num_hidden_layers, {length}"
@@ -86,11 +90,11 @@ class Fields:
         return value
 
     def inner(self, name: str) -> "Fields":
-        """The fields of an object inside this one; empty where there is none."""
+        """The fields of a nested object; empty where there is none."""
         return Fields(self._a(dict, name, {}, "no object", "write it in { }"))
 
     def heads(self, N: int, K: int, name: str = "num_key_value_heads") -> int:
-        """K, once it is known that N query heads can share so many key-value heads."""
+        """K, the key-value heads, checked to divide the N query heads."""
         if N % K:  # also where K is larger
             raise ModelError(
                 name, f"{K} contradicts num_attention_heads, {N}", "let it divide the number of heads"
@@ -105,8 +109,8 @@ class Fields:
         return many
 
     def head_width(self, D: int, N: int) -> int:
-        """The width of a head: its own field, or the width of the model over its heads."""
-        H = self.maybe("head_dim")
+        """The width of a head: its own field, or the model's width over its heads."""
+        H = self.optional("head_dim")
         if H is None and D % N:  # a width that is rounded down would be another model
             raise ModelError(
                 "num_attention_heads",
@@ -116,7 +120,9 @@ class Fields:
         return H or D // N
 
     def windows(self, L: int, otherwise: tuple[bool, ...]) -> tuple[int | None, ...]:
-        """The window of each layer, as a cycle: `layer_types` says which slide, or else `otherwise`."""
+        """The window of each layer, as the shortest cycle: `layer_types` says which slide, or else
+        `otherwise`.
+        """
         types = self.listed("layer_types", L)
         slides = otherwise if types is None else _cycle(tuple(map(_slides, types)))
         return tuple(self.number("sliding_window", "attention_chunk_size") if s else None for s in slides)
@@ -129,7 +135,7 @@ def _slides(kind: object) -> bool:
 
 
 def _cycle(entries: tuple[bool, ...]) -> tuple[bool, ...]:
-    """The shortest start of these entries that repeats into all of them."""
+    """The shortest prefix of these entries that repeats into all of them."""
     # the shortest, so that two files of one model give equal Transformers
     count = len(entries)
     fits = (p for p in range(1, count) if entries[p:] == entries[: count - p])

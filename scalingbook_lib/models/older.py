@@ -1,7 +1,7 @@
-"""Which shapes do the configurations with names of their own mean?
+"""Readers of the configurations that use field names of their own.
 
-GPT-2, OPT, BLOOM, Falcon, MPT, Phi-1 and Phi-2, GPT-NeoX: layer norms with a shift, plain MLPs, 4 · D wide.
-A row of `OLDER` for each `model_type`, in the words of `dense.family`.
+GPT-2, OPT, BLOOM, Falcon, MPT, Phi-1 and Phi-2, GPT-NeoX: layer norms with a bias, plain MLPs of width 4 · D.
+An entry of `OLDER` for each `model_type`, built with `dense.family`.
 """
 
 from scalingbook_lib.models.dense import OWN_HEADS, QKVO, Reader, Shapes, family
@@ -16,7 +16,7 @@ type Names = tuple[str, ...]  # of one field, as several versions call it
 
 
 def _split(D: Names, N: Names, L: Names) -> Reader:
-    """Heads that split the width, under these names; keys are not shared, and embeddings are tied."""
+    """A reader for heads of width D / N under these field names; no shared keys, tied embeddings."""
 
     def letters(f: Fields) -> Shapes:
         width, heads = f.number(*D), f.number(*N)
@@ -33,12 +33,12 @@ def _split(D: Names, N: Names, L: Names) -> Reader:
 
 def _opt_letters(f: Fields) -> Shapes:
     m = _split(("hidden_size",), ("num_attention_heads",), ("num_hidden_layers",))(f)
-    f.must(word_embed_proj_dim=m["D"], do_layer_norm_before=True, layer_norm_elementwise_affine=True)
+    f.require(word_embed_proj_dim=m["D"], do_layer_norm_before=True, layer_norm_elementwise_affine=True)
     return m
 
 
 def _phi_letters(f: Fields) -> Shapes:
-    f.must(qk_layernorm=False)
+    f.require(qk_layernorm=False)
     return OWN_HEADS(f)
 
 
@@ -71,7 +71,7 @@ def _falcon_norms(f: Fields, m: Shapes) -> int:
 
 def _mpt_heads(f: Fields, m: Shapes) -> int:
     attention = f.inner("attn_config")
-    attention.must(qk_ln=False)
+    attention.require(qk_ln=False)
     return attention.heads(m["N"], attention.number("kv_n_heads", default=m["N"]), "kv_n_heads")
 
 
@@ -81,7 +81,7 @@ def _mpt_positions(f: Fields, m: Shapes) -> int:
 
 
 def _mpt_width(f: Fields, m: Shapes) -> int:
-    """A multiple of D, which may be a fraction."""
+    """MPT's MLP width: a multiple of D, which may be fractional."""
     name, D = "expansion_ratio", m["D"]
     ratio = f.value(name)
     if not isinstance(ratio, float):

@@ -1,7 +1,7 @@
-"""Which weights has a layer, and what may stand in it in place of plain attention and a plain MLP?
+"""The weights of a layer, and what may replace its plain attention and MLP.
 
-A `Weight` is told by its part, its shape and how often it is there; experts (MoE), latent attention (MLA) and
-linear attention are parts of their own, and a `ModelError` says what cannot be. Chapter: Transformers.
+A `Weight` has a part, a shape and a number of copies; experts (MoE), latent attention (MLA) and linear
+attention are parts of their own, and `ModelError` reports what cannot be. Chapter: Transformers.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ PARTS = (
 
 @dataclass(frozen=True, slots=True)
 class Weight(Result):
-    """All weights of one name and shape: `copies` are stored, `active_copies` of them serve one token.
+    """All weights of one name and shape: `copies` are stored, of which a token uses `active_copies`.
 
-    `matmul`: a token's vector is multiplied by it (an embedding is looked up, a norm or a bias is not a
-    product). `tied`: it is the embedding matrix once more, so it stores nothing, yet is multiplied by.
+    `matmul`: a token's vector is multiplied by it (an embedding is looked up; a norm or a bias is no matmul).
+    `tied`: it is the embedding matrix reused, so it stores nothing but is multiplied by.
     """
 
     part: str
@@ -43,28 +43,28 @@ class Weight(Result):
 
     @property
     def size(self) -> int:
-        """The elements of one copy."""
+        """The number of elements of one copy."""
         return prod(self.shape)
 
     @property
     def params(self) -> int:
-        """The elements of all copies."""
+        """The parameters stored: the elements of all copies, 0 if tied."""
         return self.size * self.copies  # what a file stores
 
     @property
     def active_params(self) -> int:
-        """The elements that serve one token."""
+        """The parameters that a token uses."""
         return self.size * self.active_copies
 
     @property
     def matmuls(self) -> int:
-        """How many copies one token is multiplied by in a forward pass."""
+        """The number of copies that one token is multiplied by in a forward pass."""
         # a tied matrix is stored as the embedding and multiplied by as the unembedding
         return (1 if self.tied else self.active_copies) if self.matmul else 0
 
     @property
     def flops_per_token(self) -> int:
-        """A multiply and an add for each element that the token is multiplied by."""
+        """Forward FLOPs per token: a multiply and an add for each element of its matmuls."""
         return 2 * self.size * self.matmuls  # of one token, forward
 
     def __str__(self) -> str:
@@ -75,11 +75,11 @@ class Weight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Experts:
-    """E routed experts of width F, k of them for each token, and `shared` ones for every token.
+    """E routed experts of width F, of which each token activates k, and `shared` ones active for every token.
 
-    The first `first_dense` layers keep a dense MLP; of the layers, every `every`-th has experts, the last
-    of each group. `shared_F` is the width of one shared expert (F where it is None); `shared_gate` is a
-    product of width 1 that scales them (Qwen).
+    The first `first_dense` layers keep a dense MLP; of the layers, every `every`-th has experts, the last of
+    each group. `shared_F` is the width of one shared expert (F where it is None); `shared_gate` is a matmul
+    of width 1 that scales them (Qwen).
     """
 
     E: int  # routed
@@ -106,24 +106,26 @@ class Experts:
         return self.shared * (self.F if self.shared_F is None else self.shared_F)
 
     def layers(self, L: int) -> int:
-        """How many of L layers have experts."""
+        """The number of layers, of L, that have experts."""
         return sum(map(self.has, range(L)))
 
     def has(self, layer: int) -> bool:
-        """Whether that layer, from 0 on, has experts."""
+        """Whether the layer of this index, from 0, has experts."""
         return layer >= self.first_dense and (layer + 1) % self.every == 0  # the last of each group
 
 
 @dataclass(frozen=True, kw_only=True)
 class Latent:
-    """Multi-head latent attention: queries through rank `q_rank`, keys and values through rank `kv_rank`.
+    """Multi-head latent attention (MLA): queries through rank `q_rank`, keys and values through rank
+    `kv_rank`.
 
     Where `q_rank` is None, queries are projected directly. A head's query and key have `nope` elements
-    without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads.
-    A head's value has `v` elements. The cache keeps kv_rank + rope.
+    without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads. A
+    head's value has `v` elements. The cache keeps kv_rank + rope per token.
 
-    `index_heads` small heads of `index_width`, with one key for all, say to which positions a token attends
-    (DeepSeek-V3.2); the cache keeps that key too. Source: that model's published inference code.
+    A lightning indexer of `index_heads` heads of `index_width`, with one key for all heads, selects the
+    positions to which a token attends (DeepSeek-V3.2); the cache keeps that key too. Source: that model's
+    published inference code.
     """
 
     q_rank: int | None
@@ -146,12 +148,12 @@ class Latent:
 
     @property
     def qk(self) -> int:
-        """The elements of one head's query."""
+        """The number of elements of one head's query."""
         return self.nope + self.rope  # only `rope` of them turn with the position
 
     @property
     def cached(self) -> int:
-        """The elements that one layer keeps of one token."""
+        """The elements per token that one layer caches."""
         # the vector that keys and values are made of, and the key's rotary part, once for all heads
         # (deepseek2024v2)
         return self.kv_rank + self.rope
@@ -161,7 +163,7 @@ class Latent:
 class Linear:
     """Linear attention (gated DeltaNet) in all layers but every `every`-th, which keeps softmax attention.
 
-    A state of `v_heads` matrices [key, value] replaces the cache; `conv` is the length of the short
+    A state of `v_heads` matrices [key, value] replaces the KV cache; `conv` is the length of the short
     convolution.
     """
 
@@ -181,7 +183,7 @@ class Linear:
             )
 
     def softmax_layers(self, L: int) -> int:
-        """How many of L layers keep softmax attention."""
+        """The number of layers, of L, that keep softmax attention."""
         return L // self.every  # the last layer of each group
 
 
@@ -193,7 +195,7 @@ type Limits = Mapping[str, tuple[int, int]]  # the least and the most, by field
 
 
 class ModelError(ValueError):
-    """A model that cannot be: `field` names the field that is missing or contradicts another one."""
+    """A model that cannot exist; `field` names the field that is missing or contradicts another one."""
 
     def __init__(self, field: str, broke: str, write: str) -> None:
         super().__init__(field, broke, write)
@@ -204,7 +206,7 @@ class ModelError(ValueError):
 
 
 def shown(value: object) -> str:
-    """The value as a message can carry it: in one line, printable, not too long."""
+    """The value on one line, printable and shortened, for use in a message."""
     if isinstance(value, int) and abs(value) > 10**30:
         return "a number of more than 30 digits"
     if isinstance(value, dict | list | tuple | set):
@@ -214,7 +216,7 @@ def shown(value: object) -> str:
 
 
 def whole(field: str, value: object, *, least: int = 1, most: int = MOST) -> int:
-    """The value, once it is known to be a whole number in its bounds."""
+    """The value as an int from `least` to `most`; ModelError where it is none."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ModelError(field, f"{shown(value)} is no whole number", "write one without quotes, as in 4096")
     if not least <= value <= most:
@@ -225,6 +227,6 @@ def whole(field: str, value: object, *, least: int = 1, most: int = MOST) -> int
 
 
 def wholes(of: object, limits: Limits, part: str = "") -> None:
-    """The fields of an object, once they are known to be whole numbers within their limits."""
+    """Check that each field of an object is a whole number within its limits; ModelError where one is not."""
     for name, (least, most) in limits.items():
         whole(f"{part}{name}", getattr(of, name), least=least, most=most)

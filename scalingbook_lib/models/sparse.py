@@ -1,7 +1,7 @@
-"""Which shapes does the configuration of a model with experts mean?
+"""Readers of the configurations of mixture-of-experts models.
 
 Mixtral, Qwen MoE, Next and 3.5 (also dense), DeepSeek V2 to V3.2, Kimi K2, GLM-4.5, gpt-oss, Granite,
-MiniMax-M2 and Llama 4: a row of `SPARSE` for each `model_type`, in the words of `dense.family`.
+MiniMax-M2 and Llama 4: an entry of `SPARSE` for each `model_type`, built with `dense.family`.
 """
 
 from functools import partial
@@ -13,7 +13,7 @@ from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, sh
 
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:
-    """The routed experts, under the names that this family gives them."""
+    """The routed experts, under this family's field names for E and F."""
     k, width, many = f.number("num_experts_per_tok"), f.number(F), f.number(E)
     if k > many:
         raise ModelError("num_experts_per_tok", f"{k} contradicts {E}, {many}", "lower it")
@@ -21,7 +21,7 @@ def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:
 
 
 def _local_experts(f: Fields, m: Shapes) -> Experts:
-    """Every MLP is a choice of experts."""
+    """Experts in every layer, without shared ones."""
     return experts(f, "num_local_experts", "intermediate_size")
 
 
@@ -29,7 +29,9 @@ def _local_experts(f: Fields, m: Shapes) -> Experts:
 
 
 def _first_dense(f: Fields) -> int:
-    """Qwen lists the layers without experts; counted here where they are the first ones."""
+    """The number of leading dense layers from Qwen's list of layers without experts; refused if they are not
+    first.
+    """
     dense = f.listed("mlp_only_layers") or []
     if dense != list(range(len(dense))) or any(type(layer) is not int for layer in dense):
         raise ModelError("mlp_only_layers", f"{shown(dense)} is not 0, 1, …", "list the first layers only")
@@ -37,10 +39,10 @@ def _first_dense(f: Fields) -> int:
 
 
 def _qwen_experts(f: Fields, m: Shapes, shared: bool = False) -> Experts:
-    """The shared expert, where there is one, stands behind a gate of width 1."""
+    """Qwen's experts; the shared expert, where there is one, is scaled by a gate of width 1."""
     if shared:
         f.present("shared_expert_intermediate_size")
-    width = (f.maybe("shared_expert_intermediate_size", least=0) or 0) if shared else 0
+    width = (f.optional("shared_expert_intermediate_size", least=0) or 0) if shared else 0
     return experts(
         f,
         "num_experts",
@@ -54,10 +56,10 @@ def _qwen_experts(f: Fields, m: Shapes, shared: bool = False) -> Experts:
 
 
 def _qwen_letters(f: Fields) -> Shapes:
-    """Some configurations leave out the width of the dense MLP where no layer has one."""
+    """Qwen's letters; some configurations omit the dense MLP's width where no layer has one."""
     routed, L = _qwen_experts(f, {}), f.number("num_hidden_layers", most=1000)
     has_width = routed.layers(L) < L or f.value("intermediate_size") is not None
-    return letters(f if has_width else f.but(intermediate_size=routed.F))
+    return letters(f if has_width else f.overridden(intermediate_size=routed.F))
 
 
 def _linear(f: Fields, m: Shapes) -> Linear:
@@ -73,7 +75,7 @@ def _linear(f: Fields, m: Shapes) -> Linear:
 
 
 def _interval(f: Fields, L: int) -> int:
-    """One layer of so many keeps softmax attention: as `layer_types` shows, or as a number."""
+    """The period in layers of softmax attention, from `layer_types` or as a number."""
     types = f.listed("layer_types", L)
     if types is None:
         return f.number("full_attention_interval", default=4, most=1000)
@@ -81,7 +83,7 @@ def _interval(f: Fields, L: int) -> int:
         raise ModelError("layer_types", "no layer has full_attention", "give one in four to it")
     first = types.index("full_attention") + 1
     rule = ["full_attention" if (i + 1) % first == 0 else "linear_attention" for i in range(L)]
-    if types != rule or f.maybe("full_attention_interval") not in (None, first):
+    if types != rule or f.optional("full_attention_interval") not in (None, first):
         raise ModelError("layer_types", "full_attention does not come at even steps", "give every n-th layer")
     return first
 
@@ -96,7 +98,7 @@ def _latent(f: Fields) -> Latent:
         + [f.value(name) for name in ("index_n_heads", "index_head_dim", "index_topk")]
     )
     return Latent(
-        q_rank=f.maybe("q_lora_rank"),
+        q_rank=f.optional("q_lora_rank"),
         kv_rank=f.number("kv_lora_rank"),
         nope=f.number("qk_nope_head_dim"),
         rope=f.number("qk_rope_head_dim"),
@@ -107,20 +109,22 @@ def _latent(f: Fields) -> Latent:
 
 
 def _deepseek_letters(f: Fields) -> Shapes:
-    """Every head has keys of its own, made of the latent vector: K is N, and H what its rank makes."""
-    f.must(attention_bias=False, moe_layer_freq=1)
+    """DeepSeek's letters; every head has its own keys, from the latent vector: K is N, and H is its query's
+    width.
+    """
+    f.require(attention_bias=False, moe_layer_freq=1)
     latent, N = _latent(f), f.number("num_attention_heads")
-    if (f.maybe("num_key_value_heads") or N) != N:
+    if (f.optional("num_key_value_heads") or N) != N:
         raise ModelError(
             "num_key_value_heads",
             f"{f.value('num_key_value_heads')} contradicts num_attention_heads, {N}",
             "with latent attention every head has its own keys: write the same number",
         )
-    return letters(f.but(num_key_value_heads=N, head_dim=latent.qk)) | {"latent": latent}
+    return letters(f.overridden(num_key_value_heads=N, head_dim=latent.qk)) | {"latent": latent}
 
 
 def _many_experts(f: Fields, m: Shapes) -> Experts | None:
-    """Many small experts, some of them shared; None for a dense model of the family."""
+    """DeepSeek's routed and shared experts; None for a dense model of the family."""
     names = ("n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", "n_shared_experts")
     if all(f.value(name) is None for name in names):
         return None
@@ -129,13 +133,13 @@ def _many_experts(f: Fields, m: Shapes) -> Experts | None:
         f,
         "n_routed_experts",
         "moe_intermediate_size",
-        shared=f.maybe("n_shared_experts", least=0) or 0,
+        shared=f.optional("n_shared_experts", least=0) or 0,
         first_dense=f.number("first_k_dense_replace", default=0, least=0, most=m["L"]),
     )
 
 
 def _glm_letters(f: Fields) -> Shapes:
-    """No model of this family is dense."""
+    """GLM's letters; no model of this family is dense."""
     f.number("n_routed_experts")
     return letters(f)
 
@@ -151,8 +155,8 @@ def _llama4_experts(f: Fields, m: Shapes) -> Experts:
 
 
 def _minimax_letters(f: Fields) -> Shapes:
-    """MiniMax-M2: softmax attention in every layer, as its list says, and no shared expert."""
-    f.must(attn_type_list=[1] * f.number("num_hidden_layers", most=1000), shared_intermediate_size=0)
+    """MiniMax-M2's letters: softmax attention in every layer, as its list says, and no shared expert."""
+    f.require(attn_type_list=[1] * f.number("num_hidden_layers", most=1000), shared_intermediate_size=0)
     return letters(f)
 
 
@@ -161,7 +165,7 @@ _QWEN3_MOE = family(
     _qwen_letters, experts=_qwen_experts, qk_norm="head", biases=biases, windows=dense.upper_windows
 )
 _NEXT = {
-    "next_tokens": lambda f, m: f.maybe("num_nextn_predict_layers", least=0) or 0,
+    "next_tokens": lambda f, m: f.optional("num_nextn_predict_layers", least=0) or 0,
     "next_vocabulary": True,
 }
 _DEEPSEEK = family(_deepseek_letters, experts=_many_experts, **_NEXT)
@@ -170,7 +174,7 @@ _MIXED: Shapes = {  # three layers of linear attention to one of softmax attenti
     "attention_gate": lambda f, m: f.flag("attn_output_gate", True),
     "qk_norm": "head",
     "biases": biases,
-    "next_tokens": lambda f, m: f.maybe("mtp_num_hidden_layers", least=0) or 0,
+    "next_tokens": lambda f, m: f.optional("mtp_num_hidden_layers", least=0) or 0,
 }
 _LLAMA4 = family(
     OWN_HEADS,

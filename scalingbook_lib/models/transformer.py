@@ -1,7 +1,6 @@
-"""Which shapes make a Transformer, and how many parameters do they have?
+"""The shapes of a Transformer and its parameter counts.
 
-Everything is counted from the list of its weights (`weights()`), part by part and exact.
-Chapter: Transformers.
+All counts come from the list of its weights (`weights()`), part by part and exact. Chapter: Transformers.
 """
 
 from collections import Counter
@@ -32,7 +31,7 @@ QK_NORMS = (None, "head", "all")
 
 @dataclass(frozen=True, slots=True)
 class LayerKind:
-    """Layers that attend alike: how many, how far back (None: to the start), what they keep of a token."""
+    """Layers with the same attention: their number, window (None: full) and cached elements per token."""
 
     layers: int
     window: int | None
@@ -45,12 +44,14 @@ class Transformer(Result):
 
     D width, L layers, V vocabulary, N query heads, K key-value heads, H head width, F width of the dense MLP.
     With `latent`, every head has its own keys and values: K is N, and H is the width of a head's query.
-    `windows` is repeated over the layers: None sees everything. `norms` counts the norms of a layer (query
-    and key norms apart), `norm_bias` says that each has a shift besides its scale. `biases` lists the
-    products that add one. `positions` is the number of learned positions, `sinks` gives each head a learned
-    logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict a token more each, with
-    both ends of the vocabulary of their own if `next_vocabulary`: `next_params`, which `params` leaves out.
-    `vision_params` see pictures, beside them too; `beyond` says what else a file has that is not counted.
+    `windows` is repeated over the layers: None is full attention. `norms` counts the norms of a layer
+    (without query and key norms), `norm_bias` says that each has a bias besides its scale. `biases` lists the
+    matmuls that add a bias. `positions` is the number of learned positions, `sinks` gives each head a learned
+    logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict one more token each
+    (multi-token prediction), with an embedding and unembedding of their own if `next_vocabulary`; their
+    parameters are `next_params`, which `params` leaves out. `vision_params` belong to a vision encoder and
+    are left out too; `uncounted` lists what else a configuration has that is not counted. ModelError where
+    fields contradict each other.
     """
 
     name: str
@@ -79,7 +80,7 @@ class Transformer(Result):
     next_tokens: int = field(default=0, compare=False)
     next_vocabulary: bool = field(default=False, compare=False)
     vision_params: int = field(default=0, compare=False)
-    beyond: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    uncounted: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -123,7 +124,7 @@ class Transformer(Result):
                 raise ModelError("biases", f"{shown(bias)} is unknown", f"choose from {', '.join(BIASES)}")
 
     def weights(self) -> tuple[Weight, ...]:
-        """Every weight, by part."""
+        """Every weight of the model, part by part."""
         return self._weights
 
     @cached_property
@@ -132,12 +133,13 @@ class Transformer(Result):
 
     @cached_property
     def params(self) -> int:
-        """All parameters, each counted once."""
+        """The number of parameters, each counted once."""
         return sum(w.params for w in self.weights())  # a tied unembedding stores nothing
 
     @property
     def next_params(self) -> int:
-        """Of the layers that predict more: each a layer, the join of two inputs, and three norms.
+        """The parameters of multi-token prediction: for each extra token a layer, a projection of two inputs,
+        three norms.
 
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
@@ -151,7 +153,7 @@ class Transformer(Result):
 
     @property
     def active_params(self) -> int:
-        """The parameters that serve one token: all but the experts it does not choose."""
+        """The parameters that a token uses: all but those of experts it is not routed to."""
         return sum(w.active_params for w in self.weights())  # k of E experts, and all else
 
     @property
@@ -161,26 +163,28 @@ class Transformer(Result):
 
     @property
     def active_by_part(self) -> dict[str, int]:
-        """The parameters of every part that serve one token."""
+        """The parameters of every part that a token uses."""
         return _summed((w.part, w.active_params) for w in self.weights())
 
     @property
     def G(self) -> int:
-        """How many query heads share one key-value head."""
+        """The number of query heads that share one key-value head."""
         return self.N // self.K
 
     @property
     def sparsity(self) -> float:
-        """E/k: experts of a layer over those that one token visits; 1 of a dense model."""
+        """E/k: the experts of a layer over those that a token activates; 1 for a dense model."""
         return self.experts.E / self.experts.k if self.experts else 1.0
 
     @cached_property
     def moe_layers(self) -> int:
-        """The layers with experts."""
+        """The number of layers with experts."""
         return self.experts.layers(self.L) if self.experts else 0
 
-    def no_experts_for(self, **ways: object) -> str:
-        """Why these ways to spread experts split nothing, where a model has none; '' where all is well."""
+    def expert_axis_error(self, **ways: object) -> str:
+        """Why these degrees of expert parallelism shard nothing, where the model has no experts; ''
+        otherwise.
+        """
         asked = [
             f"{name}={ways[name]}"
             for name in ("ep", "expert_tp", "expert_domains")
@@ -192,7 +196,7 @@ class Transformer(Result):
 
     @property
     def softmax_layers(self) -> int:
-        """The layers with softmax attention: all, unless some are linear."""
+        """The number of layers with softmax attention: all, unless some are linear."""
         return self.linear.softmax_layers(self.L) if self.linear else self.L
 
     @property
@@ -209,18 +213,18 @@ class Transformer(Result):
 
     @property
     def kv_elements_per_token(self) -> int:
-        """The elements that all layers together keep of one token (within every window)."""
+        """The elements per token that all layers together cache (within every window)."""
         # 2 K H of each layer, or a latent vector
         return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
 
     def __str__(self) -> str:
         beside = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}
-        beyond = [*self.beyond, *(f"{params:,} {what}" for what, params in beside.items() if params)]
+        uncounted = [*self.uncounted, *(f"{params:,} {what}" for what, params in beside.items() if params)]
         active = f", {self.active_params:,} active for one token" if self.experts else ""
         return (
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
             f"N={self.N} K={self.K} H={self.H} V={self.V}"
-            f"{'; not counted: ' * bool(beyond)}{', '.join(beyond)}"
+            f"{'; not counted: ' * bool(uncounted)}{', '.join(uncounted)}"
         )
 
 

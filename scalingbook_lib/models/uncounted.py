@@ -1,4 +1,4 @@
-"""What may a configuration have that this library does not count, and how is it recognised?"""
+"""Parts of a configuration that this library does not count, and the fields that reveal them."""
 
 import re
 
@@ -14,7 +14,7 @@ OTHERS = {
     "clip|siglip|vit": "pictures for tokens",
 }
 """What a `model_type` that begins so has and this library does not count."""
-BEYOND = {
+UNCOUNTED = {
     "num_mtp_modules": "modules that predict a token more",
     "vision_config": "the part that sees pictures",
     "audio_config": "the part that hears",

@@ -1,7 +1,7 @@
-"""How is an array split over a mesh, and what does each device hold?
+"""The book's sharding notation: how an array is sharded over a mesh, and what each device holds.
 
-The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X4 Y2` and products
-`A[I, J_X] · B[J_X, K] -> C[I, K]`. Read once, printed back exactly as it was read. Chapter: Sharding.
+Arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X4 Y2` and products `A[I, J_X] · B[J_X, K] -> C[I,
+K]`, parsed once and printed exactly as they were written. Chapter: Sharding.
 
 >>> array = parse("A[I_X, J]{U_Y}")
 >>> array.local_shape(Mesh(X=4, Y=2), I=1024, J=512)
@@ -12,7 +12,7 @@ The book's language: arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X
 
 from scalingbook_lib.notation.array import Array, Dim
 from scalingbook_lib.notation.error import RULES, NotationError
-from scalingbook_lib.notation.mesh import Mesh, axis_names, joined, written
+from scalingbook_lib.notation.mesh import Mesh, axis_names, format_sizes, join_axes
 from scalingbook_lib.notation.product import Product
 from scalingbook_lib.notation.reading import parse, parse_product
 
@@ -24,8 +24,8 @@ __all__ = [
     "NotationError",
     "Product",
     "axis_names",
-    "joined",
+    "format_sizes",
+    "join_axes",
     "parse",
     "parse_product",
-    "written",
 ]

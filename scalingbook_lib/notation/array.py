@@ -1,7 +1,7 @@
-"""What does one device hold of a sharded array?
+"""A sharded array, and the block of it that one device holds.
 
-`A[I_XY, J]{U_Z}`: dimension I is split over mesh axes X and Y (X slowest), J is whole on every device, and
-the true array is the sum over Z of what the devices hold.
+`A[I_XY, J]{U_Z}`: dimension I is sharded over mesh axes X and Y (X slowest), J is not sharded, and the array
+is the sum over Z of what the devices hold.
 """
 
 import math
@@ -12,7 +12,7 @@ from operator import mul
 from typing import Self
 
 from scalingbook_lib.notation.error import broken
-from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, joined
+from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, join_axes
 from scalingbook_lib.notation.sizes import size_of
 from scalingbook_lib.units import DType, Result
 
@@ -24,7 +24,7 @@ _DIM_NAME, _ARRAY_NAME = re.compile(NAME), re.compile(rf"{NAME}(?:_[A-Za-z0-9']+
 
 @dataclass(frozen=True, slots=True)
 class Dim(Result):
-    """One dimension and the mesh axes that split it, slowest first: `I_XY`."""
+    """One dimension and the mesh axes that shard it, slowest first: `I_XY`."""
 
     name: str
     axes: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class Array(Result):
         return self.text or self.canonical()
 
     def canonical(self) -> str:
-        """The one way this array is written in the book: `A[I_XY, J]{U_Z}`."""
+        """The array in the book's spelling: `A[I_XY, J]{U_Z}`."""
         marker = f"{{U{_subscript(self.partial)}}}" if self.partial else ""
         return f"{self.name}[{', '.join(map(str, self.dims))}]{marker}"
 
@@ -76,11 +76,11 @@ class Array(Result):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """Every mesh axis that splits a dimension, in order."""
+        """Every mesh axis that shards a dimension, in order."""
         return tuple(axis for dim in self.dims for axis in dim.axes)
 
     def axes_of(self, name: str) -> tuple[str, ...]:
-        """The mesh axes that split the dimension `name`."""
+        """The mesh axes that shard the dimension `name`; NotationError where there is no such dimension."""
         return self.dims[self.names.index(self._known(name))].axes
 
     def check(self, mesh: Mesh) -> None:
@@ -89,16 +89,16 @@ class Array(Result):
             mesh.known(axis, str(self), f"axis.{k}")
 
     def unused_axes(self, mesh: Mesh) -> tuple[str, ...]:
-        """The axes of the mesh along which every device holds the same thing."""
+        """The axes of the mesh along which the array is replicated."""
         self.check(mesh)
         return tuple(axis for axis in mesh.axes if axis not in self.axes + self.partial)
 
     def replicas(self, mesh: Mesh) -> int:
-        """How many devices hold the same block: the product of the unused axes."""
+        """The number of devices that hold the same block: the product of the unused axes."""
         return mesh.size(self.unused_axes(mesh))  # summands of a partial sum are no copies
 
     def shape(self, /, **sizes: int) -> tuple[int, ...]:
-        """The shape of the whole array."""
+        """The shape of the whole array; NotationError where a size is missing."""
         return tuple(size_of(name, sizes, str(self), f"dim.{k}") for k, name in enumerate(self.names))
 
     def local_shape(self, mesh: Mesh, /, **sizes: int) -> tuple[int, ...]:
@@ -107,11 +107,11 @@ class Array(Result):
         return tuple(-(-n // parts) for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def is_even(self, mesh: Mesh, /, **sizes: int) -> bool:
-        """Does every device hold a block of the same size, with no padding?"""
+        """Whether every device holds a block of the same size, without padding."""
         return all(n % parts == 0 for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def global_bytes(self, dtype: DType, /, **sizes: int) -> float:
-        """The bytes of one whole copy of the array."""
+        """The bytes of the whole array, counted once."""
         return dtype.bytes * math.prod(self.shape(**sizes))  # one summand, where it is a partial sum
 
     def local_bytes(self, mesh: Mesh, dtype: DType, /, **sizes: int) -> float:
@@ -119,11 +119,11 @@ class Array(Result):
         return dtype.bytes * math.prod(self.local_shape(mesh, **sizes))
 
     def total_bytes(self, mesh: Mesh, dtype: DType, /, **sizes: int) -> float:
-        """The bytes that the array takes in all devices of the mesh together."""
+        """The bytes of the array on all devices of the mesh together."""
         return mesh.devices * self.local_bytes(mesh, dtype, **sizes)  # copies and padding included
 
     def blocks(self, mesh: Mesh, /, **sizes: int) -> dict[tuple[int, ...], tuple[range, ...]]:
-        """For every device, by its coordinates on the mesh, the range of indices it holds of each dimension.
+        """For every device, by its mesh coordinates, the range of indices it holds of each dimension.
 
         The first axis of a subscript is the slow one: device (x, y) holds block x · Y + y of `I_XY` and block
         y · X + x of `I_YX`. Where an uneven split leaves nothing for a device, its range is empty.
@@ -142,18 +142,18 @@ class Array(Result):
         }
 
     def with_axes(self, /, **axes: Iterable[str]) -> Self:
-        """The same array with other subscripts: `with_axes(I="XY", J="")`."""
+        """The array with other subscripts: `with_axes(I="XY", J="")`."""
         for name in axes:
             self._known(name)
         dims = tuple(Dim(dim.name, axis_names(axes.get(dim.name, dim.axes))) for dim in self.dims)
         return replace(self, dims=dims)
 
     def with_partial(self, axes: Iterable[str]) -> Self:
-        """The same array as a partial sum over these axes: `with_partial("X")`, `with_partial("")`."""
+        """The array as a partial sum over these axes: `with_partial("X")`, `with_partial("")`."""
         return replace(self, partial=axis_names(axes))
 
     def _parts(self, mesh: Mesh) -> tuple[int, ...]:
-        """Into how many blocks each dimension is split."""
+        """The number of blocks of each dimension."""
         self.check(mesh)
         return tuple(mesh.size(dim.axes) for dim in self.dims)
 
@@ -164,12 +164,12 @@ class Array(Result):
 
 
 def _subscript(axes: Iterable[str]) -> str:
-    written = joined(map(str, axes))
+    written = join_axes(map(str, axes))
     return (f"_{{{written}}}" if "," in written else f"_{written}") if written else ""
 
 
 def _check_names(a: Array) -> None:
-    """An array has a name and at least one dimension, and no dimension twice."""
+    """NotationError unless the array has a name and at least one dimension, and no dimension twice."""
     if not isinstance(a.name, str) or not _ARRAY_NAME.fullmatch(a.name):
         raise broken("array-name", a.canonical(), None, "name", found=repr(a.name))
     if not a.dims:
@@ -180,7 +180,7 @@ def _check_names(a: Array) -> None:
 
 
 def _check_dims(a: Array) -> dict[str, str]:
-    """A mesh axis splits one dimension: which, by axis."""
+    """The dimension that each mesh axis shards; NotationError where one axis shards two."""
     used: dict[str, str] = {}
     for k, (axis, name) in enumerate((axis, dim.name) for dim in a.dims for axis in dim.axes):
         if used.get(axis) == name:
@@ -194,7 +194,7 @@ def _check_dims(a: Array) -> dict[str, str]:
 
 
 def _check_partial(a: Array, used: dict[str, str]) -> None:
-    """A partial sum runs over other axes than those that split a dimension, each once."""
+    """NotationError unless a partial sum runs over unused axes, each once."""
     for k, axis in enumerate(a.partial):
         part = f"axis.{len(a.axes) + k}"
         words = {"found": repr(axis), "axis": axis, "name": used.get(axis)}
@@ -208,14 +208,14 @@ def _check_partial(a: Array, used: dict[str, str]) -> None:
 
 
 def _without(a: Array, axis: str, name: str) -> str:
-    """How the array reads with `axis` taken off the dimension `name`."""
+    """The array as text, with `axis` removed from the dimension `name`."""
     axes = [[x for x in dim.axes if (x, dim.name) != (axis, name)] for dim in a.dims]
     dims = ", ".join(dim.name + _subscript(kept) for dim, kept in zip(a.dims, axes, strict=True))
     return f"{a.name}[{dims}]"
 
 
 def _strides(axes: tuple[str, ...], mesh: Mesh) -> list[int]:
-    """How many blocks of a dimension split over `axes` one step along each axis of the mesh moves on."""
+    """How many blocks apart neighbors along each axis are, in a dimension sharded over `axes`."""
     # an axis that the subscript does not name moves on by no block: its devices hold copies
     after = {axis: mesh.size(axes[k + 1 :]) for k, axis in enumerate(axes)}
     return [after.get(axis, 0) for axis in mesh.axes]

@@ -1,4 +1,4 @@
-"""What is wrong with this notation, where, and what should be written instead?"""
+"""Errors of the notation: the broken rule, where it is broken, and what to write instead."""
 
 LONGEST_SHOWN = 120
 
@@ -88,8 +88,9 @@ class NotationError(ValueError):
     """One illegal use of the notation.
 
     `rule` is the code of the broken rule, a key of `RULES`; `read` is the text that was read; `span` is the
-    stretch of it that breaks the rule, so that a page can underline it (None where the error is in no text).
-    `part` names that stretch in the array or product (`dim.1`, `b.axis.0`) for whoever knows where it stands.
+    range of characters that breaks the rule, so that a page can underline it (None where the error is in no
+    text). `part` names that range in the array or product (`dim.1`, `b.axis.0`), for callers that know where
+    it is.
     """
 
     def __init__(
@@ -112,19 +113,19 @@ class NotationError(ValueError):
         return f"{shown(self.read)}: {self.broke}; {self.write}"
 
     def at(self, read: str, span: tuple[int, int]) -> "NotationError":
-        """The same error, placed in the text that was read."""
+        """The same error, located in the text that was read."""
         return NotationError(self.rule, read, self.broke, self.write, span, part=self.part)
 
 
 def broken(
     rule: str, read: str, span: tuple[int, int] | None = None, part: str = "", /, **words: object
 ) -> NotationError:
-    """The error for that rule of `RULES`, its sentences filled in."""
+    """The error for that rule of `RULES`, its sentences filled in with `words`."""
     broke, write = RULES[rule]
     return NotationError(rule, read, broke.format(**words), write.format(**words), span, part=part)
 
 
 def shown(text: str) -> str:
-    """The text as a message can carry it: in one line, printable, not too long."""
+    """The text on one line, printable and shortened, for use in a message."""
     text = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
     return text if text and text.isprintable() else ascii(text)

@@ -1,6 +1,6 @@
-"""Which devices are there, and what are the axes of their grid called?
+"""Meshes of devices with named axes.
 
-A mesh is a grid of devices with named axes, `X4 Y2`: X is the slow axis, Y the fast one, eight devices.
+In `X4 Y2`, X is the slow axis, Y the fast one, and there are eight devices.
 """
 
 import itertools
@@ -25,32 +25,34 @@ _AXIS = re.compile(r"[A-Z]|[a-z]\w*", re.ASCII)
 
 
 def is_axis(name: object) -> bool:
-    """Is this the name of a mesh axis: one capital letter, `X`, or a word in small ones, `data`?"""
+    """Whether this is the name of a mesh axis: one capital letter, `X`, or a lowercase word, `data`."""
     return isinstance(name, str) and bool(_AXIS.fullmatch(name))
 
 
 def axis_names(given: Iterable[str]) -> tuple[str, ...]:
-    """The axes of a text, "XY" or "data, model", one by one; those that are so already as they are."""
+    """The axis names in a text such as "XY" or "data, model"; an iterable of names is returned as a tuple."""
     if not isinstance(given, str):
         return tuple(given)
     words = given.replace(",", " ").split()
     return tuple(axis for word in words for axis in ([word] if is_axis(word) else word))
 
 
-def joined(axes: Iterable[str]) -> str:
-    """Axes as one word: "XY", or "data,model" where one of them is a word."""
+def join_axes(axes: Iterable[str]) -> str:
+    """The axes as one word: "XY", or "data,model" where one of them is a word."""
     axes = tuple(axes)
     return ("" if all(len(axis) == 1 for axis in axes) else ",").join(axes)
 
 
-def written(sizes: Mapping[str, int]) -> str:
-    """The axes of a mesh and their sizes: 'X4 Y2', 'data=4 model=2'."""
+def format_sizes(sizes: Mapping[str, int]) -> str:
+    """The axes of a mesh with their sizes: 'X4 Y2', 'data=4 model=2'."""
     return " ".join(f"{name}{'=' * (len(name) > 1)}{size}" for name, size in sizes.items())
 
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Mesh(Result):
-    """A grid of devices with named axes, in order, slowest first: `Mesh(X=4, Y=2)`."""
+    """A grid of devices with named axes, slowest first: `Mesh(X=4, Y=2)`; NotationError for a bad name or
+    size.
+    """
 
     items: tuple[tuple[str, int], ...]
 
@@ -67,7 +69,9 @@ class Mesh(Result):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read a mesh: 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' say the same."""
+        """The mesh of a text; 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' are the same; NotationError where it is
+        none.
+        """
         return cls(**_axes_in(text))
 
     @property
@@ -87,7 +91,7 @@ class Mesh(Result):
 
     @property
     def devices(self) -> int:
-        """How many devices the mesh has."""
+        """The number of devices of the mesh."""
         return math.prod(self.shape)
 
     def size(self, axes: Iterable[str]) -> int:
@@ -104,18 +108,18 @@ class Mesh(Result):
         return axis
 
     def coordinates(self) -> Iterator[tuple[int, ...]]:
-        """Every device by its place along each axis, the last axis fastest."""
+        """Every device by its coordinates, the last axis fastest."""
         return itertools.product(*map(range, self.shape))
 
     def __str__(self) -> str:
-        return written(self.sizes)
+        return format_sizes(self.sizes)
 
     def __repr__(self) -> str:
         return f"Mesh({', '.join(f'{name}={size}' for name, size in self.items)})"
 
 
 def _axes_in(text: str) -> dict[str, int]:
-    """Every axis in the text and its size; an error stands at the axis that it is about."""
+    """The size of every axis in the text; an error is located at the axis that causes it."""
     if not (end := len(checked(text).rstrip())):
         raise broken("empty-mesh", text, (0, len(text)))
     found: dict[str, int] = {}

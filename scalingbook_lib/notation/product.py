@@ -1,4 +1,4 @@
-"""Which dimensions does a product contract, which does it keep, and over which does it batch?
+"""A product of two sharded arrays: its contracted, kept and batch dimensions.
 
 `A[I, J_X] · B[J_X, K] -> C[I, K]`: J is contracted, I and K are kept. A dimension in all three is a batch.
 """
@@ -12,9 +12,10 @@ from scalingbook_lib.units import Result
 
 @dataclass(frozen=True, slots=True)
 class Product(Result):
-    """Two sharded arrays, multiplied and summed over what the result does not have.
+    """Two sharded arrays, multiplied and summed over the dimensions that the result lacks.
 
-    A result that the operands cannot give without communication is legal: how to get there is a strategy.
+    A result that needs communication is legal: `sharded_matmul` finds how to compute it. NotationError where
+    a dimension appears in the result alone, or in one operand alone.
     """
 
     a: Array
@@ -30,7 +31,7 @@ class Product(Result):
                 raise broken("result-only-dim", str(self), None, f"c.dim.{k}", name=name, array=self.c.name)
 
     def _check_kept(self, label: str, operand: Array, other: Array) -> None:
-        """A dimension of one operand alone stays: only what both have can be summed over."""
+        """NotationError where a dimension of one operand is neither in the other nor in the result."""
         for k, name in enumerate(operand.names):
             if name not in other.names + self.c.names:
                 words = {"name": name, "array": operand.name, "result": self.c.name}
@@ -40,7 +41,7 @@ class Product(Result):
         return self.text or self.canonical()
 
     def canonical(self) -> str:
-        """The one way this product is written in the book."""
+        """The product in the book's spelling."""
         return f"{self.a.canonical()} · {self.b.canonical()} -> {self.c.canonical()}"
 
     @property
@@ -50,7 +51,7 @@ class Product(Result):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every dimension, once."""
+        """Every dimension of the operands, once."""
         return tuple(dict.fromkeys(self.a.names + self.b.names))
 
     @property
@@ -60,6 +61,6 @@ class Product(Result):
 
     @property
     def contracting(self) -> tuple[str, ...]:
-        """The dimensions that are summed over: in both operands, not in the result."""
+        """The contracted dimensions: in both operands, not in the result."""
         both = [name for name in self.a.names if name in self.b.names]
         return tuple(name for name in both if name not in self.c.names)

@@ -1,4 +1,4 @@
-"""What does this text say? `A[I_XY, J]{U_Z}` is an array, `A[I, J] · B[J, K] -> C[I, K]` a product."""
+"""Parse arrays, `A[I_XY, J]{U_Z}`, and products, `A[I, J] · B[J, K] -> C[I, K]`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +12,10 @@ from scalingbook_lib.notation.tokens import Token, tokens
 
 
 def parse(text: str, mesh: Mesh | None = None) -> Array:
-    """Read one array, `A[I_XY, J]{U_Z}`; with a mesh, check its axes too.
+    """The array of a text such as `A[I_XY, J]{U_Z}`; with a mesh, its axes are checked too.
 
-    `A[I_{XY},J] {U:Z}` says the same and is printed as it was written; `canonical()` is the book's own way.
+    `A[I_{XY},J] {U:Z}` means the same and prints as it was written; `canonical()` is the book's spelling.
+    NotationError where the text breaks a rule.
     """
     reader = _Reader(text)
     array = reader.array("", mesh)
@@ -23,15 +24,16 @@ def parse(text: str, mesh: Mesh | None = None) -> Array:
 
 
 def parse_product(text: str, mesh: Mesh | None = None) -> Product:
-    """Read a product, `A[I, J_X] · B[J_X, K] -> C[I, K]`; with a mesh, check its axes too.
+    """The product of a text such as `A[I, J_X] · B[J_X, K] -> C[I, K]`; with a mesh, its axes are checked
+    too.
 
-    For `·` one may write `*`, `@` or nothing; for `->` also `→`.
+    For `·` one may write `*`, `@` or nothing; for `->` also `→`. NotationError where the text breaks a rule.
     """
     return _Reader(text).product(mesh)
 
 
 class _Reader:
-    """Reads tokens one after the other and knows where every part of what it read stands."""
+    """A recursive-descent parser that records where every part of the text is."""
 
     def __init__(self, text: str) -> None:
         self.tokens = tokens(text)
@@ -45,7 +47,7 @@ class _Reader:
         return self.tokens[self.index]
 
     def take(self, *kinds: str) -> Token | None:
-        """The next token if it is of such a kind, and the reader moves on; else None."""
+        """The next token, consumed, if it is of one of these kinds; else None."""
         token = self.next
         if token.kind not in kinds:
             return None
@@ -53,11 +55,11 @@ class _Reader:
         return token
 
     def need(self, kind: str, rule: str, **words: object) -> Token:
-        """The next token, which has to be of that kind."""
+        """The next token, consumed; NotationError where it is of another kind."""
         return self.take(kind) or self.fail(rule, **{"found": self.next, **words})
 
     def refuse(self, kind: str, rule: str, **words: object) -> None:
-        """Fail where the next token is of that kind."""
+        """NotationError where the next token is of that kind."""
         if self.next.kind == kind:
             self.fail(rule, None, **words)
 
@@ -66,7 +68,7 @@ class _Reader:
 
     @contextmanager
     def placing(self, prefix: str, start: Token) -> Iterator[None]:
-        """An error raised inside stands at the part it names, or between `start` and the last token read."""
+        """Locate an error raised inside at the part it names, or between `start` and the last token read."""
         try:
             yield
         except NotationError as error:
@@ -102,7 +104,7 @@ class _Reader:
     # an array: name [ dimensions ] and perhaps { U_axes }
 
     def array(self, prefix: str, mesh: Mesh | None) -> Array:
-        """One array; where its parts stand is kept under `prefix`."""
+        """One array; the locations of its parts are recorded under `prefix`."""
         self.refuse("end", "missing-array")
         name = self.need("name", "missing-name")
         self.need("[", "no-brackets", name=name)
@@ -139,14 +141,14 @@ class _Reader:
             self.need(",", "no-comma", name=name)
 
     def _subscripted(self, word: Token, *marks: str) -> tuple[Token, list[Token]]:
-        """A name and its axes, whether one word (`I_XY`, `I_data`) or several (`I_{X, Y}`)."""
+        """A name and the tokens of its axes, whether one word (`I_XY`, `I_data`) or several (`I_{X, Y}`)."""
         name, mark, _ = word.text.partition("_")
         if mark:
             return word.cut(0, len(name)), self._axes(word.cut(len(name) + 1))
         return word, self._subscript() if self.take(*marks) else []
 
     def _subscript(self) -> list[Token]:
-        """What follows a free underscore: XY, {XY} or {X, Y}."""
+        """The tokens after a free underscore: XY, {XY} or {X, Y}."""
         if not self.take("{"):
             return self._axes(self.need("name", "empty-subscript"))
         self.refuse("}", "empty-subscript")
@@ -157,7 +159,7 @@ class _Reader:
         return axes
 
     def _axes(self, word: Token) -> list[Token]:
-        """The axes of a subscript, a token each."""
+        """The axes of a subscript, one token each."""
         axes = [word] if is_axis(word.text) else [word.cut(k, k + 1) for k in range(len(word.text))]
         for axis in axes:
             if not is_axis(axis.text):
@@ -165,7 +167,7 @@ class _Reader:
         return axes
 
     def _partial(self) -> list[Token]:
-        """The axes of {U_X} or {U_X, U_Y}; none where there is no marker."""
+        """The axes of {U_X} or {U_X, U_Y}; empty where there is no marker."""
         if self.next.kind == "_" and self.tokens[self.index + 1].kind == "{":
             self.take("_")  # C[I, K]_{U_X}
         if not self.take("{"):

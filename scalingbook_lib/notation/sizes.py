@@ -1,4 +1,4 @@
-"""How large is each dimension? The errors of a wrong size, and of a text that nobody would type."""
+"""Check the sizes of dimensions and the length of texts."""
 
 import operator
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ LARGEST_SIZE = 10**15  # of a dimension; no array of this book comes near it
 
 
 def whole(name: str, size: object, read: str, *, most: int = LARGEST_SIZE) -> int:
-    """The size as a whole number from 1 to `most`; NotationError where it is none."""
+    """The size as an int from 1 to `most`; NotationError where it is none."""
     if isinstance(size, float) and size.is_integer():
         size = int(size)  # sliders give 1024.0
     try:
@@ -34,7 +34,7 @@ def size_of(name: str, sizes: Mapping[str, int], read: str, part: str = "") -> i
 
 
 def checked(text: object) -> str:
-    """The text itself; NotationError where it is no text or longer than anyone would type."""
+    """The text itself; NotationError where it is no string or longer than anyone would type."""
     if not isinstance(text, str):
         raise broken("not-text", type(text).__name__)
     if len(text) > LONGEST_TEXT:

@@ -1,4 +1,4 @@
-"""Which words and signs does a text of the notation consist of, and where do they stand?"""
+"""Split a text of the notation into words and signs with their positions."""
 
 import re
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or a sign: its kind is `arrow`, `times`, `name`, `number`, `end`, or the sign itself."""
+    """A word or a sign; `kind` is `arrow`, `times`, `name`, `number`, `end`, or the sign itself."""
 
     kind: str
     text: str
     span: tuple[int, int]
 
     def cut(self, start: int, end: int | None = None) -> "Token":
-        """The piece of this token from `start` to `end`, counted in its own characters."""
+        """The part of this token from `start` to `end`, counted in its own characters."""
         piece = self.text[start:end]
         return Token(self.kind, piece, (self.span[0] + start, self.span[0] + start + len(piece)))
 
@@ -40,7 +40,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """The words and signs of the text, every bracket closed by its own kind, and then an end."""
+    """The words and signs of the text and an end token; NotationError where brackets do not match."""
     found, at = [], 0
     while at < len(checked(text)):
         if text[at].isspace():
@@ -57,7 +57,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _character(c: str) -> str:
-    """A character as a message can show it; look-alikes of other alphabets with their number."""
+    """A character as a message can show it; look-alikes from other alphabets with their code point."""
     return shown(c) if c.isascii() or not c.isprintable() else f"{c} (U+{ord(c):04X})"
 
 

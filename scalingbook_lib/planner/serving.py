@@ -10,7 +10,7 @@ from typing import Any
 
 from scalingbook_lib.inference import PEAK, POLICIES, Efficiency
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
 from scalingbook_lib.planner.promising import Judge
@@ -60,7 +60,7 @@ def _searched(
     judge: Judge, machines: tuple[Machine, ...], usd_per_hour: float | None, *, every: bool, watch: Watch
 ) -> Front:
     ways, (unit, prices) = judge.ways, _prices(machines, usd_per_hour)
-    days = {price.as_of for m in machines if (price := paid(m.chip, usd_per_hour)).as_of}
+    days = {price.as_of for m in machines if (price := price_of(m.chip, usd_per_hour)).as_of}
     with no_garbage():
         found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
         there = list(_until(watch, found))
@@ -106,7 +106,7 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
 
 def _prices(machines: tuple[Machine, ...], given: float | None) -> tuple[str, list[float]]:
     """Of a chip-hour, one for each machine."""
-    found = [paid(m.chip, given).usd_per_hour for m in machines]
+    found = [price_of(m.chip, given).usd_per_hour for m in machines]
     if all(p is not None for p in found):
         return USD, [p for p in found if p is not None]
     # chip-hours of one chip can be compared with each other, those of two cannot

@@ -181,7 +181,7 @@ def space(
     unknown = [n for n in (*fixed, *tried) if n not in PLAN_FIELDS]
     if unknown:
         raise PlanError(f"a plan has no {unknown[0]!r}; it has {', '.join(PLAN_FIELDS)}")
-    if lacks := model.no_experts_for(**fixed):
+    if lacks := model.expert_axis_error(**fixed):
         raise PlanError(lacks)
     searched = {*WAYS, *TRIED, "ep", "expert_tp"}
     alone = {n: (v,) for n, v in fixed.items() if n in searched}

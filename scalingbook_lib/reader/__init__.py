@@ -1,1 +1,1 @@
-"""What a chapter hands to its reader is made of: explorers, drawings, checks. Standard library only."""
+"""What chapters are made of for the reader: explorers, figures and checks. Standard library only."""

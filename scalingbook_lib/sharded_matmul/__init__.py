@@ -1,7 +1,7 @@
-"""How should chips multiply two sharded arrays, and what does it cost?
+"""Strategies for multiplying two sharded arrays, and the time of each.
 
-`solve("A[I, J_X] · B[J_X, K] -> C[I, K]", mesh, sizes)`: which of the four cases, every strategy that works
-with its moves and its time by term, which wins and by how much. Chapter: Sharding.
+`solve("A[I, J_X] · B[J_X, K] -> C[I, K]", mesh, sizes)` returns which of the four cases it is and every
+strategy that works, with its moves and its time by term, the fastest first. Chapter: Sharding.
 
 >>> from scalingbook_lib.machines import chips
 >>> mesh = chips.Slice(chips.V5P, (4, 4, 4)).mesh(X=4, Y=16)

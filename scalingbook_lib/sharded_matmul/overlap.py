@@ -1,12 +1,12 @@
-"""How do products and moves overlap, chunk by chunk: on a ring, and along a chain of memories and links?
+"""Overlap of matmuls and communication, chunk by chunk: on a ring, and along a chain of memories and links.
 
-A collective matmul on a ring multiplies one chunk while the next is on its way: every chip multiplies what
-it has and passes it on to its neighbor, so that no AllGather has to end before the product begins. Source:
-Wang et al., "Overlap Communication with Dependent Computation via Decomposition" (ASPLOS 2023).
+A collective matmul on a ring multiplies one chunk while the next is in transit: every chip multiplies what it
+has and passes it to its neighbor, so that no AllGather has to finish before the matmul begins. Source: Wang
+et al., "Overlap Communication with Dependent Computation via Decomposition" (ASPLOS 2023).
 
-Along a chain, x · A in chunks of A: out of a host or another slice, over ICI, out of HBM and VMEM, through
-the matrix unit, every stage at work on another chunk. Which link binds, and which should move: bring A to
-x, or x to A and y back? Chapters: TPUs, Profiling, Programming in JAX.
+Along a chain, x · A is pipelined in chunks of A: out of a host or another slice, over ICI, out of HBM and
+VMEM, through the matrix unit. The model says which stage is the bottleneck, and whether to bring A to x or x
+to A. Chapters: TPUs, Profiling, Programming in JAX.
 """
 
 from dataclasses import dataclass
@@ -21,28 +21,28 @@ UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `Turn`
 
 @dataclass(frozen=True, slots=True)
 class OverlapRun(Result):
-    """What one chip and its links do, turn by turn."""
+    """The timeline of one chip and its links, turn by turn."""
 
     turns: tuple[Turn, ...]
 
     @property
     def total_s(self) -> float:
-        """When the last turn ends."""
+        """Seconds until the last turn ends."""
         return max(turn.end_s for turn in self.turns)
 
     @property
     def math_s(self) -> float:
-        """The time in which the chip computes."""
+        """Seconds in which the chip computes."""
         return sum(turn.end_s - turn.start_s for turn in self.turns if turn.stage == UNIT)
 
     @property
     def comms_s(self) -> float:
-        """When the last link falls silent: links never wait."""
+        """Seconds until the last link is done; links never wait."""
         return max(turn.end_s for turn in self.turns if turn.stage != UNIT)
 
     @property
     def exposed_s(self) -> float:
-        """The time in which the chip waits: communication that nothing hides."""
+        """Seconds in which the chip waits: exposed communication."""
         return self.total_s - self.math_s
 
     def __str__(self) -> str:
@@ -53,8 +53,8 @@ class OverlapRun(Result):
 class RingMatmul(Result):
     """In[B, D], 1/n of it on each of n chips, times the F columns of W that a chip has: n chunks in n steps.
 
-    With `scatter` its mirror image in time, Tmp · W -> Out[B, D]: sums move on, and each step adds to one.
-    In every step a chunk goes to the next chip; over two `links` one half of it, and the other half back.
+    `scatter` is the mirror image in time, Tmp · W -> Out[B, D]: partial sums move on, and each step adds to
+    one. In every step a chunk goes to the next chip; over two `links`, one half goes in each direction.
     """
 
     B: float
@@ -67,83 +67,90 @@ class RingMatmul(Result):
 
     @property
     def n(self) -> int:
-        """The chips of the ring."""
+        """The number of chips on the ring."""
         return self.axis.size
 
     @property
-    def product_s(self) -> float:
-        """The arithmetic of one chunk, at the documented peak."""
+    def matmul_s(self) -> float:
+        """Seconds to multiply one chunk at the documented peak."""
         return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n  # 2 FLOPs a term
 
     @property
-    def move_s(self) -> float:
-        """One chunk to the neighbor, in halves over two links: its bytes, and the hop."""
+    def transfer_s(self) -> float:
+        """Seconds to send one chunk to the neighbor, in halves over two links: its bytes, and the hop."""
         chunk_bytes = BF16.bytes * self.B * self.D / self.n  # each chip has 1/n of In
         return chunk_bytes / (self.links * self.axis.link_bytes_per_s) + self.axis.hop_s
 
     @property
     def step_s(self) -> float:
-        """A product and a move at once: the longer of the two."""
-        return max(self.product_s, self.move_s)  # the unit and the links work side by side
+        """Seconds of one step, a matmul and a transfer at once: the longer of the two."""
+        return max(self.matmul_s, self.transfer_s)  # the unit and the links work side by side
 
     @property
     def total_s(self) -> float:
-        """n products and n - 1 moves, of which one product has no move beside it."""
-        return self.product_s + (self.n - 1) * self.step_s  # the chip's own chunk is there at once
+        """Seconds of n matmuls and n - 1 transfers, of which one matmul overlaps no transfer."""
+        return self.matmul_s + (self.n - 1) * self.step_s  # the chip's own chunk is there at once
 
     @property
     def serial_s(self) -> float:
-        """All of the moves, and then all of the arithmetic, or the other way round."""
-        return self.n * self.product_s + (self.n - 1) * self.move_s
+        """Seconds of all transfers and all math, one after the other."""
+        return self.n * self.matmul_s + (self.n - 1) * self.transfer_s
 
     @property
     def ratio(self) -> float:
-        """C/W: FLOPs that take as long as a byte over the links in use."""
+        """C/W: the FLOPs that take as long as a byte over the links in use."""
         # 2 B D F / (n C) = 2 B D / (n W) gives F = C/W
         return self.chip.bf16_flops_per_s / (self.links * self.axis.link_bytes_per_s)
 
     @property
-    def hidden_from(self) -> float:
-        """The F of a chip from which on a product takes as long as a move: C/W, and the hop's own delay."""
+    def overlap_threshold_F(self) -> float:
+        """The F per chip above which a matmul takes as long as a transfer: C/W, plus the latency of the
+        hop.
+        """
         # a product grows with F, a move does not
-        return self.F * self.move_s / self.product_s
+        return self.F * self.transfer_s / self.matmul_s
 
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
-        """Which chunk a device multiplies in a step, or of whom it adds to; one for each way in use.
+        """The chunks that a device multiplies in a step (or whose sums it adds to), one for each direction in
+        use.
 
-        The first way, and the only one of one, goes to the next device: chunks come from the one before, and
-        sums end where they belong.
+        The first direction, and the only one of one link, goes to the next device: chunks come from the one
+        before, and sums end where they belong.
         """
         away = step + 1 if self.scatter else step
         return tuple(way % self.n for way in (device - away, device + away)[: self.links])
 
-    def in_steps(self) -> OverlapRun:
-        """Products and moves keep step; the product without a move is the last, or for sums the first."""
+    def lockstep(self) -> OverlapRun:
+        """The timeline in which matmuls and transfers keep step; the unpaired matmul is last, or first with
+        `scatter`.
+        """
         steps = [k * self.step_s for k in range(self.n)]
         # a sum leaves when its product is added, a chunk at once
-        moves = [self.product_s + at for at in steps] if self.scatter else steps
+        moves = [self.matmul_s + at for at in steps] if self.scatter else steps
         products = [0.0, *moves] if self.scatter else steps
-        timed = [(LINK, moves[:-1], self.move_s), (UNIT, products[: self.n], self.product_s)]
+        timed = [(LINK, moves[:-1], self.transfer_s), (UNIT, products[: self.n], self.matmul_s)]
         return OverlapRun(
             tuple(Turn(name, k, at, at + t) for name, starts, t in timed for k, at in enumerate(starts))
         )
 
-    def as_they_come(self, sides: int) -> OverlapRun:
-        """Whole chunks, from one side or in turn from both, each multiplied once there; its own first."""
-        turns, free = [Turn(UNIT, 0, 0.0, self.product_s)], self.product_s
+    def on_arrival(self, sides: int) -> OverlapRun:
+        """The timeline in which whole chunks, from one side or alternately from both, are multiplied as they
+        arrive.
+        """
+        turns, free = [Turn(UNIT, 0, 0.0, self.matmul_s)], self.matmul_s
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
-            came = (hop + 1) * self.move_s  # chunk k comes over k hops, two sides halve them
+            came = (hop + 1) * self.transfer_s  # chunk k comes over k hops, two sides halve them
             start = max(free, came)  # the unit may be busy still, or the chunk on its way
-            free = start + self.product_s
-            turns += [Turn((LINK, BACK)[side], k, hop * self.move_s, came), Turn(UNIT, k, start, free)]
+            free = start + self.matmul_s
+            turns += [Turn((LINK, BACK)[side], k, hop * self.transfer_s, came), Turn(UNIT, k, start, free)]
         return OverlapRun(tuple(turns))
 
-    def gathered_first(self) -> OverlapRun:
-        """The whole AllGather, both ways round the ring, and only then the product."""
+    def gather_first(self) -> OverlapRun:
+        """The timeline of the whole AllGather in both directions, and only then the matmul."""
         moved = collectives.all_gather(BF16.bytes * self.B * self.D, self.axis).total_s
         turns = [Turn(link, 0, 0.0, moved) for link in (LINK, BACK)]
-        return OverlapRun((*turns, Turn(UNIT, 0, moved, moved + self.n * self.product_s)))
+        return OverlapRun((*turns, Turn(UNIT, 0, moved, moved + self.n * self.matmul_s)))
 
     def __str__(self) -> str:
         total, serial = si(self.total_s, "s"), si(self.serial_s, "s")
@@ -157,75 +164,80 @@ OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
 
 @dataclass(frozen=True, slots=True)
 class Chain(Result):
-    """x[B, n] · A[n, n] on a slice, x in bf16 on the chip at the origin, where y is wanted; A in int8.
+    """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the origin, where y is wanted, and A in
+    int8.
 
-    Arrays that are split lie in equal parts on all chips or their hosts. Every chunk of A is a collective or
-    a message of its own; spreading x is timed as an AllGather, which is what it costs but for one share.
+    Sharded arrays lie in equal parts on all chips or their hosts. Every chunk of A is a collective or a
+    message of its own; spreading x is timed as an AllGather, which it equals but for one share.
     """
 
     slice: Slice
     n: int
     B: int
-    lies: str
+    location: str
     plan: str
     chunks: int
 
     @property
     def matrix_bytes(self) -> float:
-        """All of A."""
+        """The bytes of A."""
         return INT8.bytes * self.n**2
 
     @property
     def vector_bytes(self) -> float:
-        """All of x, and as much for y."""
+        """The bytes of x, and as many for y."""
         return BF16.bytes * self.B * self.n
 
     @property
     def workers(self) -> int:
-        """The chips that multiply: the one that has x, the one that has A, or all."""
-        return 1 if self.plan == FETCH or self.lies == FAR else self.slice.chips
+        """The number of chips that multiply: the one that has x, the one that has A, or all."""
+        return 1 if self.plan == FETCH or self.location == FAR else self.slice.chips
 
     @property
     def pipeline(self) -> roofline.Pipeline:
-        """Every stage that a chunk of A passes, or the part of x that belongs to it."""
+        """The pipeline of all stages that a chunk of A, or the part of x that belongs to it, passes."""
         crosses = (self.matrix_bytes if self.plan == FETCH else self.vector_bytes) / self.chunks
         parts = self.slice.chips if self.plan == FETCH else 1  # every chip takes in its part; x lies on one
         before: dict[str, float] = {}
-        if self.lies == HOSTS:
+        if self.location == HOSTS:
             before = self._over(PCIe=self.matrix_bytes / self.chunks / self.slice.chips)
-        if self.lies == OTHER:
+        if self.location == OTHER:
             before = self._between(crosses, parts)
-        return roofline.pipeline(before | {"ICI": self._within(crosses)} | self._worked(), self.chunks)
+        return roofline.pipeline(
+            before | {"ICI": self._within(crosses)} | self._compute_stages(), self.chunks
+        )
 
     @property
-    def back_s(self) -> float:
-        """The time in which y comes to the origin where it was not made there."""
-        there = self._between(self.vector_bytes, self.slice.chips) if self.lies == OTHER else {}
+    def return_s(self) -> float:
+        """Seconds in which y comes to the origin where it was not computed there."""
+        there = self._between(self.vector_bytes, self.slice.chips) if self.location == OTHER else {}
         return 0.0 if self.plan == FETCH else sum(there.values()) + self._within(self.vector_bytes)
 
     @property
     def total_s(self) -> float:
-        """The pipeline, and y's way back."""
-        return self.pipeline.total_s + self.back_s
+        """Seconds of the pipeline, and of y's return."""
+        return self.pipeline.total_s + self.return_s
 
     def _over(self, **nbytes: float) -> dict[str, float]:
         return dict(roofline.ladder(0, nbytes, self.slice.chip).level_s)
 
     def _between(self, nbytes: float, parts: int) -> dict[str, float]:
-        """From slice to slice: out of HBM by PCIe, over the network, and in by PCIe, in equal parts."""
+        """Seconds from slice to slice by stage: out of HBM over PCIe, over the network, and in over PCIe."""
         times = self._over(PCIe=nbytes / parts, DCN=nbytes / parts)
         return {OUT: times["PCIe"], "DCN": times["DCN"], IN: times["PCIe"]}
 
     def _within(self, nbytes: float) -> float:
-        """Over ICI: from the farthest chip, or gathered from all."""
-        if self.lies != FAR:
+        """Seconds over ICI: from the farthest chip, or gathered from all."""
+        if self.location != FAR:
             return collectives.all_gather(nbytes, *self.slice.axes).total_s
         # the chip that is farthest along every axis
         far = tuple(axis.diameter_hops for axis in self.slice.axes)
         return self.slice.route(far, (0,) * len(far)).message(nbytes).total_s
 
-    def _worked(self) -> dict[str, float]:
-        """A chunk of A out of HBM, out of VMEM where its rate is documented, and multiplied."""
+    def _compute_stages(self) -> dict[str, float]:
+        """Seconds by stage: a chunk of A out of HBM, out of VMEM where its rate is documented, and
+        multiplied.
+        """
         share = self.matrix_bytes / self.chunks / self.workers  # one chip's part of a chunk of A
         known = roofline.levels(self.slice.chip)
         flops = 2 * self.B * self.n**2 / self.chunks / self.workers

@@ -1,8 +1,8 @@
-"""What does a legal result cost to make? The collectives behind a type, by the formulas of this book.
+"""The collectives that a legal sharding of a result costs.
 
-JAX's rules say which sharding comes out and not how. For a product whose operands split J alike, every
-`out_sharding` is one way to end the same partial sum; other products are solved, other arrays resharded. The
-machine of the explorers is a mesh X by Y, wired by the chip's own rule.
+JAX's rules say which sharding comes out and not how. For a product whose operands shard J alike, every
+`out_sharding` completes the same partial sum; other products are solved, other arrays resharded. The
+explorers' machine is a mesh X by Y with the chip's own wraparound rule.
 """
 
 from dataclasses import dataclass
@@ -30,45 +30,47 @@ CHIP = "TPU v5e"
 
 @dataclass(frozen=True, slots=True)
 class Way(Sequence):
-    """One way to a result, or one of several results, by its name."""
+    """One sequence of moves to a result, or one of several results, with its name."""
 
     name: str = ""
 
     @property
-    def says(self) -> str:
-        """'reduce-scatter C over Y'; slices, which are free, are left out."""
-        return ", ".join(move.says for move in self.moves if move.seconds) or "nothing to move"
+    def description(self) -> str:
+        """The moves that take time, as in 'reduce-scatter C over Y'; free slices are left out."""
+        return ", ".join(move.description for move in self.moves if move.seconds) or "nothing to move"
 
     @property
     def kinds(self) -> str:
-        """'AllReduce', 'ReduceScatter, AllGather', or 'free'."""
+        """The collectives used, as in 'ReduceScatter, AllGather', or 'free'."""
         return ", ".join(dict.fromkeys(move.kind for move in self.moves if move.seconds)) or "free"
 
 
 def ways(operation: str, o: Operands, made: Array) -> tuple[Way, ...]:
-    """The cheapest ways to a legal result, the cheapest first."""
+    """The sequences of moves that produce a legal result, the cheapest first."""
     sizes = tuple(o.sizes[d] for d in "IJK")
     if operation == PRODUCT:
         c, sums = Array("C", made.dims, made.partial), partial(o)
         return (_end(sums, c, sizes),) if sums else _products(o.a, o.b, c, sizes)
     # one operand: what lies there before anything moves is resharded
-    start, goal = _apart(operation, o, made)
+    start, goal = _before_and_after(operation, o, made)
     if start == goal:
         return (Way((), name="nothing to move"),)
     found = reshard(start, goal, machine(CHIP, X=2, Y=4), o.sizes, BF16)
-    return tuple(Way(s.moves, name=s.says) for s in (found.best, *found.rejected))
+    return tuple(Way(s.moves, name=s.description) for s in (found.best, *found.rejected))
 
 
 @lru_cache(maxsize=256)
 def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[Way, ...]:
-    """The strategies for A · B -> C, those that move least first, and of these the least work."""
+    """The strategies for A · B -> C, the least communication first and, between equals, the least work."""
     on = machine(CHIP, X=2, Y=4)
     found = sharded_matmul.solve(Product(a, b, c), on, dict(zip("IJK", sizes, strict=True))).strategies
     return tuple(Way(s.steps, name=s.name) for s in sorted(found, key=lambda s: (s.comms_s, s.chip_s)))
 
 
 def partial(o: Operands) -> Array | None:
-    """C as the blocks give it where both operands split J alike; None where they do not, or clash."""
+    """C as the local blocks give it where both operands shard J alike; None where they do not, or
+    conflict.
+    """
     left, right = contracted(o)
     free = (*o.a.axes_of("I"), *o.b.axes_of("K"))
     if not left or left != right or len(set(free)) < len(free) or o.a.partial or o.b.partial:
@@ -76,8 +78,10 @@ def partial(o: Operands) -> Array | None:
     return Array("C", (Dim("I", o.a.axes_of("I")), Dim("K", o.b.axes_of("K"))), left)
 
 
-def answers(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
-    """The `out_sharding`s of these that keep how I and K are split, whole C, and what was asked for."""
+def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
+    """The `specs` that keep how I and K are sharded, unsharded C, and the requested one, the cheapest
+    first.
+    """
     sums = partial(o)
     if sums is None:
         return ()
@@ -93,15 +97,15 @@ def answers(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
 
 @lru_cache(maxsize=256)
 def _end(sums: Array, goal: Array, sizes: tuple[int, ...]) -> Way:
-    """The cheapest way from a partial sum to this sharding of it, over the axes that either names."""
+    """The cheapest sequence from a partial sum to this sharding of it, over the axes that either names."""
     on = machine(CHIP, X=2, Y=4)
     moves = Moves(sums, on, {"I": sizes[0], "K": sizes[2]}, BF16, axes_of(sums, goal))
     path = cheapest_from(moves, layout(sums))[layout(goal)]
     return Way(tuple(map(moves.move, path)), name=spec.spec(goal))
 
 
-def _apart(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
-    """The array that lies there before anything moves, and the one that is wanted."""
+def _before_and_after(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
+    """The array as it is before anything moves, and the array that is wanted."""
     if operation == RESHARD:
         return _padded(o.a, made), Array("A", made.dims, made.partial)
     if operation in ("A.sum(0)", "A.sum(1)"):
@@ -113,7 +117,7 @@ def _apart(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
 
 
 def _padded(a: Array, goal: Array) -> Array:
-    """The array with zeros around its blocks, a partial sum for nothing, over the axes that become one."""
+    """The array as a partial sum over new axes, its blocks padded with zeros; this costs nothing."""
     # jax.reshard to unreduced={'X'}: one device of the axis keeps its block, the others hold zeros
     new = [axis for axis in goal.partial if axis not in a.partial]
     axes = {dim.name: [x for x in dim.axes if x not in new] for dim in a.dims}
@@ -122,13 +126,13 @@ def _padded(a: Array, goal: Array) -> Array:
 
 @lru_cache(maxsize=256)
 def machine(chip: str, **sizes: int) -> Rings:
-    """Every mesh axis is one torus axis: a ring where this generation closes an axis of that size."""
+    """A mesh whose axes are torus axes of the chip: rings where its generation wraps that size."""
     on = chips.find(chip)
     return Rings(on, **{name: on.axis(size) for name, size in sizes.items()})
 
 
-def shapes(mesh: Rings) -> str:
-    """'ring X of 16, line Y of 4'; axes of one chip are left out."""
+def describe_mesh(mesh: Rings) -> str:
+    """The mesh in words, as in 'ring X of 16, line Y of 4'; axes of one chip are left out."""
     axes = [(name, mesh.axes(name)[0]) for name, size in mesh.sizes.items() if size > 1]
     return (
         ", ".join(f"{'ring' if a.wrapped else 'line'} {name} of {a.size}" for name, a in axes) or "one chip"

@@ -1,7 +1,7 @@
-"""Which strategies does a sharded product have?
+"""Enumerate the strategies of a sharded matmul.
 
 Bring the operands into shardings whose local blocks can be multiplied, multiply, and bring the result into
-the sharding that was asked for: every assignment of mesh axes to the product's dimensions is one strategy.
+the requested sharding: every assignment of mesh axes to the product's dimensions is one strategy.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from scalingbook_lib.collectives.resharding import (
     layout,
     split_only,
 )
-from scalingbook_lib.notation import Array, Mesh, Product, joined, parse_product
+from scalingbook_lib.notation import Array, Mesh, Product, join_axes, parse_product
 from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
 from scalingbook_lib.units import BF16, DType, binary
 
@@ -41,8 +41,8 @@ def solve(
 ) -> Solution:
     """All strategies for A · B -> C on that machine, for these sizes of the product's dimensions.
 
-    Mesh axes that the product does not name are left alone: along them, all chips do the same. With
-    `idle_axes` they may split the work too.
+    Mesh axes that the product does not name stay replicated; with `idle_axes` they may shard the work too.
+    ValueError where no strategy works or a dimension does not divide evenly.
     """
     product = parse_product(product) if isinstance(product, str) else product
     for array in product.arrays:
@@ -62,7 +62,7 @@ def solve(
 
 
 def cases(product: Product) -> dict[str, int]:
-    """Which of the four cases each mesh axis of the operands makes."""
+    """The case, 1 to 4, that each mesh axis of the operands makes."""
     return {axis: _case(product, axis) for axis in dict.fromkeys(product.a.axes + product.b.axes)}
 
 
@@ -78,7 +78,9 @@ def _case(product: Product, axis: str) -> int:
 
 @lru_cache(maxsize=64)
 def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Product]]:
-    """For all roles of the axes: the operands as they are multiplied, and the result as it comes out."""
+    """For every assignment of the axes, the operands as they are multiplied and the result as it comes
+    out.
+    """
     found = []
     for roles in _roles(product, axes):
         a, b, c = (x.with_partial("").with_axes(**{d: roles[d] for d in x.names}) for x in product.arrays)
@@ -88,7 +90,7 @@ def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Produc
 
 
 def _roles(product: Product, axes: tuple[str, ...]) -> Iterator[Roles]:
-    """Every way to give each mesh axis one dimension to split, or none: then its chips all do the same."""
+    """Every way to assign each mesh axis to one dimension, or to none (its chips then repeat the work)."""
     for choice in itertools.product((*product.names, None), repeat=len(axes)):
         given = {name: [x for x, d in zip(axes, choice, strict=True) if d == name] for name in product.names}
         orders = [_orders(product, name, used) for name, used in given.items()]
@@ -107,7 +109,7 @@ def _orders(product: Product, name: str, axes: list[str]) -> list[tuple[str, ...
 
 @dataclass
 class _Job:
-    """One product on one machine; remembers what moves there are and the paths they make."""
+    """One product on one machine, with a cache of its moves and paths."""
 
     product: Product
     machine: DeviceMesh
@@ -121,17 +123,17 @@ class _Job:
         self._known: dict[tuple[Array, frozenset[str]], tuple[Moves, Paths]] = {}
 
     def strategies(self) -> Iterator[Strategy | Rejected]:
-        """For all roles of the mesh axes: the strategy, or why there is none."""
+        """For every assignment of the mesh axes, the strategy or why there is none."""
         for roles, local in self.locals:
             yield self._strategy(roles, local)
 
     def _strategy(self, roles: Roles, local: Product) -> Strategy | Rejected:
         for name, axes in roles.items():
             if self.sizes[name] % self.mesh.size(axes):
-                uneven = f"{name} = {self.sizes[name]} does not split evenly over {joined(axes)}"
+                uneven = f"{name} = {self.sizes[name]} does not split evenly over {join_axes(axes)}"
                 return Rejected(local, uneven)
         before = self._bring(self.product.a, local.a) + self._bring(self.product.b, local.b)
-        after = self._hand_over(local.c)
+        after = self._deliver(local.c)
         if after is None:
             return Rejected(local, f"no collective makes {self.product.c.canonical()} of it")
         peak, chip = self._peak(local, before + after), self.machine.chip
@@ -160,8 +162,8 @@ class _Job:
         moves, paths = self._paths(held, wanted, lambda moves: cheapest_from(moves, layout(held)))
         return tuple(map(moves.move, paths[layout(wanted)]))
 
-    def _hand_over(self, made: Array) -> tuple[Move, ...] | None:
-        """The cheapest moves of the result to the sharding that was asked for; None where there are none."""
+    def _deliver(self, made: Array) -> tuple[Move, ...] | None:
+        """The cheapest moves of the result to the requested sharding; None where there are none."""
         goal = self.product.c
 
         def all_to_goal(moves: Moves) -> Paths:
@@ -173,7 +175,7 @@ class _Job:
         return None if path is None else tuple(map(moves.move, path))
 
     def _paths(self, end: Array, other: Array, find: Callable[[Moves], Paths]) -> tuple[Moves, Paths]:
-        """The moves over the axes that either array names, and what `find` makes of them, once an `end`."""
+        """The moves over the axes that either array names, and what `find` makes of them, cached by `end`."""
         over = axes_of(end, other)
         if (key := (end, over)) not in self._known:
             moves = Moves(end, self.machine, self.sizes, self.dtype, over)
@@ -181,7 +183,7 @@ class _Job:
         return self._known[key]
 
     def _peak(self, local: Product, steps: tuple[Move, ...]) -> float:
-        """What one chip holds at once: what it was given, what it was brought, and the result."""
+        """The bytes that one chip holds at once: given operands, moved operands, and the result."""
         # a set: an operand that is multiplied as it was given is held once
         held = {*self.product.arrays[:2], *local.arrays, *(move.after for move in steps)}
         return sum(map(self._local_bytes, held))

@@ -1,7 +1,7 @@
-"""X[B, D] · W[D_X, F] -> Z[B, F]: gather the weight, or sum the result?
+"""X[B, D] · W[D_X, F] -> Z[B, F] in closed form: gather the weight, or reduce the result.
 
-The four strategies of `solve` for this product, in closed form, so that a whole map of them is drawn in
-milliseconds; as the textbook counts, or exactly. Chapter: Sharding.
+The four strategies that `solve` finds for this product, computed fast enough to draw a whole map in
+milliseconds, either as the textbook counts or exactly. Chapter: Sharding.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Way(Result):
-    """One of the four strategies and its time by term."""
+    """One of the four strategies, with its time by term in seconds."""
 
     name: str
     math_s: float
@@ -36,12 +36,12 @@ class Way(Result):
 
     @property
     def lower_s(self) -> float:
-        """Everything overlaps."""
+        """Seconds where everything overlaps."""
         return max(self.math_s, self.hbm_s, self.comms_s)
 
     @property
     def bound(self) -> str:
-        """'network', 'memory' or 'compute', whichever takes longest."""
+        """The longest term: 'network', 'memory' or 'compute'."""
         terms = self.math_s, self.hbm_s, self.comms_s
         return BOUNDS[terms.index(max(terms))]
 
@@ -51,9 +51,9 @@ class Way(Result):
 
 @dataclass(frozen=True)
 class SplitWeight(Result):
-    """The product for one F on n chips of one axis.
+    """The product for one F on the n chips of one axis.
 
-    `exact` counts (1 - 1/n), the hops and the bytes from HBM; without it, only arithmetic and M / W.
+    `exact` counts (1 - 1/n), the hops and the HBM traffic; without it, only math and M / W.
     """
 
     chip: Chip
@@ -64,7 +64,9 @@ class SplitWeight(Result):
 
     @cached_property
     def _costs(self) -> tuple[Cost, Cost, Cost]:
-        """Of a gather, of a sum and of an exchange over the axis."""
+        """The times of an all-gather, an all-reduce and an all-to-all over the axis, as functions of
+        bytes.
+        """
         axis = self.axis if self.exact else replace(self.axis, hop_s=0.0)
         formulas = (collectives.all_gather, collectives.all_reduce, collectives.all_to_all)
         gather, reduce, exchange = (_cost(formula(1, axis), self.exact) for formula in formulas)
@@ -76,16 +78,17 @@ class SplitWeight(Result):
         return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s  # FLOPs/byte
 
     def ways(self, B: float, D: float) -> tuple[Way, ...]:
-        """Gather W; cut X and sum Z; all-to-all W and gather Z; split the batch, gather W and Z."""
+        """The four strategies, in the order of `NAMES`, for these B and D."""
         found = self._terms(B * D, self._moved(D), self._moved(B))
         return tuple(Way(name, *terms) for name, terms in zip(NAMES, found, strict=True))
 
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
     ) -> list[list[tuple[int, str]]]:
-        """Which of the first `among` ways takes least, everything overlapped, and what it waits for.
+        """The index and bound of the fastest of the first `among` strategies, for every D (a row) and every
+        B.
 
-        For every D, a row, and every B: what depends on one of them is computed once.
+        Terms that depend on one of B and D are computed once.
         """
         results = [(B, self._moved(B)) for B in Bs]
         return [
@@ -94,7 +97,7 @@ class SplitWeight(Result):
         ]
 
     def _moved(self, length: float) -> Moved:
-        """The bytes of W (for D) or of Z (for B), and the seconds to gather, to sum and to exchange it."""
+        """The bytes of W (for D) or of Z (for B), and the seconds to gather, reduce and exchange it."""
         nbytes = self.dtype.bytes * length * self.F
         gather, reduce, exchange = self._costs
         return nbytes, gather(nbytes), reduce(nbytes), exchange(nbytes)
@@ -125,6 +128,6 @@ def _fastest(ways: Sequence[Terms]) -> tuple[int, str]:
 
 
 def _cost(one_byte: collectives.Transfer, exact: bool) -> Cost:
-    """A collective's time as a straight line over the bytes."""
+    """A collective's time as a linear function of bytes."""
     per_byte_s, hops_s = (one_byte.bandwidth_s, one_byte.latency_s) if exact else (one_byte.textbook_s, 0.0)
     return lambda nbytes: nbytes * per_byte_s + hops_s

@@ -1,4 +1,4 @@
-"""One way to do a sharded product with its time by term, and all ways side by side."""
+"""One strategy for a sharded matmul with its time by term, and all strategies side by side."""
 
 import math
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ CASES = {
 
 @dataclass(frozen=True, slots=True)
 class Strategy(Result):
-    """One way to do a sharded product: moves before, a local product, moves after, and the time by term."""
+    """One way to compute a sharded matmul: moves, a local matmul, more moves, and the time by term."""
 
     before: tuple[Move, ...]
     local: Product  # the arrays as they are multiplied, the result with its partial sums
@@ -32,53 +32,53 @@ class Strategy(Result):
 
     @property
     def steps(self) -> tuple[Move, ...]:
-        """Every move, before and after the product."""
+        """Every move, before and after the matmul."""
         return self.before + self.after
 
     @property
     def name(self) -> str:
-        """'gather B over X'."""
-        return ", ".join(move.says for move in self.steps) or "nothing to move"
+        """The moves in words, as in 'gather B over X'."""
+        return ", ".join(move.description for move in self.steps) or "nothing to move"
 
     @property
     def transfer(self) -> Transfer:
-        """All moves as one sum."""
+        """All moves as one transfer, one after the other."""
         # moves wait for each other: each needs what the one before brought
         return sum((move.transfer for move in self.steps), NOTHING)
 
     @property
     def comms_s(self) -> float:
-        """All moves, one after the other, hops included."""
+        """Seconds of all moves, one after the other, hops included."""
         return self.transfer.total_s
 
     @property
     def nbytes(self) -> float:
-        """What the formulas count as moved, all moves together."""
+        """The bytes of all moves together, as the formulas count them."""
         return sum(move.nbytes for move in self.steps)
 
     @property
     def chip_s(self) -> float:
-        """The local product: arithmetic or HBM, whichever takes longer."""
+        """Seconds of the local matmul: math or HBM traffic, whichever takes longer."""
         return max(self.math_s, self.hbm_s)  # the roofline of the local product
 
     @property
     def lower_s(self) -> float:
-        """Everything overlaps."""
+        """Seconds where matmul and moves overlap fully."""
         return max(self.chip_s, self.comms_s)
 
     @property
     def upper_s(self) -> float:
-        """Nothing overlaps: move, then multiply, then move."""
+        """Seconds where nothing overlaps: move, then multiply, then move."""
         return self.chip_s + self.comms_s
 
     @property
     def bound(self) -> str:
-        """'network', 'memory' or 'compute', whichever takes longest."""
+        """The longest term: 'network', 'memory' or 'compute'."""
         terms = {"compute": self.math_s, "memory": self.hbm_s, "network": self.comms_s}
         return max(terms, key=lambda term: terms[term])
 
     def overlapped(self, chunks: int) -> Pipeline:
-        """A collective matmul in that many chunks: max + min / n, one's move under another's arithmetic."""
+        """A collective matmul in `chunks` chunks: max + min / n, one's communication under another's math."""
         # wang2023overlap: one chunk of the shorter term stays in view
         return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
 
@@ -100,7 +100,7 @@ class Rejected(Result):
 
 @dataclass(frozen=True, slots=True)
 class Solution(Result):
-    """Every strategy for one sharded product, the fastest first, and those that do not work here."""
+    """Every strategy for one sharded matmul, the fastest first, and those that do not work here."""
 
     product: Product
     cases: Mapping[str, int]  # by mesh axis
@@ -109,23 +109,23 @@ class Solution(Result):
 
     @property
     def case(self) -> int:
-        """The one of the four cases that the product falls into: an axis that conflicts decides."""
+        """Which of the four cases the product is; an axis that conflicts decides."""
         found = set(self.cases.values())
         # a clash of two kept dimensions, then an axis to gather, then a sum to complete
         return next((case for case in (4, 2, 3) if case in found), 1)
 
     @property
     def best(self) -> Strategy:
-        """The fastest, by `lower_s` and, between equals, by `upper_s`."""
+        """The fastest strategy, by `lower_s` and, between equals, by `upper_s`."""
         return self.strategies[0]
 
     @property
     def margin(self) -> float:
-        """How many times as long the second-best takes, everything overlapped; inf where there is none."""
+        """The time of the second-best over that of the best, both overlapped; inf where there is only one."""
         return self.strategies[1].lower_s / self.best.lower_s if len(self.strategies) > 1 else math.inf
 
     def why(self, strategy: Strategy) -> str:
-        """How a strategy compares with the best, and what holds it back."""
+        """How a strategy compares with the best, and its bottleneck."""
         if strategy is self.best:
             return f"fastest, {strategy.bound}-bound"
         times = strategy.lower_s / self.best.lower_s
@@ -135,7 +135,9 @@ class Solution(Result):
         return f"as long if all overlaps, {more:.3g} times as long if nothing does"
 
     def named(self, name: str) -> Strategy:
-        """The strategy of that name, as in 'gather B over X'."""
+        """The strategy of that name, as in 'gather B over X'; ValueError, listing all, where there is
+        none.
+        """
         for strategy in self.strategies:
             if strategy.name == name:
                 return strategy

@@ -15,7 +15,7 @@ from math import gcd, prod
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Axis, Chip, Machine, Slice, SliceError
 from scalingbook_lib.machines.clusters import NETWORK_HOP_S, Cluster, ClusterError, Level
-from scalingbook_lib.machines.clusters.level import joined
+from scalingbook_lib.machines.clusters.level import merge_levels
 from scalingbook_lib.steps.limits import each_level
 from scalingbook_lib.steps.limits.expert import exchange_over
 
@@ -63,7 +63,7 @@ class Placement:
 
     def over(self, letters: Iterable[str]) -> Networks:
         """The networks of several mesh axes together, neighbors on one level joined."""
-        return joined(n for letter in letters for n in self.networks[letter])
+        return merge_levels(n for letter in letters for n in self.networks[letter])
 
 
 @lru_cache(maxsize=1 << 16)

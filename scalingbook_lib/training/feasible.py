@@ -19,7 +19,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
     E = model.experts.E if model.experts else 0
     rules = (
         (
-            lacks := model.no_experts_for(
+            lacks := model.expert_axis_error(
                 ep=plan.ep, expert_tp=plan.expert_tp, expert_domains=plan.expert_domains
             ),
             lacks,

@@ -6,7 +6,7 @@ Chapter: Training LLaMA 3.
 from dataclasses import dataclass
 
 from scalingbook_lib.machines import Machine
-from scalingbook_lib.machines.age import Paid, paid
+from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.machines.energy import Energy
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.step import TrainingStep
@@ -52,7 +52,7 @@ class PlannedRun(Result):
         return self.tokens / (self.seconds * self.chips)
 
     def __str__(self) -> str:
-        price = Paid(self.usd_per_hour, self.usd_as_of)
+        price = ChipPrice(self.usd_per_hour, self.usd_as_of)
         cost = f", {count(round(self.usd))} USD at {price}" if self.usd is not None else ""
         return (
             f"{si(self.tokens)} tokens on {self.chips:,} chips: {count(rounded(self.days))} days, "
@@ -86,7 +86,7 @@ def run_at(
 
 
 def _planned(on: Machine, tokens: float, chips: int, seconds: float, given: float | None) -> PlannedRun:
-    price = paid(on.chip, given)
+    price = price_of(on.chip, given)
     return PlannedRun(
         tokens=_positive("tokens", tokens),
         chips=chips,

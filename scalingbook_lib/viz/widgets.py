@@ -63,7 +63,7 @@ class Live:
 
     def paint(self, _: Any = None) -> None:
         """Show the view of the inputs' state; what cannot be read is said, and the picture stays."""
-        seen = self.explorer.look(self.state())
+        seen = self.explorer.evaluate_state(self.state())
         for name, text in self.texts.items():
             text.value = seen.outputs[name]
         if seen.view is None:

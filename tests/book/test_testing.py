@@ -1,11 +1,8 @@
-"""Which tests a run has: by their scope, by what a change can break, and by how long they took."""
-
-import csv
-import json
+"""No scope of a test run leaves out what it shall run."""
 
 import pytest
 
-from tools.testing import changes, durations, run, scope
+from tools.testing import changes, run, scope
 
 SLOW, FAST = "tests/lab/test_slow.py::test_a", "tests/core/test_fast.py::test_b"
 BROWSER = "tests/browser/test_x.py::test_c"
@@ -50,14 +47,6 @@ def test_only_the_quick_scope_takes_samples(monkeypatch):
         scope.current()
 
 
-def test_the_table_of_durations_lists_what_takes_over_a_second(tmp_path):
-    record, table = tmp_path / "record.jsonl", tmp_path / "durations.csv"
-    took = [("b", 2.04), ("a", 4.0), ("c", 0.5), ("a", 5.0)]
-    record.write_text("".join(json.dumps(row) + "\n" for row in took))
-    assert durations.write(record, table) == 2
-    assert list(csv.reader(table.open())) == [["test", "cpu_s"], ["a", "5.0"], ["b", "2.0"]]
-
-
 def test_without_a_change_the_canaries_run():
     assert changes.chosen(set()) == (sorted(changes.CANARIES), 0)
 
@@ -67,11 +56,6 @@ def test_a_changed_source_runs_its_notebook():
     assert set(names) == {*changes.CANARIES, "chapters/intro"}
 
 
-def test_a_changed_chapter_package_runs_the_notebooks_of_the_chapter():
-    names, _ = changes.chosen({"scalingbook_lib/chapters/gpus/__init__.py"})
-    assert {"chapters/gpus", "exercises/gpus", "solutions/gpus"} <= set(names)
-
-
 def test_a_changed_module_runs_notebooks_that_import_it_through_others():
     modules = changes.affected({"scalingbook_lib/roofline/stages.py"})
     assert "scalingbook_lib.roofline" in modules
@@ -79,10 +63,6 @@ def test_a_changed_module_runs_notebooks_that_import_it_through_others():
     names, left_out = changes.chosen({"scalingbook_lib/units.py"}, most=3)
     assert len(names) == len(changes.CANARIES) + 3
     assert left_out > 20
-
-
-def test_a_changed_data_file_counts_as_its_package():
-    assert "scalingbook_lib.machines.chips" in changes.affected({"scalingbook_lib/machines/chips/tpus.csv"})
 
 
 def test_a_base_that_is_no_commit_is_refused(monkeypatch):

@@ -35,7 +35,7 @@ def test_the_live_view_at_the_start_is_the_view_that_was_built(live, live_path):
     built = (SITE / live_path).read_text(encoding="utf-8")
     for root, explorer in roots(live):
         reset(live, root)
-        painted = explorer.paint(explorer.state())
+        painted = explorer.render(explorer.state())
         assert root.query_selector(".ex-verdict").text_content() == painted.verdict
         assert painted.figure in built, f"{explorer.key}: make execute, then build again"
 
@@ -208,7 +208,7 @@ def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
         (root, explorer, name)
         for root, explorer in roots(live)
         for name, control in explorer.controls.items()
-        if isinstance(control, Slider) and not explorer.paint({name: beside(control)}).seen.error
+        if isinstance(control, Slider) and not explorer.render({name: beside(control)}).evaluated.error
     )
     if (found := next(sliders, None)) is None:
         assert not live.page.locator(".explorer").count()  # a page of exercises alone has nothing to move
@@ -217,7 +217,7 @@ def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
     reset(live, root)
     ahead = live.page.evaluate(AHEAD, [root, name])
     assert ahead is not None, "no move was painted within its own event"
-    painted = explorer.paint(explorer.state() | {name: ahead["value"]})
+    painted = explorer.render(explorer.state() | {name: ahead["value"]})
     assert ahead["verdict"] == painted.verdict
     expected = live.page.evaluate(
         "(html) => { const t = document.createElement('div'); t.innerHTML = html; return t.innerHTML; }",

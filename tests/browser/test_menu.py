@@ -51,7 +51,7 @@ def test_the_menu_gives_link_figure_and_numbers(live):
         with live.page.expect_download() as saved:
             numbers.click()
         rows = list(csv.reader(io.StringIO(Path(saved.value.path()).read_text("utf-8"))))
-        assert ["verdict", "", "", "", explorer.see().verdict, ""] in rows
+        assert ["verdict", "", "", "", explorer.evaluate().verdict, ""] in rows
         whole.click()
         live.page.wait_for_function("(root) => document.fullscreenElement === root", arg=root)
         live.page.evaluate("document.exitFullscreen()")

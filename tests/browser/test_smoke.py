@@ -48,10 +48,10 @@ def test_an_explorer_of_the_chapter_moves_and_agrees_with_the_library(visit, nam
         for root, explorer in roots(visited)
         for control, one in explorer.controls.items()
         for state in others(one)
-        if not explorer.paint({control: state}).seen.error
+        if not explorer.render({control: state}).evaluated.error
     )
     page.evaluate(PAINT, [root, control, moved])
-    painted = explorer.paint({control: moved})
+    painted = explorer.render({control: moved})
     assert root.query_selector(".ex-verdict").text_content() == painted.verdict
     visited.assert_clean()
 

@@ -97,7 +97,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("name", "place", "fn"), MISTAKES)
 def test_a_known_mistake_is_made_by_a_real_program(name, place, fn):
     outcome = programs.judged(name, fn())
-    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].says
+    assert outcome.message == checks.find(f"jax.{name}").mistakes[place].message
 
 
 def test_every_known_mistake_of_a_program_is_tried():

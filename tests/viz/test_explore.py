@@ -55,7 +55,7 @@ def test_what_cannot_be_read_is_said_and_the_picture_stays():
 def test_the_picture_is_the_pages_wide_and_narrow():
     live = widgets.Live(explorers.find(KEY))
     for wide in (True, False):
-        assert draw.figure(live.explorer.see(), wide=wide) in live.picture.value
+        assert draw.figure(live.explorer.evaluate(), wide=wide) in live.picture.value
 
 
 def test_every_control_has_its_input_and_steps_a_player():

@@ -47,7 +47,7 @@ def picture() -> str:
         for k, frame in enumerate(frames)
     ]
     wide, high = svg.number(WIDTH), svg.number(_height(explorer))
-    label = svg.escape(f"{explorer.title}. {explorer.see(**{MOVED: STILL}).verdict}")
+    label = svg.escape(f"{explorer.title}. {explorer.evaluate(**{MOVED: STILL}).verdict}")
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" height="{high}" '
         f'role="img" aria-label="{label}" font-family="{svg.FONT}" font-size="{svg.SIZE}" '
@@ -74,7 +74,7 @@ def _style() -> str:
 
 def _chart(explorer: Explorer, value: int) -> Iterator[str]:
     """The parts of the chart and the lines of the verdict, with the slider at a value."""
-    view = explorer.see(**{MOVED: value})
+    view = explorer.evaluate(**{MOVED: value})
     place = f"translate({svg.number(MARGIN)},{svg.number(CHART_Y)})"
     for part in _drawing(view.panels[0]):
         yield f'<g transform="{place}">{ElementTree.tostring(part, encoding="unicode")}</g>'
@@ -90,7 +90,7 @@ def _drawing(panel: Panel) -> ElementTree.Element:
 
 
 def _verdict_y(explorer: Explorer) -> float:
-    return CHART_Y + float(_drawing(explorer.see().panels[0]).attrib["height"]) + 14
+    return CHART_Y + float(_drawing(explorer.evaluate().panels[0]).attrib["height"]) + 14
 
 
 def _height(explorer: Explorer) -> float:

@@ -5,7 +5,7 @@ from random import Random
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Cluster, chips
-from scalingbook_lib.machines.formats import Element, Format, error
+from scalingbook_lib.machines.formats import Element, Format, relative_rms_error
 from scalingbook_lib.steps.limits.recipe import Recipe
 from scalingbook_lib.units import FP8
 
@@ -38,4 +38,4 @@ def whole(element: Element) -> Format:
 def spoiled(form: Format, outlier: float, n: int = 4096, heavy: bool = False) -> float:
     """The error of all others where one value is an outlier of that size."""
     values = list(drawn(n, heavy))
-    return error(values, form.written([outlier, *values])[1:])
+    return relative_rms_error(values, form.quantized([outlier, *values])[1:])

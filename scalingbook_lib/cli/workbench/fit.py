@@ -147,7 +147,7 @@ def _larger(machine: Machine) -> Iterator[Machine]:
     chip, n = machine.chip, machine.chips
     if isinstance(machine, Slice):
         compact: dict[int, tuple[int, ...]] = {}
-        for sides in sorted(chip.wiring().shapes(), key=max):
+        for sides in sorted(chip.topology().shapes(), key=max):
             compact.setdefault(prod(sides), sides)
         yield from (Slice(chip, compact[size]) for size in _doubled(n) if size in compact)
     else:

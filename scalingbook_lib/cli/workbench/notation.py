@@ -45,7 +45,7 @@ def _known(name: str) -> Chip | None:
 
 def shape(chip: Chip, n: int) -> str:
     """The most compact slice of so many chips, as '8x8x8'; '' where there is none."""
-    found = [sides for sides in chip.wiring().shapes() if prod(sides) == n]
+    found = [sides for sides in chip.topology().shapes() if prod(sides) == n]
     return write_shape(min(found, key=max)) if found else ""
 
 

@@ -1,10 +1,11 @@
-"""What is the cheapest way from one sharding of an array to another?
+"""The cheapest sequence of collectives that takes an array from one sharding to another.
 
-`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})`: the sequence of free cuts, gathers,
-exchanges, permutes and sums that takes least time, and the next-best that lost. Chapter: Sharding.
+`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})` returns the sequence of local slices,
+all-gathers, all-to-alls, permutes and reductions with the least time, and the next-best ones. Chapter:
+Sharding.
 
 >>> from scalingbook_lib.machines import chips
->>> reshard("A[I_X, J]", "A[I, J_X]", Rings(chips.V5P, X=4), {"I": 4096, "J": 8192}).best.says
+>>> reshard("A[I_X, J]", "A[I, J_X]", Rings(chips.V5P, X=4), {"I": 4096, "J": 8192}).best.description
 'all-to-all A over X'
 """
 

@@ -1,8 +1,8 @@
-"""Which single collectives change how an array is sharded, and what does each cost?
+"""The single collectives that change how an array is sharded, with the bytes and time of each.
 
-From `A[I_X, J]` one can cut (free), gather, exchange (all-to-all) or permute; from a partial sum also
-reduce-scatter or all-reduce. A `Layout` is the bare subscripts, cheap to search; `Move` is one step with its
-arrays, bytes and time. Chapter: Sharding.
+From `A[I_X, J]` one can slice locally (free), all-gather, all-to-all or permute; from a partial sum also
+reduce-scatter or all-reduce. A `Layout` is the bare subscripts, cheap to search; a `Move` is one step with
+its arrays, bytes and time. Chapter: Sharding.
 """
 
 import itertools
@@ -16,29 +16,29 @@ from scalingbook_lib import collectives
 from scalingbook_lib.collectives.resharding import routing
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.collectives.transfer import Collective
-from scalingbook_lib.notation import Array, joined
+from scalingbook_lib.notation import Array, join_axes
 from scalingbook_lib.units import DType, Result, si
 
 
 class Layout(NamedTuple):
-    """The subscripts of an array alone: the axes on each dimension, and those of the partial sum."""
+    """The subscripts of an array: the mesh axes on each dimension, and those of the partial sum."""
 
     dims: tuple[tuple[str, ...], ...]
     partial: tuple[str, ...] = ()
 
 
 def layout(array: Array) -> Layout:
-    """The bare subscripts of an array; the axes of a partial sum in alphabetical order."""
+    """The subscripts of an array; the axes of a partial sum in alphabetical order."""
     return Layout(tuple(dim.axes for dim in array.dims), tuple(sorted(array.partial)))
 
 
 def axes_of(*arrays: Array) -> frozenset[str]:
-    """Every mesh axis that these arrays name, of their dimensions and of their partial sums."""
+    """Every mesh axis in the subscripts and partial sums of these arrays."""
     return frozenset(axis for array in arrays for axis in array.axes + array.partial)
 
 
 class Edge(NamedTuple):
-    """One move between layouts: what kind, over which axes, how many bytes as the formulas count them."""
+    """One move between layouts: its kind, axes, bytes as the formulas count them, and time."""
 
     kind: str
     axes: str
@@ -50,7 +50,7 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Move(Result):
-    """One step of a resharding: an array before, a collective over mesh axes, the array after."""
+    """One step of a resharding: the array before, a collective over mesh axes, the array after."""
 
     kind: str
     axes: str
@@ -61,12 +61,12 @@ class Move(Result):
 
     @property
     def seconds(self) -> float:
-        """How long it takes; cuts are free."""
+        """Seconds of the collective; 0 for a local slice."""
         return self.transfer.total_s  # bytes and hops
 
     @property
-    def says(self) -> str:
-        """What it does, in a few words: 'gather A over X'."""
+    def description(self) -> str:
+        """The move in a few words, as in 'gather A over X'."""
         swaps = self.kind == Collective.PERMUTE  # what axes change roles says less than what comes of it
         where = f"to {self.after.canonical()}" if swaps else f"over {self.axes}"
         return f"{VERBS[self.kind]} {self.before.name} {where}"
@@ -89,71 +89,71 @@ VERBS = {
 
 @dataclass(frozen=True)
 class Moves:
-    """The layouts of one array over some axes of a machine, and the collectives between them."""
+    """The layouts of one array over some mesh axes of a machine, and the collectives between them."""
 
     array: Array
     machine: DeviceMesh
     sizes: Mapping[str, int]
     dtype: DType
     over: frozenset[str]  # the mesh axes that may be used
-    _seen: dict[Layout, list[Edge]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _named: dict[Layout, Array] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _edges_from: dict[Layout, list[Edge]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _arrays: dict[Layout, Array] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def chips(self) -> dict[str, int]:
-        """The size of each mesh axis, asked once: a search needs it thousands of times."""
+        """The size of each mesh axis, cached because a search reads it thousands of times."""
         return dict(self.machine.sizes)
 
     def parts(self, axes: tuple[str, ...] | str) -> int:
-        """How many chips these mesh axes count."""
+        """The number of chips along these mesh axes."""
         return math.prod(self.chips[name] for name in axes)
 
     def local_bytes(self, at: Layout) -> float:
-        """What one chip holds."""
+        """The bytes that one chip holds in that layout."""
         cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)  # of the whole array
         # a partial sum splits nothing: every chip has a whole summand
         return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
 
     def fits(self, at: Layout) -> bool:
-        """Whether every dimension splits evenly."""
+        """Whether every dimension divides evenly over its mesh axes."""
         return all(
             self.sizes[dim.name] % self.parts(axes) == 0
             for dim, axes in zip(self.array.dims, at.dims, strict=True)
         )
 
     def named(self, at: Layout) -> Array:
-        """The array in that layout, to be read by people."""
-        if at not in self._named:
+        """The array in that layout, with its name and dimensions."""
+        if at not in self._arrays:
             axes = {dim.name: used for dim, used in zip(self.array.dims, at.dims, strict=True)}
-            self._named[at] = self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
-        return self._named[at]
+            self._arrays[at] = self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
+        return self._arrays[at]
 
     def move(self, edge: Edge) -> Move:
-        """An edge with its arrays."""
+        """The edge as a `Move`, with its arrays."""
         before, after = self.named(edge.before), self.named(edge.after)
         return Move(edge.kind, edge.axes, before, after, edge.nbytes, edge.transfer)
 
     def edges(self, at: Layout) -> list[Edge]:
-        """Every single collective from here to a layout that splits evenly."""
-        if at not in self._seen:
+        """Every single collective from this layout to one that divides evenly."""
+        if at not in self._edges_from:
             kinds = (self._cuts, self._gathers, self._exchanges, self._sums, self._permutes)
             found = itertools.chain.from_iterable(kind(at) for kind in kinds)
-            self._seen[at] = [edge for edge in found if self.fits(edge.after)]
-        return self._seen[at]
+            self._edges_from[at] = [edge for edge in found if self.fits(edge.after)]
+        return self._edges_from[at]
 
     def _free(self, at: Layout) -> list[str]:
         free = self.over.difference(at.partial, *at.dims)
         return [name for name, size in self.chips.items() if size > 1 and name in free]
 
     def _cuts(self, at: Layout) -> Iterator[Edge]:
-        """[I] → [I_X]: every chip keeps its part of what it already has."""
+        """[I] → [I_X]: every chip keeps its slice of what it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
             yield Edge("cut", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Layout) -> Iterator[Edge]:
         """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, of several dimensions at once, [I_X, J], [I, J].
 
-        Only the fastest axes of a dimension can go, for a block to stay a block.
+        Only the fastest-varying axes of a dimension can go, so that a block stays contiguous.
         """
         # so many axes of each dimension stay; those behind vary fastest: what they split lies side by side
         for stay in itertools.product(*(range(len(axes), -1, -1) for axes in at.dims)):
@@ -174,7 +174,7 @@ class Moves:
                 yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, at, after)
 
     def _sums(self, at: Layout) -> Iterator[Edge]:
-        """[I]{U_X} → [I] or [I_X]; over several axes at once too, in either order of the scatter."""
+        """[I]{U_X} → [I] or [I_X]; over several axes at once too, the scatter in either order."""
         # a sum is as many bytes before as after, whatever axes it runs over
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
@@ -186,14 +186,14 @@ class Moves:
                     yield self._edge(Collective.REDUCE_SCATTER, order, nbytes, at, after)
 
     def _permutes(self, at: Layout) -> Iterator[Edge]:
-        """[I_XY] → [I_YX], or X and Y of one size trade places: chips swap whole shards."""
+        """[I_XY] → [I_YX], or X and Y of equal size swap roles: chips exchange whole shards."""
         # a trade and a new order may come to the same layout: the first one found stands
         nbytes, seen = self.local_bytes(at), {at}
         for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
             if after not in seen:
                 seen.add(after)
                 before = self._roles(at)
-                moved = joined(x for x, y in zip(before, roles, strict=True) if x != y)
+                moved = join_axes(x for x, y in zip(before, roles, strict=True) if x != y)
                 yield Edge(Collective.PERMUTE, moved, nbytes, self._shuffle(nbytes, before, roles), at, after)
 
     def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
@@ -203,7 +203,7 @@ class Moves:
                 yield after, self._roles(after)
 
     def _traded(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
-        """Two axes of one size trade places, or a used one its place with a free one."""
+        """Layouts in which two axes of equal size swap roles, or a used axis swaps with a free one."""
         used, sizes = [name for axes in at.dims for name in axes], self.chips
         for x, y in itertools.combinations(self._roles(at), 2):
             if sizes[x] == sizes[y] and x in used:
@@ -212,11 +212,13 @@ class Moves:
                 yield Layout(dims, at.partial), [trade.get(n, n) for n in self._roles(at)]
 
     def _roles(self, at: Layout) -> list[str]:
-        """Every axis by its place in the subscripts, then the free ones, which count replicas."""
+        """Every axis in the order of the subscripts, then the free ones, which index replicas."""
         return [name for axes in at.dims for name in axes] + self._free(at)
 
     def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> collectives.Transfer:
-        """The permutation that gives the axes other roles; what comes before and behind keeps its place."""
+        """The time of the permutation that gives the axes other roles; equal leading and trailing axes stay
+        in place.
+        """
         # roles are digits of a shard's number: equal ones before or behind move nothing
         differ = [k for k in range(len(before)) if before[k] != after[k]]
         between = slice(min(differ), max(differ) + 1)
@@ -224,7 +226,7 @@ class Moves:
         return routing.relabel(nbytes, torus, before[between], after[between])
 
     def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Layout) -> Edge:
-        over = joined(names)
+        over = join_axes(names)
         return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), *ends)
 
 

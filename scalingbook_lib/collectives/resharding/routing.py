@@ -1,12 +1,11 @@
-"""How busy is the busiest link when every chip sends its shard to another chip, on a mesh sold or imagined?
+"""The busiest link when every chip of a torus sends its shard to another chip.
 
-A ring collective has a formula; a permutation of shards on a torus has none, so its messages are laid along
-their routes and counted. Routes go axis after axis by the shorter way; a message travels in as many equal
-parts as there are axes, each part starting on another axis, and what is for the antipode goes half each
-way.
+A ring collective has a formula; an arbitrary permutation of shards on a torus has none, so its messages are
+routed and counted. Routes go axis after axis in the shorter direction; a message travels in as many equal
+parts as there are axes, each part starting on another axis, and a message to the antipode goes half each way.
 
-All that a cost needs to know of the machine: its mesh axes, the torus axes under them, and the chip.
-Chapter: Sharding.
+A `DeviceMesh` is all that a cost needs to know of the machine: its mesh axes, the torus axes under them, and
+the chip. Chapter: Sharding.
 """
 
 import itertools
@@ -27,7 +26,9 @@ type Roles = Sequence[str]  # mesh axes, the slowest first
 
 
 def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
-    """Every chip sends `nbytes` to its goal: the busiest link's bytes, and the longest route's hops."""
+    """The time for every chip to send `nbytes` to its goal: the busiest link's bytes, the longest route's
+    hops.
+    """
     loads = busiest_links(axes, goals)
     # nobody is done before the busiest link is
     bandwidth_s = max(
@@ -38,7 +39,7 @@ def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
 
 
 def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
-    """For each axis, how many whole messages its busiest link carries."""
+    """For each axis, the number of whole messages on its busiest link."""
     d = len(axes)
     loads: Counter[tuple[int, int, Place]] = Counter()  # in halves of a part
     for start, goal in goals.items():
@@ -55,7 +56,9 @@ def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
 def _route(
     axes: tuple[Axis, ...], start: Place, goal: Place, order: Iterable[int]
 ) -> Iterator[tuple[tuple[int, int, Place], int]]:
-    """Every link on the way and how many halves it carries: 2, or 1 where the two halves part."""
+    """Every link on the route and the halves it carries: 2, or 1 where the message splits in both
+    directions.
+    """
     here, steps = list(start), Route(axes, start, goal).steps
     for a in order:
         size, step = axes[a].size, steps[a]
@@ -68,10 +71,10 @@ def _route(
 
 
 def relabel(nbytes: float, torus: Mapping[str, tuple[Axis, ...]], before: Roles, after: Roles) -> Transfer:
-    """The shuffle by which a mesh's axes change roles: shards counted by `before` are counted by `after`.
+    """The time to change the roles of mesh axes: shards indexed by `before` become indexed by `after`.
 
-    `relabel(nbytes, torus, "XY", "YX")`: the shard of chip (x, y), number x · Y + y, goes to the chip whose
-    y · X + x is that number. `torus` gives the torus axes under each mesh axis.
+    `relabel(nbytes, torus, "XY", "YX")`: the shard of chip (x, y), number x · Y + y, goes to the chip whose y
+    · X + x is that number. `torus` gives the torus axes under each mesh axis.
     """
     one_byte = _relabel(tuple(torus.items()), tuple(before), tuple(after))
     bandwidth_s = nbytes * one_byte.bandwidth_s
@@ -87,7 +90,7 @@ def _relabel(torus: tuple[tuple[str, tuple[Axis, ...]], ...], before: Roles, aft
 
 
 def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles: Roles) -> int:
-    """The number of a chip's shard: its coordinates as digits, the mesh axes in the order of their roles."""
+    """The index of a chip's shard: its coordinates as digits, the mesh axes in the order of their roles."""
     digits, number = iter(place), 0
     spread = {name: [(next(digits), axis.size) for axis in axes] for name, axes in torus}
     for name in roles:
@@ -97,7 +100,7 @@ def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles
 
 
 class Rings(Result):
-    """A mesh that nobody need sell: each of its axes is a ring of its own (or any `Axis`), to think with."""
+    """A hypothetical mesh in which each axis is a ring of its own, or any given `Axis`."""
 
     __slots__ = ("_axes", "chip")
 

@@ -1,7 +1,7 @@
-"""What is the cheapest way from one sharding of an array to another?
+"""Search for the cheapest sequence of collectives between two shardings, and for the alternatives to it.
 
-Every sharding is a node, every single collective an edge (`moves`); the cheapest sequence is a shortest path,
-and the next-best ones say why they lose. Chapter: Sharding.
+Every sharding is a node and every single collective an edge (`moves`); the cheapest sequence is a shortest
+path (Dijkstra). Chapter: Sharding.
 """
 
 import heapq
@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, axes_of, layout
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
-from scalingbook_lib.notation import Array, Mesh, axis_names, joined, parse
+from scalingbook_lib.notation import Array, Mesh, axis_names, join_axes, parse
 from scalingbook_lib.units import BF16, DType, Result, si
 
 type Path = tuple[Edge, ...]
@@ -32,27 +32,27 @@ class Sequence(Result):
 
     @property
     def total_s(self) -> float:
-        """All moves, one after the other."""
+        """Seconds of all moves, one after the other."""
         return sum(move.seconds for move in self.moves)
 
     @property
     def nbytes(self) -> float:
-        """What the formulas count as moved, all moves together."""
+        """The bytes of all moves together, as the formulas count them."""
         return sum(move.nbytes for move in self.moves)
 
     @property
-    def says(self) -> str:
-        """'cut A over Y, gather A over X'."""
-        return ", ".join(move.says for move in self.moves) or "nothing to move"
+    def description(self) -> str:
+        """The moves in words, as in 'cut A over Y, gather A over X'."""
+        return ", ".join(move.description for move in self.moves) or "nothing to move"
 
     def __str__(self) -> str:
         cost = si(float(self.total_s), "s") if self.total_s else "free"
-        return f"{self.says}: {cost}" + (f" ({self.why})" if self.why else "")
+        return f"{self.description}: {cost}" + (f" ({self.why})" if self.why else "")
 
 
 @dataclass(frozen=True, slots=True)
 class Resharding(Result):
-    """The cheapest sequence between two shardings, and the other ways that lost to it."""
+    """The cheapest sequence between two shardings, and the alternatives with why each is slower."""
 
     before: Array
     after: Array
@@ -73,10 +73,11 @@ def reshard(
     *,
     idle_links: bool = False,
 ) -> Resharding:
-    """A[I_X, J] → A[I, J_X]: the cheapest sequence of cuts, gathers, exchanges, permutes and sums.
+    """A[I_X, J] → A[I, J_X]: the cheapest sequence of slices, gathers, all-to-alls, permutes and reductions.
 
     With `idle_links`, axes that neither sharding names may help: where the array is replicated along one, its
-    replicas can each fetch a part over links that would be idle.
+    replicas can each fetch a part over links that would be idle. ValueError where the arrays differ in
+    dimensions or do not divide evenly.
     """
     a, b = (parse(x) if isinstance(x, str) else x for x in (before, after))
     _check_pair(a, b)
@@ -85,13 +86,13 @@ def reshard(
     start, goal = split_only(a, machine), split_only(b, machine)
     over = frozenset(machine.sizes) if idle_links else axes_of(start, goal)
     moves = Moves(start, machine, sizes, dtype, over)
-    paths = _ways(moves, layout(start), layout(goal))
+    paths = _alternatives(moves, layout(start), layout(goal))
     best, *others = (Sequence(tuple(map(moves.move, path))) for path in paths)
-    return Resharding(a, b, best, tuple(replace(way, why=_why(way, best)) for way in others))
+    return Resharding(a, b, best, tuple(replace(way, why=_comparison(way, best)) for way in others))
 
 
 def check_even(array: Array, machine: DeviceMesh, sizes: Mapping[str, int]) -> None:
-    """Refuse what does not split into equal blocks, and say what size would."""
+    """ValueError, with the padded size, where a dimension does not divide evenly over its mesh axes."""
     mesh = Mesh(**machine.sizes)
     array.check(mesh)
     for dim, size in zip(array.dims, array.shape(**sizes), strict=True):
@@ -99,20 +100,20 @@ def check_even(array: Array, machine: DeviceMesh, sizes: Mapping[str, int]) -> N
         if size % parts:
             raise ValueError(
                 f"{array}: {dim.name} = {size} does not split evenly over the {parts} chips of "
-                f"{joined(dim.axes)}; pad it to {-(-size // parts) * parts}"
+                f"{join_axes(dim.axes)}; pad it to {-(-size // parts) * parts}"
             )
 
 
 def split_only(array: Array, machine: DeviceMesh) -> Array:
-    """The array without the axes of one chip, which split nothing."""
+    """The array without mesh axes of size 1, which shard nothing."""
     real = {name for name, size in machine.sizes.items() if size > 1}
     axes = {dim.name: [name for name in dim.axes if name in real] for dim in array.dims}
     return array.with_axes(**axes).with_partial([name for name in array.partial if name in real])
 
 
 def cheapest_from(moves: Moves, start: Layout) -> dict[Layout, Path]:
-    """The cheapest path from `start` to every layout that can be reached."""
-    return dict(_walks(start, moves.edges))
+    """The cheapest path from `start` to every reachable layout."""
+    return dict(_paths_by_cost(start, moves.edges))
 
 
 def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[Layout, Path]:
@@ -127,11 +128,11 @@ def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[La
                 into.setdefault(edge.after, []).append(edge)
                 ahead.append(edge.after)
     # one search from the goal, along edges turned round, serves all starts
-    backwards = _walks(goal, lambda at: into.get(at, []), there=attrgetter("before"))
+    backwards = _paths_by_cost(goal, lambda at: into.get(at, []), there=attrgetter("before"))
     return {at: path[::-1] for at, path in backwards}
 
 
-def _walks(
+def _paths_by_cost(
     start: Layout,
     edges: Callable[[Layout], list[Edge]],
     *,
@@ -139,10 +140,10 @@ def _walks(
     most: int = 1,
     goal: Layout | None = None,
 ) -> Iterator[tuple[Layout, Path]]:
-    """Dijkstra's: every path without a loop and where it ends, the cheapest first.
+    """Dijkstra's search: every path without a loop and where it ends, the cheapest first.
 
-    `there` is the far end of an edge. A layout that was reached `most` times is not gone on from; nor is
-    the goal, which any number of paths may reach.
+    `there` is the far end of an edge. A layout reached `most` times is not expanded again; nor is the goal,
+    which any number of paths may reach.
     """
     tie = itertools.count()  # of two paths that cost the same, the one found first
     passed: Counter[Layout] = Counter()
@@ -163,10 +164,10 @@ def _walks(
                 heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))
 
 
-def _ways(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
-    """The cheapest path and the next-best that are no mere detours of a better one."""
+def _alternatives(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
+    """The cheapest path and the next-best ones that are no mere detours of a better one."""
     found: list[Path] = []
-    for at, path in _walks(start, moves.edges, most=DETOUR, goal=goal):
+    for at, path in _paths_by_cost(start, moves.edges, most=DETOUR, goal=goal):
         if at == goal and not any(_detour(path, better) for better in found):
             found.append(path)
         if len(found) > NEXT_BEST:  # the best, and so many others
@@ -175,15 +176,12 @@ def _ways(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
 
 
 def _detour(path: Path, better: Path) -> bool:
-    """Whether a path does all that a better one does, and perhaps more besides.
-
-    Whatever dimension or order of axes it goes by; cuts move nothing.
-    """
+    """Whether a path makes all the moves of a better one and perhaps more; slices do not count."""
     moved = [[(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "cut"] for p in (path, better)]
     return Counter(moved[0]) >= Counter(moved[1])
 
 
-def _why(way: Sequence, best: Sequence) -> str:
+def _comparison(way: Sequence, best: Sequence) -> str:
     if not best.total_s:
         return "the cheapest way is free"
     times = way.total_s / best.total_s
@@ -195,4 +193,4 @@ def _check_pair(a: Array, b: Array) -> None:
         raise ValueError(f"{a} and {b} have different dimensions; resharding only changes subscripts")
     missing = [name for name in b.partial if name not in a.partial]
     if missing:
-        raise ValueError(f"{a} is no partial sum over {joined(missing)}, and no resharding makes it one")
+        raise ValueError(f"{a} is no partial sum over {join_axes(missing)}, and no resharding makes it one")

@@ -1,8 +1,7 @@
-"""Which chunk crosses which link, and when?
+"""Step-by-step schedules of collectives on a ring, a line or a torus: `all_gather(8)`, `all_to_all((4, 4))`.
 
-The step-by-step plan of each collective on a ring, a line, or a torus: `all_gather(8)`, `all_to_all((4, 4))`.
-The book's player shows these steps; the tests execute them link by link and find the times that `collectives`
-states as formulas. Chapter: Sharding.
+The book's player shows these steps; the tests execute them link by link and arrive at the times that
+`collectives` states as formulas. Chapter: Sharding.
 
 >>> print(all_gather(8))
 AllGather on 8: 4 steps; the busiest link carries 7 of 16 pieces
@@ -24,7 +23,7 @@ from scalingbook_lib.collectives.schedules.step import (
     all_gather_shares,
     all_to_all_shares,
     holdings,
-    neighbour,
+    neighbor,
 )
 
 __all__ = [
@@ -39,7 +38,7 @@ __all__ = [
     "all_to_all",
     "all_to_all_shares",
     "holdings",
-    "neighbour",
+    "neighbor",
     "permute",
     "reduce_scatter",
 ]

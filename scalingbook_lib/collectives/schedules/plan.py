@@ -1,9 +1,7 @@
-"""Which chunk crosses which link, and when?
+"""Construct the schedule of each collective: which chunk crosses which link in which step.
 
-The step-by-step plan of each collective on a ring, a line, or a torus of them. The book's player shows these
-steps; the tests execute them link by link and find the times that `collectives` states as formulas. On a
-torus the array goes in as many equal parts as there are axes, each part starting on another axis, so that
-the links of all axes work in every phase. Chapter: Sharding.
+On a torus the array is split into as many equal parts as there are axes, each part starting on another axis,
+so that the links of all axes are busy in every phase. Chapter: Sharding.
 """
 
 import itertools
@@ -11,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, ScheduleStep, Send, neighbour
+from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, ScheduleStep, Send, neighbor
 from scalingbook_lib.collectives.transfer import Collective
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
@@ -22,7 +20,7 @@ type Line = Callable[[int, bool, bool], Moves]  # of an axis: its chips, its wra
 def all_gather(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
 ) -> Schedule:
-    """Every chip passes on what it has just learnt, until all know everything."""
+    """In every step each chip forwards what it received last, until all hold the whole array."""
     torus = _Torus.of(sizes, wrapped, both_ways)
     return _in_parts(Collective.ALL_GATHER, "copy", torus, len(torus.places), _gather_line)
 
@@ -30,8 +28,8 @@ def all_gather(
 def reduce_scatter(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
 ) -> Schedule:
-    """An AllGather played backwards: where a piece was copied outwards, the sums now flow together."""
-    return _backwards(all_gather(sizes, wrapped, both_ways))
+    """An AllGather run backwards: where a piece was copied outwards, partial sums now flow together."""
+    return _reversed(all_gather(sizes, wrapped, both_ways))
 
 
 def all_reduce(
@@ -39,19 +37,21 @@ def all_reduce(
 ) -> Schedule:
     """A reduce-scatter, then an all-gather."""
     gather = all_gather(sizes, wrapped, both_ways)
-    return replace(gather, name=Collective.ALL_REDUCE, steps=_backwards(gather).steps + gather.steps)
+    return replace(gather, name=Collective.ALL_REDUCE, steps=_reversed(gather).steps + gather.steps)
 
 
 def all_to_all(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
 ) -> Schedule:
-    """Every piece takes the shorter way round, axis after axis; to the antipode, half goes each way."""
+    """Every piece takes the shorter direction, axis after axis; half of an antipode's piece goes each way."""
     torus = _Torus.of(sizes, wrapped, both_ways)
     return _in_parts(Collective.ALL_TO_ALL, "move", torus, len(torus.places) ** 2, _exchange_line)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
-    """Every chip sends its shard `shift` places on, by the shorter way; on a line, what would wrap stays."""
+    """Every chip sends its shard `shift` positions on in the shorter direction; a line drops what would
+    wrap.
+    """
     # negative where the shorter way leads down
     far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
     distances = (far, -far) if wrapped and 2 * far == n else (far,)  # to the antipode, half goes each way
@@ -90,12 +90,14 @@ class _Torus:
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
-        """Every chip by its coordinates, the last axis fastest: a chip's number is its place in this list."""
+        """Every chip's coordinates, the last axis fastest: a chip's number is its index in this tuple."""
         return tuple(itertools.product(*map(range, self.sizes)))
 
     @property
     def halves(self) -> int:
-        """2 where some piece has an antipode, half-way round an even ring, and is cut to go both ways."""
+        """2 where some chips are antipodes, halfway around an even ring, so that their piece is split; else
+        1.
+        """
         even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
         return 2 if even and self.both_ways else 1
 
@@ -108,7 +110,9 @@ class _Torus:
 
 
 def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
-    """Part k goes along axes k, k + 1, ... in turn: in every phase, every axis serves another part."""
+    """Part k goes along axes k, k + 1, ... in this order, so that every axis serves another part in each
+    phase.
+    """
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
     steps: list[ScheduleStep] = []
@@ -121,7 +125,7 @@ def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> S
 
 
 def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
-    """One phase along the last of `axes`: what came together in earlier phases goes on together.
+    """The messages of one phase along the last of `axes`; pieces gathered in earlier phases travel together.
 
     The pieces of an AllToAll still lack the axes to come; those of an AllGather are for all chips, None.
     """
@@ -141,12 +145,12 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
                 )
             for way, pieces in bundles.items():
                 link = Link(chip, axis, way)
-                sends.append(Send(link, neighbour(link, torus.sizes), tuple(pieces)))
+                sends.append(Send(link, neighbor(link, torus.sizes), tuple(pieces)))
         yield sends
 
 
 def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
-    """For every step, a function from a position to what it sends: (way, start, None, half or None)."""
+    """For every step, a function from a position to what it sends: (direction, start, None, half or None)."""
     ways = (1, -1) if both_ways else (1,)
     # both ways at once, a ring needs half as many steps
     for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
@@ -155,12 +159,12 @@ def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
             for w in ways
             if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
         ]
-    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbours have it: half each
+    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbors have it: half each
         yield lambda i: [(1, (i - n // 2 + 1) % n, None, 0), (-1, (i + n // 2 - 1) % n, None, 1)]
 
 
 def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
-    """For every step, a function from a position to what it sends: (way, start, end, half or None)."""
+    """For every step, a function from a position to what it sends: (direction, start, end, half or None)."""
     longest = n // 2 if wrapped and both_ways else n - 1  # hops of the piece that goes farthest
     for t in range(longest):
         if not wrapped:
@@ -180,10 +184,10 @@ def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]
 
 
 def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
-    """At step t, what position i sends up a line and down it: for each start behind it, one piece.
+    """What position i sends up and down a line at step t: for each start behind it, one piece.
 
     A piece leaves its start at step n - 1 - end, counted upwards, so the middle link is busy from first to
-    last: at i are those whose start and end add up to i + n - 1 - t. Downwards is the same, mirrored.
+    last: at i are those whose start and end add up to i + n - 1 - t. Downwards is the mirror image.
     """
     up = [(start, i + n - 1 - t - start) for start in range(i + 1)]
     down = [(start, i + t - start) for start in range(n - 1, i - 1, -1)]
@@ -192,8 +196,8 @@ def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
     ]
 
 
-def _backwards(schedule: Schedule) -> Schedule:
-    """The same links in the opposite direction and order; copies become sums."""
+def _reversed(schedule: Schedule) -> Schedule:
+    """The schedule with links and steps in the opposite order; copies become additions."""
 
     def turned(send: Send) -> Send:
         back = Link(send.target, send.link.axis, -send.link.way)

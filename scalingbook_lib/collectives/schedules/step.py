@@ -1,11 +1,9 @@
-"""What does a collective do, step by step, who holds what in between, and what does each link carry in all?
+"""The parts of a collective's schedule (pieces, links, messages, steps), and the total load of each link.
 
-The nouns of a plan: a piece of the array, a link, a message, a step, a schedule. The plans themselves are
-in `plan`. The array is cut into equal pieces; in one step every link carries at most one message, which may
-hold several pieces.
-
-The totals of the plans are here in closed form too: a torus of 4,096 chips takes no longer than one of
-four. Both directions of an axis carry the same, mirrored. Chapter: Sharding.
+The array is split into equal pieces; in one step every link carries at most one message, which may hold
+several pieces. The schedules are built in `plan`. The link totals also have closed forms here, so that a
+torus of 4,096 chips takes no longer than one of four; both directions of an axis carry the same, mirrored.
+Chapter: Sharding.
 """
 
 import itertools
@@ -20,7 +18,9 @@ from scalingbook_lib.units import Result
 
 
 class Piece(NamedTuple):
-    """A piece of the array: from one chip (or all, None: a sum), for one chip (or all, None: a copy)."""
+    """A piece of the array, from chip `origin` (None: a sum over all) to chip `goal` (None: a copy for
+    all).
+    """
 
     origin: int | None
     goal: int | None
@@ -28,12 +28,12 @@ class Piece(NamedTuple):
 
     @property
     def block(self) -> int:
-        """The shard that the piece belongs to, where there is one shard a chip."""
+        """The shard to which the piece belongs, where there is one shard per chip."""
         return self.origin if self.origin is not None else self.goal or 0
 
 
 class Link(NamedTuple):
-    """The wire that leaves chip `source` along `axis`, up (+1) or down (-1)."""
+    """The directed link that leaves chip `source` along `axis`, up (+1) or down (-1)."""
 
     source: int
     axis: int
@@ -50,20 +50,22 @@ class Send(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScheduleStep:
-    """What all links carry at the same time, and whether pieces are copied, moved, or added on arrival."""
+    """The messages of one step, and whether pieces are copied, moved or added on arrival."""
 
     kind: str  # "copy", "move" or "add"
     sends: tuple[Send, ...]
 
     @property
     def loads(self) -> dict[Link, int]:
-        """Pieces on every link that is busy in this step."""
+        """The number of pieces on every link that is busy in this step."""
         return {send.link: len(send.pieces) for send in self.sends}
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule(Result):
-    """A collective as a list of steps on a torus of `sizes`; the array is `pieces` equal pieces in all."""
+    """A collective as a list of steps on a torus of `sizes`; the array is split into `pieces` equal
+    pieces.
+    """
 
     name: str
     sizes: tuple[int, ...]
@@ -73,16 +75,16 @@ class Schedule(Result):
 
     @property
     def chips(self) -> int:
-        """How many chips take part."""
+        """The number of chips that take part."""
         return math.prod(self.sizes)
 
     @property
     def loads(self) -> dict[Link, int]:
-        """Pieces that every link in use carries from start to end."""
+        """The number of pieces that every link in use carries from start to end."""
         return dict(Counter(send.link for step in self.steps for send in step.sends for _ in send.pieces))
 
     def step_seconds(self, nbytes: float, *axes: Axis) -> tuple[float, ...]:
-        """How long each step takes if all links wait for the slowest: a hop, and the bytes over the link.
+        """Seconds of each step if all links wait for the slowest: a hop, and the bytes over the link.
 
         `nbytes` is the whole array, all its pieces together: for a permute, every chip's shard.
         """
@@ -105,7 +107,7 @@ class Schedule(Result):
 
 
 def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
-    """What every chip holds after so many steps: each piece, and how many chips' values are summed in it.
+    """What every chip holds after `after` steps: each piece, and how many chips' values are summed in it.
 
     Pieces of an AllReduce are named by their block, as the AllGather names them.
     """
@@ -128,7 +130,7 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
     return tuple(dict(chip) for chip in held)
 
 
-def neighbour(link: Link, sizes: Sequence[int]) -> int:
+def neighbor(link: Link, sizes: Sequence[int]) -> int:
     """The chip at the other end of a link in a torus of `sizes`."""
     stride, size = math.prod(sizes[link.axis + 1 :]), sizes[link.axis]
     here = link.source // stride % size
@@ -139,9 +141,9 @@ type Shares = tuple[tuple[float, ...], ...]  # for each axis, for each place on 
 
 
 def all_gather_shares(*axes: Axis) -> Shares:
-    """The share of the gathered array on the link upwards from every place of every axis.
+    """The share of the gathered array on the upward link at every position of every axis.
 
-    A part of the array runs through the axes in turn, and each multiplies what travels together.
+    A part of the array passes the axes in sequence, and each axis multiplies what travels together.
     """
     real = [k for k, axis in enumerate(axes) if axis.size > 1]
     n, totals = math.prod(axis.size for axis in axes), [0.0] * len(axes)
@@ -157,20 +159,22 @@ def all_gather_shares(*axes: Axis) -> Shares:
 
 
 def all_to_all_shares(*axes: Axis) -> Shares:
-    """The share of the whole array on the link upwards from every place of every axis."""
+    """The share of the whole array on the upward link at every position of every axis."""
     n = math.prod(axis.size for axis in axes)
     return tuple(tuple(1 / (axis.size * n) * chunks for chunks in _exchanged(axis)) for axis in axes)
 
 
 def _gathered(axis: Axis) -> list[float]:
-    """Shards over each link of one ring or line: half of the others' on a ring, all from below on a line."""
+    """Shards over each link: on a ring half of the others', on a line all from below."""
     if axis.wrapped:
         return [(axis.size - 1) / 2] * axis.size  # n - 1 shards come to each chip, half of them either way
     return [float(i + 1) for i in range(axis.size - 1)]  # what lies below the link crosses it upwards
 
 
 def _exchanged(axis: Axis) -> list[float]:
-    """Chunks over each link: on a ring the sum of all distances, on a line all pairs that it joins."""
+    """Chunks over each link: on a ring the sum of all distances over n, on a line all pairs that it
+    connects.
+    """
     n = axis.size
     if axis.wrapped:
         return [(n * n - n % 2) / 8] * n  # n chunks of each distance d up to n/2 take d of n links

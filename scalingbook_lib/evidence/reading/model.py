@@ -16,7 +16,7 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence.reading.cells import Cells, Refused, number, text, whole
 from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
-from scalingbook_lib.models.catalogue import ALIASES, squeezed
+from scalingbook_lib.models.catalogue import ALIASES, normalize_name
 
 SIZE_PATTERN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', not 'A3B' or '8x7B'
 UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
@@ -90,7 +90,7 @@ def _shapes_differ(row: Cells, m: Transformer) -> bool:
 
 def _by_name(name: str, params: float | None) -> Iterator[Transformer]:
     """Models whose known name is the longest in this one and whose size agrees; then those of equal size."""
-    key = squeezed(name)
+    key = normalize_name(name)
     for known, found in _known().items():
         if known in key:
             yield from (one for one in found if _plausible(name, one, params))
@@ -112,8 +112,8 @@ def _sizes(name: str) -> list[float]:
 def _known() -> dict[str, list[Transformer]]:
     """Models by their names in lower-case letters and digits, the longest first."""
     every = (*others()[::-1], *models.CATALOGUE)  # PaLM as it was served before PaLM as trained
-    named = {squeezed(alias): [models.find(name)] for alias, name in ALIASES.items()}
-    named |= grouped(every, lambda m: squeezed(m.name.split(",")[0]))
+    named = {normalize_name(alias): [models.find(name)] for alias, name in ALIASES.items()}
+    named |= grouped(every, lambda m: normalize_name(m.name.split(",")[0]))
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}
 
 

@@ -112,7 +112,7 @@ class Program(Result):
         estimate = f"; the compiler estimates {self.cycles:,} cycles{seconds}" if self.cycles else ""
         least = "≥ " if any(one.flops for one in self.not_counted) else ""
         work = f"{least}{si(self.flops, 'FLOPs')} of matmuls per device{estimate}"
-        lines = (f"{self.target} as {notation.written(self.mesh.shape)}: {work}", self.memory)
+        lines = (f"{self.target} as {notation.format_sizes(self.mesh.shape)}: {work}", self.memory)
         return "\n".join(map(str, (*lines, self.collectives.table(), *self.not_counted)))
 
 

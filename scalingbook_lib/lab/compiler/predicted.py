@@ -9,7 +9,7 @@ from scalingbook_lib.collectives import Collective
 from scalingbook_lib.collectives.resharding import Move
 from scalingbook_lib.lab.compiler.hlo import CompiledCollective
 from scalingbook_lib.lab.compiler.replica_groups import named
-from scalingbook_lib.notation import joined
+from scalingbook_lib.notation import join_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import BACK, RING, Traffic
 
@@ -61,7 +61,7 @@ def summed(rows: Iterable[Row]) -> Sums:
 
 def ordered(axes: str, mesh: Mapping[str, int] | None = None) -> str:
     """Axes in alphabetical order."""
-    return joined(sorted(named(axes, mesh or {})))
+    return join_axes(sorted(named(axes, mesh or {})))
 
 
 def on(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
@@ -71,7 +71,7 @@ def on(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
     """
 
     def there(letters: str) -> str:
-        return joined(name for letter in letters for name in named(axes.get(letter, letter), {}))
+        return join_axes(name for letter in letters for name in named(axes.get(letter, letter), {}))
 
     return tuple(replace(row, axes=there(row.axes)) for row in traffic)
 

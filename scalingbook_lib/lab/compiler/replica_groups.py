@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from scalingbook_lib.notation import axis_names, joined
+from scalingbook_lib.notation import axis_names, join_axes
 
 type Groups = list[tuple[int, ...]]
 
@@ -57,9 +57,9 @@ def axes_of(groups: Groups, sizes: Mapping[str, int], *, ordered: bool = True) -
     for order in itertools.permutations(varying):
         wanted = {tuple(g) for g in _axis_groups(list(sizes.values()), order)}
         if ordered and wanted == set(groups):
-            return joined(names[k] for k in order)
+            return join_axes(names[k] for k in order)
         if {frozenset(g) for g in wanted} == {frozenset(g) for g in groups} and not ordered:
-            return joined(names[k] for k in varying)
+            return join_axes(names[k] for k in varying)
     return axes_of(groups, sizes, ordered=False) if ordered else None
 
 
@@ -78,7 +78,7 @@ def shift_of(moves: Groups, sizes: Mapping[str, int]) -> tuple[str | None, int |
     steps = {(_flat(places[b], moved, lengths) - _flat(places[a], moved, lengths)) % n for a, b in moves}
     shift = steps.pop() if len(steps) == 1 else None
     signed = shift - n if shift is not None and shift > n // 2 else shift
-    return joined(names[k] for k in moved), signed
+    return join_axes(names[k] for k in moved), signed
 
 
 def named(axes: str, sizes: Mapping[str, int]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from scalingbook_lib.collectives import Collective, bytes_received
 from scalingbook_lib.lab.compiler import replica_groups
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.lab.compiler.predicted import Key, read, ways
-from scalingbook_lib.notation import joined
+from scalingbook_lib.notation import join_axes
 from scalingbook_lib.training.links import Traffic
 from scalingbook_lib.units import si
 
@@ -161,7 +161,7 @@ def whole(ledger: Ledger) -> Iterator[Named]:
             if not within <= over or not (taken := take(ledger.more, key, ledger.less[short])):
                 continue
             take(ledger.less, short, taken)
-            copies = Key(REDUCE, joined(sorted(over - within)))
+            copies = Key(REDUCE, join_axes(sorted(over - within)))
             take(ledger.less, copies, taken / ways(short.axes, ledger.sizes))
             words = f"{_said(key, taken)}, then a slice, for a {short.kind} over {short.axes}"
             yield Named("summed whole", words, (short,), (key,))

@@ -155,7 +155,7 @@ def of_mesh(mesh: Any) -> Topology | None:
         raise SliceError(f"{kind} is no chip of the library; it knows {', '.join(GENERATIONS)}")
     ((generation, chip),) = named
     places = _by_place(devices)
-    sides = places.shape[: chip.wiring().dims]
+    sides = places.shape[: chip.topology().dims]
     return Topology(f"{generation}:{'x'.join(map(str, sides))}", chip, sides, places)
 
 

@@ -1,11 +1,10 @@
-"""Which chips does this book speak of, and what are they capable of?
+"""The catalogue of chips: every figure beside its source and beside what other sources say.
 
-A catalogue: every figure stands beside its source, and where sources disagree, beside what the others
-print. `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS`, `chips.GPUS`, and with those of
-other makers and the announced `chips.KNOWN`; slices of TPUs with `chips.Slice`. Figures are rows of
-`tpus.csv`, `nvidia.csv`, `amd.csv` and `further.csv`, each of a chip and not of a core; where a datasheet
-counts sparsity, the dense half is what stands there. The rows of `data/chips.csv` are the same figures as
-they were collected. Chapters: Rooflines, TPUs, GPUs, Other machines.
+`chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS` and `chips.GPUS`; `chips.KNOWN` adds other
+vendors' and announced chips; `chips.Slice` makes slices of TPUs. Figures are rows of `tpus.csv`,
+`nvidia.csv`, `amd.csv` and `further.csv`, each for a whole chip and not for a core; where a datasheet counts
+sparsity, the row holds the dense half. The rows of `data/chips.csv` are the same figures as they were
+collected. Chapters: Rooflines, TPUs, GPUs, Other machines.
 
 >>> print(find("v5e"))
 TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way
@@ -73,7 +72,9 @@ HALF_TPU7X = replace(
 
 
 def find(name: str) -> Chip:
-    """The chip of that name, however spelled: 'TPU v5e', 'v5e', 'h100', 'Trillium'."""
+    """The chip of that name in any usual spelling ('TPU v5e', 'v5e', 'h100', 'Trillium'); ValueError if
+    unknown.
+    """
     known = {_spelled(chip.name): chip for chip in KNOWN.values()} | _ALSO
     if _spelled(name) not in known:
         raise ValueError(f"no chip {name!r} in the catalogue; there are {', '.join(KNOWN)}")

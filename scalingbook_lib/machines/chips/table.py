@@ -1,8 +1,8 @@
-"""How does the catalogue read its tables? One row is one figure of one chip, and who says so.
+"""Read the catalogue's tables, in which one row is one figure of one chip with its source.
 
-A row of `tpus.csv`, `nvidia.csv` or `amd.csv` names a source of `sources.csv` and what it `says` there, or it
-has words, address and day of its own; `but` is what others print instead. Values are in base units with a
-prefix, as sources print them: `197 T`, `16 Gi`.
+A row of `tpus.csv`, `nvidia.csv` or `amd.csv` either names a source of `sources.csv` and quotes what it
+`says`, or carries a text, address and date of its own; `but` is what other sources print. Values are in base
+units with a prefix, as sources print them: `197 T`, `16 Gi`.
 """
 
 import csv
@@ -37,7 +37,7 @@ _WIRING = {
 
 
 def read(name: str, vendor: str, *, full_mesh: bool = False) -> tuple[Chip, ...]:
-    """The chips of one table, in its order."""
+    """The chips of one table, in the order of its rows."""
     by_chip = groupby(_rows(name), key=lambda row: row["chip"])
     return tuple(_chip(chip, list(rows), vendor=vendor, full_mesh=full_mesh) for chip, rows in by_chip)
 
@@ -53,7 +53,7 @@ def _chip(name: str, rows: list[Row], **shared: Any) -> Chip:
 
 
 def _number(text: str) -> float:
-    """Whole where it is written so: bytes of a memory are counted."""
+    """The value in base units, an int where it is written as one, because bytes of a memory are counted."""
     digits, _, prefix = text.partition(" ")
     return (int(digits) if digits.isdigit() else float(digits or "nan")) * _PREFIX[prefix]
 

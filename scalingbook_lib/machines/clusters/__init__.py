@@ -1,4 +1,4 @@
-"""Which GPUs are joined by which switches, and what can a mesh axis carry?
+"""GPU clusters: scale-up domains of chips under a fat tree of switches, and mesh axes laid over them.
 
 A cluster is domains of chips under a fat tree of network switches; a mesh names factors of it. Chapter: GPUs.
 

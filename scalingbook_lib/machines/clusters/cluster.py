@@ -1,7 +1,7 @@
-"""How many switches does a cluster need, and what can each of its levels and each axis of a mesh carry?
+"""The switches of a GPU cluster, and the bandwidth of each of its levels and of each mesh axis.
 
-Domains of chips (NVSwitch, or a full mesh) under a fat tree of network switches. Of a mesh, the first axis
-named is the innermost, and spans the innermost levels. Chapter: GPUs.
+Domains of chips (NVSwitch, or a full mesh) sit under a fat tree of network switches. The first mesh axis
+named is the innermost and spans the innermost levels. Chapter: GPUs.
 """
 
 import math
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.machines.clusters.level import ClusterError, Level, joined
-from scalingbook_lib.machines.machine import Joined, MachineMesh
+from scalingbook_lib.machines.clusters.level import ClusterError, Level, merge_levels
+from scalingbook_lib.machines.machine import ChipGroup, MachineMesh
 from scalingbook_lib.units import si
 
 PORTS = 64  # of one network switch, a chip's network card in each: the H100 SuperPOD's
@@ -18,12 +18,13 @@ NETWORK_HOP_S = 3e-6  # assumed, as no vendor documents it: three times the hop 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cluster(Joined):
-    """Chips in domains of `domain`, and the domains under a fat tree: `Cluster.of(chips.H100, 1024)`.
+class Cluster(ChipGroup):
+    """Chips in domains of `domain` chips under a fat tree, as in `Cluster.of(chips.H100, 1024)`.
 
-    `in_switch`: let the switches of a domain sum, where the generation can (NVLink 4 and later);
-    `network_reduces`: those of the network too. `oversubscription`: a leaf switch's links down per link up.
-    Every network card has its own port in a leaf; the n-th cards of a unit's domains share leaves (rails).
+    `in_switch`: the domain's switches reduce where the generation can (NVLink 4 and later);
+    `network_reduces`: the network's switches do too. `oversubscription`: a leaf switch's downlinks per
+    uplink. Every NIC has its own port in a leaf; the n-th NICs of a unit's domains share leaves (rails).
+    ClusterError for a cluster that cannot be built.
     """
 
     chip: Chip
@@ -37,7 +38,7 @@ class Cluster(Joined):
 
     @classmethod
     def of(cls, chip: Chip, chips: int, **how: object) -> "Cluster":
-        """`Cluster.of(chips.H100, 1024, oversubscription=2)`."""
+        """The cluster of `chips` chips, as in `Cluster.of(chips.H100, 1024, oversubscription=2)`."""
         return cls(chip=chip, chips=chips, **how)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
@@ -84,28 +85,30 @@ class Cluster(Joined):
 
     @property
     def name(self) -> str:
-        """'1,024 H100'."""
+        """The name, as in '1,024 H100'."""
         return f"{self.chips:,} {self.chip.name}"
 
     @property
     def nodes(self) -> int:
-        """How many NVLink domains (for most chips: hosts)."""
+        """The number of scale-up domains (for most chips, hosts)."""
         return math.ceil(self.chips / self.domain)
 
     @property
     def unit(self) -> int:
-        """Domains in a scalable unit, whose cards of one rail meet in one leaf: 32, or 8 racks of 72."""
+        """The domains in a scalable unit, whose NICs of one rail meet in one leaf: 32, or 8 racks of 72
+        GPUs.
+        """
         # a leaf has half of its ports down: one for a card of each domain of the unit
         return max(self.ports // 2, 1) if self.domain <= self.ports // 2 else 8
 
     @property
     def leaves(self) -> int:
-        """Leaf switches: half of each one's ports go down, one to each network card."""
+        """The number of leaf switches: half of each one's ports face down, one to each NIC."""
         return math.ceil(self.chips / (self.ports // 2)) if self.nodes > 1 else 0
 
     @property
     def spines(self) -> int:
-        """Switches above the leaves; with a third tier, half of their ports go on up."""
+        """The number of spine switches; where there is a third tier, half of their ports face up."""
         if self.leaves <= 1:
             return 0
         up = self.leaves * (self.ports // 2) / self.oversubscription  # links from all leaves
@@ -113,13 +116,15 @@ class Cluster(Joined):
 
     @property
     def cores(self) -> int:
-        """Switches of the third tier: needed where there are more leaves than a spine has ports."""
+        """The number of third-tier switches, needed where there are more leaves than a spine has ports."""
         # half of a spine's ports go up, all of a core's come down
         return math.ceil(self.spines / 2) if self.leaves > self.ports else 0
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """What joins the chips, from the inside out; the product of the sizes is the number of chips."""
+        """The levels that connect the chips, innermost first; the product of their sizes is the number of
+        chips.
+        """
         inner = self._domain_level(min(self.chips, self.domain))
         return tuple(level for level in (inner, *self._network()) if level.size > 1) or (inner,)
 
@@ -148,12 +153,12 @@ class Cluster(Joined):
 
     @property
     def node_bytes_per_s(self) -> float:
-        """What one domain sends into the network, one way: all its cards together."""
+        """The bandwidth of one domain into the network, all its NICs together, in bytes/s one way."""
         return self.domain * (self.nic_bytes_per_s or 0.0)
 
     @property
     def host_bytes_per_s(self) -> float | None:
-        """Between one chip and its host, one way; None where nobody documents it."""
+        """The bandwidth between one chip and its host, in bytes/s one way; None where undocumented."""
         return self.chip.host_bytes_per_s or self.chip.pcie_bytes_per_s
 
     @property
@@ -165,7 +170,7 @@ class Cluster(Joined):
 
     @property
     def bisection_bytes_per_s(self) -> float:
-        """What can cross the narrowest cut into two halves, in one direction."""
+        """The bisection bandwidth in one direction, in bytes/s; inf for one chip."""
         top = self.levels[-1]
         if top.peer_bytes_per_s:
             # a link from each of one half to each of the other
@@ -174,7 +179,9 @@ class Cluster(Joined):
         return self.chips / 2 * top.bytes_per_s if self.chips > 1 else math.inf
 
     def mesh(self, **sizes: int) -> "ClusterMesh":
-        """Name mesh axes, the innermost first: `cluster.mesh(X=8, Y=128)` puts X inside the domains."""
+        """The cluster with named mesh axes, innermost first: `cluster.mesh(X=8, Y=128)` puts X inside the
+        domains.
+        """
         return ClusterMesh(self, tuple(sizes.items()))
 
     def __str__(self) -> str:
@@ -187,13 +194,15 @@ class Cluster(Joined):
 
 
 class ClusterMesh(MachineMesh[Level]):
-    """Mesh axes laid over a cluster, the first innermost: which levels each has."""
+    """Mesh axes laid over a cluster, the first one innermost: the levels that each axis spans."""
 
     machine: Cluster
     refused = ClusterError
 
     def _lay(self) -> dict[str, tuple[Level, ...]]:
-        """Give out the levels from the inside; an axis takes whole levels or a factor of one."""
+        """The levels of each mesh axis, assigned from the inside out; an axis takes whole levels or a factor
+        of one.
+        """
         sizes = [size for _, size in self.named]
         if not sizes or min(sizes) < 1 or math.prod(sizes) != self.machine.chips:
             raise ClusterError(
@@ -220,14 +229,14 @@ class ClusterMesh(MachineMesh[Level]):
         return laid
 
     def axes(self, names: str) -> tuple[Level, ...]:
-        """The levels under these mesh axes, from the inside out: what `collectives` take."""
+        """The levels under these mesh axes, innermost first: the arguments of a collective."""
         known = self._known(names)
-        return joined(level for name in self.sizes if name in known for level in self._laid[name])
+        return merge_levels(level for name in self.sizes if name in known for level in self._laid[name])
 
     def bytes_per_s(self, names: str) -> float:
-        """The bandwidth of these mesh axes: array bytes a second that a hierarchical all-gather nears.
+        """The array bytes/s that a hierarchical all-gather over these mesh axes approaches.
 
-        All chips below a level fetch different parts, so a level counts as often as there are such chips.
+        Chips below a level fetch different parts, so a level's bandwidth counts once for each of them.
         """
         rates, below = [], 1
         for level in self.axes(names):

@@ -1,4 +1,4 @@
-"""What is one level of switches to a collective? A size, a rate, and whether the switches sum.
+"""One level of switches as a collective sees it: its size, its rate, and whether its switches reduce.
 
 Rates are one chip's share, one way. Chapter: GPUs.
 """
@@ -10,15 +10,16 @@ from scalingbook_lib.units import Result, si
 
 
 class ClusterError(ValueError):
-    """A cluster or a mesh that does not exist; the message says what does."""
+    """Raised for a cluster or a mesh that does not exist; the message says what does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Level(Result):
-    """One level of switches as a collective sees it: `size` groups, each of them what the level below joins.
+    """One level of switches that connects `size` groups, each of them what the level below connects.
 
-    `bytes_per_s` is one chip's share, one way. Levels with one `port` share the same wires out of a chip.
-    `reduces`: the switches sum. `peer_bytes_per_s`: no switch, but one link between any two chips.
+    `bytes_per_s` is one chip's share, one way. Levels with the same `port` share the wires out of a chip.
+    `reduces`: the switches reduce in the network. `peer_bytes_per_s`: there is no switch, but one link
+    between any two chips.
     """
 
     name: str
@@ -41,12 +42,12 @@ class Level(Result):
 
     @classmethod
     def full_mesh(cls, name: str, size: int, peer_bytes_per_s: float, hop_s: float = 0.0) -> "Level":
-        """Chips with one link to each other one: fewer chips use fewer links."""
+        """The level of chips with one link to each other chip; fewer chips use fewer links."""
         # one link for each other chip of the group
         return cls(name, size, max(size - 1, 1) * peer_bytes_per_s, hop_s, peer_bytes_per_s=peer_bytes_per_s)
 
     def part(self, size: int) -> "Level":
-        """The same level for a collective that spans `size` of its groups."""
+        """This level for a collective that spans `size` of its groups."""
         if self.peer_bytes_per_s:
             return Level.full_mesh(self.name, size, self.peer_bytes_per_s, self.hop_s)
         # switches: any group has all of a chip's links
@@ -58,8 +59,10 @@ class Level(Result):
         return f"{self.name}: {self.size} at {si(self.bytes_per_s, 'B/s')} a chip{how}{sums}"
 
 
-def joined[N](parts: Iterable[N]) -> tuple[N | Level, ...]:
-    """Neighbors on one level are one group: 2 and 4 chips of a domain of 8 are all 8. Torus axes stay."""
+def merge_levels[N](parts: Iterable[N]) -> tuple[N | Level, ...]:
+    """The parts with neighbors on one level merged: 2 and 4 chips of a domain of 8 are all 8; torus axes
+    stay.
+    """
     found: list[N | Level] = []
     for part in parts:
         last = found[-1] if found else None

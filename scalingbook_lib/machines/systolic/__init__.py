@@ -1,7 +1,7 @@
-"""How does a matrix unit multiply, and how much of it does a matmul keep busy?
+"""How a matrix unit multiplies, and how much of it a matmul keeps busy.
 
-A systolic array with stationary weights, played cycle by cycle on small integers (`simulate`), and what
-follows from it: cycles, utilization, padding, peak FLOPs/s. Chapter: TPUs.
+A weight-stationary systolic array simulated cycle by cycle on small integers (`simulate`), and the closed
+forms that follow: cycles, utilization, padding and peak FLOPs/s. Chapter: TPUs.
 """
 
 from scalingbook_lib.machines.systolic.array import ArrayRun, Cell, Frame, simulate

@@ -1,11 +1,11 @@
-"""What happens in every cell of a systolic array in every cycle?
+"""Cycle-by-cycle simulation of a weight-stationary systolic array.
 
 Cell (k, n) keeps a weight W[k, n]. In each cycle it takes an activation from its left neighbor and a partial
 sum from above, adds their product, and hands both on: the activation to the right, the sum down. Row m of X
 enters skewed, its element k in cycle m + k, so that products of one sum meet; Y[m, n] leaves below column n.
 
-Weights enter from above with the same skew, t cycles for a tile. With double buffering each cell has a
-second register for the next weight, and changes over when the next tile's first row arrives.
+Weights enter from above with the same skew, t cycles for a tile. With double buffering each cell has a second
+register for the next weight, and changes over when the next tile's first row arrives.
 """
 
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ type Falling = tuple[int, int] | None  # a tile and a weight of it
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell at the end of a cycle; None: there is nothing of the kind in it.
+    """One cell at the end of a cycle; None where it holds no such value.
 
-    `waiting` is the second register. `useful`: what it multiplies is in both matrices, and no padding.
+    `waiting` is the second weight register. `useful`: both operands are matrix elements and not padding.
     """
 
     weight: int | None = None
@@ -36,30 +36,30 @@ class Cell:
 
     @property
     def busy(self) -> bool:
-        """Whether it multiplied in this cycle."""
+        """Whether the cell multiplied in this cycle."""
         return self.activation is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Frame(Result):
-    """The whole array after one cycle; cycles count from 0, where the first weight enters."""
+    """The whole array after one cycle; cycle 0 is when the first weight enters."""
 
     cycle: int
     cells: Cells
 
     @property
     def busy(self) -> int:
-        """How many cells multiplied."""
+        """The number of cells that multiplied."""
         return sum(cell.busy for row in self.cells for cell in row)  # of t² cells
 
     @property
     def useful(self) -> int:
-        """How many of them multiplied something that is no padding."""
+        """The number of cells that multiplied something other than padding."""
         return sum(cell.busy and cell.useful for row in self.cells for cell in row)
 
     @property
     def loading(self) -> int:
-        """How many cells took over a weight."""
+        """The number of cells that loaded a weight."""
         return sum(cell.loading for row in self.cells for cell in row)
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Frame(Result):
 
 @dataclass(frozen=True, slots=True)
 class ArrayRun(Result):
-    """A product computed cell by cell: Y, and every cycle on the way to it."""
+    """A simulated matmul: the result Y and the array after every cycle."""
 
     side: int
     rows: int
@@ -80,22 +80,24 @@ class ArrayRun(Result):
 
     @property
     def load_cycles(self) -> int:
-        """Before the first multiplication: the first tile's weights enter, a row of them a cycle."""
+        """Cycles before the first multiplication, in which the first tile's weights enter, one row a
+        cycle.
+        """
         return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights a cycle
 
     @property
     def cycles(self) -> int:
-        """From the first multiplication to the last result."""
+        """Cycles from the first multiplication to the last result."""
         return len(self.frames) - self.load_cycles
 
     @property
     def busy(self) -> tuple[int, ...]:
-        """Cells that multiply, cycle by cycle."""
+        """The number of cells that multiply, by cycle."""
         return tuple(frame.busy for frame in self.frames)
 
     @property
     def drain_cycles(self) -> int:
-        """Cycles after the largest number of cells multiplied for the last time."""
+        """Cycles after the last one in which the maximum number of cells multiplied."""
         return self.busy[::-1].index(max(self.busy))
 
     @property
@@ -105,7 +107,7 @@ class ArrayRun(Result):
 
     @property
     def useful(self) -> float:
-        """The same without products with padding."""
+        """The share of cell-cycles after loading in which a cell multiplies something other than padding."""
         return sum(frame.useful for frame in self.frames) / (self.cycles * self.side**2)
 
     def __str__(self) -> str:
@@ -117,19 +119,24 @@ class ArrayRun(Result):
 
 
 def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: bool = True) -> ArrayRun:
-    """Y[M, N] = X[M, K] · W[K, N], played on an array of `side` (one that holds all of W, if not given)."""
-    return play(feed(X, W, side, double_buffered))
+    """Y[M, N] = X[M, K] · W[K, N], simulated on an array of `side` (default: one that holds all of W).
+
+    ValueError where the matrices do not fit each other.
+    """
+    return run(feed(X, W, side, double_buffered))
 
 
-def play(work: Feed) -> ArrayRun:
-    """Tick until every sum has left the array; the accumulators of Y lie outside it, below the columns."""
+def run(work: Feed) -> ArrayRun:
+    """Step the array until every sum has left it; Y's accumulators lie outside, below the columns."""
     cells: Cells = ((Cell(),) * work.t,) * work.t
     frames: list[Frame] = []
     Y = [[0] * len(work.W[0]) for _ in work.X]
     missing = len(work.X) * work.t * work.tiles  # sums that have not left the array
     while missing:
         cycle = len(frames)
-        cells = tuple(tuple(_ticked(cells, work, cycle, k, n) for n in range(work.t)) for k in range(work.t))
+        cells = tuple(
+            tuple(_next_cell(cells, work, cycle, k, n) for n in range(work.t)) for k in range(work.t)
+        )
         frames.append(Frame(cycle, cells))
         for n, cell in enumerate(cells[-1]):
             if cell.row is None or cell.tile is None:
@@ -143,14 +150,14 @@ def play(work: Feed) -> ArrayRun:
     )
 
 
-def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
-    """Cell (k, n) after a tick, in which every cell reads what its neighbors held before it.
+def _next_cell(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
+    """Cell (k, n) after one cycle, in which every cell reads what its neighbors held before it.
 
-    It multiplies first: with the first activation of a new tile it changes over to the weight that waits,
-    whose register is then free for the weight that comes from above.
+    It multiplies first: with the first activation of a new tile it switches to the waiting weight, whose
+    register is then free for the weight that comes from above.
     """
     cell = replace(cells[k][n], activation=None, partial=None, row=None, useful=False, loading=False)
-    if arriving := _handed(cells[k][n - 1]) if n else work.arriving(k, cycle):
+    if arriving := _activation_from(cells[k][n - 1]) if n else work.arriving(k, cycle):
         tile, row, activation = arriving
         if cell.tile != tile:
             cell = replace(cell, weight=cell.waiting, tile=cell.waiting_tile)
@@ -158,7 +165,7 @@ def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
         above = (cells[k - 1][n].partial or 0) if k else 0
         partial = above + activation * (cell.weight or 0)  # one multiply and one add (kung1982systolic)
         cell = replace(cell, activation=activation, row=row, partial=partial, useful=work.inside(tile, k, n))
-    if falling := _falling(cells, work, cycle, k, n):
+    if falling := _weight_from_above(cells, work, cycle, k, n):
         tile, weight = falling
         if work.double_buffered:
             return replace(cell, waiting=weight, waiting_tile=tile, loading=True)
@@ -167,15 +174,15 @@ def _ticked(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
     return cell
 
 
-def _handed(left: Cell) -> Arriving:
-    """What a cell hands on to its right neighbor."""
+def _activation_from(left: Cell) -> Arriving:
+    """The tile, row and activation that a cell passes to its right neighbor; None where it holds none."""
     if left.activation is None or left.tile is None or left.row is None:
         return None
     return left.tile, left.row, left.activation
 
 
-def _falling(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Falling:
-    """The weight that reaches cell (k, n) from above: the lowest row's weights enter first."""
+def _weight_from_above(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Falling:
+    """The tile and weight that reach cell (k, n) from above; the lowest row's weights enter first."""
     entering = work.entering(n, cycle)
     if not entering or entering[1] < k:
         return None

@@ -1,4 +1,4 @@
-"""What enters a systolic array, where and when? Rows of X from the left, weights from above, both skewed."""
+"""What enters a systolic array in each cycle: rows of X from the left and weights from above, both skewed."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,9 @@ type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its elemen
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A product cut into tiles, along K first, and the cycles in which each tile's weights and rows enter."""
+    """A matmul split into tiles, along K first, and the cycles in which each tile's weights and rows
+    enter.
+    """
 
     X: Matrix
     W: Matrix
@@ -24,11 +26,13 @@ class Feed:
 
     @property
     def tiles(self) -> int:
-        """How many tiles of weights there are."""
+        """The number of weight tiles."""
         return len(self.starts)
 
     def arriving(self, k: int, cycle: int) -> Arriving:
-        """The element that enters row k of cells from the left."""
+        """The tile, row of X and element that enter row k of cells from the left; None where nothing
+        enters.
+        """
         for tile, start in enumerate(self.starts):
             m = cycle - start - k  # the skew: row k of cells gets its element k cycles after row 0
             if 0 <= m < len(self.X):
@@ -37,22 +41,24 @@ class Feed:
         return None
 
     def entering(self, n: int, cycle: int) -> tuple[int, int] | None:
-        """The tile whose weights enter column n in this cycle, and how many of them did before."""
+        """The tile whose weights enter column n in this cycle and how many entered before; None where none
+        does.
+        """
         for tile, load in enumerate(self.loads):
             if 0 <= cycle - load - n < self.t:  # column n begins n cycles late: the skew
                 return tile, cycle - load - n
         return None
 
     def row(self, tile: int, k: int) -> int:
-        """Which row of W lies in row k of the array with that tile; tiles follow each other along K."""
+        """The row of W in row k of the array with that tile; tiles follow each other along K."""
         return tile % self.deep * self.t + k
 
     def column(self, tile: int, n: int) -> int:
-        """Which column of W lies in column n of the array with that tile."""
+        """The column of W in column n of the array with that tile."""
         return tile // self.deep * self.t + n
 
     def inside(self, tile: int, k: int, n: int) -> bool:
-        """Whether that cell has a weight of W, or padding."""
+        """Whether that cell holds a weight of W and not padding."""
         return self.row(tile, k) < len(self.W) and self.column(tile, n) < len(self.W[0])
 
     def weight(self, tile: int, k: int, n: int) -> int:
@@ -61,7 +67,7 @@ class Feed:
 
 
 def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
-    """The feed of X · W; what is no product is refused."""
+    """The feed of X · W; ValueError where their sizes do not match or `side` is below 1."""
     M, K, N = _sizes(X, W)
     t = max(K, N) if side is None else side
     require_min(1, side=t)
@@ -71,10 +77,10 @@ def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
 
 
 def _timetable(M: int, t: int, tiles: int, double_buffered: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """When the first weight and the first row of every tile enter: as early as the registers allow.
+    """The cycles in which each tile's first weight and first row enter: as early as the registers allow.
 
-    Cell (0, 0) can take the next tile's weights once it has changed over to this one's, or, with one
-    register, once this tile's rows have passed. Every other cell follows with the same delay throughout.
+    Cell (0, 0) can take the next tile's weights once it has switched to this one's or, with one register,
+    once this tile's rows have passed. Every other cell follows with the same delay throughout.
     """
     loads, starts = [0], [t]
     for _ in range(tiles - 1):

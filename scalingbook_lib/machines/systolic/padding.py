@@ -1,8 +1,8 @@
-"""What can a systolic array do, what does a matmul take on it, and what is lost to padding?
+"""Peak rate of a systolic array, the cycles of a matmul on it, and the share lost to padding.
 
-FLOPs/s are counted from cells and clock. Side t, M rows streamed past every tile of weights: the formulas
-of cycles are those that `array.simulate` counts; where the sizes are no multiples of the side, zeros are
-multiplied. Memory has tiles of its own.
+FLOPs/s are counted from cells and clock. With side t and M rows streamed past every tile of weights, the
+cycle formulas are those that `array.simulate` counts; sizes that are no multiples of the side are padded with
+zeros. Memory layouts have tiles of their own. Chapter: TPUs.
 """
 
 import math
@@ -16,7 +16,7 @@ SUBLANES, LANES = 8, 128  # a register: rows and columns of 32-bit elements
 
 @dataclass(frozen=True, slots=True)
 class Padding(Result):
-    """X[M, K] · W[K, N] on an array of one side, W stationary and cut into padded tiles."""
+    """X[M, K] · W[K, N] on an array of one side, weight-stationary, W split into padded tiles."""
 
     M: int
     K: int
@@ -24,50 +24,52 @@ class Padding(Result):
     side: int
 
     @property
-    def deep(self) -> int:
-        """Tiles along K, the dimension that is summed over."""
+    def k_tiles(self) -> int:
+        """The number of tiles along K, the contracted dimension."""
         return math.ceil(self.K / self.side)
 
     @property
-    def across(self) -> int:
-        """Tiles along N, the columns of the result."""
+    def n_tiles(self) -> int:
+        """The number of tiles along N, the columns of the result."""
         return math.ceil(self.N / self.side)
 
     @property
     def tiles(self) -> int:
-        """All tiles of W."""
-        return self.deep * self.across  # each of side² weights, padding included
+        """The number of tiles of W."""
+        return self.k_tiles * self.n_tiles  # each of side² weights, padding included
 
     @property
     def useful_flops(self) -> int:
-        """2 M K N: what the product asks for."""
+        """The FLOPs of the matmul itself: 2 M K N."""
         return 2 * self.M * self.K * self.N  # a multiply and an add for each of M K N terms
 
     @property
     def performed_flops(self) -> int:
-        """What the array does while the M rows pass all tiles, zeros included."""
+        """The FLOPs that the array performs while M rows pass all tiles, zeros included."""
         # a cell multiplies by the zeros of the padding as by any weight
         return 2 * self.M * self.tiles * self.side**2
 
     @property
     def useful(self) -> float:
-        """The share of the array's work that is not multiplication by padding: K N over the padded K N."""
+        """The share of performed FLOPs that is not padding: K N over the padded K N."""
         return self.useful_flops / self.performed_flops  # M cancels: rows are never padded
 
     @property
     def cycles(self) -> int:
-        """Cycles of one array for all tiles, weights double buffered, the first in place."""
+        """Cycles of one array for all tiles, weights double buffered, the first tile already loaded."""
         return cycles(self.M, self.side, self.tiles)
 
     @property
     def utilization(self) -> float:
-        """Useful multiplications over cell-cycles: padding, few rows, filling and draining together."""
+        """Useful multiplications over cell-cycles: padding, small M, filling and draining together."""
         # multiply-adds over cells times cycles
         return self.M * self.K * self.N / (self.side**2 * self.cycles)
 
     @property
-    def swapped(self) -> "Padding":
-        """The same product with X stationary: Wᵀ[N, K] · Xᵀ[K, M]. A compiler may choose the better one."""
+    def activation_stationary(self) -> "Padding":
+        """The same matmul with X stationary: Wᵀ[N, K] · Xᵀ[K, M]; a compiler may choose the better of the
+        two.
+        """
         # (X · W)ᵀ = Wᵀ · Xᵀ: then M is cut into tiles, and N rows stream past them
         return Padding(self.N, self.K, self.M, self.side)
 
@@ -80,14 +82,16 @@ class Padding(Result):
 
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
-    """X[M, K] · W[K, N] on an array of that side: tiles, and the share of the work that is not padding."""
+    """X[M, K] · W[K, N] on an array of that side: its tiles, and the share of the work that is not
+    padding.
+    """
     require_min(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
 
 
 @dataclass(frozen=True, slots=True)
 class Storage(Result):
-    """A matrix as a TPU stores it when it keeps the order of dimensions: in whole tiles of 8 x 128."""
+    """A matrix as a TPU stores it with its dimensions in order: in whole tiles of 8 x 128."""
 
     rows: int
     columns: int
@@ -95,7 +99,7 @@ class Storage(Result):
 
     @property
     def padded(self) -> tuple[int, int]:
-        """Rows and columns with their padding."""
+        """The rows and columns including padding."""
         return (
             SUBLANES * math.ceil(self.rows / SUBLANES),
             LANES * math.ceil(self.columns / LANES),
@@ -103,12 +107,12 @@ class Storage(Result):
 
     @property
     def useful_bytes(self) -> float:
-        """What the elements themselves take."""
+        """The bytes of the elements themselves."""
         return self.dtype.bytes * self.rows * self.columns
 
     @property
     def bytes(self) -> float:
-        """What is stored."""
+        """The bytes stored, padding included."""
         rows, columns = self.padded
         return self.dtype.bytes * rows * columns
 
@@ -121,10 +125,10 @@ class Storage(Result):
 
 
 def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
-    """The padded bytes of a matrix in HBM, for data of 8 bits or more.
+    """The padded storage of a matrix in HBM, for types of 8 bits or more.
 
-    As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. It may also turn
-    dimensions round to avoid padding, so the compiled program has the last word.
+    As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. XLA may also
+    transpose a matrix to avoid padding, so the compiled program has the last word.
     """
     require_min(1, rows=rows, columns=columns)
     if dtype.bytes < 1:
@@ -133,10 +137,10 @@ def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
 
 
 def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
-    """From the first multiplication to the last result, once the first tile's weights are in place.
+    """Cycles from the first multiplication to the last result, once the first tile's weights are loaded.
 
-    M + 2t - 2 for one tile: a row enters every cycle, and the last one crosses t - 1 cells to the right and
-    t - 1 down after its first. Every tile before the last costs one more period.
+    M + 2t - 2 for one tile: a row enters every cycle, and the last one crosses t - 1 cells to the right and t
+    - 1 down after its first. Every tile before the last costs one more period.
     """
     require_min(1, M=M, t=t, tiles=tiles)
     # all but the last tile cost a period each, as the next one follows at once
@@ -159,7 +163,7 @@ def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) ->
 
 
 def rows_for(share: float, t: int) -> float:
-    """The rows M at which one isolated tile reaches this utilization: M / (M + 2t - 2) = share."""
+    """The number of rows M at which one isolated tile reaches this utilization: M / (M + 2t - 2) = share."""
     require_min(1, t=t)
     if not 0 < share < 1:
         raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
@@ -168,11 +172,12 @@ def rows_for(share: float, t: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak(Result):
-    """Cores, the matrix units of each, cells of a unit and the clock: one multiply-add a cell and cycle.
+    """The peak rate from cores, matrix units per core, cells per unit and clock: one multiply-add a cell and
+    cycle.
 
-    `arrays_per_unit` is 1 up to v5p. From v6e on the datasheet's FLOPs/s are twice what the documented
-    units give (v6e: two of 256 x 256 at 1.75 GHz make 459 of its 918 TFLOPs/s), so each must count as two
-    arrays, or each cell do two multiply-adds a cycle. Nobody documents which; 2 covers both.
+    `arrays_per_unit` is 1 up to v5p. From v6e on the datasheet's FLOPs/s are twice what the documented units
+    give (v6e: two of 256 x 256 at 1.75 GHz make 459 of its 918 TFLOPs/s), so each must count as two arrays,
+    or each cell do two multiply-adds a cycle. Nobody documents which; 2 covers both.
     """
 
     cores: int
@@ -190,22 +195,22 @@ class Peak(Result):
 
     @property
     def cells(self) -> int:
-        """All cells of the chip."""
+        """The number of cells of the chip."""
         # one multiply-add a cell and cycle
         return self.cores * self.units * self.arrays_per_unit * self.side**2
 
     @property
     def flops_per_cycle(self) -> int:
-        """A multiply and an add in every cell."""
+        """FLOPs per cycle: a multiply and an add in every cell."""
         return 2 * self.cells
 
     @property
     def flops_per_s(self) -> float:
-        """What the chip can do in a second."""
+        """The peak rate of the chip, in FLOPs/s."""
         return self.flops_per_cycle * self.clock_hz  # cells · 2 · Hz ("TPUs: the chip")
 
-    def unexplained(self, datasheet_flops_per_s: float) -> float:
-        """The datasheet's figure over this one: 1 where counting explains it, 2 for v6e's units."""
+    def datasheet_ratio(self, datasheet_flops_per_s: float) -> float:
+        """The datasheet's FLOPs/s over these: 1 where the count explains it, 2 for v6e's units."""
         return datasheet_flops_per_s / self.flops_per_s
 
     def __str__(self) -> str:
@@ -218,14 +223,14 @@ class Peak(Result):
 
 
 def peak(cores: int, units: int, side: int, clock_hz: float, *, arrays_per_unit: int = 1) -> Peak:
-    """cores · units of each · 2 side² · clock."""
+    """The peak of cores · units of each · 2 side² · clock, in FLOPs/s."""
     return Peak(cores=cores, units=units, side=side, clock_hz=clock_hz, arrays_per_unit=arrays_per_unit)
 
 
 def peak_of(chip: Chip, *, clock_hz: float | None = None, arrays_per_unit: int = 1) -> Peak:
-    """The peak of a chip of the catalogue, counted from its documented units, side and clock.
+    """The peak of a catalogue chip, counted from its documented units, side and clock.
 
-    From v6e on no clock is documented: give one, 1.75 GHz for v6e.
+    From v6e on no clock is documented: pass one, 1.75 GHz for v6e. ValueError where a figure is missing.
     """
     clock = clock_hz or chip.clock_hz
     if not (chip.cores and chip.matrix_units and chip.matrix_side):

@@ -1,8 +1,8 @@
-"""What does a Transformer cost? FLOPs, bytes and intensities, counted part by part.
+"""The cost of a Transformer: FLOPs, bytes and arithmetic intensities, part by part.
 
-`einsum` counts one product; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model
-of `models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to
-it. Chapter: Transformers.
+`einsum` counts one matmul; `params`, `flops`, `kv_cache`, `activations` and `training_state` count a model of
+`models`; `training_flops`, `crossover` and `mfu` a training run. Every result has named terms that sum to it.
+Chapter: Transformers.
 
 >>> from scalingbook_lib import models
 >>> print(kv_cache(models.find("llama-3-70b"), 8192))

@@ -1,10 +1,10 @@
-"""What does the routing of a mixture of experts send, and who finds no room?
+"""Routing of mixture-of-experts layers: load per expert, dispatch traffic, and dropped tokens.
 
-Each token travels to its experts and back.
+Each token is dispatched to its experts, and their outputs are combined.
 
-A router prefers some experts: `chances` says how often each is visited; `turned_away` what one expert with
-a capacity drops on average, `draw` who visits whom in one drawn step, and `Buckets` what an AllToAll in
-buckets of one size sends and drops. Chapters: Transformers, GPUs, JAX.
+Routers prefer some experts: `routing_probabilities` says how often each is chosen, `dropped_tokens` how many
+one expert with a capacity drops on average, `sample_routing` who is routed where in one random step, and
+`Buckets` what an AllToAll with equal buckets sends and drops. Chapters: Transformers, GPUs, JAX.
 """
 
 import math
@@ -21,7 +21,7 @@ from scalingbook_lib.units import BF16, DType, Result, count, percent, require_m
 
 @dataclass(frozen=True, slots=True)
 class Routing(Result):
-    """What one mixture-of-experts layer does with B tokens on n chips that share its experts."""
+    """The load and traffic of one mixture-of-experts layer for B tokens on n chips that share its experts."""
 
     B: int
     tokens_per_expert: float
@@ -36,27 +36,29 @@ class Routing(Result):
 
 
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:
-    """B tokens (of all chips together), each sent as D elements to k of E experts that n chips share."""
+    """B tokens (of all chips together), each sent as D elements to k of E experts on `chips` chips."""
     _check(E, k)
     require_min(1, B=B, D=D, chips=chips)
     return Routing(B, B * k / E, B * k * D * dtype.bytes, chips)  # k visits of each token, over E experts
 
 
-def visited(E: int, k: int, B: float) -> float:
-    """The share of E experts that some of B tokens visits, in the mean: 1 - (1 - k/E)^B, routing uniform."""
+def active_expert_share(E: int, k: int, B: float) -> float:
+    """The expected share of E experts that at least one of B tokens activates: 1 - (1 - k/E)^B, uniform
+    routing.
+    """
     _check(E, k)
     return 1 - (1 - k / E) ** B  # a token misses an expert with the chance 1 - k/E
 
 
 def params_read(model: Transformer, B: float) -> float:
-    """The parameters that a step of B tokens reads: all but the experts that no token visits, in the mean."""
+    """The expected parameters that a step of B tokens reads: all but the experts that no token activates."""
     x = model.experts
-    idle = model.by_part.get("experts", 0) * (1 - visited(x.E, x.k, B)) if x else 0.0
+    idle = model.by_part.get("experts", 0) * (1 - active_expert_share(x.E, x.k, B)) if x else 0.0
     return model.params - idle
 
 
 def all_to_all_bytes(B: int, k: int, D: int, dtype: DType = BF16) -> float:
-    """The array of one AllToAll, over the whole axis: B tokens, a copy for each of k experts."""
+    """The bytes of one AllToAll over the whole axis: B tokens, a copy for each of k experts."""
     require_min(1, B=B, k=k, D=D)
     return B * k * D * dtype.bytes
 
@@ -72,8 +74,8 @@ type Loads = tuple[tuple[int, ...], ...]  # visits by sending and receiving devi
 
 
 @lru_cache(maxsize=128)
-def chances(E: int, k: int, skew: float) -> tuple[float, ...]:
-    """The chance that a token visits each expert: proportional to rank^-skew, at most 1, k in all."""
+def routing_probabilities(E: int, k: int, skew: float) -> tuple[float, ...]:
+    """The probability that a token activates each expert: proportional to rank^-skew, at most 1, k in sum."""
     weights = [(rank + 1) ** -skew for rank in range(E)]  # Zipf's law
     certain = 0  # experts that every token visits
     while True:
@@ -83,10 +85,10 @@ def chances(E: int, k: int, skew: float) -> tuple[float, ...]:
         certain += 1
 
 
-def turned_away(B: int, chance: float, capacity: float) -> float:
-    """The tokens of B for which an expert with this capacity has no room, in the mean.
+def dropped_tokens(B: int, chance: float, capacity: float) -> float:
+    """The expected number of B tokens that an expert of this capacity drops.
 
-    Visits are binomial; by their normal approximation the mean excess over c is σφ(z) - (c - μ)(1 - Φ(z)).
+    The load is binomial; in its normal approximation the mean excess over c is σφ(z) - (c - μ)(1 - Φ(z)).
     """
     mean, spread = B * chance, math.sqrt(B * chance * (1 - chance))  # of a binomial: B p and √(B p (1 - p))
     if spread == 0:
@@ -96,23 +98,27 @@ def turned_away(B: int, chance: float, capacity: float) -> float:
 
 
 def capacity(factor: float, S: int, k: int, n: int) -> int:
-    """⌈f · S k / n⌉: what one device would send to each if all were visited alike, times a factor."""
+    """⌈f · S k / n⌉: the tokens a device sends to each device under uniform routing, times the capacity
+    factor f.
+    """
     return math.ceil(factor * S * k / n - 1e-9)  # 1.25 · 32 is 40, and not a rounding error more
 
 
 @lru_cache(maxsize=64)
-def draw(E: int, k: int, skew: float, *, n: int, S: int, seed: int) -> Loads:
-    """Visits drawn by chance: every token to k different experts, an expert of rank r as r^-skew, or surely.
+def sample_routing(E: int, k: int, skew: float, *, n: int, S: int, seed: int) -> Loads:
+    """A random step: each token is routed to k different experts, an expert of rank r with probability ∝
+    r^-skew.
 
-    Experts lie on the devices in the order of their rank. One random number a token chooses all k of its
-    experts: those where a ladder of steps 1 apart, started there, meets the summed chances in mixed order.
+    Returns the tokens from each device to each device; experts lie on the devices in the order of their rank.
+    Systematic sampling: one random number per token chooses all k experts, where steps of 1 from it meet the
+    cumulative probabilities in shuffled order.
     """
-    chance, random = chances(E, k, skew), Random(f"{E} {k} {skew} {n} {seed}")
+    chance, random = routing_probabilities(E, k, skew), Random(f"{E} {k} {skew} {n} {seed}")
     return tuple(_sent(chance, k, n, S, random) for _ in range(n))
 
 
 def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> tuple[int, ...]:
-    """The visits that one device's S tokens pay to each device."""
+    """The tokens that one device routes to each device."""
     E = len(chance)
     order = random.sample(range(E), E)
     summed = list(accumulate(chance[e] for e in order))
@@ -133,7 +139,9 @@ def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> 
 
 @dataclass(frozen=True)
 class Buckets(Result):
-    """Visits between n devices of S tokens each, k a token, and buckets of `capacity` for each pair."""
+    """The dispatch of S tokens from each of n devices, k copies each, in buckets of `capacity` for each
+    pair.
+    """
 
     loads: Loads
     S: int
@@ -142,35 +150,35 @@ class Buckets(Result):
 
     @property
     def n(self) -> int:
-        """How many devices."""
+        """The number of devices."""
         return len(self.loads)
 
     @property
     def kept(self) -> Loads:
-        """The visits that find room."""
+        """The tokens that fit their buckets, by sending and receiving device."""
         return tuple(tuple(min(load, self.capacity) for load in row) for row in self.loads)
 
     @property
     def dropped(self) -> float:
-        """The share of all n · S · k visits that find none."""
+        """The share of all n · S · k routed tokens that are dropped."""
         return 1 - sum(map(sum, self.kept)) / (self.n * self.S * self.k)
 
     @property
     def empty(self) -> float:
-        """The share of all places that are sent with nothing in them."""
+        """The share of all slots that are sent empty (padding)."""
         return 1 - sum(map(sum, self.kept)) / (self.n * self.n * self.capacity)
 
     @property
     def arriving(self) -> tuple[int, ...]:
-        """Visits that come to each device."""
+        """The tokens that are routed to each device."""
         return tuple(map(sum, zip(*self.loads, strict=True)))
 
     def padded_bytes(self, token_bytes: float) -> float:
-        """What a device hands to the AllToAll: n buckets of tokens, full or not."""
+        """The bytes that a device passes to the AllToAll: n buckets of tokens, full or not."""
         return self.n * self.capacity * token_bytes
 
     def ragged_bytes(self, token_bytes: float) -> float:
-        """What it would hand to one that sends each visit and no more: its S · k visits."""
+        """The bytes that a device would pass to a ragged all-to-all: its S · k tokens."""
         return self.S * self.k * token_bytes
 
     def __str__(self) -> str:

@@ -1,41 +1,41 @@
-"""How much work is there in the layers that no list of weights shows? Pairs, and what lies between products.
+"""Work that is not in the list of weights: query-key pairs, and the elementwise operations between matmuls.
 
-How many pairs of a query and a key meet, what one pair costs, and how many elements a forward pass reads and
-writes between products. Chapters: Transformers, Training, Inference.
+The pairs of a query and a key, the FLOPs of one pair, and the elements that a forward pass reads and writes
+between matmuls. Chapters: Transformers, Training, Inference.
 """
 
 from scalingbook_lib.models import Transformer
 
 
 def score_width(model: Transformer, *, absorbed: bool = False) -> int:
-    """The length of a query, and of the key that it meets."""
+    """The length of a query, and of the key it is multiplied by; `absorbed` is MLA's form for decoding."""
     return model.latent.cached if model.latent and absorbed else model.H
 
 
 def value_width(model: Transformer, *, absorbed: bool = False) -> int:
-    """The length of a value as the probabilities weight it."""
+    """The length of a value as the attention probabilities weight it."""
     if model.latent is None:
         return model.H
     return model.latent.kv_rank if absorbed else model.latent.v
 
 
 def pair_flops(model: Transformer, *, absorbed: bool = False) -> int:
-    """One query position and one key position in one layer, all heads: a score, and a weighted value."""
+    """FLOPs of one query position and one key position in one layer, all heads: QKᵀ and PV."""
     # 2 FLOPs an element of a query, and of a value
     return 2 * model.N * (score_width(model, absorbed=absorbed) + value_width(model, absorbed=absorbed))
 
 
 def up_projection(model: Transformer) -> int:
-    """The weights, in all layers, that make keys and values of latent vectors; 0 where nothing is latent."""
+    """The weights, in all layers, that make keys and values of latent vectors; 0 without latent attention."""
     a = model.latent
     return model.softmax_layers * a.kv_rank * model.N * (a.nope + a.v) if a else 0
 
 
 def pairs(T: int, S: int, *, causal: bool = False, window: int | None = None) -> int:
-    """How many pairs of a query and a key meet, for T queries at the end of S positions.
+    """The number of query-key pairs for T queries at the end of S positions.
 
     Without `causal`, every query meets min(S, window) keys, as in a program that computes what the mask
-    throws away. With it, each meets those up to its own position.
+    discards. With it, each meets those up to its own position.
     """
     if not 1 <= T <= S:
         raise ValueError(f"T = {T} and S = {S}: the T new positions are among all S; write 1 ≤ T ≤ S")
@@ -49,9 +49,10 @@ def pairs(T: int, S: int, *, causal: bool = False, window: int | None = None) ->
 
 
 def pointwise(m: Transformer) -> tuple[float, float]:
-    """Of one token in all layers: as wide as the residual stream, and what tensor parallelism splits.
+    """Elements per token in all layers: those as wide as the residual stream, and those that TP shards.
 
-    A norm reads and writes, a sum reads two and writes one; queries and keys turn, MLPs have their function.
+    A norm reads and writes; a residual addition reads two and writes one; queries and keys are rotated, MLPs
+    have their activation function.
     """
     sums = 2 if m.norms > 1 else 1  # of the residual stream; a parallel block has one
     rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H  # read and written
@@ -59,7 +60,7 @@ def pointwise(m: Transformer) -> tuple[float, float]:
 
 
 def hidden(m: Transformer) -> float:
-    """Elements within the MLPs of all layers: what the activation function reads, and what it writes."""
+    """Elements per token read and written by the MLPs' activation functions in all layers."""
     # gated: both products are read and one written; else one read, one written
     each, dense = (3 if m.gated else 2), (m.L - m.moe_layers) * m.F
     if not m.experts:

@@ -1,4 +1,4 @@
-"""What of a model is kept in memory? Parameters part by part, the state of training, keys and values.
+"""Memory footprint of a model: parameters part by part, training state, and KV cache.
 
 Chapters: Transformers, Inference.
 """
@@ -12,13 +12,13 @@ from scalingbook_lib.units import BF16, FP32, DType, binary, count, require_min,
 
 @dataclass(frozen=True)
 class Parameters(Terms):
-    """The parameters of a model by part; `active_terms` has those that serve one token."""
+    """The parameters of a model by part; `active_terms` has those that a token uses."""
 
     model: Transformer
     active_terms: tuple[Term, ...]
 
     def nbytes(self, dtype: DType) -> float:
-        """All parameters stored in one type."""
+        """The bytes of all parameters stored in one type."""
         return dtype.bytes * self.total
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ def params(model: Transformer) -> Parameters:
 
 
 def _why(model: Transformer, part: str) -> str:
-    """How a part was counted, weight by weight."""
+    """How a part is counted, weight by weight."""
     shapes = (
         f"{w.name}[{', '.join(map(str, w.shape))}] × {w.copies:,}"
         for w in model.weights()
@@ -51,7 +51,7 @@ class TrainingState(Bytes):
 
     @property
     def bytes_per_parameter(self) -> float:
-        """All of it over P."""
+        """The bytes of the training state per parameter."""
         return self.total / self.params  # 10 to 18, see the table in notation.md
 
     def __str__(self) -> str:
@@ -66,9 +66,10 @@ def training_state(
     moments: DType = FP32,
     master: DType | None = FP32,
 ) -> TrainingState:
-    """Weights, gradients, Adam's two moments and a master copy; None for what is not kept.
+    """Bytes of weights, gradients, Adam's two moments and an fp32 master copy; None for what is not kept.
 
-    The master copy is there because an update may be too small to change a weight of 16 bits.
+    A master copy is kept because an update may be too small to change a 16-bit weight. ValueError without
+    parameters.
     """
     P = model.params if isinstance(model, Transformer) else model
     if not P > 0:
@@ -96,7 +97,9 @@ class KVCache(Bytes):
 
     @property
     def bytes_per_token(self) -> float:
-        """What one more token adds within every window: 2 · L · K · H elements, or L latent vectors."""
+        """The bytes that one more token adds within every window: 2 · L · K · H elements, or L latent
+        vectors.
+        """
         # within windows: beyond, a token replaces one
         return self.dtype.bytes * self.model.kv_elements_per_token
 
@@ -106,7 +109,7 @@ class KVCache(Bytes):
 
 
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
-    """Each layer keeps min(S, window) positions of each sequence."""
+    """The bytes of the KV cache; each layer keeps min(S, window) positions of each sequence."""
     require_min(1, S=S, sequences=sequences)
     terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
     for kind in model.layer_kinds:

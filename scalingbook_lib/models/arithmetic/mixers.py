@@ -1,8 +1,8 @@
-"""What does a layer cost that mixes tokens? FLOPs of a prompt token, bytes that a step reads, bytes kept.
+"""Costs of token mixers: FLOPs per prompt token, bytes that a decode step reads, bytes cached.
 
-Attention keeps entries, one for each token or for every few, and may attend to all, to the last ones or to
-some that an index chooses. A recurrence keeps a state. A layer is a sum of such parts, a `Stack` a model's
-layers. All figures are of one sequence. Chapter: Other architectures.
+Attention caches entries, one for each token or for every few, and may attend to all, to the last ones or to
+some that an indexer selects. A recurrence keeps a state. A layer is a sum of such parts; a `Stack` is the
+layers of a model. All figures are of one sequence. Chapter: Other architectures.
 """
 
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ type Product = tuple[int, int, int]  # rows, contracted, columns
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entries(Result):
-    """Attention over entries: each is `nbytes` long and stands for `every` tokens; a pair costs `pair_flops`.
+    """Attention over cached entries of `nbytes`, one for `every` tokens; a pair costs `pair_flops`.
 
-    `window`: only entries of the last tokens are kept. `chosen`: so many entries are attended to, which an
-    index finds; it scores every entry for `index_flops` each, and keeps `index_bytes` more of each.
+    `window`: only entries of the last tokens are kept. `chosen`: an indexer selects so many entries to attend
+    to; it scores every entry for `index_flops` each and caches `index_bytes` more of each.
     """
 
     pair_flops: float
@@ -33,23 +33,23 @@ class Entries(Result):
     index_bytes: float = 0.0
 
     def entries(self, S: float) -> float:
-        """Those kept of S tokens."""
+        """The number of entries kept of S tokens."""
         return min(S, self.window or S) / self.every
 
     def attended(self, S: float) -> float:
-        """Those that one query attends to."""
+        """The number of entries that one query attends to."""
         return min(self.entries(S), self.chosen or S)
 
     def flops(self, S: float) -> float:
-        """Of a token at position S: the index's scores, then scores and weighted values."""
+        """FLOPs of a token at position S: the indexer's scores, then QKᵀ and PV."""
         return self.entries(S) * self.index_flops + self.attended(S) * self.pair_flops
 
     def read_bytes(self, S: float) -> float:
-        """What a step of decoding reads: the index, and the entries attended to."""
+        """The bytes that a decode step reads: the index, and the entries attended to."""
         return self.entries(S) * self.index_bytes + self.attended(S) * self.nbytes
 
-    def kept_bytes(self, S: float) -> float:
-        """What a sequence of S tokens keeps."""
+    def cached_bytes(self, S: float) -> float:
+        """The bytes cached for a sequence of S tokens."""
         return self.entries(S) * (self.nbytes + self.index_bytes)
 
     def __str__(self) -> str:
@@ -61,10 +61,10 @@ class Entries(Result):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class State(Result):
-    """A recurrence that keeps a matrix [key, value] for each of so many heads, whatever came before.
+    """A recurrence with a matrix [key, value] per head as its state, whatever the length of the sequence.
 
-    With `erases`, what the key finds is taken out before the value is written (delta rule). Decays cost no
-    product; the last tokens of a short convolution are left out.
+    With `erases`, the value found by the key is subtracted before the new one is written (delta rule). Decays
+    are not matmuls and cost nothing here; the cache of a short convolution is left out.
     """
 
     heads: int
@@ -74,14 +74,15 @@ class State(Result):
     dtype: DType = FP32
 
     def products(self, chunk: int) -> tuple[Product, ...]:
-        """One head's products in a chunk of so many tokens, in full: triangles are not halved."""
+        """One head's matmuls (rows, contracted, columns) in a chunk of tokens; triangles are not halved."""
         require_min(1, chunk=chunk)
         c, k, v = chunk, self.key, self.value
         plain = ((c, k, c), (c, c, v), (c, k, v), (k, c, v))  # scores, values; read the state, write it
         return (*plain, (c, k, c), (c, c, v), (c, k, v)) if self.erases else plain
 
     def chunk_flops(self, chunk: int, side: int = 1) -> float:
-        """Of one token of a prompt that is read in chunks of c; matrices padded to a unit's `side`.
+        """FLOPs per token of a prompt processed in chunks of c tokens, with matrices padded to the unit's
+        `side`.
 
         4kv + 2c(k + v), or 6kv + 4c(k + v) where it erases. Inverting a triangle, c²/3, is left out.
         """
@@ -90,30 +91,31 @@ class State(Result):
 
     @property
     def nbytes(self) -> float:
-        """All that is kept."""
+        """The bytes of the state."""
         return self.heads * self.key * self.value * self.dtype.bytes
 
     def flops(self, S: float = 1) -> float:
-        """Of a token that comes alone: read with the query, write; and read with the key where it erases."""
+        """FLOPs of one token alone: read with the query, write, and read with the key where it erases."""
         return (6 if self.erases else 4) * self.heads * self.key * self.value
 
     def read_bytes(self, S: float = 1) -> float:
-        """What a step moves: the state, in and out."""
+        """The bytes that a decode step moves: the state, read and written."""
         return 2 * self.nbytes
 
-    def kept_bytes(self, S: float = 1) -> float:
-        """What a sequence keeps, however long."""
+    def cached_bytes(self, S: float = 1) -> float:
+        """The bytes cached for a sequence of any length: the state."""
         return self.nbytes
 
     @property
     def intensity(self) -> float:
-        """FLOPs a byte of one step: of any batch, as every sequence has a state of its own."""
+        """FLOPs per byte of one decode step at any batch, as every sequence has a state of its own."""
         return self.flops() / self.read_bytes()
 
-    def handed_bytes(self, dtype: DType = BF16) -> float:
-        """What a chip tells the others of its part of a sequence: a state, and how earlier ones pass it.
+    def handoff_bytes(self, dtype: DType = BF16) -> float:
+        """The bytes that a chip passes on for its part of a sequence: a state, and how earlier states pass
+        through it.
 
-        A decay is one number (left out); a part that erases is a matrix [key, key] a head.
+        A decay is one number (left out); a part that erases adds a matrix [key, key] per head.
         """
         return self.heads * self.key * (self.value + self.key * self.erases) * dtype.bytes
 
@@ -127,27 +129,27 @@ Mixer = tuple[Part, ...]
 
 @dataclass(frozen=True, slots=True)
 class Stack(Result):
-    """Layers that mix tokens: how many of each kind."""
+    """The token-mixing layers of a model: how many of each kind."""
 
     name: str
     layers: tuple[tuple[int, Mixer], ...]
 
     @property
     def L(self) -> int:
-        """All layers."""
+        """The number of layers."""
         return sum(n for n, _ in self.layers)
 
     def flops(self, S: float) -> float:
-        """Of a token at position S, in all layers: what its products with weights leave out."""
+        """FLOPs of a token at position S in all layers, without the weight matmuls."""
         return self._sum("flops", S)
 
     def read_bytes(self, S: float) -> float:
-        """What one sequence adds to a step of decoding: caches read, states read and written."""
+        """The bytes that one sequence adds to a decode step: caches read, states read and written."""
         return self._sum("read_bytes", S)
 
-    def kept_bytes(self, S: float) -> float:
-        """What a sequence of S tokens keeps."""
-        return self._sum("kept_bytes", S)
+    def cached_bytes(self, S: float) -> float:
+        """The bytes cached for a sequence of S tokens."""
+        return self._sum("cached_bytes", S)
 
     def _sum(self, what: str, S: float) -> float:
         return sum(n * getattr(part, what)(S) for n, mixer in self.layers for part in mixer)
@@ -158,9 +160,9 @@ class Stack(Result):
 
 
 def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None) -> Stack:
-    """The layers of a model, queries meeting latent vectors themselves; its state in fp32.
+    """The token-mixing layers of a model, in MLA's absorbed form, with recurrent states in fp32.
 
-    `chosen`: how many positions an index finds, in a model that has one (`Latent.index_heads`).
+    `chosen`: how many positions the indexer selects, in a model that has one (`Latent.index_heads`).
     """
     a, state = model.latent, model.linear
     key = a.index_width if a else 0
@@ -181,14 +183,16 @@ def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None)
 
 
 def bidirectional_flops(params: float, tokens: float, D: int, L: int) -> tuple[float, float]:
-    """A forward pass over tokens that all see one another: weights 2P·tokens, attention 4·tokens²·D·L.
+    """FLOPs of a forward pass with full attention: weights 2P·tokens, attention 4·tokens²·D·L.
 
-    Encoders, embedding models, diffusion of images and video.
+    For encoders, embedding models, and diffusion of images and video.
     """
     require_min(0, params=params, tokens=tokens)
     return 2 * params * tokens, 4 * tokens**2 * D * L
 
 
 def video_tokens(frames: int, high: int, wide: int, *, spatial: int = 16, temporal: int = 4) -> int:
-    """Tokens of a video: a first frame, then one step for `temporal` frames, patches of `spatial` pixels."""
+    """Tokens of a video: a first frame, then one step per `temporal` frames, in patches of `spatial`
+    pixels.
+    """
     return (1 + (frames - 1) // temporal) * (high // spatial) * (wide // spatial)

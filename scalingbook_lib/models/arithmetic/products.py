@@ -1,6 +1,6 @@
-"""How many FLOPs and elements has a product of two arrays?
+"""FLOPs and elements of a product of two arrays (einsum).
 
-Every pair of numbers that meet costs one multiply; where an index is summed over, also one add. So the FLOPs
+Every pair of numbers that meet costs one multiply and, where an index is summed over, one add. So the FLOPs
 of a contraction are 2 · the sizes of all distinct indices, each counted once, and its gradient is two more
 products over the same indices. Chapter: Transformers.
 """
@@ -13,7 +13,7 @@ from scalingbook_lib.units import BF16, DType, Result, count, si
 
 
 class EinsumError(ValueError):
-    """A text that is no product of two arrays, or sizes that do not fit it."""
+    """Raised for a text that is no product of two arrays, or sizes that do not fit it."""
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,23 @@ class Einsum(Result):
 
     @property
     def text(self) -> str:
-        """The product as it is written: 'BTD,DF->BTF'."""
+        """The product as text: 'BTD,DF->BTF'."""
         return f"{self.left},{self.right}->{self.out}"
 
     @property
     def contracting(self) -> str:
-        """Indices of both inputs that the output lacks: they are summed over."""
+        """The indices of both inputs that the output lacks: they are summed over."""
         # einsum's three roles: an index is in two of the three arrays, or in all
         return "".join(i for i in self.left if i in self.right and i not in self.out)
 
     @property
     def batching(self) -> str:
-        """Indices of both inputs and of the output: one product for each of their values."""
+        """The indices of both inputs and the output: one product for each of their values."""
         return "".join(i for i in self.out if i in self.left and i in self.right)
 
     @property
     def free(self) -> str:
-        """Indices of one input and of the output."""
+        """The indices of one input and the output."""
         return "".join(i for i in self.out if (i in self.left) != (i in self.right))
 
     def role(self, index: str) -> str:
@@ -61,18 +61,18 @@ class Einsum(Result):
 
     @property
     def multiplies(self) -> int:
-        """Pairs of numbers that meet: the sizes of all distinct indices, each counted once."""
+        """The number of multiplies: the product of the sizes of all distinct indices."""
         return math.prod(self.size.values())  # as each is one loop of the program that does it
 
     @property
     def flops(self) -> int:
-        """One multiply for every pair, and one add where something is summed."""
+        """Forward FLOPs: one multiply for every pair, and one add where something is summed."""
         # a sum of n numbers has n - 1 adds; nobody counts the one that is missing
         return self.multiplies * (2 if self.contracting else 1)
 
     @property
     def backward(self) -> "tuple[Einsum, Einsum]":
-        """The gradients of the two inputs, each from the gradient of the output and the other input.
+        """The gradients of the two inputs, each a product of the output's gradient and the other input.
 
         The letters are the same three sets, so the multiplies are the same; a gradient has adds even where
         the product itself sums nothing.
@@ -84,36 +84,36 @@ class Einsum(Result):
 
     @property
     def backward_flops(self) -> int:
-        """Both gradients: twice the forward FLOPs where both inputs have a free index."""
+        """FLOPs of both gradients: twice the forward FLOPs where both inputs have a free index."""
         # 4 FLOPs for 2 forward ("The backward pass")
         return sum(gradient.flops for gradient in self.backward)
 
     @property
     def training_flops(self) -> int:
-        """Forward and backward: three times the forward FLOPs where both inputs have a free index."""
+        """Forward and backward FLOPs: three times the forward FLOPs where both inputs have a free index."""
         return self.flops + self.backward_flops
 
     def elements(self, indices: str) -> int:
-        """The elements of an array with these indices."""
+        """The number of elements of an array with these indices."""
         return math.prod(self.size[i] for i in indices)
 
     @property
     def out_elements(self) -> int:
-        """Elements of the output."""
+        """The number of elements of the output."""
         return self.elements(self.out)
 
     @property
     def total_elements(self) -> int:
-        """Both inputs read and the output written."""
+        """The number of elements of both inputs and the output."""
         # the least: each array crosses the memory once
         return sum(map(self.elements, (self.left, self.right, self.out)))
 
     def nbytes(self, dtype: DType = BF16) -> float:
-        """Both inputs read and the output written, all of one type."""
+        """The bytes of both inputs read and the output written, all of one type."""
         return dtype.bytes * self.total_elements
 
     def intensity(self, dtype: DType = BF16) -> float:
-        """FLOPs for every byte that is read or written."""
+        """FLOPs per byte that is read or written."""
         return self.flops / self.nbytes(dtype)  # at best: each array crosses the memory once
 
     def __str__(self) -> str:
@@ -123,10 +123,10 @@ class Einsum(Result):
 
 
 def einsum(text: str, **sizes: int) -> Einsum:
-    """Read a product of two arrays, as in `einsum("BTD,DF->BTF", B=2, T=8, D=16, F=64)`.
+    """The product of two arrays of a text, as in `einsum("BTD,DF->BTF", B=2, T=8, D=16, F=64)`.
 
     Letters may be of either case, in the text and in the sizes; 'k' and 'K' are two indices only where the
-    text has both.
+    text has both. EinsumError where the text or the sizes are wrong.
     """
     left, right, out = _read(text)
     letters = dict.fromkeys(left + right)

@@ -1,8 +1,9 @@
-"""Which activations wait in memory for the backward pass, and what does it cost to compute them anew?
+"""Activations saved for the backward pass under a checkpointing policy, and the FLOPs of recomputing the
+rest.
 
-The layer is the plain one: norms and softmax in fp32, SiLU as x · sigmoid(x), dropless experts. Counted are
-the arrays of the layers that JAX keeps, not what a compiler may save besides, and no logits; what the norms
-broadcast over tokens is left out. Chapter: Transformers.
+The layer is the plain one: norms and softmax in fp32, SiLU as x · sigmoid(x), dropless experts. The count is
+of the arrays of the layers that JAX saves, not of what a compiler may save besides, and has no logits; what
+the norms broadcast over tokens is left out. Chapter: Transformers.
 """
 
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ type Stored = dict[str, float]  # by name, bytes for each token in all layers
 
 @dataclass(frozen=True)
 class Activations(Bytes):
-    """The bytes kept for the backward pass, by array, and the FLOPs that are done again."""
+    """The bytes saved for the backward pass, by array, and the FLOPs that are recomputed."""
 
     model: Transformer
     tokens: int
@@ -33,13 +34,13 @@ class Activations(Bytes):
 
     @property
     def units(self) -> float:
-        """One layer's, in arrays [B, T, D]: 1 is the layer's input alone."""
+        """The saved activations of one layer, in arrays [B, T, D]: 1 is the layer's input alone."""
         m = self.model
         return self.total / (self.dtype.bytes * self.tokens * m.D * m.L)
 
     @property
     def extra_share(self) -> float:
-        """What is done again, over the training FLOPs without it."""
+        """The recomputed FLOPs over the training FLOPs without recomputation."""
         return self.extra_flops / self.training_flops
 
     def __str__(self) -> str:
@@ -59,10 +60,12 @@ def activations(
     flash: bool = False,
     causal: bool = False,
 ) -> Activations:
-    """What `jax.checkpoint` around each layer keeps: everything, matmuls, those without batch, or inputs.
+    """What `jax.checkpoint` around each layer saves: everything, matmuls, those without batch, or layer
+    inputs.
 
-    With `flash`, scores never leave the chip: a kernel keeps its output and one number for each query and
-    head, computes the scores anew in its backward pass, and is no matmul to a policy.
+    With `flash`, scores never leave the chip: the kernel saves its output and one number per query and head,
+    recomputes the scores in its backward pass, and is no matmul to a policy. ValueError for an unknown policy
+    or linear attention.
     """
     if policy not in POLICIES:
         raise ValueError(f"{policy!r} is no policy; write one of {', '.join(POLICIES)}")
@@ -75,22 +78,24 @@ def activations(
     stored = _all(model, T, dtype, flash) if policy == "all" else _saved(model, T, dtype, policy, flash)
     terms = tuple(Term(k, tokens * n, f"{n:,.10g} bytes for each token") for k, n in stored.items() if n)
     forward = flops(model, sequences, T, causal=causal)
-    return Activations(terms, model, tokens, policy, dtype, _again(forward, policy, flash), 3 * forward.total)
+    return Activations(
+        terms, model, tokens, policy, dtype, _recomputed_flops(forward, policy, flash), 3 * forward.total
+    )
 
 
 def _saved(m: Transformer, T: int, dtype: DType, policy: Policy, flash: bool) -> Stored:
-    """The inputs of the layers, and what a policy adds to them."""
+    """Bytes per token of the layer inputs and of what a policy adds to them."""
     a = dtype.bytes
     stored: Stored = {"layer inputs": m.L * m.D * a}
     if policy != "full":
-        stored |= _made(products(m), m, a)
+        stored |= _outputs_saved(products(m), m, a)
     if policy == "dots" and not flash:
         stored |= {SCORES: m.L * m.N * T * a, VALUES: m.L * m.N * value_width(m) * a}
     return stored
 
 
 def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
-    """Whatever the derivative of some operation needs, each array once."""
+    """Bytes per token of all arrays that the derivative of some operation needs, each once."""
     a, L, mlp = dtype.bytes, m.L, [w for w in products(m) if w.part in _MLP]
     latent = (m.latent.q_rank or 0) + m.latent.kv_rank if m.latent else 0
     # the widths of the MLPs that a token meets
@@ -105,7 +110,7 @@ def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
         "probabilities": 0 if flash else L * m.N * T * (FP32.bytes + a),
         "softmax statistics": FP32.bytes * L * m.N * (1 if flash else 2),
         VALUES: L * m.N * value_width(m) * a,
-        **_made([w for w in products(m) if w.part in ("router", *_MLP)], m, a),
+        **_outputs_saved([w for w in products(m) if w.part in ("router", *_MLP)], m, a),
         # between the MLP's products: sigmoid, its derivative, SiLU, gated product; ungated, two
         "MLP, pointwise": hidden * (4 if m.gated else 2) * a,
     }
@@ -114,12 +119,14 @@ def _all(m: Transformer, T: int, dtype: DType, flash: bool) -> Stored:
 _MLP = ("mlp", "experts", "shared experts")
 
 
-def _made(made_by: list[Weight], m: Transformer, a: float) -> Stored:
-    """What they make. No gradient needs what is only added to the residual stream."""
+def _outputs_saved(made_by: list[Weight], m: Transformer, a: float) -> Stored:
+    """Bytes per token of these matmuls' outputs; no gradient needs what is only added to the residual
+    stream.
+    """
     return {w.name: w.active_copies * _outputs(m, w) * a for w in made_by if not _is_last(m, w)}
 
 
-def _again(forward: Flops, policy: Policy, flash: bool) -> float:
+def _recomputed_flops(forward: Flops, policy: Policy, flash: bool) -> float:
     """The matmul FLOPs that the backward pass does a second time."""
     m = forward.model
     extra = forward[SCORES] if flash else 0  # inside the kernel, whatever the policy
@@ -137,12 +144,12 @@ def products(m: Transformer) -> list[Weight]:
 
 
 def _is_last(m: Transformer, w: Weight) -> bool:
-    """Is the output of this product only added to the residual stream at the end of the layer?"""
+    """Whether the output of this matmul is only added to the residual stream at the end of the layer."""
     scaled = w.part == "experts" or bool(w.part == "shared experts" and m.experts and m.experts.shared_gate)
     return w.part in _MLP and w.name.endswith("down") and not scaled
 
 
 def _outputs(m: Transformer, w: Weight) -> int:
-    """The elements that a token has after this product."""
+    """The number of elements per token of this matmul's output."""
     back = w.name == "o" or (w.part in _MLP and w.name.endswith("down"))
     return m.D if back else prod(w.shape[1:])

@@ -1,6 +1,6 @@
-"""How can a softmax be computed before all of its scores are known, and what does attention read for it?
+"""Online softmax, and the arithmetic intensity of flash attention.
 
-Keep three things of the scores seen so far: their largest, the sum of exp(score - largest), and the sum of
+Of the scores seen so far, keep three things: their maximum, the sum of exp(score - maximum), and the sum of
 the values weighted in the same way. Two such states merge into one, in any order and on any device: this is
 flash attention within a chip and ring attention between chips. The recurrence is Milakov and Gimelshein's
 ("Online normalizer calculation for softmax", 2018).
@@ -21,14 +21,14 @@ from scalingbook_lib.units import BF16, DType, Result, count, require_min, si
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxState(Result):
-    """What is kept of the scores seen: m, the largest; l = Σ exp(s - m); o = Σ exp(s - m) · value."""
+    """The running state over the scores seen: m, the maximum; l = Σ exp(s - m); o = Σ exp(s - m) · value."""
 
     m: float
     l: float
     o: tuple[float, ...] = ()
 
     def __add__(self, other: "SoftmaxState") -> "SoftmaxState":
-        """Merge: both sums are brought to the larger m. Associative and commutative."""
+        """The merged state: both sums are rescaled to the larger m. Associative and commutative."""
         # exp(s - m) = exp(s - old) · exp(old - m): what was summed over an old largest is only scaled
         m = max(self.m, other.m)
         mine, theirs = _shrink(self.m, m), _shrink(other.m, m)
@@ -62,7 +62,7 @@ class SoftmaxStep(Result):
 
     @property
     def stop(self) -> int:
-        """The first score after this chunk."""
+        """The index of the first score after this chunk."""
         return self.start + len(self.scores)
 
     def __str__(self) -> str:
@@ -72,19 +72,19 @@ class SoftmaxStep(Result):
 
 @dataclass(frozen=True, slots=True)
 class OnlineSoftmax(Result):
-    """All steps of one row of scores."""
+    """All steps over one row of scores."""
 
     scores: tuple[float, ...]
     steps: tuple[SoftmaxStep, ...]
 
     @property
     def final(self) -> SoftmaxState:
-        """What is kept at the end."""
+        """The state after the last chunk."""
         return self.steps[-1].seen
 
     @property
     def weights(self) -> tuple[float, ...]:
-        """The softmax itself, from the last m and l; all 0 where every score was masked."""
+        """The softmax of the row, from the last m and l; all 0 where every score was masked."""
         m, l = self.final.m, self.final.l
         return tuple(math.exp(s - m) / l if l else 0.0 for s in self.scores)
 
@@ -97,7 +97,10 @@ class OnlineSoftmax(Result):
 def online_softmax(
     scores: Sequence[float], chunk: int, values: Sequence[Sequence[float] | float] | None = None
 ) -> OnlineSoftmax:
-    """One row of scores, `chunk` at a time; -inf is a masked score; with `values`, their weighted sum too."""
+    """The online softmax of one row, `chunk` scores at a time, with the weighted sum of `values` if given.
+
+    A score of -inf is masked. ValueError where the lengths differ or `chunk` is below 1.
+    """
     endless = any(math.isnan(s) or s == math.inf for s in scores)
     for broken, why in (
         (not scores, "no scores; give at least one"),
@@ -118,7 +121,7 @@ def online_softmax(
 
 
 def merge(states: Sequence[SoftmaxState]) -> SoftmaxState:
-    """All states in one, in whatever order they come."""
+    """All states merged into one; the order does not matter."""
     return functools.reduce(SoftmaxState.__add__, states)
 
 
@@ -139,14 +142,14 @@ def _state(scores: Sequence[float], rows: Sequence[tuple[float, ...]]) -> Softma
 
 
 def _shrink(old: float, new: float) -> float:
-    """exp(old - new), and 0 for what was masked."""
+    """exp(old - new), and 0 where the score was masked."""
     # of a row with nothing but masked scores both are -inf, and their difference would be nan
     return 0.0 if old == -math.inf else math.exp(old - new)
 
 
 @dataclass(frozen=True, slots=True)
 class Intensity(Result):
-    """FLOPs and bytes of one layer's attention for one sequence and one key/value head."""
+    """FLOPs and bytes of one layer's attention for one sequence and one key-value head."""
 
     flops: float
     query_bytes: float
@@ -154,12 +157,12 @@ class Intensity(Result):
 
     @property
     def bytes(self) -> float:
-        """Queries read and outputs written, keys and values read."""
+        """The bytes of queries read, outputs written, and keys and values read."""
         return self.query_bytes + self.cache_bytes
 
     @property
     def flops_per_byte(self) -> float:
-        """The intensity: compute-bound where it exceeds the chip's ridge."""
+        """The arithmetic intensity: compute-bound where it exceeds the chip's ridge point."""
         return self.flops / self.bytes
 
     def __str__(self) -> str:
@@ -201,7 +204,9 @@ def attention_intensity(
 def latent_intensity(
     latent: Latent, N: int, S: int, *, T: int = 1, dtype: DType = BF16, cache: DType | None = None
 ) -> Intensity:
-    """Absorbed MLA decoding: all N heads share one latent vector per position, key and value at once."""
+    """The intensity of absorbed MLA decoding: all N heads share one latent vector per position, key and value
+    at once.
+    """
     require_min(1, T=T, S=S, N=N)
     key, value = latent.kv_rank + latent.rope, latent.kv_rank
     return Intensity(
@@ -212,13 +217,15 @@ def latent_intensity(
 
 
 def prefill_tokens(ridge: float, G: int) -> float:
-    """The prompt (T = S) from which attention is compute-bound: T·G/(G + 1) = ridge, in bf16, not causal."""
+    """The prompt length (T = S) above which attention is compute-bound: T·G/(G + 1) = ridge, in bf16, not
+    causal.
+    """
     require_min(1, G=G)
     return ridge * (G + 1) / G
 
 
 def query_block(ridge: float, G: int, cache: DType = BF16) -> float:
-    """The query block from which reading K and V keeps up, for long T: 2·block·G/bytes = ridge."""
+    """The query block above which reading K and V keeps up, for long T: 2·block·G/bytes = ridge."""
     require_min(1, G=G)
     # 4 b S G H FLOPs for each 2 c S H bytes of keys and values
     return ridge * cache.bytes / (2 * G)
@@ -227,7 +234,7 @@ def query_block(ridge: float, G: int, cache: DType = BF16) -> float:
 def block_bytes(
     block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF16, buffers: int = 2
 ) -> float:
-    """What a flash kernel holds on the chip, for one key/value head.
+    """The on-chip bytes of a flash kernel for one key-value head.
 
     Queries of the block; keys and values of the next `buffers` blocks; scores, the weighted sum of values
     and, for each query row, m and l in fp32.

@@ -1,4 +1,4 @@
-"""What is a whole made of? Terms with names, which sum to it."""
+"""Named terms that sum to a total."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -28,7 +28,7 @@ class Terms(Result):
 
     @property
     def total(self) -> float:
-        """The whole: the terms added."""
+        """The sum of the terms."""
         return sum(term.value for term in self.terms)
 
     @property
@@ -49,11 +49,11 @@ class Terms(Result):
         return self[name] if name in self.names else 0
 
     def share(self, *names: str) -> float:
-        """The share of these terms of the whole."""
+        """The share of the total that these terms make up."""
         return sum(map(self.get, names)) / self.total if self.total else 0.0
 
     def parts(self) -> str:
-        """Every term with its value and its share, in words."""
+        """Every term with its value and its share, as text."""
         return ", ".join(
             f"{t.name} {large(t.value, self.unit)} ({percent(self.share(t.name))})" for t in self.terms
         )
@@ -70,17 +70,17 @@ class Bytes(Terms):
 
     @property
     def nbytes(self) -> float:
-        """All of them."""
+        """The total in bytes."""
         return self.total
 
 
 def large(value: float, unit: str) -> str:
-    """A number beyond the prefixes as a power of ten: 7.22e24 FLOPs."""
+    """The number with its unit, as a power of ten beyond the prefixes: 7.22e24 FLOPs."""
     # beyond exa there is no prefix that people read
     return si(value, unit) if abs(value) < 1e21 else f"{value:.3g} {unit}".replace("e+", "e")
 
 
 def whole(value: float | Fraction) -> float:
-    """An integer where the value is one, so that counts can be compared exactly."""
+    """The value as an int where it is integral, so that counts compare exactly."""
     exact = Fraction(value)  # a float is a fraction too, so nothing is rounded on the way
     return int(exact) if exact.denominator == 1 else float(exact)

@@ -1,8 +1,8 @@
-"""How many FLOPs does a model do, part by part, and a training run? How good is 6 · P · tokens?
+"""FLOPs of a model, part by part, and of a training run, beside the rule 6 · P · tokens and MFU.
 
-Every weight that a token is multiplied by costs a multiply and an add; every pair of a query and a key costs
-its score and its share of the weighted sum. Matmuls are counted exactly and are all that `total` holds. How
-busy the chips were, is what was done of that in a second over their peak. Chapter: Transformers.
+Every weight that a token is multiplied by costs a multiply and an add; every query-key pair costs its score
+and its share of the weighted sum. Matmuls are counted exactly and are all that `total` holds. MFU is the
+FLOPs that the model needs per second over the chips' peak. Chapter: Transformers.
 """
 
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _TRAINING = 3  # forward, and the two products of the backward pass
 class Flops(Terms):
     """The matmul FLOPs of `sequences` sequences of T new tokens, each at the end of S positions.
 
-    The matrix unit does all of `total`; `softmax` is the vector unit's, and not in it.
+    `softmax` is the vector unit's work and not part of `total`, which is the matrix unit's.
     """
 
     unit = "FLOPs"
@@ -43,27 +43,27 @@ class Flops(Terms):
 
     @property
     def tokens(self) -> float:
-        """New tokens, of all sequences."""
+        """The number of new tokens, of all sequences."""
         return whole(Fraction(self.sequences) * self.T)
 
     @property
     def attention(self) -> float:
-        """Scores and weighted values: products of two activations, which 6 · P · tokens leaves out."""
+        """FLOPs of QKᵀ and PV: products of two activations, which 6 · P · tokens leaves out."""
         return self.get(SCORES) + self.get(VALUES) + self.get(STATE)
 
     @property
     def weights(self) -> float:
-        """Products of an activation and a weight."""
+        """FLOPs of the matmuls of an activation and a weight."""
         return self.total - self.attention
 
     @property
     def attention_share(self) -> float:
-        """Scores and weighted values, as a share of all."""
+        """The share of QKᵀ and PV in all FLOPs."""
         return self.attention / self.total
 
     @property
     def per_token(self) -> float:
-        """FLOPs for each new token."""
+        """FLOPs per new token."""
         return whole(Fraction(self.total) / Fraction(self.tokens))
 
     def __str__(self) -> str:
@@ -83,9 +83,9 @@ def flops(
 ) -> Flops:
     """Forward (or training) FLOPs of `sequences` sequences of T new tokens, at the end of S positions each.
 
-    Without `causal`, scores that a mask throws away are counted, as most programs compute them. Latent
-    attention makes keys and values of all S positions anew, or, `absorbed`, attends to the latent vectors
-    themselves. `logits`: the positions of a sequence that need logits (all T; for sampling, 1).
+    Without `causal`, scores that a mask discards are counted, as most programs compute them. Latent attention
+    recomputes keys and values of all S positions or, `absorbed`, attends to the latent vectors themselves.
+    `logits`: the positions of a sequence that need logits (all T; for sampling, 1).
     """
     require_min(1, T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
     S = T if S is None else S
@@ -102,7 +102,7 @@ def flops(
 
 
 def _weights(model: Transformer, T: int, up: int, logits: int) -> Iterator[tuple[str, int, str]]:
-    """Each part's products with weights: every token meets them, but for the two that say how many do."""
+    """Each part's weight matmuls: their name, FLOPs and how they were counted."""
     per_token = dict.fromkeys((w.part for w in model.weights() if w.matmuls), 0)
     for w in model.weights():
         per_token[w.part] = per_token.get(w.part, 0) + w.flops_per_token
@@ -117,7 +117,7 @@ def _weights(model: Transformer, T: int, up: int, logits: int) -> Iterator[tuple
 
 
 def _attention(model: Transformer, met: int, T: int, absorbed: bool) -> Iterator[tuple[str, int, str]]:
-    """Products of two activations: every pair that meets, for N heads."""
+    """The attention matmuls: every query-key pair that is computed, for N heads."""
     query, value = score_width(model, absorbed=absorbed), value_width(model, absorbed=absorbed)
     yield SCORES, 2 * model.N * query * met, f"2 × {met:,} pairs × {model.N} heads × {query}"
     yield VALUES, 2 * model.N * value * met, f"2 × {met:,} pairs × {model.N} heads × {value}"
@@ -140,17 +140,17 @@ class TrainingFlops(Result):
 
     @property
     def six_nd(self) -> float:
-        """6 · (parameters that serve a token) · tokens; N and D in the rule's name are not the book's."""
+        """6 · active parameters · tokens; N and D in the rule's name are not the book's letters."""
         return 6 * self.exact.model.active_params * self.tokens  # 2 forward, 4 backward (kaplan2020scaling)
 
     @property
     def six_nd_error(self) -> float:
-        """How far the rule is off: negative where it counts too little."""
+        """The relative error of the rule: negative where it underestimates."""
         return self.six_nd / self.total - 1
 
     @property
     def six_nd_terms(self) -> tuple[Term, ...]:
-        """What the rule counts too much (positive) and what it leaves out (negative): `six_nd - total`."""
+        """What the rule overcounts (positive) and leaves out (negative): the terms of `six_nd - total`."""
         # embedding, norms and biases are parameters that no token is multiplied by
         weights = [w for w in self.exact.model.weights() if not w.matmul and w.active_params]
         parts = dict.fromkeys(w.part for w in weights)
@@ -177,15 +177,15 @@ class TrainingFlops(Result):
 
 
 def training_flops(model: Transformer, tokens: float, T: int, *, causal: bool = False) -> TrainingFlops:
-    """Forward and backward over `tokens` tokens in sequences of T, with nothing computed twice."""
+    """Forward and backward FLOPs over `tokens` tokens in sequences of T, without recomputation."""
     return TrainingFlops(flops(model, Fraction(tokens) / T, T, causal=causal, training=True), whole(tokens))
 
 
 def crossover(model: Transformer, *, causal: bool = False, windows: bool = True) -> float:
-    """T*: the sequence length at which scores and values cost what the layers' weights cost.
+    """T*: the sequence length at which attention costs as many FLOPs as the layers' weight matmuls.
 
     The unembedding is left out. With `causal`, half of the pairs. A window ends a layer's growth, so T* can
-    be infinite; `windows=False` lets every layer see everything.
+    be infinite; `windows=False` gives every layer full attention.
     """
     # of all layers, for a token
     weights = sum(w.flops_per_token for w in model.weights() if w.part != "unembedding")
@@ -197,7 +197,7 @@ def crossover(model: Transformer, *, causal: bool = False, windows: bool = True)
 
 
 def _length(needed: float, kinds: list[tuple[int, int | None]], causal: bool) -> float:
-    """The T at which the layers' pairs for each token reach what is needed, by halving."""
+    """The T at which the layers' pairs per token reach `needed`, by bisection."""
     # more tokens meet more pairs, so that halving finds the one length; 100 times is below a float's grain
     high = 1.0
     while sum(layers * _mean(high, window, causal) for layers, window in kinds) < needed:
@@ -213,14 +213,14 @@ def _length(needed: float, kinds: list[tuple[int, int | None]], causal: bool) ->
 
 
 def _mean(T: float, window: int | None, causal: bool) -> float:
-    """The keys that a query meets, on average over a long sequence."""
+    """The mean number of keys per query over a long sequence."""
     w = min(T, window or T)  # a causal query at position i meets min(i, w): w - w²/2T in the mean over T
     return w - w * w / (2 * T) if causal else w
 
 
 @dataclass(frozen=True, slots=True)
 class Utilization(Result):
-    """MFU: the FLOPs that the model needs over those that the chips could have done."""
+    """Model FLOPs utilization (MFU): the FLOPs that the model needs over the chips' peak FLOPs."""
 
     flops: float
     chip_s: float
@@ -228,7 +228,7 @@ class Utilization(Result):
 
     @property
     def share(self) -> float:
-        """The model FLOPs utilization."""
+        """MFU as a share of 1."""
         return self.flops / (self.chip_s * self.flops_per_s)  # chowdhery2023palm, appendix B
 
     def __str__(self) -> str:
@@ -240,7 +240,7 @@ class Utilization(Result):
 
 
 def mfu(flops: float, chip_s: float, peak: Chip | float, dtype: DType = BF16) -> Utilization:
-    """Needed FLOPs (no recomputation) over chip-seconds times the peak of one chip, or a peak in FLOPs/s."""
+    """The MFU of `flops` needed (no recomputation) in `chip_s` chip-seconds; `peak` is a chip or FLOPs/s."""
     rate = peak.flops_per_s(dtype) if isinstance(peak, Chip) else peak
     for name, value in (("flops", flops), ("chip_s", chip_s), ("peak", rate)):
         if not value > 0:

@@ -1,1 +1,1 @@
-"""Which shardings may an operation have when they are part of its type? The rules of JAX's mode Explicit."""
+"""Shardings as part of an array's type: the rules of JAX's Explicit mode."""

@@ -1,4 +1,4 @@
-"""What does an operation of JAX's explicit mode see? Its operands' types; and how it words a refusal."""
+"""Operands of an operation in JAX's explicit mode, and the texts that JAX's errors print for them."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ TYPE = "bfloat16"
 
 
 class Refusal(Exception):
-    """What JAX says, and what to write instead: its two arguments."""
+    """An operation that JAX refuses: its error message, and what to write instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,17 +24,17 @@ class Operands:
     sizes: dict[str, int]
 
     def typed(self, array: Array) -> str:
-        """What `jax.typeof` prints for it."""
+        """The array's type as `jax.typeof` prints it."""
         return spec.typed(array, array.shape(**self.sizes), TYPE)
 
     def short(self, array: Array) -> str:
-        """The same as some of JAX's errors write it: bf16[...]."""
+        """The array's type as some of JAX's errors print it: bf16[...]."""
         return spec.typed(array, array.shape(**self.sizes), spec.SHORT[TYPE])
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Result):
-    """The array that comes out, or None with JAX's words and what to write instead."""
+    """The resulting array, or None with JAX's error message and what to write instead."""
 
     array: Array | None
     words: str = ""
@@ -45,12 +45,12 @@ class Answer(Result):
 
 
 def one(axes: tuple[str, ...]) -> str:
-    """A tuple of one dimension: ('X',)."""
+    """The axes of one dimension as a tuple: ('X',)."""
     return f"({spec.entry(axes)},)"
 
 
 def each(array: Array) -> str:
-    """A tuple of all dimensions: ('X', None)."""
+    """The axes of all dimensions as a tuple: ('X', None)."""
     return f"({', '.join(spec.entry(dim.axes) for dim in array.dims)})"
 
 

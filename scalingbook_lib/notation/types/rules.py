@@ -1,8 +1,9 @@
-"""What type has the result, or why does JAX refuse? The rules of JAX's explicit mode for arrays A[I, J].
+"""The result type of an operation, or why JAX refuses it: the rules of JAX's explicit mode for arrays A[I,
+J].
 
 A dimension keeps the mesh axes of the operand's dimension that it comes from. JAX refuses where two operands
-disagree, where one axis would split two dimensions, and where it would have to guess. The words of each
-refusal are JAX 0.12's; a test of the laboratory runs every case there.
+disagree, where one axis would shard two dimensions, and where it would have to guess. The messages are those
+of JAX 0.12; a test of the lab runs every case there.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,7 @@ type Rule = Callable[[Operands], Array]
 
 
 def answer(operation: str, o: Operands) -> Answer:
-    """The type of the result by JAX's rules."""
+    """The type of the operation's result by JAX's rules, or JAX's refusal."""
     try:
         return Answer(RULES[operation](o))
     except Refusal as refusal:
@@ -37,7 +38,7 @@ def answer(operation: str, o: Operands) -> Answer:
 
 
 def _refuse_where(wrong: object, words: str, instead: str) -> None:
-    """One rule: what JAX says where it is broken, and what to write instead."""
+    """Raise `Refusal` with JAX's message and the alternative where `wrong` holds."""
     if wrong:
         raise Refusal(words, instead)
 
@@ -46,12 +47,12 @@ def _refuse_where(wrong: object, words: str, instead: str) -> None:
 
 
 def contracted(o: Operands) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The axes of what A · B sums over, in either operand."""
+    """The mesh axes that shard the contracted dimension of A · B, in either operand."""
     return o.a.axes_of("J"), o.b.axes_of("J")
 
 
 def _product(o: Operands) -> Array:
-    """Either the sharding that was asked for, or I with the axes of A and K with those of B."""
+    """The requested sharding, or I with the axes of A and K with those of B."""
     # JAX looks at the dimensions before it looks at the sums: the order of its errors
     made = _natural(o) if o.out is None else o.out
     _refuse_where(
@@ -64,7 +65,9 @@ def _product(o: Operands) -> Array:
 
 
 def _natural(o: Operands) -> Array:
-    """J may be split in one operand, which is then gathered; what both split is ambiguous."""
+    """The result without `out_sharding`: J may be sharded in one operand, which is gathered; both is
+    ambiguous.
+    """
     left, right = contracted(o)
     _refuse_where(
         left and right,
@@ -78,7 +81,7 @@ def _natural(o: Operands) -> Array:
 
 
 def _given(out: Array, left: tuple[str, ...], right: tuple[str, ...]) -> Array:
-    """With `out_sharding` any result is legal; unreduced over exactly what both operands split J by."""
+    """The result with `out_sharding`: any is legal, unreduced over exactly the axes by which both shard J."""
     _refuse_where(
         out.partial and left != right,
         "lhs and rhs contracting dims should be sharded identically when out_sharding provided to "
@@ -96,7 +99,7 @@ def _given(out: Array, left: tuple[str, ...], right: tuple[str, ...]) -> Array:
 
 
 def _legal(name: str, o: Operands, made: Array, more: dict[str, tuple[str, ...]]) -> Array:
-    """The result with these axes too, unless one of them splits it already."""
+    """The result with these axes too; refused where one of them already shards it."""
     axes = {dim.name: more.get(dim.name, dim.axes) for dim in made.dims}
     used = [axis for split in axes.values() for axis in split]
     if len(set(used)) == len(used):
@@ -115,7 +118,7 @@ def _legal(name: str, o: Operands, made: Array, more: dict[str, tuple[str, ...]]
 
 
 def _sum(o: Operands) -> Array:
-    """Summands may be added where both are unreduced over the same axes."""
+    """A + B: operands unreduced over the same axes may be added."""
     a, b, made = o.a.partial, o.b.partial, _elementwise("add", o)
     _refuse_where(
         a and b and a != b,
@@ -134,7 +137,7 @@ def _sum(o: Operands) -> Array:
 
 
 def _times(o: Operands) -> Array:
-    """A summand may not be multiplied by a summand, nor by what is not marked as reduced."""
+    """A · B elementwise: an unreduced operand needs one that is reduced over the same axes."""
     a, b, made = o.a.partial, o.b.partial, _elementwise("mul", o)
     _refuse_where(
         a and b,
@@ -153,7 +156,7 @@ def _times(o: Operands) -> Array:
 
 
 def _elementwise(name: str, o: Operands) -> Array:
-    """A dimension takes the axes of whichever operand splits it; both must split it alike."""
+    """Each dimension takes the axes of whichever operand shards it; both must agree where both do."""
     pairs = [(x.axes, y.axes) for x, y in zip(o.a.dims, o.b.dims, strict=True)]
     _refuse_where(
         any(x and y and x != y for x, y in pairs),
@@ -178,7 +181,7 @@ def _nonlinear(o: Operands) -> Array:
 
 
 def _summed(d: int) -> Rule:
-    """A dimension is summed away, with the axes that split it: their all-reduce is not asked for."""
+    """The sum over a dimension: its axes leave the type, and JAX inserts the all-reduce."""
     return lambda o: Array("C", (o.a.dims[1 - d],), o.a.partial)
 
 
@@ -195,7 +198,9 @@ def _row(o: Operands) -> Array:
 
 
 def _flat(o: Operands) -> Array:
-    """Rows behind one another: the axes of I, then those of J; split columns of whole rows are in pieces."""
+    """A reshaped to one dimension: the axes of I, then those of J; sharded columns of whole rows are
+    refused.
+    """
     # with split rows JAX lets columns be split too, and lists their axes behind those of the rows
     rows, columns = (dim.axes for dim in o.a.dims)
     _refuse_where(

@@ -1,7 +1,8 @@
-"""How does JAX write a sharding? `P(('X', 'Y'), None)`, the type `bfloat16[1024@(X,Y),2048]`, and back.
+"""JAX's spelling of a sharding, `P(('X', 'Y'), None)` and `bfloat16[1024@(X,Y),2048]`, from and to the
+book's.
 
-The book's `A[I_XY, J]{U_Z}` stands for both. Nothing is imported from JAX: a test of the laboratory compares
-every word with what JAX writes.
+The book's `A[I_XY, J]{U_Z}` stands for both. Nothing is imported from JAX: a test of the lab compares every
+text with what JAX prints.
 """
 
 import ast
@@ -16,9 +17,9 @@ _HOW = "write one entry for each dimension, as in P('X', None) or P(('X', 'Y'), 
 
 
 def read(text: str, rank: int, mesh: Mesh, name: str = "A", dims: Sequence[str] = NAMES) -> Array:
-    """The array of that many dimensions which `P('X', None, unreduced={'Y'})` splits.
+    """The array of `rank` dimensions that a spec such as `P('X', None, unreduced={'Y'})` shards.
 
-    A spec may be shorter than its array, as in JAX; what JAX would refuse is refused.
+    A spec may be shorter than its array, as in JAX; ValueError where JAX would refuse it.
     """
     call = _call(text)
     entries = [_axes(text, node) for node in call.args]
@@ -31,7 +32,7 @@ def read(text: str, rank: int, mesh: Mesh, name: str = "A", dims: Sequence[str] 
 
 
 def spec(array: Array) -> str:
-    """`A[I_XY, J]{U_Z}` as `P(('X', 'Y'), None, unreduced={'Z'})`."""
+    """The array's spec: `A[I_XY, J]{U_Z}` as `P(('X', 'Y'), None, unreduced={'Z'})`."""
     entries = [entry(dim.axes) for dim in array.dims]
     if array.partial:
         entries.append(f"unreduced={{{', '.join(map(repr, sorted(array.partial)))}}}")
@@ -39,7 +40,7 @@ def spec(array: Array) -> str:
 
 
 def typed(array: Array, shape: Sequence[int], jax_name: str = "bfloat16") -> str:
-    """What `jax.typeof` prints: `bfloat16[1024@(X,Y),2048]{U:Z}`."""
+    """The array's type as `jax.typeof` prints it: `bfloat16[1024@(X,Y),2048]{U:Z}`."""
     dims = ",".join(f"{n}{at(dim.axes)}" for n, dim in zip(shape, array.dims, strict=True))
     partial = f"{{U:{','.join(sorted(array.partial))}}}" if array.partial else ""
     return f"{jax_name}[{dims}]{partial}"
@@ -56,7 +57,7 @@ def _call(text: str) -> ast.Call:
 
 
 def _axes(text: str, node: ast.expr) -> tuple[str, ...]:
-    """One entry: None, the name of an axis, or a tuple of names."""
+    """The axes of one entry: None, the name of an axis, or a tuple of names."""
     parts = node.elts if isinstance(node, ast.Tuple) else [node]
     names = [part.value for part in parts if isinstance(part, ast.Constant)]
     if names == [None] and not isinstance(node, ast.Tuple):
@@ -78,7 +79,7 @@ def _partial(text: str, call: ast.Call) -> tuple[str, ...]:
 
 
 def _check(text: str, split: list[str], partial: tuple[str, ...], mesh: Mesh) -> None:
-    """JAX's three rules of a spec: known axes, each for one dimension, none split and unreduced at once."""
+    """JAX's three rules of a spec: known axes, each for one dimension, none both sharded and unreduced."""
     for axis in (*split, *partial):
         both = axis in partial and axis in split
         for broken, why in (
@@ -96,5 +97,5 @@ def entry(axes: tuple[str, ...]) -> str:
 
 
 def at(axes: tuple[str, ...]) -> str:
-    """What stands behind a size in a type: `@X`, `@(X,Y)`."""
+    """The axes as they follow a size in a type: `@X`, `@(X,Y)`."""
     return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"

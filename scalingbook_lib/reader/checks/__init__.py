@@ -1,1 +1,1 @@
-"""How is an answer judged, and what went wrong with it?"""
+"""Judge a reader's answer and diagnose what went wrong with it."""

@@ -1,4 +1,4 @@
-"""What is the value of a small calculation, such as `15/4` or `2^20 / (2765e9 * 2)`?
+"""Evaluate small calculations such as `15/4` or `2^20 / (2765e9 * 2)`.
 
 Readers type the last line of their calculation instead of its value. Only numbers, the four operations,
 powers and parentheses are read; nothing is evaluated as Python.
@@ -16,7 +16,7 @@ _DEEPEST = 30  # parentheses and signs inside one another
 
 
 def split(text: str) -> tuple[str, str]:
-    """The calculation at the beginning of a text, and the rest: its unit."""
+    """The calculation at the beginning of a text, and the rest, which is its unit."""
     text, at = text.translate(_WRITTEN), 0
     while token := _TOKEN.match(text, at):
         at = token.end()
@@ -26,7 +26,7 @@ def split(text: str) -> tuple[str, str]:
 
 
 def value(text: str) -> float:
-    """The value of a calculation; a ValueError that says why where it has none."""
+    """The value of a calculation; ValueError, with the reason, where it has none."""
     if len(text) > LONGEST:
         raise ValueError("the calculation is too long")
     tokens = _tokens(text.translate(_WRITTEN))
@@ -65,7 +65,7 @@ def _product(tokens: list[str], depth: int) -> tuple[float, list[str]]:
 
 
 def _power(tokens: list[str], depth: int) -> tuple[float, list[str]]:
-    """A number, a sum in parentheses, or either with a sign or raised to a power."""
+    """The value of a number or of a sum in parentheses, with sign and power, and the remaining tokens."""
     if not tokens or depth > _DEEPEST:
         raise ValueError("the calculation is not complete")
     first, tokens = tokens[0], tokens[1:]

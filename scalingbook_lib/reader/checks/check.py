@@ -1,8 +1,7 @@
-"""What is one exercise's check?
+"""The check of one exercise: compare an answer with the library's and diagnose a slip.
 
-The answer is computed by the library; what a reader gives is compared with it and a slip is diagnosed. No
-message ever holds the answer, and nothing that a reader gives makes a check raise: what it raises itself is
-caught in one place.
+The library computes the right answer. No message ever contains it, and nothing that a reader gives makes a
+check raise: errors from foreign objects are caught in one place.
 """
 
 import csv
@@ -19,7 +18,7 @@ from typing import Any, Literal
 from scalingbook_lib import notation
 from scalingbook_lib.reader.checks import diagnosis, programs
 from scalingbook_lib.reader.checks import given as reading
-from scalingbook_lib.reader.checks.given import Unread
+from scalingbook_lib.reader.checks.given import Unparsable
 from scalingbook_lib.reader.checks.programs import Verdict
 from scalingbook_lib.units import Result
 
@@ -49,12 +48,12 @@ class Outcome(Result):
         return f"<p>{_SIGNS[self.status]} {escape(self.message)}</p>{self.drawing}" if self.drawing else None
 
 
-NOTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "right")  # a page's own answer
+ACCEPTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "right")  # a page's own answer
 
 
 @dataclass(frozen=True, slots=True)
 class Hint(Result):
-    """One rung of the ladder of hints."""
+    """One of an exercise's hints, from the gentlest to the most explicit."""
 
     n: int
     of: int
@@ -68,28 +67,29 @@ class Hint(Result):
 class Mistake:
     """A wrong answer whose cause is known.
 
-    `gives` is what the mistake leads to: a number is a multiple of the right answer, a function computes the
-    wrong value, and a text is the wrong choice or notation. Of a program it is the verdict.
+    `wrong_answer` is what the mistake leads to: a multiple of the right answer for a number, a function that
+    computes the wrong value, the text of a wrong choice or notation, or a program's verdict. `message` is the
+    sentence that the reader gets.
     """
 
-    gives: float | str | Callable[[], float | str | Verdict]
-    says: str
+    wrong_answer: float | str | Callable[[], float | str | Verdict]
+    message: str
     slip: str = ""  # its name, where it is one of those that other exercises have, too
 
     def value(self, answer: Any) -> Any:
-        """What somebody who makes this mistake answers."""
-        if callable(self.gives):
-            return self.gives()
-        return self.gives if isinstance(self.gives, str) else self.gives * answer
+        """The answer of somebody who makes this mistake, where the right one is `answer`."""
+        if callable(self.wrong_answer):
+            return self.wrong_answer()
+        return self.wrong_answer if isinstance(self.wrong_answer, str) else self.wrong_answer * answer
 
 
 @dataclass(frozen=True, kw_only=True)
 class Check(Result):
-    """One exercise: the answer, how near is near enough, and what helps whoever is not there yet.
+    """One exercise: its answer, its tolerance, its hints and its known mistakes.
 
     A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; one of
     `kind="program"` asks for a function, and its answer is the verdict of `lab.judge` on a good one; any
-    other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognised.
+    other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognized.
     """
 
     key: str
@@ -114,12 +114,12 @@ class Check(Result):
 
     @property
     def stem(self) -> str:
-        """The chapter this exercise belongs to."""
+        """The chapter to which the exercise belongs."""
         return self.key.partition(".")[0]
 
     @property
     def words(self) -> frozenset[str]:
-        """The words that this exercise uses itself: what it counts may stand behind a number."""
+        """The words of the exercise, which may follow a number as the name of what it counts."""
         return frozenset(re.findall("[a-z]{3,}", " ".join((self.unit, self.title, *self.hints)).lower()))
 
     def __str__(self) -> str:
@@ -132,43 +132,45 @@ class Check(Result):
         return f"{self.key}, {self.title}: answer with {asks.get(self.kind, number)}"
 
     def __call__(self, given: Any) -> Outcome:
-        """Judge what was given; anything may be."""
+        """The outcome for any given object; errors of foreign objects become a message."""
         try:
             return _judged(self, str.__str__(given) if isinstance(given, str) else given)
         except Exception as error:  # whatever a foreign object raises; an interrupt comes through
-            if type(error) is Unread:
-                return _told("unread", str(error))
+            if type(error) is Unparsable:
+                return _outcome("unread", str(error))
             self.answer()  # an exercise that is broken itself says so
-            return _told("unread", f"What you gave cannot be read. {self}.")
+            return _outcome("unread", f"What you gave cannot be read. {self}.")
 
     def hint(self, n: int = 1) -> Hint:
-        """The n-th hint, the first one the gentlest."""
+        """The n-th hint, from 1; a sentence that says how many there are where n is another number."""
         of = len(self.hints)
         none = f"There are {of} hints: hint(1) to hint({of})." if of else "There is no hint for this one."
         return next((Hint(k, of, text) for k, text in enumerate(self.hints, 1) if k == n), Hint(0, of, none))
 
 
-def _told(status: Status, message: str) -> Outcome:
+def _outcome(status: Status, message: str) -> Outcome:
     return Outcome(status == "right", message, status)
 
 
 def _judged(check: Check, given: Any) -> Outcome:
     if reading.unanswered(given):
-        return _told("open", f"{check.key}: not answered yet. Put your answer where the three dots are.")
+        return _outcome("open", f"{check.key}: not answered yet. Put your answer where the three dots are.")
     return (_program if check.kind == "program" else _compared)(check, given)
 
 
 def _compared(check: Check, given: Any) -> Outcome:
-    """A number, a choice or an array: read, then held against the answer and against every known mistake."""
-    read, target, same, missed = _WAYS[check.kind]
+    """The outcome for a number, a choice or an array: compared with the answer and with every known
+    mistake.
+    """
+    read, target, same, missed = _KINDS[check.kind]
     value, answer = reading.bounded(read, check, given), target(check.answer())
     if same(value, answer, check):
-        return _told("right", check.right)
+        return _outcome("right", check.right)
     found = missed(value, answer, check)
     for mistake in check.mistakes:
         if same(value, target(mistake.value(answer)), check):
-            return Outcome(False, mistake.says, "wrong", (mistake.slip,) if mistake.slip else found.slips)
-    return Outcome(False, found.says, "wrong", found.slips)
+            return Outcome(False, mistake.message, "wrong", (mistake.slip,) if mistake.slip else found.slips)
+    return Outcome(False, found.message, "wrong", found.slips)
 
 
 def _likely(value: float, answer: float, check: Check) -> diagnosis.Diagnosis:
@@ -178,7 +180,7 @@ def _likely(value: float, answer: float, check: Check) -> diagnosis.Diagnosis:
 
 @functools.cache
 def _known() -> dict[str, diagnosis.Known]:
-    """What `tools/slips.py` wrote of every exercise."""
+    """The facts and slips of every exercise, as `tools/slips.py` wrote them."""
     table = pkgutil.get_data("scalingbook_lib.chapters", "slips.csv") or b""  # also from a page's archive
     rows = csv.DictReader(io.StringIO(table.decode()))
     return {row["exercise"]: _facts_and_slips(row["facts"], row["slips"]) for row in rows}
@@ -193,22 +195,22 @@ def _facts_and_slips(facts: str, slips: str) -> diagnosis.Known:
 
 
 def known(key: str) -> diagnosis.Known:
-    """What the diagnosis may suppose of an exercise."""
+    """The facts and slips that the diagnosis of an exercise may use; empty where none are known."""
     return _known().get(key, diagnosis.NOTHING)
 
 
-def _near(value: float, target: float, check: Check) -> bool:
+def _is_close(value: float, target: float, check: Check) -> bool:
     return math.isclose(value, target, rel_tol=max(check.rel_tol, 1e-12), abs_tol=check.abs_tol)
 
 
 def _chosen(choices: tuple[str, ...], given: Any) -> str:
-    """The choice that was meant: written out, by a usual other name, or by its letter."""
+    """The choice that was meant: written out, by a usual other name, or by its letter; Unparsable if none."""
     text = _bare(given) if isinstance(given, str) else ""
     by_letter = {chr(ord("a") + place): choice for place, choice in enumerate(choices)}
     written_out = {_bare(choice): choice for choice in choices}
     if chosen := (by_letter | written_out).get(text) or _spelled_otherwise(choices, text):
         return chosen
-    raise Unread(f"Choose one of these: {'; '.join(choices)}.")
+    raise Unparsable(f"Choose one of these: {'; '.join(choices)}.")
 
 
 def _bare(text: str) -> str:
@@ -222,7 +224,9 @@ _COLLECTIVES = {  # what programs call the collectives
 
 
 def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
-    """The only choice that differs in spaces and hyphens alone: `x@v`, `ReduceScatter`, `psum_scatter`."""
+    """The only choice that differs in spaces and hyphens alone (`x@v`, `ReduceScatter`, `psum_scatter`), or
+    None.
+    """
 
     def joined(written: str) -> str:
         letters = re.sub(r"[\s_-]+", "", _bare(written).removeprefix("lax."))
@@ -236,11 +240,11 @@ def _array(given: Any) -> notation.Array:
     if type(given) is notation.Array:
         given = given.canonical()
     if not isinstance(given, str) or len(given) > 200:
-        raise Unread("Write the array as text in the book's notation, as in 'A[I_X, J]'.")
+        raise Unparsable("Write the array as text in the book's notation, as in 'A[I_X, J]'.")
     try:
         return notation.parse(given)
     except notation.NotationError as error:
-        raise Unread(str(error)) from None
+        raise Unparsable(str(error)) from None
 
 
 def _same(array: notation.Array, answer: notation.Array, check: Check) -> bool:
@@ -273,23 +277,25 @@ def _program(check: Check, given: Any) -> Outcome:
         return _refused(verdict)
     for mistake in check.mistakes:
         if programs.same(verdict.moves, mistake.value(None).moves):
-            return _told("wrong", mistake.says)
+            return _outcome("wrong", mistake.message)
     judged = replace(verdict, asked=check.answer().moves)
-    return _told("right", check.right) if judged.ok else _refused(judged)
+    return _outcome("right", check.right) if judged.ok else _refused(judged)
 
 
 def _refused(verdict: Verdict) -> Outcome:
     """What a judge has against a program, and the devices beside it."""
     shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
-    return replace(_told("wrong", f"{_sentence(verdict.sentence)}."), **shown)
+    return replace(_outcome("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 
 
 def _verdict(check: Check, given: Any) -> Verdict:
     # a judge says what it asked for, and in values that end
     if type(given) is not Verdict or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3:
-        raise Unread("This asks for what the judge says of your function: give `task(your_function)` here.")
+        raise Unparsable(
+            "This asks for what the judge says of your function: give `task(your_function)` here."
+        )
     if given.key != check.key:
-        raise Unread(f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}.")
+        raise Unparsable(f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}.")
     return given
 
 
@@ -299,8 +305,13 @@ def _sentence(text: str) -> str:
 
 # Of each kind: how it is read, what its answer and its mistakes are made into, when two are the same, and
 # what is said of an answer that is neither right nor a known mistake.
-_WAYS: dict[Kind, tuple[Callable[..., Any], ...]] = {
-    "number": (lambda check, given: reading.number(given, check.unit, check.words), float, _near, _likely),
+_KINDS: dict[Kind, tuple[Callable[..., Any], ...]] = {
+    "number": (
+        lambda check, given: reading.number(given, check.unit, check.words),
+        float,
+        _is_close,
+        _likely,
+    ),
     "choice": (
         lambda check, given: _chosen(check.choices, given),
         str,

@@ -1,9 +1,9 @@
-"""A wrong number: what is the likeliest cause?
+"""Diagnose the likeliest cause of a wrong number.
 
-A slip has a name, and a sentence that says it. Two kinds are tried, both only where the exercise allows them:
-those that were worked out from its solution (`slips.csv`, written by `tools/slips.py`), and those that
-multiply any answer by a factor, such as bits for bytes, if what the question names makes them possible. A
-message names the slip, never the answer.
+A slip has a name and a sentence about it. Two kinds are tried, both only where the exercise allows them:
+those that were derived from its solution (`slips.csv`, written by `tools/slips.py`), and those that multiply
+any answer by a factor, such as bits for bytes, if what the question names makes them possible. A message
+names the slip, never the answer.
 """
 
 import math
@@ -15,9 +15,9 @@ _SIZES = {"fp32": "four bytes", "bf16": "two bytes", "int8": "one byte", "fp8": 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of an exercise: the facts that its question names, and what its slips lead to.
+    """The facts that an exercise names, and the results of its slips.
 
-    A fact is a word such as "bf16", "link" or "hops", or a number of things, "64:chip". A slip's results are
+    A fact is a word such as "bf16", "link" or "hops", or a count of things, "64:chip". A slip's results are
     multiples of the right answer.
     """
 
@@ -26,7 +26,7 @@ class Known:
 
     @property
     def counts(self) -> dict[int, str]:
-        """How many there are of what."""
+        """The things that the exercise counts, by their number."""
         split = (fact.partition(":") for fact in sorted(self.facts) if ":" in fact)
         return {int(count): noun for count, _, noun in split}
 
@@ -36,18 +36,18 @@ NOTHING = Known()
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """A factor between a wrong answer and the right one, what causes it, and the sentence about it."""
+    """A factor between a wrong answer and the right one, its cause, and the sentence about it."""
 
     factor: float
-    says: str
+    message: str
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The sentence about a wrong number, and the names of the slips that it speaks of."""
+    """The sentence about a wrong number, and the names of the slips it speaks of."""
 
-    says: str
+    message: str
     slips: tuple[str, ...] = ()
 
 
@@ -112,10 +112,10 @@ def likely(
 
 
 def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
-    """The likeliest slips as one message."""
+    """One message about the likeliest slips."""
     first: dict[str, str] = {}
     for slip in fitting:
-        first.setdefault(slip.name, slip.says)
+        first.setdefault(slip.name, slip.message)
     first = {name: says for name, says in first.items() if name not in _VAGUE} or first
     told = dict(list(first.items())[:_MOST_NAMED])
     return Diagnosis(_size(ratio) + " Or: ".join(told.values()), tuple(told))
@@ -132,12 +132,12 @@ def _size(ratio: float) -> str:
 
 
 def of_solution(known: Known) -> Iterator[Slip]:
-    """The slips that were worked out from the solution of the exercise."""
+    """The slips that were derived from the solution of the exercise."""
     for name, factors in known.slips:
-        yield from (Slip(factor, _says(name, known), name) for factor in factors)
+        yield from (Slip(factor, _message_of(name, known), name) for factor in factors)
 
 
-def _says(name: str, known: Known) -> str:
+def _message_of(name: str, known: Known) -> str:
     if name == "wrong-dtype-size":
         sizes = [f"an element of {t} takes {size}" for t, size in _SIZES.items() if t in known.facts]
         return f"{SAYS[name]}{': ' + ' and '.join(sizes) if sizes else ''}."
@@ -167,7 +167,7 @@ def slips(unit: str, chips: int | None, known: Known = NOTHING) -> Iterator[Slip
 
 
 def _twos(unit: str, known: Known) -> Iterator[Slip]:
-    """Twice or half: what the exercise has that there are two of."""
+    """Factors of 2 and 1/2, for things that the exercise has two of."""
     possible = [
         ("both-directions", (2.0, 0.5), "link" in known.facts),
         ("one-direction", (2.0, 0.5), "link" in known.facts),
@@ -178,10 +178,10 @@ def _twos(unit: str, known: Known) -> Iterator[Slip]:
     ]
     for name, factors, allowed in possible:
         for factor in factors if allowed else ():
-            yield Slip(factor, _says(name, known), name)
+            yield Slip(factor, _message_of(name, known), name)
     if known.facts & {*_SIZES}:
         for factor in (0.25, 4.0):
-            yield Slip(factor, _says("wrong-dtype-size", known), "wrong-dtype-size")
+            yield Slip(factor, _message_of("wrong-dtype-size", known), "wrong-dtype-size")
 
 
 def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
@@ -227,7 +227,7 @@ def _prefixes() -> Iterator[Slip]:
 
 
 def _other_functions(answer: float, unit: str) -> Iterator[Slip]:
-    """The right number seen through the wrong function."""
+    """Slips in which the right number went through the wrong function, such as a reciprocal."""
     if abs(answer) < 1e150 and abs(answer) > 1e-150:
         yield Slip(1 / answer**2, SAYS["inverted-ratio"], "inverted-ratio")
     if unit == "" and 0 < answer < 1:
@@ -248,7 +248,7 @@ def _at_the_edge(given: float, answer: float) -> str:
 
 
 def _how_far(ratio: float) -> str:
-    """How far off, in words too coarse to work the answer out from."""
+    """How far off the ratio is, in words too coarse to work out the answer."""
     if ratio < 0:
         return "It has the wrong sign."
     direction, off = ("large", ratio) if ratio > 1 else ("small", 1 / ratio if ratio > 1e-300 else math.inf)

@@ -1,4 +1,4 @@
-"""What did the reader write? A number in the unit asked for, or the reason why it cannot be read."""
+"""Read a reader's answer as a number in the unit asked for, or say why it cannot be read."""
 
 import math
 import re
@@ -12,19 +12,19 @@ from scalingbook_lib.reader.checks import arithmetic
 _ENDLESS = {"inf", "infinity", "∞", "infinite", "never"}
 
 
-class Unread(ValueError):
-    """What was given cannot be judged; the message says what to write instead."""
+class Unparsable(ValueError):
+    """Raised for an answer that cannot be judged; the message says what to write instead."""
 
 
 MOST_LINES = 100_000  # of Python, while an answer is read: NumPy and JAX take a few hundred
 
 
 class _Endless(BaseException):
-    """No `except Exception` on the way takes it for an ordinary failure, and asks the object again."""
+    """Stops an endless object; a BaseException, so that no `except Exception` on the way swallows it."""
 
 
 def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
-    """What is read from an answer; the code of an object that loops is stopped after so many lines."""
+    """The result of `read`; Unparsable where an object's own code runs more than `MOST_LINES` lines."""
     lines, before = 0, sys.gettrace()
 
     def count(frame: Any, event: str, arg: Any) -> Any:
@@ -38,7 +38,7 @@ def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
     try:
         return read(*given)
     except _Endless:
-        raise Unread(
+        raise Unparsable(
             "What you gave does not end: its own code loops. Give the number or the text itself."
         ) from None
     finally:
@@ -46,14 +46,15 @@ def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
 
 
 def unanswered(given: Any) -> bool:
-    """Is the place for the answer still empty?"""
+    """Whether the place for the answer is still empty."""
     return given is ... or given is None or (isinstance(given, str) and given.strip() in ("", "...", "…"))
 
 
 def number(given: Any, unit: str, words: frozenset[str] = frozenset()) -> float:
     """The given number in base units; a number without a unit is taken to be in the unit asked for.
 
-    `words` are those that the exercise itself uses: `200 sequences` is a count where it counts sequences.
+    `words` are the exercise's own words: `200 sequences` is a count where it counts sequences. Unparsable
+    where no number can be read.
     """
     if isinstance(given, str):
         return _quantity(given, unit, words)
@@ -61,32 +62,32 @@ def number(given: Any, unit: str, words: frozenset[str] = frozenset()) -> float:
 
 
 def _plain(given: Any) -> float:
-    """A number of whatever library: Python's, NumPy's, JAX's; arrays of one element too."""
+    """A Python, NumPy or JAX number, or an array of one element, as a float."""
     try:
         one = given.item() if hasattr(given, "item") else given  # what is it to Python?
         other = getattr(given, "_mask", False) or "time" in str(getattr(given, "dtype", ""))  # NumPy's
         # float() reads texts and bytes too, and a complex of NumPy's by half
         value = None if other or isinstance(one, bool | complex) else math.fsum((one,))
     except OverflowError:
-        raise Unread("That number is too large to be meant; check the units of every term.") from None
+        raise Unparsable("That number is too large to be meant; check the units of every term.") from None
     except (TypeError, ValueError):  # ValueError: an array of several
-        raise Unread(
+        raise Unparsable(
             f"This asks for one number, and what you gave is of type {type(given).__name__:.40}. "
             "Give the number itself: one field of a result, one element of an array."
         ) from None
     if value is None:
-        raise Unread(
+        raise Unparsable(
             f"This asks for a real number, and what you gave ({type(given).__name__:.40}) is a truth value, "
             "complex, masked or a date. Give the number itself."
         )
     if math.isnan(value):
-        raise Unread("That is not a number (nan): something on the way was 0/0 or inf - inf.")
+        raise Unparsable("That is not a number (nan): something on the way was 0/0 or inf - inf.")
     return value
 
 
 def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
     if len(text) > arithmetic.LONGEST:
-        raise Unread("That is too long for a number; write one as in 43.6e-6, 2^20 or 43.6 µs.")
+        raise Unparsable("That is too long for a number; write one as in 43.6e-6, 2^20 or 43.6 µs.")
     if text.strip().lower() in _ENDLESS:
         return math.inf
     counted = _is_count(unit)
@@ -95,10 +96,10 @@ def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
         if counted and (billions := _BILLIONS.fullmatch(plain.strip())):
             return 1e9 * _calculated(billions[1]).value  # "18.39 B" parameters: bytes are not counted here
         return _in_unit(_calculated(plain), unit)
-    except Unread:
+    except Unparsable:
         raise
     except ValueError as error:
-        raise Unread(f"{error}.") from None
+        raise Unparsable(f"{error}.") from None
 
 
 _COUNTING = frozenset({"x", "times", "fold", "parameters", "params", "elements", "ways"})
@@ -110,7 +111,7 @@ _MEASURES = {"s", "B", "FLOP"}
 
 
 def _is_count(unit: str) -> bool:
-    """Is a plain number asked for, or one of things that are counted?"""
+    """Whether the unit is that of a plain number or of counted things."""
     return not _MEASURES & set(canonical(unit).unit.split("/"))
 
 
@@ -127,7 +128,7 @@ def _stem(word: str) -> str:
 
 
 def _calculated(text: str) -> units.Quantity:
-    """A number with its unit, or a calculation with the unit at its end."""
+    """A number with its unit, or a calculation with the unit at its end, in base units."""
     try:
         return units.parse(text)
     except ValueError:
@@ -142,7 +143,7 @@ def _in_unit(quantity: units.Quantity, unit: str) -> float:
     given, asked = canonical(quantity.unit), canonical(unit)
     if quantity.unit and given.unit != asked.unit:
         what = f"asks for {asked.unit}" if asked.unit else "asks for a plain number"
-        raise Unread(
+        raise Unparsable(
             f"Your answer is in {given.unit}, but this {what}: check which two things you divide or multiply."
         )
     return _plain(quantity.value) * (given.value / asked.value if quantity.unit else 1.0)
@@ -156,7 +157,7 @@ def canonical(unit: str) -> units.Quantity:
 
 
 def known(unit: str) -> bool:
-    """Has the book this unit?"""
+    """Whether the book has this unit."""
     try:
         return bool(unit) and bool(units.parse(f"1 {unit}"))
     except ValueError:
@@ -164,7 +165,7 @@ def known(unit: str) -> bool:
 
 
 def _base(unit: str) -> units.Quantity:
-    """One of this unit; a word the book has no unit for stands for itself."""
+    """One of this unit in base units; an unknown word stands for itself."""
     try:
         return units.parse(f"1 {unit}") if unit else units.Quantity(1.0, "")
     except ValueError:

@@ -1,18 +1,18 @@
-"""How near is a guess? It is read as an exercise's answer is, and judged by the factor between the two."""
+"""Judge a guess by the factor between it and the answer; it is read as an exercise's answer is."""
 
 import math
 import re
 
 from scalingbook_lib.reader.checks import given as reading
 from scalingbook_lib.reader.checks.check import Outcome, Status
-from scalingbook_lib.reader.checks.given import Unread
+from scalingbook_lib.reader.checks.given import Unparsable
 
 NEAR = 2.0  # a guess within this factor of the answer is right
 _BARE = re.compile(r"[^A-Za-zµ%]*(?:[eE][-+]?\d+)?")  # a number without a unit
 
 
 def judge(text: str, answer: str, unit: str = "") -> Outcome:
-    """The judgement on a guess: right within a factor of two, and how far off it is otherwise.
+    """The outcome of a guess: right within a factor of two, and how far off it is otherwise.
 
     >>> print(judge("400", "454", "rows"))
     ✓ Within a factor of 2.
@@ -21,14 +21,14 @@ def judge(text: str, answer: str, unit: str = "") -> Outcome:
     """
     try:
         guessed, right = (reading.number(_with_unit(one, unit), _measured(unit)) for one in (text, answer))
-    except Unread as error:
+    except Unparsable as error:
         return Outcome(False, str(error), "unread")
-    status, message = _said(guessed, right)
+    status, message = _judgement(guessed, right)
     return Outcome(status == "right", message, status)
 
 
 def _with_unit(text: str, unit: str) -> str:
-    """A bare number is in the unit that was asked for; a counted thing needs no name."""
+    """The text with the unit that was asked for where it has none; a counted thing needs no name."""
     text = text.strip()
     if not _measured(unit):
         return re.sub(r"(?<=[\d\s])(?:times|×|x|" + re.escape(unit or "times") + r")$", "", text).strip()
@@ -36,11 +36,11 @@ def _with_unit(text: str, unit: str) -> str:
 
 
 def _measured(unit: str) -> str:
-    """The unit where the book has it; '' for what is only counted, such as rows."""
+    """The unit where the book has it; '' for things that are only counted, such as rows."""
     return unit if unit == "%" or reading.known(unit) else ""
 
 
-def _said(guessed: float, right: float) -> tuple[Status, str]:
+def _judgement(guessed: float, right: float) -> tuple[Status, str]:
     if guessed == right:
         return "right", "Exactly."
     if guessed * right <= 0 or math.isinf(guessed) or math.isinf(right):

@@ -1,6 +1,7 @@
-"""What did a reader's program do, and was that asked for?
+"""Compare what a reader's program moved between devices with what was asked for.
 
-`lab.judge` runs and compiles it; its verdict is a plain value, so that a check can take it without JAX.
+`lab.judge` runs and compiles the program; its verdict is a plain value, so that a check can use it without
+JAX.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,9 +15,9 @@ SOLVED = "solved in the notebook"  # what the box of a page says for a reader wh
 
 @dataclass(frozen=True, slots=True)
 class Move(Result):
-    """One kind of collective over some mesh axes: the bytes of all its runs, and how often it runs.
+    """One kind of collective over some mesh axes: the bytes of all its runs, and the number of runs.
 
-    Bytes are counted as `lab.compiler.hlo` counts them. Where they are asked for, times may be None.
+    Bytes are counted as `lab.compiler.hlo` counts them. In what is asked for, `times` may be None (any).
     """
 
     kind: str
@@ -26,7 +27,7 @@ class Move(Result):
 
     @property
     def over(self) -> str:
-        """Its name: 'all-gather over Y'."""
+        """The collective and its axes, as in 'all-gather over Y'."""
         return f"{self.kind} over {self.axes}"
 
     def __str__(self) -> str:
@@ -38,9 +39,10 @@ type Asked = Mapping[str, int | tuple[int, int]]
 
 
 def moves(asked: Asked) -> tuple[Move, ...]:
-    """What is asked for: bytes of all runs, `{"all-gather X": 4096}`, or times and bytes, `(3, 4096)`.
+    """The moves that are asked for: bytes of all runs, `{"all-gather X": 4096}`, or runs and bytes, `(3,
+    4096)`.
 
-    A permute may say how far, `"collective-permute Y -1"`: then all of them have to.
+    A permute may state its shift, `"collective-permute Y -1"`: then all of them must have it.
     """
     return tuple(_move(name, amount) for name, amount in asked.items())
 
@@ -53,7 +55,7 @@ def _move(name: str, amount: int | tuple[int, int]) -> Move:
 
 @dataclass(frozen=True, slots=True)
 class Verdict(Result):
-    """What became of a program: what is wrong with its result, what it moves, and what else is to be said.
+    """The judgement on a program: its wrong result if any, its moves, and other faults.
 
     `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program
     whose result is right. `picture` draws a wrong result in text, device by device; `drawing`, in HTML, is of
@@ -70,12 +72,12 @@ class Verdict(Result):
 
     @property
     def ok(self) -> bool:
-        """The right result, and no more moved than was asked for."""
+        """Whether the result is right and no more is moved than was asked for."""
         return not self.wrong and not self.faults
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What is to be said against a program whose result is right."""
+        """The faults of a program whose result is right."""
         return (*self.also, *(() if self.asked is None else against(self.moves, self.asked)))
 
     def __str__(self) -> str:
@@ -86,7 +88,7 @@ class Verdict(Result):
 
     @property
     def sentence(self) -> str:
-        """What it says without a drawing."""
+        """The verdict as one sentence, without the drawing."""
         if self.wrong:
             return f"wrong result: {self.wrong}"
         if self.faults:
@@ -96,19 +98,19 @@ class Verdict(Result):
 
 
 def right(asked: Asked) -> Verdict:
-    """The verdict on a program that does this and has the right result."""
+    """The verdict on a program with the right result and exactly these moves."""
     return Verdict(moves=moves(asked))
 
 
 def same(found: tuple[Move, ...], known: tuple[Move, ...]) -> bool:
-    """Are these the moves that are known, in whatever order, and as often where that is said?"""
+    """Whether these are the known moves in any order, and as often where that is stated."""
     often = {(move.kind, move.axes): move.times for move in known}
     seen = {replace(move, times=often.get((move.kind, move.axes)) and move.times) for move in found}
     return seen == set(known)
 
 
 def against(found: tuple[Move, ...], asked: tuple[Move, ...]) -> tuple[str, ...]:
-    """What speaks against these moves where others were asked for."""
+    """The differences between these moves and those asked for, as sentences."""
     return tuple(_against(found, asked))
 
 

@@ -1,7 +1,6 @@
-"""How is a view drawn? As SVG and HTML text, by the standard library alone.
+"""Draw a view as SVG and HTML text with the standard library alone.
 
-The same text is in the page as built and comes from the page's worker for every event, so that the first
-view and the live one are the same picture.
+The page's first view and every live one come from the same functions, so they are the same picture.
 """
 
 from scalingbook_lib.reader.draw import bars, chart, grid, network, svg
@@ -22,7 +21,7 @@ def figure(view: View, *, wide: bool) -> str:
 
 
 def panel(panel: Panel, width: float) -> str:
-    """One panel as SVG."""
+    """One panel as SVG, `width` units wide."""
     match panel:
         case Chart():
             return chart.chart(panel, width)
@@ -37,6 +36,6 @@ def panel(panel: Panel, width: float) -> str:
 
 
 def readouts(view: View) -> str:
-    """The readouts as the inside of a description list."""
+    """The readouts as the content of a description list."""
     pairs = [(svg.escape(r.label), svg.escape(str(r))) for r in view.readouts]
     return "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in pairs)

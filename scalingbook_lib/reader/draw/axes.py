@@ -1,8 +1,4 @@
-"""How are axes drawn, and which parts of a line within them?
-
-A light grid, ticks that do not touch, a label with its unit and an arrow. Of a line what lies between its
-gaps, cut to the plot's box.
-"""
+"""Draw axes (grid, ticks, labels with units), and clip lines to the plot."""
 
 import math
 from collections.abc import Sequence
@@ -18,14 +14,14 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def pieces(xs: Sequence[float], ys: Sequence[float]) -> list[Line]:
-    """The stretches of a curve between its gaps, which are values that are inf or nan."""
+    """The stretches of a curve between its gaps, which are values of inf or nan."""
     runs = groupby(zip(xs, ys, strict=True), key=lambda p: math.isfinite(p[0]) and math.isfinite(p[1]))
     stretches = [list(run) for drawn, run in runs if drawn]
     return [([x for x, _ in s], [y for _, y in s]) for s in stretches]
 
 
 def within(xs: list[float], ys: list[float], box: Box) -> list[Line]:
-    """The parts of a line within the box; the line itself where all of it is."""
+    """The parts of a line within the box; the line itself where all of it is inside."""
     left, top, right, bottom = box[0] - 0.05, box[1] - 0.05, box[2] + 0.05, box[3] + 0.05
     if min(xs) >= left and max(xs) <= right and min(ys) >= top and max(ys) <= bottom:
         return [(xs, ys)]
@@ -68,7 +64,7 @@ DASHED = 'stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3" strok
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The plot's box in pixels and the way from values into it."""
+    """The plot's box in pixels, and the projections from values into it."""
 
     box: Box
     x: scales.Projection
@@ -81,7 +77,7 @@ class Frame:
         return [part for px, py in finite for part in within(self.x(px), self.y(py), self.box)]
 
     def at(self, mark: RefLine) -> float | None:
-        """Where a reference line stands in pixels; None where that is not in the picture."""
+        """The pixel of a reference line; None outside the plot."""
         if not math.isfinite(mark.at):
             return None
         low, high = (self.box[0], self.box[2]) if mark.axis == "x" else (self.box[1], self.box[3])
@@ -90,7 +86,7 @@ class Frame:
 
 
 def both(panel: Chart, width: float, top: float, bottom: float) -> tuple[Frame, str]:
-    """The frame of a chart, and its two axes."""
+    """The frame of a chart, and its two axes as SVG."""
     (x0, x1), (y0, y1) = panel.ranges()
     ys = scales.ticks(panel.y.scale, y0, y1, 7 if width > 400 else 6)
     texts, unit = scales.tick_texts(ys, panel.y.scale, panel.y.unit)
@@ -123,7 +119,7 @@ def across(
     most: int,
     rows: str = "",
 ) -> str:
-    """The lying axis below a box, with the grid; `rows` are grid lines of the other axis."""
+    """The horizontal axis below a box, with the grid; `rows` are grid lines of the other axis."""
     _, top, right, bottom = box
     values, middles, texts, unit = _ticks(axis, ends, x, most, width)
     grid = rows + "".join([f"M{at:.1f},{top:.1f}V{bottom:.1f}" for at in x(values)])
@@ -137,7 +133,7 @@ def across(
 def _ticks(
     axis: Scale, ends: tuple[float, float], x: scales.Projection, most: int, width: float
 ) -> tuple[list[float], list[float], list[str], str]:
-    """As many ticks as stand beside each other: values, the middles of their texts, texts, unit."""
+    """As many ticks as fit side by side: values, centers of their texts, texts, unit."""
     while True:
         values = scales.ticks(axis.scale, *ends, most)
         texts, unit = scales.tick_texts(values, axis.scale, axis.unit)
@@ -150,7 +146,7 @@ def _ticks(
 
 
 def named(axis: Scale, unit: str) -> str:
-    """The axis by its label and its unit."""
+    """The axis label with its unit."""
     return f"{axis.label} ({unit})" if unit else axis.label
 
 
@@ -172,7 +168,7 @@ def uprights(
 
 
 def _apart(spots: Sequence[float], words: Sequence[str], width: float) -> list[float]:
-    """The middles of texts in a row, moved so that none covers its neighbour or leaves the drawing."""
+    """The centers of texts in a row, moved so that none covers its neighbor or leaves the drawing."""
     halves = [svg.measure(w) / 2 for w in words]
     middles, edge = [], -AIR
     for at, half in zip(spots, halves, strict=True):

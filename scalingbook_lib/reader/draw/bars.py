@@ -1,7 +1,4 @@
-"""How are bars and time lines drawn? Lying, one row a label, the value written at the end of each.
-
-Of a time line a lane a row, spans as tinted blocks, time below.
-"""
+"""Draw bars and timelines: horizontal, one row per label, each value at the end of its bar."""
 
 from scalingbook_lib.reader.draw import axes, svg
 from scalingbook_lib.reader.draw.palette import ink
@@ -97,7 +94,7 @@ ROW, BLOCK = 38.0, 28.0
 
 
 def timeline(panel: Timeline, width: float) -> str:
-    """The time line as one SVG drawing; on a narrow one the lanes' names stand above their lanes."""
+    """The timeline as one SVG drawing; on a narrow one the names of rows stand above them."""
     wide = width > 400
     head, top = svg.title(panel.title, width)
     top += 16 if panel.refs else 0
@@ -136,9 +133,9 @@ def timeline(panel: Timeline, width: float) -> str:
 
 
 def _spans(spans: list[tuple[Span, list[float], float]], unit: str) -> list[str]:
-    """Blocks from start to end at the height of their lane, with labels where they fit.
+    """Blocks from start to end at the height of their row, with labels where they fit.
 
-    A few have a note for the pointer; many are a path a color and one text, which a browser lays out sooner.
+    A few have a tooltip; many are one path per color and one text, which a browser lays out faster.
     """
     labels = [
         svg.text(sum(ends) / 2, y + BLOCK / 2 + 4.5, span.label, 'text-anchor="middle"')

@@ -1,7 +1,6 @@
-"""How is a chart of curves, points, bands, reference lines and regions drawn?
+"""Draw a chart of curves, points, bands, reference lines and regions, with labels beside them.
 
-Curves are labelled where they run. A wide drawing is 680 units across, a narrow one 340 with the same type,
-fewer ticks and less height.
+A wide drawing is 680 units across, a narrow one 340 with the same type, fewer ticks and less height.
 """
 
 import math
@@ -74,7 +73,7 @@ def _ref_line(frame: Frame, mark: RefLine) -> str:
 
 
 def _points(frame: Frame, mark: Points, color: int, size: int) -> str:
-    """All dots in two strokes of one path: a rim in the page's colour, then the colour."""
+    """All dots in two strokes of one path: a rim in the page's color, then the color."""
     dots = "".join([f"M{x:.1f},{y:.1f}h0" for x, y, _ in _visible(frame, mark)])
     if not dots:
         return ""
@@ -114,7 +113,7 @@ def _regions(frame: Frame, mark: Regions) -> str:
 
 
 def _region_paint(mark: Regions, cell: int) -> str:
-    return f'fill="{ink(mark.paint(cell))}" fill-opacity="{mark.shade(cell):.2f}"'
+    return f'fill="{ink(mark.color_of(cell))}" fill-opacity="{mark.shade(cell):.2f}"'
 
 
 def _region_keys(panel: Chart) -> list[tuple[str, str]]:
@@ -126,7 +125,7 @@ def _region_keys(panel: Chart) -> list[tuple[str, str]]:
 
 
 def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -> str:
-    """Every label beside its mark; those that find no place stand in a row above the plot."""
+    """Every label beside its mark; those that fit nowhere stand in a row above the plot."""
     left, top, right, bottom = frame.box
     placer = Placer(
         (left + 1, top - 11, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
@@ -162,7 +161,7 @@ def _wanted(
 
 
 def _places(frame: Frame, mark, parts: list[Line], placer: Placer) -> Iterator[tuple[str, Iterator[Place]]]:
-    """The labels of one mark, each with where it could stand."""
+    """The labels of one mark, each with its candidate places."""
     box, width = placer.box, svg.measure(mark.label)
     if isinstance(mark, Points):
         dots = _visible(frame, mark)

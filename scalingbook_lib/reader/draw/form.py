@@ -1,7 +1,4 @@
-"""How does an explorer stand in a page before any script runs?
-
-As native inputs with their labels, the first view, its numbers and its verdict.
-"""
+"""An explorer as static HTML before any script runs: native inputs with labels, first view and verdict."""
 
 from itertools import groupby
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""How is a grid of cells drawn? As tinted cells that read on light and dark, with text where it fits."""
+"""Draw a grid of cells, tinted so that they read on light and dark pages, with text where it fits."""
 
 from collections.abc import Sequence
 
@@ -48,7 +48,7 @@ def grid(panel: Grid, width: float) -> str:
 def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
     """Width and height of a cell, and the size of type that fits into it.
 
-    Few cells are as wide as their text and heads need, many fill the room; cells with a part are square,
+    A few cells are as wide as their text and heads need, many fill the width; cells with a part are square,
     and smaller where there are many rows of them. Many rows are low ones.
     """
     cells = [c for row in panel.cells for c in row]
@@ -88,7 +88,7 @@ def _boxes(
 def _tiles(
     cells: Sequence[Cell], sides: Sequence[tuple[float, float]], wide: float, high: float
 ) -> list[str]:
-    """Many cells in few elements: one path for all that are painted alike and carry neither part nor note."""
+    """Many cells in few elements: one path for all that look the same and have neither part nor tooltip."""
     spots = list(zip(cells, sides, strict=True))
     plain = svg.paths(
         (_paint(cell), f"M{x:.1f},{y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z")
@@ -99,7 +99,7 @@ def _tiles(
 
 
 def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:
-    """The cell's ground; of a cell with a part, the small array above its text."""
+    """The cell's background; of a cell with a part, the small array above its text."""
     if cell.part is None:
         return svg.rect(x, y, wide, high, f'rx="3" {_paint(cell)}', note=cell.note)
     lines = len(cell.text.split("\n")) if cell.text else 0

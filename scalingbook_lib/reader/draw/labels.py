@@ -1,7 +1,7 @@
-"""Where does a label stand, so that it is read with its line and covers nothing?
+"""Place labels so that each is read with its line and covers nothing.
 
-Every label has candidate places in order of preference; each is charged for the labels, points and lines
-that it would cover, and the cheapest is taken. A place is (left, baseline, charge).
+Every label has candidate places in order of preference; each is charged for the labels, points and lines that
+it would cover, and the cheapest is taken. A place is (left, baseline, charge).
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,7 +18,7 @@ COVERS_LABEL, COVERS_POINT, COVERS_LINE, COVERS_REF = 1000.0, 200.0, 60.0, 30.0
 
 @dataclass(slots=True)
 class Placer:
-    """The plot's box, its lines, and what stands already."""
+    """The plot's box, its lines, and the labels placed so far."""
 
     box: Box
     lines: list[Line]
@@ -104,7 +104,7 @@ def around(x: float, y: float, width: float) -> Iterator[Place]:
 
 
 def upright(x: float, width: float, box: Box) -> Iterator[Place]:
-    """Places for the label of an upright line: beside its top, then further down."""
+    """Places for the label of a vertical line: beside its top, then further down."""
     for step in range(8):
         y = box[1] + ASCENT + 2 + step * 17
         yield x + GAP, y, 6 * step
@@ -112,7 +112,9 @@ def upright(x: float, width: float, box: Box) -> Iterator[Place]:
 
 
 def lying(y: float, width: float, box: Box) -> Iterator[Place]:
-    """Places for the label of a lying line: above its right end, its left end, its middle; then below."""
+    """Places for the label of a horizontal line: above its right end, its left end, its middle; then
+    below.
+    """
     for step, x in enumerate((box[2] - width - 4, box[0] + 4, (box[0] + box[2] - width) / 2)):
         yield x, y - 5, 6 * step
         yield x, y + 5 + ASCENT, 6 * step + 3

@@ -1,4 +1,4 @@
-"""How are devices and their links drawn? As boxes with the chunks they hold, and arrows for what moves."""
+"""Draw devices as boxes with the chunks they hold, and arrows for what moves between them."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Where the boxes stand, half their side, and the edges of the drawing."""
+    """The positions of the boxes, half their side, and the edges of the drawing."""
 
     spots: Sequence[Spot]
     half: float
@@ -74,7 +74,7 @@ def _node(node: Node, spot: Spot, half: float) -> str:
 
 
 def _name(node: Node, spot: Spot, plan: Plan) -> str:
-    """A box's name on the side where no link leaves: above the upper half of the drawing, below the lower."""
+    """A box's name on the side without links: above the upper half of the drawing, below the lower."""
     (x, y), half = spot, plan.half
     words = svg.fit(node.label, 3.2 * half, TYPE)
     ys, xs = [s[1] for s in plan.spots], [s[0] for s in plan.spots]
@@ -92,7 +92,7 @@ def _name(node: Node, spot: Spot, plan: Plan) -> str:
 
 
 def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
-    """The slots of a box: columns up to eight, else rows of them; slots of one colour share a path."""
+    """The slots of a box: columns up to eight, else rows of them; slots of one color share a path."""
     columns = len(parts) if len(parts) <= 8 else math.ceil(math.sqrt(len(parts)))
     wide, high = 2 * half / columns, 2 * half / math.ceil(len(parts) / columns)
     air = 1.0 if wide > 3 else 0.4
@@ -109,7 +109,7 @@ def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
 
 
 def _courses(link: Link, plan: Plan) -> list[Course]:
-    """The curve of a link, at the boxes' edges and a little to the right; of a wrap, one stub at each end."""
+    """The curve of a link, from edge to edge and a little to the right; of a wrap, one stub at each end."""
     (x0, y0), (x1, y1) = plan.spots[link.start], plan.spots[link.end]
     length = math.dist((x0, y0), (x1, y1)) or 1.0
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
@@ -126,7 +126,7 @@ def _courses(link: Link, plan: Plan) -> list[Course]:
 
 
 def _edge(centre: Spot, towards: Spot, half: float) -> Spot:
-    """Where the way from a box's centre leaves the box."""
+    """The point where the line from a box's center leaves the box."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     share = min(half / (max(abs(dx), abs(dy)) or 1.0), 1.0)
     return centre[0] + dx * share, centre[1] + dy * share
@@ -141,7 +141,7 @@ def _way(course: Course) -> str:
 
 
 def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
-    """A coloured curve and a head at its end: the paint and the way of each."""
+    """A colored curve and a head at its end: the paint and the path of each."""
     start, middle, end = course
     thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
     length = math.dist(middle, end) or 1.0
@@ -158,7 +158,7 @@ def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
 
 
 def _label(link: Link, course: Course, plan: Plan) -> str:
-    """The label at the middle of the curve, on the right of its way, clear of the line."""
+    """The label at the middle of the curve, to its right and clear of the line."""
     start, middle, end = course
     half = svg.measure(link.label, TYPE) / 2
     length = math.dist(start, end) or 1.0

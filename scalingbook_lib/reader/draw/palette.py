@@ -1,7 +1,8 @@
-"""Which colours do the pictures use? Six that stay apart for the colour-blind and can be read as text.
+"""Six colors for pictures that stay distinct for color-blind readers and can be read as text.
 
-Every colour has at least 4.5:1 contrast, light ones on white, dark ones on #121212. A page sets the custom
-properties `--ex-c0` ... `--ex-c5` to the set of its theme; where no stylesheet does, the light set stands.
+Every color has a contrast of at least 4.5:1, light ones on white, dark ones on #121212. A page sets the
+custom properties `--ex-c0` ... `--ex-c5` to the set of its theme; without a stylesheet, the light set
+applies.
 """
 
 LIGHT = ("#1a68e0", "#c24600", "#0a7a60", "#7a1fa2", "#5c3b00", "#475569")
@@ -11,5 +12,5 @@ INKS = tuple(f"var(--ex-c{i},{light})" for i, light in enumerate(LIGHT))
 
 
 def ink(color: int) -> str:
-    """The colour of that index as an SVG paint; indices wrap around."""
+    """The color of that index as an SVG paint; indices wrap around."""
     return INKS[color % len(INKS)]

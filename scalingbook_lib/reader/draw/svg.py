@@ -1,7 +1,7 @@
-"""How is a picture written as text? The few SVG pieces that every panel is made of.
+"""The SVG elements of which every panel is made, as text.
 
-Coordinates have one decimal, numbers go through one `%` a line, and colours are custom properties with a
-fallback, so that a picture is small, fast to write and at home on light and dark pages.
+Coordinates have one decimal, numbers go through one `%` per line, and colors are custom properties with a
+fallback, so that a picture is small, fast to write and fits light and dark pages.
 """
 
 from collections.abc import Iterable, Sequence
@@ -38,18 +38,18 @@ _WIDTHS = {  # of each character, in type of size 1: DejaVu Sans or Helvetica, w
 
 
 def escape(text: str) -> str:
-    """Text that may stand anywhere in HTML or XML, whoever typed it."""
+    """The text escaped for HTML and XML, whoever typed it."""
     return _escape(text if text.isprintable() else text.translate(_UNPRINTABLE))
 
 
 def measure(text: str, size: float = SIZE) -> float:
-    """How wide a text is at most, in the sans serifs that readers commonly have."""
+    """The maximum width of a text in the sans serifs that readers commonly have."""
     widths = _WIDTHS.get
     return sum([widths(c, 0.64) for c in text]) * size
 
 
 def fit(text: str, room: float, size: float = SIZE) -> str:
-    """The text, cut with an ellipsis where it is wider than the room."""
+    """The text, cut with an ellipsis where it is wider than `room`."""
     if measure(text, size) <= room:
         return text
     while text and measure(text + "…", size) > room:
@@ -81,13 +81,13 @@ def text(x: float, y: float, words: str, attributes: str = "") -> str:
 
 
 def texts(attributes: str, lines: Iterable[str]) -> str:
-    """Lines of text as one element, which a browser lays out sooner than as many."""
+    """Lines of text as one element, which a browser lays out faster than as many."""
     together = "".join(lines).replace("<text", "<tspan").replace("</text", "</tspan")
     return f"<text {attributes}>{together}</text>" if together else ""
 
 
 def rect(x: float, y: float, wide: float, high: float, attributes: str, *, note: str = "") -> str:
-    """A rectangle, with a note for the pointer."""
+    """A rectangle, with a tooltip."""
     head = f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" {attributes}'
     return f"{head}><title>{escape(note)}</title></rect>" if note else f"{head}/>"
 
@@ -100,7 +100,7 @@ def points(xs: Sequence[float], ys: Sequence[float]) -> str:
 
 
 def paths(ways: Iterable[tuple[str, str]]) -> list[str]:
-    """Shapes, each with its paint, as one element for all that are painted alike."""
+    """Paths, each with its paint, as one element per paint."""
     alike: dict[str, str] = {}
     for paint, way in ways:
         alike[paint] = alike.get(paint, "") + way
@@ -108,13 +108,13 @@ def paths(ways: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def group(attributes: str, parts: Iterable[str]) -> str:
-    """Parts that share attributes; nothing where there are none."""
+    """Parts that share attributes; '' where there are none."""
     inside = "".join(parts)
     return f"<g {attributes}>{inside}</g>" if inside else ""
 
 
 def picture(width: float, height: float, label: str, parts: Iterable[str]) -> str:
-    """The whole drawing, at most as wide as drawn; without a label, what is around it says what it shows."""
+    """The whole drawing, at most as wide as drawn; without a label, its surroundings describe it."""
     w, h = number(width), number(height)
     said = f' role="img" aria-label="{escape(label)}"' if label else ""
     return (
@@ -124,14 +124,14 @@ def picture(width: float, height: float, label: str, parts: Iterable[str]) -> st
 
 
 def title(words: str, width: float) -> tuple[list[str], float]:
-    """A panel's heading, if it has one, in as many lines as it takes; and how much height that is."""
+    """A panel's heading, if it has one, in as many lines as it takes, and its height."""
     lines = wrap(words, width, SIZE * BOLD)
     parts = [text(0, 14 + 17 * k, line, 'font-weight="600"') for k, line in enumerate(lines)]
     return parts, 7.0 + 17 * len(lines) if lines else 0.0
 
 
 def legend(items: Sequence[tuple[str, str]], width: float, top: float) -> tuple[list[str], float]:
-    """Labels with swatches, given as (label, paint attributes), in rows; and the height they take."""
+    """Labels with swatches, given as (label, paint attributes), in rows, and their height."""
     parts, x, y = [], 0.0, top + 11
     for label, paint in items:
         words = fit(label, width - 18)

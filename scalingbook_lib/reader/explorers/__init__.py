@@ -1,1 +1,1 @@
-"""What is an explorer? Controls, and a pure view of them."""
+"""Explorers: controls, and a pure view of their values."""

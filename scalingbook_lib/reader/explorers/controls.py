@@ -1,8 +1,8 @@
-"""What can a reader change? Sliders, choices, switches, text in the notation, steps.
+"""The controls of an explorer: choices, switches, text in the notation, steps.
 
-A control knows its states (what an input of a page holds: a slider's position, an option, a text) and its
-values (what the view is given). `read` takes whatever arrived, from a page, an address or a widget, and
-never raises: what is out of range is clamped and noted.
+A control has states (what an input of a page holds: a slider's position, an option, a text) and values (what
+the view is given). `read` accepts anything that arrives from a page, an address or a widget and never raises:
+what is out of range is clamped, with a note.
 """
 
 from collections.abc import Sequence
@@ -35,13 +35,13 @@ class Choice:
         return self.start or self.options[0]
 
     def position(self, value: str) -> str:
-        """The option itself; a ValueError that lists the options where it is none."""
+        """The option itself; ValueError, listing the options, where it is none."""
         if value not in self.options:
             raise ValueError(f"choice {self.label!r}: {value!r} is none of {', '.join(self.options)}")
         return value
 
     def read(self, state: State) -> Reading:
-        """The option; the start where it is none."""
+        """The option; the start, with a note, where it is none."""
         if state in self.options:
             return Reading(state, state)
         note = f"{self.label}: {str(state)[:40]!r} is none of {', '.join(self.options)}"
@@ -52,13 +52,13 @@ class Choice:
         return value
 
     def group(self, option: str) -> str:
-        """The heading under which a long list shows it; none."""
+        """The heading under which a list shows the option; empty here."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """On or off."""
+    """An on-off control; the view is given a bool."""
 
     label: str
     start: bool = False
@@ -78,13 +78,13 @@ class Switch:
         return Reading(on, on)
 
     def text(self, value: bool) -> str:
-        """on or off."""
+        """'on' or 'off'."""
         return "on" if value else "off"
 
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """A text that the view reads, such as `A[I_X, J]`; what it cannot read becomes the explorer's error."""
+    """A text that the view parses, such as `A[I_X, J]`; a parse error becomes the explorer's error."""
 
     label: str
     start: str
@@ -107,7 +107,7 @@ class Notation:
         return Reading(typed[:most].strip(), typed, note)
 
     def text(self, value: str) -> str:
-        """Nothing: the input shows the text already."""
+        """Empty: the input shows the text already."""
         return ""
 
 
@@ -131,7 +131,7 @@ class Steps:
         return max(int(value), 0)
 
     def read(self, state: State) -> Reading:
-        """A step as a whole number of 0 or more."""
+        """The step as a whole number of 0 or more."""
         try:
             step = min(max(int(float(state)), 0), 10**6)
         except (TypeError, ValueError, OverflowError):
@@ -141,7 +141,7 @@ class Steps:
         return Reading(step, step)
 
     def text(self, value: int, frames: int | None = None) -> str:
-        """The step, and of how many."""
+        """The step and the number of frames."""
         return str(value) if frames is None else f"{value} of {frames - 1}"
 
 

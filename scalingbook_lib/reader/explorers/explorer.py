@@ -1,7 +1,7 @@
-"""How do controls and a view become something that a reader can move?
+"""An explorer: a question, some controls, and a pure view of their values.
 
-An `Explorer` is a question, some controls and a pure view. It paints itself for any state that arrives and
-turns whatever it cannot read into a sentence; the page, the notebook and the tests all ask it the same way.
+It renders itself for any state that arrives and turns whatever it cannot read into a sentence; the page, the
+notebook and the tests all call it in the same way.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,8 +16,8 @@ from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """What a state shows: the view, or the error in its place; and each control as value and text."""
+class Evaluated:
+    """The result of a state: the view or an error, and the value and text of each control."""
 
     values: Mapping[str, Any]  # what the view was given
     state: Mapping[str, State]  # the state as corrected
@@ -28,10 +28,10 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Painted:
-    """A state as HTML: figure, readouts and verdict of the view. With an error there is no figure."""
+class Rendered:
+    """A state as HTML: the view's figure, readouts and verdict; empty where there is an error."""
 
-    seen: Seen
+    evaluated: Evaluated
     figure: str = ""
     readouts: str = ""
     verdict: str = ""
@@ -40,7 +40,10 @@ class Painted:
 
 @dataclass(frozen=True, kw_only=True)
 class Explorer(Result):
-    """A question, the controls by the view's parameter names, and the view."""
+    """A question, the controls by the view's parameter names, and the view.
+
+    ValueError where `key` is not of the form chapter.name.
+    """
 
     key: str
     title: str
@@ -57,11 +60,11 @@ class Explorer(Result):
         return self.text()
 
     def state(self) -> dict[str, State]:
-        """The state at the start: positions, options, texts; an address stores only what differs from it."""
+        """The initial state: positions, options, texts; an address stores only what differs from it."""
         return {name: control.initial for name, control in self.controls.items()}
 
     def starting(self, **values: Any) -> "Explorer":
-        """The same explorer with other values at the start."""
+        """The same explorer with other initial values; ValueError for an unknown control."""
         unknown = set(values) - set(self.controls)
         if unknown:
             raise ValueError(
@@ -71,39 +74,41 @@ class Explorer(Result):
         return replace(self, controls=controls)
 
     def read(self, state: Mapping[str, State]) -> dict[str, Reading]:
-        """What every control makes of a state; a control that the state leaves out is at its start."""
+        """The reading of every control in a state; a control that the state leaves out is at its start."""
         return {name: c.read(state.get(name, c.initial)) for name, c in self.controls.items()}
 
-    def see(self, **values: Any) -> View:
-        """The view at these values; the others are at their start."""
+    def evaluate(self, **values: Any) -> View:
+        """The view at these values; other controls are at their start."""
         return self.view(**{n: r.value for n, r in self.read({}).items()} | values)
 
-    def look(self, state: Mapping[str, State]) -> Seen:
-        """The view of a state; what the view refuses with a ValueError becomes the error."""
+    def evaluate_state(self, state: Mapping[str, State]) -> Evaluated:
+        """The view of a state; a ValueError of the view becomes the error."""
         readings = self.read(state)
         values = {name: r.value for name, r in readings.items()}
         given = {name: r.state for name, r in readings.items()}
-        notes = tuple(r.note for r in readings.values() if r.note) + self._strangers(state)
+        notes = tuple(r.note for r in readings.values() if r.note) + self._unknown_controls(state)
         try:
             view = self.view(**values)
         except (ValueError, ArithmeticError) as problem:
-            return Seen(values, given, self._outputs(values, None), notes, error=str(problem))
-        return Seen(values, given, self._outputs(values, view.frames), notes, view)
+            return Evaluated(values, given, self._outputs(values, None), notes, error=str(problem))
+        return Evaluated(values, given, self._outputs(values, view.frames), notes, view)
 
-    def paint(self, state: Mapping[str, State], *, wide: bool = True) -> Painted:
-        """The view of a state as HTML."""
-        seen = self.look(state)
-        if (view := seen.view) is None:
-            return Painted(seen)
-        return Painted(seen, draw.figure(view, wide=wide), draw.readouts(view), view.verdict, view.frames)
+    def render(self, state: Mapping[str, State], *, wide: bool = True) -> Rendered:
+        """The view of a state as HTML, for a wide or a narrow page."""
+        evaluated = self.evaluate_state(state)
+        if (view := evaluated.view) is None:
+            return Rendered(evaluated)
+        return Rendered(
+            evaluated, draw.figure(view, wide=wide), draw.readouts(view), view.verdict, view.frames
+        )
 
     def html(self, suffix: str = "") -> str:
-        """The page's static HTML: controls and first view; a `suffix` keeps ids apart if shown twice."""
-        return form.explorer(self, self.see(), suffix)
+        """The page's static HTML: controls and first view; a `suffix` keeps ids unique if shown twice."""
+        return form.explorer(self, self.evaluate(), suffix)
 
     def text(self) -> str:
         """One sentence: the title and the verdict of the first view."""
-        return f"{self.title}: {self.see().verdict}"
+        return f"{self.title}: {self.evaluate().verdict}"
 
     def _outputs(self, values: Mapping[str, Any], frames: int | None) -> dict[str, str]:
         return {
@@ -113,7 +118,7 @@ class Explorer(Result):
             for name, c in self.controls.items()
         }
 
-    def _strangers(self, state: Mapping[str, State]) -> tuple[str, ...]:
+    def _unknown_controls(self, state: Mapping[str, State]) -> tuple[str, ...]:
         return tuple(f"{self.key} has no control {str(n)[:40]!r}" for n in state if n not in self.controls)
 
 

@@ -1,4 +1,4 @@
-"""Where do the devices of a network stand? Rings, lines and grids, as (x, y) from 0 to 1."""
+"""Positions of the devices of a network in rings, lines and grids, as (x, y) from 0 to 1."""
 
 import math
 
@@ -6,7 +6,7 @@ Spots = list[tuple[float, float]]
 
 
 def ring(n: int) -> Spots:
-    """n devices on a circle, the first on top, onwards clockwise."""
+    """n devices on a circle, clockwise from the top."""
     angles = [2 * math.pi * i / n - math.pi / 2 for i in range(n)]
     return [(round(0.5 + 0.5 * math.cos(a), 6), round(0.5 + 0.5 * math.sin(a), 6)) for a in angles]
 

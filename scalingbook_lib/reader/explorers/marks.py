@@ -1,4 +1,4 @@
-"""What can stand in a chart? Axes and marks: values, with no drawing in them."""
+"""The axes and marks of a chart, as values without any drawing."""
 
 import math
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ Numbers = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis: its label, unit and scale (linear, log, pow2).
+    """An axis: its label, unit and kind of scale (linear, log, pow2).
 
     Where `low` or `high` is not given, it comes from the data.
     """
@@ -40,7 +40,7 @@ class Scale:
     def span(self, data: Sequence[Numbers], *, upright: bool = True) -> tuple[float, float]:
         """The two ends of the axis for this data; ends that were given stay.
 
-        An upright linear axis begins at 0 and has some air above; a lying one just spans the data.
+        An upright linear axis begins at 0 and leaves room above; a horizontal one just spans the data.
         """
         if self.low is not None and self.high is not None:
             return self.low, self.high
@@ -60,7 +60,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points, labelled beside it; a value that is inf or nan leaves a gap."""
+    """A line through points with a label beside it; a value of inf or nan leaves a gap."""
 
     label: str
     xs: Numbers
@@ -104,7 +104,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class RefLine:
-    """A thin line at one value of an axis: with `axis="x"` it stands upright, with `axis="y"` it lies."""
+    """A thin line at one value of an axis: vertical with `axis="x"`, horizontal with `axis="y"`."""
 
     label: str
     at: float
@@ -120,7 +120,7 @@ class Regions:
     """A map: every cell of a mesh of `xs` by `ys` edges belongs to one of `labels`, by index, or to None.
 
     `cells[j][i]` covers `xs[i]..xs[i+1]` and `ys[j]..ys[j+1]`. With `ramp` the labels are levels of one
-    quantity, light to dark; without, they are kinds, each with its own colour (`colors`, or 0, 1, 2 ...).
+    quantity, light to dark; without, they are kinds, each with its own color (`colors`, or 0, 1, 2 ...).
     """
 
     labels: Sequence[str]
@@ -138,12 +138,12 @@ class Regions:
         if used and not 0 <= min(used) <= max(used) < len(self.labels):
             raise ValueError(f"regions: a cell names region {max(used)}, there are {len(self.labels)} labels")
 
-    def paint(self, region: int) -> int:
-        """The colour of a region."""
+    def color_of(self, region: int) -> int:
+        """The color index of a region."""
         return 0 if self.ramp else self.colors[region] if self.colors else region
 
     def shade(self, region: int) -> float:
-        """How strong its colour is, 0 to 1: from light to dark on a ramp."""
+        """The opacity of a region, 0 to 1: from light to dark on a ramp."""
         return 0.08 + 0.8 * region / max(len(self.labels) - 1, 1) if self.ramp else 0.32
 
 
@@ -151,7 +151,7 @@ Mark = Curve | Points | Band | RefLine | Regions
 
 
 def same_length(what: str, **lists: Sequence[object]) -> None:
-    """Refuse lists of unequal length, and say how long each is."""
+    """ValueError, with each length, where the lists differ in length."""
     sizes = {name: len(values) for name, values in lists.items()}
     if len(set(sizes.values())) > 1:
         given = " but ".join(f"{size} {name}" for name, size in sizes.items())

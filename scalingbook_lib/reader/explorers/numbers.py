@@ -1,8 +1,8 @@
-"""What are the numbers behind a view? One table of all that its panels draw, for a spreadsheet.
+"""The numbers behind a view as one table of all that its panels draw, for a spreadsheet.
 
-Every row is a point, a bar, a cell or a span: where it stands (`panel`, `series`), at what (`at`, with its
-unit), and what it is (`value`, with its unit). Whole numbers and floats stand as Python prints them, in base
-units and with every digit; the page's rounding is for eyes.
+Every row is a point, a bar, a cell or a span: its `panel` and `series`, its position (`at`, with its unit)
+and its `value` (with its unit). Whole numbers and floats are written as Python prints them, in base units and
+with every digit; only the page rounds.
 """
 
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def _panel(panel: Panel) -> Iterator[Row]:
 
 
 def _points(mark: Mark) -> Iterator[Row]:
-    """A mark as (series, x, y); what has no place on one axis leaves it empty."""
+    """A mark as rows of (series, x, y); empty for an axis on which it has no position."""
     match mark:
         case Curve() | Points():
             labels = getattr(mark, "labels", ()) or [""] * len(mark.xs)
@@ -86,5 +86,5 @@ def _points(mark: Mark) -> Iterator[Row]:
 
 
 def _named(labels: Any, at: int) -> str:
-    """A row's or column's label, or its number where it has none."""
+    """The label of a row or column, or its number where it has none."""
     return labels[at] if labels else str(at)

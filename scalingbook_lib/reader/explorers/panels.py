@@ -1,6 +1,6 @@
-"""Which pictures are there? Charts, bars, grids, time lines and networks, as values.
+"""The panels of a view as values: charts, bars, grids, timelines and networks.
 
-What cannot be drawn is refused here, with a sentence.
+What cannot be drawn raises ValueError here.
 """
 
 import math
@@ -12,7 +12,7 @@ from scalingbook_lib.reader.explorers.marks import Band, Mark, Numbers, RefLine,
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Marks over two axes."""
+    """Marks over two axes; ValueError for values that a logarithmic axis cannot show."""
 
     x: Scale
     y: Scale
@@ -27,7 +27,7 @@ class Chart:
                 _positive(axis, lists)
 
     def ranges(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Where both axes begin and end."""
+        """The ends of both axes."""
         return self.x.span(self._data("x"), upright=False), self.y.span(self._data("y"))
 
     def _data(self, axis: str) -> list[Numbers]:
@@ -45,7 +45,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Lying bars, one row a label: stacked, or one below the other; `refs` are lines across them."""
+    """Horizontal bars, one row per label: stacked, or one below the other; `refs` are lines across them."""
 
     value: Scale
     labels: Sequence[str]
@@ -69,12 +69,12 @@ class Bars:
             )
 
     def lengths(self) -> list[float]:
-        """The length of every row: the sum when stacked, else the longest."""
+        """The length of every row: the sum when stacked, else the maximum."""
         rows = list(zip(*(s.values for s in self.series), strict=True))
         return [sum(row) if self.stacked else max(row) for row in rows]
 
     def range(self) -> tuple[float, float]:
-        """Where the value axis begins and ends; without a zero, a tenth of the shortest bar is its foot."""
+        """The ends of the value axis; on a scale without zero, it starts at a tenth of the shortest bar."""
         bars = (
             self.lengths()
             if self.value.scale == "linear"
@@ -85,10 +85,10 @@ class Bars:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell of a grid: text, a colour, a note for the pointer.
+    """One cell of a grid: text, a color, a tooltip.
 
     `part=(top, bottom, left, right)`, fractions of 1, draws the cell as a small array of which that part is
-    held. `level`, 0 to 1, is how strong the colour is.
+    held. `level`, 0 to 1, is the opacity of the color.
     """
 
     text: str = ""
@@ -118,7 +118,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of work on one lane of a time line."""
+    """A piece of work on one row of a timeline."""
 
     lane: str
     start: float
@@ -133,7 +133,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Spans on named lanes over time; `end` fixes the right edge, `refs` are moments."""
+    """Spans on named rows over time; `end` fixes the right edge, `refs` are moments."""
 
     lanes: Sequence[str]
     spans: Sequence[Span]
@@ -160,7 +160,7 @@ class Timeline:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A device at (x, y), both 0 to 1; `parts` are the colours of the chunks it holds, None an empty slot."""
+    """A device at (x, y), both 0 to 1; `parts` are the colors of the chunks it holds, None an empty slot."""
 
     label: str
     x: float
@@ -171,9 +171,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """From one node to another (indices): a thin line, or an arrow where it has a colour.
+    """A link between two nodes (indices): a thin line, or an arrow where it has a color.
 
-    `value` makes the arrow thicker, `bend` curves it; a `wrap` leaves on one side, comes back on the other.
+    `value` makes the arrow thicker, `bend` curves it; a `wrap` leaves on one side and comes back on the
+    other.
     """
 
     start: int
@@ -187,7 +188,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Devices and what runs over the links between them."""
+    """Devices, and what moves over the links between them."""
 
     nodes: Sequence[Node]
     links: Sequence[Link] = ()
@@ -213,7 +214,7 @@ Panel = Chart | Bars | Grid | Timeline | Network
 
 
 def colored(chart: Chart) -> list[tuple[Mark, int]]:
-    """Every mark with its colour: its own, or the next of the palette; marks that have none take 0."""
+    """Every mark with its color: its own, or the next of the palette; marks without color get 0."""
     own = {i: getattr(mark, "color", 0) for i, mark in enumerate(chart.marks)}
     following = iter(range(len(own)))
     return [(mark, next(following) if own[i] is None else own[i]) for i, mark in enumerate(chart.marks)]

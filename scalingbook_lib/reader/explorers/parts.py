@@ -1,7 +1,7 @@
-"""What is an explorer made of? One import for all of it.
+"""Everything that an explorer is made of, in one import.
 
-Controls, what a view shows, and the explorer itself; the chips, models and machines that controls offer; the
-words of a verdict.
+Controls, the parts of a view, and the explorer itself; the chips, models and machines that controls offer;
+the words of a verdict.
 """
 
 from scalingbook_lib.reader.explorers import layouts, scales
@@ -29,23 +29,23 @@ from scalingbook_lib.reader.explorers.view import (
     Timeline,
     View,
 )
-from scalingbook_lib.reader.offered.chips import (
+from scalingbook_lib.reader.options.chips import (
+    ALL_CHIPS,
     CHIPS,
-    EVERY,
+    CHIPS_WITH_FLOPS,
     LINKED,
     NETWORKED,
     POWERED,
-    RATED,
     SWITCHED,
     TORI,
     WITH_TORUS,
     WITH_VMEM,
     Chips,
 )
-from scalingbook_lib.reader.offered.gpus import CLUSTERS, DOMAINS, RACKS, cluster, joined, within
-from scalingbook_lib.reader.offered.machines import machine, switched, torus
-from scalingbook_lib.reader.offered.models import MODELS
-from scalingbook_lib.reader.offered.serving import (
+from scalingbook_lib.reader.options.gpus import CLUSTERS, DOMAINS, RACKS, cluster, domain_label, within
+from scalingbook_lib.reader.options.machines import machine, switched, torus
+from scalingbook_lib.reader.options.models import MODELS
+from scalingbook_lib.reader.options.serving import (
     PRICES,
     SERVING_MACHINES,
     SERVING_MODELS,
@@ -54,21 +54,21 @@ from scalingbook_lib.reader.offered.serving import (
     spread,
     stored,
 )
-from scalingbook_lib.reader.offered.training import TRAINING_MACHINES, divisors, term, word
-from scalingbook_lib.reader.words import counts, lines, listed, several, three
+from scalingbook_lib.reader.options.training import TRAINING_MACHINES, divisors, term, word
+from scalingbook_lib.reader.words import join_and, join_counts, pluralize, sig3, wrap_lines
 
 __all__ = [
+    "ALL_CHIPS",
     "CHIPS",
+    "CHIPS_WITH_FLOPS",
     "CLUSTERS",
     "DOMAINS",
-    "EVERY",
     "LINKED",
     "MODELS",
     "NETWORKED",
     "POWERED",
     "PRICES",
     "RACKS",
-    "RATED",
     "SERVING_MACHINES",
     "SERVING_MODELS",
     "SWITCHED",
@@ -105,22 +105,22 @@ __all__ = [
     "Timeline",
     "View",
     "cluster",
-    "counts",
     "divisors",
-    "joined",
+    "domain_label",
+    "join_and",
+    "join_counts",
     "layouts",
-    "lines",
-    "listed",
     "machine",
+    "pluralize",
     "refused",
     "scales",
-    "several",
+    "sig3",
     "spread",
     "stored",
     "switched",
     "term",
-    "three",
     "torus",
     "within",
     "word",
+    "wrap_lines",
 ]

@@ -1,7 +1,6 @@
-"""Where do the ticks of an axis go, and how are its values written?
+"""Ticks of an axis and their texts, on linear, log (decades) and pow2 (octaves) scales.
 
-Three scales: linear, log (decades) and pow2 (octaves). Everything here is pure and small, because it runs
-for every event of a slider.
+Everything here is pure and fast, because it runs for every event of a slider.
 """
 
 import math
@@ -17,7 +16,7 @@ Projection = Callable[[Sequence[float]], list[float]]
 
 
 def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
-    """A value for people: '43.6 µs', '8,192 tokens', '240 FLOPs/byte'; '16 GiB' on a pow2 scale."""
+    """The value as text: '43.6 µs', '8,192 tokens', '240 FLOPs/byte'; '16 GiB' on a pow2 scale."""
     if kind == "pow2" and unit in ("B", "bytes") and value >= 1:
         return binary(value, "B")
     if prefixed(unit):
@@ -29,7 +28,7 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
 
 
 def power(value: float, digits: int) -> str:
-    """So many figures and a power of ten.
+    """The value as significant figures and a power of ten.
 
     >>> power(4.87e24, 3)
     '4.87 × 10²⁴'
@@ -45,7 +44,7 @@ def prefixed(unit: str) -> bool:
 
 
 def project(kind: str, low: float, high: float, start: float, end: float) -> Projection:
-    """The function from values to pixels that puts `low` at `start` and `high` at `end`."""
+    """The function from values to pixels that maps `low` to `start` and `high` to `end`."""
     if kind == "linear":
         slope = (end - start) / (high - low)
         offset = start - slope * low
@@ -83,7 +82,7 @@ def _multiples(step: float, low: float, high: float) -> range:
 
 
 def _whole_powers(low: float, high: float, most: int, steps: Sequence[int]) -> list[int]:
-    """The whole exponents between two logarithms, every 1st, 2nd, 3rd ... so that at most `most` are left."""
+    """The whole exponents between two logarithms, every 1st, 2nd, 3rd ... so that at most `most` remain."""
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     step = next((s for s in steps if (last // s) + (-first // s) + 1 <= most), steps[-1])
     return list(range(-(-first // step) * step, last + 1, step))
@@ -105,7 +104,7 @@ def _between_decades(low: float, high: float, most: int) -> list[float]:
 
 
 def tick_texts(values: Sequence[float], kind: str, unit: str) -> tuple[list[str], str]:
-    """What stands at each tick, and the unit that stands in the axis label because the ticks leave it out."""
+    """The texts of the ticks, and the unit for the axis label because the ticks omit it."""
     if kind == "pow2":
         return _pow2_texts(values, unit)
     if not prefixed(unit):
@@ -126,7 +125,7 @@ def _pow2_texts(values: Sequence[float], unit: str) -> tuple[list[str], str]:
 
 
 def _shared_prefix(values: Sequence[float], unit: str) -> tuple[list[str], str]:
-    """One prefix for a whole linear axis: ticks 0, 5, 10 and the label's unit ms."""
+    """One prefix for a whole linear axis: ticks 0, 5, 10, and the label's unit ms."""
     top = max((abs(v) for v in values), default=0)
     text = si(top, unit, 6)
     number, _, with_prefix = text.partition(" ")

@@ -1,4 +1,4 @@
-"""Which numbers can a reader choose? A slider: positions, values, and what it makes of what arrives."""
+"""The slider control: its positions, its values, and how it reads what arrives."""
 
 import math
 from dataclasses import dataclass
@@ -13,7 +13,9 @@ State = str | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a control made of a state: the view's value, the state as corrected, what was wrong with it."""
+    """What a control reads from a state: the view's value, the corrected state, and a note if it was
+    wrong.
+    """
 
     value: Any
     state: State
@@ -24,8 +26,9 @@ class Reading:
 class Slider:
     """A number from `low` to `high`. Positions are linear in the slider; `value` maps them.
 
-    Values are whole where `low`, `high`, `start` (and `step`) are written as integers. The ends and the
-    start are hit exactly. On a pow2 scale positions are exponents, on a log scale 48 positions a decade.
+    Values are whole where `low`, `high`, `start` (and `step`) are written as integers. The ends and the start
+    are hit exactly. On a pow2 scale positions are exponents; on a log scale there are 48 positions per
+    decade.
     """
 
     label: str
@@ -65,7 +68,7 @@ class Slider:
 
     @property
     def stops(self) -> tuple[float, float, float]:
-        """First and last position of the slider, and the step between positions."""
+        """The first and last position of the slider, and the step between positions."""
         if self.scale == "pow2":
             return round(math.log2(self.low)), round(math.log2(self.high)), 1
         if self.scale == "log":
@@ -110,7 +113,9 @@ class Slider:
         return min(max(value, self.low), self.high)
 
     def read(self, state: State) -> Reading:
-        """The value at a position that arrived as a number or a text; outside the slider it is clamped."""
+        """The value at a position that arrives as a number or a text; clamped outside the slider, with a
+        note.
+        """
         try:
             position = float(state)
         except (TypeError, ValueError, OverflowError):
@@ -136,5 +141,5 @@ class Slider:
 
 
 def _tidy(number: float) -> float:
-    """A whole number as an int, so that addresses and attributes read 3 and not 3.0."""
+    """The number as an int where it is whole, so that addresses and attributes read 3 and not 3.0."""
     return int(number) if float(number).is_integer() else float(f"{number:.12g}")

@@ -1,7 +1,7 @@
-"""What does an explorer show? A verdict, pictures and numbers: values, with no drawing in them.
+"""What an explorer shows: a verdict, panels and numbers, as values without any drawing.
 
 A `View` is what a pure function of the controls returns. `reader.draw` draws it as SVG, for pages, notebooks
-and files. This module is the vocabulary of a view: whatever one is made of can be imported from here.
+and files. All parts of a view can be imported from here.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """A number that matters, written with its unit (or as `text`)."""
+    """A number with its label and unit (or with a `text` of its own)."""
 
     label: str
     value: float
@@ -61,12 +61,12 @@ class Readout:
 
     @classmethod
     def percent(cls, label: str, share: float, digits: int = 2) -> "Readout":
-        """A share of a whole, in percent."""
+        """A share of 1, in percent."""
         return cls(label, share, "", percent(share, digits))
 
     @classmethod
     def binary(cls, label: str, nbytes: float) -> "Readout":
-        """Bytes of a memory, in powers of two."""
+        """Bytes of a memory, with a binary prefix."""
         return cls(label, nbytes, "B", binary(nbytes))
 
     def __str__(self) -> str:
@@ -75,10 +75,10 @@ class Readout:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What there is to see: one sentence, pictures, numbers; `frames` where a Steps control moves through it.
+    """One sentence, panels and readouts; `frames` where a Steps control moves through it.
 
-    `columns=2` sets panels side by side where there is room, each then as on a narrow screen; a last one that
-    has no neighbour is as wide as both.
+    `columns=2` sets panels side by side where there is room, each then as on a narrow screen; a last one
+    without a neighbor is as wide as both.
     """
 
     verdict: str

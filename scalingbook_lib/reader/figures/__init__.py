@@ -1,1 +1,1 @@
-"""What is drawn as on a whiteboard? Shapes with their letters, and figures with a caption that concludes."""
+"""Whiteboard-style figures: shapes with letters, and a caption that concludes."""

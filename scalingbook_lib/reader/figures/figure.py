@@ -1,6 +1,6 @@
-"""How does a figure stand in a page? Its picture, wide or narrow by the room there is, and its caption.
+"""A figure of a page: its picture, wide or narrow, and its caption.
 
-A figure is pure: the same library, the same bytes. Its numbers come from the library; none is typed.
+A figure is pure: the same library gives the same bytes. Its numbers come from the library; none is typed.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from scalingbook_lib.units import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(Result):
-    """A drawing with what is to be seen (`alt`, for who does not see it) and what to conclude (`caption`).
+    """A drawing with its description (`alt`, for readers who do not see it) and its conclusion (`caption`).
 
     `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide. The
     site gives no number to a figure without a key.
@@ -38,7 +38,7 @@ class Figure(Result):
         )
 
     def html(self) -> str:
-        """The figure as a page shows it; without the page's stylesheet the wide drawing shows alone."""
+        """The figure as a page shows it; without the page's stylesheet only the wide drawing is visible."""
         said = f'role="img" aria-label="{escape(self.alt)}"'
         anchor = f' id="fig-{self.key.replace(".", "-")}"' if self.key else ""
         return (

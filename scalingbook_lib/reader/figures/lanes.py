@@ -1,4 +1,4 @@
-"""How do times stand beside one another? Named lanes from one start, labels inside or behind.
+"""Draw times as named rows that start together, with labels inside or behind.
 
 >>> lanes(680, [Span("network", 0, 1, "1 s"), Span("memory", 0, 4, "4 s")]).high
 72.0
@@ -15,10 +15,10 @@ ROW = 36.0
 
 
 def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = "") -> Sketch:
-    """Every lane in its first order, its name at the left or, on a phone, above it.
+    """The rows in their first order, each name at the left or, on a phone, above its row.
 
-    The scale ends at `end`, or with the last span. A lane's last label follows where it has no room; idle
-    time is an outline.
+    The scale ends at `end`, or with the last span. A row's last label follows where it has no room; idle time
+    is an outline.
     """
     abreast = wide > 400
     names = list(dict.fromkeys(span.lane for span in spans))
@@ -54,7 +54,7 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
 
 
 def _scale(room: float, spans: Sequence[Span], end: float) -> float:
-    """Units a second, so that what ends last, or the label that follows it, ends at the edge."""
+    """Units per second, so that what ends last, or the label that follows it, ends at the edge."""
     last = {span.lane: span for span in sorted(spans, key=lambda span: span.end)}.values()
     scale = (room - 2) / (end or max(span.end for span in last))
     for span in [*last, *last]:  # twice: with a smaller scale another label may have to follow

@@ -1,4 +1,4 @@
-"""How are parts of a whole drawn, and what do the colours mean? Strips by share, and a key of swatches."""
+"""Draw the parts of a whole as a strip, and a key of swatches for their colors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from scalingbook_lib.reader.figures.shapes import Area, Shape, Words
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a strip: its name, its size in any unit, its colour."""
+    """A part of a strip: its name, its size in any unit, its color."""
 
     name: str
     size: float
@@ -29,7 +29,7 @@ def strip(x: float, y: float, wide: float, high: float, parts: Sequence[Part]) -
 
 
 def key(wide: float, y: float, names: Mapping[int, str]) -> tuple[list[Shape], float]:
-    """A swatch and a name for each colour, in rows from y on; and where the rows end."""
+    """A swatch and a name for each color, in rows from y on, and the y below the last row."""
     shapes: list[Shape] = []
     x = 4.0
     for color, name in names.items():

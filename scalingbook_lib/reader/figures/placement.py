@@ -36,7 +36,7 @@ class Placed:
     shape: tuple[int, ...]
     blocks: tuple[Block | None, ...]  # in the order of the mesh, its last axis fastest
     text: str = ""  # in the book's notation
-    summed: bool = False  # the blocks are summands, another one on each device
+    summed: bool = False  # the blocks are summands, a different one on each device
 
     def __str__(self) -> str:
         return self.text or self.name

@@ -1,7 +1,7 @@
-"""What is drawn as on a whiteboard? Areas with their letters, cells, arrows, braces and words, as values.
+"""The shapes of a sketch as values: areas with their letters, cells, arrows, braces and words.
 
-Coordinates are units of the drawing: 680 across where there is room, 340 on a phone; y grows downwards.
-A text may hold line breaks and subscripts: "T_{math}".
+Coordinates are units of the drawing: 680 across where there is room, 340 on a phone; y grows downwards. A
+text may hold line breaks and subscripts: "T_{math}".
 """
 
 import re
@@ -12,7 +12,7 @@ from math import hypot
 from scalingbook_lib.reader.draw import svg
 from scalingbook_lib.reader.draw.palette import ink
 
-# One colour, one role, in every figure of the book.
+# One color, one role, in every figure of the book.
 MEMORY, MATH, NETWORK, EXPERTS, CACHE, IDLE = range(6)
 
 LINE = 16.0
@@ -23,7 +23,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def paint(color: int | None) -> str:
-    """The colour of that index, or the text's own."""
+    """The color of that index, or the text's own."""
     return "currentColor" if color is None else ink(color)
 
 
@@ -41,7 +41,7 @@ class Words:
     size: float = svg.SIZE
 
     def box(self) -> Box:
-        """Where the text stands."""
+        """The box that the text occupies."""
         lines = self.text.split("\n")
         wide = max(self._measure(line) for line in lines) * (svg.BOLD if self.bold else 1)
         left = self.x - wide * ALIGN[self.align]
@@ -49,7 +49,7 @@ class Words:
         return left, self.y - 0.78 * self.size, left + wide, low
 
     def words(self) -> Iterator["Words"]:
-        """Itself."""
+        """The texts of the shape: here the shape itself."""
         yield self
 
     def svg(self) -> str:
@@ -68,7 +68,7 @@ class Words:
 
 
 def _lowered(text: str, size: float) -> str:
-    """Subscripts a little lower and smaller, the rest of the line at its height again."""
+    """The line as SVG with subscripts a little lower and smaller."""
     down = f"{0.22 * size:.1f}"
     low = rf'<tspan dy="{down}" font-size="{0.75 * size:.1f}">\1</tspan><tspan dy="-{down}">&#8203;</tspan>'
     return _SUBSCRIPT.sub(low, text)
@@ -98,7 +98,7 @@ class Area:
     size: float = svg.SIZE
 
     def words(self) -> Iterator[Words]:
-        """The texts of the area."""
+        """The texts within the rectangle and at its sides."""
         middle, level = self.x + self.wide / 2, self.y + self.high / 2 + 4.5
         if self.text:
             y = level - LINE / 2 * self.text.count("\n")
@@ -124,7 +124,7 @@ _LONG = 48  # parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """An array in parts: rows of colours (None: an empty part), each part `side` wide and high."""
+    """An array in parts: rows of colors (None: an empty part), each part `side` wide and high."""
 
     x: float
     y: float
@@ -135,11 +135,11 @@ class Cells:
     shade: float = 0.45
 
     def words(self) -> Iterator[Words]:
-        """None."""
+        """The texts of the shape: none."""
         yield from ()
 
     def svg(self) -> str:
-        """All parts of one colour as one path."""
+        """All parts of one color as one path."""
         paths: dict[int | None, str] = {}
         across, down = self.wide - self.air, self.high - self.air
         part = f"h{across:.1f}v{down:.1f}h{-across:.1f}z"
@@ -165,7 +165,7 @@ class Blocks:
     shade: float = 0.4
 
     def words(self) -> Iterator[Words]:
-        """None."""
+        """The texts of the shape: none."""
         yield from ()
 
     def svg(self) -> str:
@@ -194,7 +194,7 @@ class Arrow:
     bend: float = 0.0
 
     def words(self) -> Iterator[Words]:
-        """None."""
+        """The texts of the shape: none."""
         yield from ()
 
     def svg(self) -> str:
@@ -210,7 +210,7 @@ class Arrow:
         return f'<path d="{way}" {line}/>{first}{last}'
 
     def _end(self, x: float, y: float, xm: float, ym: float, head: bool) -> tuple[tuple[float, float], str]:
-        """Where the line stops so that its head ends at (x, y), and the head."""
+        """The point where the line stops so that its head ends at (x, y), and the head."""
         if not head:
             return (x, y), ""
         long = hypot(x - xm, y - ym) or 1.0

@@ -1,6 +1,6 @@
-"""What does each chip of a mesh hold of an array? The array once for every chip, its part filled in.
+"""Draw a sharded array once for every chip of a mesh, with the part that the chip holds filled in.
 
-One colour is one chip, in every drawing of sharded arrays.
+One color is one chip, in every drawing of sharded arrays.
 
 >>> len(sharded("A[I_X, J]", Mesh(X=2, Y=2), x=0, y=0, side=30))
 8
@@ -17,7 +17,7 @@ type Block = tuple[range, ...]  # the rows and the columns that are held
 def sharded(text: str, mesh: Mesh, *, x: float, y: float, side: float, air: float = 5.0) -> list[Shape]:
     """An array such as `A[I_X, J]`: the chips of the mesh, its last axis across, each with what it holds.
 
-    Of a partial sum a chip's part is pale and marked with a plus.
+    In a partial sum, a chip's part is pale and marked with a plus.
     """
     array = parse(text, mesh)
     whole = dict.fromkeys(array.names, mesh.devices)  # as many rows and columns as any cut can ask for
@@ -32,8 +32,7 @@ def sharded(text: str, mesh: Mesh, *, x: float, y: float, side: float, air: floa
 def part(
     block: Block, whole: int, *, x: float, y: float, side: float, color: int, summed: bool = False
 ) -> list[Shape]:
-    """An array of `whole` by `whole` as one chip has it: its outline, and in colour the block that is "
-    "here."""
+    """An array of `whole` by `whole` as one chip has it: its outline, and its own block in color."""
     rows, columns = block
     one = side / whole
     here = Area(
@@ -49,7 +48,7 @@ def part(
 
 
 def extent(mesh: Mesh, side: float, air: float = 5.0) -> tuple[float, float]:
-    """How wide and how high `sharded` draws on a mesh."""
+    """The width and height of `sharded` on a mesh."""
     across = mesh.shape[-1]
     down = mesh.devices // across
     return across * (side + air) - air, down * (side + air) - air

@@ -1,4 +1,4 @@
-"""What does a sketch consist of? Shapes on a plane, checked so that nothing is clipped and no words meet."""
+"""A sketch: shapes on a plane, checked so that nothing is clipped and no words overlap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SMALLEST = 11.0  # the smallest type that can be read on a phone
 class Sketch:
     """Shapes on a plane `wide` across and `high` down, its words above them.
 
-    Raises ValueError where words meet, leave the plane or their area, or are too small to read.
+    ValueError where words overlap, leave the plane or their area, or are too small to read.
     """
 
     wide: float

@@ -163,7 +163,7 @@ def reached(targets: int, k: int, each: float | None = None) -> float:
     1 - (1 - 1/T)^k where the experts are many; else 1 - C(E - each, k) / C(E, k), of E = T · each.
     """
     if each is None:
-        return collectives.reached(targets, k)
+        return collectives.reach_probability(targets, k)
     E = targets * each
     # all k drawn, without return, from the experts that lie elsewhere
     return 1 - math.prod(max(E - each - i, 0) / (E - i) for i in range(min(k, math.floor(E))))

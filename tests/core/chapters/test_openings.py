@@ -47,10 +47,10 @@ def test_its_explorers_start_with_that_slice_past_its_knee(key):
     assert (start["n"], start["B"], start["network"]) == (n, B, "all torus axes")
     knee = scaling.knee(B, chips.V5P, axes=3)
     assert round(knee - 1) == 2741
-    assert 2 * knee < n < chips.V5P.wiring().pod_chips
+    assert 2 * knee < n < chips.V5P.topology().pod_chips
 
 
 def test_more_chips_than_a_pod_are_said_to_be_several():
-    see = explorers.find("intro.add_chips").see
+    see = explorers.find("intro.add_chips").evaluate
     assert "A pod has 8,960 chips" in see(n=9200).verdict
     assert "A pod" not in see(n=8900).verdict

@@ -182,11 +182,11 @@ def test_oversubscription_slows_what_leaves_a_unit_and_an_all_to_all_most():
 
 
 def test_a_dispatch_to_k_experts_reaches_fewer_chips_than_k():
-    assert collectives.reached(8, 4) == approx(0.414, abs=5e-4)
-    assert collectives.reached(8, 8) < 0.66 < 1
-    assert collectives.reached(1, 1) == 1
+    assert collectives.reach_probability(8, 4) == approx(0.414, abs=5e-4)
+    assert collectives.reach_probability(8, 8) < 0.66 < 1
+    assert collectives.reach_probability(1, 1) == 1
     with pytest.raises(ValueError, match="at least 1 chip"):
-        collectives.reached(0, 1)
+        collectives.reach_probability(0, 1)
 
 
 def test_nothing_moves_where_there_is_one_chip():

@@ -102,7 +102,7 @@ x, y, z = (CUBE.axes(name) for name in "XYZ")
 )
 def test_between_two_shardings(before, after, says, took):
     found = reshard(before, after, CUBE, SIZES)
-    assert found.best.says == says
+    assert found.best.description == says
     assert found.best.total_s == seconds(*took)
 
 
@@ -115,7 +115,7 @@ def test_to_swap_an_axis_slice_permute_and_gather():
 
 def test_the_alternatives_are_slower_and_say_by_how_much():
     found = reshard("A[I, J]{U_X}", "A[I_X, J]", CUBE, SIZES)
-    slower = {way.says: way.why for way in found.rejected}
+    slower = {way.description: way.why for way in found.rejected}
     assert slower["all-reduce A over X, cut A over X"] == "2 times as long"
     assert all(way.total_s >= found.best.total_s for way in found.rejected)
 
@@ -128,20 +128,20 @@ def test_an_all_reduce_and_its_two_halves_take_as_long():
 def test_replicas_may_fetch_over_links_that_would_be_idle():
     alone = reshard("A[I_X, J]", "A[I, J]", CUBE, SIZES)
     helped = reshard("A[I_X, J]", "A[I, J]", CUBE, SIZES, idle_links=True)
-    assert helped.best.says == "cut A over Y, cut A over Z, gather A over XYZ"
+    assert helped.best.description == "cut A over Y, cut A over Z, gather A over XYZ"
     assert helped.best.total_s == seconds(collectives.all_gather(whole, *x, *y, *z))
     assert helped.best.total_s < alone.best.total_s / 2
 
 
 def test_an_axis_of_one_chip_splits_nothing():
     one = Rings(chips.V5P, X=4, Y=1)
-    assert reshard("A[I_Y, J]", "A[I, J]", one, SIZES).best.says == "nothing to move"
-    assert reshard("A[I_X, J]{U_Y}", "A[I, J_YX]", one, SIZES).best.says == "all-to-all A over X"
+    assert reshard("A[I_Y, J]", "A[I, J]", one, SIZES).best.description == "nothing to move"
+    assert reshard("A[I_X, J]{U_Y}", "A[I, J_YX]", one, SIZES).best.description == "all-to-all A over X"
 
 
 def test_nothing_changes_for_free():
     found = reshard("A[I_X, J]", "A[I_X, J]", CUBE, SIZES)
-    assert (found.best.total_s, found.best.says) == (0, "nothing to move")
+    assert (found.best.total_s, found.best.description) == (0, "nothing to move")
 
 
 def test_the_cheapest_never_takes_longer_than_gathering_everything_and_slicing():

@@ -32,7 +32,7 @@ def test_a_collective_is_symmetric_on_rings():
 def test_reduce_scatter_uses_every_link_as_much_as_all_gather_does_in_the_other_direction():
     gather, scatter = schedules.all_gather(6, False), schedules.reduce_scatter(6, False)
     for link, load in gather.loads.items():
-        back = schedules.Link(schedules.neighbour(link, gather.sizes), link.axis, -link.way)
+        back = schedules.Link(schedules.neighbor(link, gather.sizes), link.axis, -link.way)
         assert scatter.loads[back] == load
 
 

@@ -34,17 +34,21 @@ NARROW = [e for e in ELEMENTS.values() if e.bits <= 8]
     ids=lambda x: getattr(x, "name", ""),
 )
 def test_the_numbers_are_those_of_the_standard(element, numbers, largest, smallest):
-    assert (element.numbers, element.marks[-1], element.marks[0]) == (numbers, largest, smallest)
+    assert (element.numbers, element.positive_values[-1], element.positive_values[0]) == (
+        numbers,
+        largest,
+        smallest,
+    )
 
 
 def test_four_bits_are_seven_numbers_and_their_negatives():
-    assert E2M1.marks == (0.5, 1, 1.5, 2, 3, 4, 6)
+    assert E2M1.positive_values == (0.5, 1, 1.5, 2, 3, 4, 6)
 
 
 @pytest.mark.parametrize("element", NARROW, ids=lambda e: e.name)
 def test_every_mark_is_its_own_and_between_two_the_nearer_is_taken(element):
-    assert all(element.nearest(s * x) == s * x for x in element.marks for s in (1, -1))
-    for a, b in pairwise(element.marks):
+    assert all(element.nearest(s * x) == s * x for x in element.positive_values for s in (1, -1))
+    for a, b in pairwise(element.positive_values):
         assert element.nearest(0.75 * a + 0.25 * b) == a
         assert element.nearest(0.25 * a + 0.75 * b) == b
         assert element.nearest((a + b) / 2) in (a, b)
@@ -52,7 +56,7 @@ def test_every_mark_is_its_own_and_between_two_the_nearer_is_taken(element):
 
 
 def test_a_format_of_too_many_numbers_lists_none():
-    with pytest.raises(ValueError, match="bf16 has too many numbers to list; ask for its `step`"):
+    with pytest.raises(ValueError, match="bf16 has too many numbers to list; ask for its `ulp`"):
         BF16_ELEMENT.numbers
 
 
@@ -79,16 +83,16 @@ def test_scales_have_bytes(name, nbytes):
 def test_a_float_errs_by_its_step_wherever_it_stands(element, error):
     for scale in (1, 1000):
         values = [scale * x for x in NORMAL]
-        assert formats.error(values, Format(name="", element=element).written(values)) == approx(
-            error, rel=0.04
-        )
+        assert formats.relative_rms_error(
+            values, Format(name="", element=element).quantized(values)
+        ) == approx(error, rel=0.04)
 
 
 def test_one_outlier_hurts_a_ruler_with_equal_marks_and_four_bits_not_an_exponent():
     spoiled = [1e4, *NORMAL]
 
     def rest(one):
-        return formats.error(NORMAL, one.written(spoiled)[1:])
+        return formats.relative_rms_error(NORMAL, one.quantized(spoiled)[1:])
 
     whole = {e.name: Format(name="", element=e) for e in (E4M3, INT8_ELEMENT, E2M1)}
     assert rest(whole["E4M3"]) == approx(0.027, abs=0.001)
@@ -97,25 +101,25 @@ def test_one_outlier_hurts_a_ruler_with_equal_marks_and_four_bits_not_an_exponen
 
 
 def test_a_block_of_zeros_stays_and_so_does_nothing():
-    assert NVFP4.written([0.0] * 40) == [0.0] * 40
-    assert MXFP4.written([]) == []
+    assert NVFP4.quantized([0.0] * 40) == [0.0] * 40
+    assert MXFP4.quantized([]) == []
 
 
 def test_a_power_of_two_as_scale_cuts_what_lies_beyond():
-    assert MXFP4.written([7.9, 1.0]) == [6, 1]  # 2^2 is in the last binade, so the scale is 1
-    assert NVFP4.written([7.9, 0.0])[0] == approx(7.9)
+    assert MXFP4.quantized([7.9, 1.0]) == [6, 1]  # 2^2 is in the last binade, so the scale is 1
+    assert NVFP4.quantized([7.9, 0.0])[0] == approx(7.9)
 
 
 def test_small_updates_are_lost_for_ever_to_the_nearest_and_kept_by_chance():
-    assert formats.added(BF16_ELEMENT, 1.0, -1e-4, 1000)[-1] == 1.0
-    ends = [formats.added(BF16_ELEMENT, 1.0, -1e-4, 1000, Random(seed))[-1] for seed in range(20)]
+    assert formats.accumulate(BF16_ELEMENT, 1.0, -1e-4, 1000)[-1] == 1.0
+    ends = [formats.accumulate(BF16_ELEMENT, 1.0, -1e-4, 1000, Random(seed))[-1] for seed in range(20)]
     assert sum(ends) / 20 == approx(0.9, abs=3 * 0.019 / sqrt(20))
 
 
 @pytest.mark.parametrize(("element", "stops"), [(BF16_ELEMENT, 256), (FP16_ELEMENT, 2048), (E4M3, 16)])
 def test_a_sum_of_ones_stops_where_the_step_is_two(element, stops):
-    assert formats.added(element, 0.0, 1.0, 3000)[-1] == stops
-    assert element.step(stops) == 2
+    assert formats.accumulate(element, 0.0, 1.0, 3000)[-1] == stops
+    assert element.ulp(stops) == 2
 
 
 @pytest.mark.parametrize(
@@ -125,4 +129,4 @@ def test_a_sum_of_ones_stops_where_the_step_is_two(element, stops):
 def test_what_is_only_stored_is_computed_in_bf16(chip, computes):
     on = chips.find(chip)
     for dtype in (FP8, INT8, FP4):
-        assert formats.computed_in(on, dtype) == (dtype if dtype in computes else BF16)
+        assert formats.compute_dtype(on, dtype) == (dtype if dtype in computes else BF16)

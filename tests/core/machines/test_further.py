@@ -81,7 +81,7 @@ def test_they_are_machines_like_the_others():
 
 def test_prices_and_announcements_grow_old_and_shipping_figures_do_not():
     known = [chips.H100, chips.TPU8T, chips.TRAINIUM2]
-    young, old = (age.changing(known, date(2026, month, 1)) for month in (10, 12))
+    young, old = (age.stale_candidates(known, date(2026, month, 1)) for month in (10, 12))
     assert [(one.chip.name, one.what) for one in young] == [("H100", "price"), ("TPU 8t", "announced")]
     assert [one.stale for one in young] == [False, False]
     assert [one.stale for one in old] == [False, True]

@@ -20,5 +20,5 @@ def test_rounding_is_that_of_ml_dtypes(element, name):
     values = np.clip(values, -element.largest, element.largest)
     assert [element.nearest(float(x)) for x in values] == values.astype(kind).astype(np.float64).tolist()
     if element.bits <= 8:
-        marks = np.array(element.marks)
+        marks = np.array(element.positive_values)
         assert marks.astype(kind).astype(np.float64).tolist() == marks.tolist()

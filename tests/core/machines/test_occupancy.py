@@ -62,10 +62,10 @@ def test_what_fits_fits():
 
 def test_littles_law():
     """H100: 3.35 TB/s · 600 ns are 2.01 MB under way; 64 warps an SM have 1.08 MB with 4 bytes a thread."""
-    assert occupancy.bytes_to_hide(chips.H100, 600e-9) == approx(2.01e6)
+    assert occupancy.bytes_to_saturate(chips.H100, 600e-9) == approx(2.01e6)
     full = held(256, 32)
-    assert full.bytes_under_way(4) == 132 * 64 * 32 * 4
-    assert full.bytes_per_s(4, 600e-9) == approx(full.bytes_under_way(4) / 600e-9)
+    assert full.bytes_in_flight(4) == 132 * 64 * 32 * 4
+    assert full.bytes_per_s(4, 600e-9) == approx(full.bytes_in_flight(4) / 600e-9)
     assert full.bytes_per_s(16, 600e-9) == chips.H100.hbm_bytes_per_s
 
 

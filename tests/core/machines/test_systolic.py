@@ -8,7 +8,7 @@ import pytest
 
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.systolic import feed as feeds
-from scalingbook_lib.machines.systolic.array import Cell, play
+from scalingbook_lib.machines.systolic.array import Cell, run
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 SIZES = list(itertools.product((1, 2, 3, 5), (1, 2, 3, 8), (1, 3, 7), (1, 4, 6), (True, False)))
@@ -83,11 +83,11 @@ def test_no_tile_can_come_a_cycle_earlier(M, double, load, start):
     """The timetable is as tight as the registers allow: else a weight is missing or overwritten."""
     X, W = matrix(M, 4), matrix(4, 12, 1)
     work = feeds.feed(X, W, 4, double)
-    assert play(work).Y == product(X, W)  # noqa: SIM300
+    assert run(work).Y == product(X, W)  # noqa: SIM300
     loads = (*work.loads[:-1], work.loads[-1] - load)
     starts = (*work.starts[:-1], work.starts[-1] - start)
     try:
-        wrong = play(replace(work, loads=loads, starts=starts)).Y
+        wrong = run(replace(work, loads=loads, starts=starts)).Y
     except AssertionError:
         return
     assert wrong != product(X, W)
@@ -130,19 +130,19 @@ def test_the_documented_step_of_a_v5e_unit():
 )
 def test_datasheets_are_cells_times_clock(chip, cores, units, side, clock, factor):
     counted = systolic.peak(cores, units, side, clock)
-    assert counted.unexplained(chip.bf16_flops_per_s) == pytest.approx(factor, rel=5e-3)
+    assert counted.datasheet_ratio(chip.bf16_flops_per_s) == pytest.approx(factor, rel=5e-3)
     twice = systolic.peak(cores, units, side, clock, arrays_per_unit=factor)
     assert twice.flops_per_s == pytest.approx(chip.bf16_flops_per_s, rel=5e-3)
 
 
 @pytest.mark.parametrize("chip", [chips.V3, chips.V4, chips.V5E, chips.V5P], ids=lambda chip: chip.name)
 def test_up_to_v5p_the_catalogue_s_own_figures_explain_its_peak(chip):
-    assert systolic.peak_of(chip).unexplained(chip.bf16_flops_per_s) == pytest.approx(1, rel=5e-3)
+    assert systolic.peak_of(chip).datasheet_ratio(chip.bf16_flops_per_s) == pytest.approx(1, rel=5e-3)
 
 
 def test_from_v6e_on_they_explain_half_of_it():
     units = systolic.peak_of(chips.V6E, clock_hz=1.75e9)
-    assert units.unexplained(chips.V6E.bf16_flops_per_s) == pytest.approx(2, rel=1e-3)
+    assert units.datasheet_ratio(chips.V6E.bf16_flops_per_s) == pytest.approx(2, rel=1e-3)
     arrays = systolic.peak_of(chips.V6E, clock_hz=1.75e9, arrays_per_unit=2)
     assert arrays.flops_per_s == pytest.approx(918e12, rel=1e-3)
 
@@ -177,9 +177,9 @@ def test_padding_loses_what_the_tiles_do_not_hold(K, N, side, useful):
 
 def test_the_other_operand_can_be_the_stationary_one():
     pad = systolic.padding(128, 128, 129, 128)
-    assert (pad.useful, pad.swapped.useful) == (pytest.approx(129 / 256), 1)
-    assert (pad.swapped.M, pad.swapped.N) == (129, 128)
-    assert pad.swapped.swapped == pad
+    assert (pad.useful, pad.activation_stationary.useful) == (pytest.approx(129 / 256), 1)
+    assert (pad.activation_stationary.M, pad.activation_stationary.N) == (129, 128)
+    assert pad.activation_stationary.activation_stationary == pad
     assert str(systolic.padding(64, 128, 129, 128)) == (
         "[64, 128] · [128, 129] in 2 tiles of side 128: 50.4% of the weight cells are used, "
         "14.5% of the cell-cycles"

@@ -42,7 +42,7 @@ def test_a_stack_counts_as_the_rest_of_the_library_does(name, S):
     if model.linear:
         state = shape.shape(model, Layout(tp=1)).state * shape.STATE_BYTES
     assert layers.L == model.L
-    assert layers.kept_bytes(S) == kv_cache(model, S).nbytes + state
+    assert layers.cached_bytes(S) == kv_cache(model, S).nbytes + state
     assert layers.read_bytes(S) == kv_cache(model, S).nbytes + 2 * state
     assert layers.flops(S) == flops(model, 1, 1, S=S, absorbed=True).attention
 
@@ -51,7 +51,7 @@ def test_an_index_of_a_model_scores_all_and_attends_to_few():
     assert V3.latent
     indexed = replace(V3, latent=replace(V3.latent, index_heads=64, index_width=128))
     every, few = stack(indexed), stack(indexed, chosen=2048)
-    assert every.kept_bytes(9000) == few.kept_bytes(9000) == 2 * 9000 * indexed.kv_elements_per_token
+    assert every.cached_bytes(9000) == few.cached_bytes(9000) == 2 * 9000 * indexed.kv_elements_per_token
     assert every.flops(2048) == few.flops(2048)
     assert every.flops(9000) - few.flops(9000) == V3.L * (9000 - 2048) * DENSE.pair_flops
     assert few.flops(10**6) - few.flops(10**6 - 1) == V3.L * DSA.index_flops
@@ -76,28 +76,28 @@ def test_a_chunk_costs_its_closed_form(erases, chunk):
 def test_a_step_of_a_state_stays_below_two_flops_a_byte(dtype, erases, found):
     state = State(heads=3, key=64, value=32, dtype=dtype, erases=erases)
     assert state.intensity == found < 2
-    assert state.kept_bytes(10**6) == state.kept_bytes(1) == 3 * 64 * 32 * dtype.bytes
+    assert state.cached_bytes(10**6) == state.cached_bytes(1) == 3 * 64 * 32 * dtype.bytes
 
 
 def test_what_is_handed_on_is_a_state_and_where_it_erases_a_matrix_more():
     state = State(heads=96, key=128, value=64)
-    assert state.handed_bytes() == 96 * 128 * 64 * 2
-    assert replace(state, erases=True).handed_bytes(FP32) == 96 * (128 * 64 + 128 * 128) * 4
+    assert state.handoff_bytes() == 96 * 128 * 64 * 2
+    assert replace(state, erases=True).handoff_bytes(FP32) == 96 * (128 * 64 + 128 * 128) * 4
 
 
 def test_a_window_stops_growing_and_every_few_tokens_divide():
     window, few = Entries(pair_flops=4, nbytes=10, window=100), Entries(pair_flops=4, nbytes=10, every=4)
-    assert [window.kept_bytes(S) for S in (50, 100, 10_000)] == [500, 1000, 1000]
-    assert (few.kept_bytes(400), few.flops(400), few.read_bytes(400)) == (1000, 400, 1000)
+    assert [window.cached_bytes(S) for S in (50, 100, 10_000)] == [500, 1000, 1000]
+    assert (few.cached_bytes(400), few.flops(400), few.read_bytes(400)) == (1000, 400, 1000)
 
 
 def test_published_figures_come_out_of_published_shapes():
-    assert K3.kept_bytes(MILLION) / GiB == pytest.approx(27.2, abs=0.05)
-    assert 93 * MLA.kept_bytes(MILLION) / GiB == pytest.approx(104.6, abs=0.05)
+    assert K3.cached_bytes(MILLION) / GiB == pytest.approx(27.2, abs=0.05)
+    assert 93 * MLA.cached_bytes(MILLION) / GiB == pytest.approx(104.6, abs=0.05)
     v3_2, v4 = 2 * V3.active_params + V3_2.flops(MILLION), 2 * V4_ACTIVE + V4.flops(MILLION)
     assert v4 / v3_2 == pytest.approx(0.27, abs=0.01)
-    assert V4.kept_bytes(MILLION) / V3_2.kept_bytes(MILLION) == pytest.approx(0.10, abs=0.005)
-    assert V4.kept_bytes(MILLION) / (61 * 4096 * MILLION) == pytest.approx(0.02, abs=0.0005)
+    assert V4.cached_bytes(MILLION) / V3_2.cached_bytes(MILLION) == pytest.approx(0.10, abs=0.005)
+    assert V4.cached_bytes(MILLION) / (61 * 4096 * MILLION) == pytest.approx(0.02, abs=0.0005)
     assert 65_536 / sum(part.flops(65_536) for part in NSA) == pytest.approx(11.6, abs=0.05)
     assert V4.flops(2**20) > V4.flops(2**19) > V4.flops(128)
 

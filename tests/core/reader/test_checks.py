@@ -10,7 +10,7 @@ import pytest
 from scalingbook_lib import units
 from scalingbook_lib.chapters.checks import Check, Mistake
 from scalingbook_lib.reader.checks import diagnosis
-from scalingbook_lib.reader.checks.given import Unread, canonical, number
+from scalingbook_lib.reader.checks.given import Unparsable, canonical, number
 
 TIME = Check(
     key="here.1",
@@ -121,7 +121,7 @@ def test_calculations_and_the_words_of_the_exercise_are_read(given, unit, value)
     "given", ["200 apples", "9^9^9^9", "1/0", "(1", "1 2", "2 + ", "(-1)^0.5", "1/2 apples"]
 )
 def test_what_is_no_calculation_is_refused(given):
-    with pytest.raises(Unread):
+    with pytest.raises(Unparsable):
         number(given, "sequences", frozenset({"sequences"}))
 
 
@@ -132,7 +132,7 @@ def test_a_number_is_read_in_the_unit_asked_for():
 
 
 def test_the_other_unit_of_a_count_is_told():
-    with pytest.raises(Unread, match="in chips"):
+    with pytest.raises(Unparsable, match="in chips"):
         number("256 chips", "tokens", frozenset({"tokens", "chips"}))
 
 
@@ -224,7 +224,7 @@ def test_numbers_of_other_libraries_are_numbers():
 
     assert TIME(Scalar()).ok
     assert TIME(units.Quantity(43.6e-6, "s")).ok
-    with pytest.raises(Unread, match="one number"):
+    with pytest.raises(Unparsable, match="one number"):
         number([1, 2], "s")
 
 
@@ -265,7 +265,7 @@ def test_every_slip_has_a_name_and_none_leads_to_the_answer():
     ],
 )  # fmt: skip
 def test_a_slip_is_known_by_its_factor(factor, unit, words):
-    assert words in diagnosis.likely(3 * factor, 3, unit, tol=0.01, chips=5).says
+    assert words in diagnosis.likely(3 * factor, 3, unit, tol=0.01, chips=5).message
 
 
 def slips_of(factor, unit, *facts, **slips):
@@ -273,7 +273,7 @@ def slips_of(factor, unit, *facts, **slips):
 
 
 def test_a_slip_is_told_only_where_its_dimension_occurs():
-    says = diagnosis.likely(7, 14, "B", tol=0.01, known=known("int8", "bytes")).says
+    says = diagnosis.likely(7, 14, "B", tol=0.01, known=known("int8", "bytes")).message
     assert "int8 takes one byte" in says
     assert "bf16" not in says
     assert "wrong-dtype-size" not in slips_of(4, "B", "bytes")

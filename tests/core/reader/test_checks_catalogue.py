@@ -34,14 +34,14 @@ def test_the_librarys_own_answer_is_right(check):
 def test_every_known_mistake_is_wrong_and_told(check):
     for mistake in check.mistakes:
         outcome = check(by_judge(check, mistake.value(check.answer())))
-        assert (outcome.status, outcome.message) == ("wrong", mistake.says)
+        assert (outcome.status, outcome.message) == ("wrong", mistake.message)
 
 
 @pytest.mark.parametrize("check", EVERY)
 def test_every_exercise_helps_without_telling(check):
     assert check.title
     assert len(check.hints) >= 2
-    texts = [*check.hints, *(m.says for m in check.mistakes), check.right, check.title]
+    texts = [*check.hints, *(m.message for m in check.mistakes), check.right, check.title]
     for told in digits(check):
         assert not any(re.search(rf"(?<![\d.]){re.escape(told)}(?!\d)", text) for text in texts), told
 

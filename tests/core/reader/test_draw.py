@@ -102,7 +102,7 @@ def test_no_text_covers_another(name, width):
 def test_labels_of_the_roofline_stay_apart_wherever_the_slider_is(wide):
     roofline = find("rooflines.roofline")
     for position in range(0, int(roofline.controls["B"].stops[1]), 16):
-        for picture in re.findall(r"<svg.*?</svg>", roofline.paint({"B": position}, wide=wide).figure):
+        for picture in re.findall(r"<svg.*?</svg>", roofline.render({"B": position}, wide=wide).figure):
             for (one, a), (other, b) in itertools.combinations(texts(ET.fromstring(picture)), 2):
                 apart = a[2] <= b[0] + 1 or b[2] <= a[0] + 1 or a[3] <= b[1] + 1 or b[3] <= a[1] + 1
                 assert apart, f"at {position}: {one!r} and {other!r}"

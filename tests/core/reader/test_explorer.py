@@ -106,32 +106,32 @@ def test_a_switch_reads_what_pages_and_addresses_write():
 
 
 def test_painting_is_pure():
-    assert DEMO.paint({"B": 5}) == DEMO.paint({"B": 5})
-    assert DEMO.paint({}) == DEMO.paint(DEMO.state())
-    assert DEMO.paint({"B": 5}).figure != DEMO.paint({"B": 6}).figure
+    assert DEMO.render({"B": 5}) == DEMO.render({"B": 5})
+    assert DEMO.render({}) == DEMO.render(DEMO.state())
+    assert DEMO.render({"B": 5}).figure != DEMO.render({"B": 6}).figure
 
 
 def test_what_the_view_refuses_is_said_and_nothing_is_lost():
-    painted = DEMO.paint({"text": "bad(", "B": 5})
-    assert painted.seen.error == "'bad(' is not an array; write A[I_X, J]"
+    painted = DEMO.render({"text": "bad(", "B": 5})
+    assert painted.evaluated.error == "'bad(' is not an array; write A[I_X, J]"
     assert painted.figure == ""
-    assert painted.seen.state["text"] == "bad("
-    assert painted.seen.outputs["B"] == "32"
+    assert painted.evaluated.state["text"] == "bad("
+    assert painted.evaluated.outputs["B"] == "32"
 
 
 def test_a_step_beyond_the_last_frame_reads_as_the_last():
-    assert DEMO.paint({"step": 99, "B": 2}).seen.outputs["step"] == "3 of 3"
-    assert DEMO.paint({"step": 99, "B": 2}).frames == 4
+    assert DEMO.render({"step": 99, "B": 2}).evaluated.outputs["step"] == "3 of 3"
+    assert DEMO.render({"step": 99, "B": 2}).frames == 4
 
 
 def test_a_state_that_names_strangers_says_so():
-    assert DEMO.paint({"B": 3, "evil": 1}).seen.notes == ("demo.one has no control 'evil'",)
+    assert DEMO.render({"B": 3, "evil": 1}).evaluated.notes == ("demo.one has no control 'evil'",)
 
 
 def test_starting_elsewhere_is_another_explorer():
     other = DEMO.starting(B=128, chip="b <b>", on=False)
-    assert other.see().verdict.startswith("128 b <b> False")
-    assert DEMO.see().verdict.startswith("8 a True")
+    assert other.evaluate().verdict.startswith("128 b <b> False")
+    assert DEMO.evaluate().verdict.startswith("8 a True")
     with pytest.raises(ValueError, match=r"demo\.one has no D; it has B"):
         DEMO.starting(D=1)
     with pytest.raises(ValueError, match="none of a, b"):
@@ -189,8 +189,8 @@ def test_the_page_has_native_controls_with_labels_and_names():
 def test_the_page_holds_the_first_view_in_both_widths():
     html = DEMO.html()
     for wide in (True, False):
-        assert DEMO.paint({}, wide=wide).figure in html
-    assert DEMO.see().verdict.replace('"', "&quot;") in html
+        assert DEMO.render({}, wide=wide).figure in html
+    assert DEMO.evaluate().verdict.replace('"', "&quot;") in html
     assert 'aria-live="polite"' in html
     assert "<b>" not in html
 
@@ -241,7 +241,7 @@ def test_every_explorer_of_the_book_has_a_page(key):
 
 
 def test_the_roofline_gives_the_published_numbers():
-    view = explorers.find("rooflines.roofline").see(B=64, D=8192, F=8192)
+    view = explorers.find("rooflines.roofline").evaluate(B=64, D=8192, F=8192)
     assert "memory-bound on TPU v5e" in view.verdict
     bars = view.panels[1]
     assert bars.series[0].values[0] == pytest.approx(43.6e-6, rel=1e-2)

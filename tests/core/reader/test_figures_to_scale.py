@@ -97,7 +97,7 @@ def test_the_schedules_say_what_they_cost():
     assert [word for word in words if "weights twice" in word] == [
         "DualPipe: idle 7.7%, holds 5, weights twice"
     ]
-    view = explorers.find("training.pipeline").see(schedule="DualPipe")
+    view = explorers.find("training.pipeline").evaluate(schedule="DualPipe")
     assert "twice as many" in view.verdict
     assert any(
         "weights twice" in label for panel in view.panels if isinstance(panel, Bars) for label in panel.labels
@@ -105,7 +105,7 @@ def test_the_schedules_say_what_they_cost():
 
 
 def test_no_line_joins_two_slices_that_exist():
-    view = explorers.find("training.experts").see()
+    view = explorers.find("training.experts").evaluate()
     assert not [
         mark
         for panel in view.panels

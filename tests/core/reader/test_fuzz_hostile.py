@@ -14,7 +14,7 @@ import pytest
 from scalingbook_lib import notation, units
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.chapters.checks import Check
-from scalingbook_lib.reader.checks.given import Unread
+from scalingbook_lib.reader.checks.given import Unparsable
 from scalingbook_lib.reader.checks.programs import SOLVED, Move, Verdict, right
 
 ASKS = {"here.1": {}, "here.2": {"all-gather X": 64}}
@@ -33,7 +33,7 @@ METHODS = (*(f"__{name}__" for name in SPECIAL), "item", "strip", "casefold", "c
 FIELDS = ("__class__", "__dict__", "key", "dims", "moves", "value", "unit")
 
 
-class Mute(Unread):
+class Mute(Unparsable):
     def __str__(self):
         raise RuntimeError("boo")
 
@@ -46,7 +46,7 @@ def again(self, *args):
     return again(self, *args)
 
 
-ERRORS = (RuntimeError, Unread, Mute, MemoryError, OverflowError, StopIteration, AttributeError, KeyError)
+ERRORS = (RuntimeError, Unparsable, Mute, MemoryError, OverflowError, StopIteration, AttributeError, KeyError)
 LIES = (10**5000, "1 s", b"1", 2, 1 + 0j, None, object(), itertools.count(), Verdict, str)
 DEEDS = (
     again,

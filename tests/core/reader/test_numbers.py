@@ -29,7 +29,7 @@ def test_the_numbers_behind_every_view_are_a_table(key):
     head, *rows = csv.reader(io.StringIO(file))
     assert head == ["panel", "series", "at", "at unit", "value", "unit"]
     assert {len(row) for row in rows} == {6}
-    view = explorers.find(key).see()
+    view = explorers.find(key).evaluate()
     assert {row[4] for row in rows if row[0] == "verdict"} == {view.verdict}
     assert len(rows) >= len(explorers.find(key).controls) + len(view.readouts) + len(view.panels)
 

@@ -35,9 +35,9 @@ def test_a_collective_matmul_takes_the_longer_term_and_a_chunk_of_the_shorter(ch
 def test_on_a_ring_steps_take_as_long_as_chunks_that_are_multiplied_when_they_come():
     for n, F in itertools.product((2, 3, 4, 8), (256, 4096, 16384)):
         layer = RingMatmul(B=8192, D=8192, F=F, axis=chips.V5E.axis(n, wrapped=True), chip=chips.V5E)
-        assert layer.in_steps().total_s == approx(layer.total_s)
-        assert layer.as_they_come(1).total_s == approx(layer.total_s)
-        assert layer.gathered_first().math_s == approx(layer.as_they_come(2).math_s)
+        assert layer.lockstep().total_s == approx(layer.total_s)
+        assert layer.on_arrival(1).total_s == approx(layer.total_s)
+        assert layer.gather_first().math_s == approx(layer.on_arrival(2).math_s)
 
 
 def test_a_strategy_overlaps_in_chunks():

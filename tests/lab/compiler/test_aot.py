@@ -92,7 +92,7 @@ def test_a_slice_that_does_not_exist_says_what_does(topology, sizes, says):
 def test_the_compiler_knows_every_shape_of_the_catalogue(generation):
     """Up to 64 chips: what the vendor offers as a slice, the compiler takes, with all its devices."""
     chip = slices.GENERATIONS[generation]
-    shapes = [shape for shape in chip.wiring().small if np.prod(shape) <= 64]
+    shapes = [shape for shape in chip.topology().small if np.prod(shape) <= 64]
     for shape in shapes:
         found = slices.topology(f"{generation}:{'x'.join(map(str, shape))}")
         assert found.devices.size == np.prod(shape) * found.devices_per_chip

@@ -84,7 +84,7 @@ CHECKS = (
     Check(
         key="architectures.hybrid-cap",
         title="Seven to one",
-        answer=lambda: 80 * _GQA.kept_bytes(_S) / _HYBRID.kept_bytes(_S),
+        answer=lambda: 80 * _GQA.cached_bytes(_S) / _HYBRID.cached_bytes(_S),
         difficulty=3,
         hints=("Ten layers keep a cache, seventy a state.", "How close to 8 does it come?"),
         mistakes=(
@@ -100,7 +100,7 @@ CHECKS = (
     Check(
         key="architectures.relay-bytes",
         title="What one chip tells the others",
-        answer=_FORTY_EIGHT.handed_bytes,
+        answer=_FORTY_EIGHT.handoff_bytes,
         unit="B",
         difficulty=2,
         hints=(
@@ -116,7 +116,7 @@ CHECKS = (
     Check(
         key="architectures.relay-even",
         title="When a ring sends more",
-        answer=lambda: _LIGHTNING.handed_bytes() / _GQA.nbytes,
+        answer=lambda: _LIGHTNING.handoff_bytes() / _GQA.nbytes,
         unit="tokens",
         difficulty=2,
         hints=(
@@ -178,7 +178,7 @@ CHECKS = (
     Check(
         key="architectures.compressed",
         title="Two compressions in turn",
-        answer=lambda: _V4_LIKE.kept_bytes(MILLION),
+        answer=lambda: _V4_LIKE.cached_bytes(MILLION),
         unit="B",
         difficulty=2,
         hints=("One layer keeps 640 bytes every 4 tokens.", "The other 576 every 128."),

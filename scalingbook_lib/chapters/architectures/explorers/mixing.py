@@ -15,8 +15,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.units import binary, count, percent, si
 
@@ -27,7 +27,7 @@ _HBM = 8e12  # bytes/s: eight chips of 1 TB/s, or one of 8
 
 def _three(name: str, S: float) -> tuple[float, float, float]:
     one = Stack(name, ((1, LAYERS[name]),))
-    return one.flops(S), one.read_bytes(S), one.kept_bytes(S)
+    return one.flops(S), one.read_bytes(S), one.cached_bytes(S)
 
 
 def _costs(*, layer: str, against: str, S: int) -> View:
@@ -54,7 +54,7 @@ def _costs(*, layer: str, against: str, S: int) -> View:
 
 
 def _times(ratio: float) -> str:
-    return f"{three(ratio)} times less" if ratio >= 1 else f"{three(1 / ratio)} times as much"
+    return f"{sig3(ratio)} times less" if ratio >= 1 else f"{sig3(1 / ratio)} times as much"
 
 
 COSTS = Explorer(
@@ -73,22 +73,22 @@ COSTS = Explorer(
 def _strip(*, L: int, every: int, full: str, others: str, S: int) -> View:
     some = L // every
     parts = {full: (some, LAYERS[full]), others: (L - some, LAYERS[others])}
-    kept = [Stack(name, (part,)).kept_bytes(S) for name, part in parts.items()]
-    whole = Stack(full, ((L, LAYERS[full]),)).kept_bytes(S)
+    kept = [Stack(name, (part,)).cached_bytes(S) for name, part in parts.items()]
+    whole = Stack(full, ((L, LAYERS[full]),)).cached_bytes(S)
     read_s = sum(Stack(name, (part,)).read_bytes(S) for name, part in parts.items()) / _HBM
     bars = Bars(
         Scale("kept by one sequence", "B"),
-        [f"{several(n, 'layer')} of {name}" for name, (n, _) in parts.items()],
+        [f"{pluralize(n, 'layer')} of {name}" for name, (n, _) in parts.items()],
         [Series("", kept, 0)],
     )
     gain = whole / sum(kept)
     return View(
-        f"{binary(sum(kept))}, {three(gain)} times less than {L} full layers; the full ones keep "
-        f"{percent(kept[0] / sum(kept))} of it, and no length saves more than {three(L / some)} times.",
+        f"{binary(sum(kept))}, {sig3(gain)} times less than {L} full layers; the full ones keep "
+        f"{percent(kept[0] / sum(kept))} of it, and no length saves more than {sig3(L / some)} times.",
         (bars,),
         (
             Readout.binary("a sequence keeps", sum(kept)),
-            Readout("less than all full", gain, "×", f"{three(gain)} times"),
+            Readout("less than all full", gain, "×", f"{sig3(gain)} times"),
             Readout("a step reads it at 8 TB/s in", read_s, "s", si(read_s, "s")),
         ),
     )
@@ -156,7 +156,7 @@ CHUNK = Explorer(
 def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
     state = State(heads=heads, key=128, value=128, erases=erases)
     entries = {"MLA, 1,152 B": 1152, "8 heads, 4,096 B": 4096}[entry]
-    one = state.handed_bytes()
+    one = state.handoff_bytes()
     relay, ring = one * (X - 1), entries * T / X * (X - 1)
     even = X * one / entries
     lengths = [2.0**e for e in range(12, 22)]

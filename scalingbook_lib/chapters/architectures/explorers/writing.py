@@ -18,8 +18,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -42,9 +42,9 @@ def _blocks(*, chip: str, billions: int, T: int, passes: int, B: int) -> View:
     )
     faster = "The block is" if now.gain > 1 else "Token by token is"
     ratio = max(now.gain, 1 / now.gain)
-    even = f"from {three(now.even_batch)} answers at once on" if now.even_batch > 1 else "for any number"
+    even = f"from {sig3(now.even_batch)} answers at once on" if now.even_batch > 1 else "for any number"
     return View(
-        f"{faster} {three(ratio)} times as fast for {several(B, 'answer')}; token by token wins {even}.",
+        f"{faster} {sig3(ratio)} times as fast for {pluralize(B, 'answer')}; token by token wins {even}.",
         (chart,),
         (
             Readout("a block", now.block_s, "s", si(now.block_s, "s")),
@@ -84,14 +84,14 @@ def _video(*, seconds: int, size: str, steps: int, guided: str, n: int) -> View:
         [Series("", [weights, attention], 0)],
     )
     return View(
-        f"{several(seconds, 'second')} of {size} are {count(tokens)} tokens: {share} "
-        f"of the FLOPs are attention, and {several(n, 'H100')} at half of the peak need {si(took, 's')}.",
+        f"{pluralize(seconds, 'second')} of {size} are {count(tokens)} tokens: {share} "
+        f"of the FLOPs are attention, and {pluralize(n, 'H100')} at half of the peak need {si(took, 's')}.",
         (bars,),
         (
             Readout("tokens", tokens, "", count(tokens)),
             Readout("passes", forwards, "", count(forwards)),
             Readout("FLOPs", total, "", si(total, "FLOPs")),
-            Readout("seconds of work a second of video", took / seconds, "", three(took / seconds)),
+            Readout("seconds of work a second of video", took / seconds, "", sig3(took / seconds)),
         ),
     )
 

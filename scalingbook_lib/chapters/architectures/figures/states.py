@@ -24,7 +24,7 @@ from scalingbook_lib.units import binary, count, percent, si
 
 def million() -> Figure:
     """What does one sequence of a million tokens keep, and what does a step read of it?"""
-    kept = [one.kept_bytes(MILLION) for one in STACKS]
+    kept = [one.cached_bytes(MILLION) for one in STACKS]
     read = [one.read_bytes(MILLION) for one in STACKS]
     names = [one.name for one in STACKS]
     said = "; ".join(
@@ -139,8 +139,8 @@ def _executions(wide: float, ways: dict[str, float]) -> Sketch:
 
 def strip() -> Figure:
     """What do a hybrid's few full layers weigh?"""
-    states, full = (Stack("", (part,)).kept_bytes(MILLION) for part in K3.layers)
-    whole = K3.L * MLA.kept_bytes(MILLION)
+    states, full = (Stack("", (part,)).cached_bytes(MILLION) for part in K3.layers)
+    whole = K3.L * MLA.cached_bytes(MILLION)
     return Figure(
         key="architectures.strip",
         alt=f"{K3.L} cells in a row, every fourth of them full attention. Below, an area of {binary(full)} for the {K3.layers[1][0]} full layers and a sliver of "
@@ -171,8 +171,8 @@ def _strip(wide: float, states: float, full: float, whole: float) -> Sketch:
 
 def relay() -> Figure:
     """What crosses the links when a sequence lies on four chips?"""
-    one, tokens = KDA.handed_bytes(), MILLION // 4
-    caches = MLA.kept_bytes(tokens)
+    one, tokens = KDA.handoff_bytes(), MILLION // 4
+    caches = MLA.cached_bytes(tokens)
     return Figure(
         key="architectures.relay",
         alt=f"Two rows of four chips, each with a quarter of a million tokens. Between the upper ones thin arrows carry states of {si(one, 'B')}; between the lower "

@@ -13,7 +13,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
     scales,
-    three,
+    sig3,
 )
 from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, parse, percent, si
@@ -63,7 +63,7 @@ def _judged(asked: Question, times: float | None, show: bool) -> str:
         return answer if show else f"Write an estimate, such as {_WRITE[asked.unit]}."
     if 0.99 <= times <= 1.01:
         return f"Yes. {answer}"
-    off = f"{three(max(times, 1 / times))} times too {'high' if times > 1 else 'low'}"
+    off = f"{sig3(max(times, 1 / times))} times too {'high' if times > 1 else 'low'}"
     if _near(times):
         return f"Near enough, {off}. {answer}"
     return f"{off[0].upper()}{off[1:]}. {answer if show else 'Try again, or have the answer shown.'}"

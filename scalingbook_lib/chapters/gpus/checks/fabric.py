@@ -18,7 +18,7 @@ def _switches(gpus: int = 4096) -> int:
 def _dispatch_s() -> float:
     """Every GPU has room for all its tokens at each of the eight; a part of them goes."""
     everything = collectives.all_to_all(8 * 8 * _TOKENS, *_NODE.levels).bandwidth_s
-    return everything * collectives.reached(8, 4)
+    return everything * collectives.reach_probability(8, 4)
 
 
 def _exchanges() -> float:
@@ -108,11 +108,11 @@ FABRIC = (
         ),
         mistakes=(
             Mistake(
-                lambda: _dispatch_s() / collectives.reached(8, 4) / 2,
+                lambda: _dispatch_s() / collectives.reach_probability(8, 4) / 2,
                 "That is 4/8 for each of the others, as if no two experts of a token were on one GPU.",
             ),
             Mistake(
-                lambda: _dispatch_s() / collectives.reached(8, 4),
+                lambda: _dispatch_s() / collectives.reach_probability(8, 4),
                 "That sends every token to every GPU. Which part is needed there?",
             ),
             Mistake(8 / 7, "What stays on its own GPU crosses no link."),

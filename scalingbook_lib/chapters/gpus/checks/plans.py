@@ -11,7 +11,7 @@ from scalingbook_lib.units import BF16, FP8, DType
 _STEP = 2_000_000  # tokens
 _MEGATRON = 384 * 4096  # tokens
 _DEEPSEEK = models.find("DeepSeek-V3")
-_NODES = 4 * collectives.reached(4, 8)  # that a token needs, of the four it may
+_NODES = 4 * collectives.reach_probability(4, 8)  # that a token needs, of the four it may
 
 
 def _tokens(chip: Chip, gpus: int, model_parallel: int) -> float:

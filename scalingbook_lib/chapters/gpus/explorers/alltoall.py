@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     cluster,
-    joined,
+    domain_label,
     within,
 )
 from scalingbook_lib.steps import limits
@@ -124,7 +124,7 @@ def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> st
         else (f"the rule says {percent(abs(off))} {'more' if off > 0 else 'less'}")
     )
     return (
-        f"{count(Z)} chips in {joined(machine)}, {k} of {E} experts for a token: "
+        f"{count(Z)} chips in {domain_label(machine)}, {k} of {E} experts for a token: "
         f"{si(here[_ONCE], 's')} one way, set by {which}; {guess}. "
         f"Sending no copy twice to a place spares {percent(spared)}."
     )

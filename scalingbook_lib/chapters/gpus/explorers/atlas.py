@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
-    RATED,
+    CHIPS_WITH_FLOPS,
     Cell,
     Chart,
     Chips,
@@ -198,8 +198,8 @@ ATLAS = Explorer(
     title="Two chips, level by level",
     question="Where does one chip keep its bytes and its units, and where does the other?",
     controls={
-        "one": Chips("a chip", RATED, "H100"),
-        "other": Chips("beside", RATED, "TPU v5p"),
+        "one": Chips("a chip", CHIPS_WITH_FLOPS, "H100"),
+        "other": Chips("beside", CHIPS_WITH_FLOPS, "TPU v5p"),
         "bits": Choice("operands of", tuple(_BITS)),
         "intensity": Slider("FLOPs per byte of HBM", 1, 16384, 128, "pow2"),
     },

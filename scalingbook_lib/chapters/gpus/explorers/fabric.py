@@ -24,7 +24,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    counts,
+    join_counts,
 )
 from scalingbook_lib.units import si
 
@@ -66,7 +66,7 @@ def _fabric(
             Readout("GPUs in a domain", cluster.domain),
             Readout("a domain sends out", cluster.node_bytes_per_s, "B/s"),
             Readout("bisection", cluster.bisection_bytes_per_s, "B/s"),
-            Readout("L, S, C: leaf, spine, core", cluster.leaves, "", counts(switches)),
+            Readout("L, S, C: leaf, spine, core", cluster.leaves, "", join_counts(switches)),
             Readout("switches between the farthest", cluster.diameter_hops),
         ),
         columns=2,

@@ -20,7 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     cluster,
-    joined,
+    domain_label,
     within,
 )
 from scalingbook_lib.steps import limits
@@ -107,7 +107,7 @@ def _bars(Y: int, seconds: list[float]) -> Bars:
 
 def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide: float) -> str:
     inside, outside, total = here
-    said = f"{count(n)} chips in {joined(machine)}, the array split over Y = {count(Y)} of them"
+    said = f"{count(n)} chips in {domain_label(machine)}, the array split over Y = {count(Y)} of them"
     if not total:
         return f"{said}: no chip lacks anything, and the rule still charges {si(guide, 's')}."
     which = "the network" if outside >= inside else within(machine)

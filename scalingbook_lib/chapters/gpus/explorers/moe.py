@@ -20,7 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
     cluster,
-    listed,
+    join_and,
 )
 from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import Limit
@@ -100,7 +100,7 @@ def _bars(F: int, found: dict[str, Limit]) -> Bars:
 def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
     hidden = [name for name, f in found.items() if f.holds(F)]
     worst = max(found, key=lambda name: found[name].least)
-    who = listed([_short(name) for name in hidden]) if hidden else "no machine"
+    who = join_and([_short(name) for name in hidden]) if hidden else "no machine"
     said = f"Over {count(Z)} chips, {who} can hide the exchange of experts {count(F)} wide"
     if len(hidden) == len(found):
         return f"{said}."

@@ -24,14 +24,14 @@ _OTHERS = (4, 16, 64)  # bytes that a thread waits for: one number of fp32, one 
 
 def _occupancy(*, chip: str, threads: int, registers: int, smem: int, each: int, latency: float) -> View:
     held = occupancy.occupancy(chips.find(chip), threads=threads, registers=registers, smem_bytes=smem * KiB)
-    rate, needed = held.bytes_per_s(each, latency), occupancy.bytes_to_hide(held.chip, latency)
+    rate, needed = held.bytes_per_s(each, latency), occupancy.bytes_to_saturate(held.chip, latency)
     return View(
         _verdict(held, each, rate),
         (_blocks(held), _rates(held, each, latency)),
         (
             Readout("warps of an SM", held.warps, "", f"{held.warps} of {MOST_WARPS}"),
             Readout.percent("occupancy", held.share),
-            Readout("under way, whole chip", held.bytes_under_way(each), "B"),
+            Readout("under way, whole chip", held.bytes_in_flight(each), "B"),
             Readout("Little's law asks for", needed, "B"),
             Readout("rate", rate, "B/s"),
         ),
@@ -74,7 +74,7 @@ def _rates(held: Occupancy, each: int, latency: float) -> Chart:
 
 def _curve(held: Occupancy, each: int, latency: float, color: int, *, dashed: bool = False) -> Curve:
     """Straight up to the warps that draw all of HBM's rate, level from there on."""
-    per_warp = held.bytes_under_way(each) / held.warps / latency
+    per_warp = held.bytes_in_flight(each) / held.warps / latency
     most = held.chip.hbm_bytes_per_s
     warps = [0.0, min(most / per_warp, MOST_WARPS), float(MOST_WARPS)]
     return Curve(f"{each} B a thread", warps, [min(w * per_warp, most) for w in warps], color, dashed)

@@ -17,8 +17,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.rules import DecodeStep
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
@@ -114,12 +114,12 @@ def _rates(steps: list[DecodeStep], one: DecodeStep, knee: float) -> Chart:
 
 
 def _verdict(one: DecodeStep, knee: float) -> str:
-    many = several(one.batch, "sequence")
+    many = pluralize(one.batch, "sequence")
     ratio = one.weights_s / one.matmul_s
     said = (
-        f"{many}: reading the weights takes {three(ratio)} times as long as multiplying by them"
+        f"{many}: reading the weights takes {sig3(ratio)} times as long as multiplying by them"
         if ratio > 1
-        else f"{many}: multiplying takes {three(1 / ratio)} times as long as reading the weights"
+        else f"{many}: multiplying takes {sig3(1 / ratio)} times as long as reading the weights"
     )
     if one.kv_s > max(one.weights_s, one.matmul_s):
         return f"{said}; but the cache, {percent(one.kv_s / one.total_s)} of the step, outweighs both."

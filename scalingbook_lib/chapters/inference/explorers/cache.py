@@ -21,10 +21,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
+    sig3,
     spread,
     stored,
-    three,
 )
 from scalingbook_lib.units import count
 
@@ -167,11 +167,11 @@ def _verdict(reserved: Held, paged: Held, block: int, mean: int, most: int) -> s
     said = (
         f"Of sequences of {count(mean)} tokens in the mean and {count(most)} at most, "
         f"{count(reserved.sequences)} {'fits' if reserved.sequences == 1 else 'fit'} if each reserves room "
-        f"for the longest, {count(paged.sequences)} in blocks of {several(block, 'token')}"
+        f"for the longest, {count(paged.sequences)} in blocks of {pluralize(block, 'token')}"
     )
     if not reserved.sequences:
         return f"{said}."
-    return f"{said}: {three(paged.sequences / reserved.sequences)} times as many."
+    return f"{said}: {sig3(paged.sequences / reserved.sequences)} times as many."
 
 
 CACHE = Explorer(

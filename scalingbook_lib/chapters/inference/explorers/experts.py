@@ -3,7 +3,7 @@
 from typing import Any
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.models.arithmetic.experts import visited
+from scalingbook_lib.models.arithmetic.experts import active_expert_share
 from scalingbook_lib.reader.explorers.parts import (
     TYPES,
     Bars,
@@ -19,7 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
     stored,
 )
 from scalingbook_lib.units import percent, si
@@ -86,7 +86,7 @@ def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
         ),
         (
             Readout.percent("experts that some token visits", share),
-            *(Readout(f"{how}: room for", n, "", several(n, "sequence")) for how, n in room.items()),
+            *(Readout(f"{how}: room for", n, "", pluralize(n, "sequence")) for how, n in room.items()),
         ),
         columns=2,
     )
@@ -129,7 +129,7 @@ def _rates(
 
 def _share(m: models.Transformer, B: float) -> float:
     assert m.experts
-    return visited(m.experts.E, m.experts.k, B)
+    return active_expert_share(m.experts.E, m.experts.k, B)
 
 
 def _visits(m: models.Transformer, B: int) -> Chart:
@@ -144,7 +144,7 @@ def _verdict(steps: dict[str, inference.InferenceStep], room: dict[str, int], B:
     if not steps:
         return "The model's sizes allow neither way on so many chips."
     best = min(steps, key=lambda how: steps[how].total_s)
-    said = f"{several(B, 'sequence')}: with {best} a step takes {si(steps[best].total_s, 's')}"
+    said = f"{pluralize(B, 'sequence')}: with {best} a step takes {si(steps[best].total_s, 's')}"
     for how, step in steps.items():
         if how != best:
             said += f", with {how} {step.total_s / steps[best].total_s:.3g} times as long"

@@ -17,8 +17,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
     machine,
+    sig3,
     spread,
-    three,
 )
 from scalingbook_lib.reader.explorers.parts import Span as Block
 from scalingbook_lib.units import si
@@ -109,7 +109,7 @@ def _table(runs: dict[str, serving.ServingRun], name: str) -> Grid:
             Cell(text, 3 if other == name else 5, str(run), level=0.4 if other == name else 0.1)
             for text in (
                 si(run.end_s, "s"),
-                three(run.tokens_per_s),
+                sig3(run.tokens_per_s),
                 si(run.ttft(50), "s"),
                 si(run.itl(50), "s"),
                 si(run.itl(99), "s"),
@@ -128,7 +128,7 @@ def _verdict(name: str, run: serving.ServingRun) -> str:
         f"first token within {si(run.ttft(50), 's')}"
     )
     if worst > 3:
-        times = three(worst, 2)
+        times = sig3(worst, 2)
         return f"{said}; one gap in 100 between tokens is {times} times the median or more: prompts are read."
     most = "alike" if worst < 1.05 else f"at most {worst:.2g} times the median"
     return f"{said}; 99 of 100 gaps between tokens are {most}."

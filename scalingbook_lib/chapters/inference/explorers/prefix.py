@@ -16,8 +16,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
+    sig3,
     spread,
-    three,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -116,7 +116,7 @@ def _verdict(run: serving.ServingRun, bare: serving.ServingRun, one: inference.P
     again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
     return (
         f"{percent(run.hit_rate)} of all prompt tokens are found, and the median first token comes "
-        f"{three(faster)} times as soon as without, in the same memory. To load a beginning "
+        f"{sig3(faster)} times as soon as without, in the same memory. To load a beginning "
         f"from the {store.split(',')[0]} takes {load_s}, to read it again {again_s}."
     )
 

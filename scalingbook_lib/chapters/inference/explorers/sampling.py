@@ -19,7 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Steps,
     Switch,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import count, si
 
@@ -133,7 +133,7 @@ def _curves(model: str, P: int, G: int) -> Chart:
 def _verdict(P: int, G: int, ratio: float, flops: float) -> str:
     return (
         f"To write {count(G)} tokens after a prompt of {count(P)}, a program that keeps nothing does "
-        f"{three(ratio)} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
+        f"{sig3(ratio)} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
     )
 
 

@@ -15,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
     spread,
 )
 from scalingbook_lib.units import percent
@@ -58,7 +58,7 @@ def _speculative(
             Readout("a check", times[draft], "s"),
             Readout("for a token", one.steps * times[0] / one.tokens, "s"),
             Readout("times as fast", one.speed_up),
-            Readout("the memory holds", held, "", several(held, "sequence")),
+            Readout("the memory holds", held, "", pluralize(held, "sequence")),
         ),
         columns=2,
     )
@@ -90,7 +90,7 @@ def _round(one: inference.Speculation, step_s: float) -> Bars:
 
 
 def _verdict(one: inference.Speculation, best: inference.Speculation, B: int) -> str:
-    said = _said(one, B) if one.draft else f"Nothing drafted for {several(B, 'sequence')}: plain steps"
+    said = _said(one, B) if one.draft else f"Nothing drafted for {pluralize(B, 'sequence')}: plain steps"
     if best.draft == one.draft:
         return f"{said}. No other length is better."
     if not best.draft:
@@ -102,7 +102,8 @@ def _said(one: inference.Speculation, B: int) -> str:
     tokens = "1 token" if one.tokens < 1.005 else f"{one.tokens:.3g} tokens"
     chance = f"accepted with a chance of {percent(one.acceptance)}"
     return (
-        f"{several(B, 'sequence')}, {several(one.draft, 'drafted token')} each, {chance}: a round gives each "
+        f"{pluralize(B, 'sequence')}, {pluralize(one.draft, 'drafted token')} each, {chance}: "
+        "a round gives each "
         f"{tokens}, its check takes {_check(one.verify)} a plain step, and it is {one.speed_up:.3g} times as "
         "fast"
     )

@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
 )
 from scalingbook_lib.units import INT8, percent, si
 
@@ -163,7 +163,7 @@ def _compared(n: int, found: dict[int, InferenceStep], best: int) -> str:
     share, took = percent(two.network_s / two.total_s), si(two.total_s, "s")
     if best == 1:
         return f"one dimension is the best: {took}, {share} of it links"
-    how = f"{best} rows and {several(n // best, 'column')} take {took}"
+    how = f"{best} rows and {pluralize(n // best, 'column')} take {took}"
     if one is None:
         return f"one dimension does not divide the heads; {how}, {share} of it links"
     return f"{how}, {percent(1 - two.total_s / one.total_s)} less than one dimension; links are {share} of it"

@@ -55,7 +55,7 @@ def _ordered(rounded: Callable[[int], int]) -> int:
 
 
 def _legal(n: int) -> int:
-    return min(size for shape in _V5P.wiring().shapes() if (size := prod(shape)) >= n)
+    return min(size for shape in _V5P.topology().shapes() if (size := prod(shape)) >= n)
 
 
 def _sequences(n: int, S: int) -> int:
@@ -179,7 +179,7 @@ STEPS = (
         difficulty=2,
         rel_tol=0.0,
         hints=(
-            "`chips.V5P.wiring().shapes()` names every slice of v5p that there is.",
+            "`chips.V5P.topology().shapes()` names every slice of v5p that there is.",
             "For each memory: the fewest chips that hold it, then the smallest slice with at least as many.",
         ),
         mistakes=(

@@ -20,9 +20,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Switch,
     View,
     machine,
-    several,
+    pluralize,
+    sig3,
     spread,
-    three,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -79,7 +79,7 @@ def _breakdown(*, model: str, where: str, weights: str, kv: str, S: int, B: int,
             Readout(
                 "the cache outweighs the weights", sweep.level, "", f"at B = {count(round(sweep.level))}"
             ),
-            Readout("the memory holds", sweep.most, "", several(sweep.most, "sequence")),
+            Readout("the memory holds", sweep.most, "", pluralize(sweep.most, "sequence")),
         ),
         columns=2,
     )
@@ -100,7 +100,7 @@ def _parts(sweep: Sweep, B: int, total_s: float) -> Chart:
 
 def _rates(sweep: Sweep, B: int, rate: float) -> Chart:
     rates = [b / sum(row) / sweep.chips for b, row in zip(sweep.sizes, sweep.rows, strict=True)]
-    here = Points("", [B], [rate], [three(rate)], 0)
+    here = Points("", [B], [rate], [sig3(rate)], 0)
     return Chart(
         Scale("sequences at once, B", "", "pow2", 1, _MOST),
         Scale("tokens/s of each chip"),
@@ -112,7 +112,7 @@ def _rates(sweep: Sweep, B: int, rate: float) -> Chart:
 def _verdict(where: str, B: int, S: int, now: tuple[float, ...], most: int) -> str:
     total = sum(now)
     first = max(range(len(now)), key=lambda i: now[i])
-    step = f"{several(B, 'sequence')} of {count(S)} tokens: {si(total, 's')} a step"
+    step = f"{pluralize(B, 'sequence')} of {count(S)} tokens: {si(total, 's')} a step"
     said = f"{step}, {percent(now[first] / total)} of it {PARTS[first]}"
     if not most:
         return f"{said}; but {where} has no room for a single one."

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
     SWITCHED,
@@ -21,9 +21,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
+    sig3,
     spread,
-    three,
 )
 from scalingbook_lib.units import binary, count, si
 
@@ -95,9 +95,9 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
         (
             Readout("weights", one.weights, "B"),
             Readout("cache of a sequence", one.cache / one.sequences, "B"),
-            Readout("the smallest", one.chips, "", f"{one.name}, {several(one.chips, 'chip')}"),
+            Readout("the smallest", one.chips, "", f"{one.name}, {pluralize(one.chips, 'chip')}"),
             Readout("sequences", one.sequences),
-            Readout("price of a chip", paid(on).usd_per_hour or 0.0, "", str(paid(on))),
+            Readout("price of a chip", price_of(on).usd_per_hour or 0.0, "", str(price_of(on))),
         ),
         columns=2,
     )
@@ -129,12 +129,12 @@ def _row(f: Fit, G: int, best: float) -> list[Cell]:
     if f.step is None:
         return [Cell(text, None, f"{f.name} holds no sequence") for text in ("0", "–", "–", "–", "–")]
     price = machine(f.name).chip.usd_per_hour
-    usd = f"${three(price / 3600 / f.rate * 1e6)}" if price else "no price"
+    usd = f"${sig3(price / 3600 / f.rate * 1e6)}" if price else "no price"
     texts = (
         count(f.sequences),
         si(f.step.total_s, "s"),
-        three(f.rate),
-        three(f.chips * f.rate / G),
+        sig3(f.rate),
+        sig3(f.chips * f.rate / G),
         usd,
     )
     return [Cell(text, 2, str(f.step), level=f.rate / best) for text in texts]
@@ -143,13 +143,14 @@ def _row(f: Fit, G: int, best: float) -> list[Cell]:
 def _verdict(model: str, one: Fit, following: list[Fit], S: int) -> str:
     hbm = binary(machine(one.name).chip.hbm_bytes)
     said = (
-        f"{one.name} is the smallest that holds {model}: {several(one.sequences, 'sequence')} of {count(S)} "
+        f"{one.name} is the smallest that holds {model}: "
+        f"{pluralize(one.sequences, 'sequence')} of {count(S)} "
         f"tokens beside the weights, in {one.chips} × {hbm}"
     )
     if not following or not following[0].sequences:
         return f"{said}."
     more = following[0]
-    many, much = three(more.sequences / one.sequences), three(more.rate / one.rate)
+    many, much = sig3(more.sequences / one.sequences), sig3(more.rate / one.rate)
     return f"{said}. {more.name} holds {many} times as many, and each chip gives {much} times the tokens."
 
 

@@ -3,7 +3,7 @@
 from functools import lru_cache
 
 from scalingbook_lib import models, planner
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.planner.front import USD
 from scalingbook_lib.reader.explorers.parts import (
@@ -27,9 +27,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    several,
+    pluralize,
+    sig3,
     stored,
-    three,
 )
 from scalingbook_lib.units import count, si
 
@@ -69,7 +69,7 @@ def _pareto(
     found = front(model, where, weights=weights, kv=kv, P=P, G=G, usd=usd)
     if not found.points:
         refused = found.rejected[0]
-        tried = several(found.layouts, "layout")
+        tried = pluralize(found.layouts, "layout")
         return View(
             f"{model} does not fit {where}: of {tried} the nearest is {_short(refused.why)}.",
             (_refused(found),),
@@ -95,7 +95,7 @@ def _pareto(
 
 def _paid(found: Front, where: str, usd: str) -> tuple[Readout, ...]:
     """What is paid for a chip, and since when; nothing where chip-hours are counted."""
-    price = paid(machine(where).chip, None if usd == PRICES[0] else float(usd))
+    price = price_of(machine(where).chip, None if usd == PRICES[0] else float(usd))
     return (
         (Readout("price of a chip", price.usd_per_hour or 0.0, "", str(price)),) if found.unit == USD else ()
     )
@@ -193,13 +193,13 @@ def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:
         )
     said = (
         f"With a token every {itl_ms:g} ms, a million tokens cost {found.price(one)}: {_ways(one)}, "
-        f"{several(one.B, 'sequence')} to a copy; most time goes to {_NAMES.get(one.binds, one.binds)}"
+        f"{pluralize(one.B, 'sequence')} to a copy; most time goes to {_NAMES.get(one.binds, one.binds)}"
     )
     if best is not one:
         return f"{said}. The cheapest takes {found.price(best)} and {si(best.itl_s, 's')} a token."
     share = fast.cost / best.cost
     return (
-        f"{said}. It is the cheapest; the fastest, {si(fast.itl_s, 's')}, costs {three(share)} times as much."
+        f"{said}. It is the cheapest; the fastest, {si(fast.itl_s, 's')}, costs {sig3(share)} times as much."
     )
 
 

@@ -16,10 +16,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     machine,
+    pluralize,
     refused,
-    several,
+    sig3,
     spread,
-    three,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -75,10 +75,10 @@ def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, deco
                 "a decode step",
                 found.step_s,
                 "s",
-                f"{si(found.step_s, 's')} with {several(found.B, 'sequence')}",
+                f"{si(found.step_s, 's')} with {pluralize(found.B, 'sequence')}",
             ),
             Readout("moving a cache", found.move_s * P, "s"),
-            Readout("prefill servers for each that decodes", found.pools.ratio, "", three(found.pools.ratio)),
+            Readout("prefill servers for each that decodes", found.pools.ratio, "", sig3(found.pools.ratio)),
             Readout.percent("prefill servers idle", idle[0]),
             Readout.percent("decode servers idle", idle[1]),
         ),
@@ -102,7 +102,7 @@ def _rates(found: Balance, run: serving.ServingRun, G: int, prefill: int, decode
     balanced = found.pools.ratio * decode
     marks = [
         Curve(f"by rule, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
-        Points("simulated", [prefill], [served(run, G)], [f"{three(served(run, G))} simulated"], 1),
+        Points("simulated", [prefill], [served(run, G)], [f"{sig3(served(run, G))} simulated"], 1),
         *([RefLine("balanced", balanced)] if 1 <= balanced <= MOST else []),
     ]
     return Chart(
@@ -125,7 +125,7 @@ def _queue(run: serving.ServingRun) -> Chart:
 def _verdict(found: Balance, prefill: int, decode: int, idle: tuple[float, float]) -> str:
     ratio = found.pools.ratio
     one, others = ("decodes", "read prompts") if ratio >= 1 else ("reads prompts", "decode")
-    said = f"For each server that {one}, {three(max(ratio, 1 / ratio), 2)} should {others}"
+    said = f"For each server that {one}, {sig3(max(ratio, 1 / ratio), 2)} should {others}"
     have = f"with {prefill} for prompts and {decode} for decoding"
     if max(idle) < 0.1:
         return f"{said}: {have}, both pools work nearly all the time."

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import models
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.reader.explorers.parts import (
     SERVING_MODELS,
@@ -20,7 +20,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    listed,
+    join_and,
 )
 from scalingbook_lib.units import count, si
 
@@ -87,7 +87,7 @@ def _best(all_of: list[Worth]) -> str:
     found: dict[str, list[str]] = {}
     for what, deed in said.items():
         found.setdefault(max(all_of, key=lambda w: getattr(w, what)).chip.name, []).append(deed)
-    return "For a dollar, " + ", and ".join(f"{name} {listed(deeds)}" for name, deeds in found.items())
+    return "For a dollar, " + ", and ".join(f"{name} {join_and(deeds)}" for name, deeds in found.items())
 
 
 def _cheapest(prompt: str, out: str, S: int) -> str:
@@ -142,7 +142,7 @@ PRICE = Explorer(
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         **{
             name: Slider(
-                f"USD/h, {chip} ({paid(chips.find(chip)).as_of})",
+                f"USD/h, {chip} ({price_of(chips.find(chip)).as_of})",
                 0.1,
                 15,
                 chips.find(chip).usd_per_hour or 1.0,

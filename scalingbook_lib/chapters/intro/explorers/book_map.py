@@ -157,7 +157,7 @@ CHAPTERS = (
         "Other architectures",
         "What does each design save?",
         "a hybrid keeps L/L_f times less, at most",
-        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).kept_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
+        f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).cached_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
     ),
     Chapter(
         "machines",

@@ -3,7 +3,7 @@
 from scalingbook_lib import units
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Cell,
     Chips,
@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
     scales,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import BF16, FP32, INT4, INT8, GiB, KiB, MiB, TiB, binary, count, si
 
@@ -69,7 +69,7 @@ def _trainer(*, amount: int, unit: str, chip: str) -> View:
         (
             Readout("from HBM", nbytes / on.hbm_bytes_per_s, "s"),
             Readout("over one link", nbytes / on.link_bytes_per_s, "s"),
-            Readout("chips that hold it", nbytes / on.hbm_bytes, "", three(nbytes / on.hbm_bytes)),
+            Readout("chips that hold it", nbytes / on.hbm_bytes, "", sig3(nbytes / on.hbm_bytes)),
         ),
     )
 
@@ -112,7 +112,7 @@ UNITS = Explorer(
     controls={
         "amount": Slider("amount", 1, 1024, 16, "log"),
         "unit": Choice("unit", tuple(_UNITS), "GiB"),
-        "chip": Chips("chip", EVERY, "TPU v5e"),
+        "chip": Chips("chip", ALL_CHIPS, "TPU v5e"),
     },
     view=_trainer,
 )

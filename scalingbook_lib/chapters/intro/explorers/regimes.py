@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    several,
+    pluralize,
 )
 from scalingbook_lib.reader.figures.shapes import MATH, NETWORK
 from scalingbook_lib.roofline import scaling
@@ -53,7 +53,7 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         ),
     )
     return View(
-        f"On {several(n, 'chip')} strong scaling keeps {100 * strong_at(n):.0f}%; weak scaling keeps "
+        f"On {pluralize(n, 'chip')} strong scaling keeps {100 * strong_at(n):.0f}%; weak scaling keeps "
         f"{100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} tokens.",
         (chart, _bars(s, w)),
         (

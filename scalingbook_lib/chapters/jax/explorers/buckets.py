@@ -29,7 +29,7 @@ FACTORS = tuple(i / 10 for i in range(5, 41))  # 0.5 to 4
 
 def _buckets(*, E: int, k: int, n: int, S: int, skew: float, factor: float, draw: int) -> View:
     k = min(k, E)
-    b = Buckets(experts.draw(E, k, skew, n=n, S=S, seed=draw), S, k, capacity(factor, S, k, n))
+    b = Buckets(experts.sample_routing(E, k, skew, n=n, S=S, seed=draw), S, k, capacity(factor, S, k, n))
     return View(
         _verdict(b, factor),
         (_pairs(b), _trade(b, factor), _bytes(b)),

@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Readout,
     Slider,
     View,
-    counts,
+    join_counts,
 )
 from scalingbook_lib.units import count, dtype, si
 
@@ -87,7 +87,7 @@ def _calculator(*, text: str, shape: str, X: int, Y: int, kind: str) -> View:
         _verdict(s, kind),
         (_devices(s), _code(s, kind), _axes(s)),
         (
-            Readout("on each device", 0, "", f"[{counts(s.local)}]"),
+            Readout("on each device", 0, "", f"[{join_counts(s.local)}]"),
             Readout.binary("bytes per device", local),
             Readout("copies", s.array.replicas(s.mesh), "", count(s.array.replicas(s.mesh))),
             Readout.binary("on all devices", s.mesh.devices * local),
@@ -169,7 +169,7 @@ def _code(s: Split, kind: str) -> Grid:
 
 def _verdict(s: Split, kind: str) -> str:
     said = f"{spec.spec(s.array)} is the book's {s.array.canonical()}: "
-    said += f"each of {s.mesh.devices} devices holds [{counts(s.local)}]"
+    said += f"each of {s.mesh.devices} devices holds [{join_counts(s.local)}]"
     if s.unused:
         said += f", and {count(s.array.replicas(s.mesh))} of them hold the same, as no entry names "
         said += " or ".join(s.unused)

@@ -41,12 +41,12 @@ def _ring(*, kind: str, n: int, both: bool, B: int, D: int, F: int, chip: str, s
         _verdict(r),
         (_network(r, done), _table(r, done), _timeline(r, done)),
         (
-            Readout("a step's product", r.product_s, "s"),
-            Readout("a step's move", r.move_s, "s"),
+            Readout("a step's product", r.matmul_s, "s"),
+            Readout("a step's move", r.transfer_s, "s"),
             Readout("in steps", r.total_s, "s"),
             Readout("one after the other", r.serial_s, "s"),
             Readout("C/W of these links", r.ratio, "", f"{r.ratio:,.0f}"),
-            Readout("hidden from F of", r.hidden_from, "", f"{r.hidden_from:,.0f}"),
+            Readout("hidden from F of", r.overlap_threshold_F, "", f"{r.overlap_threshold_F:,.0f}"),
         ),
         frames=n + 1,
         columns=2,
@@ -104,7 +104,7 @@ def _cell(r: RingMatmul, device: int, at: int, done: int) -> Cell:
 
 def _timeline(r: RingMatmul, done: int) -> Timeline:
     drawn = [
-        Span(t.stage, t.start_s, t.end_s, str(t.chunk + 1), _color(r, t, done)) for t in r.in_steps().turns
+        Span(t.stage, t.start_s, t.end_s, str(t.chunk + 1), _color(r, t, done)) for t in r.lockstep().turns
     ]
     refs = (RefLine("one after the other", r.serial_s),)
     return Timeline((LINK, UNIT), drawn, end=1.03 * r.serial_s, refs=refs, label="elapsed time")
@@ -122,12 +122,15 @@ def _color(r: RingMatmul, turn: Turn, done: int) -> int:
 def _verdict(r: RingMatmul) -> str:
     arrays = _ARRAYS[SCATTER if r.scatter else GATHER]
     said = f"{arrays}: {si(r.total_s, 's')} in {r.n} steps, {si(r.serial_s, 's')} one after the other"
-    if r.product_s >= r.move_s:
-        return f"{said}; every move is hidden, as it is from an F of {r.hidden_from:,.0f} on each device."
-    waits = (r.n - 1) * (r.move_s - r.product_s)
+    if r.matmul_s >= r.transfer_s:
+        least = f"{r.overlap_threshold_F:,.0f}"
+        return f"{said}; every move is hidden, as it is from an F of {least} on each device."
+    waits = (r.n - 1) * (r.transfer_s - r.matmul_s)
     said += f"; the matrix unit waits {si(waits, 's')}, {percent(waits / r.total_s)} of it, for the link"
-    both = "" if r.links == 2 else f", or {replace(r, links=2).hidden_from:,.0f} with both ways in use"
-    return f"{said}: an F of {r.hidden_from:,.0f} on each device would hide it{both}."
+    both = (
+        "" if r.links == 2 else f", or {replace(r, links=2).overlap_threshold_F:,.0f} with both ways in use"
+    )
+    return f"{said}: an F of {r.overlap_threshold_F:,.0f} on each device would hide it{both}."
 
 
 RING = Explorer(

@@ -108,7 +108,7 @@ def _bars(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) -> 
     """Every answer to an ambiguous product with its price; of other results, the ways to them."""
     sums = prices.partial(o) if operation == PRODUCT else None
     if sums:
-        found = prices.answers(o, SPECS)
+        found = prices.out_shardings(o, SPECS)
         labels = [f"{way.name}: {way.kinds}" for way in found]
         title = f"From {sums.canonical()} to each out_sharding"
         return (_priced(title, labels, found, spec.spec(o.out) if o.out else ""),)
@@ -131,7 +131,7 @@ def _verdict(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) 
         return f"{line}: JAX refuses, \N{LEFT DOUBLE QUOTATION MARK}{answer.words}{_END} {answer.instead}."
     best = own[0]
     if best.total_s:
-        price = f"{best.says}, {si(best.nbytes, 'B')} in {si(best.total_s, 's')} on TPU v5e"
+        price = f"{best.description}, {si(best.nbytes, 'B')} in {si(best.total_s, 's')} on TPU v5e"
         quiet = "" if operation in rules.TAKES_OUT and o.out else ", which no word of the line asks for"
         return f"{line} is {o.typed(answer.array)}. By the formulas of this book it takes: {price}{quiet}."
     return f"{line} is {o.typed(answer.array)}, and nothing moves."

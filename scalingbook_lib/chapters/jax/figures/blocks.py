@@ -13,7 +13,7 @@ from scalingbook_lib.reader.figures.sketch import Sketch
 PLACES = tuple(MESH.coordinates())  # (x, y) of devices 0 to 7
 SPECS = ("P(('X', 'Y'), None)", "P(('Y', 'X'), None)", "P('X', None)")
 ROWS = ("A[I, J]", "A[I_X, J]", "A[I_X, J_Y]", "A[I_XY, J]", "A[I_X, J]{U_Y}")
-# what `look` on the page computes: on which place each value depends, and over which axes JAX lets it vary
+# what `evaluate_state` on the page computes: on which place each value depends, and over which axes JAX lets it vary
 VARIES: dict[str, tuple[Callable[[tuple[int, ...]], object], str]] = {
     "x.sum()": (lambda at: at, "X, Y"),
     'psum(x, "Y")': (lambda at: at[0], "X"),

@@ -70,12 +70,12 @@ def _chips(x: float, y: float, held: tuple[str, ...], slot: float, gap: float) -
 
 def ring() -> Figure:
     """Chunks on their way round, the rows of W that each meets, and both lanes."""
-    run, enough = RING.in_steps(), RING.ratio
+    run, enough = RING.lockstep(), RING.ratio
     return Figure(
         key="jax.ring",
         alt="Four devices in four steps. In each step a device multiplies the chunk that is here with the rows of W that belong to it, while "
-        f"the chunk moves on to the right. Two lanes below: the link is busy for {si(RING.move_s, 's')} of each step, the matrix unit for "
-        f"{si(RING.product_s, 's')}.",
+        f"the chunk moves on to the right. Two lanes below: the link is busy for {si(RING.transfer_s, 's')} of each step, the matrix unit for "
+        f"{si(RING.matmul_s, 's')}.",
         caption=f"Everybody multiplies what is here, by the rows of W that belong to it, while it travels on. With more than {enough:,.0f} columns of W on a device (here "
         f"{RING.F:,.0f}) the link finishes first, and the gather is free.",
         parts=lambda wide: [

@@ -1,7 +1,7 @@
 """Can a reader use a ruler? Bytes with scales, marks, lost updates, sums that stop."""
 
 from scalingbook_lib import models
-from scalingbook_lib.machines.formats import BF16_ELEMENT, E4M3, MXFP4, NVFP4, added
+from scalingbook_lib.machines.formats import BF16_ELEMENT, E4M3, MXFP4, NVFP4, accumulate
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
 _M405 = models.find("LLaMA-3 405B")
@@ -9,7 +9,7 @@ _WEIGHT, _RMS, _MANY = 0.05, 0.2, 4096
 
 
 def _rate(parts: float = 2) -> float:
-    return BF16_ELEMENT.step(_WEIGHT) / parts / _RMS
+    return BF16_ELEMENT.ulp(_WEIGHT) / parts / _RMS
 
 
 CHECKS = (
@@ -68,12 +68,12 @@ CHECKS = (
     Check(
         key="lowprecision.sum-that-stops",
         title="A sum that stops",
-        answer=lambda: added(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
+        answer=lambda: accumulate(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
         difficulty=2,
         hints=("From where on is adding one less than half a mark?", "Eight significant bits."),
         mistakes=(
             Mistake(
-                lambda: 1 - added(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
+                lambda: 1 - accumulate(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
                 "So much is lost; what is left?",
                 slip="complement",
             ),

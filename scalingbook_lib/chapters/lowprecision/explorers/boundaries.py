@@ -3,7 +3,7 @@
 from functools import cache
 
 from scalingbook_lib.machines import Cluster, Machine, chips
-from scalingbook_lib.machines.formats import NVFP4, computed_in
+from scalingbook_lib.machines.formats import NVFP4, compute_dtype
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     SWITCHED,
@@ -15,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Series,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.steps.limits.recipe import Recipe
 from scalingbook_lib.units import BF16, DTYPES, FP4, FP8, count
@@ -26,12 +26,12 @@ _PRODUCTS = {"bf16": BF16, "fp8": FP8, "fp4": FP4}
 
 def _ladder(*, chip: str, weights: str, product: str) -> View:
     on, asked = chips.find(chip), _PRODUCTS[product]
-    done = computed_in(on, asked)
+    done = compute_dtype(on, asked)
     rows = {
         f"{w} weights, {p} products": Recipe(weights=_STORED[w], product=_PRODUCTS[p]).batch(on)
         for w in _STORED
         for p in _PRODUCTS
-        if computed_in(on, _PRODUCTS[p]) == _PRODUCTS[p]
+        if compute_dtype(on, _PRODUCTS[p]) == _PRODUCTS[p]
     }
     now = Recipe(weights=_STORED[weights], product=done).batch(on)
     plain = Recipe().batch(on)
@@ -39,7 +39,7 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
     bars = Bars(Scale("tokens", "", "linear"), list(rows), [Series("", list(rows.values()), 0)])
     return View(
         f"{chip}, {weights} weights and {done} products: compute-bound from {count(now)} tokens, "
-        f"{three(now / plain, 2)} times bf16's batch.{only}",
+        f"{sig3(now / plain, 2)} times bf16's batch.{only}",
         (bars,),
         (
             Readout("tokens", now, "", count(now)),
@@ -48,7 +48,7 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
                 "rate over bf16's",
                 on.flops_per_s(done) / on.flops_per_s(),
                 "",
-                three(on.flops_per_s(done) / on.flops_per_s(), 2),
+                sig3(on.flops_per_s(done) / on.flops_per_s(), 2),
             ),
         ),
     )
@@ -101,7 +101,7 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
         Scale("limit, over bf16's", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
     )
     worst = max(ratios, key=lambda name: ratios[name])
-    said = {name: three(ratio, 2) for name, ratio in ratios.items()}
+    said = {name: sig3(ratio, 2) for name, ratio in ratios.items()}
     verdict = (
         f"Every limit stays within 5% of bf16's on {on.name}"
         if max(abs(r - 1) for r in ratios.values()) < 0.05

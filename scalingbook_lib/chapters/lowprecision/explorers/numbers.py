@@ -4,7 +4,7 @@ from functools import cache
 from random import Random
 
 from scalingbook_lib.chapters.lowprecision.case import spoiled
-from scalingbook_lib.machines.formats import BF16_ELEMENT, ELEMENTS, FP32_ELEMENT, Format, added
+from scalingbook_lib.machines.formats import BF16_ELEMENT, ELEMENTS, FP32_ELEMENT, Format, accumulate
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -16,7 +16,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import percent
 
@@ -50,7 +50,7 @@ def _bench(*, element: str, block: str, power: bool, heavy: bool, outlier: float
     )
     tail = "the others are gone" if now > 0.9 else f"the others are off by {percent(now)}"
     return View(
-        f"{element}, a scale for {block}: beside an outlier of {three(outlier)} standard deviations {tail}; "
+        f"{element}, a scale for {block}: beside an outlier of {sig3(outlier)} standard deviations {tail}; "
         f"{one.bytes:.4g} {'byte' if one.bytes == 1 else 'bytes'} an element.",
         (chart,),
         (
@@ -77,12 +77,12 @@ BENCH = Explorer(
 
 
 def _walk(*, rate: float, rms: float, weight: float, seed: int) -> View:
-    update, half = -rate * rms, BF16_ELEMENT.step(weight) / 2
+    update, half = -rate * rms, BF16_ELEMENT.ulp(weight) / 2
     steps = range(0, _STEPS + 1, 20)
     ways = {
-        "nearest": added(BF16_ELEMENT, weight, update, _STEPS),
-        "stochastic": added(BF16_ELEMENT, weight, update, _STEPS, Random(seed)),
-        "fp32": added(FP32_ELEMENT, weight, update, _STEPS),
+        "nearest": accumulate(BF16_ELEMENT, weight, update, _STEPS),
+        "stochastic": accumulate(BF16_ELEMENT, weight, update, _STEPS, Random(seed)),
+        "fp32": accumulate(FP32_ELEMENT, weight, update, _STEPS),
     }
     curves = [
         Curve(name, [*steps], [w[k] for k in steps], color) for color, (name, w) in enumerate(ways.items())

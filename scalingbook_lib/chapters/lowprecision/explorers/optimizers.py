@@ -11,8 +11,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.training.optimizers import OPTIMIZERS, layouts, orthogonalized
 from scalingbook_lib.units import percent, si
@@ -42,8 +42,8 @@ def _state(*, model: str, optimizer: str, zero: str, n: int) -> View:
     fits = [c.name for c in (chips.V5E, chips.H100, chips.TPU7X) if c.hbm_bytes > now]
     where = f"fits {', '.join(fits)}" if fits else "fits none of v5e, H100, TPU7x"
     return View(
-        f"{optimizer} for {model}, {zero} on {several(n, 'chip')}: {si(now, 'B')} each, "
-        f"{three(now / adamw, 2)} of AdamW's; it {where}.",
+        f"{optimizer} for {model}, {zero} on {pluralize(n, 'chip')}: {si(now, 'B')} each, "
+        f"{sig3(now / adamw, 2)} of AdamW's; it {where}.",
         (bars,),
         (
             Readout("on each chip", now, "B", si(now, "B")),
@@ -82,8 +82,8 @@ def _layouts(*, model: str, m: int, n: int, ways: int, batch: float) -> View:
     bars = Bars(Scale("a matrix", "s"), [one.name for one in ways_of], series, stacked=True)
     return View(
         f"{m:,} x {n:,} on {ways} TPU v5p: {best.name}, {si(best.total_s, 's')}; "
-        f"{worst.name}, {three(worst.total_s / best.total_s, 2)} times as long. All of {model}: "
-        f"{percent(share)} of the FLOPs of a step of {three(batch)} million tokens.",
+        f"{worst.name}, {sig3(worst.total_s / best.total_s, 2)} times as long. All of {model}: "
+        f"{percent(share)} of the FLOPs of a step of {sig3(batch)} million tokens.",
         (bars,),
         (
             Readout("fastest", best.total_s, "s", si(best.total_s, "s")),

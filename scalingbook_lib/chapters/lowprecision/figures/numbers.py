@@ -15,8 +15,8 @@ from scalingbook_lib.machines.formats import (
     MXFP8,
     NVFP4,
     Format,
-    added,
-    error,
+    accumulate,
+    relative_rms_error,
 )
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Scale, Series
 from scalingbook_lib.reader.figures.figure import Figure
@@ -51,7 +51,7 @@ def _rulers(wide: float) -> Sketch:
         told = f"{element.name}: {element.numbers} numbers, up to {element.largest:,.0f}"
         shapes.append(Words(x=left, y=y + 16, text=told, align="start"))
         shapes.append(Area(x=left, y=y + 24, wide=right - left, high=26, color=None, shade=0.03))
-        ends = [log2(mark / element.largest) for mark in element.marks]
+        ends = [log2(mark / element.largest) for mark in element.positive_values]
         xs = [right + (right - left) * end / OCTAVES for end in ends if end > -OCTAVES]
         shapes += [Area(x=x - 0.5, y=y + 24, wide=1, high=26, color=MEMORY, shade=0.6) for x in xs]
     return Sketch(wide, 62.0 * len(RULERS), shapes)
@@ -65,7 +65,9 @@ def outlier() -> Figure:
         "FP4, one scale": whole(E2M1),
         "NVFP4, by 16": NVFP4,
     }
-    calm = {name: error(drawn(4096), form.written(drawn(4096))) for name, form in forms.items()}
+    calm = {
+        name: relative_rms_error(drawn(4096), form.quantized(drawn(4096))) for name, form in forms.items()
+    }
     hurt = {name: spoiled(form, OUTLIER) for name, form in forms.items()}
     series = [
         Series("alone", [100 * e for e in calm.values()], MATH),
@@ -119,9 +121,9 @@ def _blocks(wide: float, forms: tuple[Format, ...]) -> Sketch:
 def walk() -> Figure:
     """What becomes of a thousand small steps?"""
     ways = {
-        "to the nearest": added(BF16_ELEMENT, START, UPDATE, STEPS),
-        "by chance": added(BF16_ELEMENT, START, UPDATE, STEPS, Random(0)),
-        "fp32": added(FP32_ELEMENT, START, UPDATE, STEPS),
+        "to the nearest": accumulate(BF16_ELEMENT, START, UPDATE, STEPS),
+        "by chance": accumulate(BF16_ELEMENT, START, UPDATE, STEPS, Random(0)),
+        "fp32": accumulate(FP32_ELEMENT, START, UPDATE, STEPS),
     }
     steps = [*range(0, STEPS + 1, 10)]
     curves = [
@@ -134,7 +136,7 @@ def walk() -> Figure:
         alt=f"A weight that begins at {START} over {STEPS:,} steps: a flat line, a staircase and a straight line. They end at "
         + ", ".join(f"{end} ({name})" for name, end in ends.items())
         + ".",
-        caption=f"{STEPS:,} updates of {UPDATE:g}. In bf16, rounded to the nearest, the weight never moves: marks there are {BF16_ELEMENT.step(START):.4f} apart. "
+        caption=f"{STEPS:,} updates of {UPDATE:g}. In bf16, rounded to the nearest, the weight never moves: marks there are {BF16_ELEMENT.ulp(START):.4f} apart. "
         "Rounded by chance it follows, with noise.",
         parts=lambda wide: [Chart(Scale("steps"), Scale("the weight", "", "linear", 1.3, 1.55), curves)],
     )

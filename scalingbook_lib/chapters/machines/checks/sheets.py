@@ -4,7 +4,7 @@ from math import ceil
 
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.sheet import pinned, printed
+from scalingbook_lib.machines.datasheet import per_chip_figure, weights_resident
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import FP8, GiB
 
@@ -16,12 +16,15 @@ CHECKS = (
     Check(
         key="machines.rack",
         title="From a rack to a chip",
-        answer=lambda: printed(362e15, pieces=144),
+        answer=lambda: per_chip_figure(362e15, pieces=144),
         unit="FLOPs/s",
         hints=("How many chips share it?", "The figure is dense already."),
         mistakes=(
-            Mistake(lambda: printed(362e15, pieces=64), "This rack is of the second generation."),
-            Mistake(lambda: printed(362e15, pieces=144, sparse=True), "Nobody said that it counts sparsity."),
+            Mistake(lambda: per_chip_figure(362e15, pieces=64), "This rack is of the second generation."),
+            Mistake(
+                lambda: per_chip_figure(362e15, pieces=144, sparse=True),
+                "Nobody said that it counts sparsity.",
+            ),
         ),
     ),
     Check(
@@ -103,14 +106,14 @@ CHECKS = (
     Check(
         key="machines.wafer-layer",
         title="What a layer waits for",
-        answer=lambda: (1 / 2100 - pinned(140e9, chips.WSE3, steps=0, hop_s=0).read_s) / 80,
+        answer=lambda: (1 / 2100 - weights_resident(140e9, chips.WSE3, steps=0, hop_s=0).read_s) / 80,
         unit="s",
         difficulty=2,
         hints=("How long is a token?", "Take off the reading, and share the rest among 80 layers."),
         mistakes=(
             Mistake(lambda: 1 / 2100, "That is a token, of 80 layers."),
             Mistake(
-                lambda: pinned(140e9, chips.WSE3, steps=0, hop_s=0).read_s / 80,
+                lambda: weights_resident(140e9, chips.WSE3, steps=0, hop_s=0).read_s / 80,
                 "That is the reading. What is the rest?",
             ),
         ),
@@ -138,7 +141,8 @@ CHECKS = (
         key="machines.unseen-sheet",
         title="A sheet that you have not seen",
         answer=lambda: (
-            printed(POD_FP8, sparse=True, pieces=POD) / printed(POD_LINKS, both_ways=True, pieces=POD)
+            per_chip_figure(POD_FP8, sparse=True, pieces=POD)
+            / per_chip_figure(POD_LINKS, both_ways=True, pieces=POD)
         ),
         difficulty=2,
         hints=(
@@ -149,7 +153,7 @@ CHECKS = (
             Mistake(lambda: POD_FP8 / POD_LINKS / 2, "The links are printed both ways."),
             Mistake(lambda: 2 * POD_FP8 / POD_LINKS, "The rate counts sparsity."),
             Mistake(
-                lambda: printed(POD_FP8, sparse=True) / POD_READ,
+                lambda: per_chip_figure(POD_FP8, sparse=True) / POD_READ,
                 "That is the ridge. Which bytes leave the chip?",
             ),
         ),

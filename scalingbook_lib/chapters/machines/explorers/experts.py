@@ -13,8 +13,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Span,
     Timeline,
     View,
-    listed,
-    three,
+    join_and,
+    sig3,
 )
 from scalingbook_lib.steps import overlap, pipelines
 from scalingbook_lib.steps.overlap import Stages, two_microbatches
@@ -34,7 +34,7 @@ def _balance(*, width: int, product: str, out: str, back: str) -> View:
         [Series("", list(needs.values()), 0)],
         refs=(RefLine("what the expert has", most),),
     )
-    verdict = f"hide it on {listed(hidden)}" if hidden else "hide it on none of them"
+    verdict = f"hide it on {join_and(hidden)}" if hidden else "hide it on none of them"
     return View(
         f"Experts of {width:,} columns do {count(most)} FLOPs for each byte moved: products {verdict}.",
         (bars,),
@@ -86,7 +86,7 @@ def _turns(*, attention: float, experts: float, dispatch: float, combine: float,
     found = two_microbatches(layer, taken=taken, cores=132)
     free = two_microbatches(layer)
     lost = (
-        "which is more than it saves" if found.gain < 1 else f"{three(found.gain)} times as fast as in a row"
+        "which is more than it saves" if found.gain < 1 else f"{sig3(found.gain)} times as fast as in a row"
     )
     return View(
         f"Two microbatches take {si(found.total_s, 's')} a layer, {lost}: {si(found.exposed_s, 's')} of "
@@ -136,9 +136,9 @@ def _bubble(*, stages: int, microbatches: int, exchange: float, hidden: float) -
     best = min(found, key=lambda name: found[name].total_s)
     dual, plain = found["DualPipe"], found["ZB"]
     return View(
-        f"{best} is the fastest. DualPipe's bubble is {three(float(dual.idle_s))}, "
-        f"ZB's {three(float(plain.idle_s))}; what it hides of the exchange is "
-        f"{three(float(plain.work_s - dual.work_s))}.",
+        f"{best} is the fastest. DualPipe's bubble is {sig3(float(dual.idle_s))}, "
+        f"ZB's {sig3(float(plain.idle_s))}; what it hides of the exchange is "
+        f"{sig3(float(plain.work_s - dual.work_s))}.",
         (Bars(Scale("forward passes without exchange", ""), list(found), series, stacked=True),),
         tuple(
             Readout(f"{name}: idle", float(one.share), "", percent(float(one.share)))

@@ -1,6 +1,6 @@
 """What does a token take where weights stay in SRAM, and where they are read from HBM?"""
 
-from scalingbook_lib.machines import chips, sheet
+from scalingbook_lib.machines import chips, datasheet
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Choice,
@@ -10,7 +10,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    several,
+    pluralize,
 )
 from scalingbook_lib.units import count, si
 
@@ -20,7 +20,7 @@ MACHINES = ("Groq 3 LPU", "WSE-3", "GB300", "Rubin", "M5 Ultra", "DGX Spark")
 def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     nbytes = params * 1e9 * int(bits) / 8
     found = {
-        name: sheet.pinned(
+        name: datasheet.weights_resident(
             nbytes, chips.find(name), steps=layers if many(name, nbytes) else 0, hop_s=hop * 1e-6
         )
         for name in MACHINES
@@ -32,7 +32,7 @@ def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     fastest = min(found, key=lambda name: found[name].token_s)
     share = found[fastest].hops_s / found[fastest].token_s
     return View(
-        f"{fastest} is the fastest: {several(found[fastest].chips, 'chip')}, "
+        f"{fastest} is the fastest: {pluralize(found[fastest].chips, 'chip')}, "
         f"{count(1 / found[fastest].token_s)} tokens/s for one user; hops are {100 * share:.0f}% of it.",
         (
             Bars(

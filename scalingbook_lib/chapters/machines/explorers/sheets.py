@@ -2,9 +2,9 @@
 
 from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.machines.sheet import printed
+from scalingbook_lib.machines.datasheet import per_chip_figure
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Cell,
     Chips,
@@ -25,9 +25,9 @@ _RACK = 72
 
 def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, gib: bool) -> View:
     pieces = _RACK if rack else 1
-    dense = printed(1e15 * rate, sparse=sparse, pieces=pieces)
-    reach = printed(1e12 * link, both_ways=both, pieces=pieces)
-    memory, bandwidth = printed(288e9, binary=3 * gib), 8e12
+    dense = per_chip_figure(1e15 * rate, sparse=sparse, pieces=pieces)
+    reach = per_chip_figure(1e12 * link, both_ways=both, pieces=pieces)
+    memory, bandwidth = per_chip_figure(288e9, binary=3 * gib), 8e12
     naive = 1e15 * rate / 1e12 / link
     values = {"as printed": (rate, link), "meant": (dense / 1e15, reach / 1e12)}
     bars = Bars(
@@ -135,8 +135,8 @@ SIX = Explorer(
     title="Six numbers",
     question="What follows from the sheet of one chip, beside another's?",
     controls={
-        "one": Chips("a chip", EVERY, "Rubin"),
-        "other": Chips("beside", EVERY, "GB300"),
+        "one": Chips("a chip", ALL_CHIPS, "Rubin"),
+        "other": Chips("beside", ALL_CHIPS, "GB300"),
         "bits": Choice("products in", ("4 bits", "8 bits", "16 bits"), "8 bits"),
     },
     view=_six,

@@ -1,6 +1,6 @@
 """What one token is made of, on machines of SRAM and of HBM."""
 
-from scalingbook_lib.machines import chips, sheet
+from scalingbook_lib.machines import chips, datasheet
 from scalingbook_lib.reader.explorers.view import Bars, Scale, Series
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.units import count, si
@@ -12,7 +12,9 @@ ON = {"Groq 3 LPU": 0, "Groq 3 LPU, a rack": 256, "WSE-3": 0, "GB300, 8": 8, "Ru
 def token() -> Figure:
     """What is a token made of?"""
     found = {
-        name: sheet.pinned(BYTES, chips.find(name.partition(",")[0]), steps=LAYERS, hop_s=HOP_S, chips=many)
+        name: datasheet.weights_resident(
+            BYTES, chips.find(name.partition(",")[0]), steps=LAYERS, hop_s=HOP_S, chips=many
+        )
         for name, many in ON.items()
     }
     labels = [f"{name.partition(',')[0]}: {one.chips}" for name, one in found.items()]

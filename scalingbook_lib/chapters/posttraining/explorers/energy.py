@@ -14,7 +14,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import si
 
@@ -32,18 +32,18 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
         Scale("MWh", "", "linear"), [b.name for b in BOUNDARIES], [Series("", [e.mwh for e in counted], 0)]
     )
     return View(
-        f"{model} on {three(trillions)} trillion tokens takes {si(site.mwh * 1e6, 'Wh')} at the site, "
-        f"{three(site.mwh / counted[0].mwh, 2)} times what its chips take; at {three(grams)} g a "
-        f"kilowatt-hour that is {three(tonnes)} tonnes.",
+        f"{model} on {sig3(trillions)} trillion tokens takes {si(site.mwh * 1e6, 'Wh')} at the site, "
+        f"{sig3(site.mwh / counted[0].mwh, 2)} times what its chips take; at {sig3(grams)} g a "
+        f"kilowatt-hour that is {sig3(tonnes)} tonnes.",
         (bars,),
         (
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
             Readout(
-                "pJ of the site for a FLOP", 1e12 * site.joules / flops, "", three(1e12 * site.joules / flops)
+                "pJ of the site for a FLOP", 1e12 * site.joules / flops, "", sig3(1e12 * site.joules / flops)
             ),
-            Readout("J for a token", site.joules / run.tokens, "", three(site.joules / run.tokens)),
+            Readout("J for a token", site.joules / run.tokens, "", sig3(site.joules / run.tokens)),
             Readout("USD of energy", usd, "", si(usd)),
-            Readout("tonnes of CO₂", tonnes, "", three(tonnes)),
+            Readout("tonnes of CO₂", tonnes, "", sig3(tonnes)),
         ),
     )
 

@@ -13,8 +13,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.training import reliability
 from scalingbook_lib.training.reliability import Tier
@@ -85,11 +85,11 @@ def _spares(*, stops: float, days: float, unit: int, enough: float) -> View:
         (Curve("so many are out", [*row], chances, 0), RefLine("spares", found.spares)),
     )
     return View(
-        f"{three(found.out)} units are out on average; {several(found.spares, 'spare')} suffice "
-        f"{enough:g}% of the time, {several(found.spares * unit, 'chip')}.",
+        f"{sig3(found.out)} units are out on average; {pluralize(found.spares, 'spare')} suffice "
+        f"{enough:g}% of the time, {pluralize(found.spares * unit, 'chip')}.",
         (chart,),
         (
-            Readout("out on average", found.out, "", three(found.out)),
+            Readout("out on average", found.out, "", sig3(found.out)),
             Readout("spares", found.spares, "", str(found.spares)),
             Readout("spare chips", found.spares * unit, "", f"{found.spares * unit:,}"),
         ),

@@ -20,8 +20,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    several,
-    three,
+    pluralize,
+    sig3,
 )
 from scalingbook_lib.serving import mean_context, refilled_tokens_per_s, rollout, sample_lengths
 from scalingbook_lib.units import count, si
@@ -48,8 +48,8 @@ def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> 
     gain = rate / played.tokens_per_s
     return View(
         f"The last of {count(answers)} answers ends after {si(played.seconds, 's')}; for half of that time "
-        f"at most {several(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
-        f"{three(gain, 2)} times as many tokens a second.",
+        f"at most {pluralize(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
+        f"{sig3(gain, 2)} times as many tokens a second.",
         (chart,),
         (
             Readout("tokens a second", played.tokens_per_s, "", si(played.tokens_per_s)),
@@ -100,7 +100,7 @@ def _split(*, n: int, answers: int, spread: float, staleness: int) -> View:
         Scale("a step", "s", "log"),
         (*curves, RefLine(TOGETHER, together.total_s, axis="y")),
     )
-    old = "fresh" if best.staleness == 0 else f"at most {several(best.staleness, 'update')} old"
+    old = "fresh" if best.staleness == 0 else f"at most {pluralize(best.staleness, 'update')} old"
     who = f"all {n} chips" if best.way == TOGETHER else f"{best.writing} of {n} chips"
     return View(
         f"Fastest is {best.way}: {who} write, {si(best.total_s, 's')} a step, answers {old}.",

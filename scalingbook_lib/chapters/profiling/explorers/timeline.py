@@ -33,13 +33,13 @@ _WHOLE = {UNIT: "product", LINK: "all-gather", BACK: "all-gather"}  # where noth
 def _played(layer: RingMatmul, schedule: str) -> OverlapRun:
     """One layer as a device runs it."""
     sides = {"one": 1, "both": 2}.get(schedule)
-    return layer.as_they_come(sides) if sides else layer.gathered_first()
+    return layer.on_arrival(sides) if sides else layer.gather_first()
 
 
 def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: str) -> View:
     on, how = chips.find(chip), SCHEDULES[schedule]
     layer = RingMatmul(B=B, D=D, F=F / n, axis=Axis(n, True, W, on.hop_s), chip=on)
-    now, plain = _played(layer, how), layer.gathered_first()
+    now, plain = _played(layer, how), layer.gather_first()
     return View(
         _verdict(layer, schedule, now),
         (_lanes(now, plain, how), _curves(layer, how, now)),
@@ -88,15 +88,15 @@ def _waits(layer: RingMatmul, columns: float, how: str) -> float:
 
 def _verdict(layer: RingMatmul, schedule: str, now: OverlapRun) -> str:
     said = f"A layer takes {si(now.total_s, 's')} and the chip waits for {si(now.exposed_s, 's')} of it"
-    columns, edge = f"{layer.F:,.0f} columns", f"{layer.hidden_from:,.0f}"
-    product, hop = si(layer.product_s, "s"), si(layer.move_s, "s")
+    columns, edge = f"{layer.F:,.0f} columns", f"{layer.overlap_threshold_F:,.0f}"
+    product, hop = si(layer.matmul_s, "s"), si(layer.transfer_s, "s")
     if SCHEDULES[schedule] == "serial":
-        best = min(layer.as_they_come(links).total_s for links in (1, 2))
+        best = min(layer.on_arrival(links).total_s for links in (1, 2))
         return f"{said}: the whole AllGather is exposed. A ring would take {si(best, 's')}."
     if now.exposed_s <= 1e-9 * now.total_s:
         longer = f"A chunk's product ({product}) outlasts its hop ({hop})"
         return f"{schedule.capitalize()}: no gap. {longer}, as {columns} are over {edge}."
-    if SCHEDULES[schedule] == "both" and layer.product_s >= layer.move_s / 2:
+    if SCHEDULES[schedule] == "both" and layer.matmul_s >= layer.transfer_s / 2:
         return f"{said}: for the first chunks alone, then two come in every hop and two products hide it."
     more = f"With {edge} columns on a chip or more nothing would show; more rows lengthen both"
     return f"{said}: a hop takes {hop}, the product of a chunk {product}. {more}."

@@ -3,7 +3,7 @@
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
-    RATED,
+    CHIPS_WITH_FLOPS,
     Bars,
     Chart,
     Chips,
@@ -108,8 +108,8 @@ ROOFLINE = Explorer(
         "F": Slider("width F", 256, 131072, 32768, "pow2"),
         "numbers": Choice("data type", ("bf16", "fp16", "int8", "fp8", "fp4"), "bf16"),
         "level": Choice("operands come from", ("HBM", "VMEM", "ICI", "PCIe", "DCN"), "HBM"),
-        "left": Chips("one chip", RATED, "TPU v5e"),
-        "right": Chips("the other chip", RATED, "TPU v6e"),
+        "left": Chips("one chip", CHIPS_WITH_FLOPS, "TPU v5e"),
+        "right": Chips("the other chip", CHIPS_WITH_FLOPS, "TPU v6e"),
     },
     view=_two_rooflines,
 )

@@ -18,10 +18,10 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    lines,
+    wrap_lines,
 )
 from scalingbook_lib.sharded_matmul import CASES, Solution, Strategy, solve
-from scalingbook_lib.sharded_matmul.prices import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
 from scalingbook_lib.units import count, si
 
 _SHOWN, _REFUSALS = 5, 3
@@ -54,7 +54,7 @@ def _cases(*, text: str, X: int, Y: int, I: int, J: int, K: int, chip: str, idle
             Readout("next", best.lower_s * found.margin if len(found.strategies) > 1 else 0, "s"),
             Readout("strategies", len(found.strategies), "", f"{len(found.strategies)}"),
             Readout("sizes", 0, "", sizes),
-            Readout("mesh", X * Y, "", shapes(machine(chip, X=X, Y=Y))),
+            Readout("mesh", X * Y, "", describe_mesh(machine(chip, X=X, Y=Y))),
         ),
     )
 
@@ -85,14 +85,14 @@ def _table(found: Solution, shown: tuple[Strategy, ...]) -> Grid:
 
 def _told(name: str, s: Strategy) -> str:
     times = f"{si(s.lower_s, 's')} overlapped, {si(s.upper_s, 's')} in turn"
-    return lines(name, f"{times}; {s.bound}-bound")
+    return wrap_lines(name, f"{times}; {s.bound}-bound")
 
 
 def _refused(found: Solution) -> tuple[Grid, ...]:
     if not found.rejected:
         return ()
     shown = found.rejected[:_REFUSALS]
-    cells = [[f"{r.local.canonical()}\n{lines(r.why)}"] for r in shown]
+    cells = [[f"{r.local.canonical()}\n{wrap_lines(r.why)}"] for r in shown]
     more = len(found.rejected) - len(shown)
     return (
         Grid(

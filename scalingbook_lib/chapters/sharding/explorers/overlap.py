@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
 )
 from scalingbook_lib.roofline import Pipeline
 from scalingbook_lib.sharded_matmul import Strategy, solve
-from scalingbook_lib.sharded_matmul.prices import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
 from scalingbook_lib.units import percent, si
 
 _PRODUCT, _GATHER = "A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", "gather A over Y"
@@ -52,7 +52,7 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
             Readout("one after the other", plain, "s"),
             Readout("in chunks", now.total_s, "s"),
             Readout.percent("saved", _saved(now, plain)),
-            Readout("axis", n, "", shapes(machine(chip, Y=n))),
+            Readout("axis", n, "", describe_mesh(machine(chip, Y=n))),
         ),
     )
 

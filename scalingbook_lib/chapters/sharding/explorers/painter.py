@@ -14,8 +14,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Readout,
     Slider,
     View,
-    counts,
-    listed,
+    join_and,
+    join_counts,
 )
 from scalingbook_lib.units import binary, count, dtype
 
@@ -68,7 +68,7 @@ def _painter(*, text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str)
         _verdict(picture, local),
         (_array_grid(picture), _mesh_grid(picture)),
         (
-            Readout("one device's block", 0, "", f"[{counts(array.local_shape(mesh, **sizes))}]"),
+            Readout("one device's block", 0, "", f"[{join_counts(array.local_shape(mesh, **sizes))}]"),
             Readout.binary("bytes per device", local),
             Readout("copies of each block", array.replicas(mesh), "", count(array.replicas(mesh))),
             Readout.binary("one whole array", array.global_bytes(kind, **sizes)),
@@ -121,7 +121,7 @@ def _block_cell(picture: Painting, down: range | str, across: range | str | None
     color, level = _paint(picture, devices[0])
     noun, text = f"device{'s' * (len(devices) > 1)}", _who(picture, devices)
     words = f"{noun}\n{text}" if roomy and len(devices) <= 4 else text
-    note = f"{_where(picture, block)}: {noun} {counts(picture.numbers[d] for d in devices)}"
+    note = f"{_where(picture, block)}: {noun} {join_counts(picture.numbers[d] for d in devices)}"
     return Cell(words, color, note, level=level)
 
 
@@ -198,18 +198,18 @@ def _device_cell(picture: Painting, device: Device) -> Cell:
 
 def _verdict(picture: Painting, local: float) -> str:
     array, mesh, sizes = picture.array, picture.mesh, picture.sizes
-    shape = counts(array.local_shape(mesh, **sizes))
+    shape = join_counts(array.local_shape(mesh, **sizes))
     each = f"Each of the {mesh.devices} devices" if mesh.devices > 1 else "The only device"
     said = f"{each} holds a block [{shape}] of {binary(local)}"
     unused = [axis for axis in array.unused_axes(mesh) if mesh.size(axis) > 1]
     if unused:
         copies = count(array.replicas(mesh))
-        said += f"; no subscript names {listed(unused, 'or')}, so {copies} devices hold the same"
+        said += f"; no subscript names {join_and(unused, 'or')}, so {copies} devices hold the same"
     elif mesh.devices > 1 and not array.partial:
         said += "; every axis is used, so nothing is stored twice"
     summed = [axis for axis in array.partial if mesh.size(axis) > 1]
     if summed:
-        said += f"; the true block is the sum over {mesh.size(summed)} devices along {listed(summed, 'or')}"
+        said += f"; the true block is the sum over {mesh.size(summed)} devices along {join_and(summed, 'or')}"
     if not array.is_even(mesh, **sizes):
         said += f"; the split is uneven, so the devices hold {_padding(picture)}% padding"
     return said + "."

@@ -25,7 +25,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
     layouts,
-    several,
+    pluralize,
 )
 from scalingbook_lib.units import si
 
@@ -192,7 +192,7 @@ def _timeline(seconds: tuple[float, ...], done: int) -> Timeline:
 
 def _verdict(op: str, nbytes: float, axis: Axis, *, both: bool, time: Transfer, steps: int) -> str:
     where = f"{'ring' if axis.wrapped else 'line'} of {axis.size}"
-    said = f"{op} of {si(nbytes, 'B')} on a {where}: {si(time.total_s, 's')} in {several(steps, 'step')}."
+    said = f"{op} of {si(nbytes, 'B')} on a {where}: {si(time.total_s, 's')} in {pluralize(steps, 'step')}."
     return f"{said} {_discovery(op, nbytes, axis, both, time)}"
 
 

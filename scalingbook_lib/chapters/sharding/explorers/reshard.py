@@ -17,9 +17,9 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     Switch,
     View,
-    lines,
+    wrap_lines,
 )
-from scalingbook_lib.sharded_matmul.prices import machine, shapes
+from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
 from scalingbook_lib.units import dtype, si
 
 _SHOWN = 4
@@ -52,7 +52,7 @@ def _reshard(
             Readout("cheapest", found.best.total_s, "s"),
             Readout("steps", len(found.best.moves), "", str(len(found.best.moves))),
             Readout("moved, as formulas count", found.best.nbytes, "B"),
-            Readout("mesh", X * Y, "", shapes(machine(chip, X=X, Y=Y))),
+            Readout("mesh", X * Y, "", describe_mesh(machine(chip, X=X, Y=Y))),
         ),
     )
 
@@ -60,7 +60,7 @@ def _reshard(
 def _steps(best: Sequence) -> Grid:
     """A cell for each step of the cheapest way, the free ones in gray."""
     cells = [
-        [Cell(lines(f"{i}. {move}"), 0 if move.seconds else None, level=0.6)]
+        [Cell(wrap_lines(f"{i}. {move}"), 0 if move.seconds else None, level=0.6)]
         for i, move in enumerate(best.moves, 1)
     ]
     return Grid("The cheapest way", (), (), cells or [[Cell("nothing to move")]])
@@ -69,7 +69,7 @@ def _steps(best: Sequence) -> Grid:
 def _bars(ways: tuple[Sequence, ...]) -> Bars:
     return Bars(
         Scale("time", "s", low=0, high=None if any(way.total_s for way in ways) else 1e-6),
-        [f"{i}. {way.says}" for i, way in enumerate(ways, 1)],
+        [f"{i}. {way.description}" for i, way in enumerate(ways, 1)],
         (
             Series("bytes", [sum(m.transfer.bandwidth_s for m in way.moves) for way in ways], 0),
             Series("hops", [sum(m.transfer.latency_s for m in way.moves) for way in ways], 1),
@@ -83,7 +83,7 @@ def _others(ways: tuple[Sequence, ...]) -> tuple[Grid, ...]:
     if not ways:
         return ()
     cells = [
-        [Cell(lines(f"{i}. {way.says}", f"{si(way.total_s, 's')}, {way.why}"))]
+        [Cell(wrap_lines(f"{i}. {way.description}", f"{si(way.total_s, 's')}, {way.why}"))]
         for i, way in enumerate(ways, 2)
     ]
     return (Grid("Ways that lost", (), (), cells),)
@@ -94,12 +94,13 @@ def _verdict(found: Resharding) -> str:
     if not found.best.moves:
         return f"{said}: there is nothing to do."
     if not found.best.total_s:
-        return f"{said} is free: every chip has what it needs, and keeps a part of it ({found.best.says})."
-    said += f": {found.best.says}, {si(found.best.total_s, 's')}."
+        moves = found.best.description
+        return f"{said} is free: every chip has what it needs, and keeps a part of it ({moves})."
+    said += f": {found.best.description}, {si(found.best.total_s, 's')}."
     if not found.rejected:
         return f"{said} There is no other way."
     second = found.rejected[0]
-    return f"{said} Next: {second.says}, {second.why}."
+    return f"{said} Next: {second.description}, {second.why}."
 
 
 RESHARD = Explorer(

@@ -186,6 +186,6 @@ def collectives_by_hand() -> Figure:
     return replace(
         spread(line, [placed(text, line, (1024, 1024)) for text in texts]),
         key="sharding.collectives_by_hand",
-        caption="AllGather and AllToAll begin with blocks of one array; AllReduce and ReduceScatter begin with "
-        "summands, another one on each device (dashed).",
+        caption="AllGather and AllToAll start from blocks of one array. AllReduce and ReduceScatter start from "
+        "summands, a different one on each device (dashed).",
     )

@@ -34,7 +34,7 @@ def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> Vie
         (
             Readout("in all", now.total_s, "s"),
             Readout("slowest lane alone", now.pipeline.lower_s, "s"),
-            Readout("nothing overlapped", now.pipeline.upper_s + now.back_s, "s"),
+            Readout("nothing overlapped", now.pipeline.upper_s + now.return_s, "s"),
             Readout.binary("A", now.matrix_bytes),
             Readout.binary("x, and as much for y", now.vector_bytes),
             Readout.binary("HBM of one chip", here.chip.hbm_bytes),
@@ -50,7 +50,7 @@ def _timeline(now: Chain) -> Timeline:
         for t in line.turns
     ]
     lanes = list(line.chunk_s)
-    if now.back_s:
+    if now.return_s:
         lanes.append(_BACK)
         spans.append(Span(_BACK, line.total_s, now.total_s, "y", 2))
     return Timeline(lanes, spans, refs=(RefLine("slowest alone", line.lower_s),), title=_PLANS[now.plan])
@@ -72,7 +72,7 @@ def _bars(both: dict[str, Chain]) -> Bars:
 
 def _needs(chain: Chain) -> dict[str, float]:
     stages = {lane: chain.chunks * t for lane, t in chain.pipeline.chunk_s.items()}
-    return stages | ({_BACK: chain.back_s} if chain.back_s else {})
+    return stages | ({_BACK: chain.return_s} if chain.return_s else {})
 
 
 def _verdict(now: Chain, other: Chain) -> str:
@@ -94,7 +94,7 @@ def _room(now: Chain) -> str:
     part, room = now.matrix_bytes / now.workers, now.slice.chip.hbm_bytes
     if part < room:
         return ""
-    end = "it cannot lie there" if now.lies == FAR else "it must be used up as it comes"
+    end = "it cannot lie there" if now.location == FAR else "it must be used up as it comes"
     return f"But {binary(part)} of A meet a chip with {binary(room)} of HBM: {end}."
 
 

@@ -19,7 +19,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    listed,
+    join_and,
 )
 from scalingbook_lib.units import DType, binary, dtype, percent, si
 
@@ -112,7 +112,7 @@ def _rows(batch: float) -> str:
 def _verdict(work: Product, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
     rows = f"{B:,} row{'s' * (B > 1)}"
-    said = f"{rows} reach the peak from {listed(fast)}" if fast else f"{rows} reach the peak from no level"
+    said = f"{rows} reach the peak from {join_and(fast)}" if fast else f"{rows} reach the peak from no level"
     slow = [level for level in now if level not in fast]
     if not slow:
         return f"{said}: on every one the arithmetic takes longest."

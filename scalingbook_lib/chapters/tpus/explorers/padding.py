@@ -32,7 +32,7 @@ def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
             Readout.percent("weight cells used", now.useful, 3),
             Readout.percent("cell-cycles used", now.utilization, 3),
             Readout("cycles", now.cycles, "", f"{now.cycles:,}"),
-            Readout.percent("X stationary instead", now.swapped.utilization, 3),
+            Readout.percent("X stationary instead", now.activation_stationary.utilization, 3),
             Readout("W without padding", memory.useful_bytes, "B"),
             Readout("W as stored", memory.bytes, "B"),
         ),
@@ -42,10 +42,10 @@ def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
 
 def _tiles(now: systolic.Padding) -> Grid:
     """W in tiles, each with the part that holds weights; the last row and column stay in the picture."""
-    down, across = _kept(now.deep), _kept(now.across)
-    more = "" if (len(down), len(across)) == (now.deep, now.across) else ", some left out"
+    down, across = _kept(now.k_tiles), _kept(now.n_tiles)
+    more = "" if (len(down), len(across)) == (now.k_tiles, now.n_tiles) else ", some left out"
     cells = [[_tile(now, k, n) for n in across] for k in down]
-    return Grid(f"W in {now.deep} × {now.across} tile{'s' * (now.tiles > 1)}{more}", (), (), cells)
+    return Grid(f"W in {now.k_tiles} × {now.n_tiles} tile{'s' * (now.tiles > 1)}{more}", (), (), cells)
 
 
 def _kept(tiles: int) -> list[int]:
@@ -81,8 +81,8 @@ def _verdict(now: systolic.Padding) -> str:
     if now.tiles > 1 and now.side > now.M:
         rows = "1 row is" if now.M == 1 else f"{now.M} rows are"
         return f"{said}, and {rows} fewer than the {now.side} cycles in which a tile loads."
-    if now.swapped.cycles < now.cycles:
-        return f"{said}; with X stationary it would be {si(now.swapped.cycles)} cycles, not {si(now.cycles)}."
+    if (other := now.activation_stationary).cycles < now.cycles:
+        return f"{said}; with X stationary it would be {si(other.cycles)} cycles, not {si(now.cycles)}."
     return f"{said}, and {percent(now.utilization)} of the cell-cycles are of use."
 
 

@@ -26,7 +26,7 @@ def _peak(*, cores: int, units: int, side: int, clock: float, each: str, chip: s
         (_bars(yours, on),),
         (
             Readout("multiply-adds a cycle", yours.cells, "", f"{yours.cells:,}"),
-            Readout("datasheet : yours", yours.unexplained(on.bf16_flops_per_s), "×"),
+            Readout("datasheet : yours", yours.datasheet_ratio(on.bf16_flops_per_s), "×"),
             Readout("datasheet : vector unit", *_against_vector(on)),
             Readout(f"{on.name} documents", 0, "", _documented(on)),
         ),
@@ -58,7 +58,7 @@ def _documented(on: Chip) -> str:
 
 
 def _verdict(yours: Peak, on: Chip) -> str:
-    ratio = yours.unexplained(on.bf16_flops_per_s)
+    ratio = yours.datasheet_ratio(on.bf16_flops_per_s)
     if abs(ratio - 1) < _SAME:
         return f"{yours}, as {on.name}'s datasheet prints."
     if abs(ratio - 2) < 2 * _SAME and yours.arrays_per_unit == 1:

@@ -186,7 +186,7 @@ def _bars(here: Slice, nbytes: float) -> Bars:
 @lru_cache(maxsize=64)
 def rivals(chip: Chip, shape: Shape) -> tuple[Shape, ...]:
     """Other shapes of as many chips, or else those of the nearest sizes; the shape itself among them."""
-    n, every = math.prod(shape), [s for s in chip.wiring().shapes() if sorted(s) != sorted(shape)]
+    n, every = math.prod(shape), [s for s in chip.topology().shapes() if sorted(s) != sorted(shape)]
     alike = [s for s in every if math.prod(s) == n]
     others = sorted(alike or every, key=lambda s: (abs(math.log2(math.prod(s) / n)), max(s)))
     return tuple(sorted([shape, *others[: _RIVALS - 1]], key=lambda s: (math.prod(s), max(s))))
@@ -233,7 +233,7 @@ def _verdict(here: Slice, nbytes: float) -> str:
     ratio = time.total_s / _gather(best, nbytes).total_s
     if ratio > 1.001:
         return f"{said}, {ratio:.3g} times as long as on {write_shape(best.shape)}."
-    twisted = "; it also comes as a twisted torus" if here.chip.wiring().twistable(here.shape) else ""
+    twisted = "; it also comes as a twisted torus" if here.chip.topology().twistable(here.shape) else ""
     return f"{said}{twisted}."
 
 

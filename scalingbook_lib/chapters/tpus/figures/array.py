@@ -151,7 +151,7 @@ def _tiles(wide: float) -> Sketch:
         held, scale = unit.padding(64, K, N, side), size / 256
         words = f"W[{K}, {N}], side {side}:\n{percent(held.useful)} used"
         shapes += _held(
-            left, 38, (held.across, held.deep), (side * scale, side * scale), (N * scale, K * scale)
+            left, 38, (held.n_tiles, held.k_tiles), (side * scale, side * scale), (N * scale, K * scale)
         )
         shapes.append(Words(x=left + size / 2, y=14, text=words))
     top = 38 + size + 50 if wide < 400 else 38.0

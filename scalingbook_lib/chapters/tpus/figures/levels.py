@@ -77,7 +77,7 @@ def chain() -> Figure:
 
 def _lanes(made: Chain) -> dict[str, float]:
     times = {lane: t for lane, t in made.pipeline.chunk_s.items() if lane != "VMEM"}
-    return times | {"ICI": times["ICI"] + made.back_s}  # y comes back over the same links
+    return times | {"ICI": times["ICI"] + made.return_s}  # y comes back over the same links
 
 
 def _plans(wide: float) -> Sketch:

@@ -28,7 +28,7 @@ def behind(x: float, y: float, side: float) -> list[Shape]:
 
 def cubes() -> Figure:
     """How a rack's faces meet the optical switches."""
-    torus = chips.V4.wiring()
+    torus = chips.V4.topology()
     side, racks = torus.cube, torus.pod_chips // torus.cube**3
     faces = 6 * side**2
     return Figure(

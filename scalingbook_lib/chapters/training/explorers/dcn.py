@@ -15,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import BF16, FP32, count, dtype
 
@@ -34,7 +34,7 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
             Readout("tokens of a pod", each, "", count(round(each))),
             Readout("needed", least, "", f"{count(round(least))} tokens"),
             Readout("AllReduce over backward pass", least / each, "×"),
-            Readout("tokens of a chip, in largest pods", each / pod, "", three(each / pod)),
+            Readout("tokens of a chip, in largest pods", each / pod, "", sig3(each / pod)),
         ),
         columns=2,
     )

@@ -3,7 +3,7 @@
 from scalingbook_lib import training
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Chart,
     Chips,
@@ -108,7 +108,7 @@ ZERO = Explorer(
         "stage": Choice("stage", tuple(STAGES), "ZeRO-3 (FSDP)"),
         "gradients": Choice("gradients in", (BF16.name, FP32.name), BF16.name),
         "master": Switch("an fp32 copy of the weights", True),
-        "chip": Chips("chip", EVERY, "H100"),
+        "chip": Chips("chip", ALL_CHIPS, "H100"),
     },
     view=_zero,
 )

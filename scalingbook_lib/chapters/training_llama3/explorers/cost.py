@@ -3,7 +3,7 @@
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
-from scalingbook_lib.machines.age import paid
+from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.reader.explorers.parts import (
     CHIPS,
     Chart,
@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -76,7 +76,7 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
             _real(mfu, 6 * m.active_params * run.tokens),
         ),
         (
-            Readout("days", run.days, "", three(run.days)),
+            Readout("days", run.days, "", sig3(run.days)),
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
             Readout("cost", usd, "", _usd(usd)),
             _paid(chip, price),
@@ -89,7 +89,7 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
 
 def _paid(chip: str, price: float) -> Readout:
     """The price of an hour, and the day of its source or that it is assumed."""
-    day, usd = paid(chips.find(chip)).as_of, usd_per_hour(chip)
+    day, usd = price_of(chips.find(chip)).as_of, usd_per_hour(chip)
     since = f"on {day}" if day else "assumed"
     share = "" if price == 100 else f"{price:.0f}% of "
     return Readout("price of a chip-hour", usd * price / 100, "", f"{share}${usd:.2f}, {since}")
@@ -109,7 +109,7 @@ def _days(run: training.PlannedRun, n: int, model: str, chip: str, *, trillions:
             Curve("60% MFU", sizes, days(60), 2, dashed=True),
             Curve(f"{mfu:.0f}%", sizes, days(mfu), 0),
             RefLine("a year", 365, axis="y"),
-            Points("", [n], [run.days], [f"{three(run.days)} days"], 0),
+            Points("", [n], [run.days], [f"{sig3(run.days)} days"], 0),
         ),
         title="The run, over as many chips",
     )
@@ -137,7 +137,7 @@ def _usd(usd: float) -> str:
 def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, usd: float) -> str:
     said = f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip}"
     paid_for = _usd(usd) if chips.find(chip).usd_per_hour else f"{_usd(usd)} at an assumed price"
-    return f"{said} {three(run.days)} days, {si(run.chip_hours)} chip-hours, for {paid_for}{_nearest(run)}."
+    return f"{said} {sig3(run.days)} days, {si(run.chip_hours)} chip-hours, for {paid_for}{_nearest(run)}."
 
 
 def _nearest(run: training.PlannedRun) -> str:

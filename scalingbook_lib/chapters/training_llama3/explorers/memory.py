@@ -7,7 +7,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Policy
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     Bars,
     Chart,
     Chips,
@@ -135,7 +135,7 @@ MEMORY = Explorer(
     question="How many chips hold the model, its optimizer and what waits for the backward pass?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "chip": Chips("chip", EVERY, "TPU v5p"),
+        "chip": Chips("chip", ALL_CHIPS, "TPU v5p"),
         "n": Slider("chips", 8, 16384, 8960, "log", step=8),
         "tokens": Slider("tokens of a step", 2**18, 2**26, 2**22, "pow2"),
         "arrays": Slider("arrays of a layer", 1, 16, 4),

@@ -17,8 +17,8 @@ from scalingbook_lib.reader.explorers.parts import (
     Series,
     Slider,
     View,
-    listed,
-    three,
+    join_and,
+    sig3,
 )
 from scalingbook_lib.units import BF16, count, si
 
@@ -96,17 +96,17 @@ def _times(passes: dict[str, Einsum], on: Chip) -> Bars:
 
 
 def _verdict(product: Einsum, on: Chip) -> str:
-    summed = f"sums over {listed(product.contracting)}" if product.contracting else "sums over nothing"
+    summed = f"sums over {join_and(product.contracting)}" if product.contracting else "sums over nothing"
     said = f"{product.text} {summed}"
     if product.batching:
-        said += f" for each {listed(product.batching)}"
+        said += f" for each {join_and(product.batching)}"
     intensity, ridge = product.intensity(), rules.ridge(on)
     bound = "compute-bound" if intensity > ridge else "memory-bound"
     said += (
         f": {si(product.flops, 'FLOPs')} forward, {product.backward_flops / product.flops:.3g} times that "
     )
     return (
-        f"{said}backward; {three(intensity)} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
+        f"{said}backward; {sig3(intensity)} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
     )
 
 

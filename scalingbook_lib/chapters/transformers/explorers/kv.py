@@ -6,7 +6,7 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
 from scalingbook_lib.reader.explorers.parts import (
-    EVERY,
+    ALL_CHIPS,
     MODELS,
     Bars,
     Chart,
@@ -132,7 +132,7 @@ KV = Explorer(
         "sequences": Slider("sequences in the bars", 1, 1024, 32, "pow2"),
         "cache": Choice("cache in", ("bf16", "int8", "fp32")),
         "weights": Choice("weights in", ("bf16", "int8", "fp32")),
-        "chip": Chips("chip", EVERY, "TPU v5e"),
+        "chip": Chips("chip", ALL_CHIPS, "TPU v5e"),
         "n": Slider("chips", 1, 256, 16, "pow2"),
     },
     view=_kv,

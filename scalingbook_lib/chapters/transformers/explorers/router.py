@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Scale,
     Slider,
     View,
-    three,
+    sig3,
 )
 from scalingbook_lib.units import count, percent, si
 
@@ -30,14 +30,14 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
     even = arithmetic.routing(B, E, k, _D)
     needed = rules.critical_batch(chips.find(chip), sparsity=E / k)
     capacity = factor * even.tokens_per_expert
-    visited = experts.chances(E, k, skew)
-    lost = sum(experts.turned_away(B, chance, capacity) for chance in visited) / (B * k)
+    visited = experts.routing_probabilities(E, k, skew)
+    lost = sum(experts.dropped_tokens(B, chance, capacity) for chance in visited) / (B * k)
     busiest = B * visited[0] / even.tokens_per_expert
     return View(
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),
         (_loads(B, visited, even.tokens_per_expert, capacity, needed.dense_tokens),),
         (
-            Readout("tokens for an expert", even.tokens_per_expert, "", three(even.tokens_per_expert, 4)),
+            Readout("tokens for an expert", even.tokens_per_expert, "", sig3(even.tokens_per_expert, 4)),
             Readout("busiest expert / even", busiest, "", f"{busiest:.3g}"),
             Readout.percent("turned away", lost),
             Readout("batch for compute-bound", needed.tokens, "tokens"),

@@ -16,7 +16,7 @@ NUMBERS = [pytest.param(check, id=key) for key, check in ALL.items() if check.ki
 
 
 def texts(check):
-    return [*check.hints, *(m.says for m in check.mistakes), check.right, check.title]
+    return [*check.hints, *(m.message for m in check.mistakes), check.right, check.title]
 
 
 def mistaken(check):
@@ -41,21 +41,21 @@ def test_the_answer_is_right_and_every_mistake_is_wrong_with_its_own_sentence(ch
     assert check(by_judge(check, check.answer())).message == check.right
     for mistake, value in zip(check.mistakes, mistaken(check), strict=True):
         outcome = check(value)
-        assert (outcome.status, outcome.message) == ("wrong", mistake.says), value
-    assert len({mistake.says for mistake in check.mistakes}) == len(check.mistakes)
+        assert (outcome.status, outcome.message) == ("wrong", mistake.message), value
+    assert len({mistake.message for mistake in check.mistakes}) == len(check.mistakes)
 
 
 @pytest.mark.parametrize("check", NUMBERS)
 def test_a_mistake_is_farther_from_the_answer_than_the_tolerance(check):
     answer = float(check.answer())
     for mistake, value in zip(check.mistakes, mistaken(check), strict=True):
-        assert abs(value - answer) > 1.2 * (check.rel_tol * abs(answer) + check.abs_tol), mistake.says
+        assert abs(value - answer) > 1.2 * (check.rel_tol * abs(answer) + check.abs_tol), mistake.message
 
 
 @pytest.mark.parametrize("check", NUMBERS)
 def test_two_mistakes_are_never_taken_for_each_other(check):
     for (one, a), (other, b) in itertools.combinations(zip(check.mistakes, mistaken(check), strict=True), 2):
-        assert not accepts(check, a, b), (one.says, other.says)
+        assert not accepts(check, a, b), (one.message, other.message)
 
 
 @pytest.mark.parametrize("check", NUMBERS)
@@ -90,7 +90,7 @@ def test_no_judgement_holds_the_digits_of_the_answer(check):
 
 @pytest.mark.parametrize("check", [c for c in EVERY if c.values[0].kind == "choice"])
 def test_every_wrong_choice_is_told_why(check):
-    told = {mistake.gives for mistake in check.mistakes}
+    told = {mistake.wrong_answer for mistake in check.mistakes}
     assert told == {choice for choice in check.choices if choice != check.answer()}
 
 

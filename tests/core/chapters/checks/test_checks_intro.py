@@ -66,7 +66,7 @@ def test_usual_mistakes_are_named(key, given, says):
 def test_every_listed_mistake_gets_its_own_sentence(check):
     for mistake in check.mistakes:
         outcome = check(mistake.value(check.answer()))
-        assert (outcome.status, outcome.message) == ("wrong", mistake.says)
+        assert (outcome.status, outcome.message) == ("wrong", mistake.message)
 
 
 @pytest.mark.parametrize(

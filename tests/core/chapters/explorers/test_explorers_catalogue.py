@@ -89,9 +89,9 @@ def refused(key):
 def test_every_pair_of_settings_paints_or_says_what_to_write(key):
     explorer = ALL[key]
     for state in scope.sample(list(pairs(explorer))):
-        painted = explorer.paint(state)
-        if painted.seen.error:
-            assert re.search(refused(key), painted.seen.error), (state, painted.seen.error)
+        painted = explorer.render(state)
+        if painted.evaluated.error:
+            assert re.search(refused(key), painted.evaluated.error), (state, painted.evaluated.error)
         else:
             assert painted.verdict, state
             assert "<svg" in painted.figure, state
@@ -118,8 +118,8 @@ def test_every_end_of_every_control_paints_and_a_phone_is_shown_as_many_pictures
     explorer = ALL[key]
     for name, control in explorer.controls.items():
         for state in anything(control):
-            wide, narrow = (explorer.paint({name: state}, wide=wide) for wide in (True, False))
-            assert narrow.figure or narrow.seen.error
+            wide, narrow = (explorer.render({name: state}, wide=wide) for wide in (True, False))
+            assert narrow.figure or narrow.evaluated.error
             assert "nan" not in narrow.figure
             assert narrow.figure.count("<svg") == wide.figure.count("<svg"), (name, state)
 
@@ -129,11 +129,11 @@ def test_every_control_changes_something_and_is_told_in_good_words(key):
     explorer = ALL[key]
     for name in explorer.controls:
         base = BASES.get((key, name), {})
-        start = explorer.paint(base)
-        others = [explorer.paint(base | {name: value}) for value in offered(explorer, name)[1:]]
+        start = explorer.render(base)
+        others = [explorer.render(base | {name: value}) for value in offered(explorer, name)[1:]]
         changed = any((p.figure, p.readouts) != (start.figure, start.readouts) for p in others)
         assert changed or not others, name
-        for view in (p.seen.view for p in (start, *others) if not p.seen.error):
+        for view in (p.evaluated.view for p in (start, *others) if not p.evaluated.error):
             told = " | ".join([view.verdict, *map(str, view.readouts)])
             assert not re.search(ILL_SAID, told), told
             assert key in SMALL or not re.search(r"\de-?\d", told), told
@@ -162,7 +162,7 @@ def ends(control):
 @pytest.mark.parametrize("key", ALL)
 def test_every_corner_of_the_controls_is_seen_or_answered(key):
     for state in scope.sample(corners(ALL[key])):
-        seen = ALL[key].look(state)
+        seen = ALL[key].evaluate_state(state)
         if seen.error:
             assert re.search(refused(key), seen.error), (state, seen.error)
         else:

@@ -55,7 +55,7 @@ def test_every_question_is_judged(number):
     assert asked == question(number)
     assert math.isfinite(asked.value)
     for times, verdict in ((1.0, "Yes."), (1.5, "Near enough, 1.5 times too high"), (0.2, "5 times too low")):
-        seen = EXPLORER.look({"number": number, "guess": f"{asked.value * times!r} {asked.unit}"})
+        seen = EXPLORER.evaluate_state({"number": number, "guess": f"{asked.value * times!r} {asked.unit}"})
         if asked.unit or asked.value * times <= 1:
             assert not seen.error
             assert seen.view is not None
@@ -67,7 +67,7 @@ def test_an_answer_as_it_is_said_is_a_right_one_and_is_hidden_until_asked_for(nu
     asked = question(number)
     told = said(asked.value, asked.unit)
     assert math.isclose(estimate(told, asked.unit), asked.value, rel_tol=0.07)
-    start, shown = EXPLORER.paint({"number": number}), EXPLORER.paint({"number": number, "show": True})
+    start, shown = EXPLORER.render({"number": number}), EXPLORER.render({"number": number, "show": True})
     assert told not in start.verdict + start.readouts
     assert told in shown.verdict
     assert told in shown.readouts
@@ -88,7 +88,7 @@ def test_answers_by_hand():
     ("number", "text"), [(1, "3 s"), (1, "0 B"), (5, "4"), (11, "48"), (1, "many"), (3, "-2")]
 )
 def test_what_is_no_answer_is_refused_with_an_example(number, text):
-    error = EXPLORER.look({"number": number, "guess": text}).error
+    error = EXPLORER.evaluate_state({"number": number, "guess": text}).error
     assert "write one" in error
 
 

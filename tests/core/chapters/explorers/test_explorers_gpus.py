@@ -33,11 +33,11 @@ def table(view, title):
 
 
 def test_the_tables_hold_the_figures_of_the_catalogue():
-    memories = table(ATLAS.see(one="H100", other="TPU v5p"), "Memories")
+    memories = table(ATLAS.evaluate(one="H100", other="TPU v5p"), "Memories")
     assert memories["registers"] == ["33 MiB\n132 × 256 KiB", "512 KiB\n2 × 256 KiB", "66 ×"]
     assert memories["SMEM/VMEM"] == ["33 MiB\n132 × 256 KiB", "128 MiB\n2 × 64 MiB", "1/3.88"]
     assert memories["L2"] == ["50 MiB", "none", ""]
-    units = table(ATLAS.see(one="H100", other="TPU v5p"), "Units")
+    units = table(ATLAS.evaluate(one="H100", other="TPU v5p"), "Units")
     assert units["cores"] == ["132\nSMs", "2\nTensorCores", "66 ×"]
     assert units["one of these"][2] == "1/30.6"
     assert chips.V5P.flops_per_s() / 8 / (chips.H100.flops_per_s() / 528) == pytest.approx(30.6, rel=2e-3)
@@ -45,7 +45,7 @@ def test_the_tables_hold_the_figures_of_the_catalogue():
 
 def test_tmem_came_with_blackwell():
     for name, chip in chips.CATALOGUE.items():
-        text = table(ATLAS.see(one=name), "Memories")["TMEM"][0]
+        text = table(ATLAS.evaluate(one=name), "Memories")["TMEM"][0]
         assert (text != "none") == (name in ("B200", "B300", "GB200", "GB300")), name
         if chip.tmem_bytes_per_core and chip.cores:
             assert text.startswith(f"{chip.tmem_bytes_per_core * chip.cores / MiB:.0f} MiB")
@@ -54,7 +54,7 @@ def test_tmem_came_with_blackwell():
 @pytest.mark.parametrize("one", chips.CATALOGUE)
 @pytest.mark.parametrize("bits", ["16 bits", "8 bits", "4 bits"])
 def test_roofs_bend_at_their_ridges(one, bits):
-    chip, view = chips.find(one), ATLAS.see(one=one, bits=bits, other="TPU v2", intensity=2048)
+    chip, view = chips.find(one), ATLAS.evaluate(one=one, bits=bits, other="TPU v2", intensity=2048)
     label = f"{one} (1)" if one == "TPU v2" else one
     low, bend, _ = curve(view, f"{label}, HBM").xs
     assert bend == readout(view, f"{label}: ridge")
@@ -67,16 +67,16 @@ def test_roofs_bend_at_their_ridges(one, bits):
 
 
 def test_a_chip_without_narrow_units_computes_in_wider_ones():
-    assert table(ATLAS.see(one="H100", bits="4 bits"), "Units")["all of these"][0].endswith("fp8")
-    assert table(ATLAS.see(one="V100", bits="4 bits"), "Units")["all of these"][0].endswith("fp16")
-    assert table(ATLAS.see(one="TPU v5e", bits="8 bits"), "Units")["all of these"][0].endswith("int8")
+    assert table(ATLAS.evaluate(one="H100", bits="4 bits"), "Units")["all of these"][0].endswith("fp8")
+    assert table(ATLAS.evaluate(one="V100", bits="4 bits"), "Units")["all of these"][0].endswith("fp16")
+    assert table(ATLAS.evaluate(one="TPU v5e", bits="8 bits"), "Units")["all of these"][0].endswith("int8")
 
 
 def test_what_is_there_to_discover_in_the_atlas():
-    assert "both wait for HBM, and H100 does 1.21 times" in ATLAS.see(intensity=128).verdict
-    assert "only H100 waits" in ATLAS.see(intensity=256).verdict
-    assert "neither waits" in ATLAS.see(intensity=512).verdict
-    assert "both do" in ATLAS.see(one="H100", other="H100").verdict
+    assert "both wait for HBM, and H100 does 1.21 times" in ATLAS.evaluate(intensity=128).verdict
+    assert "only H100 waits" in ATLAS.evaluate(intensity=256).verdict
+    assert "neither waits" in ATLAS.evaluate(intensity=512).verdict
+    assert "both do" in ATLAS.evaluate(one="H100", other="H100").verdict
     bf16 = [rules.ridge(c) for c in (chips.A100, chips.H100, chips.H200, chips.B200, chips.GB200)]
     assert 150 < min(bf16) < max(bf16) < 315  # five years, FLOPs up eightfold
 
@@ -100,7 +100,7 @@ def bars(view):
      ("A100", 4096, 1.0), ("MI300X", 512, 2.0)],
 )  # fmt: skip
 def test_the_slowest_level_is_the_time(op, sums, chip, n, over):
-    view = FABRIC.see(op=op, sums=sums, chip=chip, n=n, oversubscription=over)
+    view = FABRIC.evaluate(op=op, sums=sums, chip=chip, n=n, oversubscription=over)
     levels = bars(view)
     took = readout(view, "time") - readout(view, "of it for hops")
     assert max(levels.values()) == pytest.approx(took, rel=1e-9)
@@ -109,7 +109,7 @@ def test_the_slowest_level_is_the_time(op, sums, chip, n, over):
 
 
 def test_the_levels_are_those_of_the_clusters():
-    view = FABRIC.see(chip="H100", n=1024)
+    view = FABRIC.evaluate(chip="H100", n=1024)
     cluster = Cluster.of(chips.H100, 1024)
     assert list(bars(view)) == [level.name for level in cluster.levels] == ["NVLink", "leaf", "spine"]
     assert readout(view, "bisection") == cluster.bisection_bytes_per_s
@@ -125,7 +125,7 @@ def test_the_levels_are_those_of_the_clusters():
 @pytest.mark.parametrize("chip", FABRIC.controls["chip"].options)
 @pytest.mark.parametrize("n", [8, 64, 1024, 16384])
 def test_a_cluster_has_the_gpus_asked_for_in_full_domains(chip, n):
-    view = FABRIC.see(chip=chip, n=n)
+    view = FABRIC.evaluate(chip=chip, n=n)
     had, domain = readout(view, "GPUs"), readout(view, "GPUs in a domain")
     assert had >= n
     assert had % domain == 0
@@ -138,7 +138,7 @@ def test_a_cluster_has_the_gpus_asked_for_in_full_domains(chip, n):
 
 def test_the_drawing_shows_no_more_than_there_is():
     for chip, n, domain in itertools.product(("H100", "GB300"), (8, 16, 64, 512, 16384), ("as built", "32")):
-        view = FABRIC.see(chip=chip, n=n, domain=domain)
+        view = FABRIC.evaluate(chip=chip, n=n, domain=domain)
         drawn = [node.label for node in panel(view, Network).nodes]
         had = readout(view, "GPUs") // readout(view, "GPUs in a domain")
         if had > 1:
@@ -153,7 +153,7 @@ def test_the_drawing_shows_no_more_than_there_is():
 
 def test_the_busiest_level_is_colored():
     def busy(**how):
-        view = FABRIC.see(**how)
+        view = FABRIC.evaluate(**how)
         network = panel(view, Network)
         return {(network.nodes[k.start].label, network.nodes[k.end].label) for k in network.links if k.color}
 
@@ -165,28 +165,30 @@ def test_the_busiest_level_is_colored():
 
 def test_what_is_there_to_discover_in_the_fabric():
     """Two domains are no slower than one; many near 403 GB/s; oversubscription costs an AllToAll alone."""
-    one, two, many = (readout(FABRIC.see(op="AllGather", n=n), "time") for n in (8, 16, 1024))
+    one, two, many = (readout(FABRIC.evaluate(op="AllGather", n=n), "time") for n in (8, 16, 1024))
     assert two == pytest.approx(one, rel=0.01)
-    assert 1e9 / (many - readout(FABRIC.see(op="AllGather", n=1024), "of it for hops")) == pytest.approx(
+    assert 1e9 / (many - readout(FABRIC.evaluate(op="AllGather", n=1024), "of it for hops")) == pytest.approx(
         403e9, rel=1e-3
     )
     for op, costs in (("AllGather", False), ("AllReduce", False), ("AllToAll", True)):
-        full, thin = (readout(FABRIC.see(op=op, oversubscription=o), "time") for o in (1.0, 4.0))
+        full, thin = (readout(FABRIC.evaluate(op=op, oversubscription=o), "time") for o in (1.0, 4.0))
         assert (thin > 1.5 * full) == costs
-    everywhere, nowhere = (readout(FABRIC.see(op="AllReduce", sums=s), "time") for s in (SUMS[2], SUMS[0]))
+    everywhere, nowhere = (
+        readout(FABRIC.evaluate(op="AllReduce", sums=s), "time") for s in (SUMS[2], SUMS[0])
+    )
     assert nowhere / everywhere == pytest.approx(2, rel=0.02)
-    assert readout(FABRIC.see(op="AllGather", chip="GB200", n=1024), "time") < many / 2
+    assert readout(FABRIC.evaluate(op="AllGather", chip="GB200", n=1024), "time") < many / 2
 
 
 def test_the_verdict_of_the_fabric_names_what_takes_longest():
-    assert "the leaf level sets the pace; NVLink" in FABRIC.see().verdict
-    assert "the NVLink level sets the pace; leaf" in FABRIC.see(n=16).verdict
-    assert "within one domain" in FABRIC.see(n=8).verdict
-    assert "most of it for hops" in FABRIC.see(nbytes=1e5).verdict
-    assert "hops" not in FABRIC.see(nbytes=1e9).verdict
+    assert "the leaf level sets the pace; NVLink" in FABRIC.evaluate().verdict
+    assert "the NVLink level sets the pace; leaf" in FABRIC.evaluate(n=16).verdict
+    assert "within one domain" in FABRIC.evaluate(n=8).verdict
+    assert "most of it for hops" in FABRIC.evaluate(nbytes=1e5).verdict
+    assert "hops" not in FABRIC.evaluate(nbytes=1e9).verdict
 
 
 def test_a_cluster_that_cannot_be_built_says_why():
-    assert "pair by pair" in FABRIC.paint({"chip": "MI300X", "domain": "72"}).seen.error
+    assert "pair by pair" in FABRIC.render({"chip": "MI300X", "domain": "72"}).evaluated.error
     position = FABRIC.controls["n"].position(16384)
-    assert "at most 8,192 chips" in FABRIC.paint({"n": position, "ports": "32"}).seen.error
+    assert "at most 8,192 chips" in FABRIC.render({"n": position, "ports": "32"}).evaluated.error

@@ -28,7 +28,7 @@ SWEPT = [run for run in RUNS if len(run.sizes) > 1]
 
 @pytest.mark.parametrize("run", SWEPT, ids=lambda r: f"{r.system}, {r.collective}, {r.n}")
 def test_every_published_curve_is_drawn_as_it_was_published(run):
-    view = MEASURED.see(system=run.system, collective=run.collective, n=str(run.n))
+    view = MEASURED.evaluate(system=run.system, collective=run.collective, n=str(run.n))
     seen = {
         (x, y)
         for mark in panel(view, Chart).marks
@@ -43,7 +43,9 @@ def test_the_model_is_that_of_the_library(run):
     """At every size; and where the bytes take as long as alpha, the straight line says twice alpha."""
     points = {p.size: p for p in run.points()}
     for size in run.sizes[::4]:
-        view = MEASURED.see(system=run.system, collective=run.collective, n=str(run.n), nbytes=size, late=1.0)
+        view = MEASURED.evaluate(
+            system=run.system, collective=run.collective, n=str(run.n), nbytes=size, late=1.0
+        )
         assert readout(view, "model") == points[size].model_s
         assert readout(view, "error") == points[size].error
         assert readout(view, "measured") == points[size].seconds
@@ -55,7 +57,7 @@ def test_the_model_is_that_of_the_library(run):
 @pytest.mark.parametrize("alpha", [0.25, 1.0, 4.0])
 @pytest.mark.parametrize("efficiency", [0.5, 1.0, 1.5])
 def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
-    own, moved = MEASURED.see(), MEASURED.see(alpha=alpha, efficiency=efficiency)
+    own, moved = MEASURED.evaluate(), MEASURED.evaluate(alpha=alpha, efficiency=efficiency)
     ratio = readout(moved, "half-speed size") / readout(own, "half-speed size")
     assert ratio == pytest.approx(alpha * efficiency)
     assert readout(moved, "measured") == readout(own, "measured")
@@ -64,14 +66,14 @@ def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
 
 
 def test_what_is_there_to_discover_in_the_measured():
-    assert "largest part of it α₀: " in MEASURED.see(nbytes=2**12).verdict
-    assert "largest part of it α₀: 35% too fast" in MEASURED.see(nbytes=2**22).verdict
-    assert "largest part of it α₀: 3.8% too fast" in MEASURED.see(nbytes=2**22, late=1.0).verdict
-    assert "what comes late" in MEASURED.see(system="H100-SXM DGX", late=1.0).verdict
-    assert "was timed with an all-reduce only" in MEASURED.see(system="H200-SXM").verdict
-    assert "512 MiB, the nearest measured" in MEASURED.see(nbytes=2**34).verdict
-    assert 1e6 < readout(MEASURED.see(), "half-speed size") < 5e6
-    with_switch = MEASURED.see(system="H200-SXM", collective="all-reduce", nbytes=2**34)
+    assert "largest part of it α₀: " in MEASURED.evaluate(nbytes=2**12).verdict
+    assert "largest part of it α₀: 35% too fast" in MEASURED.evaluate(nbytes=2**22).verdict
+    assert "largest part of it α₀: 3.8% too fast" in MEASURED.evaluate(nbytes=2**22, late=1.0).verdict
+    assert "what comes late" in MEASURED.evaluate(system="H100-SXM DGX", late=1.0).verdict
+    assert "was timed with an all-reduce only" in MEASURED.evaluate(system="H200-SXM").verdict
+    assert "512 MiB, the nearest measured" in MEASURED.evaluate(nbytes=2**34).verdict
+    assert 1e6 < readout(MEASURED.evaluate(), "half-speed size") < 5e6
+    with_switch = MEASURED.evaluate(system="H200-SXM", collective="all-reduce", nbytes=2**34)
     bus = next(m for m in panel(with_switch, Chart).marks if isinstance(m, RefLine))
     assert bus.at == readout(with_switch, "half-speed size")
     peak = next(m.at for m in with_switch.panels[1].marks if isinstance(m, RefLine) and m.axis == "y")  # type: ignore
@@ -83,16 +85,16 @@ def test_what_is_there_to_discover_in_the_measured():
 
 @pytest.mark.parametrize("chip", ["H100", "H200", "B200", "B300", "GB200", "GB300"])
 def test_in_theory_the_gain_is_two_n_minus_one_over_n(chip):
-    gains = curve(SHARP.see(chip=chip, nbytes=2**36), "in theory")
+    gains = curve(SHARP.evaluate(chip=chip, nbytes=2**36), "in theory")
     assert list(gains.xs) == list(range(2, (chips.find(chip).domain_chips or 0) + 1))
     assert list(gains.ys) == pytest.approx([2 * (n - 1) / n for n in gains.xs], rel=1e-4)
-    small = curve(SHARP.see(chip=chip, nbytes=2**12), "in theory")
+    small = curve(SHARP.evaluate(chip=chip, nbytes=2**12), "in theory")
     assert all(1.5 < gain <= 2 for gain in small.ys)  # one hop in place of two
 
 
 @pytest.mark.parametrize("chip", ["A100", "MI300X"])
 def test_where_no_switch_sums_nothing_is_gained(chip):
-    view = SHARP.see(chip=chip)
+    view = SHARP.evaluate(chip=chip)
     assert readout(view, "gain") == 1
     assert "nothing to gain" in view.verdict
     assert readout(view, "no switch here sums") == readout(view, "the GPUs sum")
@@ -102,25 +104,27 @@ def test_the_measured_ramp_is_the_published_one():
     """H200: no gain of four, 1.29 of eight; B200: none of five, 1.23 of eight."""
     for chip, ramp in {"H200": {4: 1.0, 5: 1.137, 6: 1.193, 7: 1.258, 8: 1.294},
                        "B200": {4: 0.999, 5: 1.0, 6: 1.148, 7: 1.192, 8: 1.228}}.items():  # fmt: skip
-        marks = panel(SHARP.see(chip=chip), Chart).marks
+        marks = panel(SHARP.evaluate(chip=chip), Chart).marks
         seen = next(m for m in marks if isinstance(m, Points) and "measured" in m.label)
         assert dict(zip(seen.xs, seen.ys, strict=True)) == pytest.approx(ramp, abs=1e-3)
         for n, gain in ramp.items():
-            assert readout(SHARP.see(chip=chip, n=n), "measured gain") == pytest.approx(gain, abs=1e-3)
-            assert gain < readout(SHARP.see(chip=chip, n=n), "gain")
+            assert readout(SHARP.evaluate(chip=chip, n=n), "measured gain") == pytest.approx(gain, abs=1e-3)
+            assert gain < readout(SHARP.evaluate(chip=chip, n=n), "gain")
 
 
 def test_measured_bus_bandwidths_are_the_published_ones():
-    marks = [m for m in SHARP.see(chip="H200").panels[1].marks if isinstance(m, Points) and len(m.xs) > 1]  # type: ignore
+    marks = [
+        m for m in SHARP.evaluate(chip="H200").panels[1].marks if isinstance(m, Points) and len(m.xs) > 1
+    ]  # type: ignore
     told, chosen = (dict(zip(m.xs, (y / 1e9 for y in m.ys), strict=True)) for m in marks)
     assert told == pytest.approx({4: 363.3, 5: 364.4, 6: 365.1, 7: 365.7, 8: 365.6})
     assert chosen == pytest.approx({4: 363.3, 5: 414.2, 6: 435.6, 7: 460.0, 8: 473.1})
 
 
 def test_what_is_there_to_discover_in_the_sums():
-    assert "1.75 times as fast. Measured at 8 GiB: 1.29 times" in SHARP.see().verdict
-    assert "so few GPUs" in SHARP.see(n=4).verdict
-    assert "no measured pair for 3 H200" in SHARP.see(n=3).verdict
-    assert "no measured pair for GB200" in SHARP.see(chip="GB200", n=72).verdict
-    assert "has 8, not 72" in SHARP.see(n=72).verdict
-    assert readout(SHARP.see(chip="GB200", n=72), "gain") == pytest.approx(1.97, rel=2e-3)
+    assert "1.75 times as fast. Measured at 8 GiB: 1.29 times" in SHARP.evaluate().verdict
+    assert "so few GPUs" in SHARP.evaluate(n=4).verdict
+    assert "no measured pair for 3 H200" in SHARP.evaluate(n=3).verdict
+    assert "no measured pair for GB200" in SHARP.evaluate(chip="GB200", n=72).verdict
+    assert "has 8, not 72" in SHARP.evaluate(n=72).verdict
+    assert readout(SHARP.evaluate(chip="GB200", n=72), "gain") == pytest.approx(1.97, rel=2e-3)

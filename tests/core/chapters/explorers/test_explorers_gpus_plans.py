@@ -13,7 +13,7 @@ from scalingbook_lib.chapters.gpus.explorers import plan as gpus_plan
 from scalingbook_lib.machines import chips, occupancy
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Points
-from scalingbook_lib.reader.offered import gpus
+from scalingbook_lib.reader.options import gpus
 from scalingbook_lib.steps import limits
 
 MINE = ("inner_axis", "alltoall", "plan", "moe", "occupancy")
@@ -28,7 +28,7 @@ approx = pytest.approx
     ("Y", "ms"), [(1, 1.30), (8, 1.30), (16, 0.629), (32, 0.294), (64, 0.126), (128, 0.042), (256, 0)]
 )
 def test_the_time_of_the_reference_quiz_exact(Y, ms):
-    view = ALL["inner_axis"].see(Y=Y)
+    view = ALL["inner_axis"].evaluate(Y=Y)
     assert readout(view, "time") == approx(ms / 1e3, rel=6e-3)
     over = Cluster.of(chips.H100, 256).mesh(Y=Y, X=256 // Y).axes("X")
     assert readout(view, "time") == approx(collectives.all_gather(2**29 / Y, *over).bandwidth_s)
@@ -38,7 +38,7 @@ def test_the_time_of_the_reference_quiz_exact(Y, ms):
     ("Y", "ms"), [(8, 1.34), (16, 0.67), (32, 0.34), (64, 0.17), (128, 0.084), (256, 0.042)]
 )
 def test_the_rule_keeps_charging_for_what_is_there_already(Y, ms):
-    assert readout(ALL["inner_axis"].see(Y=Y), "rule's time") == approx(ms / 1e3, rel=2e-2)
+    assert readout(ALL["inner_axis"].evaluate(Y=Y), "rule's time") == approx(ms / 1e3, rel=2e-2)
 
 
 @pytest.mark.parametrize("machine", gpus.CLUSTERS)
@@ -54,10 +54,10 @@ def test_the_rule_is_never_below_the_exact_time_and_both_fall_with_y(machine, op
 
 
 def test_within_a_domain_an_inner_axis_saves_nothing_where_the_network_binds():
-    assert "Up to here Y saves nothing" in ALL["inner_axis"].see(Y=8).verdict
-    assert "Without Y it is 4.43 times" in ALL["inner_axis"].see(Y=32).verdict
-    assert "no chip lacks anything" in ALL["inner_axis"].see(Y=256).verdict
-    assert "times as long" in ALL["inner_axis"].see(machine=gpus.RACKS, Y=8).verdict
+    assert "Up to here Y saves nothing" in ALL["inner_axis"].evaluate(Y=8).verdict
+    assert "Without Y it is 4.43 times" in ALL["inner_axis"].evaluate(Y=32).verdict
+    assert "no chip lacks anything" in ALL["inner_axis"].evaluate(Y=256).verdict
+    assert "times as long" in ALL["inner_axis"].evaluate(machine=gpus.RACKS, Y=8).verdict
 
 
 # Tokens to experts
@@ -86,7 +86,7 @@ def test_no_way_of_copying_beats_sending_none_twice(machine, k):
 
 
 def test_the_points_stand_on_their_curves():
-    view = ALL["alltoall"].see(Z=64, k=4, E=64)
+    view = ALL["alltoall"].evaluate(Z=64, k=4, E=64)
     (chart,) = panels(view, Chart)
     (point,) = (m for m in chart.marks if isinstance(m, Points))
     line = curve(view, "no copy twice")
@@ -104,7 +104,7 @@ def test_the_plan_is_audited_by_the_library():
     found = limits.audit(
         Cluster.of(chips.H100, 4096), models.find("LLaMA-3 70B"), tokens=2**22, tp=8, pp=8, m=32
     )
-    view = ALL["plan"].see(pp=8)
+    view = ALL["plan"].evaluate(pp=8)
     assert panels(view, Bars)[0].series[0].values == list(found.terms.values())
     assert readout(view, "at most, of the peak") == found.utilization
     assert "the arithmetic takes longest, less a bubble of 18%" in view.verdict
@@ -112,13 +112,13 @@ def test_the_plan_is_audited_by_the_library():
 
 @pytest.mark.parametrize(("tp", "pp"), [(8, 1), (8, 2), (16, 1), (1, 1), (8, 8)])
 def test_data_parallelism_needs_what_its_limit_says(tp, pp):
-    view = ALL["plan"].see(tp=tp, pp=pp)
+    view = ALL["plan"].evaluate(tp=tp, pp=pp)
     needed = limits.data_parallel(Cluster.of(chips.H100, 4096), model_parallel=tp * pp)
     assert readout(view, "data parallel needs") == approx(needed.least)
 
 
 def test_the_terms_cross_where_the_chart_says():
-    view = ALL["plan"].see(pp=1)
+    view = ALL["plan"].evaluate(pp=1)
     (point,) = (m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
     again = gpus_plan.plan("H100", "LLaMA-3 70B", n=4096, tokens=point.xs[0], tp=8, pp=1, ep=1, m=32)
     assert again.data_s == approx(again.math_s)
@@ -126,21 +126,23 @@ def test_the_terms_cross_where_the_chart_says():
 
 def test_experts_over_nodes_wait_for_the_network_and_in_a_rack_they_do_not():
     plan = {"model": "DeepSeek-V3", "n": 2048, "tokens": 2**26, "tp": 1, "pp": 1, "ep": 64}
-    assert "the tokens (EP) take 3.31 times as long" in ALL["plan"].see(**plan).verdict
-    assert "the arithmetic takes longest" in ALL["plan"].see(**plan, machine=gpus.RACKS).verdict
+    assert "the tokens (EP) take 3.31 times as long" in ALL["plan"].evaluate(**plan).verdict
+    assert "the arithmetic takes longest" in ALL["plan"].evaluate(**plan, machine=gpus.RACKS).verdict
 
 
 def test_a_plan_that_does_not_exist_says_what_to_change():
-    assert ALL["plan"].look({"ep": 1}).error == "LLaMA-3 70B has 1 expert a layer: set EP to at most 1"
-    assert "lower one of them or take more GPUs" in ALL["plan"].look({"n": 6, "tp": 6}).error
-    assert "do not fit" in ALL["plan"].see(model="LLaMA-3 405B", n=64, tp=8).verdict
+    assert (
+        ALL["plan"].evaluate_state({"ep": 1}).error == "LLaMA-3 70B has 1 expert a layer: set EP to at most 1"
+    )
+    assert "lower one of them or take more GPUs" in ALL["plan"].evaluate_state({"n": 6, "tp": 6}).error
+    assert "do not fit" in ALL["plan"].evaluate(model="LLaMA-3 405B", n=64, tp=8).verdict
 
 
 # Small and large domains
 
 
 def test_the_widths_are_those_of_the_library():
-    view = ALL["moe"].see()
+    view = ALL["moe"].evaluate()
     remote = 7 * (1 - math.comb(224, 8) / math.comb(256, 8))  # domains beyond the token's own
     for name, C in (("H100", 989e12), ("B200", 2250e12)):
         F = C / 50e9 * 3 * remote / (6 * 9)  # 1 byte out, 2 back; 6 D F FLOPs for each of 9 experts
@@ -159,9 +161,9 @@ def test_within_a_domain_copies_for_each_expert_need_one_width():
 
 
 def test_who_hides_the_exchange():
-    assert "H100 (domains of 8), B200 (domains of 8) and GB200" in ALL["moe"].see(Z=8).verdict
-    assert "no machine can" in ALL["moe"].see(F=512).verdict
-    assert "5.66 times as wide, because of the network" in ALL["moe"].see().verdict
+    assert "H100 (domains of 8), B200 (domains of 8) and GB200" in ALL["moe"].evaluate(Z=8).verdict
+    assert "no machine can" in ALL["moe"].evaluate(F=512).verdict
+    assert "5.66 times as wide, because of the network" in ALL["moe"].evaluate().verdict
 
 
 # Warps
@@ -169,7 +171,7 @@ def test_who_hides_the_exchange():
 
 def test_the_point_is_what_the_library_says():
     held = occupancy.occupancy(chips.H100, threads=256, registers=64, smem_bytes=2**16)
-    view = ALL["occupancy"].see()
+    view = ALL["occupancy"].evaluate()
     (point,) = (m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
     assert (point.xs[0], point.ys[0]) == (held.warps, held.bytes_per_s(16, 6e-7))
     assert readout(view, "rate") == approx(0.807 * 3.35e12, rel=1e-3)
@@ -177,13 +179,13 @@ def test_the_point_is_what_the_library_says():
 
 
 def test_255_registers_leave_eight_warps():
-    view = ALL["occupancy"].see(registers=255, smem=0)
+    view = ALL["occupancy"].evaluate(registers=255, smem=0)
     assert readout(view, "warps of an SM") == 8
     assert view.verdict.startswith("1 block of 8 warps fits on an SM, limited by registers")
 
 
 def test_a_curve_bends_where_all_of_hbm_is_drawn():
-    view = ALL["occupancy"].see(each=64)
+    view = ALL["occupancy"].evaluate(each=64)
     knee = curve(view, "64 B a thread").xs[1]
     assert knee == approx(3.35e12 * 6e-7 / (132 * 32 * 64))
     assert "enough for all of HBM" in view.verdict

@@ -19,7 +19,7 @@ from scalingbook_lib.chapters.inference.explorers import layout as inference_lay
 from scalingbook_lib.chapters.inference.explorers import split as inference_split
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.models.arithmetic.experts import params_read, visited
+from scalingbook_lib.models.arithmetic.experts import active_expert_share, params_read
 from scalingbook_lib.reader.explorers.view import Bars, Timeline
 from scalingbook_lib.units import BF16, INT8
 
@@ -56,7 +56,7 @@ def test_without_a_cache_it_grows_by_one_power_more():
 
 @pytest.mark.parametrize(("weights", "B"), [("bf16", 241), ("int8", 120), ("int4", 60)])
 def test_the_critical_batches_of_v5e(weights, B):
-    view = ALL["inference.batch"].look({"weights": weights}).view
+    view = ALL["inference.batch"].evaluate_state({"weights": weights}).view
     assert round(readout(view, "critical batch")) == B
 
 
@@ -122,7 +122,7 @@ def test_parts_of_a_step_with_experts_add_up_and_more_tokens_touch_more_experts(
         step = inference_experts.stepped("DeepSeek-V3", "H200 × 16", how, weights="int8", B=256, S=4096)
         assert step
         assert sum(inference_experts.parts(step).values()) == pytest.approx(step.total_s)
-    shares = [visited(8, 2, B) for B in (1, 2, 8, 4096)]
+    shares = [active_expert_share(8, 2, B) for B in (1, 2, 8, 4096)]
     assert shares == sorted(shares)
     assert shares[0] == pytest.approx(1 / 4)
     assert shares[-1] == pytest.approx(1)
@@ -136,7 +136,7 @@ def test_every_policy_gives_every_request_all_its_tokens(name):
     run = player.played(name, 6, P=2048, G=64, rate=4.0, budget=256)
     assert run.outcomes()["finished"] == player.REQUESTS
     assert run.tokens == sum(served.request.output for served in run.requests)
-    view = ALL["inference.player"].look({"name": name}).view
+    view = ALL["inference.player"].evaluate_state({"name": name}).view
     assert panel(view, Timeline).spans
 
 
@@ -151,7 +151,7 @@ def test_more_room_finds_more_and_all_the_room_finds_all_but_the_first():
 
 
 def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
-    view = ALL["inference.speculative"].look({}).view
+    view = ALL["inference.speculative"].evaluate_state({}).view
     times = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 4)
     one = inference.speculative(0.8, 4, cost=0.14, verify=times[4] / times[0])
     assert readout(view, "times as fast") == pytest.approx(one.speed_up)
@@ -194,7 +194,7 @@ def test_whole_sequences_are_shared_out_once_and_some_chips_may_have_none():
 
 def test_a_verdict_says_where_the_memory_is_too_small():
     split, layout = ALL["inference.split"], ALL["inference.layout"]
-    assert "need 32 chips" in split.see(n="8").verdict
-    assert "need" not in split.see(n="32").verdict
-    assert "more than the 16 GiB" in layout.see(B=256).verdict
-    assert "holds none" in ALL["inference.speculative"].see(model="LLaMA-3 405B").verdict
+    assert "need 32 chips" in split.evaluate(n="8").verdict
+    assert "need" not in split.evaluate(n="32").verdict
+    assert "more than the 16 GiB" in layout.evaluate(B=256).verdict
+    assert "holds none" in ALL["inference.speculative"].evaluate(model="LLaMA-3 405B").verdict

@@ -11,9 +11,9 @@ from scalingbook_lib.chapters.inference_llama3.explorers import breakdown, fit, 
 from scalingbook_lib.chapters.inference_llama3.explorers import load as inference_llama3_load
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, RefLine
-from scalingbook_lib.reader.offered.machines import machine
-from scalingbook_lib.reader.offered.serving import SERVING_MACHINES, spread
-from scalingbook_lib.reader.words import three
+from scalingbook_lib.reader.options.machines import machine
+from scalingbook_lib.reader.options.serving import SERVING_MACHINES, spread
+from scalingbook_lib.reader.words import sig3
 from scalingbook_lib.units import INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}
@@ -48,7 +48,7 @@ def test_without_a_way_in_time_the_fastest_is_told():
 
 
 def test_the_terms_of_the_chosen_way_are_its_time_between_tokens():
-    view = ALL["inference_llama3.pareto"].look({}).view
+    view = ALL["inference_llama3.pareto"].evaluate_state({}).view
     assert sum(panel(view, Bars).series[0].values) == pytest.approx(readout(view, "time between two tokens"))
 
 
@@ -75,7 +75,7 @@ def test_the_knee_of_70b_in_int8_is_half_of_the_chip_s_ridge():
 
 def test_the_smallest_slices_of_70b_are_those_of_the_book():
     for kind, name in (("bf16", "TPU v5e 4x4"), ("int8", "TPU v5e 2x4"), ("int4", "TPU v5e 2x2")):
-        verdict = ALL["inference_llama3.fit"].look({"weights": kind, "kv": kind}).view.verdict
+        verdict = ALL["inference_llama3.fit"].evaluate_state({"weights": kind, "kv": kind}).view.verdict
         assert verdict.startswith(f"{name} is the smallest")
 
 
@@ -119,7 +119,7 @@ def test_simulated_pools_serve_what_the_rule_says(prefill):
 
 
 def test_the_table_of_prices_and_its_points_are_drawn():
-    view = ALL["inference_llama3.price"].look({}).view
+    view = ALL["inference_llama3.price"].evaluate_state({}).view
     assert len(panel(view, Grid).rows) == len(price.NAMES)
     assert not [m for m in panel(view, Chart).marks if isinstance(m, Points)]
     assert curve(view, "H100").ys == sorted(curve(view, "H100").ys)
@@ -127,13 +127,15 @@ def test_the_table_of_prices_and_its_points_are_drawn():
 
 def test_the_balance_is_drawn_only_where_there_are_so_many_servers():
     explorer = ALL["inference_llama3.pools"]
-    drawn = [any(isinstance(m, RefLine) for m in panel(explorer.see(decode=n), Chart).marks) for n in (1, 8)]
+    drawn = [
+        any(isinstance(m, RefLine) for m in panel(explorer.evaluate(decode=n), Chart).marks) for n in (1, 8)
+    ]
     assert drawn == [True, False]
-    assert "For each server that reads prompts" in explorer.see(P=256).verdict
+    assert "For each server that reads prompts" in explorer.evaluate(P=256).verdict
 
 
 def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
-    told = ALL["inference_llama3.pareto"].see(model="LLaMA-3 405B").verdict
+    told = ALL["inference_llama3.pareto"].evaluate(model="LLaMA-3 405B").verdict
     assert told.endswith("16 chips as TP 8, PP 2; 27.1 GB does not fit in 16 GiB of TPU v5e.")
 
 
@@ -153,7 +155,7 @@ def test_large_prices_and_batches_have_no_exponent():
     ("value", "told"), [(7.524, "7.52"), (1118.2, "1,120"), (0.04, "0.04"), (3e7, "30 M")]
 )
 def test_a_ratio_has_three_digits_and_never_an_exponent(value, told):
-    assert three(value) == told
+    assert sig3(value) == told
 
 
 @pytest.mark.parametrize("where", ["TPU v5p 2x2x4", "TPU v5e 8x8"])

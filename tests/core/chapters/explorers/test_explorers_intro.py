@@ -25,7 +25,7 @@ def test_the_hero_comes_first():
 
 @pytest.mark.parametrize("chip", ALL["add_chips"].controls["chip"].options)
 def test_the_drawn_curves_cross_at_the_knee(chip):
-    view = ALL["add_chips"].see(chip=chip)
+    view = ALL["add_chips"].evaluate(chip=chip)
     knee = next(line.at for line in marks(view, RefLine))
     backward, reduce = curve(view, "backward pass"), curve(view, "AllReduce")
     waits = [n for n, ar in zip(reduce.xs, reduce.ys, strict=True) if ar > backward.ys[backward.xs.index(n)]]
@@ -34,20 +34,20 @@ def test_the_drawn_curves_cross_at_the_knee(chip):
 
 
 def test_adding_chips_beyond_the_knee_is_called_network_bound():
-    assert "compute-bound" in ALL["add_chips"].see(n=2700).verdict
-    assert "network-bound" in ALL["add_chips"].see(n=2800).verdict
+    assert "compute-bound" in ALL["add_chips"].evaluate(n=2700).verdict
+    assert "network-bound" in ALL["add_chips"].evaluate(n=2800).verdict
 
 
 def test_the_model_does_not_move_the_knee_and_the_batch_does():
-    knees = {P: readout(ALL["add_chips"].see(P=P), "knee").value for P in (1, 70, 1000)}
+    knees = {P: readout(ALL["add_chips"].evaluate(P=P), "knee").value for P in (1, 70, 1000)}
     assert len(set(knees.values())) == 1
-    wider = readout(ALL["add_chips"].see(B=2**22), "knee").value
+    wider = readout(ALL["add_chips"].evaluate(B=2**22), "knee").value
     assert wider == pytest.approx(2 * knees[1], rel=1e-3)
 
 
 def test_all_axes_move_the_knee_by_their_number_on_a_tpu_and_not_on_a_gpu():
     def tokens(chip, network):
-        return readout(ALL["regimes"].see(chip=chip, network=network), "tokens a chip needs").value
+        return readout(ALL["regimes"].evaluate(chip=chip, network=network), "tokens a chip needs").value
 
     assert tokens("TPU v5p", "one torus axis") == pytest.approx(3 * tokens("TPU v5p", "all torus axes"))
     assert tokens("TPU v5e", "one torus axis") == pytest.approx(2 * tokens("TPU v5e", "all torus axes"))
@@ -56,7 +56,7 @@ def test_all_axes_move_the_knee_by_their_number_on_a_tpu_and_not_on_a_gpu():
 
 def test_the_step_is_inside_its_band_whatever_the_overlap():
     for overlap in (0, 30, 100):
-        view = ALL["add_chips"].see(n=2048, overlap=overlap)
+        view = ALL["add_chips"].evaluate(n=2048, overlap=overlap)
         band = marks(view, Band)[0]
         at = band.xs.index(2048)
         assert band.low[at] <= readout(view, "step").value * (1 + 1e-12)
@@ -65,9 +65,10 @@ def test_the_step_is_inside_its_band_whatever_the_overlap():
 
 def test_what_a_chip_must_store_is_compared_with_its_memory():
     assert (
-        readout(ALL["add_chips"].see(P=8, chip="TPU v5p"), "stored per chip").text == "96 GB of 102 GB: fits"
+        readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5p"), "stored per chip").text
+        == "96 GB of 102 GB: fits"
     )
-    assert "does not fit" in readout(ALL["add_chips"].see(P=8, chip="TPU v5e"), "stored per chip").text
+    assert "does not fit" in readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5e"), "stored per chip").text
 
 
 @pytest.mark.parametrize(
@@ -80,28 +81,28 @@ def test_what_a_chip_must_store_is_compared_with_its_memory():
     ],
 )
 def test_break_even(gain, loss, share, says):
-    assert says in ALL["break_even"].see(gain=gain, loss=loss, share=share).verdict
+    assert says in ALL["break_even"].evaluate(gain=gain, loss=loss, share=share).verdict
 
 
 @pytest.mark.parametrize("share", [20, 50, 100])
 def test_the_point_is_worth_it_exactly_below_the_curve(share):
     for gain in range(0, 51, 5):
         for loss in range(0, 51, 5):
-            view = ALL["break_even"].see(gain=gain, loss=loss, share=share)
+            view = ALL["break_even"].evaluate(gain=gain, loss=loss, share=share)
             even = curve(view, "break-even").ys[gain]
             if math.isfinite(even) and abs(loss - even) > 0.1:  # else off the chart
                 assert ("a gain" in view.verdict) == (loss < even)
 
 
 def test_units_keep_the_prefixes_apart():
-    assert ALL["units"].see().verdict == "16 GiB are 17.18 GB: a GiB is 7.4% more than a GB."
-    assert "4.9%" in ALL["units"].see(unit="MiB").verdict
-    assert "4.6% less" in ALL["units"].see(unit="MB").verdict
+    assert ALL["units"].evaluate().verdict == "16 GiB are 17.18 GB: a GiB is 7.4% more than a GB."
+    assert "4.9%" in ALL["units"].evaluate(unit="MiB").verdict
+    assert "4.6% less" in ALL["units"].evaluate(unit="MB").verdict
 
 
 @pytest.mark.parametrize("unit", ALL["units"].controls["unit"].options)
 def test_the_table_names_what_was_given(unit):
-    view = ALL["units"].see(amount=100, unit=unit)
+    view = ALL["units"].evaluate(amount=100, unit=unit)
     grid = next(p for p in view.panels if isinstance(p, Grid))
     pairs = [(row[i].text, row[i + 1].text) for row in grid.cells for i in (0, 2)]
     assert dict(pairs)[unit] == "100"
@@ -109,12 +110,12 @@ def test_the_table_names_what_was_given(unit):
 
 
 def test_a_full_v5e_is_sixteen_gibibytes():
-    assert readout(ALL["units"].see(amount=16, unit="GiB"), "chips that hold it").value == 1
-    assert readout(ALL["units"].see(amount=16, unit="GiB"), "from HBM").value == 16 * GiB / 819e9
+    assert readout(ALL["units"].evaluate(amount=16, unit="GiB"), "chips that hold it").value == 1
+    assert readout(ALL["units"].evaluate(amount=16, unit="GiB"), "from HBM").value == 16 * GiB / 819e9
 
 
 def test_strong_falls_where_weak_holds():
-    view = ALL["regimes"].see(n=16384)
+    view = ALL["regimes"].evaluate(n=16384)
     strong, weak = curve(view, "strong").ys, curve(view, "weak").ys
     assert strong[-1] < 25
     assert weak[-1] == pytest.approx(100)
@@ -122,7 +123,7 @@ def test_strong_falls_where_weak_holds():
 
 
 def test_the_two_regimes_meet_where_their_batches_are_equal():
-    view = ALL["regimes"].see(n=1024, B=2**22, per_chip=2**12)
+    view = ALL["regimes"].evaluate(n=1024, B=2**22, per_chip=2**12)
     bars = next(p for p in view.panels if isinstance(p, Bars))
     strong, weak = bars.lengths()
     assert strong == pytest.approx(weak)
@@ -130,10 +131,10 @@ def test_the_two_regimes_meet_where_their_batches_are_equal():
 
 def test_the_map_walks_every_path_once_and_begins_with_the_wall():
     for name, path in PATHS.items():
-        seen = [ALL["map"].see(path=name, step=s).verdict for s in range(len(path))]
+        seen = [ALL["map"].evaluate(path=name, step=s).verdict for s in range(len(path))]
         assert len(set(seen)) == len(path)
         assert path[0].stem == "intro"
-        assert ALL["map"].see(path=name, step=99).verdict == seen[-1]
+        assert ALL["map"].evaluate(path=name, step=99).verdict == seen[-1]
 
 
 @pytest.mark.parametrize("name", ["in order", "hardware first", "Transformer first"])
@@ -158,6 +159,6 @@ def test_the_map_promises_numbers_from_the_catalogue():
 
 @pytest.mark.parametrize("name", PATHS)
 def test_the_map_lists_a_path_in_its_order_with_the_formula_of_each_chapter(name):
-    grid = ALL["map"].see(path=name).panels[0]
+    grid = ALL["map"].evaluate(path=name).panels[0]
     assert [row[0].text.split("\n")[1] for row in grid.cells] == [c.formula for c in PATHS[name]]
     assert list(grid.rows) == [str(CHAPTERS.index(c)) for c in PATHS[name]]

@@ -68,17 +68,17 @@ def test_the_order_of_a_tuple_moves_blocks_between_devices():
     assert blocks[0] != blocks[1]
     assert set(blocks[0]) == set(blocks[1])
     assert [b[0].start for b in blocks[1]] == [0, 2, 4, 6, 1, 3, 5, 7]
-    assert "6 of 8 would send theirs" in CALCULATOR.see(text="P(('Y', 'X'))", shape="8, 2").verdict
+    assert "6 of 8 would send theirs" in CALCULATOR.evaluate(text="P(('Y', 'X'))", shape="8, 2").verdict
 
 
 def test_bytes_copies_and_devices_balance():
-    view = CALCULATOR.see(text="P(None, 'X')", shape="1024, 2048", kind="fp32")
+    view = CALCULATOR.evaluate(text="P(None, 'X')", shape="1024, 2048", kind="fp32")
     assert readout(view, "copies") == 4
     assert readout(view, "bytes per device") * 8 == readout(view, "on all devices") == 4 * 4 * 1024 * 2048
 
 
 def test_blocks_that_are_uneven_are_refused_as_jax_does():
-    assert CALCULATOR.paint({"X": 3}).seen.error.endswith("pad it to 1,032")
+    assert CALCULATOR.render({"X": 3}).evaluated.error.endswith("pad it to 1,032")
 
 
 # Types
@@ -103,7 +103,7 @@ def test_an_unasked_product_never_sums_over_a_split_dimension():
 
 def test_four_answers_to_one_product_have_four_prices():
     o = operands(PRODUCT, a="P('X', 'Y')", b="P('Y', None)", out=NOT_GIVEN, I=8192, J=8192, K=8192)
-    prices = {way.name: (way.kinds, way.total_s) for way in jax_prices.answers(o, SPECS)}
+    prices = {way.name: (way.kinds, way.total_s) for way in jax_prices.out_shardings(o, SPECS)}
     kept, scattered = prices["P('X', None, unreduced={'Y'})"], prices["P('X', 'Y')"]
     reduced, gathered = prices["P('X', None)"], prices["P(None, None)"]
     assert kept == ("free", 0)
@@ -116,7 +116,7 @@ def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
     on = machine(jax_prices.CHIP, X=2, Y=4)
     for a, b in (("P('X', 'Y')", "P('Y', None)"), ("P(None, 'X')", "P('X', 'Y')")):
         o = operands(PRODUCT, a=a, b=b, out=NOT_GIVEN, I=8192, J=8192, K=8192)
-        for way in jax_prices.answers(o, SPECS):
+        for way in jax_prices.out_shardings(o, SPECS):
             goal = spec.read(way.name, 2, MESH, "C", "IK").canonical()
             product = f"{o.a.canonical()} · {o.b.canonical()} -> {goal}"
             found = solve(product, on, {"I": 8192, "J": 8192, "K": 8192})
@@ -124,10 +124,10 @@ def test_the_price_of_an_answer_is_what_the_solver_finds_for_it():
 
 
 def test_a_sum_and_a_flat_view_move_what_no_word_asks_for():
-    assert "all-reduce C over X" in TYPES.see(operation="A.sum(0)").verdict
-    assert "nothing moves" in TYPES.see(operation="A.sum(0)", a="P(None, 'Y')").verdict
-    assert "all-to-all A over Y" in TYPES.see(operation="A.reshape(-1)").verdict
-    assert "gather A over Y" in TYPES.see(b="P(None, 'Y')").verdict
+    assert "all-reduce C over X" in TYPES.evaluate(operation="A.sum(0)").verdict
+    assert "nothing moves" in TYPES.evaluate(operation="A.sum(0)", a="P(None, 'Y')").verdict
+    assert "all-to-all A over Y" in TYPES.evaluate(operation="A.reshape(-1)").verdict
+    assert "gather A over Y" in TYPES.evaluate(b="P(None, 'Y')").verdict
 
 
 def test_a_refusal_says_what_to_write():
@@ -147,5 +147,5 @@ def test_partial_sums_are_told_as_python_writes_a_frozen_set(operation):
 def test_the_line_is_what_one_would_type():
     o = operands(PRODUCT, a="P('X', 'Y')", b="P('Y', None)", out="P('X', None)", I=64, J=64, K=64)
     assert code(PRODUCT, o) == "jnp.dot(A, B, out_sharding=P('X', None))"
-    assert panel(TYPES.see(), Bars).title == "From C[I_X, K]{U_Y} to each out_sharding"
-    assert panel(TYPES.see(), Grid).rows[:2] == ["A[I_X, J_Y]", "B[J_Y, K]"]
+    assert panel(TYPES.evaluate(), Bars).title == "From C[I_X, K]{U_Y} to each out_sharding"
+    assert panel(TYPES.evaluate(), Grid).rows[:2] == ["A[I_X, J_Y]", "B[J_Y, K]"]

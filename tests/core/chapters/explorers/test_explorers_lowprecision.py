@@ -12,21 +12,22 @@ approx = pytest.approx
 
 
 def test_an_outlier_spares_eight_bits_with_an_exponent_and_ends_four():
-    assert readout(ALL["bench"].see(), "error") < 0.03
-    assert "the others are gone" in ALL["bench"].see(element="E2M1").verdict
-    saved = ALL["bench"].see(element="E2M1", block="16 values")
+    assert readout(ALL["bench"].evaluate(), "error") < 0.03
+    assert "the others are gone" in ALL["bench"].evaluate(element="E2M1").verdict
+    saved = ALL["bench"].evaluate(element="E2M1", block="16 values")
     assert readout(saved, "error") < 0.16
     assert readout(saved, "bytes an element") == 0.75  # a scale of 32 bits for 16
     assert (
-        readout(ALL["bench"].see(element="E2M1", block="16 values", power=True), "bytes an element") == 0.5625
+        readout(ALL["bench"].evaluate(element="E2M1", block="16 values", power=True), "bytes an element")
+        == 0.5625
     )
 
 
 def test_a_step_below_half_a_mark_is_lost_and_a_larger_one_is_not():
-    assert "lost every time" in ALL["walk"].see().verdict
-    bold = ALL["walk"].see(rate=0.01, rms=0.5)
+    assert "lost every time" in ALL["walk"].evaluate().verdict
+    bold = ALL["walk"].evaluate(rate=0.01, rms=0.5)
     assert "of the way" in bold.verdict
-    curves = {c.label: c.ys for c in panel(ALL["walk"].see(), Chart).marks if isinstance(c, Curve)}
+    curves = {c.label: c.ys for c in panel(ALL["walk"].evaluate(), Chart).marks if isinstance(c, Curve)}
     assert set(curves["nearest"]) == {1.5}
     assert curves["fp32"][-1] == approx(1.4, abs=1e-4)
 
@@ -41,23 +42,23 @@ def test_a_step_below_half_a_mark_is_lost_and_a_larger_one_is_not():
     ],
 )
 def test_the_batch_is_that_of_what_is_read_and_what_is_multiplied(set_to, tokens):
-    assert round(readout(ALL["ladder"].see(**set_to), "tokens")) == tokens
+    assert round(readout(ALL["ladder"].evaluate(**set_to), "tokens")) == tokens
 
 
 def test_a_type_that_is_only_stored_is_said_to_be():
-    assert "multiplies no faster in fp4" in ALL["ladder"].see(chip="H100").verdict
+    assert "multiplies no faster in fp4" in ALL["ladder"].evaluate(chip="H100").verdict
 
 
 def test_fp8_everywhere_leaves_the_limits_of_the_network_where_they_were():
     narrow = {"gather": "fp8", "sums": "fp8", "dispatch": "fp8", "combine": "fp8"}
-    assert "within 5%" in ALL["mixer"].see(**narrow).verdict
-    assert "to 2 times" in ALL["mixer"].see().verdict
-    assert panel(ALL["mixer"].see(sums="fp32"), Bars).series[0].values[0] == approx(3, rel=0.01)
+    assert "within 5%" in ALL["mixer"].evaluate(**narrow).verdict
+    assert "to 2 times" in ALL["mixer"].evaluate().verdict
+    assert panel(ALL["mixer"].evaluate(sums="fp32"), Bars).series[0].values[0] == approx(3, rel=0.01)
 
 
 def test_state_is_shared_by_what_the_stage_shares():
     held = [
-        readout(ALL["state"].see(zero=z, n=64), "on each chip")
+        readout(ALL["state"].evaluate(zero=z, n=64), "on each chip")
         for z in ("plain", "ZeRO-1", "ZeRO-2", "ZeRO-3")
     ]
     params = held[0] / 12
@@ -65,10 +66,10 @@ def test_state_is_shared_by_what_the_stage_shares():
 
 
 def test_an_owner_is_fastest_and_the_share_falls_with_the_batch():
-    view = ALL["layouts"].see()
+    view = ALL["layouts"].evaluate()
     assert "owned by one" in view.verdict
     assert "gathered by all" in view.verdict
-    shares = [readout(ALL["layouts"].see(batch=b), "of a step's FLOPs") for b in (1.0, 4.0)]
+    shares = [readout(ALL["layouts"].evaluate(batch=b), "of a step's FLOPs") for b in (1.0, 4.0)]
     assert shares[0] == approx(4 * shares[1])
 
 

@@ -11,7 +11,7 @@ approx = pytest.approx
 
 
 def test_equal_answers_leave_no_tail_and_the_spread_lengthens_it():
-    even, uneven = (ALL["slots"].see(spread=s) for s in (0.0, 0.8))
+    even, uneven = (ALL["slots"].evaluate(spread=s) for s in (0.0, 0.8))
     assert "at most 256 answers are left" in even.verdict
     assert "at most 52 answers" in uneven.verdict
     assert readout(uneven, "tokens a second") < readout(even, "tokens a second")
@@ -22,7 +22,7 @@ def test_equal_answers_leave_no_tail_and_the_spread_lengthens_it():
 
 
 def test_an_allowed_age_is_kept_and_never_slower():
-    views = [ALL["split"].see(staleness=s) for s in (0, 1, 4)]
+    views = [ALL["split"].evaluate(staleness=s) for s in (0, 1, 4)]
     times = [readout(view, "fastest") for view in views]
     assert times == sorted(times, reverse=True)
     assert "together" in views[0].verdict
@@ -30,27 +30,29 @@ def test_an_allowed_age_is_kept_and_never_slower():
 
 
 def test_restarts_become_the_larger_loss_as_machines_grow():
-    assert "halving a save" in ALL["ladder"].see(n=1024).verdict
-    assert "halving a restart" in ALL["ladder"].see(n=262_144).verdict
-    alone, peers = (readout(ALL["ladder"].see(peers=p), "counts") for p in (False, True))
+    assert "halving a save" in ALL["ladder"].evaluate(n=1024).verdict
+    assert "halving a restart" in ALL["ladder"].evaluate(n=262_144).verdict
+    alone, peers = (readout(ALL["ladder"].evaluate(peers=p), "counts") for p in (False, True))
     assert peers > alone
 
 
 def test_spares_are_counted_in_units_that_go_out_together():
-    view = ALL["spares"].see()
+    view = ALL["spares"].evaluate()
     assert readout(view, "spares") == 25
     assert readout(view, "spare chips") == 200
     assert 99 < sum(panel(view, Chart).marks[0].ys) < 100  # the curve goes on
 
 
 def test_the_site_takes_twice_what_its_chips_take():
-    values = panel(ALL["energy"].see(), Bars).series[0].values
+    values = panel(ALL["energy"].evaluate(), Bars).series[0].values
     assert values[2] / values[0] == approx(10.2 / 5.6 * 1.09)
-    assert readout(ALL["energy"].see(mfu=60.0), "chip-hours") < readout(ALL["energy"].see(), "chip-hours")
+    assert readout(ALL["energy"].evaluate(mfu=60.0), "chip-hours") < readout(
+        ALL["energy"].evaluate(), "chip-hours"
+    )
 
 
 def test_seldom_syncs_can_be_hidden_and_frequent_ones_cannot():
-    often, seldom = (ALL["sites"].see(every=h) for h in (1, 128))
+    often, seldom = (ALL["sites"].evaluate(every=h) for h in (1, 128))
     assert "takes longer" in often.verdict
     assert "can be hidden" in seldom.verdict
     assert readout(often, "a sync") == approx(144)

@@ -26,13 +26,13 @@ from scalingbook_lib.units import dtype
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_part_of_every_line_has_a_meaning(line):
-    said = [DISSECTOR.see(line=line, part=part).verdict for part in PARTS]
+    said = [DISSECTOR.evaluate(line=line, part=part).verdict for part in PARTS]
     assert all(sentence.endswith(".") for sentence in said)
     assert len(set(said)) == len(PARTS) == len(WRITTEN)
 
 
 def test_the_chosen_part_stands_out_and_says_what_the_line_says():
-    view = DISSECTOR.see(line="int8 argument of 20 rows", part="tiles")
+    view = DISSECTOR.evaluate(line="int8 argument of 20 rows", part="tiles")
     table = panel(view, Grid)
     (chosen,) = [row[0].text for row in table.cells if row[0].color is not None]
     assert chosen == "T(8,128)(4,1)"
@@ -53,7 +53,7 @@ def test_the_chosen_part_stands_out_and_says_what_the_line_says():
     ],
 )
 def test_who_talks_to_whom_in_every_form(line, says):
-    assert says in DISSECTOR.see(line=line, part="groups").verdict
+    assert says in DISSECTOR.evaluate(line=line, part="groups").verdict
 
 
 @pytest.mark.parametrize(
@@ -62,16 +62,16 @@ def test_who_talks_to_whom_in_every_form(line, says):
      ("reduce-scatter in disguise", "25.2 MB"), ("all-to-all over Y", "12.6 MB")],
 )  # fmt: skip
 def test_what_a_chip_takes_in(line, received):
-    assert f"each takes in {received}" in DISSECTOR.see(line=line, part="groups").verdict
+    assert f"each takes in {received}" in DISSECTOR.evaluate(line=line, part="groups").verdict
 
 
 def test_devices_of_a_group_share_a_color():
-    mesh = panel(DISSECTOR.see(line="all-reduce over X", part="groups"), Grid, 1)
+    mesh = panel(DISSECTOR.evaluate(line="all-reduce over X", part="groups"), Grid, 1)
     assert [[c.color for c in row] for row in mesh.cells] == [[0, 1, 2, 3]] * 2
 
 
 def test_the_compiler_turns_an_argument_to_save_padding():
-    said = DISSECTOR.see(line="argument turned round", part="order").verdict
+    said = DISSECTOR.evaluate(line="argument turned round", part="order").verdict
     assert said.endswith("as written, these tiles would take 500 KiB.")
 
 
@@ -80,20 +80,20 @@ def test_the_compiler_turns_an_argument_to_save_padding():
 
 @pytest.mark.parametrize("program", KERNELS)
 def test_the_heat_map_has_a_row_for_every_unit_and_the_bars_no_idle_one(program):
-    view, kernel = BUNDLES.see(program=program), KERNELS[program]
+    view, kernel = BUNDLES.evaluate(program=program), KERNELS[program]
     assert [len(row) for row in panel(view, Grid).cells] == [STRIPS] * len(kernel.used)
     assert len(panel(view, Bars).labels) == sum(kernel.filled(unit) > 0 for unit in kernel.used)
 
 
 def test_the_matrix_units_idle_at_both_ends_of_a_product():
-    said = {strip: BUNDLES.see(strip=strip).verdict for strip in (1, 12, STRIPS)}
+    said = {strip: BUNDLES.evaluate(strip=strip).verdict for strip in (1, 12, STRIPS)}
     assert said[1].startswith("The start: weights are pushed (79%) before rows can pass (24%)")
     assert said[12].startswith("100% of the MATMUL slots are used, and EUP, VALU and VSTORE work in")
     assert said[STRIPS].startswith("The end")
 
 
 def test_few_rows_and_a_softmax_leave_the_matrix_units_idle():
-    few, softmax = (BUNDLES.see(program=p).verdict for p in list(KERNELS)[2:])
+    few, softmax = (BUNDLES.evaluate(program=p).verdict for p in list(KERNELS)[2:])
     assert "51% of MATPUSH against 13% of MATMUL" in few
     assert "idle from the first bundle to the last" in softmax
 
@@ -105,28 +105,28 @@ def test_few_rows_and_a_softmax_leave_the_matrix_units_idle():
 @pytest.mark.parametrize("tile", [BY_COMPILER, *TILES])
 def test_what_a_column_more_costs_is_the_next_states_size(rows, tile):
     for columns in (1, 5, 8, 127, 128, 129):
-        now, then = (TILES_EXPLORER.see(rows=rows, columns=n, tile=tile) for n in (columns, columns + 1))
+        now, then = (TILES_EXPLORER.evaluate(rows=rows, columns=n, tile=tile) for n in (columns, columns + 1))
         added = readout(then, "as stored") - readout(now, "as stored")
         assert readout(now, "one more column") == added
 
 
 def test_one_column_more_than_a_tile_doubles_what_is_stored():
-    view = TILES_EXPLORER.see()
+    view = TILES_EXPLORER.evaluate()
     assert "One more column, 40 B of elements, adds 6 KiB and makes it 2.38 times" in view.verdict
-    assert readout(TILES_EXPLORER.see(columns=129), "as stored") == 2 * readout(view, "as stored")
+    assert readout(TILES_EXPLORER.evaluate(columns=129), "as stored") == 2 * readout(view, "as stored")
 
 
 def test_the_words_of_the_last_tile_hold_what_is_left():
-    words = panel(TILES_EXPLORER.see(columns=129), Grid, 1)
+    words = panel(TILES_EXPLORER.evaluate(columns=129), Grid, 1)
     assert [[c.color for c in row] for row in words.cells] == [[0, *[None] * 4]] * 2 + [[None] * 5] * 2
     assert words.cells[0][0].text == "16, 17"
-    assert panel(TILES_EXPLORER.see(stored="int8"), Grid, 1).cells[0][0].text == "16 to 19"
-    assert len(panel(TILES_EXPLORER.see(stored="fp32"), Grid, 1).cells) == 8
+    assert panel(TILES_EXPLORER.evaluate(stored="int8"), Grid, 1).cells[0][0].text == "16 to 19"
+    assert len(panel(TILES_EXPLORER.evaluate(stored="fp32"), Grid, 1).cells) == 8
 
 
 def test_the_curve_steps_wherever_the_size_does():
     for stored, rows in (("fp32", 20), ("bf16", 64), ("int8", 33)):
-        drawn = curve(TILES_EXPLORER.see(rows=rows, stored=stored), "as stored")
+        drawn = curve(TILES_EXPLORER.evaluate(rows=rows, stored=stored), "as stored")
         sizes = dict(zip(drawn.xs, drawn.ys, strict=True))
         for n in range(1, 512):
             below = max(x for x in sizes if x <= n)
@@ -134,7 +134,7 @@ def test_the_curve_steps_wherever_the_size_does():
 
 
 def test_a_tall_matrix_is_turned():
-    said = TILES_EXPLORER.see(rows=64, columns=20).verdict
+    said = TILES_EXPLORER.evaluate(rows=64, columns=20).verdict
     assert "{0,1:T(8,128)(2,1)} is stored as 24 × 128, its columns as rows" in said
 
 
@@ -143,21 +143,21 @@ def test_a_tall_matrix_is_turned():
 
 @pytest.mark.parametrize("machine", ESTIMATES)
 def test_the_curves_are_the_record_and_the_roofline(machine):
-    kept, view = ESTIMATES[machine], CYCLES.see(machine=machine, M=64)
+    kept, view = ESTIMATES[machine], CYCLES.evaluate(machine=machine, M=64)
     assert list(curve(view, "compiler").ys) == [kept.seconds(rows) for rows in kept.cycles]
     assert list(curve(view, "roofline").ys) == [kept.bound(rows).lower_s for rows in kept.cycles]
     assert readout(view, "estimated cycles") == kept.cycles[64]
 
 
 def test_the_compiler_sees_the_knee_later_where_it_trusts_the_memory_less():
-    said = CYCLES.see().verdict
+    said = CYCLES.evaluate().verdict
     assert said.startswith("For 256 rows the compiler estimates 379,312 cycles, 253 µs: 1.45 times")
     assert "at 611 GB/s of 819 GB/s" in said
     assert said.endswith("the knee is at 313 rows, by the datasheet at 241.")
 
 
 def test_an_estimate_below_the_bound_is_explained():
-    assert "W's 64 MiB fit into VMEM and are copied ahead" in CYCLES.see(machine="TPU v5e, int8").verdict
+    assert "W's 64 MiB fit into VMEM and are copied ahead" in CYCLES.evaluate(machine="TPU v5e, int8").verdict
 
 
 # The time line
@@ -167,7 +167,7 @@ def test_an_estimate_below_the_bound_is_explained():
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 16])
 def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
     for F in (1024, 8192, 131072):
-        spans = panel(TIMELINE.see(schedule=schedule, n=n, F=F), Timeline).spans
+        spans = panel(TIMELINE.evaluate(schedule=schedule, n=n, F=F), Timeline).spans
         computed = {s.label: s for s in spans if s.lane == "computes"}
         came = {s.label: s.end for s in spans if s.lane != "computes"}
         assert sorted(computed, key=int) == [str(k) for k in range(n)]
@@ -181,7 +181,7 @@ def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
 def test_nothing_is_exposed_past_c_over_w(schedule):
     for n, B, chip in ((4, 8192, "TPU v5e"), (8, 65536, "TPU v5p")):
         narrow, wide = (
-            TIMELINE.see(schedule=schedule, n=n, B=B, chip=chip, F=F) for F in (1024 * n, 16384 * n)
+            TIMELINE.evaluate(schedule=schedule, n=n, B=B, chip=chip, F=F) for F in (1024 * n, 16384 * n)
         )
         assert narrow.readouts[5].value < 16384
         assert readout(wide, "of it exposed") == pytest.approx(0, abs=1e-12)
@@ -189,7 +189,7 @@ def test_nothing_is_exposed_past_c_over_w(schedule):
 
 
 def test_gathering_first_takes_as_long_as_the_collective_and_the_product():
-    view = TIMELINE.see(schedule="gather, then multiply")
+    view = TIMELINE.evaluate(schedule="gather, then multiply")
     axis = chips.V5E.axis(4, wrapped=True)
     moved = collectives.all_gather(2 * 8192 * 8192, axis).total_s
     assert readout(view, "of it exposed") == pytest.approx(moved)
@@ -198,15 +198,15 @@ def test_gathering_first_takes_as_long_as_the_collective_and_the_product():
 
 
 def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
-    said = TIMELINE.see().verdict
+    said = TIMELINE.evaluate().verdict
     assert "With 3,946 columns on a chip or more nothing would show" in said
     layer = RingMatmul(B=8192, D=8192, F=3946, axis=chips.V5E.axis(4, wrapped=True), chip=chips.V5E)
-    assert layer.as_they_come(1).exposed_s == pytest.approx(0, abs=1e-9)
-    assert replace(layer, F=3900).as_they_come(1).exposed_s > 1e-6
+    assert layer.on_arrival(1).exposed_s == pytest.approx(0, abs=1e-9)
+    assert replace(layer, F=3900).on_arrival(1).exposed_s > 1e-6
 
 
 def test_both_ways_leave_the_first_hop_alone_to_wait_for():
-    waits = {name: readout(TIMELINE.see(schedule=name), "of it exposed") for name in SCHEDULES}
+    waits = {name: readout(TIMELINE.evaluate(schedule=name), "of it exposed") for name in SCHEDULES}
     assert waits["ring, both ways"] == pytest.approx(waits["ring, one way"] / 3, rel=0.01)
-    assert "for the first chunks alone" in TIMELINE.see(schedule="ring, both ways").verdict
-    assert "no gap" in TIMELINE.see(F=16384).verdict
+    assert "for the first chunks alone" in TIMELINE.evaluate(schedule="ring, both ways").verdict
+    assert "no gap" in TIMELINE.evaluate(F=16384).verdict

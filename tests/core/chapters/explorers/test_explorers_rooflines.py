@@ -27,14 +27,14 @@ TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 
 @pytest.mark.parametrize(("left", "right"), [("TPU v5e", "TPU v6e"), ("H100", "H200"), ("TPU v5p", "B200")])
 def test_the_ridges_that_are_read_out_are_the_chips(left, right):
-    view = ROOFLINE.see(left=left, right=right)
+    view = ROOFLINE.evaluate(left=left, right=right)
     for name in (left, right):
         assert readout(view, f"{name}: ridge") == rules.ridge(chips.find(name))
 
 
 @pytest.mark.parametrize("numbers", ["bf16", "int8"])
 def test_a_roof_is_flat_at_the_peak_and_has_slope_one_before_it(numbers):
-    roof = curve(ROOFLINE.see(numbers=numbers), "TPU v5e")
+    roof = curve(ROOFLINE.evaluate(numbers=numbers), "TPU v5e")
     peak = {"bf16": 1.97e14, "int8": 3.94e14}[numbers]
     assert roof.ys[1] == roof.ys[2] == pytest.approx(peak)
     assert roof.ys[1] / roof.ys[0] == pytest.approx(roof.xs[1] / roof.xs[0])
@@ -42,27 +42,27 @@ def test_a_roof_is_flat_at_the_peak_and_has_slope_one_before_it(numbers):
 
 def test_an_operation_never_lies_above_its_roof_and_always_on_it():
     for B in (1, 64, 500, 16384):
-        view = ROOFLINE.see(B=B)
+        view = ROOFLINE.evaluate(B=B)
         for point, chip in zip(marks(view, Points), (chips.V5E, chips.V6E), strict=True):
             assert point.ys[0] == pytest.approx(roofline.attainable(point.xs[0], chip))
 
 
 def test_the_intensity_is_the_operations_and_the_share_the_chips():
-    view = ROOFLINE.see(B=64, D=8192, F=32768)
+    view = ROOFLINE.evaluate(B=64, D=8192, F=32768)
     assert readout(view, "intensity") == pytest.approx(1 / (1 / 64 + 1 / 8192 + 1 / 32768))
     assert "26% of its peak" in view.verdict
     assert "11% of its peak" in view.verdict
-    assert ROOFLINE.see(left="H100").readouts[0].value == readout(view, "intensity")
+    assert ROOFLINE.evaluate(left="H100").readouts[0].value == readout(view, "intensity")
 
 
 def test_a_level_that_a_chip_lacks_is_answered_with_those_it_has():
-    painted = ROOFLINE.paint({"level": "VMEM", "left": "H100"})
-    assert "H100 has no documented VMEM bandwidth" in painted.seen.error
-    assert "HBM" in painted.seen.error
+    painted = ROOFLINE.render({"level": "VMEM", "left": "H100"})
+    assert "H100 has no documented VMEM bandwidth" in painted.evaluated.error
+    assert "HBM" in painted.evaluated.error
 
 
 def test_one_chip_twice_is_drawn_once():
-    view = ROOFLINE.see(left="TPU v5e", right="TPU v5e")
+    view = ROOFLINE.evaluate(left="TPU v5e", right="TPU v5e")
     assert len(marks(view, Curve)) == 1
     assert "times as fast" not in view.verdict
 
@@ -73,7 +73,7 @@ def test_one_chip_twice_is_drawn_once():
 @pytest.mark.parametrize(("math_us", "memory_us"), [(44, 166), (166, 44), (100, 100), (1, 400)])
 @pytest.mark.parametrize("chunks", [1, 2, 3, 8, 64])
 def test_overlap_ends_where_the_pipeline_does(math_us, memory_us, chunks):
-    view = OVERLAP.see(math_us=math_us, memory_us=memory_us, chunks=chunks, buffered=True)
+    view = OVERLAP.evaluate(math_us=math_us, memory_us=memory_us, chunks=chunks, buffered=True)
     end = max(span.end for span in panel(view, Timeline).spans)
     took = roofline.pipelined(math_us * 1e-6, memory_us * 1e-6, chunks)
     assert end == pytest.approx(took)
@@ -83,13 +83,13 @@ def test_overlap_ends_where_the_pipeline_does(math_us, memory_us, chunks):
 
 @pytest.mark.parametrize("chunks", [1, 7, 64])
 def test_one_buffer_hides_nothing(chunks):
-    view = OVERLAP.see(math_us=44, memory_us=166, chunks=chunks, buffered=False)
+    view = OVERLAP.evaluate(math_us=44, memory_us=166, chunks=chunks, buffered=False)
     assert readout(view, "time") == pytest.approx(210e-6)
 
 
 @pytest.mark.parametrize("buffered", [True, False])
 def test_no_chunk_is_computed_before_it_has_arrived_and_no_lane_does_two_things(buffered):
-    spans = panel(OVERLAP.see(chunks=9, buffered=buffered), Timeline).spans
+    spans = panel(OVERLAP.evaluate(chunks=9, buffered=buffered), Timeline).spans
     copies, sums = ([s for s in spans if s.lane == lane] for lane in ("copy", "compute"))
     assert all(copy.end <= done.start + 1e-15 for copy, done in zip(copies, sums, strict=True))
     for lane in (copies, sums):
@@ -110,13 +110,13 @@ def test_the_break_even_is_the_librarys_and_the_verdict_flips_across_it(chip, mi
     exact = rules.matmul_critical_batch(
         8192, 32768, chips.find(chip), kinds[0], weights=kinds[1], maths=kinds[2]
     )
-    assert readout(BATCH.see(**at), "break-even batch") == exact
-    assert "memory-bound" in BATCH.see(B=math.floor(exact), **at).verdict
-    assert "compute-bound" in BATCH.see(B=math.ceil(exact) + 1, **at).verdict
+    assert readout(BATCH.evaluate(**at), "break-even batch") == exact
+    assert "memory-bound" in BATCH.evaluate(B=math.floor(exact), **at).verdict
+    assert "compute-bound" in BATCH.evaluate(B=math.ceil(exact) + 1, **at).verdict
 
 
 def test_the_two_curves_cross_at_the_line():
-    view = BATCH.see(D=8192, F=32768)
+    view = BATCH.evaluate(D=8192, F=32768)
     memory, arithmetic = curve(view, "memory"), curve(view, "math")
     (line,) = marks(view, RefLine)
     for batch, m, a in zip(memory.xs, memory.ys, arithmetic.ys, strict=True):
@@ -124,14 +124,14 @@ def test_the_two_curves_cross_at_the_line():
 
 
 def test_where_no_batch_is_enough_there_is_no_line_and_the_verdict_says_so():
-    view = BATCH.see(B=16384, D=256, F=256)
+    view = BATCH.evaluate(B=16384, D=256, F=256)
     assert not marks(view, RefLine)
     assert view.verdict.startswith("No batch is enough")
     assert math.isinf(readout(view, "break-even batch"))
 
 
 def test_below_the_break_even_a_token_is_nearly_free():
-    one, many = (readout(BATCH.see(B=B, D=8192, F=8192), "time") for B in (1, 128))
+    one, many = (readout(BATCH.evaluate(B=B, D=8192, F=8192), "time") for B in (1, 128))
     assert many / one < 1.04
 
 
@@ -140,7 +140,7 @@ def test_below_the_break_even_a_token_is_nearly_free():
 
 @pytest.mark.parametrize("ridge", [100, 240, 560, 1200])
 def test_the_border_is_the_hyperbola_where_no_batch_is_enough(ridge):
-    border = marks(MAP.see(ridge=ridge), Curve)[0]
+    border = marks(MAP.evaluate(ridge=ridge), Curve)[0]
     assert len(border.xs) > 3
     for D, F in zip(border.xs, border.ys, strict=True):
         narrow = 1 / D + 1 / F
@@ -150,7 +150,7 @@ def test_the_border_is_the_hyperbola_where_no_batch_is_enough(ridge):
 @pytest.mark.parametrize("ridge", [100, 240, 560])
 @pytest.mark.parametrize("weights", ["2 bytes (bf16)", "1 byte (int8)", "half a byte (int4)"])
 def test_exactly_the_layers_below_the_border_have_no_batch(ridge, weights):
-    cells, never = marks(MAP.see(ridge=ridge, weights=weights), Regions)
+    cells, never = marks(MAP.evaluate(ridge=ridge, weights=weights), Regions)
     middle = [math.sqrt(a * b) for a, b in itertools.pairwise(cells.xs)]
     for row, marked, F in zip(cells.cells, never.cells, middle, strict=True):
         for level, mark, D in zip(row, marked, middle, strict=True):
@@ -159,11 +159,11 @@ def test_exactly_the_layers_below_the_border_have_no_batch(ridge, weights):
 
 
 def test_smaller_weights_lower_the_batch_and_leave_the_border():
-    wide, narrow = (MAP.see(weights=w) for w in ("2 bytes (bf16)", "1 byte (int8)"))
+    wide, narrow = (MAP.evaluate(weights=w) for w in ("2 bytes (bf16)", "1 byte (int8)"))
     assert readout(wide, "very wide layers") == 2 * readout(narrow, "very wide layers") == 240
     assert readout(wide, "widest hopeless D = F") == readout(narrow, "widest hopeless D = F")
     assert marks(wide, Curve) == marks(narrow, Curve)
 
 
 def test_smaller_activations_move_the_border():
-    assert readout(MAP.see(activations="1 byte (int8)"), "widest hopeless D = F") == pytest.approx(240)
+    assert readout(MAP.evaluate(activations="1 byte (int8)"), "widest hopeless D = F") == pytest.approx(240)

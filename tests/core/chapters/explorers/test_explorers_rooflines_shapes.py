@@ -27,19 +27,19 @@ TORI = ("TPU v3", "TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
 @pytest.mark.parametrize(("rows", "columns"), [(256, 256), (512, 512), (128, 2048), (8192, 8192)])
 def test_a_tile_has_the_intensity_of_its_two_strips(rows, columns):
     """b_m · b_n / (b_m + b_n) for the inputs; the output, written once, adds 1/8192."""
-    seen = readout(TILES.see(rows=rows, columns=columns), "intensity")
+    seen = readout(TILES.evaluate(rows=rows, columns=columns), "intensity")
     assert 1 / seen == pytest.approx((rows + columns) / (rows * columns) + 1 / 8192)
 
 
 def test_one_tile_as_large_as_the_result_reads_everything_once():
-    view = TILES.see(rows=8192, columns=8192)
+    view = TILES.evaluate(rows=8192, columns=8192)
     assert readout(view, "bytes read and written") == 3 * 2 * 8192**2
     assert "move 1 times the bytes" in view.verdict
 
 
 @pytest.mark.parametrize("chip", ["TPU v5e", "TPU v6e"])
 def test_the_line_is_where_square_tiles_turn_compute_bound_but_for_the_output(chip):
-    view = TILES.see(chip=chip)
+    view = TILES.evaluate(chip=chip)
     memory, arithmetic = curve(view, "HBM"), curve(view, "math")
     (line,) = marks(view, RefLine)
     assert line.at == roofline.square_tile(chips.find(chip))
@@ -48,14 +48,14 @@ def test_the_line_is_where_square_tiles_turn_compute_bound_but_for_the_output(ch
 
 
 def test_tiles_that_do_not_fit_are_said_not_to():
-    assert "do not fit" in TILES.see(rows=8192, columns=8192, depth=8192).verdict
-    assert readout(TILES.see(rows=8192, columns=8192, depth=8192), "share of VMEM") > 1
-    assert "and they fit" in TILES.see(rows=512, columns=512).verdict
+    assert "do not fit" in TILES.evaluate(rows=8192, columns=8192, depth=8192).verdict
+    assert readout(TILES.evaluate(rows=8192, columns=8192, depth=8192), "share of VMEM") > 1
+    assert "and they fit" in TILES.evaluate(rows=512, columns=512).verdict
 
 
 def test_the_map_shows_as_many_tiles_as_there_are_up_to_eight_a_side():
     for rows, columns in ((8192, 8192), (4096, 2048), (8, 8192)):
-        cells = panel(TILES.see(rows=rows, columns=columns), Grid).cells
+        cells = panel(TILES.evaluate(rows=rows, columns=columns), Grid).cells
         strips = 1  # of X on the left and of W above
         assert (len(cells), len(cells[0])) == (
             min(8192 // rows, 8) + strips,
@@ -73,7 +73,7 @@ def test_the_map_shows_as_many_tiles_as_there_are_up_to_eight_a_side():
 def test_b_and_f_cancel_in_the_threshold_and_in_the_verdict(chip, sharded):
     thresholds, bounds = set(), set()
     for B, F in itertools.product((1, 512, 65536), (256, 131072)):
-        view = SPLIT.see(B=B, D=4096, F=F, n=4, sharded=sharded, chip=chip)
+        view = SPLIT.evaluate(B=B, D=4096, F=F, n=4, sharded=sharded, chip=chip)
         thresholds.add(readout(view, "break-even D"))
         bounds.add(view.verdict)
     assert len(thresholds) == len(bounds) == 1
@@ -82,7 +82,7 @@ def test_b_and_f_cancel_in_the_threshold_and_in_the_verdict(chip, sharded):
 
 
 def test_math_and_exchange_cross_at_the_break_even():
-    view = SPLIT.see(n=2)
+    view = SPLIT.evaluate(n=2)
     arithmetic, exchange = curve(view, "math"), curve(view, "exchange")
     line = next(m for m in marks(view, RefLine) if m.label == "break-even D")
     for D, a, e in zip(arithmetic.xs, arithmetic.ys, exchange.ys, strict=True):
@@ -91,7 +91,7 @@ def test_math_and_exchange_cross_at_the_break_even():
 
 @pytest.mark.parametrize("split", ["B (rows of X)", "F (columns of W)"])
 def test_only_the_contraction_exchanges_anything(split):
-    view = SPLIT.see(split=split)
+    view = SPLIT.evaluate(split=split)
     assert readout(view, "exchange") == readout(view, "bytes into each chip") == 0
     assert "exchange nothing" in view.verdict
     bars = panel(view, Bars)
@@ -99,13 +99,13 @@ def test_only_the_contraction_exchanges_anything(split):
 
 
 def test_a_sum_that_stays_split_costs_half():
-    whole, half = (readout(SPLIT.see(sharded=s), "exchange") for s in (False, True))
+    whole, half = (readout(SPLIT.evaluate(sharded=s), "exchange") for s in (False, True))
     assert whole == pytest.approx(2 * half)
 
 
 def test_two_v5e_need_a_width_of_7880_and_sixteen_on_a_ring_59100():
-    assert readout(SPLIT.see(n=2), "break-even D") == pytest.approx(7880)
-    assert readout(SPLIT.see(n=16), "break-even D") == pytest.approx(59_100)
+    assert readout(SPLIT.evaluate(n=2), "break-even D") == pytest.approx(7880)
+    assert readout(SPLIT.evaluate(n=16), "break-even D") == pytest.approx(59_100)
 
 
 # The batch, counted
@@ -113,17 +113,19 @@ def test_two_v5e_need_a_width_of_7880_and_sixteen_on_a_ring_59100():
 
 def test_only_the_tokens_of_one_copy_count():
     for m in (1, 8, 64):
-        view = TOKENS.see(sequences=512, length=4096, copies=2048, m=m)
+        view = TOKENS.evaluate(sequences=512, length=4096, copies=2048, m=m)
         assert readout(view, "tokens of each copy: B") == 1024
         assert "above the ridge of 241" in view.verdict
 
 
 def test_decoding_takes_one_token_of_each_sequence():
     phase = TOKENS.controls["phase"].options[1]
-    view = TOKENS.see(phase=phase, sequences=64, copies=2)
+    view = TOKENS.evaluate(phase=phase, sequences=64, copies=2)
     assert readout(view, "tokens of each copy: B") == 32
     assert "memory-bound" in view.verdict
-    assert "cannot feed 128 copies" in TOKENS.look({"phase": phase, "sequences": 6, "copies": 7}).error
+    assert (
+        "cannot feed 128 copies" in TOKENS.evaluate_state({"phase": phase, "sequences": 6, "copies": 7}).error
+    )
 
 
 # Several levels
@@ -132,7 +134,7 @@ def test_decoding_takes_one_token_of_each_sequence():
 @pytest.mark.parametrize("chip", ["TPU v4", "TPU v5e", "TPU v6e"])
 @pytest.mark.parametrize("n", [1, 2, 16])
 def test_the_lowest_dot_is_the_rate_that_is_reached(chip, n):
-    view, on = LEVELS.see(chip=chip, n=n), chips.find(chip)
+    view, on = LEVELS.evaluate(chip=chip, n=n), chips.find(chip)
     lowest = min(point.ys[0] for point in marks(view, Points))
     assert readout(view, "share of the peak") == pytest.approx(lowest / on.bf16_flops_per_s)
 
@@ -141,16 +143,16 @@ def test_the_levels_agree_with_the_split_of_the_contraction():
     for n, D in itertools.product((2, 16), (1024, 32768, 131072)):
         axis = chips.V5E.axis(n)
         split = roofline.split_matmul(512, D, 8192, chips.V5E, axis, split="D")
-        bars = panel(LEVELS.see(n=n, D=D), Bars)
+        bars = panel(LEVELS.evaluate(n=n, D=D), Bars)
         took = dict(zip(bars.labels, bars.series[0].values, strict=True))
         assert took["ICI"] == pytest.approx(split.comms_s)
         assert took["math"] == pytest.approx(split.math_s)
 
 
 def test_one_chip_exchanges_nothing_and_dcn_is_the_slowest_way():
-    assert set(panel(LEVELS.see(n=1), Bars).labels) == {"math", "HBM"}
-    assert readout(LEVELS.see(crosses="DCN"), "lower bound") == pytest.approx(
-        32 * readout(LEVELS.see(crosses="ICI"), "lower bound")
+    assert set(panel(LEVELS.evaluate(n=1), Bars).labels) == {"math", "HBM"}
+    assert readout(LEVELS.evaluate(crosses="DCN"), "lower bound") == pytest.approx(
+        32 * readout(LEVELS.evaluate(crosses="ICI"), "lower bound")
     )
 
 
@@ -159,7 +161,7 @@ def test_one_chip_exchanges_nothing_and_dcn_is_the_slowest_way():
 
 @pytest.mark.parametrize("sweep", measured.SWEEPS)
 def test_every_measured_point_is_drawn_above_the_curve(sweep):
-    view, rows = MEASURED.see(sweep=sweep), measured.SWEEPS[sweep].rows
+    view, rows = MEASURED.evaluate(sweep=sweep), measured.SWEEPS[sweep].rows
     times = view.panels[0]
     points = [p for p in times.marks if isinstance(p, Points)]
     drawn = sorted((x, y) for p in points for x, y in zip(p.xs, p.ys, strict=True))
@@ -172,5 +174,5 @@ def test_every_measured_point_is_drawn_above_the_curve(sweep):
 
 
 def test_a_batch_that_was_not_measured_is_answered_with_the_nearest():
-    assert MEASURED.see(B=64).verdict.startswith("64 was not measured; at ")
-    assert MEASURED.see(B=128).verdict.startswith("At 128 tokens H100 took 193 µs")
+    assert MEASURED.evaluate(B=64).verdict.startswith("64 was not measured; at ")
+    assert MEASURED.evaluate(B=128).verdict.startswith("At 128 tokens H100 took 193 µs")

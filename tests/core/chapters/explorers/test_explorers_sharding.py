@@ -34,7 +34,7 @@ TRANSPOSE = ALL["transpose"]
 @pytest.mark.parametrize("n", [2, 3, 8, 9])
 @pytest.mark.parametrize(("wrapped", "both"), [(True, True), (False, True), (True, False)])
 def test_the_last_step_ends_at_the_exact_time(op, n, wrapped, both):
-    view = PLAYER.see(op=op, n=n, wrapped=wrapped, both=both, nbytes=3e6, step=10**6)
+    view = PLAYER.evaluate(op=op, n=n, wrapped=wrapped, both=both, nbytes=3e6, step=10**6)
     axis = chips.V5E.axis(n, wrapped=wrapped)
     assert readout(view, "elapsed") == pytest.approx(exact(op, 3e6, axis, both).total_s)
     assert readout(view, "exact total") == pytest.approx(readout(view, "elapsed"))
@@ -44,7 +44,7 @@ def test_the_last_step_ends_at_the_exact_time(op, n, wrapped, both):
 @pytest.mark.parametrize("wrapped", [True, False])
 def test_the_bytes_shown_on_the_links_are_those_of_the_schedule(op, wrapped):
     schedule = plan(op, 8, wrapped, True)
-    view = PLAYER.see(op=op, n=8, wrapped=wrapped, nbytes=schedule.pieces * 1e3, step=10**6)
+    view = PLAYER.evaluate(op=op, n=8, wrapped=wrapped, nbytes=schedule.pieces * 1e3, step=10**6)
     (table,) = panels(view, Grid)
     shown = [cell.note or "0 B" for row in table.cells for cell in (row[1], row[3])]
     loads = schedule.loads
@@ -54,7 +54,7 @@ def test_the_bytes_shown_on_the_links_are_those_of_the_schedule(op, wrapped):
 
 def test_the_arrows_of_a_step_are_its_messages():
     for step in range(1, 5):
-        (network,) = panels(PLAYER.see(op="AllGather", n=8, step=step), Network)
+        (network,) = panels(PLAYER.evaluate(op="AllGather", n=8, step=step), Network)
         arrows = [link for link in network.links if link.color is not None]
         sends = plan("AllGather", 8, True, True).steps[step - 1].sends
         assert [(a.start, a.end, a.value) for a in arrows] == [
@@ -68,24 +68,24 @@ def test_the_arrows_of_a_step_are_its_messages():
 )
 def test_a_collective_starts_and_ends_with_the_chunks_that_it_should(op, start, end):
     for step, held in ((0, start), (10**6, end)):
-        (network,) = panels(PLAYER.see(op=op, n=8, step=step), Network)
+        (network,) = panels(PLAYER.evaluate(op=op, n=8, step=step), Network)
         assert {sum(part is not None for part in node.parts) for node in network.nodes} == {held}
 
 
 def test_an_all_to_all_brings_every_device_its_own_color():
-    (network,) = panels(PLAYER.see(op="AllToAll", n=5, step=10**6), Network)
+    (network,) = panels(PLAYER.evaluate(op="AllToAll", n=5, step=10**6), Network)
     assert [set(node.parts) for node in network.nodes] == [{k} for k in range(5)]
 
 
 def test_a_line_takes_twice_a_ring_and_says_so():
-    assert "1/2 of the time" in PLAYER.see(wrapped=False).verdict
-    assert "hardly matters" in PLAYER.see().verdict
-    assert "The hops take" in PLAYER.see(nbytes=1e3).verdict
+    assert "1/2 of the time" in PLAYER.evaluate(wrapped=False).verdict
+    assert "hardly matters" in PLAYER.evaluate().verdict
+    assert "The hops take" in PLAYER.evaluate(nbytes=1e3).verdict
 
 
 def test_a_line_in_one_direction_is_refused_with_a_way_out():
-    painted = PLAYER.paint({"wrapped": False, "both": False})
-    assert painted.seen.error.endswith("use both ways.")
+    painted = PLAYER.render({"wrapped": False, "both": False})
+    assert painted.evaluated.error.endswith("use both ways.")
 
 
 # The painter
@@ -104,13 +104,13 @@ def test_the_blocks_cover_the_array_once(text, sizes):
 
 
 def test_every_block_is_on_as_many_devices_as_there_are_replicas():
-    view = PAINTER.see(text="A[I_X, J]", X=2, Y=4, Z=2)
+    view = PAINTER.evaluate(text="A[I_X, J]", X=2, Y=4, Z=2)
     assert readout(view, "copies of each block") == 8
     assert "names Y or Z" in view.verdict
 
 
 def test_every_device_is_drawn_with_the_part_that_it_holds():
-    mesh = panels(PAINTER.see(text="A[I_YX, J_Z]", X=2, Y=3, Z=2, I=96, J=64), Grid)[1]
+    mesh = panels(PAINTER.evaluate(text="A[I_YX, J_Z]", X=2, Y=3, Z=2, I=96, J=64), Grid)[1]
     picture = painting("A[I_YX, J_Z]", Mesh(X=2, Y=3, Z=2), 96, 64)
     drawn = {cell.text: cell.part for row in mesh.cells for cell in row}
     for device, (down, across) in picture.held.items():
@@ -119,25 +119,25 @@ def test_every_device_is_drawn_with_the_part_that_it_holds():
 
 
 def test_the_pop_quiz_of_the_chapter():
-    view = PAINTER.see(text="A[I_XY, J]", X=2, Y=8, Z=2, I=128, J=2048, numbers="int8")
+    view = PAINTER.evaluate(text="A[I_XY, J]", X=2, Y=8, Z=2, I=128, J=2048, numbers="int8")
     assert readout(view, "bytes per device") == 16384
     assert readout(view, "all devices together") == 524288
 
 
 def test_the_order_of_subscripts_moves_blocks_to_other_devices():
-    xy, yx = (PAINTER.see(text=f"A[I_{axes}, J]", Z=1).panels[0] for axes in ("XY", "YX"))
+    xy, yx = (PAINTER.evaluate(text=f"A[I_{axes}, J]", Z=1).panels[0] for axes in ("XY", "YX"))
     assert [row[0].text.split()[1] for row in xy.cells] == ["0", "1", "2", "3"]
     assert [row[0].text.split()[1] for row in yx.cells] == ["0", "2", "1", "3"]
 
 
 def test_an_illegal_text_becomes_the_sentence_of_the_notation():
-    assert "already splits I" in PAINTER.paint({"text": "A[I_X, J_X]"}).seen.error
-    assert "write one or two" in PAINTER.paint({"text": "A[I_X, J, K]"}).seen.error
-    assert "no axis W" in PAINTER.paint({"text": "A[I_W, J]"}).seen.error
+    assert "already splits I" in PAINTER.render({"text": "A[I_X, J_X]"}).evaluated.error
+    assert "write one or two" in PAINTER.render({"text": "A[I_X, J, K]"}).evaluated.error
+    assert "no axis W" in PAINTER.render({"text": "A[I_W, J]"}).evaluated.error
 
 
 def test_an_uneven_split_tells_its_padding():
-    view = PAINTER.see(text="A[I_X, J]", X=3, I=8, Y=1, Z=1)
+    view = PAINTER.evaluate(text="A[I_X, J]", X=3, I=8, Y=1, Z=1)
     assert "11% padding" in view.verdict  # 9 rows stored for 8
     assert readout(view, "all devices together") == pytest.approx(9 / 8 * readout(view, "one whole array"))
 
@@ -148,13 +148,13 @@ def test_an_uneven_split_tells_its_padding():
 @pytest.mark.parametrize("wired", ["ring", "line", "torus"])
 @pytest.mark.parametrize("op", ["AllGather", "AllReduce", "AllToAll"])
 def test_at_the_marked_size_hops_and_bytes_take_equally_long(op, wired):
-    (knee,) = marks(LATENCY.see(op=op, wired=wired), RefLine)
-    view = LATENCY.see(op=op, wired=wired, nbytes=knee.at)
+    (knee,) = marks(LATENCY.evaluate(op=op, wired=wired), RefLine)
+    view = LATENCY.evaluate(op=op, wired=wired, nbytes=knee.at)
     assert readout(view, "bytes take") == pytest.approx(readout(view, "hops take"))
 
 
 def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on_a_line():
-    curves = {c.label: c for c in marks(LATENCY.see(n=16), Curve)}
+    curves = {c.label: c for c in marks(LATENCY.evaluate(n=16), Curve)}
     assert curves["ring of 64"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1], rel=0.06)
     assert curves["line of 16"].ys[-1] == pytest.approx(2 * curves["ring of 16"].ys[-1], rel=0.01)
     assert curves["torus of 16"].ys[-1] == pytest.approx(curves["ring of 16"].ys[-1] / 2, rel=0.01)
@@ -163,7 +163,7 @@ def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on
 
 @pytest.mark.parametrize("n", [4, 8, 32])
 def test_ring_line_and_torus_have_the_hops_of_as_many_chips(n):
-    hops = {wired: round(readout(LATENCY.see(n=n, wired=wired), "hops take") / 1e-6)
+    hops = {wired: round(readout(LATENCY.evaluate(n=n, wired=wired), "hops take") / 1e-6)
             for wired in ("ring", "line", "torus")}  # fmt: skip
     sides = {4: (2, 2), 8: (2, 4), 32: (4, 8)}[n]
     assert hops == {"ring": n // 2, "line": n - 1, "torus": sum(side // 2 for side in sides)}
@@ -171,7 +171,7 @@ def test_ring_line_and_torus_have_the_hops_of_as_many_chips(n):
 
 def test_the_curve_is_the_formula():
     axis = chips.V5P.axis(16, wrapped=True)
-    curve = marks(LATENCY.see(n=16, chip="TPU v5p"), Curve)[0]
+    curve = marks(LATENCY.evaluate(n=16, chip="TPU v5p"), Curve)[0]
     for nbytes, seconds in zip(curve.xs, curve.ys, strict=True):
         assert seconds == collectives.all_gather(nbytes, axis).total_s
 
@@ -197,29 +197,29 @@ def test_the_loads_of_all_links_are_those_of_the_steps(op, sizes, wrapped):
 @pytest.mark.parametrize("sizes", [(4, 16, 1), (8, 8, 1), (4, 4, 4), (16, 1, 1)])
 @pytest.mark.parametrize("wraps", ["all axes", "none"])
 def test_the_busiest_link_of_an_all_to_all_sets_its_time(sizes, wraps):
-    view = TORUS.see(wraps=wraps, **dict(zip("ABC", sizes, strict=True)))
+    view = TORUS.evaluate(wraps=wraps, **dict(zip("ABC", sizes, strict=True)))
     by_formula = readout(view, "time, by the formula") - readout(view, "hops take")
     assert readout(view, "busiest link takes") == pytest.approx(by_formula)
 
 
 def test_the_longest_axis_is_the_bottleneck_and_a_cut_wrap_doubles():
-    view = TORUS.see(A=4, B=16)
+    view = TORUS.evaluate(A=4, B=16)
     assert "along B carry most" in view.verdict
     assert "As 8 × 8, the bytes would take 1/2" in view.verdict
-    cut = TORUS.see(A=4, B=16, wraps="none")
+    cut = TORUS.evaluate(A=4, B=16, wraps="none")
     assert readout(cut, "busiest link takes") == 2 * readout(view, "busiest link takes")
     assert "1/2 of the time" in cut.verdict
 
 
 def test_the_lattice_has_a_stub_where_an_axis_wraps_and_none_where_not():
     for wraps, stubs in (("all axes", True), ("axes of 16 (v5e, v6e)", True), ("none", False)):
-        links = marks(TORUS.see(A=4, B=16, wraps=wraps), Regions)[0]
+        links = marks(TORUS.evaluate(A=4, B=16, wraps=wraps), Regions)[0]
         assert [row[-1] is not None for row in links.cells] == [stubs, False] * 4
 
 
 @pytest.mark.parametrize("op", ["AllToAll", "AllGather"])
 def test_on_a_line_the_busier_direction_of_a_link_is_shown_so_both_ends_look_alike(op):
-    links = marks(TORUS.see(op=op, A=1, B=16, wraps="none"), Regions)[0]
+    links = marks(TORUS.evaluate(op=op, A=1, B=16, wraps="none"), Regions)[0]
     across = list(links.cells[0])[1:-1:2]
     assert across == across[::-1]
     assert max(cell or 0 for cell in across) == 4  # the darkest of five levels

@@ -41,7 +41,7 @@ TRANSPOSE = ALL["transpose"]
     ],
 )
 def test_every_case_is_recognized_and_its_bars_are_the_solver_s(text, case):
-    view = CASES.see(text=text)
+    view = CASES.evaluate(text=text)
     machine = Rings(chips.V5P, X=chips.V5P.axis(4), Y=chips.V5P.axis(4))
     solution = solve(text, machine, {"I": 2048, "J": 8192, "K": 2048})
     assert readout(view, "case") == case == solution.case
@@ -55,18 +55,18 @@ def test_every_case_is_recognized_and_its_bars_are_the_solver_s(text, case):
 
 
 def test_a_larger_k_makes_another_strategy_win():
-    assert "all-reduce C" in CASES.see(K=2048).verdict
-    assert "Fastest: all-to-all A over Y" in CASES.see(K=8192).verdict
-    assert "gather A over Y" in CASES.see(J=64).verdict
+    assert "all-reduce C" in CASES.evaluate(K=2048).verdict
+    assert "Fastest: all-to-all A over Y" in CASES.evaluate(K=8192).verdict
+    assert "gather A over Y" in CASES.evaluate(J=64).verdict
 
 
 def test_what_cannot_be_solved_is_said():
-    refused = CASES.see(text="A[I_X, J_Y] · B[J_Y, K_X] -> C[I_X, K_Y]", X=16, Y=16, I=64)
+    refused = CASES.evaluate(text="A[I_X, J_Y] · B[J_Y, K_X] -> C[I_X, K_Y]", X=16, Y=16, I=64)
     assert "I = 64 does not split evenly over XY" in panels(refused, Grid)[-1].cells[0][0].text
-    assert "4 dimensions" in CASES.paint({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).seen.error
-    assert "no axis Z" in CASES.paint({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).seen.error
-    assert "does not split evenly" in CASES.paint({"text": "A[I_XY, J] · B[J, K] -> C[I, K]", "I": 6, "X": 4,
-                                                   "Y": 4}).seen.error  # fmt: skip
+    assert "4 dimensions" in CASES.render({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).evaluated.error
+    assert "no axis Z" in CASES.render({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).evaluated.error
+    assert "does not split evenly" in CASES.render({"text": "A[I_XY, J] · B[J, K] -> C[I, K]", "I": 6, "X": 4,
+                                                   "Y": 4}).evaluated.error  # fmt: skip
 
 
 # Gather or sum
@@ -92,7 +92,7 @@ def test_the_four_ways_take_what_the_solver_says(n, chip):
 
 
 def test_the_map_of_all_four_is_the_solver_s_at_random_cells():
-    regions = marks(STRATEGIES.see(count_as="all four, exact", F=4096), Regions)[0]
+    regions = marks(STRATEGIES.evaluate(count_as="all four, exact", F=4096), Regions)[0]
     dice = random.Random(3)
     for _ in range(12):
         i, j = dice.randrange(len(regions.xs) - 1), dice.randrange(len(regions.ys) - 1)
@@ -118,7 +118,7 @@ def test_the_borders_of_the_textbook_are_the_analytic_ones():
 
 
 def test_the_map_is_painted_by_the_middle_of_each_cell_and_its_border_is_drawn():
-    view = STRATEGIES.see()
+    view = STRATEGIES.evaluate()
     regions, (border,) = marks(view, Regions)[0], marks(view, Curve)
     assert list(border.ys) == [32, 4590, 4590]
     for j, i in itertools.product(range(0, len(regions.ys) - 1), range(0, len(regions.xs) - 1, 5)):
@@ -129,9 +129,9 @@ def test_the_map_is_painted_by_the_middle_of_each_cell_and_its_border_is_drawn()
 
 
 def test_the_verdict_names_the_winner_on_both_sides_of_the_border():
-    assert "way 1 wins" in STRATEGIES.see(B=4096, D=2048).verdict
-    assert "way 2 wins" in STRATEGIES.see(B=1024, D=8192).verdict
-    assert "way 3 wins" in STRATEGIES.see(B=4096, D=8192, count_as="all four, exact").verdict
+    assert "way 1 wins" in STRATEGIES.evaluate(B=4096, D=2048).verdict
+    assert "way 2 wins" in STRATEGIES.evaluate(B=1024, D=8192).verdict
+    assert "way 3 wins" in STRATEGIES.evaluate(B=4096, D=8192, count_as="all four, exact").verdict
 
 
 # Resharding
@@ -151,17 +151,19 @@ def test_the_cheapest_way_ends_where_it_should(before, after):
     assert found.best.moves[0].before.canonical() == before
     assert found.best.moves[-1].after.canonical() == after
     assert all(found.best.total_s <= way.total_s for way in found.rejected)
-    (bars,) = panels(RESHARD.see(before=before, after=after), Bars)
+    (bars,) = panels(RESHARD.evaluate(before=before, after=after), Bars)
     assert bars.lengths()[0] == pytest.approx(found.best.total_s)
 
 
 def test_free_and_idle_and_impossible_resharding():
-    assert "is free" in RESHARD.see(before="A[I, J]", after="A[I_X, J]").verdict
-    assert "nothing to do" in RESHARD.see(after="A[I_X, J]").verdict
-    assert "no partial sum" in RESHARD.paint({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).seen.error
-    assert "different dimensions" in RESHARD.paint({"after": "A[I, K]"}).seen.error
-    assert "sliders for two" in RESHARD.paint({"before": "A[I, J, K]", "after": "A[I, J, K]"}).seen.error
-    plain, helped = (RESHARD.see(after="A[I, J]", idle=idle) for idle in (False, True))
+    assert "is free" in RESHARD.evaluate(before="A[I, J]", after="A[I_X, J]").verdict
+    assert "nothing to do" in RESHARD.evaluate(after="A[I_X, J]").verdict
+    assert "no partial sum" in RESHARD.render({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).evaluated.error
+    assert "different dimensions" in RESHARD.render({"after": "A[I, K]"}).evaluated.error
+    assert (
+        "sliders for two" in RESHARD.render({"before": "A[I, J, K]", "after": "A[I, J, K]"}).evaluated.error
+    )
+    plain, helped = (RESHARD.evaluate(after="A[I, J]", idle=idle) for idle in (False, True))
     assert readout(helped, "cheapest") < readout(plain, "cheapest")
 
 
@@ -185,7 +187,7 @@ def apply(matrix, vector):
 
 
 def test_the_grids_are_transposes_of_each_other():
-    down, over = panels(TRANSPOSE.see(p=3, n=2), Grid)
+    down, over = panels(TRANSPOSE.evaluate(p=3, n=2), Grid)
     ones = [[cell.text for cell in row] for row in down.cells]
     assert [row[k % 6].color for k, row in enumerate(down.cells)] == [0, 0, 1, 1, 2, 2] * 3  # from whom
     assert [[c.color for c in row[k::6]] for k, row in enumerate(over.cells)] == [[0, 1, 2]] * 6
@@ -198,9 +200,9 @@ def test_the_grids_are_transposes_of_each_other():
 
 
 def test_chunks_hide_the_shorter_lane_and_never_beat_the_longer():
-    curve = marks(OVERLAP.see(), Curve)[0]
+    curve = marks(OVERLAP.evaluate(), Curve)[0]
     assert list(curve.ys) == sorted(curve.ys, reverse=True)
-    view = OVERLAP.see(chunks=1)
+    view = OVERLAP.evaluate(chunks=1)
     longest = max(readout(view, "matrix unit"), readout(view, "network"))
     assert curve.ys[0] == pytest.approx(readout(view, "one after the other"))
     assert longest < curve.ys[-1] < 1.02 * longest
@@ -208,7 +210,7 @@ def test_chunks_hide_the_shorter_lane_and_never_beat_the_longer():
 
 @pytest.mark.parametrize(("chunks", "K"), [(1, 32768), (4, 32768), (4, 256), (32, 256)])
 def test_no_chunk_is_multiplied_before_it_arrives_and_no_lane_does_two_things(chunks, K):
-    view = OVERLAP.see(chunks=chunks, K=K)
+    view = OVERLAP.evaluate(chunks=chunks, K=K)
     (gantt,) = panels(view, Timeline)
     lanes = {lane: [s for s in gantt.spans if s.lane == lane] for lane in gantt.lanes}
     for arrived, worked in zip(lanes["link"], lanes["matrix unit"], strict=True):
@@ -221,4 +223,4 @@ def test_no_chunk_is_multiplied_before_it_arrives_and_no_lane_does_two_things(ch
 
 
 def test_the_chapter_s_product_in_four_chunks():
-    assert "3.04 ms instead of 3.8 ms" in OVERLAP.see().verdict
+    assert "3.04 ms instead of 3.8 ms" in OVERLAP.evaluate().verdict

@@ -28,18 +28,18 @@ def table(view):
 @pytest.mark.parametrize("chip", ["TPU v4", "TPU v5e", "TPU v6e"])
 @pytest.mark.parametrize("numbers", ["bf16", "int8"])
 def test_each_level_reaches_the_peak_from_the_rows_that_its_rung_names(chip, numbers):
-    rungs = table(LADDER.see(chip=chip, numbers=numbers))
+    rungs = table(LADDER.evaluate(chip=chip, numbers=numbers))
     for level, (_, _, rows, _) in rungs.items():
         if rows != "none":
             enough = int(rows.replace(",", ""))
             for B, reached in ((enough, True), (enough - 1, False)):
-                view = LADDER.see(chip=chip, numbers=numbers, B=B)
+                view = LADDER.evaluate(chip=chip, numbers=numbers, B=B)
                 grid = panel(view, Grid)
                 assert (grid.cells[grid.rows.index(level)][0].color is not None) is reached, (level, B)
 
 
 def test_the_rungs_are_the_library_s():
-    rungs = table(LADDER.see(D=4096, F=16384, numbers="int8", chip="TPU v5e"))
+    rungs = table(LADDER.evaluate(D=4096, F=16384, numbers="int8", chip="TPU v5e"))
     exact = {
         level: rules.matmul_critical_batch(4096, 16384, chips.V5E, INT8, bytes_per_s=rate)
         for level, rate in roofline.levels(chips.V5E).items()
@@ -52,16 +52,16 @@ def test_the_rungs_are_the_library_s():
 
 def test_over_pcie_only_resident_activations_help():
     """X and Y alone keep PCIe busy, so no batch is enough; with W alone, the rule of thumb is exact."""
-    stuck = LADDER.see(D=8192, F=32768, chip="TPU v6e", B=2**20)
+    stuck = LADDER.evaluate(D=8192, F=32768, chip="TPU v6e", B=2**20)
     assert table(stuck)["PCIe"][2] == "none"
     assert "no number of rows is enough" in stuck.verdict
-    alone = LADDER.see(D=8192, F=32768, chip="TPU v6e", B=2**15, crosses="W alone")
+    alone = LADDER.evaluate(D=8192, F=32768, chip="TPU v6e", B=2**15, crosses="W alone")
     assert table(alone)["PCIe"][2] == f"{918e12 / 32e9:,.0f}" == "28,688"
 
 
 def test_a_faster_level_never_leaves_less_of_the_peak():
     for crosses in ("X, W and Y", "W alone"):
-        curves = [m for m in panel(LADDER.see(crosses=crosses), Chart).marks if isinstance(m, Curve)]
+        curves = [m for m in panel(LADDER.evaluate(crosses=crosses), Chart).marks if isinstance(m, Curve)]
         for fast, slow in itertools.pairwise(curves):
             assert all(a >= b for a, b in zip(fast.ys, slow.ys, strict=True))
         assert all(list(c.ys) == sorted(c.ys) for c in curves)
@@ -74,7 +74,7 @@ def test_a_picture_has_the_chips_and_the_links_of_the_slice():
     """On two axes every link is drawn: neighbors as lines, wraps as stubs."""
     for shape in ("2x2", "4x8", "8x16"):
         here = Slice.of(chips.V5E, shape)
-        drawn = panel(SLICES.see(chip="TPU v5e", shape=shape), Network)
+        drawn = panel(SLICES.evaluate(chip="TPU v5e", shape=shape), Network)
         quiet = [link for link in drawn.links if link.color is None]
         assert (len(drawn.nodes), len(quiet)) == (here.chips, here.links)
         assert sum(link.wrap for link in quiet) == (8 if shape == "8x16" else 0)
@@ -84,7 +84,7 @@ def test_a_picture_has_the_chips_and_the_links_of_the_slice():
     ("chip", "shape"), [("TPU v5p", "4x4x4"), ("TPU7x", "16x16x36"), ("TPU v4", "2x2x4")]
 )
 def test_of_three_axes_the_surface_is_drawn_and_one_wrap_of_each(chip, shape):
-    drawn = panel(SLICES.see(chip=chip, shape=shape), Network)
+    drawn = panel(SLICES.evaluate(chip=chip, shape=shape), Network)
     assert sum(link.wrap for link in drawn.links) == (0 if shape == "2x2x4" else 3)
     spots = {(round(n.x, 6), round(n.y, 6)) for n in drawn.nodes}
     assert len(spots) == len(drawn.nodes) <= 128
@@ -96,7 +96,7 @@ def test_the_arrows_are_a_shortest_way_to_a_farthest_chip(chip, shape):
     for order in itertools.permutations(range(len(here.shape))):
         places = slices.way(here, order)
         assert len(places) - 1 == here.route(places[0], places[-1]).hops == here.diameter_hops
-    drawn = panel(SLICES.see(chip=chip, shape=shape), Network)
+    drawn = panel(SLICES.evaluate(chip=chip, shape=shape), Network)
     first = [link for link in drawn.links if link.color == 1]
     assert len(first) == here.diameter_hops
     assert all(a.end == b.start for a, b in itertools.pairwise(first))
@@ -104,14 +104,14 @@ def test_the_arrows_are_a_shortest_way_to_a_farthest_chip(chip, shape):
 
 def test_corner_to_corner_is_the_chapter_s_problem():
     """16 MiB over a 4x4 of v5e: 6 hops, two ways, 167.8 µs of bytes at 50 GB/s and 6 µs of hops."""
-    view = SLICES.see(chip="TPU v5e", shape="4x4", nbytes=2**24)
+    view = SLICES.evaluate(chip="TPU v5e", shape="4x4", nbytes=2**24)
     assert readout(view, "array to that chip") == pytest.approx(2**24 / 100e9 + 6e-6)
     assert (readout(view, "farthest chip"), readout(view, "disjoint ways to it")) == (6, 2)
 
 
 def test_the_bars_are_all_gathers():
     here, nbytes = Slice.of(chips.V5P, "4x4x8"), 2**30
-    view = SLICES.see(nbytes=nbytes)
+    view = SLICES.evaluate(nbytes=nbytes)
     expected = [collectives.all_gather(nbytes, a).total_s for a in here.axes]
     expected.append(collectives.all_gather(nbytes, *here.axes).total_s)
     assert panel(view, Bars).lengths() == pytest.approx(expected)
@@ -119,10 +119,10 @@ def test_the_bars_are_all_gathers():
 
 @pytest.mark.parametrize("chip", [chip.name for chip in chips.TPUS])
 def test_every_slice_of_every_generation_is_shown_among_its_rivals(chip):
-    shapes = list(chips.find(chip).wiring().shapes())
+    shapes = list(chips.find(chip).topology().shapes())
     for shape in shapes[:: max(len(shapes) // 12, 1)]:
         text = "x".join(map(str, shape))
-        view = SLICES.see(chip=chip, shape=text)
+        view = SLICES.evaluate(chip=chip, shape=text)
         marked = [name for name, row in zip(panel(view, Grid).rows, panel(view, Grid).cells, strict=True)
                   if row[0].color is not None]  # fmt: skip
         assert marked == [text]
@@ -130,14 +130,16 @@ def test_every_slice_of_every_generation_is_shown_among_its_rivals(chip):
 
 
 def test_what_is_there_to_discover_in_a_slice():
-    assert "rings of 16," in SLICES.see(chip="TPU v5e", shape="8x16").verdict
-    assert "times as long as on 8x8x8" in SLICES.see(shape="4x8x16").verdict
-    assert "times as long" not in SLICES.see(shape="8x8x8").verdict
-    assert "no axis wraps" in SLICES.see(shape="2x4x4").verdict
-    assert "nobody to talk to" in SLICES.see(chip="TPU v5e", shape="1x1").verdict
-    assert "twisted" in SLICES.see(shape="8x4x4").verdict
-    assert SLICES.paint({"shape": "5x5x5"}).seen.error.endswith("the nearest slices are 4x4x4, 4x4x8, 4x8x8")
-    assert "write one as in 4x8" in SLICES.paint({"shape": "a fox"}).seen.error
+    assert "rings of 16," in SLICES.evaluate(chip="TPU v5e", shape="8x16").verdict
+    assert "times as long as on 8x8x8" in SLICES.evaluate(shape="4x8x16").verdict
+    assert "times as long" not in SLICES.evaluate(shape="8x8x8").verdict
+    assert "no axis wraps" in SLICES.evaluate(shape="2x4x4").verdict
+    assert "nobody to talk to" in SLICES.evaluate(chip="TPU v5e", shape="1x1").verdict
+    assert "twisted" in SLICES.evaluate(shape="8x4x4").verdict
+    assert SLICES.render({"shape": "5x5x5"}).evaluated.error.endswith(
+        "the nearest slices are 4x4x4, 4x4x8, 4x8x8"
+    )
+    assert "write one as in 4x8" in SLICES.render({"shape": "a fox"}).evaluated.error
 
 
 # The peak
@@ -149,7 +151,7 @@ DOCUMENTED = {"TPU v2": (2, 1), "TPU v3": (2, 2), "TPU v4": (2, 4), "TPU v5e": (
 def test_documented_units_explain_the_datasheet(chip):
     cores, units = DOCUMENTED[chip]
     clock = chips.find(chip).clock_hz
-    view = PEAK.see(chip=chip, cores=cores, units=units, side=128, clock=clock)
+    view = PEAK.evaluate(chip=chip, cores=cores, units=units, side=128, clock=clock)
     assert f"as {chip}'s datasheet prints" in view.verdict
     assert next(str(r) for r in view.readouts if r.label == f"{chip} documents").startswith(
         f"{cores} × {units} of 128²"
@@ -158,12 +160,12 @@ def test_documented_units_explain_the_datasheet(chip):
 
 def test_from_v6e_on_every_unit_counts_twice():
     asked = {"chip": "TPU v6e", "cores": 1, "units": 2, "side": 256, "clock": 1.75e9}
-    assert "prints twice that" in PEAK.see(**asked).verdict
-    assert readout(PEAK.see(**asked), "datasheet : yours") == pytest.approx(2, rel=1e-3)
-    assert "as TPU v6e's datasheet prints" in PEAK.see(**asked, each="two").verdict
+    assert "prints twice that" in PEAK.evaluate(**asked).verdict
+    assert readout(PEAK.evaluate(**asked), "datasheet : yours") == pytest.approx(2, rel=1e-3)
+    assert "as TPU v6e's datasheet prints" in PEAK.evaluate(**asked, each="two").verdict
 
 
 def test_your_units_stand_beside_the_datasheet_and_the_vector_unit():
-    lengths = panel(PEAK.see(), Bars).lengths()
+    lengths = panel(PEAK.evaluate(), Bars).lengths()
     assert lengths == [systolic.peak_of(chips.V5E).flops_per_s, 1.97e14, chips.V5E.vector_flops_per_s]
     assert "K" not in PEAK.controls  # old links name a depth that moved to the padding explorer

@@ -43,7 +43,7 @@ def test_the_chapter_s_problem_lane_by_lane():
 @pytest.mark.parametrize(("lies", "plan"), PLANS)
 def test_the_picture_ends_with_the_chain(lies, plan):
     for chunks in (1, 8, 64):
-        view = CHAIN.see(lies=lies, plan=plan, chunks=chunks)
+        view = CHAIN.evaluate(lies=lies, plan=plan, chunks=chunks)
         spans = panel(view, Timeline).spans
         total = chain(lies, plan, chunks).total_s
         assert max(s.end for s in spans) == pytest.approx(total) == pytest.approx(readout(view, "in all"))
@@ -56,7 +56,7 @@ def test_the_picture_ends_with_the_chain(lies, plan):
 
 @pytest.mark.parametrize(("lies", "plan"), PLANS)
 def test_the_bars_add_up_to_the_time_without_overlap(lies, plan):
-    view = CHAIN.see(lies=lies, plan=plan)
+    view = CHAIN.evaluate(lies=lies, plan=plan)
     values = next(s.values for s in panel(view, Bars).series if s.label == plan)
     assert sum(values) == pytest.approx(readout(view, "nothing overlapped"))
 
@@ -65,8 +65,8 @@ def test_the_bars_add_up_to_the_time_without_overlap(lies, plan):
 def test_a_few_vectors_should_move_and_not_the_matrix(lies):
     few = {plan: chain(lies, plan, 8, B=8).total_s for plan in CHAIN.controls["plan"].options}
     assert few[tpus_chain.SEND] < few[tpus_chain.FETCH]
-    assert "times as fast" in CHAIN.see(lies=lies).verdict
-    assert "times as long" in CHAIN.see(lies=lies, plan=tpus_chain.SEND).verdict
+    assert "times as fast" in CHAIN.evaluate(lies=lies).verdict
+    assert "times as long" in CHAIN.evaluate(lies=lies, plan=tpus_chain.SEND).verdict
 
 
 def test_from_the_farthest_chip_it_is_a_route():
@@ -76,14 +76,15 @@ def test_from_the_farthest_chip_it_is_a_route():
 
 
 def test_what_is_there_to_discover_in_a_chain():
-    assert "ICI binds" in CHAIN.see().verdict
-    assert "PCIe binds" in CHAIN.see(plan="bring x to A").verdict
-    assert "DCN binds" in CHAIN.see(lies="another slice").verdict
-    assert "must be used up as it comes" in CHAIN.see().verdict
-    assert "cannot lie there" in CHAIN.see(lies=tpus_chain.FAR).verdict
-    assert "HBM:" not in CHAIN.see(n=65536).verdict
+    assert "ICI binds" in CHAIN.evaluate().verdict
+    assert "PCIe binds" in CHAIN.evaluate(plan="bring x to A").verdict
+    assert "DCN binds" in CHAIN.evaluate(lies="another slice").verdict
+    assert "must be used up as it comes" in CHAIN.evaluate().verdict
+    assert "cannot lie there" in CHAIN.evaluate(lies=tpus_chain.FAR).verdict
+    assert "HBM:" not in CHAIN.evaluate(n=65536).verdict
     assert (
-        "MXU binds" in CHAIN.see(lies="HBM, split", plan="bring x to A", B=4096, on="TPU v5p 4x4x4").verdict
+        "MXU binds"
+        in CHAIN.evaluate(lies="HBM, split", plan="bring x to A", B=4096, on="TPU v5p 4x4x4").verdict
     )
 
 
@@ -94,7 +95,7 @@ def test_what_is_there_to_discover_in_a_chain():
 def test_the_map_counts_hops_as_the_slice_does(on):
     name, _, shape = on.rpartition(" ")
     here = Slice.of(chips.find(name), shape)
-    cells = panel(ROUTE.see(on=on), Grid).cells
+    cells = panel(ROUTE.evaluate(on=on), Grid).cells
     assert (len(cells), len(cells[0])) == here.shape[-2:]
     hops = [int(c.text) for row in cells for c in row]
     plane = [axis.mean_hops for axis in here.axes[-2:]]
@@ -104,7 +105,7 @@ def test_the_map_counts_hops_as_the_slice_does(on):
 
 def test_on_a_torus_the_map_has_the_mean_distance_whatever_the_source():
     for source in ("0,0", "5,11"):
-        view = ROUTE.see(on="TPU v5e 16x16", source=source, target="9,2")
+        view = ROUTE.evaluate(on="TPU v5e 16x16", source=source, target="9,2")
         hops = [int(c.text) for row in panel(view, Grid).cells for c in row]
         assert sum(hops) / 256 == 8 == readout(view, "mean distance here")
         assert max(hops) == 16
@@ -112,34 +113,34 @@ def test_on_a_torus_the_map_has_the_mean_distance_whatever_the_source():
 
 def test_the_way_is_marked_hop_by_hop():
     for on, source, target in (("TPU v5e 8x16", "1,1", "6,14"), ("TPU v5e 4x4", "0,0", "3,3")):
-        view = ROUTE.see(on=on, source=source, target=target)
+        view = ROUTE.evaluate(on=on, source=source, target=target)
         marked = sorted(int(c.text) for row in panel(view, Grid).cells for c in row if c.color == 1)
         assert marked == list(range(int(readout(view, "hops")) + 1))
 
 
 def test_hops_are_half_of_the_time_at_the_knee():
     for every in (True, False):
-        knee = readout(ROUTE.see(every=every), "hops = bytes at")
-        view = ROUTE.see(every=every, nbytes=knee)
+        knee = readout(ROUTE.evaluate(every=every), "hops = bytes at")
+        view = ROUTE.evaluate(every=every, nbytes=knee)
         assert readout(view, "first byte after") == pytest.approx(readout(view, "bytes take"))
 
 
 def test_what_is_there_to_discover_on_a_route():
-    assert "173.8 µs: 6 µs for the hops, 167.8 µs" in ROUTE.see().verdict
-    assert "341.5 µs" in ROUTE.see(every=False).verdict
-    assert "crosses its wrap" in ROUTE.see(on="TPU v5e 8x16", target="0,15").verdict
-    assert "crosses its wrap" not in ROUTE.see(on="TPU v5e 8x16", target="7,8").verdict
-    assert "Below 600 kB the hops take longer" in ROUTE.see(nbytes=1e3).verdict
-    assert "no hop" in ROUTE.see(target="0,0").verdict
-    assert "chips go from (0, 0) to (3, 3)" in ROUTE.paint({"target": "4, 0"}).seen.error
-    assert "write its place along each axis" in ROUTE.paint({"target": "corner"}).seen.error
+    assert "173.8 µs: 6 µs for the hops, 167.8 µs" in ROUTE.evaluate().verdict
+    assert "341.5 µs" in ROUTE.evaluate(every=False).verdict
+    assert "crosses its wrap" in ROUTE.evaluate(on="TPU v5e 8x16", target="0,15").verdict
+    assert "crosses its wrap" not in ROUTE.evaluate(on="TPU v5e 8x16", target="7,8").verdict
+    assert "Below 600 kB the hops take longer" in ROUTE.evaluate(nbytes=1e3).verdict
+    assert "no hop" in ROUTE.evaluate(target="0,0").verdict
+    assert "chips go from (0, 0) to (3, 3)" in ROUTE.render({"target": "4, 0"}).evaluated.error
+    assert "write its place along each axis" in ROUTE.render({"target": "corner"}).evaluated.error
 
 
 # The generations
 
 
 def test_flops_over_hbm_bandwidth_is_the_ridge():
-    bars = panel(GENERATIONS.see(), Bars)
+    bars = panel(GENERATIONS.evaluate(), Bars)
     assert dict(zip(bars.labels, bars.lengths(), strict=True)) == pytest.approx(
         {chip.name: rules.ridge(chip) for chip in chips.TPUS}
     )
@@ -148,7 +149,7 @@ def test_flops_over_hbm_bandwidth_is_the_ridge():
 @pytest.mark.parametrize("figure", GENERATIONS.controls["figure"].options)
 @pytest.mark.parametrize("per", GENERATIONS.controls["per"].options)
 def test_who_is_missing_is_named(figure, per):
-    view = GENERATIONS.see(figure=figure, per=per)
+    view = GENERATIONS.evaluate(figure=figure, per=per)
     shown = panel(view, Bars).labels
     _, _, missing = view.verdict.partition("Nobody documents it for ")
     assert {chip.name for chip in chips.TPUS} - set(shown) == set(
@@ -157,14 +158,14 @@ def test_who_is_missing_is_named(figure, per):
 
 
 def test_a_figure_stands_beside_its_source_and_what_others_print():
-    told = panel(GENERATIONS.see(chip="TPU v6e", figure="HBM", per="DCN"), Grid).cells
+    told = panel(GENERATIONS.evaluate(chip="TPU v6e", figure="HBM", per="DCN"), Grid).cells
     assert told[0][0].text.startswith("HBM: 34.36 GB")
     assert "GiB" in told[0][0].text
     assert "100 Gbps a chip" in told[1][0].text.replace("\n", " ")
-    assert "not documented" in panel(GENERATIONS.see(chip="TPU7x", figure="PCIe"), Grid).cells[0][0].text
+    assert "not documented" in panel(GENERATIONS.evaluate(chip="TPU7x", figure="PCIe"), Grid).cells[0][0].text
 
 
 def test_what_is_there_to_discover_in_the_generations():
-    assert "grew 50.2 times" in GENERATIONS.see(per="nothing: the figure itself").verdict
-    assert "grew 4.76 times" in GENERATIONS.see().verdict
-    assert "fell" in GENERATIONS.see(figure="one link, one way").verdict
+    assert "grew 50.2 times" in GENERATIONS.evaluate(per="nothing: the figure itself").verdict
+    assert "grew 4.76 times" in GENERATIONS.evaluate().verdict
+    assert "fell" in GENERATIONS.evaluate(figure="one link, one way").verdict

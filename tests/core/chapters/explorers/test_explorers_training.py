@@ -24,20 +24,20 @@ approx = pytest.approx
 
 
 def test_the_table_of_the_zero_paper():
-    bars = panel(ALL["training.zero"].see(), Bars)
+    bars = panel(ALL["training.zero"].evaluate(), Bars)
     assert [x / 1e9 for x in bars.lengths()] == approx([120, 31.4, 16.6, 1.88], rel=3e-3)
 
 
 @pytest.mark.parametrize("stage", zero.STAGES)
 def test_zero_is_what_the_library_says_of_the_state(stage):
-    view = ALL["training.zero"].see(billions=70.0, ways=256, stage=stage, gradients="fp32", master=False)
+    view = ALL["training.zero"].evaluate(billions=70.0, ways=256, stage=stage, gradients="fp32", master=False)
     plan = Plan(fsdp=256, zero=zero.STAGES[stage], gradients=FP32, master=None)
     assert readout(view, "on each chip") == training.states(70e9, plan).total
 
 
 def test_a_higher_stage_never_keeps_more_and_one_chip_has_nothing_to_share():
     for ways in (1, 8, 4096):
-        lengths = panel(ALL["training.zero"].see(ways=ways), Bars).lengths()
+        lengths = panel(ALL["training.zero"].evaluate(ways=ways), Bars).lengths()
         assert lengths == sorted(lengths, reverse=True)
         assert (len(set(lengths)) == 1) == (ways == 1)
 
@@ -46,12 +46,12 @@ def test_a_higher_stage_never_keeps_more_and_one_chip_has_nothing_to_share():
 
 
 def test_the_dial_moves_the_knee_by_four():
-    ends = [readout(ALL["training.dial"].see(dial=d), "mixed needs, at this dial") for d in (0.0, 1.0)]
+    ends = [readout(ALL["training.dial"].evaluate(dial=d), "mixed needs, at this dial") for d in (0.0, 1.0)]
     assert ends[1] == approx(4 * ends[0])
 
 
 def test_the_reference_knees_at_90_percent_of_the_links():
-    view = ALL["training.dial"].see(F=28672, links=0.9)
+    view = ALL["training.dial"].evaluate(F=28672, links=0.9)
     assert readout(view, "mixed needs, at this dial") == approx(113.4, abs=0.1)
     assert readout(view, "FSDP alone needs") == approx(850, abs=0.5)
 
@@ -59,14 +59,14 @@ def test_the_reference_knees_at_90_percent_of_the_links():
 def test_at_the_knee_communication_takes_as_long_as_the_arithmetic():
     for dial in (0.0, 0.5, 1.0):
         knee = rules.fsdp_with_tensor_tokens(28672, chips.V5P, dial=dial)
-        view = ALL["training.dial"].see(b=knee, dial=dial)
+        view = ALL["training.dial"].evaluate(b=knee, dial=dial)
         assert readout(view, "at most, of the peak") == approx(1)
         assert "1 times as long" in view.verdict
 
 
 def test_whole_ways_are_never_better_than_the_ideal_split():
     for b, dial in itertools.product((64, 512, 2048), (0.0, 1.0)):
-        ideal, whole = (ALL["training.dial"].see(b=b, dial=dial, N=8960, whole=w) for w in (False, True))
+        ideal, whole = (ALL["training.dial"].evaluate(b=b, dial=dial, N=8960, whole=w) for w in (False, True))
         label = "at most, of the peak"
         assert readout(whole, label) <= readout(ideal, label) * (1 + 1e-12)
         X, _, Y = next(str(r) for r in whole.readouts if r.label == "best split").replace(",", "").split()
@@ -78,7 +78,7 @@ def test_whole_ways_are_never_better_than_the_ideal_split():
 
 @pytest.mark.parametrize("schedule", pipeline.SCHEDULES)
 def test_the_gantt_is_the_simulated_schedule_and_never_overlaps_itself(schedule):
-    view = ALL["training.pipeline"].see(schedule=schedule, P=4, M=12)
+    view = ALL["training.pipeline"].evaluate(schedule=schedule, P=4, M=12)
     chunks = 2 if schedule == "interleaved" else 1
     run = pipelines.simulate(pipeline.SCHEDULES[schedule], 4, 12, chunks=chunks)
     line = panel(view, Timeline)
@@ -99,14 +99,14 @@ def test_what_a_stage_holds_peaks_at_what_the_library_says(schedule):
 
 def test_the_bubble_of_1f1b_is_the_closed_form():
     for P, M in ((2, 1), (4, 8), (8, 32)):
-        view = ALL["training.pipeline"].see(P=P, M=M)
+        view = ALL["training.pipeline"].evaluate(P=P, M=M)
         assert readout(view, "idle, of the step") == approx((P - 1) / (M + P - 1))
         assert readout(view, "idle, over the work") == approx((P - 1) / M)
 
 
 def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
     for schedule, step in itertools.product(pipeline.SCHEDULES, range(0, 40, 3)):
-        does = panel(ALL["training.pipeline"].see(schedule=schedule, step=step), Grid).cells[0]
+        does = panel(ALL["training.pipeline"].evaluate(schedule=schedule, step=step), Grid).cells[0]
         assert all(cell.text.count("+") <= (schedule == "DualPipe") for cell in does)
 
 
@@ -114,17 +114,17 @@ def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
 
 
 def test_at_the_tokens_needed_the_sum_takes_as_long_as_the_backward_pass():
-    view = ALL["training.dcn"].see(pods=4, batch=4 * rules.cross_pod_tokens(chips.V5P, 4))
+    view = ALL["training.dcn"].evaluate(pods=4, batch=4 * rules.cross_pod_tokens(chips.V5P, 4))
     assert readout(view, "AllReduce over backward pass") == approx(1)
 
 
 def test_two_pods_of_v5p_need_36720_tokens_each_and_twice_that_in_fp32():
-    needed = [readout(ALL["training.dcn"].see(pods=2, gradients=g), "needed") for g in ("bf16", "fp32")]
+    needed = [readout(ALL["training.dcn"].evaluate(pods=2, gradients=g), "needed") for g in ("bf16", "fp32")]
     assert needed == [approx(36720), approx(73440)]
 
 
 def test_more_pods_need_more_and_have_less():
-    view = ALL["training.dcn"].see()
+    view = ALL["training.dcn"].evaluate()
     assert list(curve(view, "needed, bf16 gradients").ys) == sorted(curve(view, "needed, bf16 gradients").ys)
     shared = list(curve(view, "your batch, shared").ys)
     assert shared == sorted(shared, reverse=True)
@@ -162,7 +162,7 @@ def test_the_bytes_received_are_those_of_the_formulas(X, Y):
     shares = {"DP": 8 * D * F * (X - 1) / X, "FSDP": 12 * D * F * (X - 1) / X, "TP": 10 * B * D * (Y - 1) / Y}
     shares["FSDP with TP"] = shares["FSDP"] / Y + shares["TP"] / X
     for scheme, nbytes in shares.items():
-        view = ALL["training.steps"].see(scheme=scheme, X=X, Y=Y, B=B, D=D, F=F)
+        view = ALL["training.steps"].evaluate(scheme=scheme, X=X, Y=Y, B=B, D=D, F=F)
         assert readout(view, "received in all") == nbytes
 
 
@@ -179,7 +179,7 @@ def test_in_the_end_a_chip_has_its_weights_their_gradients_and_dIn():
 
 
 def _split(**given):
-    return ALL["training.split"].see(**given)
+    return ALL["training.split"].evaluate(**given)
 
 
 def test_the_fastest_split_is_a_plan_of_the_library_and_no_other_is_faster():
@@ -216,15 +216,15 @@ def test_collectives_that_do_not_overlap_never_make_a_step_shorter():
 @pytest.mark.parametrize("C", [4, 8, 16, 32, 64])
 def test_a_ring_takes_what_its_closed_form_says(C):
     T, m = 2**20, models.find("LLaMA-3 70B")
-    view = ALL["training.context"].see(T=T, C=C)
+    view = ALL["training.context"].evaluate(T=T, C=C)
     least = rules.context_parallel_tokens(m.G, chips.V5P)
     assert readout(view, "a ring is free from") == least
     assert readout(view, "sent over attention") == approx((C - 1) / C * least / (T / C), rel=2e-2)
 
 
 def test_ulysses_stops_at_the_key_value_heads_and_says_so():
-    assert ALL["training.context"].look({"way": "Ulysses"}).view  # 8 ways, as it starts
-    assert "heads" in ALL["training.context"].look({"way": "Ulysses", "C": 4}).error
+    assert ALL["training.context"].evaluate_state({"way": "Ulysses"}).view  # 8 ways, as it starts
+    assert "heads" in ALL["training.context"].evaluate_state({"way": "Ulysses", "C": 4}).error
 
 
 # Experts
@@ -235,11 +235,11 @@ def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
         s = training_experts.setting(model, "bf16 both ways", False)
         for Z in (z for z in s.sizes if training_experts.joined(name, z)):
             layer = limits.routed_layer(training_experts.joined(name, Z), s.model, 4096)
-            view = ALL["training.experts"].see(model=model, name=name, Z=Z)
+            view = ALL["training.experts"].evaluate(model=model, name=name, Z=Z)
             ratio = layer.exchange_s / layer.products_s
             assert readout(view, "exchange over products") == approx(ratio)
 
 
 def test_a_cube_of_whole_rings_needs_what_its_longest_axis_says():
-    view = ALL["training.experts"].see(Z=64)
+    view = ALL["training.experts"].evaluate(Z=64)
     assert readout(view, "needed") == approx(rules.expert_parallel_width(chips.V5P, 4))

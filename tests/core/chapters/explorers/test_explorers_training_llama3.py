@@ -11,7 +11,7 @@ from scalingbook_lib.chapters.training_llama3.explorers import board, cost, plan
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, Regions
-from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.options.machines import machine
 
 ALL = {e.key: e for stem in ("training", "training_llama3") for e in explorers.chapter(stem)}
 approx = pytest.approx
@@ -21,14 +21,14 @@ approx = pytest.approx
 
 
 def test_the_reference_run_on_a_pod():
-    view = ALL["training_llama3.cost"].see()
+    view = ALL["training_llama3.cost"].evaluate()
     assert readout(view, "days") == approx(44.7, abs=0.05)
     assert readout(view, "cost") == approx(40.3e6, rel=2e-3)
     assert readout(view, "tokens/s of a chip") == approx(434, abs=0.5)
 
 
 def test_twice_the_chips_take_half_the_days_for_the_same_money():
-    one, two = (ALL["training_llama3.cost"].see(n=n) for n in (4096, 8192))
+    one, two = (ALL["training_llama3.cost"].evaluate(n=n) for n in (4096, 8192))
     assert readout(one, "days") == approx(2 * readout(two, "days"))
     assert readout(one, "cost") == approx(readout(two, "cost"))
 
@@ -42,14 +42,16 @@ def test_twice_the_chips_take_half_the_days_for_the_same_money():
     ],
 )
 def test_every_chip_is_paid_at_its_own_price_or_at_one_that_is_said_to_be_assumed(chip, price, says):
-    found = ALL["training_llama3.cost"].see(chip=chip, price=price)
+    found = ALL["training_llama3.cost"].evaluate(chip=chip, price=price)
     assert [r.text for r in found.readouts if r.label == "price of a chip-hour"] == [says]
     usd = (chips.find(chip).usd_per_hour or 4.2) * price / 100
     assert readout(found, "cost") == approx(usd * readout(found, "chip-hours"))
 
 
 def test_every_whole_run_is_on_the_chart_at_its_utilization():
-    dots = next(m for m in panel(ALL["training_llama3.cost"].see(), Chart, 1).marks if isinstance(m, Points))
+    dots = next(
+        m for m in panel(ALL["training_llama3.cost"].evaluate(), Chart, 1).marks if isinstance(m, Points)
+    )
     assert list(dots.ys) == [100 * run.utilization.share for run in WHOLE_RUNS]
     assert set(cost.NAMED) <= {run.name for run in WHOLE_RUNS}
 
@@ -58,13 +60,13 @@ def test_every_whole_run_is_on_the_chart_at_its_utilization():
 
 
 def test_the_reference_minimum_of_chips():
-    view = ALL["training_llama3.memory"].see(tokens=4_000_000)
+    view = ALL["training_llama3.memory"].evaluate(tokens=4_000_000)
     assert readout(view, "on all chips together") == approx(21.7e12, rel=3e-3)
     assert readout(view, "chips at least") == 213  # of 95 GiB; 226 of the reference's 96 GB
 
 
 def test_every_part_is_shared_by_all_chips():
-    view = ALL["training_llama3.memory"].see(n=1024, state="16 (fp32 copy too)")
+    view = ALL["training_llama3.memory"].evaluate(n=1024, state="16 (fp32 copy too)")
     *parts, total = panel(view, Bars).lengths()
     assert sum(parts) == approx(total) == approx(readout(view, "on each"))
     params = models.find("LLaMA-3 70B").params
@@ -73,7 +75,7 @@ def test_every_part_is_shared_by_all_chips():
 
 def test_what_is_kept_orders_the_policies():
     keeps = ("layer inputs", "products with weights", "every product", "everything")
-    each = [readout(ALL["training_llama3.memory"].see(keeps=k), "on each") for k in keeps]
+    each = [readout(ALL["training_llama3.memory"].evaluate(keeps=k), "on each") for k in keeps]
     assert each == sorted(each)
 
 
@@ -81,7 +83,7 @@ def test_what_is_kept_orders_the_policies():
 
 
 def test_the_map_agrees_with_the_closed_forms():
-    view = ALL["training_llama3.regimes"].see
+    view = ALL["training_llama3.regimes"].evaluate
     data = rules.data_parallel_tokens(chips.V5P, axes=3)
     for tokens, said in (
         (data * 1.01, "FSDP alone"),
@@ -93,13 +95,15 @@ def test_the_map_agrees_with_the_closed_forms():
 
 
 def test_a_dial_of_one_makes_the_mixed_regime_start_four_times_as_high():
-    needs = [readout(ALL["training_llama3.regimes"].see(dial=d), "FSDP with TP needs") for d in (0.0, 1.0)]
+    needs = [
+        readout(ALL["training_llama3.regimes"].evaluate(dial=d), "FSDP with TP needs") for d in (0.0, 1.0)
+    ]
     assert needs[1] == approx(4 * needs[0])
 
 
 def test_more_tokens_never_wait_more_for_the_network():
     regions = next(
-        m for m in panel(ALL["training_llama3.regimes"].see(), Chart).marks if isinstance(m, Regions)
+        m for m in panel(ALL["training_llama3.regimes"].evaluate(), Chart).marks if isinstance(m, Regions)
     )
     rank = {5: 0, 0: 1, 1: 2, 2: 3, 3: 4, 4: 5}
     for column in zip(*regions.cells, strict=True):
@@ -111,7 +115,7 @@ def test_more_tokens_never_wait_more_for_the_network():
 
 
 def _board(**given):
-    view = ALL["training_llama3.board"].see(**given)
+    view = ALL["training_llama3.board"].evaluate(**given)
     return view, {
         name: row[0] for name, row in zip(panel(view, Grid).rows, panel(view, Grid).cells, strict=True)
     }
@@ -151,7 +155,7 @@ def test_the_board_has_the_ratios_of_the_sheet():
 
 
 def test_the_planner_shows_the_rankings_best_and_judges_it_as_the_library_does():
-    view = ALL["training_llama3.planner"].see()
+    view = ALL["training_llama3.planner"].evaluate()
     found = planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, ())
     plan = found.winner.plan
     step = training.step(models.find("LLaMA-3 70B"), machine("TPU v5p 16x16x16"), plan, batch=1024, T=4096)
@@ -160,9 +164,9 @@ def test_the_planner_shows_the_rankings_best_and_judges_it_as_the_library_does()
 
 
 def test_what_is_fixed_is_kept_and_never_makes_the_best_faster():
-    free = readout(ALL["training_llama3.planner"].see(), "best step")
+    free = readout(ALL["training_llama3.planner"].evaluate(), "best step")
     for name, value in (("tp", "8"), ("cp", "2"), ("pp", "4"), ("remat", "full")):
-        view = ALL["training_llama3.planner"].see(**{name: value})
+        view = ALL["training_llama3.planner"].evaluate(**{name: value})
         assert readout(view, "best step") >= free
         fixed = {name: int(value) if value.isdigit() else value}
         found = planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, tuple(fixed.items()))
@@ -171,5 +175,5 @@ def test_what_is_fixed_is_kept_and_never_makes_the_best_faster():
 
 def test_a_pod_of_odd_sides_wants_a_batch_of_35s():
     pod = {"where": "TPU v5p 16x20x28"}
-    assert "35 data ranks" in ALL["training_llama3.planner"].see(**pod).verdict
-    assert readout(ALL["training_llama3.planner"].see(**pod, batch="4480"), "of these legal") > 0
+    assert "35 data ranks" in ALL["training_llama3.planner"].evaluate(**pod).verdict
+    assert readout(ALL["training_llama3.planner"].evaluate(**pod, batch="4480"), "of these legal") > 0

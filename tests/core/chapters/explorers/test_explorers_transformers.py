@@ -27,7 +27,7 @@ LLAMA_8B = {
 
 
 def test_a_pasted_config_is_counted_to_the_last_parameter():
-    view = ALL["model"].see(text=json.dumps(LLAMA_8B, indent=2))
+    view = ALL["model"].evaluate(text=json.dumps(LLAMA_8B, indent=2))
     assert readout(view, "parameters") == models.find("LLaMA-3 8B").params == 8_030_261_248
     assert view.verdict.startswith("my-8b has 8.03 G parameters, 70% of them in the MLPs")
     assert readout(view, "KV cache, a token") == 131_072
@@ -37,24 +37,24 @@ def test_a_pasted_config_is_counted_to_the_last_parameter():
 def test_a_text_that_is_no_model_gives_the_words_of_the_error_and_stays(text):
     with pytest.raises(models.ModelError) as refused:
         transformers_model.read(text, "LLaMA-3 8B")
-    painted = ALL["model"].paint({"text": text, "T": 12})
-    assert painted.seen.error == str(refused.value)
-    assert painted.seen.state["text"] == text
-    assert painted.seen.outputs["T"] == ALL["model"].paint({"T": 12}).seen.outputs["T"]
+    painted = ALL["model"].render({"text": text, "T": 12})
+    assert painted.evaluated.error == str(refused.value)
+    assert painted.evaluated.state["text"] == text
+    assert painted.evaluated.outputs["T"] == ALL["model"].render({"T": 12}).evaluated.outputs["T"]
 
 
 def test_a_whole_file_fits_into_the_text_and_a_longer_one_is_said_to_be_cut():
     long = json.dumps(LLAMA_8B | {f"unused_{i}": None for i in range(400)})
     assert 200 < len(long) < transformers_model.LONGEST_CONFIG
-    assert not ALL["model"].paint({"text": long}).seen.error
-    cut = ALL["model"].paint({"text": long + " " * 20_000 + "}"})
-    assert "first 20,000 characters" in cut.seen.notes[0]
+    assert not ALL["model"].render({"text": long}).evaluated.error
+    cut = ALL["model"].render({"text": long + " " * 20_000 + "}"})
+    assert "first 20,000 characters" in cut.evaluated.notes[0]
     assert 'maxlength="20000"' in ALL["model"].html()
 
 
 @pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda m: m.name)
 def test_the_bars_of_a_model_sum_to_what_is_read_out(model):
-    view = ALL["model"].see(name=model.name)
+    view = ALL["model"].evaluate(name=model.name)
     parts, flops, _ = panels(view, Bars)
     assert sum(parts.series[0].values) == readout(view, "parameters") == model.params
     assert sum(parts.series[-1].values) == readout(view, "active for a token")
@@ -85,11 +85,11 @@ def test_the_crossing_is_where_the_share_is_half(name, causal, windows):
 
 
 def test_gemma_crosses_late_and_the_rule_of_thumb_early():
-    plain = ALL["share"].see(windows=False)
+    plain = ALL["share"].evaluate(windows=False)
     assert readout(plain, "Gemma-2 27B: T*") == 69_120
     assert readout(plain, "rule of thumb for the first") == 36_864
-    assert readout(ALL["share"].see(windows=False, causal=True), "Gemma-2 27B: T*") == 138_240
-    assert "3.6 times what the rule of thumb says" in ALL["share"].see().verdict
+    assert readout(ALL["share"].evaluate(windows=False, causal=True), "Gemma-2 27B: T*") == 138_240
+    assert "3.6 times what the rule of thumb says" in ALL["share"].evaluate().verdict
 
 
 # The budget for keys and values
@@ -98,7 +98,9 @@ def test_gemma_crosses_late_and_the_rule_of_thumb_early():
 def test_grouped_queries_are_the_published_model_and_a_cache_eight_times_smaller():
     made = kv.kinds("LLaMA-3 70B")
     assert made["GQA"] == made["as published"]
-    each = [readout(ALL["kv"].see(kind=kind), "cache of a sequence") for kind in ("MHA", "GQA", "MQA", "MLA")]
+    each = [
+        readout(ALL["kv"].evaluate(kind=kind), "cache of a sequence") for kind in ("MHA", "GQA", "MQA", "MLA")
+    ]
     assert each[0] == 8 * each[1] == 64 * each[2]
     assert each[3] == 2 * 80 * 576 * 8192
 
@@ -114,15 +116,15 @@ def test_only_attention_changes_with_the_kind_of_attention(name):
 @pytest.mark.parametrize("kind", ALL["kv"].controls["kind"].options)
 def test_what_fits_fits_and_one_more_does_not(kind):
     for S, cache in itertools.product((1024, 8192, 131072), ("bf16", "int8")):
-        view = ALL["kv"].see(kind=kind, S=S, cache=cache, name="Gemma-2 27B", chip="H100", n=1)
+        view = ALL["kv"].evaluate(kind=kind, S=S, cache=cache, name="Gemma-2 27B", chip="H100", n=1)
         each, free = readout(view, "cache of a sequence"), readout(view, "left beside the weights")
         fits = readout(view, "sequences that fit")
         assert fits * each <= max(free, 0) < (fits + 1) * each
 
 
 def test_weights_that_do_not_fit_are_said_to_be_too_large():
-    assert "the weights alone need" in ALL["kv"].see(n=1).verdict
-    assert "49 sequences of 8,192 positions fit" in ALL["kv"].see().verdict
+    assert "the weights alone need" in ALL["kv"].evaluate(n=1).verdict
+    assert "49 sequences of 8,192 positions fit" in ALL["kv"].evaluate().verdict
 
 
 # Keep or compute again
@@ -131,7 +133,7 @@ def test_weights_that_do_not_fit_are_said_to_be_too_large():
 @pytest.mark.parametrize("flash", [True, False])
 @pytest.mark.parametrize("name", ALL["remat"].controls["name"].options)
 def test_keeping_less_never_computes_less(name, flash):
-    kept, again, _ = panels(ALL["remat"].see(name=name, flash=flash), Bars)
+    kept, again, _ = panels(ALL["remat"].evaluate(name=name, flash=flash), Bars)
     assert list(kept.series[0].values) == sorted(kept.series[0].values, reverse=True)
     assert list(again.series[0].values) == sorted(again.series[0].values)
     assert 0 <= again.series[0].values[-1] <= 50  # a forward pass, and the scores once more in the kernel
@@ -139,14 +141,14 @@ def test_keeping_less_never_computes_less(name, flash):
 
 @pytest.mark.parametrize("keeps", ALL["remat"].controls["keeps"].options)
 def test_the_arrays_sum_to_what_is_kept(keeps):
-    view = ALL["remat"].see(keeps=keeps)
+    view = ALL["remat"].evaluate(keeps=keeps)
     assert sum(panels(view, Bars)[2].series[0].values) == readout(view, "kept")
 
 
 def test_only_what_holds_scores_grows_with_the_length():
     policies = ALL["remat"].controls["keeps"].options
     short, long = (
-        {k: readout(ALL["remat"].see(keeps=k, T=T), "kept for a token") for k in policies}
+        {k: readout(ALL["remat"].evaluate(keeps=k, T=T), "kept for a token") for k in policies}
         for T in (1024, 8192)
     )
     assert {k for k in short if long[k] > short[k]} == {"everything", "every product"}
@@ -156,16 +158,16 @@ def test_only_what_holds_scores_grows_with_the_length():
 
 
 def test_the_product_is_counted_as_the_library_counts_it():
-    view = ALL["einsum"].see(text="BTD,DF->BTF", a=4, b=512, c=1024, d=2048)
+    view = ALL["einsum"].evaluate(text="BTD,DF->BTF", a=4, b=512, c=1024, d=2048)
     counted = arithmetic.einsum("BTD,DF->BTF", B=4, T=512, D=1024, F=2048)
     assert readout(view, "forward") == counted.flops == 2 * 4 * 512 * 1024 * 2048
     assert readout(view, "backward") == 2 * counted.flops
     assert "sums over D: " in view.verdict
-    assert "sums over h for each b and k" in ALL["einsum"].see().verdict
+    assert "sums over h for each b and k" in ALL["einsum"].evaluate().verdict
 
 
 def test_every_index_has_one_color_in_both_of_its_arrays():
-    grid = panels(ALL["einsum"].see(), Grid)[0]
+    grid = panels(ALL["einsum"].evaluate(), Grid)[0]
     for column in zip(*grid.cells, strict=True):
         *arrays, role = column
         colors = {cell.color for cell in arrays if cell.text}
@@ -176,9 +178,9 @@ def test_every_index_has_one_color_in_both_of_its_arrays():
 
 @pytest.mark.parametrize("text", ["", "A[I_X, J_X", "ab,cd", "ab,bc->ax", "abcd,defg->abcefg"])
 def test_a_text_that_is_no_product_says_why(text):
-    painted = ALL["einsum"].paint({"text": text})
-    assert painted.seen.error
-    assert painted.seen.state["text"] == text
+    painted = ALL["einsum"].render({"text": text})
+    assert painted.evaluated.error
+    assert painted.evaluated.state["text"] == text
 
 
 # The router
@@ -186,7 +188,7 @@ def test_a_text_that_is_no_product_says_why(text):
 
 @pytest.mark.parametrize(("E", "k", "skew"), [(8, 1, 0.0), (64, 8, 0.3), (8, 8, 1.5), (512, 16, 1.5)])
 def test_every_token_visits_k_experts(E, k, skew):
-    found = experts.chances(E, k, skew)
+    found = experts.routing_probabilities(E, k, skew)
     assert sum(found) == pytest.approx(k)
     assert list(found) == sorted(found, reverse=True)
     assert max(found) <= 1 + 1e-12
@@ -196,14 +198,14 @@ def test_what_is_turned_away_is_what_a_simulated_expert_turns_away():
     dice = random.Random(1)
     B, chance, capacity = 200, 0.15, 32
     lost = [max(sum(dice.random() < chance for _ in range(B)) - capacity, 0) for _ in range(4000)]
-    assert experts.turned_away(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
+    assert experts.dropped_tokens(B, chance, capacity) == pytest.approx(sum(lost) / len(lost), rel=0.08)
 
 
 def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():
-    even, skewed = (readout(ALL["router"].see(skew=skew), "turned away") for skew in (0.0, 1.0))
+    even, skewed = (readout(ALL["router"].evaluate(skew=skew), "turned away") for skew in (0.0, 1.0))
     assert even < 0.01 < 0.2 < skewed
-    assert readout(ALL["router"].see(skew=0.0), "busiest expert / even") == pytest.approx(1)
-    assert readout(ALL["router"].see(), "batch for compute-bound") == pytest.approx(240.5 * 8, rel=1e-3)
+    assert readout(ALL["router"].evaluate(skew=0.0), "busiest expert / even") == pytest.approx(1)
+    assert readout(ALL["router"].evaluate(), "batch for compute-bound") == pytest.approx(240.5 * 8, rel=1e-3)
 
 
 # The softmax
@@ -212,7 +214,7 @@ def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():
 @pytest.mark.parametrize("order", ALL["softmax"].controls["order"].options)
 @pytest.mark.parametrize("chunk", range(1, 17))
 def test_the_last_chunk_leaves_the_whole_softmax_whatever_the_chunks(chunk, order):
-    view = ALL["softmax"].see(order=order, chunk=chunk, step=10**6)
+    view = ALL["softmax"].evaluate(order=order, chunk=chunk, step=10**6)
     assert readout(view, "output so far") == readout(view, "output of the whole")
     assert view.frames == -(-16 // chunk)
     points = next(m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
@@ -222,11 +224,13 @@ def test_the_last_chunk_leaves_the_whole_softmax_whatever_the_chunks(chunk, orde
 
 def test_the_result_does_not_depend_on_the_order_in_which_scores_and_their_values_come():
     options = ALL["softmax"].controls["order"].options
-    outputs = [readout(ALL["softmax"].see(order=order, step=10**6), "output so far") for order in options]
+    outputs = [
+        readout(ALL["softmax"].evaluate(order=order, step=10**6), "output so far") for order in options
+    ]
     assert outputs == pytest.approx([2.273] * len(options), abs=1e-3)
 
 
 def test_falling_scores_never_shrink_the_sums():
     for step in (1, 2, 3):
-        assert readout(ALL["softmax"].see(order="falling", step=step), "earlier sums times") == 1
-        assert readout(ALL["softmax"].see(order="rising", step=step), "earlier sums times") < 1
+        assert readout(ALL["softmax"].evaluate(order="falling", step=step), "earlier sums times") == 1
+        assert readout(ALL["softmax"].evaluate(order="rising", step=step), "earlier sums times") < 1

@@ -1,4 +1,4 @@
-"""Which models do the Transformer explorers offer? The same ones on every control, in one order."""
+"""The models that Transformer explorers offer, the same on every control and in the same order."""
 
 MODELS = (
     "GPT-2 XL", "OPT 175B", "LLaMA-2 7B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B",

@@ -1,4 +1,4 @@
-"""Which clusters do the explorers of plans offer? Powers of two, so that axes fit their domains."""
+"""The clusters that explorers of plans offer: powers of two, so that axes fit their domains."""
 
 from scalingbook_lib.machines import Cluster, chips
 
@@ -24,10 +24,10 @@ def cluster(machine: str, n: int, **how: object) -> Cluster:
 
 
 def within(machine: str) -> str:
-    """What the level within a domain is called: 'NVLink', 'mesh', 'switches'."""
+    """The name of the level within a domain: 'NVLink', 'mesh', 'switches'."""
     return cluster(machine, DOMAINS[machine][1]).levels[0].name
 
 
-def joined(machine: str) -> str:
-    """'domains of 8'."""
+def domain_label(machine: str) -> str:
+    """The size of the machine's domains as text: 'domains of 8'."""
     return f"domains of {DOMAINS[machine][1]}"

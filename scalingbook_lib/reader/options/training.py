@@ -1,4 +1,4 @@
-"""On which machines do the explorers of training run, and why is a plan not possible there, in a word?"""
+"""The machines that explorers of training offer, and short labels for terms and refusals."""
 
 TRAINING_MACHINES = (
     "TPU v5p 4x4x8", "TPU v5p 8x8x8", "TPU v5p 16x16x16", "TPU v5p 16x20x28", "TPU v5e 16x16",
@@ -29,15 +29,15 @@ TERMS = {
 
 
 def word(reason: str) -> str:
-    """What does not fit, in one word: what stands in a small cell."""
+    """What does not fit, in one word for a small cell."""
     return next((short for part, short in _WORDS.items() if part in reason), "mesh")
 
 
 def divisors(n: int, most: int) -> list[int]:
-    """Those up to `most`, in order."""
+    """The divisors of n up to `most`, ascending."""
     return [d for d in range(1, min(n, most) + 1) if n % d == 0]
 
 
 def term(name: str) -> str:
-    """A term of `training.TrainingStep`, as a bar's label."""
+    """The label of a term of `training.TrainingStep` in a bar chart."""
     return TERMS.get(name, name)

@@ -1,4 +1,4 @@
-"""Which models, machines and types do the explorers of serving offer?"""
+"""The models, machines and data types that explorers of serving offer, and their layouts."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from scalingbook_lib import inference, models
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.reader.explorers.view import Bars, RefLine, Scale, Series, View
-from scalingbook_lib.reader.offered.machines import machine
+from scalingbook_lib.reader.options.machines import machine
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
 
 SERVING_MODELS = (
@@ -24,13 +24,13 @@ PRICES = ("as listed", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")
 
 
 def stored(name: str, where: Machine) -> DType:
-    """The type of that name on that chip: 8 bits are fp8 where the chip has no int8 for products."""
+    """The data type of that name on that chip: 8 bits are fp8 where the chip has no int8 matmul."""
     found = TYPES[name]
     return FP8 if found is INT8 and where.chip.torus is None else found
 
 
 def layout(model: models.Transformer, chips: int, group: int, **types: Any) -> inference.Layout:
-    """All chips as one tensor group; heads of the cache before sequences. Experts on all chips."""
+    """All chips as one tensor-parallel group: cache by heads before sequences, experts over all chips."""
     K = max(model.K, 1)
     heads = max(n for n in range(1, min(group, K) + 1) if group % n == 0 and K % n == 0)
     E = model.experts.E if model.experts else 1
@@ -40,7 +40,9 @@ def layout(model: models.Transformer, chips: int, group: int, **types: Any) -> i
 
 @lru_cache(maxsize=64)
 def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
-    """One copy of a model over a whole machine: heads of the cache before sequences, experts over all."""
+    """One replica of a model over a whole machine: cache by heads before sequences, experts over all
+    chips.
+    """
     m, on = models.find(model), machine(where)
     types = {"weights": stored(weights, on), "kv": stored(kv, on)}
     group = 1 if m.latent else max(n for n in range(1, m.N + 1) if on.chips % n == 0)
@@ -48,7 +50,7 @@ def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
 
 
 def refused(model: str, where: str) -> View:
-    """No room: what each chip would have to hold, in int8 with one sequence, beside what it has."""
+    """The view for a model that does not fit: bytes per chip in int8 with one sequence, beside the HBM."""
     on = machine(where)
     held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, B=1, S=1)
     bars = Bars(

@@ -1,1 +1,0 @@
-"""Which chips, machines and models do explorers offer?"""

@@ -1,0 +1,1 @@
+"""The chips, machines, models and data types that controls of explorers offer."""
