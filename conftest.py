@@ -4,10 +4,10 @@ import os
 
 import pytest
 
-from tools import environment, kernel_forkserver
+from tools import environment
 from tools.testing import durations, scope
 
-environment.apply()
+environment.apply(compile_cache=True)
 CI = os.environ.get("CI", "").lower() in ("1", "true")
 
 
@@ -16,8 +16,6 @@ def pytest_configure(config):
         getattr(config.option, "nbval_cell_timeout", None) == 2000
     ):  # its default; a dead kernel is noticed by it alone
         config.option.nbval_cell_timeout = 300
-    if getattr(config.option, "nbval", False):
-        kernel_forkserver.fork_kernels()
     if getattr(config.option, "dist", "no") == "load":  # the cells of a notebook share a kernel
         config.option.dist = "loadfile"
 

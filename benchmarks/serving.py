@@ -30,7 +30,7 @@ POLICIES = {
     "chunked": serving.Chunked(SLOTS, 512),
     "disaggregated": serving.Disaggregated(1, 2, SLOTS, 1e-6),
 }
-BLOCKS = serving.Blocks(6000)
+BLOCKS = serving.PagedCache(6000)
 PYODIDE = """
 import { loadPyodide } from "%s/pyodide.mjs";
 const python = await loadPyodide();

@@ -27,19 +27,29 @@ PROFILE = """# Written by tools/environment.py
 c.IPKernelApp.log_level = 40  # its warnings are about the machine, not about a cell
 c.HistoryManager.enabled = False
 """
+_LOAD = f"""
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+spec = spec_from_file_location("compile_cache", {str(ROOT / "tools" / "compiled" / "compile_cache.py")!r})
+sys.modules["compile_cache"] = module = module_from_spec(spec)
+spec.loader.exec_module(module)
+"""
+COMPILE_CACHE = f"c.InteractiveShellApp.exec_lines = [{f'exec({_LOAD!r}, {{}})'!r}]  # leaves no names\n"
 
 
-def apply() -> None:
-    """Set the variables that are not set, for this process and its kernels."""
+def apply(*, compile_cache: bool = False) -> None:
+    """Set the variables that are not set, for this process and the kernels that it starts."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
-    os.environ.setdefault("IPYTHONDIR", str(_profile(ROOT / ".make" / "ipython")))
+    folder = ROOT / ".make" / ("ipython-cached" if compile_cache else "ipython")
+    text = PROFILE + COMPILE_CACHE if compile_cache else PROFILE
+    os.environ.setdefault("IPYTHONDIR", str(profile(folder, text)))
 
 
-def _profile(folder: Path) -> Path:
-    """The book's own IPython profile, so that a user's start-up files do not change outputs."""
+def profile(folder: Path, text: str) -> Path:
+    """Write the book's own IPython profile, so that a user's start-up files do not change outputs."""
     config = folder / "profile_default" / "ipython_kernel_config.py"
-    if not config.exists() or config.read_text() != PROFILE:
+    if not config.exists() or config.read_text() != text:
         config.parent.mkdir(parents=True, exist_ok=True)
-        config.write_text(PROFILE)
+        config.write_text(text)
     return folder

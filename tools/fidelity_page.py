@@ -20,7 +20,7 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines, read_table
 from scalingbook_lib.evidence.scoring.baselines import RooflineBaseline
-from scalingbook_lib.evidence.scoring.report import Report, RowPrediction, Scored
+from scalingbook_lib.evidence.scoring.report import RowPrediction, Scored, ScoreReport
 from tools import cost_report, kernel_fits
 from tools.environment import ROOT
 from tools.published import Cells, Text, share
@@ -74,7 +74,7 @@ def read(table: str) -> tuple[Row, ...]:
 
 
 @cache
-def scored(table: str) -> Report:
+def scored(table: str) -> ScoreReport:
     """The report on the rows that are not excluded."""
     return evidence.score([row for row in read(table) if row.get("use", "") in USED])
 

@@ -3,9 +3,8 @@
 `python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`): every notebook as the
 site offers it, which carries the library, in full; and the set-up cells of one chapter's committed notebooks,
 next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell, it runs one
-chapter's set-up cells. Full runs start with JAX preloaded, set-up runs do not. Nothing may be installed
-during a run: the only package index that pip can reach is in this process and empty, and a request to it
-fails the run.
+chapter's set-up cells. Nothing may be installed during a run: the only package index that pip can reach is
+in this process and empty, and a request to it fails the run.
 """
 
 import argparse
@@ -27,10 +26,9 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
-from tools import first_cell, notebooks
+from tools import environment, first_cell, notebooks
 from tools import wheel as library
 from tools.environment import ROOT
-from tools.kernel_forkserver import KERNEL_MODULES, KernelForkserver
 from tools.notebooks import Notebook
 
 WORK = ROOT / ".make" / "alone"
@@ -39,7 +37,6 @@ COLAB = ROOT / "tools" / "colab.txt"
 SET_UP_CELLS = 3  # code cells: the first one, the devices, the imports
 PYTEST = ["-q", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]
 PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
-PRELOADED = ("pytest", "nbval.plugin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,22 +165,27 @@ def run(what: Run, wheel: Path, empty: Index) -> str:
     nbformat.write(what.notebook_to_run(), alone / what.notebook.path.name)
     if not what.carrying:
         (alone / wheel.name).symlink_to(wheel)
-    preloaded = PRELOADED + KERNEL_MODULES if what.carrying and what.on.whole else PRELOADED
-    problem = run_failure(alone / what.notebook.path.name, what.on, empty, preloaded)
+    if what.carrying and what.on.whole:  # set-up cells compile nothing
+        environment.profile(home / "ipython", environment.COMPILE_CACHE)
+    problem = run_failure(alone / what.notebook.path.name, what.on, empty)
     if not problem:
         shutil.rmtree(home)
     return f"{what}: {problem}" if problem else ""
 
 
-_started = threading.local()  # one fork server per thread: it serves one request at a time
-
-
-def run_failure(notebook: Path, on: Versions, empty: Index, preloaded: tuple[str, ...] = PRELOADED) -> str:
-    """Run a notebook where it is, with modules preloaded, and return what went wrong, or ""."""
-    known, key = vars(_started), f"{on.home} {preloaded}"
-    if key not in known:
-        known[key] = KernelForkserver(on.home / "bin" / "python", preloaded, _variables(on.home, empty))
-    return known[key].run_failure(notebook, _variables(notebook.parents[1], empty), PYTEST)
+def run_failure(notebook: Path, on: Versions, empty: Index) -> str:
+    """Run a notebook in its folder on these versions; return what went wrong, or "" where it passed."""
+    command = [on.home / "bin" / "python", "-P", "-m", "pytest", *PYTEST, notebook.name]
+    done = subprocess.run(
+        command,
+        cwd=notebook.parent,
+        env=_variables(notebook.parents[1], empty),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return f"status {done.returncode}\n{done.stdout[-12_000:]}" if done.returncode else ""
 
 
 def _variables(home: Path, empty: Index) -> dict[str, str]:
@@ -218,7 +220,9 @@ def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
 
 def main(argv: list[str] | None = None) -> int:
     """Run all notebooks and return 1 if any run failed."""
-    parser = argparse.ArgumentParser(prog="python -m tools.alone", description="Run every notebook alone.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.isolated_run", description="Run every notebook alone."
+    )
     parser.add_argument("stems", nargs="*")
     parser.add_argument(
         "--only", choices=["colab", "newest"], help="the versions to run on; both if left out"

@@ -38,12 +38,14 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def products() -> Iterator[tuple[str, kernels.Timed]]:
+def products() -> Iterator[tuple[str, kernels.MeasuredMatmul]]:
     """Every measured matmul, by chip and dtype, by GPU or TPU and dtype, and by both with its library."""
     for row in rows(ROOT / "data/products.csv"):
         on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
-        found = kernels.Timed(on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6)
+        found = kernels.MeasuredMatmul(
+            on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6
+        )
         software = kernels.kernel_library(row["source"])
         for name in ("TPU7x" if on.name.startswith("half") else on.name, "TPU" if on.torus else "GPU"):
             yield f"{name} | {of}", found
@@ -61,7 +63,7 @@ def attended(name: str) -> Iterator[tuple[str, kernels.AttentionTime]]:
         yield "GPU", found
 
 
-def collectives() -> Iterator[tuple[str, fabrics.Timed]]:
+def collectives() -> Iterator[tuple[str, fabrics.MeasuredCollective]]:
     """Every measured collective on switches or through the host, by generation of links."""
     every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
     for row in every:
@@ -160,7 +162,7 @@ def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None
         remembered.cache_clear()
 
 
-def _stands(name: str, measured: Mapping[str, tuple[kernels.Timed, ...]]) -> bool:
+def _stands(name: str, measured: Mapping[str, tuple[kernels.MeasuredMatmul, ...]]) -> bool:
     """Whether a name has enough rows for a fit, or its variant has as few."""
     chip, *of = name.split(" | ")
     like = " | ".join((kernels.SAME_ARCHITECTURE.get(chip, chip), *of))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from scalingbook_lib.evidence.compiled.bundles import STRIPS, Kernel
-from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.lab.compiler import aot, llo, replica_groups, stack
 from scalingbook_lib.lab.compiler import text as hlo_text
 from scalingbook_lib.lab.kernels import matmul
@@ -135,18 +135,18 @@ ASKED: Mapping[str, tuple[str, str]] = {
 }
 
 
-def lines() -> tuple[Line, ...]:
+def lines() -> tuple[ProgramRecord, ...]:
     """The recorded lines as this machine's compiler writes them."""
     return tuple(_line(title, name, found) for title, (name, found) in ASKED.items())
 
 
-def _line(title: str, name: str, found: str) -> Line:
+def _line(title: str, name: str, found: str) -> ProgramRecord:
     words, program = programs()[name]
     entry = program.text[program.text.index("\nENTRY ") :]
     text = next(line.strip() for line in entry.splitlines()[2:] if found in line)
     sizes = {k: int(v) for k, v in program.mesh.shape.items()} if program.mesh.size > 1 else {}
     said = _within(program, text)
-    return Line(title, words, _plain(text), sizes, _groups(said, program.mesh.size), _moves(said))
+    return ProgramRecord(title, words, _plain(text), sizes, _groups(said, program.mesh.size), _moves(said))
 
 
 def _plain(line: str) -> str:

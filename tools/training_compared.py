@@ -13,7 +13,7 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Predicted, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
-from scalingbook_lib.training import Case, Memory
+from scalingbook_lib.training import TrainingCase, TrainingMemory
 from scalingbook_lib.training.memory import PARTS, compiled, moments
 from scalingbook_lib.units import Result, binary
 
@@ -43,9 +43,9 @@ def held() -> tuple[Held, ...]:
     return tuple(found)
 
 
-def _moments(run: TrainingRun) -> tuple[Memory, Memory, Memory]:
+def _moments(run: TrainingRun) -> tuple[TrainingMemory, TrainingMemory, TrainingMemory]:
     p = planned(run)
-    s = Case(p.model, p.machine, batch=run.batch, T=run.T).shape(p.plan)
+    s = TrainingCase(p.model, p.machine, batch=run.batch, T=run.T).shape(p.plan)
     return moments(s, compiled(p.machine))
 
 

@@ -17,7 +17,7 @@ STOPPED = "Interrupted: this is the best of what was judged until then, not the 
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """Rows of text with a title; the columns in `words` are left-aligned, all others right-aligned."""
 
     title: str
@@ -27,7 +27,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DerivationLine:
     """One line of a derivation: a formula in the book's letters, the same with numbers, and the result.
 
     `numbers` is an expression that can be computed by hand, or else words that say how the result was
@@ -46,9 +46,9 @@ class Answer:
     """The answer of a command; keys of `values` contain the unit, `refused` means that there is no result."""
 
     summary: str
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TextTable, ...] = ()
     values: Mapping[str, object]
-    steps: tuple[Line, ...] = ()
+    steps: tuple[DerivationLine, ...] = ()
     refused: bool = False
 
     @property
@@ -65,9 +65,9 @@ def fields_of(result: object, *names: str) -> dict[str, object]:
 
 def name_value_table(
     title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")
-) -> Table:
+) -> TextTable:
     """A table of names and values."""
-    return Table(title, columns, tuple(rows))
+    return TextTable(title, columns, tuple(rows))
 
 
 SHARE = "share"  # the unit of a fraction that is printed in percent

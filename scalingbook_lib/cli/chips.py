@@ -3,7 +3,7 @@
 import click
 
 from scalingbook_lib.cli import parameter_types
-from scalingbook_lib.cli.answer import Answer, Table, answer_command, figure
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command, figure
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.units import binary, si
 
@@ -22,7 +22,7 @@ def _all() -> Answer:
         summary=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction; "
         "* announced",
         tables=(
-            Table(
+            TextTable(
                 "",
                 ("chip", "16-bit", "8-bit", "4-bit", "memory", "its rate", "links", "link", "network"),
                 tuple(map(_row, found)),
@@ -53,7 +53,7 @@ def _one(chip: Chip) -> Answer:
     rows = tuple((name, figure(value), sources[name]) for name, value in _figures(chip).items())
     return Answer(
         summary=str(chip),
-        tables=(Table("", ("figure, in base units", "value", "source"), rows, words=(0, 2)),),
+        tables=(TextTable("", ("figure, in base units", "value", "source"), rows, words=(0, 2)),),
         values=_values(chip) | {"sources": sources},
     )
 

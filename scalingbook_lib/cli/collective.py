@@ -11,8 +11,8 @@ from scalingbook_lib import collectives
 from scalingbook_lib.cli import parameter_types
 from scalingbook_lib.cli.answer import (
     Answer,
-    Line,
-    Table,
+    DerivationLine,
+    TextTable,
     added,
     answer_command,
     fields_of,
@@ -30,7 +30,7 @@ KINDS = tuple(kind for kind in Collective if kind is not Collective.PERMUTE)  # 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class CollectiveRequest:
     """One collective of an array of M bytes over these networks, and its time."""
 
     kind: Collective
@@ -54,7 +54,7 @@ def _known(text: str) -> Collective:
     return found
 
 
-WHICH = parameter_types.Kind("collective", _known, [kind.hlo for kind in KINDS])
+WHICH = parameter_types.ArgumentType("collective", _known, [kind.hlo for kind in KINDS])
 
 
 @click.command("collective", short_help="The time of AllGather, ReduceScatter, AllReduce or AllToAll.")
@@ -90,7 +90,7 @@ def command(
     if in_switch and which is not Collective.ALL_REDUCE:
         raise ValueError("--in-switch is for all-reduce; the others sum nothing that a switch could")
     took = collectives.FORMULAS[which](nbytes, *networks, **({"in_switch": True} if in_switch else {}))
-    asked = Asked(kind=which, M=nbytes, networks=networks, in_switch=in_switch, transfer=took)
+    asked = CollectiveRequest(kind=which, M=nbytes, networks=networks, in_switch=in_switch, transfer=took)
     return Answer(
         summary=f"{machine.name}{f' over {over}' * bool(over)}: {took}",
         tables=(_network_table(networks), _time_table(asked)),
@@ -112,15 +112,15 @@ def _networks(machine: Machine, mesh: dict[str, int] | None, over: str | None) -
     return getattr(machine, "axes", None) or getattr(machine, "levels", ())
 
 
-def _network_table(networks: tuple[Network, ...]) -> Table:
+def _network_table(networks: tuple[Network, ...]) -> TextTable:
     rows = []
     for network in networks:
         what = network.name if isinstance(network, Level) else "ring" if network.wrapped else "line"
         rows.append((what, f"{network.size:,}", si(network.bytes_per_s, "B/s"), si(network.hop_s, "s")))
-    return Table("", ("from the inside out", "size", "into one chip", "one hop"), tuple(rows))
+    return TextTable("", ("from the inside out", "size", "into one chip", "one hop"), tuple(rows))
 
 
-def _time_table(asked: Asked) -> Table:
+def _time_table(asked: CollectiveRequest) -> TextTable:
     took = asked.transfer
     rows = (
         ("array", written(asked.M)),
@@ -133,11 +133,11 @@ def _time_table(asked: Asked) -> Table:
     return name_value_table(took.name, rows)
 
 
-def _received(asked: Asked) -> float:
+def _received(asked: CollectiveRequest) -> float:
     return collectives.bytes_received(asked.kind, asked.M, collectives.chips(*asked.networks))
 
 
-def _values(asked: Asked) -> dict[str, object]:
+def _values(asked: CollectiveRequest) -> dict[str, object]:
     formula = collectives.FORMULAS[asked.kind]
     terms = ("bandwidth_s", "latency_s", "total_s", "bound", "textbook_s", "textbook_error")
     return {
@@ -158,7 +158,7 @@ def _network(network: Network) -> dict[str, object]:
     return {"level": "torus axis", **shared, **fields_of(network, "wrapped", "link_bytes_per_s")}
 
 
-def _derivation(asked: Asked) -> Iterator[Line]:
+def _derivation(asked: CollectiveRequest) -> Iterator[DerivationLine]:
     """The lines for bytes, hops and their sum; none on a single chip."""
     axes = [n for n in asked.networks if n.size > 1 and isinstance(n, Axis)]
     levels = [n for n in asked.networks if n.size > 1 and isinstance(n, Level)]
@@ -170,31 +170,31 @@ def _derivation(asked: Asked) -> Iterator[Line]:
         yield from (_exchanged if asked.kind is Collective.ALL_TO_ALL else _torus)(asked, axes)
     took = asked.transfer
     numbers = f"{figure(took.bandwidth_s)} + {figure(took.latency_s)}"
-    yield Line("T", "T_bytes + T_hops", numbers, took.total_s, "s")
+    yield DerivationLine("T", "T_bytes + T_hops", numbers, took.total_s, "s")
 
 
-def _torus(asked: Asked, axes: list[Axis]) -> Iterator[Line]:
+def _torus(asked: CollectiveRequest, axes: list[Axis]) -> Iterator[DerivationLine]:
     n, twice, took = collectives.chips(*axes), asked.twice, asked.transfer
     inflow = added(figure(axis.bytes_per_s) for axis in axes)
     numbers = f"{twice}{figure(n - 1)} · {figure(asked.M)} / ({figure(n)} · ({inflow}))"
-    yield Line("T_bytes", f"{twice}(n - 1) · M / (n · ΣW_ici)", numbers, took.bandwidth_s, "s")
+    yield DerivationLine("T_bytes", f"{twice}(n - 1) · M / (n · ΣW_ici)", numbers, took.bandwidth_s, "s")
     hops = added(product(collectives.hops(axis), axis.hop_s) for axis in axes)
     numbers = f"{twice}({hops})" if twice else hops
-    yield Line("T_hops", f"{twice}Σ hops · α", numbers, took.latency_s, "s")
+    yield DerivationLine("T_hops", f"{twice}Σ hops · α", numbers, took.latency_s, "s")
 
 
-def _exchanged(asked: Asked, axes: list[Axis]) -> Iterator[Line]:
+def _exchanged(asked: CollectiveRequest, axes: list[Axis]) -> Iterator[DerivationLine]:
     """The lines of an all-to-all on a torus, limited by the axis with the busiest links."""
     slow = max(axes, key=lambda axis: collectives.busiest_link_chunks(axis) / axis.size)
     links = product(8, slow.size, collectives.chips(*axes), slow.link_bytes_per_s)
     formula = "(eighths of a chunk on the busiest link) · M / (8 · size · n · W_1)"
     numbers = f"{product(collectives.busiest_link_chunks(slow), asked.M)} / ({links})"
-    yield Line("T_bytes", formula, numbers, asked.transfer.bandwidth_s, "s")
+    yield DerivationLine("T_bytes", formula, numbers, asked.transfer.bandwidth_s, "s")
     numbers = product(len(axes), collectives.hops(slow), slow.hop_s)
-    yield Line("T_hops", "axes · hops · α", numbers, asked.transfer.latency_s, "s")
+    yield DerivationLine("T_hops", "axes · hops · α", numbers, asked.transfer.latency_s, "s")
 
 
-def _tree(asked: Asked, levels: list[Level]) -> Iterator[Line]:
+def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationLine]:
     """The lines of a collective on switches: the slowest level determines the time."""
     cost = collectives.FORMULAS[asked.kind]
     times = limits.each_level(partial(cost, in_switch=True) if asked.in_switch else cost, asked.M, *levels)
@@ -208,15 +208,17 @@ def _tree(asked: Asked, levels: list[Level]) -> Iterator[Line]:
                 numbers = f"{figure(asked.M)} / ({product(collectives.chips(*done), level.bytes_per_s)})"
             else:
                 formula, numbers = _shared(asked, level, collectives.chips(*done), reach, levels)
-            yield Line(f"T_{level.name}", formula, numbers, times[level.name], "s")
+            yield DerivationLine(f"T_{level.name}", formula, numbers, times[level.name], "s")
             done.append(level)
     longest = f"max({', '.join(map(figure, times.values()))})"
-    yield Line("T_bytes", "the longest of the levels", longest, asked.transfer.bandwidth_s, "s")
+    yield DerivationLine("T_bytes", "the longest of the levels", longest, asked.transfer.bandwidth_s, "s")
     hops = ", ".join(f"{level.name} {figure(level.hop_s)} s" for level in levels)
-    yield Line("T_hops", "the hops of every level, one after the other", hops, asked.transfer.latency_s, "s")
+    yield DerivationLine(
+        "T_hops", "the hops of every level, one after the other", hops, asked.transfer.latency_s, "s"
+    )
 
 
-def _shared(asked: Asked, level: Level, b: int, r: int, levels: list[Level]) -> tuple[str, str]:
+def _shared(asked: CollectiveRequest, level: Level, b: int, r: int, levels: list[Level]) -> tuple[str, str]:
     """Formula and numbers of a level whose b chips share ports that reach r chips."""
     moved = f"{asked.twice}{figure(asked.M)} · {figure(r - b)}"
     if asked.kind is Collective.ALL_TO_ALL:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from scalingbook_lib.cli.answer import Answer, Table, answer_command
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.lab import grade
 from scalingbook_lib.lab.grade import Exercise, Graded
 
@@ -43,7 +43,7 @@ def command(*, folder: Path, seconds: float, gib: float, table: Path | None) -> 
     rows = tuple(map(_row, graded))
     return Answer(
         summary=f"Notebooks: {len(graded):,}. Exercises solved: {right:,} of {of:,}.",
-        tables=(Table("", ("notebook", "solved", "missing", "what went wrong"), rows, (0, 2, 3)),),
+        tables=(TextTable("", ("notebook", "solved", "missing", "what went wrong"), rows, (0, 2, 3)),),
         values={"notebooks": [asdict(one) | {"solved": one.solved} for one in graded]},
     )
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from scalingbook_lib.cli.answer import Answer, Table, answer_command
-from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark, Timed
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
+from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark, TimedOperation
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.reader import draw
 from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale
@@ -32,10 +32,12 @@ def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answe
     if drawing:
         drawing.write_text(draw.panel(_chart(survey), draw.WIDE), encoding="utf-8")
     rows = tuple(_told(row) for row in survey.rows)
-    tables = [Table("", ("operation", "type", "sizes", "measured", "predicted", "ratio"), rows, (0, 1, 2))]
+    tables = [
+        TextTable("", ("operation", "type", "sizes", "measured", "predicted", "ratio"), rows, (0, 1, 2))
+    ]
     if shares:
         found = tuple((name, percent(share)) for name, share in shares.items())
-        tables.append(Table("shares of documented peaks", ("", ""), found))
+        tables.append(TextTable("shares of documented peaks", ("", ""), found))
     values = {"device": survey.device, "chip": survey.chip or None, "date": survey.date, "jax": survey.jax}
     return Answer(
         summary=str(survey),
@@ -56,12 +58,12 @@ def _shares(survey: DeviceBenchmark) -> dict[str, float]:
     return survey.shares_of_peak(reading.chip(survey.chip) if survey.chip else survey.as_chip())
 
 
-def _told(row: Timed) -> tuple[str, ...]:
+def _told(row: TimedOperation) -> tuple[str, ...]:
     sizes = " × ".join(f"{size:,}" for size in row.sizes)
     return row.what, row.dtype, sizes, si(row.seconds, "s"), si(row.predicted_s, "s"), f"{row.ratio:.2f}"
 
 
-def _values(row: Timed) -> dict[str, object]:
+def _values(row: TimedOperation) -> dict[str, object]:
     return {
         "what": row.what,
         "dtype": row.dtype,

@@ -7,8 +7,8 @@ import click
 from scalingbook_lib.cli import parameter_types
 from scalingbook_lib.cli.answer import (
     Answer,
-    Line,
-    Table,
+    DerivationLine,
+    TextTable,
     added,
     answer_command,
     fields_of,
@@ -79,7 +79,7 @@ def command(
     )
 
 
-def _parameters(model: Transformer) -> Table:
+def _parameters(model: Transformer) -> TextTable:
     counted = arithmetic.params(model)
     active = {term.name: term.value for term in counted.active_terms}
     rows = [
@@ -87,10 +87,10 @@ def _parameters(model: Transformer) -> Table:
         for t in counted.terms
     ]
     rows.append(("all", count(counted.total), f"{counted.total:,}", count(counted.model.active_params), ""))
-    return Table("Parameters", ("part", "", "exactly", "for one token", "share"), tuple(rows))
+    return TextTable("Parameters", ("part", "", "exactly", "for one token", "share"), tuple(rows))
 
 
-def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> Table:
+def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> TextTable:
     what = f"{count(forward.sequences)} × {count(forward.T)} tokens"
     columns = ["part", "forward", "forward and backward", "share"]
     rows = [
@@ -109,21 +109,21 @@ def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> Table:
             row.append(format_value(run.exact[name], "FLOPs"))
         rows[-1].append(format_value(run.total, "FLOPs"))
         rows.append(["6 · P · tokens", "", "", percent(run.six_nd_error), format_value(run.six_nd, "FLOPs")])
-    return Table(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
+    return TextTable(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
 
 
-def _cache(cache: KVCache) -> Table:
+def _cache(cache: KVCache) -> TextTable:
     rows = [(term.name, term.why, nbytes(term.value)) for term in cache.terms]
     rows.append(("one more token", "", nbytes(cache.bytes_per_token)))
     rows.append(("all", "", nbytes(cache.total)))
     title = f"KV cache, {count(cache.sequences)} × {count(cache.S)} positions in {cache.dtype}"
-    return Table(title, ("layers", "", "bytes"), tuple(rows))
+    return TextTable(title, ("layers", "", "bytes"), tuple(rows))
 
 
-def _state(state: TrainingState) -> Table:
+def _state(state: TrainingState) -> TextTable:
     rows = [(term.name, term.why, nbytes(term.value)) for term in state.terms]
     rows.append(("all", f"{state.bytes_per_parameter:g} bytes each", nbytes(state.total)))
-    return Table("Training state", ("part", "", "bytes"), tuple(rows))
+    return TextTable("Training state", ("part", "", "bytes"), tuple(rows))
 
 
 def _by_name(terms: Terms) -> dict[str, float]:
@@ -194,24 +194,26 @@ _WORDS = {
 }
 
 
-def _derivation(forward: Flops, training: Flops, cache: KVCache, state: TrainingState) -> Iterator[Line]:
+def _derivation(
+    forward: Flops, training: Flops, cache: KVCache, state: TrainingState
+) -> Iterator[DerivationLine]:
     """The derivation of every row of the tables."""
     yield from _parameter_lines(forward.model)
     yield from _flops_lines(forward, training)
     yield from _cache_lines(cache)
     for term in state.terms:
         numbers = f"{figure(state.params)} × {term.why}"
-        yield Line(f"training state, {term.name}", "P · bytes", numbers, term.value, "B")
+        yield DerivationLine(f"training state, {term.name}", "P · bytes", numbers, term.value, "B")
 
 
-def _parameter_lines(model: Transformer) -> Iterator[Line]:
+def _parameter_lines(model: Transformer) -> Iterator[DerivationLine]:
     for part, n in model.by_part.items():
         weights = [w for w in model.weights() if w.part == part and w.copies]
         formula = added(_formula(model, w) for w in weights)
         numbers = added(product(*w.shape, w.copies) for w in weights)
-        yield Line(f"parameters, {part}", formula, numbers, n, "parameters")
+        yield DerivationLine(f"parameters, {part}", formula, numbers, n, "parameters")
     numbers = added(map(figure, model.by_part.values()))
-    yield Line("P", "the parts added", numbers, model.params, "parameters")
+    yield DerivationLine("P", "the parts added", numbers, model.params, "parameters")
 
 
 def _formula(model: Transformer, weight: Weight) -> str:
@@ -223,29 +225,29 @@ def _formula(model: Transformer, weight: Weight) -> str:
     return " · ".join((*letters, *times))
 
 
-def _flops_lines(forward: Flops, training: Flops) -> Iterator[Line]:
+def _flops_lines(forward: Flops, training: Flops) -> Iterator[DerivationLine]:
     for term in forward.terms:
         formula = _WORDS.get(term.name, f"2 · B · T · (weights of the {term.name})")
         numbers = f"{figure(forward.sequences)} × ({term.why})" if forward.sequences != 1 else term.why
-        yield Line(f"FLOPs, {term.name}", formula, numbers, term.value, "FLOPs")
+        yield DerivationLine(f"FLOPs, {term.name}", formula, numbers, term.value, "FLOPs")
     terms = added(figure(term.value) for term in forward.terms)
-    yield Line("FLOPs, forward", "the parts added", terms, forward.total, "FLOPs")
+    yield DerivationLine("FLOPs, forward", "the parts added", terms, forward.total, "FLOPs")
     thrice = product(3, forward.total)
-    yield Line("FLOPs, forward and backward", "3 · FLOPs, forward", thrice, training.total, "FLOPs")
+    yield DerivationLine("FLOPs, forward and backward", "3 · FLOPs, forward", thrice, training.total, "FLOPs")
 
 
-def _cache_lines(cache: KVCache) -> Iterator[Line]:
+def _cache_lines(cache: KVCache) -> Iterator[DerivationLine]:
     per_token = "L · (kv rank + rope)" if cache.model.latent else "2 · L · K · H"
     formula = f"{per_token} · positions · B · bytes"
     for term in cache.terms:
         numbers = f"{term.why} × {figure(cache.sequences)} sequences × {cache.dtype.bytes:g} bytes"
-        yield Line(f"KV cache, {term.name}", formula, numbers, term.value, "B")
+        yield DerivationLine(f"KV cache, {term.name}", formula, numbers, term.value, "B")
 
 
-def _run_derivation(of: TrainingFlops) -> Iterator[Line]:
+def _run_derivation(of: TrainingFlops) -> Iterator[DerivationLine]:
     """The FLOPs of a whole run, exact and by the rule of thumb."""
     numbers = f"{figure(of.tokens)} tokens in sequences of {of.exact.T:,}"
     formula = "tokens · FLOPs for one token, forward and backward"
-    yield Line("FLOPs of the run", formula, numbers, of.total, "FLOPs")
+    yield DerivationLine("FLOPs of the run", formula, numbers, of.total, "FLOPs")
     numbers = product(6, of.exact.model.active_params, of.tokens)
-    yield Line("FLOPs of the run, by the rule", "6 · P · tokens", numbers, of.six_nd, "FLOPs")
+    yield DerivationLine("FLOPs of the run, by the rule", "6 · P · tokens", numbers, of.six_nd, "FLOPs")

@@ -17,7 +17,7 @@ from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
 from scalingbook_lib.units import DTYPES
 
 
-class Kind(click.ParamType):
+class ArgumentType(click.ParamType):
     """A parameter type: a parser, and the names for completion."""
 
     def __init__(
@@ -65,24 +65,26 @@ _CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.KNOWN]
 _MODELS = [_typed(model.name) for model in models.CATALOGUE]
 _MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.KNOWN.values()]
 
-WHOLE = Kind("count", reading.whole)
-LIST_LENGTH = Kind("count", reading.list_length)
-TOKENS = Kind("tokens", partial(reading.whole, words=("tokens",)))
-BYTES = Kind("bytes", partial(reading.amount, unit="B"))
-FLOPS = Kind("flops", partial(reading.amount, unit="FLOP"))
-POSITIVE = Kind("number", reading.positive)
-SECONDS = Kind("time", reading.seconds)
-SHARE = Kind("share", reading.share)
-DTYPE = Kind("type", reading.dtype, DTYPES)
-DTYPE_OR_NONE = Kind("type", reading.dtype_or_none, (*DTYPES, "none"))
-CHIP = Kind("chip", reading.chip, _CHIPS)
-MACHINE = Kind("machine", reading.machine, _MACHINES, files=True)
-SHAPE = Kind("BxDxF", reading.shape)
-MESH = Kind("mesh", reading.mesh)
-MODEL = Kind("model", reading.model, _MODELS, files=True)
-SHARE_OR_WORD = Kind("share", reading.overlap, ("full", "none"))
-EFFICIENCY = Kind("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
-SERVING_EFFICIENCY = Kind("name", reading.serving_efficiency, ("peak", reading.CALIBRATED), files=True)
+WHOLE = ArgumentType("count", reading.whole)
+LIST_LENGTH = ArgumentType("count", reading.list_length)
+TOKENS = ArgumentType("tokens", partial(reading.whole, words=("tokens",)))
+BYTES = ArgumentType("bytes", partial(reading.amount, unit="B"))
+FLOPS = ArgumentType("flops", partial(reading.amount, unit="FLOP"))
+POSITIVE = ArgumentType("number", reading.positive)
+SECONDS = ArgumentType("time", reading.seconds)
+SHARE = ArgumentType("share", reading.share)
+DTYPE = ArgumentType("type", reading.dtype, DTYPES)
+DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*DTYPES, "none"))
+CHIP = ArgumentType("chip", reading.chip, _CHIPS)
+MACHINE = ArgumentType("machine", reading.machine, _MACHINES, files=True)
+SHAPE = ArgumentType("BxDxF", reading.shape)
+MESH = ArgumentType("mesh", reading.mesh)
+MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
+SHARE_OR_WORD = ArgumentType("share", reading.overlap, ("full", "none"))
+EFFICIENCY = ArgumentType("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
+SERVING_EFFICIENCY = ArgumentType(
+    "name", reading.serving_efficiency, ("peak", reading.CALIBRATED), files=True
+)
 
 
 type Command = Callable[..., Any]

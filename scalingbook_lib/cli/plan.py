@@ -8,7 +8,7 @@ import click
 
 from scalingbook_lib import planner, training
 from scalingbook_lib.cli import parameter_types, plan_tables, reading, shared
-from scalingbook_lib.cli.answer import Answer, Table, answer_command
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.cli.parameter_types import plan_options, written_fields
 from scalingbook_lib.cli.progress import Progress, progress_option
 from scalingbook_lib.evidence import training as published
@@ -17,7 +17,7 @@ from scalingbook_lib.evidence.overhead import ChipHourOverhead, chip_hour_overhe
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import PEAK, Efficiency, Plan, TrainingStep
+from scalingbook_lib.training import PEAK, Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
@@ -57,7 +57,7 @@ def command(
     as_written: bool,
     keep: int,
     what_if: bool,
-    efficiency: Efficiency | DeviceBenchmark | None,
+    efficiency: TrainingEfficiency | DeviceBenchmark | None,
     tokens: int | None,
     usd_per_hour: float | None,
     progress: bool,
@@ -70,7 +70,9 @@ def command(
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
     fixed = written_fields(options)
-    asked = Asked.read(model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed)
+    asked = PlanRequest.read(
+        model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed
+    )
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
     found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, progress)
@@ -79,7 +81,7 @@ def command(
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = (
         None
-        if isinstance(efficiency, Efficiency)
+        if isinstance(efficiency, TrainingEfficiency)
         else published.prediction_interval(experts=model.experts is not None)
     )
     peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
@@ -95,8 +97,8 @@ def command(
 
 
 def _efficiency(
-    efficiency: Efficiency | DeviceBenchmark | None, chip: Chip, fixed: dict[str, Any]
-) -> Efficiency:
+    efficiency: TrainingEfficiency | DeviceBenchmark | None, chip: Chip, fixed: dict[str, Any]
+) -> TrainingEfficiency:
     """The given efficiency, that of a benchmark record, or by default the calibrated one."""
     precision = fixed.get("compute", BF16).name
     if isinstance(efficiency, DeviceBenchmark):
@@ -130,18 +132,18 @@ class StepAnswer:
     step: TrainingStep | None
     summary: str
     values: dict[str, Any]
-    tables: tuple[Table, ...] = ()
+    tables: tuple[TextTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PlanRequest:
     """A question without the plan: model, machine, batch, sequence length, efficiency."""
 
     model: Transformer
     machine: Machine
     batch: int
     T: int
-    efficiency: Efficiency
+    efficiency: TrainingEfficiency
 
     @classmethod
     def read(
@@ -151,9 +153,9 @@ class Asked:
         machine: Machine,
         batch: str,
         T: int,
-        efficiency: Efficiency | DeviceBenchmark | None,
+        efficiency: TrainingEfficiency | DeviceBenchmark | None,
         fixed: dict[str, Any],
-    ) -> "Asked":
+    ) -> "PlanRequest":
         """The question from the typed arguments; `fixed` are the given fields of the plan."""
         try:
             sequences = reading.sequences(batch, T)

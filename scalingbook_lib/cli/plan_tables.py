@@ -3,18 +3,28 @@
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import SHARE, Line, Table, fields_of, figure, name_value_table, product
+from scalingbook_lib.cli.answer import (
+    SHARE,
+    DerivationLine,
+    TextTable,
+    fields_of,
+    figure,
+    name_value_table,
+    product,
+)
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.evidence.overhead import ChipHourOverhead
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
-from scalingbook_lib.training import Plan, PlannedRun, Traffic, TrainingStep
+from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
 from scalingbook_lib.units import count, percent, si
 
 _WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
 
 
-def tables(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None) -> tuple[Table, ...]:
+def tables(
+    step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None
+) -> tuple[TextTable, ...]:
     """Tables of time, memory, traffic, and the run if its tokens are given."""
     shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
     rate = "tokens", si(step.tokens_per_s, "tokens/s")
@@ -23,14 +33,14 @@ def tables(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead |
     return (*found, _run(run, added)) if run else found
 
 
-def best(ranking: Ranking) -> Table:
+def best(ranking: Ranking) -> TextTable:
     """The best plans, one per row."""
     columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
     rows = []
     for place, (plan, step) in enumerate(ranking.best, start=1):
         judged = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
         rows.append((str(place), *_plan(plan), *judged))
-    return Table("Best plans", columns, tuple(rows))
+    return TextTable("Best plans", columns, tuple(rows))
 
 
 def _plan(plan: Plan) -> tuple[str, ...]:
@@ -55,7 +65,7 @@ def search_values(ranking: Ranking) -> dict[str, object]:
     }
 
 
-def changes(changed: Sensitivity) -> Table:
+def changes(changed: Sensitivity) -> TextTable:
     """The step time after each hardware change, with the same plan and with the best one then."""
     rows = []
     for one in changed.changes:
@@ -78,7 +88,7 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
     ]
 
 
-def _traffic(traffic: tuple[Traffic, ...]) -> Table:
+def _traffic(traffic: tuple[TrainingCollective, ...]) -> TextTable:
     return name_value_table(
         "Collectives of one step, hidden or waited for",
         map(_row, traffic),
@@ -86,13 +96,13 @@ def _traffic(traffic: tuple[Traffic, ...]) -> Table:
     )
 
 
-def _row(row: Traffic) -> tuple[str, ...]:
+def _row(row: TrainingCollective) -> tuple[str, ...]:
     what = (row.name, f"{row.what} {row.axes}", row.when, f"{row.n:,}", si(row.nbytes, "B"))
     times = (count(row.times), si(row.each_s, "s"), si(row.seconds, "s"))
     return (*what, *times, "yes" if row.overlappable else "no")
 
 
-def _run(run: PlannedRun, added: ChipHourOverhead | None) -> Table:
+def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     """The run as planned, and as it is likely to be billed."""
     runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
     rows = [
@@ -145,29 +155,31 @@ def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead |
     return found
 
 
-def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[Line]:
+def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[DerivationLine]:
     """The lines for every collective, the step, MFU and HFU, memory, and the run."""
     for row in step.traffic:
         name = f"T, {row.name}, {row.what} over {row.n:,} chips, {row.when}"
-        yield Line(name, "times · (seconds of one)", product(row.times, row.each_s), row.seconds, "s")
+        yield DerivationLine(
+            name, "times · (seconds of one)", product(row.times, row.each_s), row.seconds, "s"
+        )
     formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, the mean stage"
     for name, took in step.math.items():
         if took:
-            yield Line(f"T_math, {name}", formula, numbers, took, "s")
+            yield DerivationLine(f"T_math, {name}", formula, numbers, took, "s")
     yield sum_line("T", step.terms, step.total_s, "s")
     yield _share("MFU", "useful FLOPs", step, step.useful_flops, step.mfu)
     yield _share("HFU", "all FLOPs", step, step.hardware_flops, step.hfu)
     yield sum_line("memory of one chip", step.memory.terms, step.memory.total, "B")
     if run:
         numbers = f"{figure(run.tokens)} / {figure(step.tokens)} · {figure(step.total_s)}"
-        yield Line("T, the whole run", "tokens / (tokens of a step) · T", numbers, run.seconds, "s")
+        yield DerivationLine("T, the whole run", "tokens / (tokens of a step) · T", numbers, run.seconds, "s")
         numbers = f"{product(run.chips, run.seconds)} / 3600"
-        yield Line("chip-hours", "chips · T / 3600", numbers, run.chip_hours)
+        yield DerivationLine("chip-hours", "chips · T / 3600", numbers, run.chip_hours)
         if run.usd is not None and run.usd_per_hour is not None:
             numbers = product(run.chip_hours, run.usd_per_hour)
-            yield Line("USD", "chip-hours · (USD an hour)", numbers, run.usd, "USD")
+            yield DerivationLine("USD", "chip-hours · (USD an hour)", numbers, run.usd, "USD")
 
 
-def _share(name: str, what: str, step: TrainingStep, flops: float, share: float) -> Line:
+def _share(name: str, what: str, step: TrainingStep, flops: float, share: float) -> DerivationLine:
     numbers = f"{figure(flops)} / ({product(step.total_s, step.peak_flops_per_s)})"
-    return Line(name, f"{what} / (T · chips · C)", numbers, share, SHARE)
+    return DerivationLine(name, f"{what} / (T · chips · C)", numbers, share, SHARE)

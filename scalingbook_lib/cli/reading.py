@@ -13,7 +13,7 @@ from pathlib import Path
 from scalingbook_lib import models
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
-from scalingbook_lib.training import PEAK, Efficiency
+from scalingbook_lib.training import PEAK, TrainingEfficiency
 from scalingbook_lib.units import DTYPES, DType, binary, parse
 
 MOST = 2**53  # larger integers are not exact as floats
@@ -74,7 +74,7 @@ def overlap(text: str) -> str | float:
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
-def efficiency(text: str) -> Efficiency | DeviceBenchmark | None:
+def efficiency(text: str) -> TrainingEfficiency | DeviceBenchmark | None:
     """An efficiency: 'peak', the share of matmul peak ('40%'), or a `scalingbook measure` record.
 
     None for 'calibrated', which depends on the chip and the dtype.
@@ -88,7 +88,7 @@ def efficiency(text: str) -> Efficiency | DeviceBenchmark | None:
             f"{text!r} is no efficiency; write peak, calibrated, a share of the peak as in 40%, or what "
             "`scalingbook measure --out` wrote, as in mine.json"
         )
-    return Efficiency.flat(part)
+    return TrainingEfficiency.flat(part)
 
 
 def serving_efficiency(text: str) -> str | DeviceBenchmark:

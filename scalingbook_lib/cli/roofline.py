@@ -8,8 +8,8 @@ from scalingbook_lib import roofline, rules
 from scalingbook_lib.cli import parameter_types
 from scalingbook_lib.cli.answer import (
     Answer,
-    Line,
-    Table,
+    DerivationLine,
+    TextTable,
     answer_command,
     fields_of,
     figure,
@@ -67,17 +67,19 @@ def command(
     return _answer(line, chip, given, counted(line, shape, element_bytes(dtype, weights, out)))
 
 
-def counted(line: roofline.Roofline, shape: Sizes, widths: Sizes) -> tuple[Line, ...]:
+def counted(line: roofline.Roofline, shape: Sizes, widths: Sizes) -> tuple[DerivationLine, ...]:
     """The lines for FLOPs and bytes of X[B, D] · W[D, F]; `widths` are bytes per element of X, W and out."""
     (B, D, F), (a, w, o) = shape, widths
     moved = f"{product(a, B, D)} + {product(w, D, F)} + {product(o, B, F)}"
     return (
-        Line("FLOPs", "2 · B · D · F", product(2, B, D, F), line.flops, "FLOPs"),
-        Line("bytes", "a · B · D + w · D · F + o · B · F", moved, line.bytes, "B"),
+        DerivationLine("FLOPs", "2 · B · D · F", product(2, B, D, F), line.flops, "FLOPs"),
+        DerivationLine("bytes", "a · B · D + w · D · F + o · B · F", moved, line.bytes, "B"),
     )
 
 
-def _answer(line: roofline.Roofline, chip: Chip, given: dict[str, float], count: tuple[Line, ...]) -> Answer:
+def _answer(
+    line: roofline.Roofline, chip: Chip, given: dict[str, float], count: tuple[DerivationLine, ...]
+) -> Answer:
     return Answer(
         summary=f"{chip.name}: {line}",
         tables=(_table(line, given),),
@@ -86,7 +88,7 @@ def _answer(line: roofline.Roofline, chip: Chip, given: dict[str, float], count:
     )
 
 
-def _table(line: roofline.Roofline, given: dict[str, float]) -> Table:
+def _table(line: roofline.Roofline, given: dict[str, float]) -> TextTable:
     at_best = f"{percent(line.attained_fraction)} of the peak"
     rows = [
         (
@@ -110,7 +112,7 @@ def _table(line: roofline.Roofline, given: dict[str, float]) -> Table:
                 "",
             )
         )
-    return Table("", ("", "how much", "rate", "time"), tuple(rows))
+    return TextTable("", ("", "how much", "rate", "time"), tuple(rows))
 
 
 def _values(line: roofline.Roofline) -> dict[str, object]:
@@ -123,15 +125,17 @@ def _values(line: roofline.Roofline) -> dict[str, object]:
     }
 
 
-def times(line: roofline.Roofline) -> Iterator[Line]:
+def times(line: roofline.Roofline) -> Iterator[DerivationLine]:
     """The lines for both times, intensity, ridge point, and the total with and without overlap."""
     C, W = figure(line.flops_per_s), figure(line.bytes_per_s)
     flops, nbytes = figure(line.flops), figure(line.bytes)
     math, memory = figure(line.math_s), figure(line.memory_s)
     intensity = f"{flops} / {nbytes}" if line.bytes else "nothing moves"
-    yield Line("T_math", "FLOPs / C", f"{flops} / {C}", line.math_s, "s")
-    yield Line("T_memory", "bytes / W_hbm", f"{nbytes} / {W}", line.memory_s, "s")
-    yield Line("intensity", "FLOPs / bytes", intensity, line.intensity, "FLOPs/B")
-    yield Line("ridge", "C / W_hbm", f"{C} / {W}", line.ridge, "FLOPs/B")
-    yield Line("T, everything overlaps", "max(T_math, T_memory)", f"max({math}, {memory})", line.lower_s, "s")
-    yield Line("T, nothing overlaps", "T_math + T_memory", f"{math} + {memory}", line.upper_s, "s")
+    yield DerivationLine("T_math", "FLOPs / C", f"{flops} / {C}", line.math_s, "s")
+    yield DerivationLine("T_memory", "bytes / W_hbm", f"{nbytes} / {W}", line.memory_s, "s")
+    yield DerivationLine("intensity", "FLOPs / bytes", intensity, line.intensity, "FLOPs/B")
+    yield DerivationLine("ridge", "C / W_hbm", f"{C} / {W}", line.ridge, "FLOPs/B")
+    yield DerivationLine(
+        "T, everything overlaps", "max(T_math, T_memory)", f"max({math}, {memory})", line.lower_s, "s"
+    )
+    yield DerivationLine("T, nothing overlaps", "T_math + T_memory", f"{math} + {memory}", line.upper_s, "s")

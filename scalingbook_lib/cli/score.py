@@ -6,10 +6,10 @@ import click
 
 from scalingbook_lib import evidence
 from scalingbook_lib.cli import reading
-from scalingbook_lib.cli.answer import Answer, Table, answer_command
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
-from scalingbook_lib.evidence.scoring.report import Group, Report, RowPrediction
+from scalingbook_lib.evidence.scoring.report import RowGroup, RowPrediction, ScoreReport
 from scalingbook_lib.units import percent
 
 MOST_IDS = 4  # listed ids per reason of refusal
@@ -46,33 +46,33 @@ def command(table: str) -> Answer:
     return Answer(summary=str(report), tables=tables, values=values, refused=not report.found)
 
 
-def _tables(report: Report) -> Iterator[Table]:
+def _tables(report: ScoreReport) -> Iterator[TextTable]:
     columns = ("", "rows", "mean", "median", "90 in 100", "bias", "band", "within")
     for part, names in PARTS.items():
         if groups := report.by(names):
-            yield Table(f"By {part}", columns, tuple(map(_row, groups)))
+            yield TextTable(f"By {part}", columns, tuple(map(_row, groups)))
 
 
-def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[Table]:
+def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[TextTable]:
     """Mean errors on the rows that the library and both baselines predict."""
     rows = [
         (one["here"].name, f"{one['here'].runs:,}", *(percent(e.mean) for e in one.values())) for one in found
     ]
     if rows:
-        yield Table(
+        yield TextTable(
             "Beside simpler rules, mean errors",
             ("", "rows", "here", "bare roofline", "one constant"),
             tuple(rows),
         )
 
 
-def _refused(report: Report) -> Iterator[Table]:
+def _refused(report: ScoreReport) -> Iterator[TextTable]:
     refused = tuple((why, f"{len(ids):,}", ", ".join(ids[:MOST_IDS])) for why, ids in report.refused.items())
     if refused:
-        yield Table("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
+        yield TextTable("Refused", ("reason", "rows", "the first of them"), refused, words=(0, 2))
 
 
-def _row(group: Group) -> tuple[str, ...]:
+def _row(group: RowGroup) -> tuple[str, ...]:
     e = group.errors
     sizes = (percent(e.mean), percent(e.median), percent(e.p90), signed(e.bias))
     return e.name, f"{e.runs:,}", *sizes, f"× {group.factor:.2f}", percent(group.in_interval)

@@ -8,13 +8,13 @@ import click
 
 from scalingbook_lib import inference, planner
 from scalingbook_lib.cli import parameter_types, serve_tables, shared
-from scalingbook_lib.cli.answer import Answer, Table, answer_command
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.cli.parameter_types import layout_options, written_fields
 from scalingbook_lib.cli.progress import Progress, progress_option
 from scalingbook_lib.cli.reading import CALIBRATED
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, Serving
+from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
@@ -77,7 +77,7 @@ def command(
     layout that the options say. The chips of the machine are copies of the model, tp · cp · pp chips each.
     Where nothing is legal, the reasons are told and the exit code is 1.
     """
-    asked = Asked(**{f.name: options.pop(f.name) for f in fields(Asked)})
+    asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
             found = asked.front(written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch)
@@ -92,7 +92,7 @@ def _progress_text(done: int, of: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class ServeRequest:
     """A question without the layout."""
 
     model: Transformer
@@ -106,7 +106,7 @@ class Asked:
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
 
-    def efficiency_for(self, compute: DType) -> Efficiency:
+    def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""
         if isinstance(self.efficiency, DeviceBenchmark):
             return self.efficiency.serving(self.machine.chip, compute)
@@ -203,7 +203,9 @@ class Asked:
             return Answer(summary=str(found), values=self.values | told | values, refused=True)
         return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
 
-    def _answer(self, told: str, one: Serving, listed: tuple[Table, ...], values: dict[str, Any]) -> Answer:
+    def _answer(
+        self, told: str, one: Serving, listed: tuple[TextTable, ...], values: dict[str, Any]
+    ) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
         held = inference.memory(
             self.model, one.step.layout, self.machine, B=int(one.slots), **self.memory_arguments

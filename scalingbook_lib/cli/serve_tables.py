@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import Line, Table, fields_of, figure, name_value_table, product
+from scalingbook_lib.cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
 from scalingbook_lib.cli.shared import sum_line
-from scalingbook_lib.inference import Memory, Serving
+from scalingbook_lib.inference import Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import count, percent, si
@@ -22,14 +22,14 @@ _WAYS = {
 }
 
 
-def front(found: Front, most: int) -> Table:
+def front(found: Front, most: int) -> TextTable:
     """The Pareto-optimal layouts from the fastest to the cheapest, at most `most` of them."""
     columns = ("", "a copy", "copies", "B", "prompts", "TTFT", "ITL", f"{found.unit} for 1M", "binds")
     rows = [
         (str(place), *_line(found.points[i]))
         for place, i in enumerate(evenly_spaced(len(found.points), most), start=1)
     ]
-    return Table(
+    return TextTable(
         f"{len(rows)} of {len(found.points)} that none beats: from the fastest to the cheapest",
         columns,
         tuple(rows),
@@ -79,13 +79,13 @@ def front_values(found: Front) -> dict[str, object]:
     }
 
 
-def tables(one: Serving, memory: Memory, usd: float | None, price: ChipPrice) -> tuple[Table, ...]:
+def tables(one: Serving, memory: ServingMemory, usd: float | None, price: ChipPrice) -> tuple[TextTable, ...]:
     """Tables of requests, the step, memory and traffic."""
     step = shared.times("A decode step", one.step.terms, one.step.total_s)
     return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
 
 
-def _requests(one: Serving, usd: float | None, price: ChipPrice) -> Table:
+def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
     rows = [
         ("sequences of a copy", count(one.B)),
         ("first token", si(one.ttft_s, "s")),
@@ -102,17 +102,17 @@ def _requests(one: Serving, usd: float | None, price: ChipPrice) -> Table:
     return name_value_table("One copy of the model", rows)
 
 
-def _traffic(one: Serving) -> tuple[Table, ...]:
+def _traffic(one: Serving) -> tuple[TextTable, ...]:
     rows = []
     for row in one.step.traffic:
         array, took = si(row.nbytes(one.B, one.B), "B"), si(one.step.collectives[row.name], "s")
         what = (row.name, row.what, f"{row.n:,}", count(row.times))
         rows.append((*what, array, took, one.step.bound[row.name]))
     columns = ("of", "collective", "chips", "times", "array", "all", "longest")
-    return (Table("Collectives of one decode step", columns, tuple(rows), words=(0, 1)),) if rows else ()
+    return (TextTable("Collectives of one decode step", columns, tuple(rows), words=(0, 1)),) if rows else ()
 
 
-def values(one: Serving, memory: Memory, usd: float | None) -> dict[str, object]:
+def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, object]:
     """The layout as a dictionary, for JSON."""
     return {
         "layout": shared.way_values(one.step.layout),
@@ -142,18 +142,20 @@ def values(one: Serving, memory: Memory, usd: float | None) -> dict[str, object]
     }
 
 
-def derivation(one: Serving, memory: Memory, price: float | None) -> Iterator[Line]:
+def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iterator[DerivationLine]:
     """The lines for the decode step, memory, cycle and rate, and the cost at a price per chip-hour."""
     yield sum_line("T_step", one.step.terms, one.step.total_s, "s")
     yield sum_line("memory of one chip", memory.terms, memory.total, "B")
     where = "between" if one.policy == "interleaved" else "in"
     words = f"{one.G - 1:,} tokens after the first, prompts {where} the steps"
     name = "T_cycle, in which each slot serves a request"
-    yield Line(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
+    yield DerivationLine(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
     name, rate = "output tokens each second of a copy", one.tokens_per_s
     numbers = f"{product(one.B, one.G)} / {figure(one.cycle_s)}"
-    yield Line(name, "B · G / T_cycle", numbers, rate, "tokens/s")
+    yield DerivationLine(name, "B · G / T_cycle", numbers, rate, "tokens/s")
     if price is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
         numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
-        yield Line("USD for a million output tokens", formula, numbers, one.usd_per_million(price), "USD")
+        yield DerivationLine(
+            "USD for a million output tokens", formula, numbers, one.usd_per_million(price), "USD"
+        )

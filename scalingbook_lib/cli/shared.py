@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields
 
 from scalingbook_lib import inference, training
-from scalingbook_lib.cli.answer import Line, Table, added, figure, name_value_table, nbytes
+from scalingbook_lib.cli.answer import DerivationLine, TextTable, added, figure, name_value_table, nbytes
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.units import DType, si
 
 type Way = training.Plan | inference.Layout
-type Memory = training.Memory | inference.Memory
+type Memory = training.TrainingMemory | inference.ServingMemory
 
 
 def way_values(way: Way) -> dict[str, object]:
@@ -24,13 +24,13 @@ def rejected_values(found: Iterable[Rejected]) -> list[dict[str, object]]:
     return [{"kind": r.kind, "count": r.count, "nearest": r.why} for r in found]
 
 
-def times(title: str, terms: Mapping[str, float], total_s: float, *more: tuple[str, str]) -> Table:
+def times(title: str, terms: Mapping[str, float], total_s: float, *more: tuple[str, str]) -> TextTable:
     """A table of a step's time by term, with further rows."""
     rows = [(name, si(seconds, "s")) for name, seconds in {**terms, "the step": total_s}.items()]
     return name_value_table(title, (*rows, *more), ("term", "time"))
 
 
-def memory(held: Memory, chip: Chip) -> Table:
+def memory(held: Memory, chip: Chip) -> TextTable:
     """A table of a chip's memory by part, with its HBM."""
     parts = {**held.terms, "all": held.total, chip.name: chip.hbm_bytes}
     rows = ((name, nbytes(part)) for name, part in parts.items())
@@ -47,6 +47,6 @@ def memory_values(held: Memory, chip: Chip) -> dict[str, object]:
     }
 
 
-def sum_line(name: str, terms: Mapping[str, float], total: float, unit: str) -> Line:
+def sum_line(name: str, terms: Mapping[str, float], total: float, unit: str) -> DerivationLine:
     """A derivation line for a total as the sum of its terms."""
-    return Line(name, " + ".join(terms), added(map(figure, terms.values())), total, unit)
+    return DerivationLine(name, " + ".join(terms), added(map(figure, terms.values())), total, unit)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from scalingbook_lib.cli.answer import Answer, Line, Table, format_value
+from scalingbook_lib.cli.answer import Answer, DerivationLine, TextTable, format_value
 
 PIPED_COLUMNS = 120  # where the width is unknown
 
@@ -40,7 +40,7 @@ def _console() -> Console:
     return Console(markup=False, highlight=False, emoji=False, width=width)
 
 
-def _drawn(table: Table) -> Drawn:
+def _drawn(table: TextTable) -> Drawn:
     title = Text(table.title, "bold") if table.title else None
     drawn = Drawn(title=title, title_justify="left", box=box.SIMPLE_HEAD, show_edge=False)
     drawn.show_header = any(table.columns)
@@ -51,7 +51,7 @@ def _drawn(table: Table) -> Drawn:
     return drawn
 
 
-def _written(line: Line) -> Text:
+def _written(line: DerivationLine) -> Text:
     """Formula, numbers and result on separate lines with aligned equality signs."""
     text = [Text.assemble((line.name, "bold"), f" = {line.formula}")]
     if line.numbers:

@@ -23,7 +23,7 @@ SUMS_FROM = 5  # chips from which NCCL lets the switch sum; with fewer, a ring d
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attained(Result):
+class CollectiveTerms(Result):
     """The terms of a collective's time in seconds: latency, bytes at a share of the rate, protocol switch."""
 
     alpha_s: float
@@ -42,17 +42,19 @@ class Attained(Result):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Curve(Result):
+class AttainedRate(Result):
     """The bandwidth curve of one transport: efficiency e, protocol cost d, and the time h at half of d."""
 
     share: float  # e
     late_s: float  # d
     half_s: float  # h
 
-    def attained(self, alpha_s: float, ideal_s: float, share: float = 1.0, passes: int = 1) -> Attained:
+    def attained(
+        self, alpha_s: float, ideal_s: float, share: float = 1.0, passes: int = 1
+    ) -> CollectiveTerms:
         """The time after `alpha_s` of latency, at `share` of this curve's e; two passes pay √2 times d."""
         late_s = self.late_s * sqrt(passes) * ideal_s / (ideal_s + self.half_s)
-        return Attained(alpha_s=alpha_s, ideal_s=ideal_s, share=self.share * share, late_s=late_s)
+        return CollectiveTerms(alpha_s=alpha_s, ideal_s=ideal_s, share=self.share * share, late_s=late_s)
 
     def __str__(self) -> str:
         late = f"{si(self.late_s, 's')} late, half of it at {si(self.half_s, 's')}"
@@ -72,15 +74,15 @@ class Fabric(Result):
     name: str
     launch_s: float
     step_s: float
-    ring: Curve
-    in_switch: Curve
-    exchange: Curve
-    network: Curve
+    ring: AttainedRate
+    in_switch: AttainedRate
+    exchange: AttainedRate
+    network: AttainedRate
     pair: float = 1.0
     crowding: float = 0.0
     network_s: float = 0.0
 
-    def attained(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> Attained:
+    def attained(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> CollectiveTerms:
         """The terms of the collective on an array of `nbytes`, sized as `collectives` does; `ring` forbids
         switch reduction.
 

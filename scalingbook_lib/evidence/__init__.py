@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from scalingbook_lib.evidence.scoring.report import Report
+    from scalingbook_lib.evidence.scoring.report import ScoreReport
 
 
-def score(table: str | Path | Iterable[Mapping[str, str]]) -> "Report":
+def score(table: str | Path | Iterable[Mapping[str, str]]) -> "ScoreReport":
     """A `Report` on every row of a CSV file of measurements, or of a table already read; see `scoring`.
 
     Raises a ValueError if no kind of table has these columns.

@@ -11,10 +11,10 @@ from math import log, prod
 from typing import Any, NamedTuple
 
 from scalingbook_lib.collectives import FORMULAS, Collective
-from scalingbook_lib.collectives.attained import Curve, Fabric
+from scalingbook_lib.collectives.attained import AttainedRate, Fabric
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
-from scalingbook_lib.evidence.reading.cells import Cells, Refused, needed, number, text, whole
+from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, needed, number, text, whole
 from scalingbook_lib.machines import Cluster
 from scalingbook_lib.machines.chips import Chip, Slice
 from scalingbook_lib.units import GB
@@ -60,7 +60,7 @@ LINK_GENERATIONS = {
 type Networks = tuple[Any, ...]  # switch levels, or torus axes
 
 
-class Timed(NamedTuple):
+class MeasuredCollective(NamedTuple):
     """A collective of `nbytes`, as `collectives` counts them, over switch levels or torus axes."""
 
     chip: Chip
@@ -72,14 +72,14 @@ class Timed(NamedTuple):
     seconds: float = 0.0
 
 
-def measured_collective(row: Cells, chip: Chip) -> Timed:
+def measured_collective(row: Cells, chip: Chip) -> MeasuredCollective:
     """A row of a table of collectives.
 
     Raises a ValueError if the row has no collective, size, number of devices or time.
     """
     what, tool = Collective.named(text(row, "collective")), text(row, "algo_or_tool")
     n, size = needed(row, "n_devices"), needed(row, "size_bytes")
-    return Timed(
+    return MeasuredCollective(
         chip=chip,
         networks=networks(chip, n, whole(row, "n_nodes") or 1, text(row, "system")),
         what=what,
@@ -100,7 +100,7 @@ def _time_from_rate_us(row: Cells, what: str, n: int, size: int) -> float:
         rate = number(row, column)
         if rate and len(text(row, column).replace(".", "").strip("0")) > 1:
             return share * size / rate / 1e3
-    raise Refused("the row prints no time_us, and no rate of two digits")
+    raise UnpredictedRow("the row prints no time_us, and no rate of two digits")
 
 
 def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
@@ -117,7 +117,7 @@ def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
     axes = Slice.of(chip, shape[0]).axes if shape else (chip.axis(n),)
     along = axes if prod(axis.size for axis in axes) == n else tuple(a for a in axes if a.size == n)[:1]
     if not along:
-        raise Refused(f"{n} devices are no axis of {system}")
+        raise UnpredictedRow(f"{n} devices are no axis of {system}")
     return along
 
 
@@ -133,14 +133,14 @@ def fabric_from(name: str, values: Values) -> Fabric:
     """The `Fabric` with these fitted values."""
 
     curves = {
-        way: Curve(**{figure: values[f"{way}_{figure}"] for figure in ("share", "late_s", "half_s")})
+        way: AttainedRate(**{figure: values[f"{way}_{figure}"] for figure in ("share", "late_s", "half_s")})
         for way in CURVE_PRIORS
     }
     rest = {figure: values[figure] for figure in ("launch_s", "step_s", "pair", "crowding", "network_s")}
     return Fabric(name=name, **curves, **rest)  # type: ignore[arg-type]
 
 
-def predicted_s(row: Timed, one: Fabric | None = None) -> float:
+def predicted_s(row: MeasuredCollective, one: Fabric | None = None) -> float:
     """The predicted time of a row in seconds, including what its benchmark adds.
 
     On a torus, the formula with links at their documented efficiency; under switches, the fabric of its chip,
@@ -153,7 +153,7 @@ def predicted_s(row: Timed, one: Fabric | None = None) -> float:
     return found + BENCHMARK_OVERHEAD_S * row.bench
 
 
-def fit(rows: Sequence[Timed]) -> Values:
+def fit(rows: Sequence[MeasuredCollective]) -> Values:
     """The values of one generation that minimize the errors of these rows."""
 
     def errors(values: Values) -> list[float]:

@@ -63,7 +63,7 @@ DECODE_PRIORS = {
 }
 
 
-class Timed(NamedTuple):
+class MeasuredMatmul(NamedTuple):
     """A measured matmul X[B, D] · W[D, F] on one chip."""
 
     chip: Chip
@@ -80,7 +80,7 @@ def kernel_dtype(dtype: DType | str) -> str:
     return SUBSTITUTE_DTYPES.get(name, name)
 
 
-def fit_products(rows: Sequence[Timed]) -> Values:
+def fit_products(rows: Sequence[MeasuredMatmul]) -> Values:
     """The values that minimize the errors of these matmuls, regularized toward what most chips reach."""
 
     noise = NOISE if len(rows) > MIN_POINTS else NOISE_BEST

@@ -15,12 +15,12 @@ from typing import Any
 from scalingbook_lib.evidence import inference, kernels, training
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.reading import chip as reading
-from scalingbook_lib.evidence.reading.cells import Refused
-from scalingbook_lib.inference.efficiency import Efficiency as Serving
+from scalingbook_lib.evidence.reading.cells import UnpredictedRow
+from scalingbook_lib.inference.efficiency import ServingEfficiency as Serving
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip, Source
 from scalingbook_lib.roofline.attained import Attending
-from scalingbook_lib.training.efficiency import Efficiency as Training
+from scalingbook_lib.training.efficiency import TrainingEfficiency as Training
 from scalingbook_lib.units import DType, GiB, Result, dtype, percent, si
 
 PRODUCT, COPY, PROMPT, TOKEN = "product", "copy", "attention of a prompt", "attention of a token"
@@ -30,7 +30,7 @@ _SIZE_LETTERS = {PRODUCT: "BDF", COPY: "n", PROMPT: "BTNKH", TOKEN: "BTNKH"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Timed(Result):
+class TimedOperation(Result):
     """One operation on the device: its kind, its sizes in elements, measured and predicted seconds."""
 
     what: str
@@ -60,7 +60,7 @@ class DeviceBenchmark(Result):
     count: int
     jax: str
     date: str
-    rows: tuple[Timed, ...]
+    rows: tuple[TimedOperation, ...]
     memory_bytes: float = 16 * GiB
 
     def json(self) -> str:
@@ -74,7 +74,7 @@ class DeviceBenchmark(Result):
         """The record in a file; raises a ValueError that says what is wrong with it."""
         try:
             found = json.loads(path.read_text(encoding="utf-8"))
-            rows = tuple(Timed(**row | {"sizes": tuple(row["sizes"])}) for row in found.pop("rows"))
+            rows = tuple(TimedOperation(**row | {"sizes": tuple(row["sizes"])}) for row in found.pop("rows"))
             return cls(**found, rows=rows)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
             raise ValueError(f"{path} is no record of `scalingbook measure`: {error}") from None
@@ -110,10 +110,10 @@ class DeviceBenchmark(Result):
         """The values of `roofline.attained.Products`, fitted to the measured matmuls."""
         on, rows = self.device_chip(chip), [row for row in self.rows if row.what == PRODUCT]
         return kernels.fit_products(
-            [kernels.Timed(on, self._dtype(row), *row.sizes, seconds=row.seconds) for row in rows]
+            [kernels.MeasuredMatmul(on, self._dtype(row), *row.sizes, seconds=row.seconds) for row in rows]
         )
 
-    def _dtype(self, row: Timed) -> DType:
+    def _dtype(self, row: TimedOperation) -> DType:
         """The dtype of a row; on a device without documented rates, the dtype of its only rate."""
         return dtype(row.dtype) if self.chip else replace(dtype(row.dtype), name="bf16")
 
@@ -157,7 +157,7 @@ class DeviceBenchmark(Result):
         return f"{what}, off their predictions by {percent(off)} in the median"
 
 
-def _copy_bytes_per_s(row: Timed) -> float:
+def _copy_bytes_per_s(row: TimedOperation) -> float:
     """The bytes per second of a copy; each byte is read and written."""
     return 2 * row.sizes[0] * dtype(row.dtype).bytes / row.seconds
 
@@ -168,6 +168,6 @@ def chip_of_device(kind: str) -> Chip | None:
         return chips.V5P
     try:
         chip = reading.chip(kind)
-    except Refused:
+    except UnpredictedRow:
         return None
     return HALF_CHIP_DEVICES.get(chip.name, chip)

@@ -74,7 +74,7 @@ def simulated() -> tuple[SweepPoint, ...]:
     return tuple(_point(costs, Chunked(slots, STEP_TOKENS), point.clients) for point in published())
 
 
-def _point(costs: inference.Case, policy: Chunked, clients: int) -> SweepPoint:
+def _point(costs: inference.ServingCase, policy: Chunked, clients: int) -> SweepPoint:
     """The means over the middle half of a run, without warm-up and drain."""
     requests = [Request(0.0, P, G)] * (ANSWERS * max(clients, 5))
     run = simulate(requests, costs, policy, clients=clients)

@@ -2,7 +2,7 @@
 
 `Layout` says how one copy of the model is spread over a machine (`slices.Slice` or `clusters.Cluster`);
 `memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
-`case(...).step_s` its seconds alone, for simulators and searches; `Efficiency` what real chips reach.
+`case(...).step_s` its seconds alone, for simulators and searches; `ServingEfficiency` what real chips reach.
 B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
 `speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
@@ -15,38 +15,38 @@ Chapters: Inference, Serving LLaMA 3, Other architectures.
 'weights'
 """
 
-from scalingbook_lib.inference.case import Case, case
+from scalingbook_lib.inference.case import ServingCase, case
 from scalingbook_lib.inference.crossover import Crossover, crossover_batch
 from scalingbook_lib.inference.diffusion import Diffusion, diffusion
-from scalingbook_lib.inference.efficiency import PEAK, ByType, Efficiency, by_type
+from scalingbook_lib.inference.efficiency import PEAK, ByType, ServingEfficiency, by_type
 from scalingbook_lib.inference.kv_transfer import KVTransfer, Pools, pools, transfer
 from scalingbook_lib.inference.layout import Layout, LayoutError
-from scalingbook_lib.inference.memory import Memory, largest_batch, memory
+from scalingbook_lib.inference.memory import ServingMemory, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
 from scalingbook_lib.inference.queueing import little, static_waste
 from scalingbook_lib.inference.serve import POLICIES, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
-from scalingbook_lib.inference.traffic import Traffic
+from scalingbook_lib.inference.traffic import ServingCollective
 
 __all__ = [
     "PEAK",
     "POLICIES",
     "ByType",
-    "Case",
     "Crossover",
     "Diffusion",
-    "Efficiency",
     "InferenceStep",
     "KVTransfer",
     "Layout",
     "LayoutError",
-    "Memory",
     "Pools",
     "Prefix",
     "Serving",
+    "ServingCase",
+    "ServingCollective",
+    "ServingEfficiency",
+    "ServingMemory",
     "Speculation",
-    "Traffic",
     "best_draft",
     "by_type",
     "case",

@@ -9,7 +9,7 @@ from functools import lru_cache
 from math import ceil
 
 from scalingbook_lib.inference.constants import constants
-from scalingbook_lib.inference.efficiency import PEAK, Efficiency
+from scalingbook_lib.inference.efficiency import PEAK, ServingEfficiency
 from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.passes import Load, Pass, fullest, passed
 from scalingbook_lib.inference.shape import shape
@@ -35,11 +35,11 @@ class Staged:
         return device_s if device_s > self.host_s else self.host_s
 
 
-class Case:
+class ServingCase:
     """One model on one machine under one layout, at what its chips reach."""
 
     def __init__(
-        self, model: Transformer, machine: Machine, layout: Layout, efficiency: Efficiency = PEAK
+        self, model: Transformer, machine: Machine, layout: Layout, efficiency: ServingEfficiency = PEAK
     ) -> None:
         self.shape = shape(model, layout)
         if machine.chips % layout.chips:
@@ -94,6 +94,8 @@ class Case:
 
 # A case takes thirty times as long to make as to find: a sweep over batches is 15 times as fast with it.
 @lru_cache(maxsize=512)
-def case(model: Transformer, machine: Machine, layout: Layout, efficiency: Efficiency = PEAK) -> Case:
+def case(
+    model: Transformer, machine: Machine, layout: Layout, efficiency: ServingEfficiency = PEAK
+) -> ServingCase:
     """The same case again for the next step."""
-    return Case(model, machine, layout, efficiency)
+    return ServingCase(model, machine, layout, efficiency)

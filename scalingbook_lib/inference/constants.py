@@ -1,14 +1,14 @@
 """What do a token, a row of logits and a step cost on one chip, class by class? Seconds, once for all steps.
 
-The peaks of the chip times the shares of `Efficiency`; all layers together. Chapter: Inference.
+The peaks of the chip times the shares of `ServingEfficiency`; all layers together. Chapter: Inference.
 """
 
 from dataclasses import dataclass
 
-from scalingbook_lib.inference.efficiency import Efficiency
+from scalingbook_lib.inference.efficiency import ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, Shape
-from scalingbook_lib.inference.traffic import Traffic
+from scalingbook_lib.inference.shape import STATE_BYTES, ProductClass, ServingShape
+from scalingbook_lib.inference.traffic import ServingCollective
 from scalingbook_lib.machines import Chip, Machine
 
 LOGIT_BYTES = 4  # a logit, in fp32
@@ -20,7 +20,7 @@ class ProductCost:
 
     token_s: float
     read_s: float
-    apart: float  # of the shorter of both, what the longer does not hide (`Efficiency.apart`)
+    apart: float  # of the shorter of both, what the longer does not hide (`ServingEfficiency.apart`)
 
     def waits(self, tokens: float, visited: float = 1.0) -> tuple[bool, float]:
         """Whether so many tokens wait for the weights that they visit, and the time of both."""
@@ -44,7 +44,7 @@ class AttentionCost:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sent:
-    """Collectives of one class (`Traffic.of`): the bytes of one token, and the hops of a step."""
+    """Collectives of one class (`ServingCollective.of`): the bytes of one token, and the hops of a step."""
 
     token_s: float
     hops_s: float
@@ -88,7 +88,9 @@ class Constants:
     launch_s: float  # kernels, layer by layer
 
 
-def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic, ...]) -> Constants:
+def constants(
+    s: ServingShape, machine: Machine, e: ServingEfficiency, traffic: tuple[ServingCollective, ...]
+) -> Constants:
     """Seconds for a token, a row, a step and a read of the weights, class by class."""
     o, m, chip = s.layout, s.model, machine.chip
     byte_s = 1 / (chip.hbm_bytes_per_s * e.of("memory", o.activations))
@@ -118,14 +120,14 @@ def constants(s: Shape, machine: Machine, e: Efficiency, traffic: tuple[Traffic,
     )
 
 
-_FIGURES = {  # of `Efficiency`: the share of the matrix unit's rate, and of the HBM's
+_FIGURES = {  # of `ServingEfficiency`: the share of the matrix unit's rate, and of the HBM's
     "mlp": ("matmul", "weights"),
     "experts": ("experts", "expert_weights"),
     "unembedding": ("head", "head_weights"),
 }
 
 
-def _cost(part: ProductClass, name: str, s: Shape, chip: Chip, e: Efficiency) -> ProductCost:
+def _cost(part: ProductClass, name: str, s: ServingShape, chip: Chip, e: ServingEfficiency) -> ProductCost:
     """2 FLOPs for each element that a token meets; all that are stored are read, and widened if narrow."""
     stored, computed = s.layout.stored(name), s.layout.computed(name)
     math, read = _FIGURES[name]
@@ -136,7 +138,7 @@ def _cost(part: ProductClass, name: str, s: Shape, chip: Chip, e: Efficiency) ->
     return ProductCost(token_s=token_s, read_s=read_s, apart=e.apart)
 
 
-def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[AttentionCost, ...]:
+def _kinds(s: ServingShape, flop_s: float, element_s: float) -> tuple[AttentionCost, ...]:
     """Decoding, chips split the tokens of a cache; of a prompt, each group of a ring has its own queries."""
     tokens, ring = s.layout.kv_sequence, flop_s / s.layout.cp
     return tuple(
@@ -152,7 +154,7 @@ def _kinds(s: Shape, flop_s: float, element_s: float) -> tuple[AttentionCost, ..
     )
 
 
-def _sent(traffic: tuple[Traffic, ...], of: str) -> Sent:
+def _sent(traffic: tuple[ServingCollective, ...], of: str) -> Sent:
     """The bytes of one token and all hops of the collectives of that class."""
     rows = [row for row in traffic if row.of == of]
     return Sent(token_s=sum(row.token_s for row in rows), hops_s=sum(row.hops_s for row in rows))

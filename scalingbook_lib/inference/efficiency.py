@@ -52,7 +52,7 @@ type Figure = float | ByType
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(LinkShares, Result):
+class ServingEfficiency(LinkShares, Result):
     """Achieved over peak, by class of operation; a figure may differ by data type (`by_type`).
 
     Of the matrix unit's rate, by the type that computes: `matmul` (dense products), `experts` (grouped ones),
@@ -122,4 +122,4 @@ def _said(name: str, figure: Figure) -> str:
     return si(figure, "s") if name in LOST else percent(figure)
 
 
-PEAK = Efficiency()
+PEAK = ServingEfficiency()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.shape import STATE_BYTES, Shape, shape
+from scalingbook_lib.inference.shape import STATE_BYTES, ServingShape, shape
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import FP32, Result, binary, percent, si
@@ -18,7 +18,7 @@ PARTS = ("weights", "kv", "activations", "logits", "reserve")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory(Result):
+class ServingMemory(Result):
     """Bytes on the fullest chip."""
 
     weights: float
@@ -61,7 +61,7 @@ def memory(
     S: int,
     step_tokens: int | None = None,
     reserve: float = 0.0,
-) -> Memory:
+) -> ServingMemory:
     """One chip's share of the weights and of the cache of B sequences of S tokens, all at their end.
 
     `step_tokens` pass the model at once (B, or more where prompts do); `reserve` is the share of the HBM that
@@ -71,11 +71,11 @@ def memory(
 
 
 def held_by(
-    s: Shape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
-) -> Memory:
+    s: ServingShape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
+) -> ServingMemory:
     """`memory` of a shape that is known already."""
     working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
-    return Memory(
+    return ServingMemory(
         weights=_weights(s),
         kv=_cache_by_batch(s, S)(B),
         activations=working,
@@ -99,7 +99,7 @@ def largest_batch(
 
 
 def room_for(
-    s: Shape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
+    s: ServingShape, machine: Machine, *, S: int, reserve: float = 0.0, step_tokens: int | None = None
 ) -> int:
     """`largest_batch` of a shape that is known already."""
     room = machine.chip.hbm_bytes * (1 - reserve) - _weights(s)
@@ -121,7 +121,7 @@ def room_for(
     return bisect_right(range(high), room, lo=low, key=held) - 1
 
 
-def weight_bytes(s: Shape) -> float:
+def weight_bytes(s: ServingShape) -> float:
     """All layers' weights and both ends on the chips of one tensor group, one chip's share of them."""
     o = s.layout
     # norms and biases stay in the type of the activations: next to the matrices they are small
@@ -130,7 +130,7 @@ def weight_bytes(s: Shape) -> float:
     return layers + (s.embedding + s.head.stored) * o.stored("embedding").bytes
 
 
-def _weights(s: Shape) -> float:
+def _weights(s: ServingShape) -> float:
     """The longest stage with the larger end; without stages both."""
     o = s.layout
     outer = o.stored("embedding").bytes
@@ -140,7 +140,7 @@ def _weights(s: Shape) -> float:
     return s.longest * layers + (ends if o.pp == 1 else outer * max(s.embedding, s.head.stored))
 
 
-def _cache_by_batch(s: Shape, S: float) -> Callable[[int], float]:
+def _cache_by_batch(s: ServingShape, S: float) -> Callable[[int], float]:
     """The stage with most layers holds its part of the cache of all B sequences, whole ones on each chip."""
     o, most = s.layout, s.longest
     cp, dp, ways = o.cp, o.attention_dp, o.kv_batch
@@ -156,7 +156,7 @@ def _cache_by_batch(s: Shape, S: float) -> Callable[[int], float]:
     return held
 
 
-def _working_by_batch(s: Shape) -> Callable[[int, int], tuple[float, float]]:
+def _working_by_batch(s: ServingShape) -> Callable[[int, int], tuple[float, float]]:
     """Two vectors as wide as the model and the widest hidden one; logits of each sequence in fp32."""
     m, o = s.model, s.layout
     # up and gate side by side; a token's k experts are there together

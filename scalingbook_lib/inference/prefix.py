@@ -5,7 +5,7 @@ Chapters: Inference, Serving LLaMA 3.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.inference.efficiency import PEAK, Efficiency
+from scalingbook_lib.inference.efficiency import PEAK, ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.step import prefill
 from scalingbook_lib.machines import Machine
@@ -66,7 +66,7 @@ def prefix(
     P: int,
     cached: int,
     bytes_per_s: float | None = None,
-    efficiency: Efficiency = PEAK,
+    efficiency: ServingEfficiency = PEAK,
 ) -> Prefix:
     """The first `cached` of P tokens; without a rate, from the hosts' memory over the PCIe of every chip."""
     if not 0 < cached < P:

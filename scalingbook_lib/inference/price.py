@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from scalingbook_lib.inference.case import Case
+from scalingbook_lib.inference.case import ServingCase
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import price_of
@@ -15,7 +15,7 @@ from scalingbook_lib.units import Result
 class Priced(Result):
     """Whatever makes tokens on chips: a step, or a copy of the model at its steady state."""
 
-    case: Case
+    case: ServingCase
 
     @property
     def model(self) -> Transformer:

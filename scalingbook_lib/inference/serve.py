@@ -8,8 +8,8 @@ P + G/2. A prompt's last token gives the first output token, so G - 1 steps foll
 from dataclasses import dataclass
 from math import ceil
 
-from scalingbook_lib.inference.case import Case, case
-from scalingbook_lib.inference.efficiency import PEAK, Efficiency
+from scalingbook_lib.inference.case import ServingCase, case
+from scalingbook_lib.inference.efficiency import PEAK, ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.memory import largest_batch
 from scalingbook_lib.inference.price import Priced
@@ -76,7 +76,7 @@ def serve(
     policy: str = "interleaved",
     chunk: int = 512,
     cached: int = 0,
-    efficiency: Efficiency = PEAK,
+    efficiency: ServingEfficiency = PEAK,
     reserve: float = 0.0,
 ) -> Serving:
     """Requests of P prompt tokens (`cached` of them known) and G output tokens, `batch` sequences at once.
@@ -103,7 +103,7 @@ def serve(
     return _chunked(on, P=P, G=G, B=float(batch), cached=cached, chunk=chunk)
 
 
-def _interleaved(on: Case, *, P: int, G: int, B: float, cached: int) -> Serving:
+def _interleaved(on: ServingCase, *, P: int, G: int, B: float, cached: int) -> Serving:
     """cycle = (G - 1) steps and B prompts, each of which all wait for; groups read theirs at once."""
     step = stepped(on, B=B, S=P + G / 2)
     groups = min(on.layout.attention_dp, int(B)) or 1
@@ -124,7 +124,7 @@ def _interleaved(on: Case, *, P: int, G: int, B: float, cached: int) -> Serving:
     )
 
 
-def _chunked(on: Case, *, P: int, G: int, B: float, cached: int, chunk: int) -> Serving:
+def _chunked(on: ServingCase, *, P: int, G: int, B: float, cached: int, chunk: int) -> Serving:
     """Each of B slots waits for its prompt, then decodes G - 1 steps; so many requests come to a step.
 
     A prompt alone is read in one step, or in as many as it fills chunks. Where all prompts together need more

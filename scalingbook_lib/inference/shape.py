@@ -55,7 +55,7 @@ class AttentionKind:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class ServingShape:
     """A model under a layout, as one chip sees it, all layers together as if there were one stage."""
 
     model: Transformer
@@ -82,7 +82,7 @@ class Shape:
         return self.model.L // self.layout.pp / self.model.L
 
 
-def shape(model: Transformer, layout: Layout) -> Shape:
+def shape(model: Transformer, layout: Layout) -> ServingShape:
     """The shape of a layout for a model; a LayoutError where the sizes do not allow it."""
     layout.check(model)
     stored, met = defaultdict[str, float](float), defaultdict[str, float](float)
@@ -91,7 +91,7 @@ def shape(model: Transformer, layout: Layout) -> Shape:
         name, share = _CLASSES.get(part, "other"), shares.get(split, 1.0)
         stored[name] += params * share
         met[name] += products * share
-    return Shape(
+    return ServingShape(
         model=model,
         layout=layout,
         projections=ProductClass(stored=stored["projections"], met=met["projections"]),
@@ -107,7 +107,7 @@ def shape(model: Transformer, layout: Layout) -> Shape:
     )
 
 
-def resplit(s: Shape, layout: Layout) -> Shape:
+def resplit(s: ServingShape, layout: Layout) -> ServingShape:
     """The shape of a layout that differs in its stages, or in how a group splits its cache, alone."""
     same = s.layout.kv_heads == layout.kv_heads
     return replace(s, layout=layout, kinds=s.kinds if same else _kinds(s.model, layout))

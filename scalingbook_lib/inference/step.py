@@ -6,12 +6,12 @@ time. The formula itself is in `passes`. Chapter: Inference.
 
 from dataclasses import dataclass
 
-from scalingbook_lib.inference.case import Case, Staged, case
-from scalingbook_lib.inference.efficiency import PEAK, Efficiency
+from scalingbook_lib.inference.case import ServingCase, Staged, case
+from scalingbook_lib.inference.efficiency import PEAK, ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.passes import Load, fullest
 from scalingbook_lib.inference.price import Priced
-from scalingbook_lib.inference.traffic import Traffic
+from scalingbook_lib.inference.traffic import ServingCollective
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import count, require_min, si
@@ -90,7 +90,7 @@ class InferenceStep(Priced):
         """Of each collective, whether its bytes or its hops take longer."""
         return {row.name: "bytes" if self._bandwidth_s(row) > row.hops_s else "hops" for row in self.traffic}
 
-    def _bandwidth_s(self, row: Traffic) -> float:
+    def _bandwidth_s(self, row: ServingCollective) -> float:
         """The bytes of a collective, for what passes a tensor group in one microbatch."""
         m, cp, load = self.times.microbatches, self.layout.cp, self.load
         # the same numbers of tokens as in `passes.passed`, or the parts would not add up
@@ -111,7 +111,7 @@ class InferenceStep(Priced):
         return self.times.one.collectives_s * self.times.microbatches / self.layout.pp
 
     @property
-    def traffic(self) -> tuple[Traffic, ...]:
+    def traffic(self) -> tuple[ServingCollective, ...]:
         """Every collective of the step."""
         some = {"all": True, "decoded": self.load.B, "prompts": self.load.chunk}
         return tuple(row for row in self.case.traffic if some[row.of])
@@ -158,7 +158,7 @@ def decode(
     B: float,
     S: float,
     T: int = 1,
-    efficiency: Efficiency = PEAK,
+    efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
     """One step of B sequences with S tokens in the cache each; T > 1 new tokens of each are checked at once.
 
@@ -178,7 +178,7 @@ def mixed(
     chunk_context: float = 0,
     T: int = 1,
     prompts: int = 1,
-    efficiency: Efficiency = PEAK,
+    efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
     """A decode step that also reads `chunk` tokens of prompts, `chunk_context` of each are read already."""
     on = case(model, machine, layout, efficiency)
@@ -193,7 +193,7 @@ def prefill(
     P: int,
     prompts: int = 1,
     cached: int = 0,
-    efficiency: Efficiency = PEAK,
+    efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
     """`prompts` prompts of P tokens, the first `cached` of which have their keys and values already.
 
@@ -203,7 +203,14 @@ def prefill(
 
 
 def stepped(
-    on: Case, *, B: float, S: float, T: int = 1, chunk: float = 0, context: float = 0, prompts: float = 1
+    on: ServingCase,
+    *,
+    B: float,
+    S: float,
+    T: int = 1,
+    chunk: float = 0,
+    context: float = 0,
+    prompts: float = 1,
 ) -> InferenceStep:
     """`mixed` of a case that is known already."""
     require_min(0, B=B, S=S, chunk=chunk, chunk_context=context)
@@ -217,7 +224,7 @@ def stepped(
     return InferenceStep(case=on, what=what, load=load, S=S, times=on.staged(load))
 
 
-def prefilled(on: Case, *, P: int, prompts: int = 1, cached: int = 0) -> InferenceStep:
+def prefilled(on: ServingCase, *, P: int, prompts: int = 1, cached: int = 0) -> InferenceStep:
     """`prefill` of a case that is known already."""
     require_min(0, cached=cached)
     if P - cached < 1 or prompts < 1:

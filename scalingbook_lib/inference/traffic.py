@@ -11,9 +11,9 @@ from functools import partial
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.inference.efficiency import Efficiency
+from scalingbook_lib.inference.efficiency import ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.inference.shape import Shape
+from scalingbook_lib.inference.shape import ServingShape
 from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import score_width, value_width
@@ -22,13 +22,13 @@ from scalingbook_lib.units import FP32, Result, si
 
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
-type Rows = tuple[Traffic, ...]
+type Rows = tuple[ServingCollective, ...]
 
 CANDIDATE_BYTES = 8  # each chip's best logit and its token
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic(Result):
+class ServingCollective(Result):
     """One collective over n chips, `times` a step; `of` all tokens, those decoded, or those of prompts."""
 
     name: str
@@ -81,7 +81,7 @@ class LayoutLinks:
     """What a byte costs between the chips of a machine; a token visits k experts."""
 
     machine: Machine
-    efficiency: Efficiency
+    efficiency: ServingEfficiency
     k: int
     vector: float  # bytes of one token's activations, as wide as the model
 
@@ -97,7 +97,7 @@ class LayoutLinks:
         per_row: float = 0.0,
         times: float,
         of: str = "all",
-    ) -> Traffic:
+    ) -> ServingCollective:
         """One collective of n groups of `inside` neighbors: a chip with those at its place in the others."""
         e, on = self.efficiency, groups(self.machine, inside, n)
         leaves = any(isinstance(part, Level) and part.port in ("network", "dcn") for part in on)
@@ -107,7 +107,7 @@ class LayoutLinks:
             found = exchange_rate(on, self.k, e)
         else:
             found = rate(what, on, e)
-        return Traffic(
+        return ServingCollective(
             name=name,
             what=what,
             axis=axis,
@@ -121,7 +121,7 @@ class LayoutLinks:
         )
 
 
-def rows(s: Shape, machine: Machine, efficiency: Efficiency) -> Rows:
+def rows(s: ServingShape, machine: Machine, efficiency: ServingEfficiency) -> Rows:
     """Every collective of a step that has anyone to talk to."""
     m, o = s.model, s.layout
     k, vector = m.experts.k if m.experts else 1, o.activations.bytes * m.D

@@ -28,7 +28,7 @@ from typing import Any
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.reader.checks import given as reading
 from scalingbook_lib.reader.checks.check import Check, Outcome
-from scalingbook_lib.reader.checks.programs import Move, Verdict
+from scalingbook_lib.reader.checks.programs import CollectiveCount, ProgramVerdict
 
 MOST_BYTES, MOST_CHARACTERS, MOST_PROCESSES = 64 * 2**20, 300, 4096
 _FIND = re.compile(r"""find\(\s*["']([\w.-]{1,80})["']""")
@@ -110,8 +110,8 @@ def _exercise(check: Check, told: dict[tuple, list], cell: int | None, problem: 
 def _judged(check: Check, value: Any) -> Outcome:
     """The outcome where no cell runs; a verdict has to be on this very exercise."""
     if check.kind == "program" and isinstance(value, dict) and value["key"] == check.key:
-        moves, asked = (tuple(Move(**move) for move in value[part]) for part in ("moves", "asked"))
-        return check(Verdict(value["wrong"], moves, check.key, asked, tuple(value["also"])))
+        moves, asked = (tuple(CollectiveCount(**move) for move in value[part]) for part in ("moves", "asked"))
+        return check(ProgramVerdict(value["wrong"], moves, check.key, asked, tuple(value["also"])))
     return check(... if check.kind == "program" else value)
 
 
@@ -196,7 +196,7 @@ def _listen(record: Callable[..., None]) -> None:
         value = given if outcome.ok else None  # of what is wrong the sentence is enough
         if outcome.ok and check.kind == "number":
             value = reading.number(given, check.unit, check.words)
-        plain = asdict(value) if isinstance(value, Verdict) else value
+        plain = asdict(value) if isinstance(value, ProgramVerdict) else value
         record("judged", check.key, outcome.status, outcome.message[:MOST_CHARACTERS], plain)
         return outcome
 

@@ -20,7 +20,7 @@ from scalingbook_lib.chapters import checks
 from scalingbook_lib.lab import classic, drawn
 from scalingbook_lib.lab.compiler import aot, hlo, sharding, slices
 from scalingbook_lib.reader.checks import programs
-from scalingbook_lib.reader.checks.programs import Asked, Move, Verdict
+from scalingbook_lib.reader.checks.programs import Asked, CollectiveCount, ProgramVerdict
 from scalingbook_lib.reader.figures import placement
 from scalingbook_lib.reader.figures.placement import Compared, Placed
 from scalingbook_lib.units import Result
@@ -68,7 +68,7 @@ class Task(Result):
         asked = self._asked()
         moved = summed(rows, shifts=any(" " in move.axes for move in asked or ()))
         also = (*elsewhere, *self._unwritten(fn, mesh))
-        return Verdict(wrong, moved, self.key, asked, also, picture, drawing)
+        return ProgramVerdict(wrong, moved, self.key, asked, also, picture, drawing)
 
     def _repr_html_(self) -> str | None:
         """The devices with the blocks that they hold and those that they must return."""
@@ -112,7 +112,7 @@ class Task(Result):
                     over = name.replace(" ", " over ")
                     yield f"it writes {there[name]} of {over}, and {times} are asked for"
 
-    def _asked(self) -> tuple[Move, ...] | None:
+    def _asked(self) -> tuple[CollectiveCount, ...] | None:
         if self.asked is not None:
             return programs.moves(self.asked)
         return checks.find(self.key).answer().moves if self.key else None
@@ -157,7 +157,7 @@ def mesh_of(arrays: Any) -> jax.sharding.Mesh:
     )
 
 
-def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[Move, ...]:
+def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCount, ...]:
     """The collectives of a program, those of one kind over the same axes (and shifts) as one."""
     if rows.not_counted:
         raise hlo.HloError(f"{rows.not_counted[0]}; a program that is judged must say all that it moves")

@@ -17,7 +17,7 @@ def parse(text: str, mesh: Mesh | None = None) -> Array:
     `A[I_{XY},J] {U:Z}` means the same and prints as it was written; `canonical()` is the book's spelling.
     NotationError where the text breaks a rule.
     """
-    reader = _Reader(text)
+    reader = _TokenReader(text)
     array = reader.array("", mesh)
     reader.need("end", "one-array")
     return array
@@ -29,10 +29,10 @@ def parse_product(text: str, mesh: Mesh | None = None) -> Product:
 
     For `·` one may write `*`, `@` or nothing; for `->` also `→`. NotationError where the text breaks a rule.
     """
-    return _Reader(text).product(mesh)
+    return _TokenReader(text).product(mesh)
 
 
-class _Reader:
+class _TokenReader:
     """A recursive-descent parser that records where every part of the text is."""
 
     def __init__(self, text: str) -> None:

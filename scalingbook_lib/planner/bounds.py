@@ -7,7 +7,7 @@ times grow with r and cost falls, so that the ends of an interval of batches bou
 
 from dataclasses import dataclass, replace
 
-from scalingbook_lib.inference.case import Case
+from scalingbook_lib.inference.case import ServingCase
 from scalingbook_lib.inference.constants import ProductCost
 from scalingbook_lib.inference.step import prefilled
 from scalingbook_lib.steps.heads import whole_heads
@@ -83,7 +83,7 @@ class Bound:
         return max(found, sequences * self.host_s)
 
 
-def bound(on: Case, *, P: int, G: int, chunk: int, any_cache: bool = False) -> Bound:
+def bound(on: ServingCase, *, P: int, G: int, chunk: int, any_cache: bool = False) -> Bound:
     """Of a layout; with `any_cache`, of all that split the cache in other ways, or have more stages."""
     k, o, e = on.constants, on.layout, on.efficiency
     groups, waited = 1 / o.attention_dp, 1 - k.overlap  # no more is hidden than that share
@@ -118,7 +118,7 @@ def _own(cost: ProductCost, groups: float) -> ProductCost:
     return replace(cost, token_s=cost.token_s * groups)
 
 
-def _cached_s(on: Case, S: float, *, any_cache: bool) -> float:
+def _cached_s(on: ServingCase, S: float, *, any_cache: bool) -> float:
     """Attention of one sequence of a group: none splits its cache better than evenly."""
     k, o, m = on.constants, on.layout, on.model
     heads = (m.N, 1 if m.latent else m.K) if any_cache else (0, 0)

@@ -9,16 +9,18 @@ from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Miss, nearer
-from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training import Plan, TrainingCase, TrainingEfficiency
 from scalingbook_lib.training.feasible import reasons
 
 
 class OneByOne:
     """Any plan of one space, with expert parallelism where the model has experts."""
 
-    def __init__(self, space: Space, efficiency: Efficiency) -> None:
+    def __init__(self, space: Space, efficiency: TrainingEfficiency) -> None:
         self.space = space
-        self.case = Case(space.model, space.machine, batch=space.batch, T=space.T, efficiency=efficiency)
+        self.case = TrainingCase(
+            space.model, space.machine, batch=space.batch, T=space.T, efficiency=efficiency
+        )
 
     def judge(self, g: Group, every: bool, found: list[Point]) -> tuple[int, int]:
         """Every plan of a group that fits goes to `found`; how many spreads are legal, and plans spared."""

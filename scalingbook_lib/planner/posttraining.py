@@ -18,7 +18,7 @@ from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER, Loop, Split, Splits
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.serving.rollout import mean_context, refilled_tokens_per_s, rollout
-from scalingbook_lib.training import PEAK, Efficiency, TrainingStep
+from scalingbook_lib.training import PEAK, TrainingEfficiency, TrainingStep
 
 
 def posttraining(
@@ -28,8 +28,8 @@ def posttraining(
     asked: Loop,
     *,
     staleness: int = 1,
-    efficiency: Efficiency = PEAK,
-    serving: inference.Efficiency = inference.PEAK,
+    efficiency: TrainingEfficiency = PEAK,
+    serving: inference.ServingEfficiency = inference.PEAK,
 ) -> Splits:
     """Every number of engines, together and apart; the fastest whose answers are fresh enough is the winner.
 
@@ -62,7 +62,7 @@ class _Search:
     engine: Layout
     asked: Loop
     learner: TrainingStep
-    serving: inference.Efficiency
+    serving: inference.ServingEfficiency
     rejected: list[str] = field(default_factory=list)
 
     def splits(self) -> Iterator[Split]:

@@ -10,7 +10,7 @@ from functools import cache
 from math import inf
 from typing import Any, NamedTuple
 
-from scalingbook_lib.inference import Efficiency, Layout, case
+from scalingbook_lib.inference import Layout, ServingEfficiency, case
 from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.planner.bounds import Bound, bound
@@ -39,7 +39,7 @@ class Judge:
     """What is asked of every way, and the best that were judged."""
 
     ways: Ways
-    efficiency: Efficiency
+    efficiency: ServingEfficiency
     targets: dict[str, float]
     batches: tuple[int, ...] | None
     _found: list[tuple[int, Option]] = field(default_factory=list)  # with the places of their ways

@@ -14,7 +14,7 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
 from scalingbook_lib.planner.tally import Rejected
-from scalingbook_lib.training import Efficiency, Plan, TrainingStep
+from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
 
 
@@ -56,7 +56,7 @@ class Ranking(Result):
     machine: Machine
     batch: int
     T: int
-    efficiency: Efficiency
+    efficiency: TrainingEfficiency
     pods: int
     fixed: dict[str, Any]
     tried: dict[str, tuple[Any, ...]]

@@ -14,7 +14,7 @@ from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
 from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.serving.simulate import no_garbage
-from scalingbook_lib.training import PEAK, Efficiency
+from scalingbook_lib.training import PEAK, TrainingEfficiency
 
 
 def plans(
@@ -26,7 +26,7 @@ def plans(
     pods: int = 1,
     fixed: dict[str, Any] | None = None,
     tried: dict[str, tuple[Any, ...]] | None = None,
-    efficiency: Efficiency = PEAK,
+    efficiency: TrainingEfficiency = PEAK,
     keep: int = 10,
     every: bool = False,
     watch: Watch = unwatched,
@@ -68,7 +68,7 @@ class _Seen(NamedTuple):
     stopped: bool
 
 
-def _judged(asked: Space, efficiency: Efficiency, every: bool, watch: Watch) -> _Seen:
+def _judged(asked: Space, efficiency: TrainingEfficiency, every: bool, watch: Watch) -> _Seen:
     # both judge alike: a test holds the fast way to the other over whole spaces
     judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
     found: list[Point] = []

@@ -8,7 +8,7 @@ front. Chapter: Serving LLaMA 3.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scalingbook_lib.inference import PEAK, POLICIES, Efficiency
+from scalingbook_lib.inference import PEAK, POLICIES, ServingEfficiency
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
@@ -34,7 +34,7 @@ def serve(
     policies: tuple[str, ...] = POLICIES,
     chunk: int = 512,
     reserve: float = 0.0,
-    efficiency: Efficiency = PEAK,
+    efficiency: ServingEfficiency = PEAK,
     every: bool = False,
     watch: Watch = unwatched,
 ) -> Front:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.inference.memory import held_by, room_for
-from scalingbook_lib.inference.shape import Shape, resplit, shape
+from scalingbook_lib.inference.shape import ServingShape, resplit, shape
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.spread import divisors, tried_ways
@@ -45,7 +45,7 @@ class Ways:
     layouts: int = 0
     places: int = 0
     tally: Tally = field(default_factory=Tally)
-    _shapes: dict[tuple[int, ...], Shape] = field(default_factory=dict)
+    _shapes: dict[tuple[int, ...], ServingShape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.tried = self.tried | {name: (self.fixed[name],) for name in WAYS if name in self.fixed}
@@ -85,7 +85,7 @@ class Ways:
             if self.tally.counts("memory", 1, held.total):
                 self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
 
-    def _shape(self, layout: Layout) -> Shape:
+    def _shape(self, layout: Layout) -> ServingShape:
         """Found once for all layouts that differ in their stages and in their cache alone."""
         group = uncached(layout)
         split = *group, layout.kv_heads

@@ -8,7 +8,15 @@ of the two is the time, with none their sum. Every rate is a documented peak. Ch
 memory-bound: math 43.6 µs, memory 166 µs, so at best 26% of the peak
 """
 
-from scalingbook_lib.roofline.stages import Ladder, Pipeline, Turn, bytes_in_flight, ladder, levels, pipeline
+from scalingbook_lib.roofline.stages import (
+    ChunkTurn,
+    CopyPipeline,
+    Ladder,
+    bytes_in_flight,
+    ladder,
+    levels,
+    pipeline,
+)
 from scalingbook_lib.roofline.thresholds import (
     RuleOfThumb,
     TiledMatmul,
@@ -34,12 +42,12 @@ from scalingbook_lib.roofline.time import (
 )
 
 __all__ = [
+    "ChunkTurn",
+    "CopyPipeline",
     "Ladder",
-    "Pipeline",
     "Roofline",
     "RuleOfThumb",
     "TiledMatmul",
-    "Turn",
     "attainable",
     "batched_matvec",
     "break_even_contraction",

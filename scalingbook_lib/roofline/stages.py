@@ -1,6 +1,6 @@
 """How long does an operation take that passes several memories and links, at once or in chunks?
 
-A `Ladder` holds one operation against all of a chip's bandwidths: which of them limits it? A `Pipeline` is
+A `Ladder` holds one operation against all of a chip's bandwidths: which limits it? A `CopyPipeline` is
 copy in, compute, copy out: the first chunk passes every stage, and each further one leaves a turn of the
 slowest stage later.
 """
@@ -14,7 +14,7 @@ from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class Turn(Result):
+class ChunkTurn(Result):
     """One chunk in one stage, from `start_s` to `end_s`; chunks count from 0."""
 
     stage: str
@@ -27,7 +27,7 @@ class Turn(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline(Result):
+class CopyPipeline(Result):
     """Equal chunks through stages; `chunk_s` is what one chunk takes in each stage, in their order."""
 
     chunk_s: Mapping[str, float]
@@ -71,7 +71,7 @@ class Pipeline(Result):
         return {stage: self.chunks * t / total if total else 0.0 for stage, t in self.chunk_s.items()}
 
     @property
-    def turns(self) -> tuple[Turn, ...]:
+    def turns(self) -> tuple[ChunkTurn, ...]:
         """The schedule, stage by stage: every chunk as early as its own last stage and this stage allow.
 
         Chunk c enters a stage after the stages before it, and c turns of the slowest so far.
@@ -81,7 +81,7 @@ class Pipeline(Result):
         # a chunk leaves a stage no faster than the slowest before it lets it come
         paces = accumulate(times, max)
         return tuple(
-            Turn(stage, c, reached + c * pace, reached + c * pace + t)
+            ChunkTurn(stage, c, reached + c * pace, reached + c * pace + t)
             for (stage, t), reached, pace in zip(self.chunk_s.items(), before, paces, strict=True)
             for c in range(self.chunks)
         )
@@ -94,7 +94,7 @@ class Pipeline(Result):
         )
 
 
-def pipeline(stages: Mapping[str, float], chunks: int) -> Pipeline:
+def pipeline(stages: Mapping[str, float], chunks: int) -> CopyPipeline:
     """`chunks` equal chunks through `stages`, a name and the seconds of one chunk each: Σ + (n - 1) · max.
 
     The time of the whole work in each stage, cut into n: `pipeline({name: t / n ...}, n)`. A buffer of two
@@ -104,7 +104,7 @@ def pipeline(stages: Mapping[str, float], chunks: int) -> Pipeline:
     if not stages:
         raise ValueError("a pipeline needs at least one stage, as in {'copy in': 2e-6, 'compute': 3e-6}")
     require_min(0, **stages)
-    return Pipeline(dict(stages), chunks)
+    return CopyPipeline(dict(stages), chunks)
 
 
 def levels(chip: Chip) -> dict[str, float]:

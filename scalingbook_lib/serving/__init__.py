@@ -1,9 +1,9 @@
 """An event-driven simulator of an inference server under load. Chapter: Inference.
 
 `simulate(requests, costs, policy)` runs requests to completion. `poisson` and `trace` make requests;
-`Static`, `Continuous`, `Chunked` and `Disaggregated` are scheduling policies; `Blocks` divides the KV cache
-into blocks. Costs are any object with a `step_s` method: `inference.Case` for a model on chips, `Affine` for
-teaching. `rollout` generates a batch of answers and waits for the longest.
+`Static`, `Continuous`, `Chunked` and `Disaggregated` are scheduling policies; `PagedCache` divides the KV
+cache into blocks. Costs are any object with a `step_s` method: `inference.ServingCase` for a model on chips,
+`Affine` for teaching. `rollout` generates a batch of answers and waits for the longest.
 
 >>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
 >>> run.outcomes()
@@ -13,7 +13,7 @@ True
 """
 
 from scalingbook_lib.serving.costs import Affine, Costs
-from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
+from scalingbook_lib.serving.policies import Chunked, Continuous, Disaggregated, PagedCache, Policy, Static
 from scalingbook_lib.serving.requests import (
     Request,
     ServingError,
@@ -23,7 +23,7 @@ from scalingbook_lib.serving.requests import (
     trace,
     uniform,
 )
-from scalingbook_lib.serving.results import QueueSample, RequestResult, Span
+from scalingbook_lib.serving.results import QueueSample, RequestResult, ServedSpan
 from scalingbook_lib.serving.rollout import (
     Rollout,
     mean_context,
@@ -36,19 +36,19 @@ from scalingbook_lib.serving.simulate import simulate
 
 __all__ = [
     "Affine",
-    "Blocks",
     "Chunked",
     "Continuous",
     "Costs",
     "Disaggregated",
+    "PagedCache",
     "Policy",
     "QueueSample",
     "Request",
     "RequestResult",
     "Rollout",
+    "ServedSpan",
     "ServingError",
     "ServingRun",
-    "Span",
     "Static",
     "geometric",
     "lognormal",

@@ -8,11 +8,11 @@ import math
 from heapq import heapify, heappop, heappush
 
 from scalingbook_lib.serving.costs import RELATIVE_TOLERANCE, Costs, FusedStepTimes
-from scalingbook_lib.serving.frontend import Setup
+from scalingbook_lib.serving.frontend import SimulationSetup
 from scalingbook_lib.serving.paging import BlockPool
-from scalingbook_lib.serving.sequence import LiveSequence, StepRun, Steps
+from scalingbook_lib.serving.sequence import DecodeSteps, LiveSequence, StepRun
 
-NO_STEPS = Steps(0, 0.0, 0.0)
+NO_STEPS = DecodeSteps(0, 0.0, 0.0)
 
 
 class Batch:
@@ -95,7 +95,7 @@ class Batch:
         self.ends = [end for end in self.ends if end[2] is not sequence]
         heapify(self.ends)
 
-    def plan(self, until_s: float) -> Steps:
+    def plan(self, until_s: float) -> DecodeSteps:
         """The steps until a sequence finishes, blocks run out, or `until_s` is reached."""
         steps = self.ends[0][0] - self.step
         if self.pool.free != math.inf:
@@ -104,12 +104,12 @@ class Batch:
                 return NO_STEPS
         plan = self.step_times(self.rows, self.kv_tokens, steps)
         if plan.end_s(self.now, plan.steps) > until_s:
-            return Steps(
+            return DecodeSteps(
                 min(plan.steps, steps_covering(until_s - self.now, plan)), plan.first_s, plan.growth_s
             )
         return plan
 
-    def advance(self, plan: Steps, chunk: int = 0) -> None:
+    def advance(self, plan: DecodeSteps, chunk: int = 0) -> None:
         """Execute planned steps: take their blocks, record them, and advance the clock."""
         if self.pool.free != math.inf:
             self.pool.take(self.blocks_needed(plan.steps))
@@ -126,7 +126,7 @@ class Batch:
         return done
 
 
-def steps_covering(seconds: float, plan: Steps) -> int:
+def steps_covering(seconds: float, plan: DecodeSteps) -> int:
     """The fewest steps, at least 1, that take `seconds`: n · first + n (n - 1) / 2 · growth >= seconds.
 
     Rounded down where they exceed an integer by less than 1e-9, so that rounding errors of sums add no step.
@@ -142,7 +142,7 @@ def steps_covering(seconds: float, plan: Steps) -> int:
 class DecodeServer:
     """A decode-only server, whose planned steps can be cut short by an event."""
 
-    def __init__(self, index: int, setup: Setup, slots: int) -> None:
+    def __init__(self, index: int, setup: SimulationSetup, slots: int) -> None:
         self.index, self.pool = index, BlockPool(setup.blocks, prefix_cache=False)
         self.batch = Batch(setup.costs, self.pool, setup.max_fused_steps)
         self.free_slots = list(range(slots))  # indices of free slots
@@ -168,7 +168,7 @@ class DecodeServer:
 
     def truncate_plan(self, now: float) -> None:
         """Keep only the planned steps that have started by `now`."""
-        self.plan = Steps(self.started_steps(now), self.plan.first_s, self.plan.growth_s)
+        self.plan = DecodeSteps(self.started_steps(now), self.plan.first_s, self.plan.growth_s)
         self.plan_version += 1
         if not self.batch.rows:
             self.batch.now = max(now, self.batch.now)

@@ -1,6 +1,6 @@
 """The step times that the simulator uses, and the times of many consecutive steps at once.
 
-Any object with a `step_s` method serves: `inference.Case` for a model on chips, `Affine` for teaching.
+Any object with a `step_s` method serves: `inference.ServingCase` for a model on chips, `Affine` for teaching.
 Chapter: Inference.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from scalingbook_lib.serving.sequence import Steps
+from scalingbook_lib.serving.sequence import DecodeSteps
 from scalingbook_lib.units import Result, si
 
 RELATIVE_TOLERANCE = 1e-9  # relative distance at which a point counts as on a line
@@ -58,7 +58,7 @@ class Affine(Result):
 
 
 @dataclass(slots=True)
-class Line:
+class StepTimeLine:
     """The step time as a linear function of the tokens in the cache, valid between `low` and `high`."""
 
     low: int
@@ -80,22 +80,22 @@ class FusedStepTimes:
     def __init__(self, costs: Costs, max_steps: int) -> None:
         self.step_s: Callable[..., float] = costs.step_s
         self.max_steps = max_steps  # the most steps computed at once
-        self.lines: dict[int, Line] = {}  # by number of sequences
+        self.lines: dict[int, StepTimeLine] = {}  # by number of sequences
 
-    def __call__(self, decodes: int, kv_tokens: int, steps: int) -> Steps:
+    def __call__(self, decodes: int, kv_tokens: int, steps: int) -> DecodeSteps:
         """The times of as many of the next `steps` steps as one line covers."""
         steps = min(steps, self.max_steps)
         if steps == 1 and self.max_steps == 1:
-            return Steps(1, self.step_s(decodes, kv_tokens), 0.0)
+            return DecodeSteps(1, self.step_s(decodes, kv_tokens), 0.0)
         line = self.lines.get(decodes)
         last = kv_tokens + (steps - 1) * decodes
         if line is None or kv_tokens < line.low or last > line.high:
             line = self.lines[decodes] = self._extended_line(line, decodes, kv_tokens, last)
             if last > line.high:
                 steps = int(line.high - kv_tokens) // decodes + 1
-        return Steps(steps, line.base_s + line.slope_s * kv_tokens, line.slope_s * decodes)
+        return DecodeSteps(steps, line.base_s + line.slope_s * kv_tokens, line.slope_s * decodes)
 
-    def _extended_line(self, known: Line | None, decodes: int, first: int, last: int) -> Line:
+    def _extended_line(self, known: StepTimeLine | None, decodes: int, first: int, last: int) -> StepTimeLine:
         """A line from `first` to as close to `last` as possible: the known line, extended, or a new one."""
         if known is not None:
             low = first if first < known.low and self._lies_on(known, decodes, first) else known.low
@@ -104,19 +104,19 @@ class FusedStepTimes:
                 return replace(known, low=low, high=high)
         return self._new_line(decodes, first, last)
 
-    def _lies_on(self, line: Line, decodes: int, kv_tokens: int) -> bool:
+    def _lies_on(self, line: StepTimeLine, decodes: int, kv_tokens: int) -> bool:
         found = self.step_s(decodes, kv_tokens)
         return abs(found - line.base_s - line.slope_s * kv_tokens) <= RELATIVE_TOLERANCE * found
 
-    def _new_line(self, decodes: int, first: int, last: int) -> Line:
+    def _new_line(self, decodes: int, first: int, last: int) -> StepTimeLine:
         """A line that starts at `first`: tries a distant end first, and halves the distance until it fits."""
         # Two points define a line; a third in the middle tells whether the step time bends between them.
         start_s = self.step_s(decodes, first)
         end = last + LOOKAHEAD_STEPS * decodes
         while end > first:
             slope_s = (self.step_s(decodes, end) - start_s) / (end - first)
-            line = Line(low=first, high=end, base_s=start_s - slope_s * first, slope_s=slope_s)
+            line = StepTimeLine(low=first, high=end, base_s=start_s - slope_s * first, slope_s=slope_s)
             if end <= first + decodes or self._lies_on(line, decodes, (first + end) // 2):
                 return line
             end = first + (end - first) // 2 // decodes * decodes
-        return Line(low=first, high=first, base_s=start_s, slope_s=0.0)
+        return StepTimeLine(low=first, high=first, base_s=start_s, slope_s=0.0)

@@ -10,7 +10,7 @@ from itertools import count
 from typing import NamedTuple
 
 from scalingbook_lib.serving.batch import DecodeServer
-from scalingbook_lib.serving.frontend import Frontend, PrefillChunk, Setup
+from scalingbook_lib.serving.frontend import Frontend, PrefillChunk, SimulationSetup
 from scalingbook_lib.serving.policies import Disaggregated
 from scalingbook_lib.serving.sequence import LiveSequence, Residency
 
@@ -26,7 +26,7 @@ class ScheduledEvent(NamedTuple):
 class DisaggregatedServers(Frontend):
     """The prefill and decode servers, the sequences between them, and the scheduled events."""
 
-    def __init__(self, setup: Setup, policy: Disaggregated) -> None:
+    def __init__(self, setup: SimulationSetup, policy: Disaggregated) -> None:
         blocks = setup.blocks
         super().__init__(setup, blocks and replace(blocks, count=blocks.count * policy.prefill))
         self.prefill_costs, self.policy = setup.prefill_costs, policy

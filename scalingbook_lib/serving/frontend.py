@@ -10,20 +10,20 @@ from typing import Protocol
 
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.paging import BlockPool
-from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.policies import PagedCache
 from scalingbook_lib.serving.results import QueueSample
 from scalingbook_lib.serving.sequence import LiveSequence
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setup:
+class SimulationSetup:
     """The requests to serve and the arguments of `simulate` other than the policy."""
 
     arrivals: list[LiveSequence]  # in order of arrival
     backlog: deque[LiveSequence]  # sent when earlier requests are done (closed-loop clients)
     costs: Costs
     prefill_costs: Costs
-    blocks: Blocks | None
+    blocks: PagedCache | None
     prefix_cache: bool
     max_fused_steps: int
 
@@ -49,7 +49,7 @@ class Frontend(ABC):
 
     clock: Clock
 
-    def __init__(self, setup: Setup, blocks: Blocks | None) -> None:
+    def __init__(self, setup: SimulationSetup, blocks: PagedCache | None) -> None:
         self.backlog, self.blocks = setup.backlog, setup.blocks
         self.pool = BlockPool(blocks, prefix_cache=setup.prefix_cache)
         self.pools = [self.pool]  # plus those of decode servers

@@ -9,12 +9,12 @@ import math
 from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 
-from scalingbook_lib.serving.policies import Blocks
+from scalingbook_lib.serving.policies import PagedCache
 from scalingbook_lib.serving.sequence import LiveSequence
 
 
 @dataclass(slots=True)
-class Chain:
+class CachedPrefix:
     """The cached blocks of one family's prefix, and how many sequences pin it to which depth."""
 
     blocks: int = 0
@@ -29,13 +29,13 @@ class Chain:
 class BlockPool:
     """The blocks of one server. Each is free, owned by a sequence, or in a chain; their total is constant."""
 
-    def __init__(self, blocks: Blocks | None, *, prefix_cache: bool) -> None:
+    def __init__(self, blocks: PagedCache | None, *, prefix_cache: bool) -> None:
         self.size = blocks.size if blocks else 16
         self.free: float = blocks.count if blocks else math.inf
         self.spare: float = int(blocks.spare * blocks.count) if blocks else 0
         self.total = self.free
         self.prefix_cache = prefix_cache
-        self.chains: OrderedDict[int, Chain] = OrderedDict()  # least recently used first
+        self.chains: OrderedDict[int, CachedPrefix] = OrderedDict()  # least recently used first
         self.idle = 0  # unpinned blocks of chains
         self.evicted = 0
 
@@ -110,7 +110,7 @@ class BlockPool:
         Blocks that the chain has already are freed, so that no prefix is stored twice.
         """
         # Like a radix tree with one branch per family, in which a block is identified by its depth.
-        chain = self.chains.setdefault(family, Chain())
+        chain = self.chains.setdefault(family, CachedPrefix())
         self.free += max(min(chain.blocks, blocks) - held, 0)
         grown = max(blocks - chain.blocks, 0)
         chain.blocks += grown

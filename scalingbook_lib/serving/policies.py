@@ -100,7 +100,7 @@ type Policy = Static | Continuous | Chunked | Disaggregated
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks(Result):
+class PagedCache(Result):
     """A KV cache of `count` blocks of `size` tokens, which are allocated as sequences grow.
 
     A new sequence is admitted only if a share `spare` of all blocks stays free for running sequences (or none

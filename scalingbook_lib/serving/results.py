@@ -15,7 +15,7 @@ from scalingbook_lib.serving.sequence import Residency, StepRun
 from scalingbook_lib.units import Result, count, si
 
 
-class Span(NamedTuple):
+class ServedSpan(NamedTuple):
     """A request in one row of a timeline; `kind` is "prefill" (until its last chunk) or "decode"."""
 
     row: tuple[str, int, int]  # "prefill" or "decode", server, slot

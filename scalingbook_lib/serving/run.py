@@ -12,9 +12,15 @@ from functools import cached_property
 from itertools import accumulate
 
 from scalingbook_lib.serving.frontend import PrefillChunk
-from scalingbook_lib.serving.policies import Blocks, Disaggregated, Policy, Static
+from scalingbook_lib.serving.policies import Disaggregated, PagedCache, Policy, Static
 from scalingbook_lib.serving.requests import ServingError
-from scalingbook_lib.serving.results import QueueSample, RequestResult, Span, percentile_index, token_gaps
+from scalingbook_lib.serving.results import (
+    QueueSample,
+    RequestResult,
+    ServedSpan,
+    percentile_index,
+    token_gaps,
+)
 from scalingbook_lib.serving.sequence import Residency, StepRun, token_times
 from scalingbook_lib.units import Result, count, percent, si
 
@@ -24,7 +30,7 @@ class ServingRun(Result):
     """Everything that was recorded from time 0 to the end of the last request."""
 
     policy: Policy
-    blocks: Blocks | None
+    blocks: PagedCache | None
     requests: tuple[RequestResult, ...]  # in the order given
     step_runs: tuple[list[StepRun], ...]  # decode steps of each decode server
     chunks: list[PrefillChunk]  # steps that prefill
@@ -169,21 +175,21 @@ class ServingRun(Result):
         return cached / (computed + cached) if cached else 0.0
 
     @property
-    def spans(self) -> tuple[Span, ...]:
+    def spans(self) -> tuple[ServedSpan, ...]:
         """Spans for a timeline, sorted by start."""
         found = (span for i, served in enumerate(self.requests) for span in self._spans(i, served))
         return tuple(sorted(found, key=lambda span: (span.start_s, span.row)))
 
-    def _spans(self, index: int, served: RequestResult) -> Iterator[Span]:
+    def _spans(self, index: int, served: RequestResult) -> Iterator[ServedSpan]:
         """The spans of one request."""
         for residency in served.residencies:
             slot = ("decode", residency.server, residency.slot)
             row = ("prefill", residency.prefiller, 0) if isinstance(self.policy, Disaggregated) else slot
             # until its token, or until it was cancelled
             end_s = residency.first_s if residency.tokens else residency.end_s
-            yield Span(row=row, request=index, kind="prefill", start_s=residency.start_s, end_s=end_s)
+            yield ServedSpan(row=row, request=index, kind="prefill", start_s=residency.start_s, end_s=end_s)
             if residency.to_step > residency.from_step:
-                yield Span(
+                yield ServedSpan(
                     row=slot, request=index, kind="decode", start_s=residency.decode_s, end_s=residency.end_s
                 )
 

@@ -13,7 +13,7 @@ from scalingbook_lib.serving.requests import Request
 
 
 @dataclass(slots=True)
-class Steps:
+class DecodeSteps:
     """Consecutive decode steps; step i (from 0) takes first_s + i · growth_s seconds."""
 
     steps: int
@@ -31,7 +31,7 @@ class StepRun:
 
     start_s: float
     first_step: int  # decode steps of this server before the first of these
-    plan: Steps
+    plan: DecodeSteps
     live: int  # sequences that get a token in each step
     rows: int  # sequences that are computed: more than `live` in a static batch, which pads
     chunk: int  # prompt tokens prefilled in the same step

@@ -9,14 +9,14 @@ from heapq import heappop, heappush
 
 from scalingbook_lib.serving.batch import Batch
 from scalingbook_lib.serving.costs import TIME_TOLERANCE
-from scalingbook_lib.serving.frontend import Frontend, PrefillChunk, Setup
+from scalingbook_lib.serving.frontend import Frontend, PrefillChunk, SimulationSetup
 from scalingbook_lib.serving.sequence import LiveSequence, mean_chunk_context
 
 
 class Server(Frontend):
     """The queue, slots and decode batch of one server; its clock is the batch's."""
 
-    def __init__(self, setup: Setup, *, slots: int, padded: bool = False) -> None:
+    def __init__(self, setup: SimulationSetup, *, slots: int, padded: bool = False) -> None:
         super().__init__(setup, setup.blocks)
         self.arrivals, self.next_index = setup.arrivals, 0
         self.next_arrival_s = self._next_arrival_s()

@@ -9,12 +9,12 @@ from itertools import islice
 
 from scalingbook_lib.serving.costs import Costs
 from scalingbook_lib.serving.disaggregated import DisaggregatedServers
-from scalingbook_lib.serving.frontend import Setup
-from scalingbook_lib.serving.policies import Blocks, Chunked, Continuous, Disaggregated, Policy, Static
+from scalingbook_lib.serving.frontend import SimulationSetup
+from scalingbook_lib.serving.policies import Chunked, Continuous, Disaggregated, PagedCache, Policy, Static
 from scalingbook_lib.serving.requests import Request, ServingError
 from scalingbook_lib.serving.results import RequestResult
 from scalingbook_lib.serving.run import ServingRun
-from scalingbook_lib.serving.sequence import LiveSequence, Steps
+from scalingbook_lib.serving.sequence import DecodeSteps, LiveSequence
 from scalingbook_lib.serving.server import Server
 
 MAX_FUSED_STEPS = 2**20
@@ -25,7 +25,7 @@ def simulate(
     costs: Costs,
     policy: Policy,
     *,
-    blocks: Blocks | None = None,
+    blocks: PagedCache | None = None,
     prefix_cache: bool = False,
     clients: int | None = None,
     prefill_costs: Costs | None = None,
@@ -46,7 +46,7 @@ def simulate(
         )
     sequences = [LiveSequence(request, i) for i, request in enumerate(requests)]
     arrivals = sorted(sequences[:clients], key=lambda sequence: sequence.request.arrival_s)
-    setup = Setup(
+    setup = SimulationSetup(
         arrivals=arrivals,
         backlog=deque(sequences[len(arrivals) :]),
         costs=costs,
@@ -59,7 +59,7 @@ def simulate(
         return _build_result(setup, policy, sequences)
 
 
-def _build_result(setup: Setup, policy: Policy, sequences: list[LiveSequence]) -> ServingRun:
+def _build_result(setup: SimulationSetup, policy: Policy, sequences: list[LiveSequence]) -> ServingRun:
     """Run the policy and collect what its servers recorded."""
     servers = _run_policy(setup, policy)
     return ServingRun(
@@ -86,7 +86,7 @@ def no_garbage() -> Iterator[None]:
             gc.enable()
 
 
-def _run_policy(setup: Setup, policy: Policy) -> Server | DisaggregatedServers:
+def _run_policy(setup: SimulationSetup, policy: Policy) -> Server | DisaggregatedServers:
     """The servers of a policy after all requests are done."""
     match policy:
         case Disaggregated():
@@ -184,7 +184,7 @@ def _mixed_step(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
         return
     step_s = server.prefill_step_s(pieces, batch.rows, batch.kv_tokens)
     if batch.rows:
-        batch.advance(Steps(1, step_s, 0.0), server.chunks[-1].tokens)
+        batch.advance(DecodeSteps(1, step_s, 0.0), server.chunks[-1].tokens)
     else:
         batch.now += step_s
     server.end_step()
@@ -208,7 +208,7 @@ def _form_batch(server: Server, rows: int) -> list[LiveSequence]:
     return group
 
 
-def _all_fit(requests: list[Request], blocks: Blocks) -> bool:
+def _all_fit(requests: list[Request], blocks: PagedCache) -> bool:
     """Whether all requests fit the cache to the end of the longest answer, whose last token is not cached."""
     longest = max([request.output for request in requests])
     return sum([blocks.needed_for(request.prompt + longest - 1) for request in requests]) <= blocks.count

@@ -10,7 +10,16 @@ strategy that works, with its moves and its time by term, the fastest first. Cha
 """
 
 from scalingbook_lib.sharded_matmul.solve import cases, solve
-from scalingbook_lib.sharded_matmul.split_weight import SplitWeight, Way
-from scalingbook_lib.sharded_matmul.strategy import CASES, Rejected, Solution, Strategy
+from scalingbook_lib.sharded_matmul.split_weight import SplitWeight, SplitWeightStrategy
+from scalingbook_lib.sharded_matmul.strategy import CASES, RejectedStrategy, Solution, Strategy
 
-__all__ = ["CASES", "Rejected", "Solution", "SplitWeight", "Strategy", "Way", "cases", "solve"]
+__all__ = [
+    "CASES",
+    "RejectedStrategy",
+    "Solution",
+    "SplitWeight",
+    "SplitWeightStrategy",
+    "Strategy",
+    "cases",
+    "solve",
+]

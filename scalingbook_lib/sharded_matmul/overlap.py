@@ -13,17 +13,17 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import Axis, Chip, Slice
-from scalingbook_lib.roofline import Turn
+from scalingbook_lib.roofline import ChunkTurn
 from scalingbook_lib.units import BF16, INT8, Result, si
 
-UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `Turn`
+UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `ChunkTurn`
 
 
 @dataclass(frozen=True, slots=True)
 class OverlapRun(Result):
     """The timeline of one chip and its links, turn by turn."""
 
-    turns: tuple[Turn, ...]
+    turns: tuple[ChunkTurn, ...]
 
     @property
     def total_s(self) -> float:
@@ -130,27 +130,30 @@ class RingMatmul(Result):
         products = [0.0, *moves] if self.scatter else steps
         timed = [(LINK, moves[:-1], self.transfer_s), (UNIT, products[: self.n], self.matmul_s)]
         return OverlapRun(
-            tuple(Turn(name, k, at, at + t) for name, starts, t in timed for k, at in enumerate(starts))
+            tuple(ChunkTurn(name, k, at, at + t) for name, starts, t in timed for k, at in enumerate(starts))
         )
 
     def on_arrival(self, sides: int) -> OverlapRun:
         """The timeline in which whole chunks, from one side or alternately from both, are multiplied as they
         arrive.
         """
-        turns, free = [Turn(UNIT, 0, 0.0, self.matmul_s)], self.matmul_s
+        turns, free = [ChunkTurn(UNIT, 0, 0.0, self.matmul_s)], self.matmul_s
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
             came = (hop + 1) * self.transfer_s  # chunk k comes over k hops, two sides halve them
             start = max(free, came)  # the unit may be busy still, or the chunk on its way
             free = start + self.matmul_s
-            turns += [Turn((LINK, BACK)[side], k, hop * self.transfer_s, came), Turn(UNIT, k, start, free)]
+            turns += [
+                ChunkTurn((LINK, BACK)[side], k, hop * self.transfer_s, came),
+                ChunkTurn(UNIT, k, start, free),
+            ]
         return OverlapRun(tuple(turns))
 
     def gather_first(self) -> OverlapRun:
         """The timeline of the whole AllGather in both directions, and only then the matmul."""
         moved = collectives.all_gather(BF16.bytes * self.B * self.D, self.axis).total_s
-        turns = [Turn(link, 0, 0.0, moved) for link in (LINK, BACK)]
-        return OverlapRun((*turns, Turn(UNIT, 0, moved, moved + self.n * self.matmul_s)))
+        turns = [ChunkTurn(link, 0, 0.0, moved) for link in (LINK, BACK)]
+        return OverlapRun((*turns, ChunkTurn(UNIT, 0, moved, moved + self.n * self.matmul_s)))
 
     def __str__(self) -> str:
         total, serial = si(self.total_s, "s"), si(self.serial_s, "s")
@@ -163,7 +166,7 @@ OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
 
 
 @dataclass(frozen=True, slots=True)
-class Chain(Result):
+class MatvecChain(Result):
     """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the origin, where y is wanted, and A in
     int8.
 
@@ -194,7 +197,7 @@ class Chain(Result):
         return 1 if self.plan == FETCH or self.location == FAR else self.slice.chips
 
     @property
-    def pipeline(self) -> roofline.Pipeline:
+    def pipeline(self) -> roofline.CopyPipeline:
         """The pipeline of all stages that a chunk of A, or the part of x that belongs to it, passes."""
         crosses = (self.matrix_bytes if self.plan == FETCH else self.vector_bytes) / self.chunks
         parts = self.slice.chips if self.plan == FETCH else 1  # every chip takes in its part; x lies on one

@@ -29,7 +29,7 @@ CHIP = "TPU v5e"
 
 
 @dataclass(frozen=True, slots=True)
-class Way(Sequence):
+class ProductPath(Sequence):
     """One sequence of moves to a result, or one of several results, with its name."""
 
     name: str = ""
@@ -45,7 +45,7 @@ class Way(Sequence):
         return ", ".join(dict.fromkeys(move.kind for move in self.moves if move.seconds)) or "free"
 
 
-def ways(operation: str, o: Operands, made: Array) -> tuple[Way, ...]:
+def ways(operation: str, o: Operands, made: Array) -> tuple[ProductPath, ...]:
     """The sequences of moves that produce a legal result, the cheapest first."""
     sizes = tuple(o.sizes[d] for d in "IJK")
     if operation == PRODUCT:
@@ -54,17 +54,19 @@ def ways(operation: str, o: Operands, made: Array) -> tuple[Way, ...]:
     # one operand: what lies there before anything moves is resharded
     start, goal = _before_and_after(operation, o, made)
     if start == goal:
-        return (Way((), name="nothing to move"),)
+        return (ProductPath((), name="nothing to move"),)
     found = reshard(start, goal, machine(CHIP, X=2, Y=4), o.sizes, BF16)
-    return tuple(Way(s.moves, name=s.description) for s in (found.best, *found.rejected))
+    return tuple(ProductPath(s.moves, name=s.description) for s in (found.best, *found.rejected))
 
 
 @lru_cache(maxsize=256)
-def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[Way, ...]:
+def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[ProductPath, ...]:
     """The strategies for A · B -> C, the least communication first and, between equals, the least work."""
     on = machine(CHIP, X=2, Y=4)
     found = sharded_matmul.solve(Product(a, b, c), on, dict(zip("IJK", sizes, strict=True))).strategies
-    return tuple(Way(s.steps, name=s.name) for s in sorted(found, key=lambda s: (s.comms_s, s.chip_s)))
+    return tuple(
+        ProductPath(s.steps, name=s.name) for s in sorted(found, key=lambda s: (s.comms_s, s.chip_s))
+    )
 
 
 def partial(o: Operands) -> Array | None:
@@ -78,7 +80,7 @@ def partial(o: Operands) -> Array | None:
     return Array("C", (Dim("I", o.a.axes_of("I")), Dim("K", o.b.axes_of("K"))), left)
 
 
-def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
+def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[ProductPath, ...]:
     """The `specs` that keep how I and K are sharded, unsharded C, and the requested one, the cheapest
     first.
     """
@@ -96,12 +98,12 @@ def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[Way, ...]:
 
 
 @lru_cache(maxsize=256)
-def _end(sums: Array, goal: Array, sizes: tuple[int, ...]) -> Way:
+def _end(sums: Array, goal: Array, sizes: tuple[int, ...]) -> ProductPath:
     """The cheapest sequence from a partial sum to this sharding of it, over the axes that either names."""
     on = machine(CHIP, X=2, Y=4)
     moves = Moves(sums, on, {"I": sizes[0], "K": sizes[2]}, BF16, axes_of(sums, goal))
     path = cheapest_from(moves, layout(sums))[layout(goal)]
-    return Way(tuple(map(moves.move, path)), name=spec.spec(goal))
+    return ProductPath(tuple(map(moves.move, path)), name=spec.spec(goal))
 
 
 def _before_and_after(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:

@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from scalingbook_lib.collectives.resharding import (
     DeviceMesh,
-    Layout,
-    Move,
     Moves,
     Path,
+    ReshardingStep,
+    Subscripts,
     axes_of,
     cheapest_from,
     cheapest_to,
@@ -24,10 +24,10 @@ from scalingbook_lib.collectives.resharding import (
     split_only,
 )
 from scalingbook_lib.notation import Array, Mesh, Product, join_axes, parse_product
-from scalingbook_lib.sharded_matmul.strategy import Rejected, Solution, Strategy
+from scalingbook_lib.sharded_matmul.strategy import RejectedStrategy, Solution, Strategy
 from scalingbook_lib.units import BF16, DType, binary
 
-type Paths = dict[Layout, Path]
+type Paths = dict[Subscripts, Path]
 type Roles = dict[str, tuple[str, ...]]  # the mesh axes on each dimension while the blocks are multiplied
 
 
@@ -52,7 +52,7 @@ def solve(
     split = Product(*(split_only(array, machine) for array in product.arrays))
     found = list(_Job(split, machine, sizes, dtype, axes).strategies())
     works = [s for s in found if isinstance(s, Strategy)]
-    rejected = tuple(s for s in found if isinstance(s, Rejected))
+    rejected = tuple(s for s in found if isinstance(s, RejectedStrategy))
     if not works:
         raise ValueError(f"{product} cannot be done on {machine.chip.name}: {rejected[0]}")
     best: dict[str, Strategy] = {}  # of each name: strategies of one name differ only in the order of axes
@@ -122,23 +122,25 @@ class _Job:
         self.locals = _locals(self.product, tuple(self.axes))
         self._known: dict[tuple[Array, frozenset[str]], tuple[Moves, Paths]] = {}
 
-    def strategies(self) -> Iterator[Strategy | Rejected]:
+    def strategies(self) -> Iterator[Strategy | RejectedStrategy]:
         """For every assignment of the mesh axes, the strategy or why there is none."""
         for roles, local in self.locals:
             yield self._strategy(roles, local)
 
-    def _strategy(self, roles: Roles, local: Product) -> Strategy | Rejected:
+    def _strategy(self, roles: Roles, local: Product) -> Strategy | RejectedStrategy:
         for name, axes in roles.items():
             if self.sizes[name] % self.mesh.size(axes):
                 uneven = f"{name} = {self.sizes[name]} does not split evenly over {join_axes(axes)}"
-                return Rejected(local, uneven)
+                return RejectedStrategy(local, uneven)
         before = self._bring(self.product.a, local.a) + self._bring(self.product.b, local.b)
         after = self._deliver(local.c)
         if after is None:
-            return Rejected(local, f"no collective makes {self.product.c.canonical()} of it")
+            return RejectedStrategy(local, f"no collective makes {self.product.c.canonical()} of it")
         peak, chip = self._peak(local, before + after), self.machine.chip
         if peak > chip.hbm_bytes:
-            return Rejected(local, f"needs {binary(peak)} a chip, {chip.name} has {binary(chip.hbm_bytes)}")
+            return RejectedStrategy(
+                local, f"needs {binary(peak)} a chip, {chip.name} has {binary(chip.hbm_bytes)}"
+            )
         # one multiply and one add for every term, shared by the chips that split some dimension
         flops = (
             2
@@ -156,13 +158,13 @@ class _Job:
             hbm_s=hbm_bytes / chip.hbm_bytes_per_s,
         )
 
-    def _bring(self, held: Array, wanted: Array) -> tuple[Move, ...]:
+    def _bring(self, held: Array, wanted: Array) -> tuple[ReshardingStep, ...]:
         """The cheapest moves of an operand, over the axes that either sharding names."""
         # one search from what is held serves every sharding that a strategy wants
         moves, paths = self._paths(held, wanted, lambda moves: cheapest_from(moves, layout(held)))
         return tuple(map(moves.move, paths[layout(wanted)]))
 
-    def _deliver(self, made: Array) -> tuple[Move, ...] | None:
+    def _deliver(self, made: Array) -> tuple[ReshardingStep, ...] | None:
         """The cheapest moves of the result to the requested sharding; None where there are none."""
         goal = self.product.c
 
@@ -182,7 +184,7 @@ class _Job:
             self._known[key] = moves, find(moves)
         return self._known[key]
 
-    def _peak(self, local: Product, steps: tuple[Move, ...]) -> float:
+    def _peak(self, local: Product, steps: tuple[ReshardingStep, ...]) -> float:
         """The bytes that one chip holds at once: given operands, moved operands, and the result."""
         # a set: an operand that is multiplied as it was given is held once
         held = {*self.product.arrays[:2], *local.arrays, *(move.after for move in steps)}

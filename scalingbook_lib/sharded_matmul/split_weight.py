@@ -26,7 +26,7 @@ NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Way(Result):
+class SplitWeightStrategy(Result):
     """One of the four strategies, with its time by term in seconds."""
 
     name: str
@@ -77,10 +77,10 @@ class SplitWeight(Result):
         """C / W: the FLOPs that take as long as one byte over this axis."""
         return self.chip.flops_per_s(self.dtype) / self.axis.bytes_per_s  # FLOPs/byte
 
-    def ways(self, B: float, D: float) -> tuple[Way, ...]:
+    def ways(self, B: float, D: float) -> tuple[SplitWeightStrategy, ...]:
         """The four strategies, in the order of `NAMES`, for these B and D."""
         found = self._terms(B * D, self._moved(D), self._moved(B))
-        return tuple(Way(name, *terms) for name, terms in zip(NAMES, found, strict=True))
+        return tuple(SplitWeightStrategy(name, *terms) for name, terms in zip(NAMES, found, strict=True))
 
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from scalingbook_lib.collectives import NOTHING, Transfer
-from scalingbook_lib.collectives.resharding import Move
+from scalingbook_lib.collectives.resharding import ReshardingStep
 from scalingbook_lib.notation import Product
-from scalingbook_lib.roofline import Pipeline, pipeline
+from scalingbook_lib.roofline import CopyPipeline, pipeline
 from scalingbook_lib.units import Result, si
 
 CASES = {
@@ -22,16 +22,16 @@ CASES = {
 class Strategy(Result):
     """One way to compute a sharded matmul: moves, a local matmul, more moves, and the time by term."""
 
-    before: tuple[Move, ...]
+    before: tuple[ReshardingStep, ...]
     local: Product  # the arrays as they are multiplied, the result with its partial sums
-    after: tuple[Move, ...]
+    after: tuple[ReshardingStep, ...]
     flops: float  # of one chip
     math_s: float
     hbm_bytes: float  # of one chip: both local operands read, the local result written
     hbm_s: float
 
     @property
-    def steps(self) -> tuple[Move, ...]:
+    def steps(self) -> tuple[ReshardingStep, ...]:
         """Every move, before and after the matmul."""
         return self.before + self.after
 
@@ -77,7 +77,7 @@ class Strategy(Result):
         terms = {"compute": self.math_s, "memory": self.hbm_s, "network": self.comms_s}
         return max(terms, key=lambda term: terms[term])
 
-    def overlapped(self, chunks: int) -> Pipeline:
+    def overlapped(self, chunks: int) -> CopyPipeline:
         """A collective matmul in `chunks` chunks: max + min / n, one's communication under another's math."""
         # wang2023overlap: one chunk of the shorter term stays in view
         return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
@@ -88,7 +88,7 @@ class Strategy(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected(Result):
+class RejectedStrategy(Result):
     """A strategy that does not work here, and why."""
 
     local: Product
@@ -105,7 +105,7 @@ class Solution(Result):
     product: Product
     cases: Mapping[str, int]  # by mesh axis
     strategies: tuple[Strategy, ...]
-    rejected: tuple[Rejected, ...]
+    rejected: tuple[RejectedStrategy, ...]
 
     @property
     def case(self) -> int:

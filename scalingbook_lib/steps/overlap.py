@@ -90,7 +90,7 @@ class Overlapped(Result):
         )
 
 
-class Turn(NamedTuple):
+class MicrobatchTurn(NamedTuple):
     """One part of one of the two microbatches."""
 
     microbatch: int
@@ -117,7 +117,7 @@ def two_microbatches(layer: Stages, *, taken: float = 0, cores: float = 1) -> Ov
     )
 
 
-def turns(layer: Stages, layers: int) -> Iterator[Turn]:
+def turns(layer: Stages, layers: int) -> Iterator[MicrobatchTurn]:
     """What cores and network do, and when, for two microbatches through so many layers."""
     cores, network, ready = 0.0, 0.0, [0.0, 0.0]
     parts = (
@@ -127,10 +127,10 @@ def turns(layer: Stages, layers: int) -> Iterator[Turn]:
     for product, math_s, way, way_s in parts * layers:
         for one in range(2):
             begin, cores = max(cores, ready[one]), max(cores, ready[one]) + math_s
-            yield Turn(one, product, begin, cores)
+            yield MicrobatchTurn(one, product, begin, cores)
             begin, network = max(network, cores), max(network, cores) + way_s
             ready[one] = network
-            yield Turn(one, way, begin, network)
+            yield MicrobatchTurn(one, way, begin, network)
 
 
 def waves(layer: Stages, n: int, *, taken: float = 0, cores: float = 1) -> Overlapped:

@@ -2,7 +2,7 @@
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`Case(...).judge` is the quick way for a search; `effective_width` is the F of a real layer in the closed
+`TrainingCase(...).judge` is the quick way for a search; `effective_width` is a real layer's F in the closed
 forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
@@ -13,10 +13,10 @@ forms of `scalingbook_lib.rules`. Chapter: Training.
 ('arithmetic', 0.49)
 """
 
-from scalingbook_lib.training.case import Case, Judged
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
-from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.memory import Memory, memory, states
+from scalingbook_lib.training.case import PlanEvaluation, TrainingCase
+from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
+from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.memory import TrainingMemory, memory, states
 from scalingbook_lib.training.packing import Packing, pack
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import PlannedRun, run, run_at
@@ -25,15 +25,15 @@ from scalingbook_lib.training.work import effective_width
 
 __all__ = [
     "PEAK",
-    "Case",
-    "Efficiency",
-    "Judged",
-    "Memory",
     "Packing",
     "Plan",
     "PlanError",
+    "PlanEvaluation",
     "PlannedRun",
-    "Traffic",
+    "TrainingCase",
+    "TrainingCollective",
+    "TrainingEfficiency",
+    "TrainingMemory",
     "TrainingStep",
     "effective_width",
     "feasible",

@@ -5,16 +5,16 @@ Training.
 """
 
 from scalingbook_lib.training.remat import products
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.shape import TrainingShape
 
 
-def vocabulary(s: Shape) -> float:
+def vocabulary(s: TrainingShape) -> float:
     """The whole of the vocabulary's matrix, or of its gradient."""
     # The input and output tables are never gathered at once; a tied head has no parameters of its own.
     return s.moved * max(s.work.embedding, s.work.head) / s.plan.tp
 
 
-def across(s: Shape) -> float:
+def across(s: TrainingShape) -> float:
     """Bytes for each token: a sequence's keys and values with their gradients, where they are gathered."""
     plan, w = s.plan, s.work
     # A ring holds one piece at a time, Ulysses all tokens of a few heads: as many bytes as without ways.
@@ -25,14 +25,14 @@ def across(s: Shape) -> float:
     return 2 * plan.cp * each  # keys and values, and as much for their gradients; every piece
 
 
-def in_layers(s: Shape) -> float:
+def in_layers(s: TrainingShape) -> float:
     """Dense parameters of a stage's layers on a chip, before they are shared."""
     w, tp = s.work, s.plan.tp
-    # As `Shape.dense`, without the vocabulary, which no loop over layers gathers.
+    # As `TrainingShape.dense`, without the vocabulary, which no loop over layers gathers.
     return s.share * (w.split / tp + w.copied + w.beyond(tp) / tp)
 
 
-def gathered(s: Shape, loop: bool | None) -> float:
+def gathered(s: TrainingShape, loop: bool | None) -> float:
     """FSDP: the layer at work, and where nothing is compiled, the one that is gathered ahead."""
     dense = in_layers(s) if s.shared > 1 else 0.0
     expert = s.expert if s.expert_shared > 1 else 0.0
@@ -41,7 +41,7 @@ def gathered(s: Shape, loop: bool | None) -> float:
     )
 
 
-def summed(s: Shape, loop: bool | None) -> float:
+def summed(s: TrainingShape, loop: bool | None) -> float:
     """A layer's gradients before they are summed; the whole input, output and a gradient of a product."""
     plan = s.plan
     # Sequence parallelism gathers the residual stream, [t, D] on each chip, for every product.
@@ -53,7 +53,7 @@ def summed(s: Shape, loop: bool | None) -> float:
     )
 
 
-def _largest(s: Shape) -> float:
+def _largest(s: TrainingShape) -> float:
     """The elements of the largest matrix of a layer, those of all experts of a chip together."""
     dense = [w for w in products(s.work.model) if w.part != "experts"]
     # The matrices of an MLP are alike: up, down and, if it has one, the gate.

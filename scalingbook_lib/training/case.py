@@ -1,6 +1,6 @@
 """What is known of a model on a machine before any plan? Everything, so that a plan takes microseconds.
 
-`Case(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
+`TrainingCase(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -21,18 +21,18 @@ from scalingbook_lib.steps.placement import (
     place,
     rate,
 )
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
 from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.links import MOVED_AS, Traffic
+from scalingbook_lib.training.links import MOVED_AS, TrainingCollective
 from scalingbook_lib.training.memory import held
 from scalingbook_lib.training.plan import Plan, PlanError
-from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.times import Seconds, seconds
 from scalingbook_lib.training.traffic import rows
 from scalingbook_lib.training.work import Work, work
 
 
-class Judged(NamedTuple):
+class PlanEvaluation(NamedTuple):
     """One plan: the step and the memory of a chip, or why there is none. `why` is empty for a legal plan."""
 
     step_s: float
@@ -41,7 +41,7 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TrainingCase:
     """A model, a machine, a batch of sequences of T tokens."""
 
     model: Transformer
@@ -49,18 +49,18 @@ class Case:
     _: KW_ONLY
     batch: int
     T: int
-    efficiency: Efficiency = PEAK
+    efficiency: TrainingEfficiency = PEAK
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
 
     def work(self, plan: Plan) -> Work:
         """The model's constants under the plan's rematerialization."""
         return work(self.model, self.T, plan.remat, plan.activations, self.causal)
 
-    def shape(self, plan: Plan) -> Shape:
+    def shape(self, plan: Plan) -> TrainingShape:
         """What the plan makes of the model on each chip."""
         return shape(self.work(plan), plan, self.batch)
 
-    def traffic(self, s: Shape, loop: bool | None = None) -> list[Traffic]:
+    def traffic(self, s: TrainingShape, loop: bool | None = None) -> list[TrainingCollective]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
         where = place(self.machine, s.sizes)
 
@@ -76,7 +76,7 @@ class Case:
 
         return rows(s, rates, loop)
 
-    def _under(self, where: Placement, s: Shape, inside: int, n: int) -> Networks:
+    def _under(self, where: Placement, s: TrainingShape, inside: int, n: int) -> Networks:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
         if isinstance(self.machine, Slice):
             return _axes(where, s.sizes, inside, n)
@@ -89,7 +89,7 @@ class Case:
             raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
         return Rate(1 / bytes_per_s, 0.0, "host")  # large copies: what starts one is not counted
 
-    def judge(self, plan: Plan, *, memory_first: bool = True) -> Judged:
+    def judge(self, plan: Plan, *, memory_first: bool = True) -> PlanEvaluation:
         """The step's time and a chip's memory; where the plan cannot be, the reasons in `why`.
 
         With `memory_first`, a plan that does not fit is not timed: its step is infinite.
@@ -97,17 +97,17 @@ class Case:
         try:
             why = reasons(self.model, plan, self.T, self.machine)
             if why:
-                return Judged(float("inf"), float("inf"), why)
+                return PlanEvaluation(float("inf"), float("inf"), why)
             s = self.shape(plan)
             nbytes = held(s, self.machine).total  # bytes at the fullest moment
             # What does not fit needs no time: its collectives are not laid out.
             if memory_first and nbytes > self.machine.chip.hbm_bytes:
-                return Judged(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
-            return Judged(self.seconds(s).total_s, nbytes)
+                return PlanEvaluation(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
+            return PlanEvaluation(self.seconds(s).total_s, nbytes)
         except ValueError as refused:
-            return Judged(float("inf"), float("inf"), (str(refused),))
+            return PlanEvaluation(float("inf"), float("inf"), (str(refused),))
 
-    def seconds(self, s: Shape, traffic: list[Traffic] | None = None) -> Seconds:
+    def seconds(self, s: TrainingShape, traffic: list[TrainingCollective] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""
         return seconds(s, self.traffic(s) if traffic is None else traffic, self.machine.chip, self.efficiency)
 

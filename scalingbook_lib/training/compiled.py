@@ -15,10 +15,10 @@ from scalingbook_lib.training.links import (
     RING,
     SCATTER,
     Rates,
-    Traffic,
+    TrainingCollective,
     row,
 )
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.units import FP32
 
 # Bytes for each logit: a product in bf16 and its softmax in fp32; both in fp32
@@ -26,7 +26,7 @@ SOFTMAX, WIDE_LOGIT = 6.0, 8.0
 RING_WAYS, RING_TOKENS = 8, 1024
 
 
-def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
+def weights(s: TrainingShape, rates: Rates, loop: bool) -> Iterator[TrainingCollective]:
     """Layers, then the two ends, which no loop over layers holds; with ZeRO-1 and 2 all new weights, once.
 
     XLA sums where it is told that sums lie: below ZeRO-3 it is told so of the optimizer's state alone, and
@@ -48,7 +48,9 @@ def weights(s: Shape, rates: Rates, loop: bool) -> Iterator[Traffic]:
         yield row(rates, "gradients of wide logits", what, "Y", "bwd", n=plan.tp, nbytes=nbytes, times=s.m)
 
 
-def _layers(s: Shape, rates: Rates, kind: str, params: float, *, loop: bool) -> Iterator[Traffic]:
+def _layers(
+    s: TrainingShape, rates: Rates, kind: str, params: float, *, loop: bool
+) -> Iterator[TrainingCollective]:
     """A loop over layers sums them over the copies with each microbatch: XLA moves no sum out of two loops.
 
     Of layers that are written out and keep all activations the last keeps its gathered weights as well. What
@@ -66,7 +68,7 @@ def _layers(s: Shape, rates: Rates, kind: str, params: float, *, loop: bool) -> 
     yield from _copies(s, rates, f"{kind}gradients", params, kind=kind, parts=n, each=loop)
 
 
-def _lookup(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _lookup(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
     """Every chip looks up its part of D for all tokens: these are exchanged, and the table stays.
 
     Their gradients are exchanged as well; with tensor ways they are gathered. Below ZeRO-3 every chip has all
@@ -85,7 +87,7 @@ def _lookup(s: Shape, rates: Rates) -> Iterator[Traffic]:
     yield from _copies(s, rates, "gradients of the lookup", _table(s), each=each)
 
 
-def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _head(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
     """The unembedding is gathered once: its backward pass follows at once on its forward pass.
 
     A loss in chunks gathers it for each, and again for each in the backward pass. Its gradient is a sum over
@@ -101,12 +103,12 @@ def _head(s: Shape, rates: Rates) -> Iterator[Traffic]:
     yield from _copies(s, rates, "its gradient", table, size=size, each=each)
 
 
-def _sharing(s: Shape, rates: Rates, kind: str = "") -> Callable[..., Iterator[Traffic]]:
+def _sharing(s: TrainingShape, rates: Rates, kind: str = "") -> Callable[..., Iterator[TrainingCollective]]:
     """What makes a row over the chips that share weights of a kind, where more than one does."""
     ways = _ways(s, kind)
     inside = s.plan.expert_ways * s.plan.ep if kind else s.plan.tp
 
-    def over(name: str, what: str, when: str, nbytes: float, times: float) -> Iterator[Traffic]:
+    def over(name: str, what: str, when: str, nbytes: float, times: float) -> Iterator[TrainingCollective]:
         if ways > 1 and s.plan.zero:
             # XLA's rings have two hops more than there are pieces to bring
             nbytes *= (ways + 1) / (ways - 1) if what in (RING, BACK) else 1
@@ -116,7 +118,7 @@ def _sharing(s: Shape, rates: Rates, kind: str = "") -> Callable[..., Iterator[T
 
 
 def _copies(
-    s: Shape,
+    s: TrainingShape,
     rates: Rates,
     name: str,
     params: float,
@@ -125,7 +127,7 @@ def _copies(
     size: float = 0.0,
     parts: float = 1,
     each: bool = False,
-) -> Iterator[Traffic]:
+) -> Iterator[TrainingCollective]:
     """The sum over copies and pods: as it is, or of all microbatches in the type of their sum.
 
     Without ZeRO all chips that hold the same are copies, and one sum goes over all of them.
@@ -142,12 +144,12 @@ def _copies(
             yield row(rates, name, REDUCE, axes, "bwd", n=n, nbytes=nbytes, times=times, inside=inside)
 
 
-def _ways(s: Shape, kind: str = "") -> int:
+def _ways(s: TrainingShape, kind: str = "") -> int:
     """Chips that hold the same weights, and share them with ZeRO."""
     return s.expert_shared if kind else s.shared
 
 
-def _in_rings(s: Shape, parts: int = 1) -> bool:
+def _in_rings(s: TrainingShape, parts: int = 1) -> bool:
     """Does XLA move weights in rings beside their products, a collective matmul? As seen, not documented.
 
     Of eight chips and more, with no copies, where each has some tokens in all `parts` of its product. Rings
@@ -157,21 +159,21 @@ def _in_rings(s: Shape, parts: int = 1) -> bool:
     return s.plan.dp * s.plan.dcn == 1 and s.shared >= RING_WAYS and s.t >= parts * RING_TOKENS
 
 
-def _table(s: Shape) -> float:
+def _table(s: TrainingShape) -> float:
     """The elements of the vocabulary's matrix on a chip, before they are shared."""
     return max(s.work.embedding, s.work.head) / s.plan.tp
 
 
-def _chunks(s: Shape) -> int:
+def _chunks(s: TrainingShape) -> int:
     """Into how many parts a loss goes, from the bytes of one of them over all logits."""
     given = s.plan.logit_bytes
     return round(SOFTMAX / given) if given and given < s.plan.activations.bytes else 1  # of the loss
 
 
-def _wide_logits(s: Shape) -> bool:
+def _wide_logits(s: TrainingShape) -> bool:
     return (s.plan.logit_bytes or 0) >= WIDE_LOGIT
 
 
-def _reduced(s: Shape) -> float:
+def _reduced(s: TrainingShape) -> float:
     """Weights are rounded before their products: so are the gradients that come from these."""
     return s.reduced if s.plan.reduced else min(s.reduced, s.plan.activations.bytes)

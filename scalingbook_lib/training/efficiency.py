@@ -14,7 +14,7 @@ SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Efficiency(LinkShares, Result):
+class TrainingEfficiency(LinkShares, Result):
     """Achieved over peak, by class of operation.
 
     `matmul`: products with the layers' dense weights, `experts`: those with experts' weights, `attention`:
@@ -57,7 +57,7 @@ class Efficiency(LinkShares, Result):
         return {name: getattr(self, name) for name in SHARES}
 
     @classmethod
-    def flat(cls, share: float) -> "Efficiency":
+    def flat(cls, share: float) -> "TrainingEfficiency":
         """The same share for all that the matrix unit does, everything else at its peak."""
         return cls(**dict.fromkeys(MATH, share), name=f"{percent(share)} of the matrix unit")
 
@@ -67,4 +67,4 @@ class Efficiency(LinkShares, Result):
         return f"{self.name}: " + ", ".join(f"{n} {percent(v)}" for n, v in self.shares.items() if v < 1)
 
 
-PEAK = Efficiency()
+PEAK = TrainingEfficiency()

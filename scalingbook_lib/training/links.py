@@ -24,7 +24,7 @@ MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traffic(Result):
+class TrainingCollective(Result):
     """One collective of a step over n chips: `nbytes` as `collectives` counts its array, `times` a step."""
 
     name: str
@@ -74,9 +74,9 @@ def row(
     inside: int = 1,
     overlappable: bool = True,
     once: bool = False,
-) -> Traffic:
+) -> TrainingCollective:
     """One collective over n groups of `inside` neighboring chips, at what a byte costs there."""
-    return Traffic(
+    return TrainingCollective(
         name=name,
         what=what,
         axes=axes,

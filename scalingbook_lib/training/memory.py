@@ -16,7 +16,7 @@ from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan
-from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import Result, binary, percent, si
@@ -26,7 +26,7 @@ KEEPING = ("none", "all")  # policies that do nothing again: of layers written o
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Memory(Result):
+class TrainingMemory(Result):
     """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
 
     `gradients` are those of that moment, `all_gradients` what they come to. `other` is what the other moment
@@ -109,7 +109,7 @@ def memory(
     T: int,
     machine: Machine | None = None,
     loop: bool | None = None,
-) -> Memory:
+) -> TrainingMemory:
     """What one chip holds at the fullest moment of a step of `batch` sequences of T tokens.
 
     `loop`: of a compiled program, whether its layers are a loop (on a TPU slice: True, unless it is said) or
@@ -120,7 +120,7 @@ def memory(
     return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
 
 
-def held(s: Shape, machine: Machine | None = None, loop: bool | None = None) -> Memory:
+def held(s: TrainingShape, machine: Machine | None = None, loop: bool | None = None) -> TrainingMemory:
     """`memory` of a shape."""
     # the fullest moment counts, not the sum of all
     found = logits, _, layer = moments(s, compiled(machine) if loop is None else loop)
@@ -134,7 +134,7 @@ def compiled(machine: Machine | None) -> bool | None:
     return True if isinstance(machine, Slice) else None
 
 
-def states(params: float, plan: Plan) -> Memory:
+def states(params: float, plan: Plan) -> TrainingMemory:
     """The state of `params` parameters alone: with K = 12 bytes for the optimizer, the ZeRO paper's table.
 
     (2 + 2 + K) P; ZeRO-1 2 P + 2 P + K P / N, ZeRO-2 2 P + (2 + K) P / N, ZeRO-3 (2 + 2 + K) P / N, of P / tp
@@ -142,7 +142,7 @@ def states(params: float, plan: Plan) -> Memory:
     """
     # tensor ways and stages cut the parameters, ZeRO what is kept of each
     found = _state(params / (plan.tp * plan.pp), plan, plan.fsdp * plan.cp)
-    return Memory(**found._asdict(), all_gradients=found.gradients)
+    return TrainingMemory(**found._asdict(), all_gradients=found.gradients)
 
 
 class _State(NamedTuple):
@@ -163,7 +163,7 @@ def _state(params: float, plan: Plan, ways: int) -> _State:
     )
 
 
-def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
+def moments(s: TrainingShape, loop: bool | None) -> tuple[TrainingMemory, TrainingMemory, TrainingMemory]:
     """All that a chip holds: at the logits, at the unembedding's gradient, in the last layer to be done."""
     plan, stored, written_out = s.plan, s.t * s.of_token(_stored(s, loop)), loop is False
     again, at_work = s.t * (s.of_token(s.work.working) + buffers.across(s)), buffers.gathered(s, loop)
@@ -174,7 +174,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
     chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
     always, sums, made, rounded = _between_steps(s, loop)
     gathered = rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
-    logits = Memory(
+    logits = TrainingMemory(
         **always,
         gradients=sums,
         activations=stored * s.stages.last,
@@ -184,7 +184,7 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         gathered_weights=gathered + (at_work if written_out else 0.0),
         moment=AT_LOGITS,
     )
-    layer = Memory(
+    layer = TrainingMemory(
         **always,
         gradients=made,
         activations=stored * s.share * buffers.live(plan.schedule, plan.pp, s.m, plan.chunks),
@@ -200,10 +200,10 @@ def moments(s: Shape, loop: bool | None) -> tuple[Memory, Memory, Memory]:
         return logits, replace(logits, logits=gradient, buffers=product), layer
     # then, with the loss itself, all gradients are there
     end = {"logits": softmax, "gathered_weights": rounded, "buffers": product, "moment": AT_LOGITS}
-    return logits, Memory(**always, gradients=made, **end), layer
+    return logits, TrainingMemory(**always, gradients=made, **end), layer
 
 
-def _stored(s: Shape, loop: bool | None) -> Widths:
+def _stored(s: TrainingShape, loop: bool | None) -> Widths:
     """Activations that wait for the backward pass.
 
     No kernel is fused across the end of a loop, so all that the backward pass reads is written.
@@ -214,7 +214,7 @@ def _stored(s: Shape, loop: bool | None) -> Widths:
     return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
 
 
-def _between_steps(s: Shape, loop: bool | None) -> tuple[dict[str, Any], float, float, float]:
+def _between_steps(s: TrainingShape, loop: bool | None) -> tuple[dict[str, Any], float, float, float]:
     """What is there at every moment; sums over microbatches; gradients after all layers; what is rounded.
 
     XLA rounds the shards of all layers together before a loop begins, so that each is gathered rounded. A

@@ -117,7 +117,7 @@ def orthogonalized(model: Transformer, iterations: int = ITERATIONS) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout(Result):
+class Orthogonalization(Result):
     """One way to orthogonalize a matrix that lies in parts: of one chip, and for one matrix."""
 
     name: str
@@ -143,7 +143,7 @@ GATHER, REDUCE, EXCHANGE = Collective.ALL_GATHER, Collective.ALL_REDUCE, Collect
 
 def layouts(
     D: int, F: int, machine: Machine, *, iterations: int = ITERATIONS, dtype: DType = BF16
-) -> tuple[Layout, ...]:
+) -> tuple[Orthogonalization, ...]:
     """Four ways on p chips that each hold 1/p of the matrix.
 
     Short side cut: X and A gathered in each iteration. Long side cut: A = X X^T summed, and the product of A
@@ -165,7 +165,7 @@ def layouts(
     )
     rate = machine.chip.flops_per_s(dtype)
     return tuple(
-        Layout(
+        Orthogonalization(
             name,
             flops,
             sum(times * bytes_received(kind, nbytes, p) for kind, nbytes, times in moves),

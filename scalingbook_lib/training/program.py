@@ -15,7 +15,7 @@ ARRAYS = ("In", "W_in", "Tmp", "W_out", "Out", "dIn", "dW_in", "dTmp", "dW_out",
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class ProgramLine:
     """One line of the program and the arrays, by name as the notation writes them, that a chip then holds."""
 
     when: str  # "forward" or "backward"
@@ -94,11 +94,11 @@ _WITHOUT = {  # what a scheme strikes from the lines; DP has whole weights on ev
 SCHEMES = tuple(_WITHOUT)
 
 
-def program(scheme: str) -> tuple[Move, ...]:
+def program(scheme: str) -> tuple[ProgramLine, ...]:
     """The moves of a scheme; the first is the state before any of them."""
     home = {array: _without(scheme, dims) for array, dims in HOME.items()}
     held = dict(home)
-    moves = [Move("forward", "", "", "", home)]
+    moves = [ProgramLine("forward", "", "", "", home)]
     for when, lines in (("forward", FORWARD), ("backward", BACKWARD)):
         for line in lines:
             before, after = held.get(line.array, ""), _without(scheme, line.dims)
@@ -116,23 +116,23 @@ def _without(scheme: str, dims: str) -> str:
     return dims
 
 
-def _move(when: str, line: _Line, before: str, after: str, held: dict[str, str]) -> Move:
+def _move(when: str, line: _Line, before: str, after: str, held: dict[str, str]) -> ProgramLine:
     """Tensor parallelism's collectives are waited for; gathers of weights and sums of gradients are not."""
     array, (what, _, axis) = line.array, line.what.partition(" ")
     if not axis:
         says = f"= {line.says}" if what == "product" else line.says
-        return Move(when, what, array, f"{array}{after} {says}", held)
+        return ProgramLine(when, what, array, f"{array}{after} {says}", held)
     kind, whole = Collective.ALL_GATHER, after
     # partial sums, which are as large as the whole array
     if what == "sum":
         whole = before
         kind = Collective.REDUCE_SCATTER if f"_{axis}" in after else Collective.ALL_REDUCE
     text = f"{array}{before} → {array}{after}"
-    return Move(when, kind, array, text, held, axis, waited=axis == "Y", whole=array + whole)
+    return ProgramLine(when, kind, array, text, held, axis, waited=axis == "Y", whole=array + whole)
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ProgramSizes:
     """How large the arrays are, and the mesh that they are spread over; bf16 throughout."""
 
     B: int
@@ -144,11 +144,11 @@ class Sizes:
         """What one chip holds of an array."""
         return parse(text, self.mesh).local_bytes(self.mesh, BF16, B=self.B, D=self.D, F=self.F)
 
-    def held(self, move: Move) -> float:
+    def held(self, move: ProgramLine) -> float:
         """Bytes of a chip after a move."""
         return sum(self.nbytes(name + dims) for name, dims in move.held.items())
 
-    def received(self, move: Move) -> float:
+    def received(self, move: ProgramLine) -> float:
         """Bytes that a move brings to each chip."""
         if not isinstance(move.what, Collective):
             return 0.0

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 from scalingbook_lib.steps.heads import whole_heads
 from scalingbook_lib.training.plan import Plan, PlanError
-from scalingbook_lib.training.stages import Stages, stages
+from scalingbook_lib.training.stages import StageShares, stages
 from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import Work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class TrainingShape:
     """One plan for one model and batch, as the chips of its longest stage see it."""
 
     plan: Plan
     work: Work
     m: int  # microbatches of a step
     t: float  # tokens of a microbatch on each of the chips that split its sequences
-    stages: Stages
+    stages: StageShares
     share: float  # of all layers, in the stage with most of them
     experts: float  # of all layers with experts, in the stage with most of these
     dense: float  # dense parameters that a chip would hold without ZeRO, copies of key-value heads included
@@ -47,7 +47,7 @@ class Shape:
         return amount.wide / self.wide + amount.split / self.plan.tp
 
 
-def shape(work: Work, plan: Plan, batch: int) -> Shape:
+def shape(work: Work, plan: Plan, batch: int) -> TrainingShape:
     """The shape of a plan; a PlanError where the batch or the experts do not divide."""
     model, p = work.model, plan.pp
     dealt = stages(model, work.T, work.causal, p, plan.chunks)
@@ -60,7 +60,7 @@ def shape(work: Work, plan: Plan, batch: int) -> Shape:
             f"ep={plan.ep} does not divide the {stage:,} = tp/expert_tp · cp · fsdp chips of a stage; "
             "write a divisor, or make fsdp larger and dp smaller"
         )
-    return Shape(
+    return TrainingShape(
         plan=plan,
         work=work,
         m=plan.microbatches(batch),

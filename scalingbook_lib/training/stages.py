@@ -24,7 +24,7 @@ def too_few(L: int, p: int, v: int) -> bool:
     return p > 1 and (p > L or p * v > L + 2)
 
 
-class Stages(NamedTuple):
+class StageShares(NamedTuple):
     """What the fullest stage and the last one have."""
 
     layers: int  # of the stage with most of them
@@ -35,7 +35,7 @@ class Stages(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 12)  # a search asks for each thousands of times
-def stages(model: Transformer, T: int, causal: bool, p: int, v: int) -> Stages:
+def stages(model: Transformer, T: int, causal: bool, p: int, v: int) -> StageShares:
     """The stages of a model at sequences of T tokens."""
     flops, layers = _flops(model, T, causal), iter(range(model.L))
     head = 2 * T * model.D * model.V * model.L / sum(flops)  # as so many layers
@@ -45,7 +45,7 @@ def stages(model: Transformer, T: int, causal: bool, p: int, v: int) -> Stages:
         for stage, n in zip(dealt, sizes, strict=True):
             stage += islice(layers, n // v + (chunk < n % v))
     work = [sum(flops[layer] for layer in stage) / sum(flops) for stage in dealt]
-    return Stages(
+    return StageShares(
         layers=max(sizes),
         experts=max(sum(_routed(model, layer) for layer in stage) for stage in dealt),
         longest=max(work),

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training.case import Case
-from scalingbook_lib.training.efficiency import PEAK, Efficiency
+from scalingbook_lib.training.case import TrainingCase
+from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
 from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.memory import Memory, held
+from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.memory import TrainingMemory, held
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.work import Work
@@ -57,11 +57,11 @@ class TrainingStep(Result):
     plan: Plan
     batch: int
     T: int
-    efficiency: Efficiency
+    efficiency: TrainingEfficiency
     work: Work
     seconds: Seconds
-    traffic: tuple[Traffic, ...]
-    memory: Memory
+    traffic: tuple[TrainingCollective, ...]
+    memory: TrainingMemory
 
     @property
     def total_s(self) -> float:
@@ -191,7 +191,7 @@ def step(
     *,
     batch: int,
     T: int,
-    efficiency: Efficiency = PEAK,
+    efficiency: TrainingEfficiency = PEAK,
     causal: bool = True,
 ) -> TrainingStep:
     """One step of `batch` sequences of T tokens. A plan that does not divide raises; one too large tells so.
@@ -199,7 +199,7 @@ def step(
     `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
     pod of `plan.dcn`.
     """
-    known = Case(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
+    known = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
     if why := reasons(model, plan, T, machine):
         raise ValueError(f"{plan}: {'; '.join(why)}")
     s = known.shape(plan)
@@ -226,21 +226,21 @@ def traffic(
     batch: int,
     T: int,
     loop: bool | None = None,
-) -> tuple[Traffic, ...]:
+) -> tuple[TrainingCollective, ...]:
     """Every collective of one step, at the peak of the links.
 
     `loop`: of plain JAX that a compiler splits, whether its layers are a loop (True) or written out (False):
     gradients then travel as the activations do, and tokens to the embedding's rows. None, as the published
     systems do it, which all fitted shares rest on.
     """
-    known = Case(model, machine, batch=batch, T=T)
+    known = TrainingCase(model, machine, batch=batch, T=T)
     return tuple(known.traffic(known.shape(plan), loop))
 
 
 def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: int) -> tuple[str, ...]:
     """Why the plan cannot be, one sentence each; nothing where it can."""
     found = list(reasons(model, plan, T, machine))
-    known = Case(model, machine, batch=batch, T=T)
+    known = TrainingCase(model, machine, batch=batch, T=T)
     try:
         s = known.shape(plan)
         known.seconds(s)

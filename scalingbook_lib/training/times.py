@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.steps import pipelines
-from scalingbook_lib.training.efficiency import Efficiency
-from scalingbook_lib.training.links import Traffic
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.efficiency import TrainingEfficiency
+from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
 type Waits = dict[str, float]  # seconds by mesh axis
@@ -60,7 +60,9 @@ class Layers:
         return 2 * self.forward_s + self.recomputed_s + self.memory_again_s - spared_s
 
 
-def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Efficiency) -> Seconds:
+def seconds(
+    s: TrainingShape, traffic: Sequence[TrainingCollective], chip: Chip, efficiency: TrainingEfficiency
+) -> Seconds:
     """Every term of one step; the bubble is `pipelines.bubble` of the passes, waiting included."""
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
     mean = m / p  # microbatches times a stage's mean share of the layers
@@ -95,7 +97,7 @@ def seconds(s: Shape, traffic: Sequence[Traffic], chip: Chip, efficiency: Effici
 
 
 def _pass(
-    traffic: Sequence[Traffic], math_s: float, m: int, hidden: float, exposed: Waits
+    traffic: Sequence[TrainingCollective], math_s: float, m: int, hidden: float, exposed: Waits
 ) -> tuple[float, float]:
     """One direction: seconds of one microbatch, and of all m; what is waited for is added to `exposed`.
 
@@ -135,7 +137,7 @@ def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int)
     return left
 
 
-def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
+def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
     """FLOPs over C, class by class, and what waits for the HBM.
 
     Copies of key-value heads are multiplied by on every chip that has one. Attention and the unembedding
@@ -177,7 +179,7 @@ def layers(s: Shape, chip: Chip, e: Efficiency) -> Layers:
     )
 
 
-def _crowded(s: Shape) -> float:
+def _crowded(s: TrainingShape) -> float:
     """What the chip with the end of a causal sequence does of attention, over the mean chip: 2 - 1/cp.
 
     Of cp pieces the last meets all, the first itself alone; in a ring all wait for it at every turn. Zigzag
@@ -192,7 +194,7 @@ def _crowded(s: Shape) -> float:
     return plan.cp * last / sum(k.layers * pairs(w.T, w.T, causal=True, window=k.window) for k in kinds)
 
 
-def _operands(s: Shape) -> float:
+def _operands(s: TrainingShape) -> float:
     """Bytes that products read and write; a narrower type is written first, as it is and transposed."""
     plan, operands = s.plan, s.work.operands
     wide, narrow = plan.activations.bytes, plan.compute.bytes
@@ -200,7 +202,7 @@ def _operands(s: Shape) -> float:
     return s.t * (operands.wide + operands.split / plan.tp) * each
 
 
-def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
+def _read(s: TrainingShape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> float:
     """What reading the weights of these products, once a microbatch, takes longer than the products."""
     plan, w = s.plan, s.work
     # w bytes a parameter over W_hbm, for one FLOP of a token's: against t/C
@@ -212,13 +214,13 @@ def _read(s: Shape, done: ByClass, of_flop: ByClass, bytes_per_s: float) -> floa
     return read_s + max(expert_s - of_flop.experts, 0.0) * done.experts
 
 
-def _longest(s: Shape, layers_s: float, head_s: float) -> float:
+def _longest(s: TrainingShape, layers_s: float, head_s: float) -> float:
     """The longest stage: one whose layers have most to do, or the last with the unembedding."""
     # all stages keep the pace of that one
     return max(s.stages.longest * layers_s, s.stages.last_work * layers_s + head_s)
 
 
-def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
+def _idle(s: TrainingShape, forward_s: float, backward_s: float) -> float:
     plan = s.plan
     if plan.pp == 1:
         return 0.0
@@ -234,7 +236,7 @@ def _idle(s: Shape, forward_s: float, backward_s: float) -> float:
     return float(max(found.idle_s, 0.0))
 
 
-def _update(s: Shape) -> float:
+def _update(s: TrainingShape) -> float:
     """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
     # parameters that this chip updates

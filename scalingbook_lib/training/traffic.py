@@ -19,14 +19,14 @@ from scalingbook_lib.training.links import (
     RING,
     SCATTER,
     Rates,
-    Traffic,
+    TrainingCollective,
     row,
 )
 from scalingbook_lib.training.remat import named
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.shape import TrainingShape
 
 
-def rows(s: Shape, rates: Rates, loop: bool | None = None) -> list[Traffic]:
+def rows(s: TrainingShape, rates: Rates, loop: bool | None = None) -> list[TrainingCollective]:
     """Every collective of a plan; `loop` as in `memory`, None of what is not compiled."""
     plan = s.plan
     if loop is not None and plan.pp == 1 and not plan.frozen:
@@ -50,8 +50,8 @@ def rows(s: Shape, rates: Rates, loop: bool | None = None) -> list[Traffic]:
 
 
 def _weights(
-    s: Shape, rates: Rates, kind: str, *, params: float, ways: int, inside: int
-) -> Iterator[Traffic]:
+    s: TrainingShape, rates: Rates, kind: str, *, params: float, ways: int, inside: int
+) -> Iterator[TrainingCollective]:
     """FSDP gathers before use, forward and backward, and scatters gradients: for each microbatch, each layer.
 
     ZeRO-1 and 2 gather the new weights once a step; ZeRO-2's gradients are scattered with each microbatch, as
@@ -61,12 +61,12 @@ def _weights(
     weights, gradients = f"{kind}weights", f"{kind}gradients"
     moved, summed = s.moved * params / n, s.reduced * params / n  # one layer's
 
-    def shards(name: str, what: str, when: str, nbytes: float, **how: bool) -> Traffic:
+    def shards(name: str, what: str, when: str, nbytes: float, **how: bool) -> TrainingCollective:
         """Over the chips that share: with each microbatch, or once a step."""
         times = n if how.get("once") else s.m * n  # one a layer
         return row(rates, name, what, "X", when, n=ways, nbytes=nbytes, times=times, inside=inside, **how)
 
-    def copies(axes: str, ways: int, nbytes: float, inside: int) -> Traffic:
+    def copies(axes: str, ways: int, nbytes: float, inside: int) -> TrainingCollective:
         """The shards' sum over copies."""
         return row(
             rates, gradients, REDUCE, axes, "bwd", n=ways, nbytes=nbytes, times=n, inside=inside, once=True
@@ -89,7 +89,7 @@ def _weights(
         yield copies("S", plan.dcn, summed / (ways * plan.dp), s.chips)
 
 
-def _tensor(s: Shape, rates: Rates) -> Iterator[Traffic]:
+def _tensor(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
     """Inputs gathered, outputs scattered, both ways; inputs once more for the weights' gradients.
 
     Without sequence parallelism, an all-reduce of the outputs, and of the inputs' gradients. Full
@@ -111,7 +111,7 @@ def _tensor(s: Shape, rates: Rates) -> Iterator[Traffic]:
             yield row(rates, name, what, "Y", when, times=s.m * times, **moved)
 
 
-def _copied_heads(s: Shape, rates: Rates) -> list[Traffic]:
+def _copied_heads(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     """Chips with the same key-value head have other queries each: the gradients of its weights add up.
 
     Once a step, of the shards, as copies' are. Priced as a sum over all tensor ways, whose part they are.
@@ -138,7 +138,7 @@ def _pair(sequence: bool, pairs: float, again: float) -> tuple[tuple[str, str, f
     )
 
 
-def context(s: Shape, rates: Rates) -> list[Traffic]:
+def context(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     """Keys and values of the whole sequence pass every chip, backward once more and with their gradients.
 
     A ring moves what an all-gather does, piece by piece beside the arithmetic. Ulysses exchanges queries,
@@ -150,7 +150,7 @@ def context(s: Shape, rates: Rates) -> list[Traffic]:
     n = s.m * s.share * attention  # layers with attention on this stage, times microbatches
     each = plan.activations.bytes * s.t * cp / attention  # bytes of an element of all tokens, in one layer
 
-    def over(name: str, what: str, when: str, nbytes: float, times: float) -> Traffic:
+    def over(name: str, what: str, when: str, nbytes: float, times: float) -> TrainingCollective:
         hides = plan.context == "ring"
         return row(
             rates, name, what, "C", when, n=cp, nbytes=nbytes, times=times, inside=plan.tp, overlappable=hides
@@ -171,7 +171,7 @@ def context(s: Shape, rates: Rates) -> list[Traffic]:
     ]
 
 
-def _experts(s: Shape, rates: Rates) -> list[Traffic]:
+def _experts(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     """Each token to its k experts and back, both ways (twice more where all is recomputed)."""
     plan, model = s.plan, s.work.model
     assert model.experts
@@ -186,7 +186,7 @@ def _experts(s: Shape, rates: Rates) -> list[Traffic]:
     return [row(rates, name, EXCHANGE, "Z", when, times=times, **moved) for when, times in often.items()]
 
 
-def _hops(s: Shape, rates: Rates) -> list[Traffic]:
+def _hops(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     """To the next stage, one hop for each microbatch and chunk; and gradients back."""
     plan = s.plan
     nbytes = plan.activations.bytes * s.t * s.work.model.D / s.wide  # 2D bytes a token in bf16
@@ -194,7 +194,7 @@ def _hops(s: Shape, rates: Rates) -> list[Traffic]:
     return [row(rates, "to the next stage", HOP, "P", when, **moved) for when in ("fwd", "bwd")]
 
 
-def _offloaded(s: Shape, rates: Rates) -> list[Traffic]:
+def _offloaded(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
     nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)  # one layer's
     moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.stages.layers}

@@ -14,14 +14,14 @@ from scalingbook_lib.reader.explorers.explorer import Explorer
 WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
-def show(explorer: str | Explorer, **start: Any) -> "Shown":
+def show(explorer: str | Explorer, **start: Any) -> "ShownExplorer":
     """The explorer of that key, with other values at the start where they are given."""
     found = explorers.find(explorer) if isinstance(explorer, str) else explorer
-    return Shown(found.starting(**start) if start else found)
+    return ShownExplorer(found.starting(**start) if start else found)
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownExplorer:
     """An explorer on display: live in a kernel, a picture everywhere else."""
 
     explorer: Explorer

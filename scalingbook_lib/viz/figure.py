@@ -7,13 +7,13 @@ from scalingbook_lib.chapters import figures
 from scalingbook_lib.reader.figures.figure import Figure
 
 
-def show(key: str) -> "Shown":
+def show(key: str) -> "ShownFigure":
     """The figure of that key, such as `rooflines.wait`."""
-    return Shown(figures.find(key))
+    return ShownFigure(figures.find(key))
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownFigure:
     """A figure on display."""
 
     figure: Figure

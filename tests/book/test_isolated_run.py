@@ -1,17 +1,13 @@
 """Tests that a notebook alone finds the library, and that the tool notices one that cannot."""
 
 import base64
-import os
 import subprocess
-import sys
-import time
 import zipfile
-from pathlib import Path
 
 import nbformat
 import pytest
 
-from tools import first_cell, isolated_run, kernel_forkserver, wheel
+from tools import first_cell, isolated_run, wheel
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 
@@ -132,24 +128,3 @@ def test_a_download_carries_what_the_wheel_holds_and_is_small(made):
         held = {name: archive.read(name) for name in archive.namelist() if ".dist-info/" not in name}
     assert wheel.whole() == held
     assert base64.b64decode(wheel.carried()[:8])[:6] == b"\xfd7zXZ\0"
-
-
-def test_a_kernel_ends_with_the_process_that_forked_it():
-    forks = kernel_forkserver.KernelForkserver(
-        sys.executable, kernel_forkserver.KERNEL_MODULES[:1], dict(os.environ)
-    )
-    command = [
-        sys.executable,
-        "-m",
-        kernel_forkserver.LAUNCHER,
-        "-f",
-        str(isolated_run.WORK / "no-such.json"),
-    ]
-    kernel = forks.launch(command)
-    assert kernel.poll() is None
-    assert Path(f"/proc/{kernel.pid}").exists()
-    forks.end()
-    until = time.monotonic() + 60
-    while Path(f"/proc/{kernel.pid}").exists():
-        assert time.monotonic() < until, "the kernel lives on"
-        time.sleep(0.1)

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from benchmarks import fit
-from scalingbook_lib.reader.explorers.controls import Notation, Slider, Steps
+from scalingbook_lib.reader.explorers.controls import Notation, Steps
 from tests.browser.conftest import SITE
 from tests.browser.touching import PAINT, boxes, drag, give, moves, others, reset, right, roots, wrong
 
@@ -173,57 +173,6 @@ def test_progress_is_kept_shown_exported_and_erased(live):
     live.page.wait_for_function(
         "(key) => JSON.parse(localStorage.getItem('scalingbook.progress'))[key]?.solved", arg=check.key
     )
-
-
-AHEAD = """async ([root, name]) => {
-  const slider = root.querySelector(`[name="${name}"]`), verdict = root.querySelector('.ex-verdict');
-  let painted = false;
-  root.addEventListener('book:painted', () => { painted = true; });
-  const step = Number(slider.value) < Number(slider.max) ? 1 : -1;
-  for (let waited = 0; waited < 200; waited++) {       // until a move is painted within its own event
-    slider.dispatchEvent(new Event('pointerdown', { bubbles: true }));
-    await new Promise((done) => setTimeout(done, 50));
-    painted = false;
-    slider.value = Number(slider.value) + step;
-    slider.dispatchEvent(new Event('input', { bubbles: true }));
-    const figure = root.querySelector('.ex-figure > .ex-wide').innerHTML;
-    if (painted) return { value: slider.value, verdict: verdict.textContent, figure };
-    await new Promise((done) => root.addEventListener('book:painted', done, { once: true }));
-    slider.value = Number(slider.value) - step;
-    slider.dispatchEvent(new Event('input', { bubbles: true }));
-  }
-  return null;
-}"""
-
-
-def beside(slider):
-    """The position that AHEAD moves a slider to from its start."""
-    _, last, step = slider.stops
-    return slider.initial + (step if slider.initial < last else -step)
-
-
-@pytest.mark.chapters_only
-def test_a_picture_made_ahead_is_painted_at_once_and_is_the_right_one(live):
-    sliders = (
-        (root, explorer, name)
-        for root, explorer in roots(live)
-        for name, control in explorer.controls.items()
-        if isinstance(control, Slider) and not explorer.render({name: beside(control)}).evaluated.error
-    )
-    if (found := next(sliders, None)) is None:
-        assert not live.page.locator(".explorer").count()  # a page of exercises alone has nothing to move
-        return
-    root, explorer, name = found
-    reset(live, root)
-    ahead = live.page.evaluate(AHEAD, [root, name])
-    assert ahead is not None, "no move was painted within its own event"
-    painted = explorer.render(explorer.state() | {name: ahead["value"]})
-    assert ahead["verdict"] == painted.verdict
-    expected = live.page.evaluate(
-        "(html) => { const t = document.createElement('div'); t.innerHTML = html; return t.innerHTML; }",
-        painted.figure,
-    )
-    assert ahead["figure"] == expected
 
 
 def test_a_drag_leaves_nothing_outside_of_its_box(live):

@@ -80,48 +80,6 @@ def test_an_idle_page_starts_by_itself_when_an_explorer_is_near(visit, chapter):
     assert page.locator(".ex-status").first.inner_text() == "live"
 
 
-AHEAD = """
-window.made = [];
-const post = Worker.prototype.postMessage;
-Worker.prototype.postMessage = function (asked) {
-  this.addEventListener('message', ({ data }) => {
-    if (data.id === asked.id && asked.call === 'paint') made.push(JSON.parse(asked.args[1]));
-  });
-  return post.call(this, asked);
-};
-"""
-
-
-def test_the_picture_of_the_next_move_is_made_before_it(visit, chapter):
-    def at_once(route):  # what is slow is not made ahead, and nothing is slow here
-        served = route.fetch()
-        route.fulfill(response=served, body=served.text().replace("performance.now()", "0"))
-
-    visited = visit()
-    visited.page.add_init_script(AHEAD)
-    visited.page.context.route(re.compile(r"/worker\.mjs"), at_once)
-    page = visited.go(chapter)
-    visited.wake()
-    root, name, control = first_slider(page)
-    slider, to = root.query_selector(f'[name="{name}"]'), control.initial + control.stops[2]
-    before = root.query_selector(".ex-verdict").inner_text()
-    slider.dispatch_event("pointerdown")
-    page.wait_for_function("([name, to]) => made.some((state) => state[name] === to)", arg=[name, to])
-    assert root.query_selector(".ex-verdict").inner_text() == before
-    painted = slider.evaluate(
-        """(slider, to) => {
-          let painted = false;
-          slider.closest('.explorer').addEventListener('book:painted', () => { painted = true; });
-          slider.value = to;
-          slider.dispatchEvent(new Event('input', { bubbles: true }));
-          return painted;
-        }""",
-        to,
-    )
-    assert painted, "the page asked again for what it had"
-    assert page.evaluate("made.length === new Set(made.map(JSON.stringify)).size"), "asked twice for one"
-
-
 @pytest.mark.parametrize("missing", ["pyodide.asm.wasm", "library.whl", "worker.mjs"])
 def test_a_failed_start_says_so_and_keeps_the_view(visit, chapter, missing, tmp_path):
     with serve.running(without(tmp_path, missing)) as address:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib.evidence import kernels, local_benchmark
-from scalingbook_lib.evidence.local_benchmark import COPY, PRODUCT, PROMPT, DeviceBenchmark, Timed
+from scalingbook_lib.evidence.local_benchmark import COPY, PRODUCT, PROMPT, DeviceBenchmark, TimedOperation
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16
 
@@ -14,13 +14,17 @@ from scalingbook_lib.units import BF16
 def product(B, seconds=None):
     """A product of an H100, as long as the table says."""
     told = kernels.products(chips.H100, BF16).seconds(B, 4096, 4096, chips.H100)
-    return Timed(what=PRODUCT, dtype="bf16", sizes=(B, 4096, 4096), seconds=seconds or told, predicted_s=told)
+    return TimedOperation(
+        what=PRODUCT, dtype="bf16", sizes=(B, 4096, 4096), seconds=seconds or told, predicted_s=told
+    )
 
 
 @pytest.fixture(scope="module")
 def survey():
-    copy = Timed(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4)
-    prompt = Timed(what=PROMPT, dtype="bf16", sizes=(1, 4096, 32, 32, 128), seconds=5e-4, predicted_s=4e-4)
+    copy = TimedOperation(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4)
+    prompt = TimedOperation(
+        what=PROMPT, dtype="bf16", sizes=(1, 4096, 32, 32, 128), seconds=5e-4, predicted_s=4e-4
+    )
     rows = (*map(product, (1, 16, 128, 512, 2048, 8192)), copy, prompt)
     return DeviceBenchmark(
         device="NVIDIA H100", chip="H100", count=1, jax="0.12", date="2026-11-22", rows=rows
@@ -80,8 +84,10 @@ def test_a_record_of_half_a_chip_is_one_of_the_chip(ask, tmp_path):
     for B in (1, 16, 128, 512, 2048, 8192):
         told = kernels.products(half, BF16).seconds(B, 4096, 4096, half)
         sizes = (B, 4096, 4096)
-        rows.append(Timed(what=PRODUCT, dtype="bf16", sizes=sizes, seconds=told, predicted_s=told))
-    rows.append(Timed(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4))
+        rows.append(TimedOperation(what=PRODUCT, dtype="bf16", sizes=sizes, seconds=told, predicted_s=told))
+    rows.append(
+        TimedOperation(what=COPY, dtype="bf16", sizes=(2**28,), seconds=2**30 / 3e12, predicted_s=4e-4)
+    )
     record = DeviceBenchmark(
         device="TPU7x", chip=half.name, count=8, jax="0.12", date="2026-11-22", rows=tuple(rows)
     )
@@ -135,10 +141,10 @@ def test_this_machine_is_measured(ask, tmp_path):
 def test_a_device_that_no_catalogue_has_is_a_machine_by_its_record(ask, tmp_path, line):
     """A CPU: its own best rates are its peaks, of which its products reach a part."""
     rows = [
-        Timed(what=PRODUCT, dtype="fp32", sizes=(B, 256, 256), seconds=s, predicted_s=s)
+        TimedOperation(what=PRODUCT, dtype="fp32", sizes=(B, 256, 256), seconds=s, predicted_s=s)
         for B, s in ((1, 1e-5), (16, 2e-5), (128, 1e-4), (512, 4e-4))
     ]
-    rows.append(Timed(what=COPY, dtype="fp32", sizes=(2**22,), seconds=1e-3, predicted_s=1e-3))
+    rows.append(TimedOperation(what=COPY, dtype="fp32", sizes=(2**22,), seconds=1e-3, predicted_s=1e-3))
     cpu = DeviceBenchmark(device="cpu", chip="", count=1, jax="0.12", date="2026-11-22", rows=tuple(rows))
     assert cpu.as_chip().bf16_flops_per_s == pytest.approx(2 * 512 * 256**2 / 4e-4)
     assert 0.5 < cpu.shares_of_peak(cpu.as_chip())["matmul"] <= 1

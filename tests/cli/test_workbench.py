@@ -9,7 +9,7 @@ import pytest
 from scalingbook_lib import models, planner
 from scalingbook_lib.cli.workbench import UNFORESEEN, fit, notation, panels, pictures, workbench_json
 from scalingbook_lib.cli.workbench.flips import CLOSE, FACTORS, flip
-from scalingbook_lib.cli.workbench.setup import FIELDS, Setup
+from scalingbook_lib.cli.workbench.setup import FIELDS, WorkbenchSetup
 from scalingbook_lib.reader.draw.palette import LIGHT
 
 SMALL = {"model": "llama-3-8b", "machine": "v5e:4x4", "server": "v5e:2x2", "batch": "64", "weights": "int8"}
@@ -107,7 +107,7 @@ def test_a_missed_latency_target_is_not_a_lack_of_memory():
     ("command", "values"), [("plan", {}), ("serve", {}), ("plan", {"machine": "h100:8"})]
 )
 def test_whether_it_fits_is_the_same_before_and_after_the_search(command, values):
-    setup = Setup.of(SMALL | values)
+    setup = WorkbenchSetup.of(SMALL | values)
     assert fit.fit(setup, command).fits == fit.settled(setup, command).fits
 
 
@@ -186,7 +186,7 @@ def test_two_set_ups_name_what_was_set_and_what_came_of_it():
 
 @pytest.mark.parametrize(("command", "what"), [("plan", "HBM capacity"), ("serve", "HBM")])
 def test_the_nearest_factor_flips_and_nearer_ones_do_not(command, what):
-    setup = Setup.of(SMALL)
+    setup = WorkbenchSetup.of(SMALL)
     found = flip(setup, command, what)
     if found.factor is not None:
         assert found.factor in FACTORS

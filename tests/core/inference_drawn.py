@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib import inference, models
-from scalingbook_lib.inference import Efficiency, Layout, LayoutError, by_type
+from scalingbook_lib.inference import Layout, LayoutError, ServingEfficiency, by_type
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -24,12 +24,12 @@ MACHINES = [
 POWERS = [1, 2, 4, 8, 16, 32, 64]
 SIZES = st.integers(1, 2000)
 CONTEXTS = st.integers(1, 100_000)
-ROUGH = Efficiency(
+ROUGH = ServingEfficiency(
     matmul=by_type(0.8, int8=0.7), weights=by_type(0.9, int8=0.7), kv=0.8, attention=0.6, experts=0.5,
     memory=0.7, torus=0.8, domain=0.7, network=0.6, overlap=0.3, apart=0.2, dequantize_s=1e-13, layer_s=3e-6,
     expert_layer_s=5e-6, collective_s=4e-6, fixed_s=1e-3, sequence_s=3e-6, host_s=2e-5,
 )  # fmt: skip
-EFFICIENCIES = [inference.PEAK, ROUGH, Efficiency(overlap=1.0)]
+EFFICIENCIES = [inference.PEAK, ROUGH, ServingEfficiency(overlap=1.0)]
 
 
 @st.composite

@@ -5,12 +5,12 @@ from typing import Any
 
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.chapters.checks import Check
-from scalingbook_lib.reader.checks.programs import Verdict
+from scalingbook_lib.reader.checks.programs import ProgramVerdict
 
 
 def by_judge(check: Check, given: Any) -> Any:
     """What is given, a verdict as the judge of this exercise writes it."""
-    return replace(given, key=check.key, asked=()) if isinstance(given, Verdict) else given
+    return replace(given, key=check.key, asked=()) if isinstance(given, ProgramVerdict) else given
 
 
 def right(key: str, given: object) -> None:

@@ -6,7 +6,7 @@ Every step visits every request, recounts every block and calls `step_s` itself.
 from dataclasses import dataclass, field
 from math import ceil
 
-from scalingbook_lib.serving import Blocks, Chunked, Continuous, Request, Static
+from scalingbook_lib.serving import Chunked, Continuous, PagedCache, Request, Static
 
 TIME_TOLERANCE = 1 + 1e-12  # times within this factor are equal
 
@@ -37,7 +37,7 @@ class Sequence:
 class ReferenceServer:
     """The reference server; `run` returns the sequences in order of arrival."""
 
-    def __init__(self, requests, costs, policy, blocks: Blocks | None = None) -> None:
+    def __init__(self, requests, costs, policy, blocks: PagedCache | None = None) -> None:
         self.costs, self.policy, self.blocks, self.now = costs, policy, blocks, 0.0
         arrivals = sorted(requests, key=lambda r: r.arrival_s)
         self.sequences = [Sequence(request, i) for i, request in enumerate(arrivals)]

@@ -11,7 +11,7 @@ from scalingbook_lib.chapters import checks
 from scalingbook_lib.chapters.checks import Check
 from scalingbook_lib.lab import judge
 from scalingbook_lib.lab.compiler import sharding
-from scalingbook_lib.reader.checks.programs import Verdict, right
+from scalingbook_lib.reader.checks.programs import ProgramVerdict, right
 
 MESH = sharding.mesh(X=2, Y=4)
 A, W = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)
@@ -127,7 +127,7 @@ def test_a_task_with_a_key_asks_what_its_check_asks(monkeypatch):
     monkeypatch.setattr(checks, "find", lambda key: check)
     verdict = judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(gathering))
     assert check(verdict).ok
-    assert isinstance(verdict, Verdict)
+    assert isinstance(verdict, ProgramVerdict)
     assert "need not run" in check(judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(ring))).message
 
 

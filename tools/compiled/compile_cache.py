@@ -263,4 +263,3 @@ def _table() -> dict[str, str]:
 
 
 setattr(jax.stages.Lowered, "compile", compile)  # noqa: B010
-_table()  # read once, before kernels are forked

@@ -80,7 +80,7 @@ class Step(Trained):
         )
 
     @property
-    def memory(self) -> training.Memory:
+    def memory(self) -> training.TrainingMemory:
         """The predicted memory of a device at its peak."""
         m, plan, batch, T = self.asked
         return training.memory(m, plan, batch=batch, T=T, loop=self.style.scan)
@@ -129,7 +129,7 @@ class Lab(Trained):
         return training.memory(m, plan, batch=batch, T=T, loop=True).total
 
 
-def _received(found: Iterable[training.Traffic]) -> Moved:
+def _received(found: Iterable[training.TrainingCollective]) -> Moved:
     moved: Moved = {}
     for row in found:
         if row.what in KINDS and row.n > 1:

@@ -21,7 +21,7 @@ LARGE = 16_384  # tokens of a batch whose logits are the most of what its step h
 PURE = "all in bf16"  # what a row's notes say where no copy of the weights is wider
 
 
-def _counted() -> Iterator[tuple[Row, training.Memory]]:
+def _counted() -> Iterator[tuple[Row, training.TrainingMemory]]:
     """The rows of training runs with their predicted memory."""
     for row in read_table(ROOT / "data" / "own_training.csv"):
         found = planned(read(row))

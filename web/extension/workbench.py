@@ -18,7 +18,7 @@ from scalingbook_lib.cli.workbench import workbench_json
 from scalingbook_lib.cli.workbench.fit import MACHINES as MACHINE_FIELDS
 from scalingbook_lib.cli.workbench.fit import offered, refusal
 from scalingbook_lib.cli.workbench.flips import inputs
-from scalingbook_lib.cli.workbench.setup import FIELDS, Field, Setup
+from scalingbook_lib.cli.workbench.setup import FIELDS, Field, WorkbenchSetup
 from web.extension.page_data import shows_the_library
 
 BUILT = "Computed when the book was built. Change a field, and your browser computes the answer."
@@ -132,7 +132,7 @@ def _field(field: Field) -> str:
 
 
 def _lines() -> str:
-    start = Setup.of({})
+    start = WorkbenchSetup.of({})
     return "\n".join(start.line(command) for command in ("model", "plan", "serve"))
 
 
@@ -150,7 +150,7 @@ def _known(panels: list[str]) -> str:
 
 
 def _question(asked: dict[str, str]) -> dict[str, Any]:
-    return asked | {"setups": [{"values": dict(Setup.of({}).values), "config": ""}]}
+    return asked | {"setups": [{"values": dict(WorkbenchSetup.of({}).values), "config": ""}]}
 
 
 @cache

@@ -6,9 +6,8 @@ const AGAIN_MS = [1000, 4000]; // a worker whose script did not come is started 
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
 /** @typedef {"paint" | "place" | "table" | "judge" | "guess" | "hint" | "workbench"} Call */
-/** @typedef {{ text: string, ms?: number }} Answer as the worker sends it, and how long it took there */
 /** @typedef {(state: EngineState, problem?: string) => void} Listener */
-/** @typedef {{ call: Call, args: unknown[], resolve: (answer: Answer) => void, reject: (problem: Error) => void }} Question */
+/** @typedef {{ call: Call, args: unknown[], resolve: (answer: string) => void, reject: (problem: Error) => void }} Question */
 
 export class Engine {
   /** @type {EngineState} */
@@ -30,26 +29,20 @@ export class Engine {
   onchange(listener) { this.listeners.add(listener); }
 
   /**
-   * What the worker answers.
+   * What the worker answers, read as JSON.
    * @param {Call} call
    * @param {...unknown} args
-   * @returns {Promise<Answer>}
    */
-  answer(call, ...args) {
+  async ask(call, ...args) {
     this.start();
-    if (this.state === "failed") return Promise.reject(new Error(this.problem));
-    return new Promise((resolve, reject) => {
+    if (this.state === "failed") throw new Error(this.problem);
+    /** @type {Promise<string>} */
+    const answer = new Promise((resolve, reject) => {
       this.waiting.set(++this.nextId, { call, args, resolve, reject });
       this.worker?.postMessage({ id: this.nextId, call, args });
     });
+    return JSON.parse(await answer);
   }
-
-  /**
-   * Its text, read as JSON.
-   * @param {Call} call
-   * @param {...unknown} args
-   */
-  async ask(call, ...args) { return JSON.parse((await this.answer(call, ...args)).text); }
 
   /** Where the network failed a start, a touch or the network's return begins another. */
   start() {
@@ -89,13 +82,13 @@ export class Engine {
         performance.mark("book:live");
         this.change("live");
       } else if (data.failed) this.fail(data.failed, data.lost);
-      else this.pass(data.id, { text: data.answer, ms: data.ms });
+      else this.pass(data.id, data.answer);
     });
   }
 
   /**
    * @param {number} id
-   * @param {Answer} answer
+   * @param {string} answer JSON
    */
   pass(id, answer) {
     this.waiting.get(id)?.resolve(answer);

@@ -78,8 +78,8 @@ calls.then(() => postMessage({ ready: true }), (problem) => postMessage({ failed
 
 onmessage = async ({ data: { id, call, args } }) => {
   try {
-    const answers = (await calls)[call], from = performance.now();
-    postMessage({ id, answer: await answers(...args), ms: performance.now() - from });
+    const answers = (await calls)[call];
+    postMessage({ id, answer: await answers(...args) });
   } catch (problem) {
     postMessage({ id, answer: JSON.stringify({ error: words(problem) }) });
   }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from scalingbook_lib import models
 from scalingbook_lib.models.arithmetic.layers import pair_flops
-from scalingbook_lib.models.arithmetic.mixers import Entries, Mixer, Stack, State, stack
+from scalingbook_lib.models.arithmetic.mixers import Entries, MixedLayers, Mixer, RecurrentState, stack
 from scalingbook_lib.units import BF16
 
 MILLION = 2**20
@@ -37,11 +37,11 @@ CSA: Mixer = (CHOOSES, RAW)
 HCA: Mixer = (Entries(pair_flops=_V4.pair_flops, nbytes=_V4.nbytes, every=128), RAW)
 MLA = Entries(pair_flops=_PAIR, nbytes=2 * (512 + 64))
 GQA = Entries(pair_flops=pair_flops(LLAMA), nbytes=2 * 2 * 8 * 128)
-KDA = State(heads=96, key=128, value=128, erases=True, dtype=BF16)  # of K3
+KDA = RecurrentState(heads=96, key=128, value=128, erases=True, dtype=BF16)  # of K3
 
-K3 = Stack("Kimi K3", ((69, (KDA,)), (24, (MLA,))))
-V3_2 = Stack("DeepSeek-V3.2", ((V3.L, (DSA,)),))
-V4 = Stack("DeepSeek-V4-Pro", ((30, CSA), (31, HCA)))  # 59 in turn after two of the second kind
+K3 = MixedLayers("Kimi K3", ((69, (KDA,)), (24, (MLA,))))
+V3_2 = MixedLayers("DeepSeek-V3.2", ((V3.L, (DSA,)),))
+V4 = MixedLayers("DeepSeek-V4-Pro", ((30, CSA), (31, HCA)))  # 59 in turn after two of the second kind
 STACKS = (stack(LLAMA), stack(V3), V3_2, K3, stack(QWEN), V4)
 V4_ACTIVE = 49e9
 
@@ -54,7 +54,7 @@ MOBA = 12 * 4096  # tokens that a query meets, of a million
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Seen:
+class BidirectionalNetwork:
     """A network whose tokens all see one another: an eye, or what paints."""
 
     params: float
@@ -62,8 +62,8 @@ class Seen:
     L: int
 
 
-SIGLIP = Seen(params=0.417e9, D=1152, L=27)
-WAN = Seen(params=14e9, D=5120, L=40)
+SIGLIP = BidirectionalNetwork(params=0.417e9, D=1152, L=27)
+WAN = BidirectionalNetwork(params=14e9, D=5120, L=40)
 LAYERS: dict[str, Mixer] = {
     "GQA, 8 heads": (GQA,),
     "MLA": (MLA,),

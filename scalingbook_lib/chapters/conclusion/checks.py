@@ -36,7 +36,7 @@ def _fits() -> float:
     return inference.largest_batch(FALCON, inference.Layout(tp=4), FOUR, S=4096)
 
 
-def _run_s(efficiency: training.Efficiency) -> float:
+def _run_s(efficiency: training.TrainingEfficiency) -> float:
     pod, plan = Slice.of(chips.V6E, "16x16"), training.Plan(fsdp=256, remat="selective")
     step = training.step(FALCON, pod, plan, batch=512, T=2048, efficiency=efficiency)
     return training.run(step, 1e12).seconds

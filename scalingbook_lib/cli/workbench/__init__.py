@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from scalingbook_lib.cli.workbench import differences, fit, flips, notebook, panels, shown
-from scalingbook_lib.cli.workbench.answers import COMMANDS, Refused, answered, read
-from scalingbook_lib.cli.workbench.setup import FIELDS, Setup
+from scalingbook_lib.cli.workbench.answers import COMMANDS, UnreadableCommand, answered, read
+from scalingbook_lib.cli.workbench.setup import FIELDS, WorkbenchSetup
 
 UNFORESEEN = "The library has a defect here"
 
@@ -23,9 +23,9 @@ def workbench_json(question: str) -> str:
     asked = json.loads(question)
     about = asked.get("panel") or asked.get("command") or ""
     try:
-        setups = [Setup.of(one["values"], one.get("config", "")) for one in asked.pop("setups")]
+        setups = [WorkbenchSetup.of(one["values"], one.get("config", "")) for one in asked.pop("setups")]
         return json.dumps(ASKED[asked.pop("ask")](*setups, **asked))
-    except Refused as refused:
+    except UnreadableCommand as refused:
         return _refused(str(refused), about, refused.field)
     except (ValueError, ArithmeticError) as refused:
         return _refused(str(refused), about)
@@ -41,25 +41,25 @@ def _refused(says: str, about: str, field: str = "") -> str:
     return json.dumps({"error": says, "field": field, "html": shown["html"], "bar": shown["bar"]})
 
 
-def _fit(setup: Setup, command: str) -> dict[str, Any]:
+def _fit(setup: WorkbenchSetup, command: str) -> dict[str, Any]:
     return fit.fit(setup, command).json(command)
 
 
-def _flip(setup: Setup, command: str, what: str) -> dict[str, Any]:
+def _flip(setup: WorkbenchSetup, command: str, what: str) -> dict[str, Any]:
     return {"told": str(flips.flip(setup, command, what))}
 
 
-def _difference(one: Setup, other: Setup) -> dict[str, Any]:
+def _difference(one: WorkbenchSetup, other: WorkbenchSetup) -> dict[str, Any]:
     rows = differences.rows(one, other)
     told = {"inputs": differences.inputs(one, other), "rows": rows, "why": differences.why(one, other)}
     return told | {"html": shown.differences(told)}
 
 
-def _values(setup: Setup) -> dict[str, Any]:
+def _values(setup: WorkbenchSetup) -> dict[str, Any]:
     return {command: json.loads(json.dumps(answered(setup, command).answer.values)) for command in COMMANDS}
 
 
-def _lines(setup: Setup) -> dict[str, Any]:
+def _lines(setup: WorkbenchSetup) -> dict[str, Any]:
     """The commands, notes on corrected input, and errors."""
     errors = {}
     for command in COMMANDS:
@@ -67,7 +67,7 @@ def _lines(setup: Setup) -> dict[str, Any]:
             read(setup, command)
             if command == "plan":
                 fit.asked_of(setup, command)  # reads the batch
-        except Refused as refused:
+        except UnreadableCommand as refused:
             errors[refused.field] = str(refused)
         except ValueError:  # not of a field: its panel says so
             continue

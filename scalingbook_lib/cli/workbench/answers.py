@@ -12,8 +12,8 @@ from typing import Any
 import click
 
 from scalingbook_lib.cli import HELP, model, plan, serve
-from scalingbook_lib.cli.answer import Answer, Line, format_value, sentence
-from scalingbook_lib.cli.workbench.setup import CONFIG, Setup, field_of
+from scalingbook_lib.cli.answer import Answer, DerivationLine, format_value, sentence
+from scalingbook_lib.cli.workbench.setup import CONFIG, WorkbenchSetup, field_of
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
 _COUNTS = re.compile(r"[\d,]+ (?:ways to spread|layouts)")
@@ -22,7 +22,7 @@ _LISTED = re.compile(r"; there are (?:[^,;]+, ){8,}.*$")  # every name there is,
 _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
 
-class Refused(ValueError):
+class UnreadableCommand(ValueError):
     """A command that could not be parsed: one sentence, and the field that it is about."""
 
     def __init__(self, sentence: str, field: str) -> None:
@@ -52,7 +52,7 @@ class Answered:
         }
 
 
-def derived(steps: Iterable[Line]) -> list[dict[str, str]]:
+def derived(steps: Iterable[DerivationLine]) -> list[dict[str, str]]:
     """A derivation as the page shows it."""
     return [
         {"name": s.name, "formula": s.formula, "numbers": s.numbers, "value": format_value(s.value, s.unit)}
@@ -61,7 +61,7 @@ def derived(steps: Iterable[Line]) -> list[dict[str, str]]:
 
 
 @lru_cache(maxsize=64)  # a picture, a difference and a notebook ask for what a panel has searched
-def answered(setup: Setup, command: str) -> Answered:
+def answered(setup: WorkbenchSetup, command: str) -> Answered:
     """The answer of a command; raises `Refused` if it cannot be parsed."""
     kept: list[Answer] = []
     with _typed(setup, command) as words:
@@ -75,14 +75,14 @@ def answered(setup: Setup, command: str) -> Answered:
     return Answered(command, kept[0])
 
 
-def read(setup: Setup, command: str) -> dict[str, Any]:
+def read(setup: WorkbenchSetup, command: str) -> dict[str, Any]:
     """The parsed arguments and options of a command."""
     with _typed(setup, command) as words:
         return COMMANDS[command].make_context(command, words[1:], help_option_names=HELP).params
 
 
 @contextmanager
-def _typed(setup: Setup, command: str) -> Iterator[list[str]]:
+def _typed(setup: WorkbenchSetup, command: str) -> Iterator[list[str]]:
     """The command's words, with a pasted configuration in a temporary file; raises `Refused`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, CONFIG)
@@ -94,9 +94,9 @@ def _typed(setup: Setup, command: str) -> Iterator[list[str]]:
             raise of_field(error, command, str(path)) from error
 
 
-def of_field(error: click.ClickException, command: str, path: str = CONFIG) -> Refused:
+def of_field(error: click.ClickException, command: str, path: str = CONFIG) -> UnreadableCommand:
     """The error of a command as a sentence, with the field that it is about."""
     named = getattr(error, "param", None)
     option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
     said = _PREFIX.sub("", sentence(error).replace(path, CONFIG))
-    return Refused(_LISTED.sub("; choose one from the list", said), field_of(command, option))
+    return UnreadableCommand(_LISTED.sub("; choose one from the list", said), field_of(command, option))

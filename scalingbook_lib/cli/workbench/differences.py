@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from scalingbook_lib.cli.workbench.answers import answered
-from scalingbook_lib.cli.workbench.setup import FIELDS, Setup
+from scalingbook_lib.cli.workbench.setup import FIELDS, WorkbenchSetup
 from scalingbook_lib.units import count, rounded, si
 
 type Row = tuple[str, str, str, str]
@@ -18,7 +18,7 @@ _SERVING = {
 _RUN = {"Training run": ("days", "days"), "Chip-hours": ("chip_hours", ""), "Cost of the run": ("usd", "USD")}
 
 
-def inputs(one: Setup, other: Setup) -> list[str]:
+def inputs(one: WorkbenchSetup, other: WorkbenchSetup) -> list[str]:
     """The inputs that differ."""
     a, b = dict(one.values), dict(other.values)
     told = [
@@ -29,14 +29,14 @@ def inputs(one: Setup, other: Setup) -> list[str]:
     return told + ["a different config.json"] * (one.config != other.config)
 
 
-def rows(one: Setup, other: Setup) -> list[Row]:
+def rows(one: WorkbenchSetup, other: WorkbenchSetup) -> list[Row]:
     """The results side by side, and the second over the first."""
     return [
         row for command in ("plan", "serve") for row in _rows(*(_values(s, command) for s in (one, other)))
     ]
 
 
-def why(one: Setup, other: Setup) -> list[str]:
+def why(one: WorkbenchSetup, other: WorkbenchSetup) -> list[str]:
     """For a training step and a decode step, the term that changed most."""
     told = []
     for command, what in (("plan", "training step"), ("serve", "decode step")):
@@ -52,7 +52,7 @@ def why(one: Setup, other: Setup) -> list[str]:
     return told
 
 
-def _values(setup: Setup, command: str) -> dict[str, Any]:
+def _values(setup: WorkbenchSetup, command: str) -> dict[str, Any]:
     return dict(answered(setup, command).answer.values)
 
 

@@ -16,7 +16,7 @@ from scalingbook_lib.cli import plan, serve
 from scalingbook_lib.cli.parameter_types import written_fields
 from scalingbook_lib.cli.workbench import shown
 from scalingbook_lib.cli.workbench.answers import answered, of_field, read
-from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.cli.workbench.setup import WorkbenchSetup
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.torus import write_shape
 from scalingbook_lib.models.arithmetic import training_state
@@ -29,11 +29,11 @@ MACHINES = {"plan": "machine", "serve": "server"}  # the field of a command's ma
 OFFERED = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
 MOST_CHIPS = 2**17  # larger clusters are not looked at
 TYPED = ("model", "machine", "batch", "T", "efficiency")
-type Asked = plan.Asked | serve.Asked
+type Request = plan.PlanRequest | serve.ServeRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class FitAnswer:
     """Whether a set-up fits, None if that is unknown; it fits on the machine `larger`."""
 
     fits: bool | None
@@ -49,27 +49,27 @@ class Fit:
 
 
 @lru_cache(maxsize=64)
-def fit(setup: Setup, command: str) -> Fit:
+def fit(setup: WorkbenchSetup, command: str) -> FitAnswer:
     """Whether any plan or layout is feasible, without searching for the best."""
     asked, fixed = asked_of(setup, command)
     rejected = _rejected(asked, fixed)
     what, where = WHAT[command], asked.machine.name
     if not rejected:
-        return Fit(True, f"{what} fits on {where}.", f"{what} fits")
+        return FitAnswer(True, f"{what} fits on {where}.", f"{what} fits")
     memory = next((one for one in rejected if one.kind == "memory"), None)
     if memory is None:
         why = (
             f"{what} has no legal {'plan' if command == 'plan' else 'layout'} on {where}: {rejected[0].why}."
         )
-        return Fit(None, why, f"{what} is not possible")
+        return FitAnswer(None, why, f"{what} is not possible")
     larger = _smallest(asked, fixed)
     more = f"The smallest larger machine tried that fits is {larger}."
     none = "No larger machine that was tried fits either."
     told = f"{what} does not fit on {where}: {_held(asked, memory)}. {more if larger else none}"
-    return Fit(False, told, f"{what} does not fit", larger)
+    return FitAnswer(False, told, f"{what} does not fit", larger)
 
 
-def settled(setup: Setup, command: str) -> Fit:
+def settled(setup: WorkbenchSetup, command: str) -> FitAnswer:
     """The same after the search, with the memory of the best one and any missed latency target."""
     answer = answered(setup, command).answer
     what, values = WHAT[command], answer.values
@@ -78,7 +78,7 @@ def settled(setup: Setup, command: str) -> Fit:
         chip = read(setup, command)["machine"].chip.name
         best = "fastest plan" if command == "plan" else "cheapest layout"
         told = f"{what} fits: the {best} uses {held} per {chip}."
-        return Fit(True, told, f"{what} fits")
+        return FitAnswer(True, told, f"{what} fits")
     search: Any = values.get("search") or {}
     late = [one for one in search.get("rejected", ()) if one["kind"].startswith("latency")]
     if late:
@@ -86,26 +86,26 @@ def settled(setup: Setup, command: str) -> Fit:
         told = (
             f"{what} fits, but no layout meets the ITL target of {target}. The closest: {late[0]['nearest']}."
         )
-        return Fit(True, told, f"{what} fits, ITL target missed")
+        return FitAnswer(True, told, f"{what} fits, ITL target missed")
     return fit(setup, command)
 
 
-def asked_of(setup: Setup, command: str) -> tuple[Any, dict[str, Any]]:
+def asked_of(setup: WorkbenchSetup, command: str) -> tuple[Any, dict[str, Any]]:
     """The question of a command, and the fixed fields of its plan or layout."""
     typed = read(setup, command)
     way = training.Plan if command == "plan" else inference.Layout
     fixed = written_fields({f.name: typed[f.name] for f in fields(way) if f.name in typed})
     if command == "plan":
         try:
-            return plan.Asked.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
+            return plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
         except click.ClickException as error:  # the batch, which is read with the sequence length
             raise of_field(error, command) from error
-    return serve.Asked(**{f.name: typed[f.name] for f in fields(serve.Asked)}), fixed
+    return serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)}), fixed
 
 
-def _rejected(asked: Asked, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
+def _rejected(asked: Request, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
     """The reasons of rejection, or () as soon as something is feasible."""
-    if isinstance(asked, serve.Asked):
+    if isinstance(asked, serve.ServeRequest):
         front = asked.front(dict(fixed), watch=lambda *_: True)
         return () if front.points else front.rejected
     how: dict[str, Any] = {"batch": asked.batch, "T": asked.T, "efficiency": asked.efficiency}
@@ -115,9 +115,9 @@ def _rejected(asked: Asked, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
     return () if found.best else found.rejected
 
 
-def _held(asked: Asked, memory: Rejected) -> str:
+def _held(asked: Request, memory: Rejected) -> str:
     """The memory of a chip by part, for the plan or layout that comes closest."""
-    if isinstance(asked, serve.Asked) or memory.plan is None:
+    if isinstance(asked, serve.ServeRequest) or memory.plan is None:
         layout, colon, held = memory.why.partition(": ")
         return f"with {layout.partition(';')[0]}, {held}" if colon else memory.why
     ways = [replace(memory.plan, zero=z, remat=r) for z in TRIED["zero"] for r in LADDER]
@@ -125,14 +125,14 @@ def _held(asked: Asked, memory: Rejected) -> str:
     return str(min((training.memory(asked.model, way, **how) for way in ways), key=lambda held: held.total))
 
 
-def _smallest(asked: Asked, fixed: dict[str, Any]) -> str:
+def _smallest(asked: Request, fixed: dict[str, Any]) -> str:
     """The first of the doubled machines on which something is feasible, as typed, or ""."""
     model = asked.model
-    if isinstance(asked, serve.Asked):
+    if isinstance(asked, serve.ServeRequest):
         least = model.params * fixed.get("weights", BF16).bytes
     else:
         least = training_state(model, gradients=None).nbytes
-    room = asked.machine.chip.hbm_bytes * (1 - asked.reserve if isinstance(asked, serve.Asked) else 1)
+    room = asked.machine.chip.hbm_bytes * (1 - asked.reserve if isinstance(asked, serve.ServeRequest) else 1)
     try:
         for machine in _larger(asked.machine):
             if least <= machine.chips * room and not _rejected(replace(asked, machine=machine), fixed):
@@ -168,7 +168,7 @@ def offered() -> list[str]:
 def refusal(machine: str, command: str) -> str:
     """Why a machine can neither train nor serve any model, or ""."""
     try:
-        fit(Setup.of({MACHINES[command]: machine, "model": "llama-3.2-1b"}), command)
+        fit(WorkbenchSetup.of({MACHINES[command]: machine, "model": "llama-3.2-1b"}), command)
     except ValueError as why:
         return str(why)
     return ""

@@ -8,7 +8,7 @@ from scalingbook_lib import inference, planner, training
 from scalingbook_lib.cli import plan, serve
 from scalingbook_lib.cli.parameter_types import written_fields
 from scalingbook_lib.cli.workbench.answers import read
-from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.cli.workbench.setup import WorkbenchSetup
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import Result
 
@@ -51,7 +51,7 @@ def inputs(command: str) -> tuple[str, ...]:
     return (LENGTHS[command], *RATES)
 
 
-def flip(setup: Setup, command: str, what: str) -> Flip:
+def flip(setup: WorkbenchSetup, command: str, what: str) -> Flip:
     """The nearest factor of an input at which another choice is better by more than 1%."""
     searched = (_training if command == "plan" else _serving)(setup, what)
     now, _ = searched(1.0)
@@ -71,10 +71,10 @@ def _changed(now: Way, then: Way) -> str:
     return ", ".join(f"{name} {getattr(then, name)} instead of {getattr(now, name)}" for name in parts)
 
 
-def _training(setup: Setup, what: str) -> Search:
+def _training(setup: WorkbenchSetup, what: str) -> Search:
     typed = read(setup, "plan")
     fixed = written_fields({f.name: typed[f.name] for f in fields(training.Plan) if f.name in typed})
-    now = plan.Asked.read(**{name: typed[name] for name in TYPED}, fixed=fixed)
+    now = plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed)
 
     def search(factor: float) -> tuple[Way, Cost]:
         asked = replace(now, machine=_scaled(now.machine, what, factor))
@@ -94,10 +94,10 @@ def _training(setup: Setup, what: str) -> Search:
     return search
 
 
-def _serving(setup: Setup, what: str) -> Search:
+def _serving(setup: WorkbenchSetup, what: str) -> Search:
     typed = read(setup, "serve")
     fixed = written_fields({f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed})
-    now = serve.Asked(**{f.name: typed[f.name] for f in fields(serve.Asked)})
+    now = serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)})
     itl_s = typed["itl_s"]
 
     def search(factor: float) -> tuple[Way, Cost]:

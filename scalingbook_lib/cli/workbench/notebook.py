@@ -6,7 +6,7 @@ from typing import Any
 
 from scalingbook_lib.cli.workbench.answers import answered, read
 from scalingbook_lib.cli.workbench.fit import WHAT, asked_of, short
-from scalingbook_lib.cli.workbench.setup import CONFIG, Setup
+from scalingbook_lib.cli.workbench.setup import CONFIG, WorkbenchSetup
 from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.machines.torus import write_shape
 from scalingbook_lib.units import BF16, DType
@@ -14,7 +14,7 @@ from scalingbook_lib.units import BF16, DType
 type Cell = dict[str, str]
 
 
-def cells(setups: Iterable[Setup]) -> list[Cell]:
+def cells(setups: Iterable[WorkbenchSetup]) -> list[Cell]:
     """Cells for training and serving of each set-up; cells that two set-ups share appear once."""
     told: list[Cell] = []
     for setup in setups:
@@ -27,7 +27,7 @@ def cells(setups: Iterable[Setup]) -> list[Cell]:
     return [cell for at, cell in enumerate(told) if cell not in told[:at]]
 
 
-def _training(setup: Setup) -> str:
+def _training(setup: WorkbenchSetup) -> str:
     asked, fixed = asked_of(setup, "plan")
     values = read(setup, "plan")
     kind, machine = _machine(asked.machine)
@@ -53,7 +53,7 @@ def _training(setup: Setup) -> str:
     )
 
 
-def _serving(setup: Setup) -> str:
+def _serving(setup: WorkbenchSetup) -> str:
     asked, fixed = asked_of(setup, "serve")
     values = read(setup, "serve")
     kind, machine = _machine(asked.machine)
@@ -92,7 +92,7 @@ def _call(function: str, arguments: list[str]) -> str:
     return "\n".join((f"{function}(", *(f"    {line}," for line in (short, *long)), ")"))
 
 
-def _model(setup: Setup) -> str:
+def _model(setup: WorkbenchSetup) -> str:
     name = json.dumps(CONFIG if setup.config else dict(setup.values)["model"])
     return f"models.from_hf({name})" if setup.config else f"models.find({name})"
 
@@ -105,7 +105,7 @@ def _machine(machine: Machine) -> tuple[str, str]:
     return "Cluster", f"Cluster.of({chip}, {machine.chips})"
 
 
-def _efficiency(setup: Setup, phase: str, compute: str) -> tuple[list[str], list[str]]:
+def _efficiency(setup: WorkbenchSetup, phase: str, compute: str) -> tuple[list[str], list[str]]:
     """The argument for the efficiency, and its import; the planner's own default is the documented peak."""
     if dict(setup.values)["efficiency"] != "calibrated":
         return [], []

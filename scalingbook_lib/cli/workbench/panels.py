@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 from scalingbook_lib.cli.workbench import pictures, shown
-from scalingbook_lib.cli.workbench.answers import Refused, answered, derived, read
+from scalingbook_lib.cli.workbench.answers import UnreadableCommand, answered, derived, read
 from scalingbook_lib.cli.workbench.fit import WHAT, settled
-from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.cli.workbench.setup import WorkbenchSetup
 from scalingbook_lib.units import count, si
 
 type Panel = dict[str, Any]
@@ -18,7 +18,7 @@ PRICED = (  # of their derivations
 _EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused": False}
 
 
-def panel(setup: Setup, panel: str) -> Panel:
+def panel(setup: WorkbenchSetup, panel: str) -> Panel:
     """A panel's content, and its HTML."""
     found = PANELS[panel](setup)
     return found | {"html": shown.column(found)}
@@ -31,7 +31,7 @@ def problem(says: str, command: str = "") -> Panel:
     return found | {"html": shown.column(found), "bar": bar}
 
 
-def _command(setup: Setup, command: str) -> Panel:
+def _command(setup: WorkbenchSetup, command: str) -> Panel:
     """The command's answer, with the picture of the best plan or layout if there is one."""
     found: Panel = {**answered(setup, command).json(), "fit": settled(setup, command).json(command)}
     # the run stands under its costs; where nothing is legal, the first line has said it
@@ -43,7 +43,7 @@ def _command(setup: Setup, command: str) -> Panel:
     return found | {"picture": pictures.drawn(setup, command)}
 
 
-def _model(setup: Setup) -> Panel:
+def _model(setup: WorkbenchSetup) -> Panel:
     """The memory that the model needs, and whether both machines have enough in total."""
     values: Any = answered(setup, "model").answer.values
     state, params = values["training_state"]["total_bytes"], values["parameters"]["total"]
@@ -51,7 +51,7 @@ def _model(setup: Setup) -> Panel:
     for command in WHAT:
         try:
             typed = read(setup, command)
-        except Refused:  # the field says why
+        except UnreadableCommand:  # the field says why
             continue
         what, nbytes = (
             ("training state", state) if command == "plan" else ("weights", params * typed["weights"].bytes)
@@ -66,14 +66,14 @@ def _model(setup: Setup) -> Panel:
     return {**answered(setup, "model").json(), "fit": fit, "picture": pictures.drawn(setup, "model")}
 
 
-def _roofline(setup: Setup) -> Panel:
+def _roofline(setup: WorkbenchSetup) -> Panel:
     """The matmul of each phase, and the phases that do not fit."""
     found = pictures.products(setup)
     lines = [line for name, one in found.items() for line in derived(one.derivation(name))]
     return _EMPTY | {"fit": _both(setup), "lines": lines, "picture": pictures.drawn(setup, "roofline")}
 
 
-def _cost(setup: Setup) -> Panel:
+def _cost(setup: WorkbenchSetup) -> Panel:
     """The costs of the run and of a million tokens, in dollars and energy."""
     answers = {}
     for command in COSTS:
@@ -89,13 +89,13 @@ def _cost(setup: Setup) -> Panel:
     return _EMPTY | {"fit": fit, "told": said, "tables": tables, "lines": lines, "refused": not tables}
 
 
-def _both(setup: Setup) -> dict[str, Any]:
+def _both(setup: WorkbenchSetup) -> dict[str, Any]:
     """One line on whether both phases fit."""
     told = [_short(setup, command) for command in WHAT]
     return {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
 
 
-def _short(setup: Setup, command: str) -> str:
+def _short(setup: WorkbenchSetup, command: str) -> str:
     try:
         found = settled(setup, command)
     except ValueError as refused:
@@ -103,22 +103,22 @@ def _short(setup: Setup, command: str) -> str:
     return found.short
 
 
-def _trained(setup: Setup) -> str:
+def _trained(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "plan").answer.values
     run = values.get("run")
     days = f", {count(round(run['days']) or 1)} days in all" if run else ""
     return f"{si(values['step_s'], 's')} per step at {values['mfu']:.0%} MFU{days}"
 
 
-def _served(setup: Setup) -> str:
+def _served(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "serve").answer.values
     usd = values["usd_per_million_output_tokens"]
     cost = "" if usd is None else f", ${usd:,.3g} per million output tokens"
     return f"ITL {si(values['itl_s'], 's')}, TTFT {si(values['ttft_s'], 's')}{cost}"
 
 
-NUMBERS: dict[str, Callable[[Setup], str]] = {"plan": _trained, "serve": _served}
-PANELS: dict[str, Callable[[Setup], Panel]] = {
+NUMBERS: dict[str, Callable[[WorkbenchSetup], str]] = {"plan": _trained, "serve": _served}
+PANELS: dict[str, Callable[[WorkbenchSetup], Panel]] = {
     "model": _model,
     "roofline": _roofline,
     "plan": lambda setup: _command(setup, "plan"),

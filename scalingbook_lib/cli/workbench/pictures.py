@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scalingbook_lib import roofline, rules
-from scalingbook_lib.cli.answer import Line
+from scalingbook_lib.cli.answer import DerivationLine
 from scalingbook_lib.cli.roofline import counted, times
-from scalingbook_lib.cli.workbench.answers import Refused, answered, read
-from scalingbook_lib.cli.workbench.setup import Setup
+from scalingbook_lib.cli.workbench.answers import UnreadableCommand, answered, read
+from scalingbook_lib.cli.workbench.setup import WorkbenchSetup
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.reader import draw
@@ -19,7 +19,7 @@ from scalingbook_lib.units import BF16, si
 DEFAULT_TOKENS = 1024  # of the matmul that is drawn where there is neither a plan nor a layout
 
 
-def drawn(setup: Setup, panel: str) -> dict[str, str]:
+def drawn(setup: WorkbenchSetup, panel: str) -> dict[str, str]:
     """The panel's picture in a wide and a narrow version, and its message in a sentence."""
     view = PICTURES[panel](setup)
     return {
@@ -29,11 +29,11 @@ def drawn(setup: Setup, panel: str) -> dict[str, str]:
     }
 
 
-def _values(setup: Setup, command: str) -> Any:
+def _values(setup: WorkbenchSetup, command: str) -> Any:
     return answered(setup, command).answer.values
 
 
-def _held(setup: Setup) -> View:
+def _held(setup: WorkbenchSetup) -> View:
     """The memory that the model takes, with the HBM of both machines."""
     values = _values(setup, "model")
     rows = {
@@ -51,15 +51,15 @@ def _held(setup: Setup) -> View:
     return View(told, (bars,))
 
 
-def _machine(setup: Setup, command: str) -> Machine | None:
+def _machine(setup: WorkbenchSetup, command: str) -> Machine | None:
     """The machine of a command, or None if it cannot be parsed."""
     try:
         return read(setup, command)["machine"]
-    except Refused:
+    except UnreadableCommand:
         return None
 
 
-def _served(setup: Setup) -> View:
+def _served(setup: WorkbenchSetup) -> View:
     """The Pareto front, and the decode step of the cheapest layout by term."""
     values = _values(setup, "serve")
     step = _step(values, "a decode step", "decode_step_s")
@@ -100,7 +100,7 @@ def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
     return tuple(Series(name, [n]) for name, n in shown.items())
 
 
-def _roofs(setup: Setup) -> View:
+def _roofs(setup: WorkbenchSetup) -> View:
     """The MLP matmuls of the fastest training plan and the cheapest serving layout on the roofline."""
     found = products(setup)
     curves = []
@@ -121,7 +121,7 @@ def _roofs(setup: Setup) -> View:
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class ChipMatmul:
     """X[B, D] · W[D, F] in bf16 on one chip."""
 
     chip: Chip
@@ -129,13 +129,13 @@ class Product:
     line: roofline.Roofline
     told: str  # what it belongs to, as in "the MLP matmul of a decode step"
 
-    def derivation(self, name: str) -> Iterator[Line]:
+    def derivation(self, name: str) -> Iterator[DerivationLine]:
         """The lines for FLOPs, bytes and times, with the name of the matmul's phase."""
         count = counted(self.line, self.shape, (BF16.bytes, BF16.bytes, BF16.bytes))
         return (replace(step, name=f"{name}: {step.name}") for step in (*count, *times(self.line)))
 
 
-def products(setup: Setup) -> dict[str, Product]:
+def products(setup: WorkbenchSetup) -> dict[str, ChipMatmul]:
     """The MLP matmul of the fastest training plan, and of the cheapest serving layout.
 
     If neither exists, one of the model with a thousand tokens, on the first machine with a known peak.
@@ -154,11 +154,11 @@ def products(setup: Setup) -> dict[str, Product]:
         except ValueError as problem:
             problems.append(problem)
             continue
-        return {"a matmul": Product(chip, shape, line, f"an MLP matmul over {DEFAULT_TOKENS:,} tokens")}
+        return {"a matmul": ChipMatmul(chip, shape, line, f"an MLP matmul over {DEFAULT_TOKENS:,} tokens")}
     raise problems[0]
 
 
-def _product(setup: Setup, command: str) -> Product | None:
+def _product(setup: WorkbenchSetup, command: str) -> ChipMatmul | None:
     """The matmul on one chip, with the tokens of the plan or layout, or None without one."""
     try:
         typed, values = read(setup, command), _values(setup, command)
@@ -178,7 +178,7 @@ def _product(setup: Setup, command: str) -> Product | None:
     if (experts := model.experts) is not None:  # of the tokens of all chips that hold an expert once
         F, tokens = experts.F, tokens * way["ep"] * experts.k / experts.E
     shape = (max(tokens, 1), model.D, max(F // way["tp"], 1))
-    return Product(chip, shape, roofline.matmul(*shape, chip), told)
+    return ChipMatmul(chip, shape, roofline.matmul(*shape, chip), told)
 
 
 PICTURES = {

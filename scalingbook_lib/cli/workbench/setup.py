@@ -124,7 +124,7 @@ FIELDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class WorkbenchSetup:
     """The values of all fields as commands parse them, and a pasted config.json, if any."""
 
     values: tuple[tuple[str, str], ...]
@@ -132,7 +132,7 @@ class Setup:
     notes: tuple[notation.Note, ...] = ()
 
     @classmethod
-    def of(cls, values: Mapping[str, str], config: str = "") -> "Setup":
+    def of(cls, values: Mapping[str, str], config: str = "") -> "WorkbenchSetup":
         """A set-up with the initial values for missing fields; raises a ValueError for an unknown field."""
         if unknown := set(values) - {field.name for field in FIELDS}:
             raise ValueError(f"the Workbench has no field {sorted(unknown)[0][:40]!r}")

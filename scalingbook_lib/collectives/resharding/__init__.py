@@ -9,7 +9,7 @@ Sharding.
 'all-to-all A over X'
 """
 
-from scalingbook_lib.collectives.resharding.moves import Layout, Move, Moves, axes_of, layout
+from scalingbook_lib.collectives.resharding.moves import Moves, ReshardingStep, Subscripts, axes_of, layout
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh, Rings
 from scalingbook_lib.collectives.resharding.search import (
     Path,
@@ -24,13 +24,13 @@ from scalingbook_lib.collectives.resharding.search import (
 
 __all__ = [
     "DeviceMesh",
-    "Layout",
-    "Move",
     "Moves",
     "Path",
     "Resharding",
+    "ReshardingStep",
     "Rings",
     "Sequence",
+    "Subscripts",
     "axes_of",
     "cheapest_from",
     "cheapest_to",

@@ -1,8 +1,8 @@
 """The single collectives that change how an array is sharded, with the bytes and time of each.
 
 From `A[I_X, J]` one can slice locally (free), all-gather, all-to-all or permute; from a partial sum also
-reduce-scatter or all-reduce. A `Layout` is the bare subscripts, cheap to search; a `Move` is one step with
-its arrays, bytes and time. Chapter: Sharding.
+reduce-scatter or all-reduce. `Subscripts` are an array without its sizes, cheap to search; a `ReshardingStep`
+has arrays, bytes and time. Chapter: Sharding.
 """
 
 import itertools
@@ -20,16 +20,16 @@ from scalingbook_lib.notation import Array, join_axes
 from scalingbook_lib.units import DType, Result, si
 
 
-class Layout(NamedTuple):
+class Subscripts(NamedTuple):
     """The subscripts of an array: the mesh axes on each dimension, and those of the partial sum."""
 
     dims: tuple[tuple[str, ...], ...]
     partial: tuple[str, ...] = ()
 
 
-def layout(array: Array) -> Layout:
+def layout(array: Array) -> Subscripts:
     """The subscripts of an array; the axes of a partial sum in alphabetical order."""
-    return Layout(tuple(dim.axes for dim in array.dims), tuple(sorted(array.partial)))
+    return Subscripts(tuple(dim.axes for dim in array.dims), tuple(sorted(array.partial)))
 
 
 def axes_of(*arrays: Array) -> frozenset[str]:
@@ -44,12 +44,12 @@ class Edge(NamedTuple):
     axes: str
     nbytes: float
     transfer: collectives.Transfer
-    before: Layout
-    after: Layout
+    before: Subscripts
+    after: Subscripts
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Result):
+class ReshardingStep(Result):
     """One step of a resharding: the array before, a collective over mesh axes, the array after."""
 
     kind: str
@@ -96,8 +96,10 @@ class Moves:
     sizes: Mapping[str, int]
     dtype: DType
     over: frozenset[str]  # the mesh axes that may be used
-    _edges_from: dict[Layout, list[Edge]] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _arrays: dict[Layout, Array] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _edges_from: dict[Subscripts, list[Edge]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _arrays: dict[Subscripts, Array] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def chips(self) -> dict[str, int]:
@@ -108,32 +110,32 @@ class Moves:
         """The number of chips along these mesh axes."""
         return math.prod(self.chips[name] for name in axes)
 
-    def local_bytes(self, at: Layout) -> float:
+    def local_bytes(self, at: Subscripts) -> float:
         """The bytes that one chip holds in that layout."""
         cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)  # of the whole array
         # a partial sum splits nothing: every chip has a whole summand
         return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
 
-    def fits(self, at: Layout) -> bool:
+    def fits(self, at: Subscripts) -> bool:
         """Whether every dimension divides evenly over its mesh axes."""
         return all(
             self.sizes[dim.name] % self.parts(axes) == 0
             for dim, axes in zip(self.array.dims, at.dims, strict=True)
         )
 
-    def named(self, at: Layout) -> Array:
+    def named(self, at: Subscripts) -> Array:
         """The array in that layout, with its name and dimensions."""
         if at not in self._arrays:
             axes = {dim.name: used for dim, used in zip(self.array.dims, at.dims, strict=True)}
             self._arrays[at] = self.array.with_partial("").with_axes(**axes).with_partial(at.partial)
         return self._arrays[at]
 
-    def move(self, edge: Edge) -> Move:
-        """The edge as a `Move`, with its arrays."""
+    def move(self, edge: Edge) -> ReshardingStep:
+        """The edge as a `ReshardingStep`, with its arrays."""
         before, after = self.named(edge.before), self.named(edge.after)
-        return Move(edge.kind, edge.axes, before, after, edge.nbytes, edge.transfer)
+        return ReshardingStep(edge.kind, edge.axes, before, after, edge.nbytes, edge.transfer)
 
-    def edges(self, at: Layout) -> list[Edge]:
+    def edges(self, at: Subscripts) -> list[Edge]:
         """Every single collective from this layout to one that divides evenly."""
         if at not in self._edges_from:
             kinds = (self._cuts, self._gathers, self._exchanges, self._sums, self._permutes)
@@ -141,28 +143,28 @@ class Moves:
             self._edges_from[at] = [edge for edge in found if self.fits(edge.after)]
         return self._edges_from[at]
 
-    def _free(self, at: Layout) -> list[str]:
+    def _free(self, at: Subscripts) -> list[str]:
         free = self.over.difference(at.partial, *at.dims)
         return [name for name, size in self.chips.items() if size > 1 and name in free]
 
-    def _cuts(self, at: Layout) -> Iterator[Edge]:
+    def _cuts(self, at: Subscripts) -> Iterator[Edge]:
         """[I] → [I_X]: every chip keeps its slice of what it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
             yield Edge("cut", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
-    def _gathers(self, at: Layout) -> Iterator[Edge]:
+    def _gathers(self, at: Subscripts) -> Iterator[Edge]:
         """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, of several dimensions at once, [I_X, J], [I, J].
 
         Only the fastest-varying axes of a dimension can go, so that a block stays contiguous.
         """
         # so many axes of each dimension stay; those behind vary fastest: what they split lies side by side
         for stay in itertools.product(*(range(len(axes), -1, -1) for axes in at.dims)):
-            after = Layout(tuple(axes[:k] for axes, k in zip(at.dims, stay, strict=True)), at.partial)
+            after = Subscripts(tuple(axes[:k] for axes, k in zip(at.dims, stay, strict=True)), at.partial)
             gone = [name for axes, k in zip(at.dims, stay, strict=True) for name in axes[k:]]
             if gone:
                 yield self._edge(Collective.ALL_GATHER, gone, self.local_bytes(after), at, after)
 
-    def _exchanges(self, at: Layout) -> Iterator[Edge]:
+    def _exchanges(self, at: Subscripts) -> Iterator[Edge]:
         """[I_X, J] → [I, J_X]."""
         for d, e in itertools.permutations(range(len(at.dims)), 2):
             for k in range(len(at.dims[d])):
@@ -173,19 +175,19 @@ class Moves:
                 nbytes = self.local_bytes(at) * self.parts(moving)
                 yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, at, after)
 
-    def _sums(self, at: Layout) -> Iterator[Edge]:
+    def _sums(self, at: Subscripts) -> Iterator[Edge]:
         """[I]{U_X} → [I] or [I_X]; over several axes at once too, the scatter in either order."""
         # a sum is as many bytes before as after, whatever axes it runs over
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
             for names in itertools.combinations(at.partial, k):
-                done = Layout(at.dims, tuple(name for name in at.partial if name not in names))
+                done = Subscripts(at.dims, tuple(name for name in at.partial if name not in names))
                 yield self._edge(Collective.ALL_REDUCE, names, nbytes, at, done)
                 for order, d in itertools.product(itertools.permutations(names), range(len(at.dims))):
                     after = _with(done, d, (*at.dims[d], *order))
                     yield self._edge(Collective.REDUCE_SCATTER, order, nbytes, at, after)
 
-    def _permutes(self, at: Layout) -> Iterator[Edge]:
+    def _permutes(self, at: Subscripts) -> Iterator[Edge]:
         """[I_XY] → [I_YX], or X and Y of equal size swap roles: chips exchange whole shards."""
         # a trade and a new order may come to the same layout: the first one found stands
         nbytes, seen = self.local_bytes(at), {at}
@@ -196,22 +198,22 @@ class Moves:
                 moved = join_axes(x for x, y in zip(before, roles, strict=True) if x != y)
                 yield Edge(Collective.PERMUTE, moved, nbytes, self._shuffle(nbytes, before, roles), at, after)
 
-    def _reordered(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
+    def _reordered(self, at: Subscripts) -> Iterator[tuple[Subscripts, list[str]]]:
         for d, axes in enumerate(at.dims):
             for order in itertools.permutations(axes):
                 after = _with(at, d, order)
                 yield after, self._roles(after)
 
-    def _traded(self, at: Layout) -> Iterator[tuple[Layout, list[str]]]:
+    def _traded(self, at: Subscripts) -> Iterator[tuple[Subscripts, list[str]]]:
         """Layouts in which two axes of equal size swap roles, or a used axis swaps with a free one."""
         used, sizes = [name for axes in at.dims for name in axes], self.chips
         for x, y in itertools.combinations(self._roles(at), 2):
             if sizes[x] == sizes[y] and x in used:
                 trade = {x: y, y: x}
                 dims = tuple(tuple(trade.get(n, n) for n in axes) for axes in at.dims)
-                yield Layout(dims, at.partial), [trade.get(n, n) for n in self._roles(at)]
+                yield Subscripts(dims, at.partial), [trade.get(n, n) for n in self._roles(at)]
 
-    def _roles(self, at: Layout) -> list[str]:
+    def _roles(self, at: Subscripts) -> list[str]:
         """Every axis in the order of the subscripts, then the free ones, which index replicas."""
         return [name for axes in at.dims for name in axes] + self._free(at)
 
@@ -225,10 +227,10 @@ class Moves:
         torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}
         return routing.relabel(nbytes, torus, before[between], after[between])
 
-    def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Layout) -> Edge:
+    def _edge(self, kind: Collective, names: Iterable[str], nbytes: float, *ends: Subscripts) -> Edge:
         over = join_axes(names)
         return Edge(kind, over, nbytes, collectives.FORMULAS[kind](nbytes, *self.machine.axes(over)), *ends)
 
 
-def _with(at: Layout, dim: int, axes: tuple[str, ...]) -> Layout:
+def _with(at: Subscripts, dim: int, axes: tuple[str, ...]) -> Subscripts:
     return at._replace(dims=(*at.dims[:dim], axes, *at.dims[dim + 1 :]))

@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from operator import attrgetter
 
-from scalingbook_lib.collectives.resharding.moves import Edge, Layout, Move, Moves, axes_of, layout
+from scalingbook_lib.collectives.resharding.moves import (
+    Edge,
+    Moves,
+    ReshardingStep,
+    Subscripts,
+    axes_of,
+    layout,
+)
 from scalingbook_lib.collectives.resharding.routing import DeviceMesh
 from scalingbook_lib.notation import Array, Mesh, axis_names, join_axes, parse
 from scalingbook_lib.units import BF16, DType, Result, si
@@ -27,7 +34,7 @@ DETOUR = 3  # how often a search for other ways may pass the same sharding
 class Sequence(Result):
     """Moves one after the other, from one sharding to another."""
 
-    moves: tuple[Move, ...]
+    moves: tuple[ReshardingStep, ...]
     why: str = ""  # where it lost: why
 
     @property
@@ -111,14 +118,14 @@ def split_only(array: Array, machine: DeviceMesh) -> Array:
     return array.with_axes(**axes).with_partial([name for name in array.partial if name in real])
 
 
-def cheapest_from(moves: Moves, start: Layout) -> dict[Layout, Path]:
+def cheapest_from(moves: Moves, start: Subscripts) -> dict[Subscripts, Path]:
     """The cheapest path from `start` to every reachable layout."""
     return dict(_paths_by_cost(start, moves.edges))
 
 
-def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[Layout, Path]:
+def cheapest_to(moves: Moves, goal: Subscripts, starts: Iterable[Subscripts]) -> dict[Subscripts, Path]:
     """The cheapest path to `goal` from every layout on the way from these starts."""
-    into: dict[Layout, list[Edge]] = {}
+    into: dict[Subscripts, list[Edge]] = {}
     ahead, known = list(starts), set()
     while ahead:
         at = ahead.pop()
@@ -133,21 +140,21 @@ def cheapest_to(moves: Moves, goal: Layout, starts: Iterable[Layout]) -> dict[La
 
 
 def _paths_by_cost(
-    start: Layout,
-    edges: Callable[[Layout], list[Edge]],
+    start: Subscripts,
+    edges: Callable[[Subscripts], list[Edge]],
     *,
-    there: Callable[[Edge], Layout] = attrgetter("after"),
+    there: Callable[[Edge], Subscripts] = attrgetter("after"),
     most: int = 1,
-    goal: Layout | None = None,
-) -> Iterator[tuple[Layout, Path]]:
+    goal: Subscripts | None = None,
+) -> Iterator[tuple[Subscripts, Path]]:
     """Dijkstra's search: every path without a loop and where it ends, the cheapest first.
 
     `there` is the far end of an edge. A layout reached `most` times is not expanded again; nor is the goal,
     which any number of paths may reach.
     """
     tie = itertools.count()  # of two paths that cost the same, the one found first
-    passed: Counter[Layout] = Counter()
-    heap: list[tuple[Cost, int, Layout, Path]] = [((0, 0), next(tie), start, ())]
+    passed: Counter[Subscripts] = Counter()
+    heap: list[tuple[Cost, int, Subscripts, Path]] = [((0, 0), next(tie), start, ())]
     while heap:
         (seconds, length), _, at, path = heapq.heappop(heap)
         passed[at] += 1
@@ -164,7 +171,7 @@ def _paths_by_cost(
                 heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))
 
 
-def _alternatives(moves: Moves, start: Layout, goal: Layout) -> list[Path]:
+def _alternatives(moves: Moves, start: Subscripts, goal: Subscripts) -> list[Path]:
     """The cheapest path and the next-best ones that are no mere detours of a better one."""
     found: list[Path] = []
     for at, path in _paths_by_cost(start, moves.edges, most=DETOUR, goal=goal):

@@ -15,7 +15,7 @@ from scalingbook_lib.collectives.schedules.plan import (
     reduce_scatter,
 )
 from scalingbook_lib.collectives.schedules.step import (
-    Link,
+    DirectedLink,
     Piece,
     Schedule,
     ScheduleStep,
@@ -27,7 +27,7 @@ from scalingbook_lib.collectives.schedules.step import (
 )
 
 __all__ = [
-    "Link",
+    "DirectedLink",
     "Piece",
     "Schedule",
     "ScheduleStep",

@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from scalingbook_lib.collectives.schedules.step import Link, Piece, Schedule, ScheduleStep, Send, neighbor
+from scalingbook_lib.collectives.schedules.step import (
+    DirectedLink,
+    Piece,
+    Schedule,
+    ScheduleStep,
+    Send,
+    neighbor,
+)
 from scalingbook_lib.collectives.transfer import Collective
 
 type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
@@ -62,7 +69,7 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
         sends = []
         for i, j, half in routes:
             way = 1 if j > i else -1
-            link = Link((i + way * t) % n, 0, way)
+            link = DirectedLink((i + way * t) % n, 0, way)
             sends.append(Send(link, (link.source + way) % n, (Piece(i, j % n, half),)))
         steps.append(ScheduleStep("move", tuple(sends)))
     return Schedule(Collective.PERMUTE, (n,), (wrapped,), n * len(distances), tuple(steps))
@@ -144,7 +151,7 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
                     for origin, goal, h in itertools.product(origins, goals, halves)
                 )
             for way, pieces in bundles.items():
-                link = Link(chip, axis, way)
+                link = DirectedLink(chip, axis, way)
                 sends.append(Send(link, neighbor(link, torus.sizes), tuple(pieces)))
         yield sends
 
@@ -200,7 +207,7 @@ def _reversed(schedule: Schedule) -> Schedule:
     """The schedule with links and steps in the opposite order; copies become additions."""
 
     def turned(send: Send) -> Send:
-        back = Link(send.target, send.link.axis, -send.link.way)
+        back = DirectedLink(send.target, send.link.axis, -send.link.way)
         return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
 
     steps = tuple(ScheduleStep("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))

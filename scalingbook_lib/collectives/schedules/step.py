@@ -32,7 +32,7 @@ class Piece(NamedTuple):
         return self.origin if self.origin is not None else self.goal or 0
 
 
-class Link(NamedTuple):
+class DirectedLink(NamedTuple):
     """The directed link that leaves chip `source` along `axis`, up (+1) or down (-1)."""
 
     source: int
@@ -43,7 +43,7 @@ class Link(NamedTuple):
 class Send(NamedTuple):
     """One message over one link in one step."""
 
-    link: Link
+    link: DirectedLink
     target: int
     pieces: tuple[Piece, ...]
 
@@ -56,7 +56,7 @@ class ScheduleStep:
     sends: tuple[Send, ...]
 
     @property
-    def loads(self) -> dict[Link, int]:
+    def loads(self) -> dict[DirectedLink, int]:
         """The number of pieces on every link that is busy in this step."""
         return {send.link: len(send.pieces) for send in self.sends}
 
@@ -79,7 +79,7 @@ class Schedule(Result):
         return math.prod(self.sizes)
 
     @property
-    def loads(self) -> dict[Link, int]:
+    def loads(self) -> dict[DirectedLink, int]:
         """The number of pieces that every link in use carries from start to end."""
         return dict(Counter(send.link for step in self.steps for send in step.sends for _ in send.pieces))
 
@@ -130,7 +130,7 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
     return tuple(dict(chip) for chip in held)
 
 
-def neighbor(link: Link, sizes: Sequence[int]) -> int:
+def neighbor(link: DirectedLink, sizes: Sequence[int]) -> int:
     """The chip at the other end of a link in a torus of `sizes`."""
     stride, size = math.prod(sizes[link.axis + 1 :]), sizes[link.axis]
     here = link.source // stride % size

@@ -21,7 +21,7 @@ _SOURCE = re.compile(r'op_name="([^"]*)"')
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Result):
+class ProgramRecord(Result):
     """A line of a compiled program and its context.
 
     `mesh` has the sizes of the mesh axes (empty on one chip). `groups` are the device groups of a collective

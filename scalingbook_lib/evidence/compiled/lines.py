@@ -4,18 +4,18 @@ Compiled for v5e; the `backend_config` is left out. Chapter: Profiling.
 """
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.line import ProgramRecord
 
-LINES: dict[str, Line]
+LINES: dict[str, ProgramRecord]
 """Lines by title."""
 
 
-def _lines() -> dict[str, Line]:
+def _lines() -> dict[str, ProgramRecord]:
     """The recorded lines, with JSON's lists as tuples."""
     found = {}
     for row in resources.record("compiled_lines"):
         pairs = {name: tuple(map(tuple, row[name])) for name in ("groups", "moves")}
-        found[row["title"]] = Line(**row | pairs)
+        found[row["title"]] = ProgramRecord(**row | pairs)
     return found
 
 

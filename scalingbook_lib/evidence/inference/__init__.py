@@ -6,7 +6,7 @@ fit. Chapter: Inference.
 """
 
 from scalingbook_lib.evidence.inference.efficiencies import calibrated
-from scalingbook_lib.evidence.inference.planned import Planned, planned
+from scalingbook_lib.evidence.inference.planned import ServingSetup, planned
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
@@ -24,7 +24,7 @@ __all__ = [
     "COVERAGE",
     "KINDS",
     "InferenceScore",
-    "Planned",
+    "ServingSetup",
     "all_runs",
     "calibrated",
     "interval_coverage",

@@ -20,7 +20,7 @@ from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference import Efficiency
+from scalingbook_lib.inference import ServingEfficiency
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType
 
@@ -71,7 +71,9 @@ MATMUL_SPREAD, READ_SPREAD = 0.15, 0.1  # standard deviations of chips around th
 NOISE, NOISE_EXPERTS = 0.07, 0.11
 
 
-def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", name: str = "") -> Efficiency:
+def efficiency(
+    values: Values, chip: Chip, compute: DType, software: str = "", name: str = ""
+) -> ServingEfficiency:
     """The efficiency of a chip with these values under `software`, by default the average software."""
 
     def v(key: str) -> float:
@@ -84,7 +86,7 @@ def efficiency(values: Values, chip: Chip, compute: DType, software: str = "", n
     reads = _soft_limited(v("weights") * factors.read_factor(values, chip) / slow)
     host = v("Grace") if chip.host_bytes_per_s else 1.0
     vector = chip.vector_flops_per_s
-    return Efficiency(
+    return ServingEfficiency(
         matmul=_soft_limited(products / slow),
         head=_soft_limited(products / slow),
         experts=_soft_limited(products * v(f"experts, {wide}") / slow / own["experts"]),
@@ -131,7 +133,7 @@ def priors(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
 
 
 @lru_cache(maxsize=2**16)
-def _cached_rate(run: InferenceRun, efficiency: Efficiency) -> float:
+def _cached_rate(run: InferenceRun, efficiency: ServingEfficiency) -> float:
     """`tokens_per_s`, cached: most values change the efficiency of few runs."""
     return tokens_per_s(run, efficiency)
 
@@ -159,7 +161,7 @@ def noise(run: InferenceRun) -> float:
     return NOISE_EXPERTS if run.experts else NOISE
 
 
-def efficiency_of(values: Values, run: InferenceRun) -> Efficiency:
+def efficiency_of(values: Values, run: InferenceRun) -> ServingEfficiency:
     """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.compute, run.software[0])
 
@@ -170,7 +172,7 @@ def source(run: InferenceRun) -> str:
 
 
 @cache
-def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> Efficiency:
+def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> ServingEfficiency:
     """The recorded efficiency of a chip whose layers compute in that dtype, under named software or any.
 
     Without a name, overheads are those of software that schedules requests between steps; the software in

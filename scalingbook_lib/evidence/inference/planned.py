@@ -25,7 +25,7 @@ RESERVE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class ServingSetup:
     """A published run in the library's terms.
 
     At most `batch` sequences at once and `step_tokens` new tokens in a step. `whole_prompts`: no chunked
@@ -43,12 +43,12 @@ class Planned:
 
 
 @cache
-def planned(run: InferenceRun) -> Planned:
+def planned(run: InferenceRun) -> ServingSetup:
     """The machine, the layout and the limits of the engine."""
     on, how = default_machine(run.chip, run.chips), layout(run)
     batch = _batch(run, on, how)
     weights_gathered = run.family == "palm" and (run.B or 0) * run.P > 1e6
-    return Planned(
+    return ServingSetup(
         run, on, how, batch, _step_tokens(run, how, batch), run.family == "trtllm", weights_gathered
     )
 

@@ -8,9 +8,9 @@ from math import ceil, sqrt
 from typing import NamedTuple
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence.inference.planned import Planned, planned
+from scalingbook_lib.evidence.inference.planned import ServingSetup, planned
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
-from scalingbook_lib.inference import Case, Efficiency, Layout, case
+from scalingbook_lib.inference import Layout, ServingCase, ServingEfficiency, case
 from scalingbook_lib.machines import Slice
 
 
@@ -21,7 +21,7 @@ class Intake(NamedTuple):
     steps: float
 
 
-def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
+def tokens_per_s(run: InferenceRun, efficiency: ServingEfficiency) -> float:
     """Tokens per second as `InferenceRun.tokens_per_s` counts: output tokens, or those of prompts."""
     p = planned(run)
     costs = case(run.model, p.machine, p.layout, efficiency)
@@ -38,12 +38,12 @@ def tokens_per_s(run: InferenceRun, efficiency: Efficiency) -> float:
     return B * run.G / (prefill_s + run.G * _decode_s(costs, B, run.P + run.G / 2))
 
 
-def _decode_s(costs: Case, b: float, context: float) -> float:
+def _decode_s(costs: ServingCase, b: float, context: float) -> float:
     """The seconds of a decode step of b sequences with `context` cached tokens each, without prefill."""
     return costs.step_s(b, b * context, 0, 0, 1)
 
 
-def _serving_tokens_per_s(p: Planned, costs: Case) -> float:
+def _serving_tokens_per_s(p: ServingSetup, costs: ServingCase) -> float:
     """Output tokens per second of all waves, the last of which is smaller; or of a steady state."""
     run = p.run
     if run.requests is None:
@@ -54,7 +54,7 @@ def _serving_tokens_per_s(p: Planned, costs: Case) -> float:
     return run.requests * run.G / (total_s + idle_s)
 
 
-def _intake(p: Planned, batch: int) -> Intake:
+def _intake(p: ServingSetup, batch: int) -> Intake:
     """How the prompts of a wave start.
 
     Attention-DP groups all wait for one that prefills. That costs nothing if all prefill in the same steps,
@@ -71,7 +71,7 @@ def _intake(p: Planned, batch: int) -> Intake:
     return Intake(batch / steps, steps)
 
 
-def _wave_s(p: Planned, costs: Case, batch: int) -> float:
+def _wave_s(p: ServingSetup, costs: ServingCase, batch: int) -> float:
     """The seconds of a wave: steps with and without prefill; fewer sequences decode if all steps prefill."""
     run = p.run
     many, steps = _intake(p, batch)
@@ -85,7 +85,7 @@ def _wave_s(p: Planned, costs: Case, batch: int) -> float:
     return steps * mixed_s + (run.G - steps) * _decode_s(costs, batch, context)
 
 
-def _gathered_prefill_s(p: Planned, efficiency: Efficiency) -> float:
+def _gathered_prefill_s(p: ServingSetup, efficiency: ServingEfficiency) -> float:
     """The seconds of a prefill in which every chip gathers all weights once for its own prompts."""
     run = p.run
     unsharded = Layout(weights=run.weights, kv=run.kv, compute=run.compute)

@@ -15,9 +15,9 @@ from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, all_runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.inference import Efficiency
+from scalingbook_lib.inference import ServingEfficiency
 
-ROOFLINE = Efficiency(overlap=1.0, name="roofline")
+ROOFLINE = ServingEfficiency(overlap=1.0, name="roofline")
 KINDS = "serving, dense", "serving, with experts", "prefill", "decode, one sequence", "batches"
 """The groups of runs that are scored together."""
 TARGET_COVERAGE = (

@@ -8,14 +8,14 @@ are read on first use. Chapters: Rooflines, GPUs, Training, Inference.
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured import kernels
 from scalingbook_lib.evidence.measured.collectives import (
+    CollectiveComparison,
     CollectiveRun,
     CollectiveTime,
-    Comparison,
     runs,
 )
-from scalingbook_lib.evidence.measured.kernels import Measured, Sweep
+from scalingbook_lib.evidence.measured.kernels import MatmulSweep, Measured
 
-SWEEPS: dict[str, Sweep]
+SWEEPS: dict[str, MatmulSweep]
 """Batch sweeps on GPUs, by name."""
 SQUARES: tuple[Measured, ...]
 """Matmuls of square matrices on TPUs."""
@@ -25,7 +25,7 @@ COPY: Measured
 """An HBM copy on a TPU v6e."""
 RUNS: tuple[CollectiveRun, ...]
 """Every size sweep of one collective on one number of chips."""
-COLLECTIVES: Comparison
+COLLECTIVES: CollectiveComparison
 """Every published time of a collective within one scale-up domain, with the model's."""
 
 __getattr__ = resources.lazy_attributes(
@@ -36,7 +36,7 @@ __getattr__ = resources.lazy_attributes(
         "MATMULS": kernels.matmuls,
         "COPY": kernels.copy,
         "RUNS": runs,
-        "COLLECTIVES": lambda: Comparison(runs()),
+        "COLLECTIVES": lambda: CollectiveComparison(runs()),
     },
 )
 
@@ -47,9 +47,9 @@ __all__ = [
     "RUNS",
     "SQUARES",
     "SWEEPS",
+    "CollectiveComparison",
     "CollectiveRun",
     "CollectiveTime",
-    "Comparison",
+    "MatmulSweep",
     "Measured",
-    "Sweep",
 ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.collectives.attained import Attained
+from scalingbook_lib.collectives.attained import CollectiveTerms
 from scalingbook_lib.evidence import fabrics, resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.scores import Summary
@@ -29,7 +29,7 @@ class CollectiveTime(Result):
     collective: str
     size: int
     seconds: float
-    model: Attained
+    model: CollectiveTerms
     besides_s: float
 
     @property
@@ -57,7 +57,7 @@ class CollectiveRun:
     collective: str
     algorithm: str
     first: int
-    timed: tuple[fabrics.Timed, ...]
+    timed: tuple[fabrics.MeasuredCollective, ...]
     source: Source
 
     @property
@@ -117,7 +117,7 @@ _BANDS = (
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CollectiveComparison:
     """Measured collectives and the model's times: `points`, and `errors()` by size and scale."""
 
     runs: tuple[CollectiveRun, ...]

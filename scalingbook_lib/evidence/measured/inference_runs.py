@@ -18,7 +18,7 @@ from scalingbook_lib.evidence.measured.published import PublishedRun
 from scalingbook_lib.evidence.reading.cells import (
     PRECISIONS,
     Cells,
-    Refused,
+    UnpredictedRow,
     annotated,
     first,
     number,
@@ -138,11 +138,13 @@ def read(row: Cells) -> InferenceRun:
     chips = min(whole(row, "chips") or (tp or 1) * pp, MAX_CHIPS)
     copy = min((tp or max(chips // pp, 1)) * pp, chips)  # some sources count cores in tp
     if chips % copy or copy % pp:
-        raise Refused(f"{chips:,} chips are no copies of tp · pp = {copy:,}")
+        raise UnpredictedRow(f"{chips:,} chips are no copies of tp · pp = {copy:,}")
     kind = first(PHASES, text(row, "kind", "phase"))
     P, G, S = (whole(row, *annotated(row, *names)) or 0 for names in LENGTHS)
     if kind is None or not {"decode": S or P, "prefill": P}.get(kind, P and G):
-        raise Refused("the row does not say phase, and the lengths in input_len, output_len and context_len")
+        raise UnpredictedRow(
+            "the row does not say phase, and the lengths in input_len, output_len and context_len"
+        )
     return InferenceRun(
         id=text(row, "run_id"),
         family=stack.family,
@@ -218,7 +220,9 @@ def _printed(row: Cells, kind: str, copies: int) -> dict[str, str]:
     if kind == "batch" and seconds:
         return {"s": str(seconds)}
     if not total:
-        raise Refused("the row prints no latency_s, tpot_ms, ttft_ms or output_tok_s_total of such a run")
+        raise UnpredictedRow(
+            "the row prints no latency_s, tpot_ms, ttft_ms or output_tok_s_total of such a run"
+        )
     return {"tok": str(total / copies)}
 
 

@@ -41,7 +41,7 @@ class Measured(Result):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sweep:
+class MatmulSweep:
     """X[B, D] · W[D, F] → Y[B, F] with D = F = `width`, measured at many batch sizes; Y is in bf16."""
 
     chip: Chip
@@ -80,17 +80,17 @@ class Sweep:
         return median(row.attained for row in self.rows if (row.batch > self.break_even) == above)
 
 
-def sweeps() -> dict[str, Sweep]:
+def sweeps() -> dict[str, MatmulSweep]:
     """Batch-size sweeps on GPUs, by name."""
     timed = (row for row in resources.rows("kernels") if row["sweep"])
     groups = resources.grouped(timed, lambda row: row["sweep"])
     return {name: _sweep(rows) for name, rows in groups.items()}
 
 
-def _sweep(rows: list[Row]) -> Sweep:
+def _sweep(rows: list[Row]) -> MatmulSweep:
     """One layer, at the batch size of each row."""
     row = rows[0]  # all rows have the same chip, dtype and width
-    return Sweep(
+    return MatmulSweep(
         chip=chip(row["chip"]),
         dtype=dtype(row["dtype"]),
         width=int(row["n"]),

@@ -22,7 +22,7 @@ PRECISIONS = {
 MAX_COUNT = 2**40  # no real count of chips, tokens or layers is larger
 
 
-class Refused(ValueError):
+class UnpredictedRow(ValueError):
     """A row that cannot be predicted; the message is the reason in one sentence."""
 
 
@@ -42,9 +42,9 @@ def number(row: Cells, *names: str) -> float | None:
     try:
         value = float(written.replace(",", "").lstrip("~≈").removesuffix("%") or 0)
     except ValueError:
-        raise Refused(f"{names[0]} is {written[:40]!r}, which is no number") from None
+        raise UnpredictedRow(f"{names[0]} is {written[:40]!r}, which is no number") from None
     if not value >= 0 or not isfinite(value):
-        raise Refused(f"{names[0]} is {written[:40]}, which is no count and no measurement")
+        raise UnpredictedRow(f"{names[0]} is {written[:40]}, which is no count and no measurement")
     return value or None
 
 
@@ -52,7 +52,7 @@ def whole(row: Cells, *names: str) -> int | None:
     """A count, or None if no cell has one. Raises `Refused` for a fraction."""
     value = number(row, *names)
     if value is not None and (value != int(value) or value > MAX_COUNT):
-        raise Refused(f"{names[0]} is {value:g}, which is no count that could be")
+        raise UnpredictedRow(f"{names[0]} is {value:g}, which is no count that could be")
     return None if value is None else int(value)
 
 
@@ -60,7 +60,7 @@ def needed(row: Cells, *names: str) -> int:
     """A required count; raises `Refused` if no cell has one."""
     value = whole(row, *names)
     if value is None:
-        raise Refused(f"the row does not say {' or '.join(names)}")
+        raise UnpredictedRow(f"the row does not say {' or '.join(names)}")
     return value
 
 
@@ -76,5 +76,5 @@ def precision(written: str) -> str:
     """
     found = first(PRECISIONS, written or "bf16")
     if found is None:
-        raise Refused(f"no data type {written[:40]!r} is known here")
+        raise UnpredictedRow(f"no data type {written[:40]!r} is known here")
     return found

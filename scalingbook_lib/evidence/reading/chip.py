@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from scalingbook_lib.evidence.reading.cells import Refused
+from scalingbook_lib.evidence.reading.cells import UnpredictedRow
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import GB, GiB
@@ -47,7 +47,7 @@ def chip(name: str) -> Chip:
     found = next(_matches(name), None)
     if found is None:
         known = ", ".join(sorted({one.name for one in _known().values()}))
-        raise Refused(f"no chip {name[:40]!r} is known; there are {known}")
+        raise UnpredictedRow(f"no chip {name[:40]!r} is known; there are {known}")
     return _variant(found, name.lower())
 
 

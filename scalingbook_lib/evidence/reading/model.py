@@ -13,7 +13,7 @@ from math import log
 from typing import Any
 
 from scalingbook_lib import models
-from scalingbook_lib.evidence.reading.cells import Cells, Refused, number, text, whole
+from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, number, text, whole
 from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
 from scalingbook_lib.models.catalogue import ALIASES, normalize_name
@@ -122,10 +122,10 @@ def _by_size(row: Cells, name: str, params: float | None) -> Transformer:
     sizes, what = _sizes(name), f"no model {name[:60]!r} is known"
     size = params or (sizes[0] if len(sizes) == 1 else None)
     if not size or re.search(r"moe|a\d+b|\dx\d|expert", name.lower()):
-        raise Refused(f"{what}, and the row has no shapes (layers, d_model, ...)")
+        raise UnpredictedRow(f"{what}, and the row has no shapes (layers, d_model, ...)")
     reached, rate = number(row, "tflops_per_chip"), number(row, "tokens_per_s_per_chip")
     if reached and rate and not 0.6 < reached * 1e12 / rate / (6 * size) < 1.6:
-        raise Refused(f"{what}, and its FLOPs are not those of {size:,.0f} parameters")
+        raise UnpredictedRow(f"{what}, and its FLOPs are not those of {size:,.0f} parameters")
     dense = [m for m in models.CATALOGUE if m.gated and not m.experts and not m.linear]
     near = min(dense, key=lambda m: abs(log(m.params / size)))
     return replace(near, name=f"{name[:60]}, as {near.name}", L=max(round(near.L * size / near.params), 1))
@@ -147,7 +147,7 @@ def _from_shapes(row: Cells, name: str, params: float | None, T: int) -> Transfo
         forms, key=lambda m: max(abs(m.params / params - 1), ROUNDED)
     )  # the first of equals is the likeliest
     if abs(best.params / params - 1) > 2 * NEAR_PARAMS:
-        raise Refused(f"the row's shapes make {best.params:,} parameters, and it says {params:,.0f}")
+        raise UnpredictedRow(f"the row's shapes make {best.params:,} parameters, and it says {params:,.0f}")
     return best
 
 
@@ -156,7 +156,9 @@ def _forms(row: Cells, name: str, T: int) -> Iterator[Transformer]:
     said = f"{name} {text(row, 'notes')}".lower()
     D, L, N = (whole(row, column) or 0 for column in ("d_model", "layers", "heads"))
     if not (D and L and N):
-        raise Refused(f"no model {name[:60]!r} is known, and of layers, d_model and heads the row lacks one")
+        raise UnpredictedRow(
+            f"no model {name[:60]!r} is known, and of layers, d_model and heads the row lacks one"
+        )
     K, F = whole(row, "kv_heads") or N, whole(row, "d_ff", "d_ff_dense", "d_ff_expert") or 4 * D
     width, maxtext = HEAD_WIDTH.search(said), "maxtext" in said  # MaxText's own models: 128-wide heads, gated
     H = whole(row, "head_dim") or (128 if maxtext else int(width[1]) if width else max(D // N, 1))

@@ -18,7 +18,7 @@ DEFAULT_SOFTWARE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Stack:
+class SoftwareStack:
     """Software, the family of published runs whose rules apply, and whether the row names it."""
 
     name: str
@@ -26,7 +26,7 @@ class Stack:
     known: bool = True
 
 
-def software_of(what: str, row: Cells) -> Stack:
+def software_of(what: str, row: Cells) -> SoftwareStack:
     """The software of a row of "training" or "inference" runs; unknown software has no family."""
     stacks, said = (
         [one for one in rows("stacks") if one["what"] == what],
@@ -35,5 +35,5 @@ def software_of(what: str, row: Cells) -> Stack:
     named = next((one for cell in said for one in stacks if re.search(one["words"], cell.lower())), None)
     own = next((one["family"] for one in rows(f"{what}_families") if one["family"] == said[0]), "")
     if named is None:
-        return Stack(own or "unknown", own, known=bool(own))
-    return Stack(named["stack"], own or named["family"])
+        return SoftwareStack(own or "unknown", own, known=bool(own))
+    return SoftwareStack(named["stack"], own or named["family"])

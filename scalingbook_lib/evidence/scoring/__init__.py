@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.scoring import kernels, serving, training
-from scalingbook_lib.evidence.scoring.report import Report, RowPrediction, Scored
+from scalingbook_lib.evidence.scoring.report import RowPrediction, Scored, ScoreReport
 
 
-class Kind(NamedTuple):
+class TableKind(NamedTuple):
     """A kind of table: the columns that identify it, and the function that predicts a row."""
 
     name: str
@@ -24,11 +24,11 @@ class Kind(NamedTuple):
 
 
 KINDS = (
-    Kind("collectives", ("collective", "n_devices", "size_bytes"), kernels.collective),
-    Kind("kernels", ("op", "dtype"), kernels.kernel),
-    Kind("inference_runs", ("phase", "chip", "input_len"), serving.predict),
-    Kind("training_runs", ("seq", "chip", "chips"), training.predict),
-    Kind("model_configs", ("model", "layers", "d_model"), kernels.parameters),
+    TableKind("collectives", ("collective", "n_devices", "size_bytes"), kernels.collective),
+    TableKind("kernels", ("op", "dtype"), kernels.kernel),
+    TableKind("inference_runs", ("phase", "chip", "input_len"), serving.predict),
+    TableKind("training_runs", ("seq", "chip", "chips"), training.predict),
+    TableKind("model_configs", ("model", "layers", "d_model"), kernels.parameters),
 )
 EXCLUDING_NOTES = "data-quality", "do not use without"
 """Notes that exclude a row from scoring."""
@@ -36,7 +36,7 @@ ROW_LABELS = "system", "collective", "op", "dtype", "n_devices", "m", "n", "k", 
 """Columns that name a row without an id, besides its number."""
 
 
-def score(table: str | Path | Iterable[Cells]) -> Report:
+def score(table: str | Path | Iterable[Cells]) -> ScoreReport:
     """A `Report` on every row of a CSV file or of a table already read.
 
     Raises a ValueError if no kind of table has these columns.
@@ -48,7 +48,7 @@ def score(table: str | Path | Iterable[Cells]) -> Report:
         known = "; ".join(f"{kind.name} has {', '.join(kind.columns)}" for kind in KINDS)
         there = ", ".join(map(str, sorted(columns, key=str)))[:200] or "none"
         raise ValueError(f"no kind of table has these columns ({there}); {known}")
-    return Report(kind.name, tuple(_score_row(kind, number, row) for number, row in enumerate(rows, 1)))
+    return ScoreReport(kind.name, tuple(_score_row(kind, number, row) for number, row in enumerate(rows, 1)))
 
 
 def read_table(path: Path) -> list[Cells]:
@@ -60,7 +60,7 @@ def read_table(path: Path) -> list[Cells]:
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
 
 
-def _score_row(kind: Kind, number: int, row: Cells) -> Scored:
+def _score_row(kind: TableKind, number: int, row: Cells) -> Scored:
     id = text(row, "run_id", "id") or " ".join(
         filter(None, (str(number), *(text(row, name) for name in ROW_LABELS)))
     )

@@ -19,7 +19,7 @@ from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
-from scalingbook_lib.evidence.scoring.report import Ideal, Report, RowPrediction, Scored
+from scalingbook_lib.evidence.scoring.report import Ideal, RowPrediction, Scored, ScoreReport
 from scalingbook_lib.training import PEAK
 
 type Shares = Mapping[tuple[str, str, str], float]
@@ -98,7 +98,7 @@ def fitted_constants(table: str) -> Shares:
     return shares(one for row in report.rows if (one := roofline_baseline(row)))
 
 
-def compared(report: Report) -> tuple[dict[str, Summary], ...]:
+def compared(report: ScoreReport) -> tuple[dict[str, Summary], ...]:
     """For each class, error summaries "here", "roofline" and "constant", on rows that all predict."""
     baselines = [one for row in report.rows if (one := roofline_baseline(row))]
     fitted = fitted_constants(report.table) if baselines else {}

@@ -14,7 +14,7 @@ from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence import kernels as fitted
 from scalingbook_lib.evidence.reading.cells import (
     Cells,
-    Refused,
+    UnpredictedRow,
     first,
     needed,
     number,
@@ -48,7 +48,7 @@ OPERATIONS = {
 DTYPE_NAMES = {"nvfp4": "fp4", "mxfp8": "fp8"}
 
 
-class Timed(NamedTuple):
+class PredictedKernel(NamedTuple):
     """One kernel: its class, predicted seconds, FLOPs and bytes.
 
     `math_s` is the time of its FLOPs at the documented rate, 0 if only bytes count. `wider` multiplies the
@@ -80,19 +80,19 @@ def kernel(row: Cells) -> RowPrediction:
     """The time in seconds of a matmul, attention or copy, as printed or from a rate; raises `Refused`."""
     target, op = chip(text(row, "chip", "system")), first(OPERATIONS, text(row, "op"))
     if op is None:
-        raise Refused(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
+        raise UnpredictedRow(f"op is {text(row, 'op')[:40]!r}; gemm and attention are known")
     one = {"attention": _attention, "products": _product, "copies": _copy}[op](row, target)
     latency, reached, moved = (number(row, name) for name in ("latency_us", "tflops", "hbm_GBps"))
     measured = latency / 1e6 if latency else one.flops / reached / 1e12 if reached else 0.0
     measured = measured or (one.nbytes / moved / 1e9 if moved else 0.0)
     if not measured:
-        raise Refused("the row prints no latency_us, tflops or hbm_GBps")
+        raise UnpredictedRow("the row prints no latency_us, tflops or hbm_GBps")
     math, memory = one.math_s / measured, one.nbytes / target.hbm_bytes_per_s / measured
     ideal = Ideal(precision(text(row, "dtype")), max(math, memory), math or memory)
     return _prediction(one.kind, target.name, measured, one.seconds, ideal, wider=one.wider)
 
 
-def _product(row: Cells, target: Chip) -> Timed:
+def _product(row: Cells, target: Chip) -> PredictedKernel:
     """A matmul in the row's dtype, or in bf16 if only the weights have it or the chip lacks it."""
     m, n, k = (needed(row, letter) for letter in "mnk")
     said = text(row, "dtype").lower()
@@ -106,19 +106,21 @@ def _product(row: Cells, target: Chip) -> Timed:
     bound = roofline.matmul(m, k, n, target, computed, weights=kind, out=BF16)
     told = f"products m {'>=' if m >= LARGE_ROWS else '<'} {LARGE_ROWS}"
     seconds = line.seconds(m, k, n, target, computed, weights=kind)
-    return Timed(told, seconds, bound.flops, bound.bytes, bound.math_s)
+    return PredictedKernel(told, seconds, bound.flops, bound.bytes, bound.math_s)
 
 
-def _attention(row: Cells, target: Chip) -> Timed:
+def _attention(row: Cells, target: Chip) -> PredictedKernel:
     """Prefill attention has half of all pairs of positions; decode attention reads the cache."""
     B, T, N, H = (needed(row, column) for column in ("batch", "seq", "heads", "head_dim"))
     kv_bytes = dtype(precision(text(row, "kv_dtype", "dtype"))).bytes
     of, one = Attending(B, T, N, whole(row, "kv_heads") or N, H, kv_bytes), fitted.attention(target)
     if re.search("generation|decod", text(row, "op")):
-        return Timed("attention decode", one.token_s(of, target), of.token_flops, of.cache_bytes)
+        return PredictedKernel("attention decode", one.token_s(of, target), of.token_flops, of.cache_bytes)
     math_s = of.prompt_flops / target.bf16_flops_per_s
     wider = 1.0 if _kernel_library(row) else UNMEASURED_LIBRARY
-    return Timed("attention prompt", one.prompt_s(of, target), of.prompt_flops, of.cache_bytes, math_s, wider)
+    return PredictedKernel(
+        "attention prompt", one.prompt_s(of, target), of.prompt_flops, of.cache_bytes, math_s, wider
+    )
 
 
 def _kernel_library(row: Cells) -> str:
@@ -128,13 +130,13 @@ def _kernel_library(row: Cells) -> str:
     )
 
 
-def _copy(row: Cells, target: Chip) -> Timed:
+def _copy(row: Cells, target: Chip) -> PredictedKernel:
     """A copy reads and writes, at the share of HBM bandwidth that matmuls reach."""
     size = re.search(r"([\d,]+)-byte", text(row, "notes"))
     if not size:
-        raise Refused("the row of a copy does not say how many bytes")
+        raise UnpredictedRow("the row of a copy does not say how many bytes")
     nbytes = 2 * float(size[1].replace(",", ""))
-    return Timed("copies", fitted.copy_s(nbytes, target), 0.0, nbytes)
+    return PredictedKernel("copies", fitted.copy_s(nbytes, target), 0.0, nbytes)
 
 
 def collective(row: Cells) -> RowPrediction:
@@ -153,7 +155,7 @@ def parameters(row: Cells) -> RowPrediction:
     """
     published, m = number(row, "total_params_computed", "published_params"), model_from_config_row(row)
     if not published:
-        raise Refused("the row has no total_params_computed and no published_params")
+        raise UnpredictedRow("the row has no total_params_computed and no published_params")
     all_of = (m.params + a + b for a in (0, m.next_params) for b in (0, m.vision_params))
     counted = min(all_of, key=lambda n: abs(n - published))
     return _prediction("parameters", "", published, float(counted))

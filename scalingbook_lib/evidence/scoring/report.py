@@ -87,7 +87,7 @@ class Scored(NamedTuple):
     row: Cells = MappingProxyType({})
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """Rows of one group: their errors, median interval factor, and share within their intervals."""
 
     errors: Summary
@@ -96,7 +96,7 @@ class Group(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Result):
+class ScoreReport(Result):
     """All rows of a table."""
 
     table: str
@@ -113,7 +113,7 @@ class Report(Result):
         groups = grouped((row for row in self.rows if not row.found), lambda row: row.refused)
         return {reason: [row.id for row in group] for reason, group in groups.items()}
 
-    def by(self, names: Callable[[RowPrediction], Iterable[str]]) -> tuple[Group, ...]:
+    def by(self, names: Callable[[RowPrediction], Iterable[str]]) -> tuple[RowGroup, ...]:
         """The rows grouped by class and by the names that `names` gives; a row may have several names."""
         named = [
             (f"{one.kind}, {name}" if name else one.kind, one) for one in self.found for name in names(one)
@@ -122,7 +122,7 @@ class Report(Result):
         return tuple(_group(name, [one for _, one in group]) for name, group in groups)
 
     @property
-    def classes(self) -> tuple[Group, ...]:
+    def classes(self) -> tuple[RowGroup, ...]:
         """The rows grouped by class."""
         return self.by(lambda _: [""])
 
@@ -138,10 +138,10 @@ class Report(Result):
         return "\n".join([f"{told}, {len(self.rows) - len(self.found)} refused", *lines])
 
 
-def _group(name: str, found: list[RowPrediction]) -> Group:
+def _group(name: str, found: list[RowPrediction]) -> RowGroup:
     factor = median(sqrt(one.interval.high / one.interval.low) for one in found)
     inside = sum(one.in_interval for one in found) / len(found)
-    return Group(Summary.of(name, [one.error for one in found]), factor, inside)
+    return RowGroup(Summary.of(name, [one.error for one in found]), factor, inside)
 
 
 def _row(row: Scored) -> dict[str, object]:

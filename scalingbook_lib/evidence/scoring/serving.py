@@ -13,7 +13,7 @@ from scalingbook_lib.evidence import inference
 from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
-from scalingbook_lib.evidence.reading.stacks import Stack, software_of
+from scalingbook_lib.evidence.reading.stacks import SoftwareStack, software_of
 from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
 
 CHIP = 0.2  # added to the interval, as a logarithm, for a chip without runs
@@ -65,7 +65,7 @@ def _rate(run: InferenceRun) -> float:
     return inference.tokens_per_s(run, inference.calibrated(run.chip, run.compute, run.software[0]))
 
 
-def _open(row: Cells, run: InferenceRun, stack: Stack, chips: int) -> Iterator[InferenceRun]:
+def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> Iterator[InferenceRun]:
     """The runs that a row allows: unnamed layouts use any small replica, and vLLM its default batch."""
     small = run.kind == "serving" and not whole(row, "tp") and not run.chip.torus
     for ways in [n for n in SPLITS if chips % (n * run.pp) == 0] if small else [run.tp]:

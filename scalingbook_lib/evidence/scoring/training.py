@@ -15,7 +15,7 @@ from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
-from scalingbook_lib.evidence.reading.cells import Cells, Refused
+from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow
 from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
 from scalingbook_lib.evidence.training.candidate_plans import candidates, fits
@@ -73,7 +73,7 @@ def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
         except ValueError as error:  # this plan does not fit the machine; others may
             why = str(error)
     if not times:
-        raise Refused(why)
+        raise UnpredictedRow(why)
     return Interval(min(times), max(t for t in times if t <= NEAR_BEST * min(times)))
 
 

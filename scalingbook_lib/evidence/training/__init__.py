@@ -10,7 +10,7 @@ from scalingbook_lib.evidence.scores import COVERAGE, Score, Summary
 from scalingbook_lib.evidence.training.candidate_plans import all_runs
 from scalingbook_lib.evidence.training.compared import PlanPair, plan_pairs
 from scalingbook_lib.evidence.training.efficiencies import calibrated
-from scalingbook_lib.evidence.training.planned import Planned, planned, seconds
+from scalingbook_lib.evidence.training.planned import TrainingSetup, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
     held_out,
     interval_coverage,
@@ -23,9 +23,9 @@ from scalingbook_lib.evidence.training.scores import (
 __all__ = [
     "COVERAGE",
     "PlanPair",
-    "Planned",
     "Score",
     "Summary",
+    "TrainingSetup",
     "all_runs",
     "calibrated",
     "held_out",

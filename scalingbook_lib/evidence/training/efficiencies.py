@@ -27,7 +27,7 @@ from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.training.planned import planned, seconds
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.training.efficiency import Efficiency
+from scalingbook_lib.training.efficiency import TrainingEfficiency
 
 CLASSES = {
     "attention": Expected(0.56, 0.15, 0.1, 1.0),  # kernels: 0.56, without the ramp
@@ -71,7 +71,7 @@ def ramp(chip: Chip) -> float:
 
 def efficiency(
     values: Values, chip: Chip, precision: str, kernel: str = "attention", software: Software = ()
-) -> Efficiency:
+) -> TrainingEfficiency:
     """The efficiency of a chip with these values under `software`, by default the average software."""
 
     def v(key: str) -> float:
@@ -83,7 +83,7 @@ def efficiency(
     grouped_products = "mx" if precision in ("mxfp8", "nvfp4") else f"{factors.bits(precision)} bits"
     slow, products = v("software") * own("slowness"), factors.matmul_share(values, chip, precision)
     experts = products * v(f"experts, {grouped_products}") * own("experts")
-    return Efficiency(
+    return TrainingEfficiency(
         matmul=min(products / slow, 1.0),
         head=min(products / slow, 1.0),
         experts=min(experts / slow, 1.0),
@@ -126,7 +126,7 @@ def priors(runs: Sequence[TrainingRun]) -> dict[str, Expected]:
 
 
 @lru_cache(maxsize=2**16)
-def step_s(run: TrainingRun, efficiency: Efficiency) -> float:
+def step_s(run: TrainingRun, efficiency: TrainingEfficiency) -> float:
     """The step time in seconds, cached: most values change the efficiency of few runs."""
     return seconds(run, efficiency).total_s
 
@@ -152,7 +152,7 @@ def fit(runs: Sequence[TrainingRun], rounds: int = 12, start: Values | None = No
     return fitted(priors(runs), errors(runs), rounds, start)
 
 
-def efficiency_of(values: Values, run: TrainingRun) -> Efficiency:
+def efficiency_of(values: Values, run: TrainingRun) -> TrainingEfficiency:
     """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.precision, planned(run).kernel, run.software)
 
@@ -160,7 +160,7 @@ def efficiency_of(values: Values, run: TrainingRun) -> Efficiency:
 @cache
 def calibrated(
     chip: Chip, precision: str = "bf16", kernel: str = "attention", software: Software = ()
-) -> Efficiency:
+) -> TrainingEfficiency:
     """The recorded efficiency of a chip whose matmuls are of that dtype.
 
     For named software, or, without a name, for the average of all software.

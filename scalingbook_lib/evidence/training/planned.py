@@ -12,7 +12,7 @@ from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.training import Case, Efficiency, Plan, memory
+from scalingbook_lib.training import Plan, TrainingCase, TrainingEfficiency, memory
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.units import BF16, FP16, FP32
 
@@ -27,7 +27,7 @@ REMAT = {
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class TrainingSetup:
     """A published run in the library's terms; `kernel` names the attention kernel of its software."""
 
     run: TrainingRun
@@ -38,17 +38,17 @@ class Planned:
 
 
 @cache
-def planned(run: TrainingRun) -> Planned:
+def planned(run: TrainingRun) -> TrainingSetup:
     """The model, the machine and the plan of a run."""
     on = default_machine(run.chip, run.chips // run.dcn)
-    return Planned(run, model(run), on, plan(run), _rule(run, "kernel") or "attention")
+    return TrainingSetup(run, model(run), on, plan(run), _rule(run, "kernel") or "attention")
 
 
-def seconds(run: TrainingRun, efficiency: Efficiency) -> Seconds:
+def seconds(run: TrainingRun, efficiency: TrainingEfficiency) -> Seconds:
     """The step time of a run's plan at that efficiency, by term."""
     p = planned(run)
     causal = p.kernel != "unfused"  # a fused kernel skips masked pairs
-    case = Case(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
+    case = TrainingCase(p.model, p.machine, batch=run.batch, T=run.T, efficiency=efficiency, causal=causal)
     return case.seconds(case.shape(p.plan))
 
 

@@ -18,7 +18,7 @@ from scalingbook_lib import notation
 from scalingbook_lib.lab import devices
 from scalingbook_lib.lab.compiler import hlo, memory, overflow, sharding, slices, unread, work
 from scalingbook_lib.lab.compiler import schedule as lab_schedule
-from scalingbook_lib.lab.compiler.memory import Memory
+from scalingbook_lib.lab.compiler.memory import CompiledMemory
 from scalingbook_lib.lab.compiler.overflow import Allocation, DoesNotFit
 from scalingbook_lib.lab.compiler.slices import NoTpuCompiler, as_printed, why_not
 from scalingbook_lib.lab.compiler.text import Text
@@ -27,8 +27,8 @@ from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Result, si
 
 __all__ = [
+    "CompiledMemory",
     "DoesNotFit",
-    "Memory",
     "NoTpuCompiler",
     "Program",
     "as_printed",
@@ -46,7 +46,7 @@ class Program(Result):
     target: str
     chip: Chip | None
     mesh: jax.sharding.Mesh
-    memory: Memory
+    memory: CompiledMemory
     text: str = field(repr=False)
     compiled: Any = field(repr=False, compare=False)
 
@@ -82,7 +82,7 @@ class Program(Result):
         return self.cycles / clock if clock and self.cycles else None
 
     @functools.cached_property
-    def not_counted(self) -> tuple[unread.Unread, ...]:
+    def not_counted(self) -> tuple[unread.UncountedPart, ...]:
         """What its text does not tell: then `flops`, `cycles` and `collectives` are at least so much."""
         return unread.unread(self.parsed)
 
@@ -96,7 +96,7 @@ class Program(Result):
         """What it copies from HBM into VMEM ahead of its use."""
         return work.prefetched_bytes(self.parsed)
 
-    def schedule(self, *, copies: bool = False) -> lab_schedule.Schedule:
+    def schedule(self, *, copies: bool = False) -> lab_schedule.ProgramSchedule:
         """The order in which it computes and communicates."""
         return lab_schedule.schedule(self.parsed, self.mesh, copies=copies)
 

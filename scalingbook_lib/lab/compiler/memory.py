@@ -10,7 +10,7 @@ from scalingbook_lib.units import Result, binary
 
 
 @dataclass(frozen=True, slots=True)
-class Memory(Result):
+class CompiledMemory(Result):
     """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
 
     `host` is what lies in the host's memory (pinned) for it, and needs no HBM.
@@ -43,7 +43,7 @@ class Memory(Result):
         return f"{binary(self.needed)}{of} per device: {parts}{host}"
 
 
-def memory(compiled: Any, limit: float | None) -> Memory:
+def memory(compiled: Any, limit: float | None) -> CompiledMemory:
     """The memory of a compiled program."""
     # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
@@ -53,7 +53,7 @@ def memory(compiled: Any, limit: float | None) -> Memory:
         - m.host_alias_size_in_bytes
         + m.host_temp_size_in_bytes
     )
-    return Memory(
+    return CompiledMemory(
         m.argument_size_in_bytes,
         m.output_size_in_bytes,
         m.temp_size_in_bytes,
@@ -63,7 +63,7 @@ def memory(compiled: Any, limit: float | None) -> Memory:
     )
 
 
-def parts(m: Memory) -> tuple[Allocation, ...]:
+def parts(m: CompiledMemory) -> tuple[Allocation, ...]:
     """What there is of it, the largest first."""
     named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
     return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)

@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.collectives.resharding import Move
+from scalingbook_lib.collectives.resharding import ReshardingStep
 from scalingbook_lib.lab.compiler.hlo import CompiledCollective
 from scalingbook_lib.lab.compiler.replica_groups import named
 from scalingbook_lib.notation import join_axes
 from scalingbook_lib.sharded_matmul import Solution, Strategy
-from scalingbook_lib.training.links import BACK, RING, Traffic
+from scalingbook_lib.training.links import BACK, RING, TrainingCollective
 
 # What the compiler writes for what a plan names; a ring moves an array's pieces from neighbor to neighbor.
 KINDS: dict[str, str] = {
@@ -64,7 +64,7 @@ def ordered(axes: str, mesh: Mapping[str, int] | None = None) -> str:
     return join_axes(sorted(named(axes, mesh or {})))
 
 
-def on(traffic: Iterable[Traffic], **axes: str) -> tuple[Traffic, ...]:
+def on(traffic: Iterable[TrainingCollective], **axes: str) -> tuple[TrainingCollective, ...]:
     """Rows of `training.traffic` on the axes of a mesh: `on(rows, X="fsdp", Y="model")`.
 
     X are the chips that share weights: with context ways those of both axes, `X="XC"`.
@@ -102,22 +102,22 @@ def _rows(given: Any) -> Iterator[Row]:
 
 def _one(row: Any) -> Iterator[Row]:
     match row:
-        case Traffic() if row.what in KINDS and row.n > 1:
+        case TrainingCollective() if row.what in KINDS and row.n > 1:
             yield of_traffic(row)
-        case Move() if row.kind in KINDS:
+        case ReshardingStep() if row.kind in KINDS:
             yield Key(KINDS[row.kind], row.axes), Amount(1, row.nbytes)
         case CompiledCollective():  # in a loop of unknown length it counts as if it ran once
             yield (
                 Key(row.kind, row.axes),
                 Amount(row.times, (1 if row.times is None else row.times) * row.nbytes),
             )
-        case Traffic() | Move():
+        case TrainingCollective() | ReshardingStep():
             pass  # a copy to the host is no collective, and a slice moves nothing
         case _:
             raise TypeError(f"{row!r} is no row of a prediction; give rows of training.traffic, or moves")
 
 
-def of_traffic(row: Traffic) -> Row:
+def of_traffic(row: TrainingCollective) -> Row:
     """What a plan counts as one ring is n - 1 permutes, each of a piece of its array."""
     times, nbytes = row.times, row.times * row.nbytes
     if row.what in (RING, BACK):

@@ -14,7 +14,7 @@ from scalingbook_lib.lab.compiler import replica_groups
 from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.lab.compiler.predicted import Key, read, ways
 from scalingbook_lib.notation import join_axes
-from scalingbook_lib.training.links import Traffic
+from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import si
 
 NEAR, SMALL = 0.01, 0.02  # of a kind's bytes; of all that a chip receives
@@ -42,7 +42,7 @@ class Named(NamedTuple):
 class Ledger:
     """What is to be explained: bytes of arrays, by kind and axes, that are less or more than predicted."""
 
-    rows: tuple[Traffic, ...]
+    rows: tuple[TrainingCollective, ...]
     found: Collectives
     sizes: Mapping[str, int]
     less: Side = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Ledger:
         return self.received(self.less) + self.received(self.more)
 
 
-def opened(traffic: Iterable[Traffic], found: Collectives, sizes: Mapping[str, int]) -> Ledger:
+def opened(traffic: Iterable[TrainingCollective], found: Collectives, sizes: Mapping[str, int]) -> Ledger:
     """All that differs by more than a hundredth of its kind."""
     ledger = Ledger(tuple(traffic), found, sizes)
     wanted, there = ledger.predicted(""), ledger.compiled(lambda c: True)

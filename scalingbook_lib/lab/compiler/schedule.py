@@ -36,7 +36,7 @@ class ScheduledStep(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule(Result):
+class ProgramSchedule(Result):
     """The steps of a program in order."""
 
     steps: tuple[ScheduledStep, ...]
@@ -64,14 +64,14 @@ class Schedule(Result):
         return "\n".join(map(str, self.steps)) or "nothing to compute and nothing to move"
 
 
-def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> Schedule:
+def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> ProgramSchedule:
     """The order in which a program computes and communicates; with `copies`, its moves into VMEM too."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(program))
     text = Text.of(program)
-    return Schedule(tuple(_Reader(text, sizes, copies).steps(text.entry)))
+    return ProgramSchedule(tuple(_ProgramReader(text, sizes, copies).steps(text.entry)))
 
 
-class _Reader(NamedTuple):
+class _ProgramReader(NamedTuple):
     """One program being read: its text, the sizes of its mesh's axes, and whether moves into VMEM count."""
 
     text: Text

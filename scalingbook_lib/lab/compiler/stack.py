@@ -22,7 +22,7 @@ SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
-class Stage(Result):
+class CompilerStage(Result):
     """A function in one language: its lines, and for each the path of scopes that wrote it, where known."""
 
     name: str
@@ -54,7 +54,7 @@ class Excerpt(Result):
     """One scope in every stage, side by side where HTML is shown and there is room."""
 
     scope: str
-    stages: tuple[Stage, ...]
+    stages: tuple[CompilerStage, ...]
     most: int = SHOWN
 
     def _shown(self) -> Iterator[tuple[str, list[str]]]:
@@ -78,14 +78,14 @@ class Excerpt(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Result):
+class CompilerStages(Result):
     """A function in all its stages, the program that was compiled, and its kernels' bundles."""
 
-    stages: tuple[Stage, ...]
+    stages: tuple[CompilerStage, ...]
     program: Program = field(repr=False)
     bundles: tuple[Bundles, ...] = ()
 
-    def __getitem__(self, name: str) -> Stage:
+    def __getitem__(self, name: str) -> CompilerStage:
         for stage in self.stages:
             if stage.name.lower() == name.lower():
                 return stage
@@ -119,7 +119,7 @@ def of(
     dtype: DType | Mapping[str, DType] = BF16,
     llo: bool = False,
     **sizes: int,
-) -> Stack:
+) -> CompilerStages:
     """Every stage of a function of arrays in the notation, compiled for a TPU slice as `aot.compile` does.
 
     With `llo` a second process compiles it again and writes out the bundles; some seconds more.
@@ -138,7 +138,7 @@ def of(
         _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
         *([_stage("LLO", ((line, b.source) for b in kernels for line in b.lines))] if llo else []),
     )
-    return Stack(found, program, kernels)
+    return CompilerStages(found, program, kernels)
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
@@ -149,6 +149,6 @@ def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
 
 
-def _stage(name: str, written: Any) -> Stage:
+def _stage(name: str, written: Any) -> CompilerStage:
     lines, sources = zip(*written, strict=True)
-    return Stage(name, lines, sources)
+    return CompilerStage(name, lines, sources)

@@ -33,7 +33,7 @@ class HloError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ArrayType:
     """An array type in a program: `bf16[2048,512]`."""
 
     dtype: str
@@ -60,7 +60,7 @@ class Instruction:
     root: bool
 
     @property
-    def shapes(self) -> tuple[Shape, ...]:
+    def shapes(self) -> tuple[ArrayType, ...]:
         """Every array in its type: several where it is a tuple."""
         return shapes_in(self.type)
 
@@ -197,10 +197,10 @@ def _operand_names(inside: str) -> tuple[str, ...]:
     return tuple(part.split()[-1] for part in inside.split(",") if part.strip())
 
 
-def shapes_in(type_: str) -> tuple[Shape, ...]:
+def shapes_in(type_: str) -> tuple[ArrayType, ...]:
     """The arrays of a type, in order: one, or those of a tuple."""
     return tuple(
-        Shape(dtype, tuple(int(n.lstrip("<= ")) for n in dims.split(",") if n.strip()))
+        ArrayType(dtype, tuple(int(n.lstrip("<= ")) for n in dims.split(",") if n.strip()))
         for dtype, dims in _ARRAY.findall(type_)
     )
 

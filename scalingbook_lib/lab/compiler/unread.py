@@ -21,7 +21,7 @@ SILENT = re.compile(
 KERNEL = "tpu_custom_call"  # Pallas, by way of Mosaic
 
 
-class Unread(NamedTuple):
+class UncountedPart(NamedTuple):
     """One thing that is not counted, and of which figures that is true."""
 
     words: str
@@ -32,7 +32,7 @@ class Unread(NamedTuple):
         return self.words
 
 
-def unread(program: Any) -> tuple[Unread, ...]:
+def unread(program: Any) -> tuple[UncountedPart, ...]:
     """What the text of a program does not tell, each thing once, in the order of the program."""
     text = Text.of(program)
     return tuple(dict.fromkeys(_found(text)))
@@ -45,20 +45,20 @@ def estimate(i: Instruction, what: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def _found(text: Text) -> Iterator[Unread]:
+def _found(text: Text) -> Iterator[UncountedPart]:
     for visit in walk.visits(text):
         i = visit.instruction
         if i.opcode == "while" and walk.trip_count(text, visit.computation, i) is None:
             words = f"loop {i.name} runs as often as its data say: counted once"
             body = walk.visits(replace(text, entry=walk.body_of(text, i)))
-            yield Unread(
+            yield UncountedPart(
                 words, True, any(inner.instruction.opcode.removesuffix("-start") in KINDS for inner in body)
             )
         elif i.opcode == "custom-call" and not walk.callees(i):
             yield from _call(i)
 
 
-def _call(i: Instruction) -> Iterator[Unread]:
+def _call(i: Instruction) -> Iterator[UncountedPart]:
     target = i.text("custom_call_target")
     if target == KERNEL:
         sends = '"has_communication":true' in i.attributes
@@ -66,6 +66,6 @@ def _call(i: Instruction) -> Iterator[Unread]:
         blind = blind and i.name != "ragged-dot-metadata"  # XLA's own: it only counts the rows of each group
         lacking = ["its FLOPs"] * blind + ["what it sends to other devices"] * sends
         if lacking:
-            yield Unread(f"not counted: of kernel {i.name}, {' and '.join(lacking)}", blind, sends)
+            yield UncountedPart(f"not counted: of kernel {i.name}, {' and '.join(lacking)}", blind, sends)
     elif not SILENT.fullmatch(target) and "lhs_contracting_dimensions" not in i.attributes:  # cuBLAS
-        yield Unread(f"not counted: what {target or i.name} computes and sends", True, True)
+        yield UncountedPart(f"not counted: what {target or i.name} computes and sends", True, True)

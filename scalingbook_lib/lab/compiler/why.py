@@ -15,14 +15,14 @@ from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
 from scalingbook_lib.lab.compiler.predicted import Amount, Key, Sums, ordered, read, ways
 from scalingbook_lib.lab.compiler.replica_groups import named
 from scalingbook_lib.sharded_matmul import Solution, Strategy
-from scalingbook_lib.training.links import Traffic
+from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import Result, si
 
 NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Result):
+class Finding(Result):
     """One thing that was predicted, compiled, or both, and what is to be said of it."""
 
     words: str
@@ -36,19 +36,19 @@ class Line(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison(Result):
+class ProgramComparison(Result):
     """What agrees and what differs; bytes are those that one device receives in all.
 
     Of a whole step, `unexplained_bytes` are those of the differences that no rule of `rules` has a name for.
     """
 
-    lines: tuple[Line, ...]
+    lines: tuple[Finding, ...]
     predicted_bytes: float
     compiled_bytes: float
     unexplained_bytes: float = 0.0
 
     @property
-    def differences(self) -> tuple[Line, ...]:
+    def differences(self) -> tuple[Finding, ...]:
         """The lines that do not agree."""
         return tuple(line for line in self.lines if not line.agrees)
 
@@ -69,7 +69,7 @@ class Comparison(Result):
         return "\n".join([head, *marked])
 
 
-def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
+def compare(predicted: Any, compiled: Any, mesh: Any = None) -> ProgramComparison:
     """A prediction beside a program of `compiler.aot`, a compiled one of JAX, or its text with its mesh."""
     sizes = hlo.sizes_of(mesh if mesh is not None else hlo.mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else hlo.collectives(compiled, sizes)
@@ -82,33 +82,33 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> Comparison:
         if (other := _chosen(predicted, found)) is not None:
             chose = f"the compiler chose '{other.name}', not '{done.name}'"
             told = f"{chose}: by the formulas {predicted.why(other)}"
-            lines, done = (Line(told, False, (*wanted,), (*found,)),), other
+            lines, done = (Finding(told, False, (*wanted,), (*found,)),), other
         lines += tuple(_idle(predicted, found, sizes))
     lines += tuple(_flops(done, compiled))
-    lines += tuple(Line(words, False) for words in rows.not_counted)
+    lines += tuple(Finding(words, False) for words in rows.not_counted)
     left = ledger.unexplained_bytes if step else 0.0
-    return Comparison(lines, _received(wanted, sizes), rows.received_bytes, left)
+    return ProgramComparison(lines, _received(wanted, sizes), rows.received_bytes, left)
 
 
-def _of_step(predicted: Any) -> list[Traffic]:
+def _of_step(predicted: Any) -> list[TrainingCollective]:
     """The rows of `training.traffic`, where that is what was predicted."""
     rows = list(predicted) if isinstance(predicted, list | tuple) else []
-    return rows if all(isinstance(row, Traffic) for row in rows) else []
+    return rows if all(isinstance(row, TrainingCollective) for row in rows) else []
 
 
-def _step(wanted: Sums, found: Sums, ledger: rules.Ledger) -> Iterator[Line]:
+def _step(wanted: Sums, found: Sums, ledger: rules.Ledger) -> Iterator[Finding]:
     """What agrees, then what rules have a name for, then what is left."""
     differs = {*ledger.less, *ledger.more}
     for key in [key for key in wanted if key in found and key not in differs]:
-        yield Line(
+        yield Finding(
             f"{_said(key, found[key])}, as predicted{_hidden(key, ledger.found)}", True, (key,), (key,)
         )
     for one in rules.told(ledger):
         words = str(one) + "".join(_from(key, ledger.found) for key in one.compiled if not one.rule)
-        yield Line(words, False, one.predicted, one.compiled, one.rule)
+        yield Finding(words, False, one.predicted, one.compiled, one.rule)
 
 
-def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Line]:
+def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Finding]:
     """What stands on both sides, then what took another's place, then what stands on one side alone."""
     # each amount is told once: what is explained on one side is taken away on the other
     left, over = dict(wanted), dict(found)
@@ -121,22 +121,22 @@ def _lines(wanted: Sums, found: Sums, rows: Collectives, sizes: Mapping[str, int
                 over.pop(taken)
             yield line
     for key, amount in left.items():
-        yield Line(f"{_said(key, amount)} was predicted, and is not there", False, (key,))
+        yield Finding(f"{_said(key, amount)} was predicted, and is not there", False, (key,))
     for key, amount in over.items():
-        yield Line(f"{_said(key, amount)} was not predicted{_from(key, rows)}", False, (), (key,))
+        yield Finding(f"{_said(key, amount)} was not predicted{_from(key, rows)}", False, (), (key,))
 
 
-def _both(key: Key, wanted: Amount, found: Amount, rows: Collectives) -> Line:
+def _both(key: Key, wanted: Amount, found: Amount, rows: Collectives) -> Finding:
     """The same kind over the same axes on both sides."""
     often = key.kind == "all-reduce" or wanted.times in (None, found.times)  # the compiler merges all-reduces
     if _near(wanted.nbytes, found.nbytes) and often:
-        return Line(f"{_said(key, found)}, as predicted{_hidden(key, rows)}", True, (key,), (key,))
+        return Finding(f"{_said(key, found)}, as predicted{_hidden(key, rows)}", True, (key,), (key,))
     if _near(wanted.nbytes, found.nbytes):
         words = f"{_said(key, found)}, in {wanted.times:,.4g} pieces predicted"
-        return Line(words, False, (key,), (key,))
+        return Finding(words, False, (key,), (key,))
     ratio = found.nbytes / wanted.nbytes if wanted.nbytes else float("inf")
     words = f"{_said(key, found)}, {ratio:.3g} times the {si(wanted.nbytes, 'B')} predicted"
-    return Line(words + _reason(key, wanted, found, ratio, rows), False, (key,), (key,))
+    return Finding(words + _reason(key, wanted, found, ratio, rows), False, (key,), (key,))
 
 
 def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collectives) -> str:
@@ -154,7 +154,7 @@ def _reason(key: Key, wanted: Amount, found: Amount, ratio: float, rows: Collect
 
 def _instead(
     key: Key, wanted: Amount, over: Sums, rows: Collectives, sizes: Mapping[str, int]
-) -> Line | None:
+) -> Finding | None:
     """Other collectives over the same axes that do the same, those that the compiler is known to write."""
     kind, axes = key
     permute, gather = Key(Collective.PERMUTE.hlo, axes), Key(Collective.ALL_GATHER.hlo, axes)
@@ -164,15 +164,17 @@ def _instead(
     if kind == "reduce-scatter" and reduce in over and _same(wanted, over[reduce], _rows(reduce, rows)):
         wide = " of fp32" if all(c.dtype == "f32" for c in _rows(reduce, rows)) else ""
         words = f"{_said(reduce, over[reduce])}{wide}, then a slice"
-        return Line(f"{words}, instead of the {kind}: twice the bytes on the links", False, (key,), (reduce,))
+        return Finding(
+            f"{words}, instead of the {kind}: twice the bytes on the links", False, (key,), (reduce,)
+        )
     both = [over[k] for k in (scatter, gather) if k in over]
     if kind == "all-reduce" and len(both) == 2 and all(_near(b.nbytes, wanted.nbytes) for b in both):
         words = f"reduce-scatter and all-gather over {axes}: {si(wanted.nbytes, 'B')} each"
-        return Line(f"{words}, instead of the all-reduce: as many bytes", False, (key,), (scatter, gather))
+        return Finding(f"{words}, instead of the all-reduce: as many bytes", False, (key,), (scatter, gather))
     return None
 
 
-def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Line | None:
+def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Finding | None:
     """A collective matmul: pieces go around a ring, and the product of one hides the way of the next."""
     # n - 1 of n pieces have to travel; the compiler's rings have been seen to move up to twice that
     ratio = found.nbytes / (wanted.nbytes * (n - 1) / n)
@@ -183,7 +185,7 @@ def _ring(key: Key, wanted: Amount, found: Amount, n: int) -> Line | None:
     words = (
         f"{_said(permute, found)}, instead of the {key.kind}: a ring{more} behind the pieces of the product"
     )
-    return Line(f"{words}, a collective matmul", False, (key,), (permute,))
+    return Finding(f"{words}, a collective matmul", False, (key,), (permute,))
 
 
 def _same(wanted: Amount, found: Amount, here: list[CompiledCollective]) -> bool:
@@ -201,19 +203,19 @@ def _chosen(predicted: Solution, found: Sums) -> Strategy | None:
     return None
 
 
-def _idle(predicted: Solution, found: Sums, sizes: Mapping[str, int]) -> Iterator[Line]:
+def _idle(predicted: Solution, found: Sums, sizes: Mapping[str, int]) -> Iterator[Finding]:
     """Mesh axes that the product does not name, which the compiler uses all the same."""
     used = dict.fromkeys(axis for key in found for axis in named(key.axes, sizes))
     if idle := [axis for axis in used if axis in sizes and axis not in predicted.product.axes]:
         over = " and ".join(idle)
-        yield Line(f"it splits the work over {over} too, as solve(…, idle_axes=True) may", False)
+        yield Finding(f"it splits the work over {over} too, as solve(…, idle_axes=True) may", False)
 
 
-def _flops(predicted: Any, compiled: Any) -> Iterator[Line]:
+def _flops(predicted: Any, compiled: Any) -> Iterator[Finding]:
     wanted, found = getattr(predicted, "flops", None), getattr(compiled, "flops", None)
     if wanted and found and not _near(wanted, found):
         more = f"{found / wanted:.3g} times the {si(wanted, 'FLOPs')} predicted"
-        yield Line(f"{si(found, 'FLOPs')} of matmuls on each device, {more}", False)
+        yield Finding(f"{si(found, 'FLOPs')} of matmuls on each device, {more}", False)
 
 
 def _said(key: Key, amount: Amount) -> str:

@@ -43,9 +43,9 @@ class Timing(Result):
         """Do these devices run at a speed of their own?"""
         return not self.device.simulated
 
-    def beside(self, roofline: Roofline) -> "Attained":
+    def beside(self, roofline: Roofline) -> "MeasuredOperation":
         """This time beside the roofline of the same work."""
-        return Attained(self, roofline)
+        return MeasuredOperation(self, roofline)
 
     def __str__(self) -> str:
         within = (
@@ -56,7 +56,7 @@ class Timing(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Result):
+class MeasuredOperation(Result):
     """A measured time beside the bound that a roofline sets."""
 
     timing: Timing

@@ -28,7 +28,7 @@ from scalingbook_lib.evidence.local_benchmark import (
     PROMPT,
     TOKEN,
     DeviceBenchmark,
-    Timed,
+    TimedOperation,
     chip_of_device,
 )
 from scalingbook_lib.lab.devices import measure
@@ -42,7 +42,7 @@ CHAIN = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sizes:
+class SurveySizes:
     """What is asked of a device."""
 
     rows: tuple[int, ...]  # B of products
@@ -53,7 +53,7 @@ class Sizes:
     moved: tuple[int, ...]  # bytes of collectives
 
 
-LARGE = Sizes(
+LARGE = SurveySizes(
     rows=(1, 16, 128, 512, 2048, 8192),
     widths=(1024, 4096, 8192),
     copied=(2**20, 2**24, 2**28),
@@ -61,12 +61,12 @@ LARGE = Sizes(
     heads=32,
     moved=tuple(2**k for k in range(12, 29, 2)),
 )
-SMALL = Sizes(
+SMALL = SurveySizes(
     rows=(1, 16, 128, 512), widths=(256, 1024), copied=(2**18, 2**22), tokens=(256,), heads=4, moved=()
 )
 
 
-def survey(say: Say = lambda _: None, sizes: Sizes | None = None) -> DeviceBenchmark:
+def survey(say: Say = lambda _: None, sizes: SurveySizes | None = None) -> DeviceBenchmark:
     """Time all of them on this machine's first device, and collectives over all where there are several."""
     first, count = jax.devices()[0], len(jax.devices())
     chip = chip_of_device(first.device_kind)
@@ -92,14 +92,14 @@ def _memory() -> dict[str, float]:
     return {"memory_bytes": float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))}
 
 
-def _rows(chip: Chip | None, asked: Sizes, say: Say) -> Iterator[Timed]:
+def _rows(chip: Chip | None, asked: SurveySizes, say: Say) -> Iterator[TimedOperation]:
     own = measure.machine(size=1024, stream_bytes=2**26)
     dtype, like = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
     kinds = (kind(asked, chip, dtype, like) for kind in (_products, _copies, _attention))
     for one in chain.from_iterable(kinds):
         seconds = measure.time(_chained(one.run), *one.given, samples=5).median_s / CHAIN
         predicted_s = one.predicted_s if chip else own.operation(one.flops, one.nbytes).lower_s
-        row = Timed(
+        row = TimedOperation(
             what=one.what, dtype=dtype.name, sizes=one.sizes, seconds=seconds, predicted_s=predicted_s
         )
         say(str(row))
@@ -123,7 +123,7 @@ def _drawn(like: Any, *shape: int, key: int = 0) -> jax.Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class SurveyOperation:
     """One operation, whose result is like what it is given first, and what a chip is predicted to take."""
 
     what: str
@@ -135,11 +135,11 @@ class Asked:
     predicted_s: float  # 0 where the catalogue has no such chip
 
 
-def _products(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
+def _products(asked: SurveySizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[SurveyOperation]:
     for D in asked.widths:
         w = _drawn(like, D, D)
         for B in asked.rows:
-            yield Asked(
+            yield SurveyOperation(
                 what=PRODUCT,
                 sizes=(B, D, D),
                 run=jnp.matmul,
@@ -150,10 +150,10 @@ def _products(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Itera
             )
 
 
-def _copies(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
+def _copies(asked: SurveySizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[SurveyOperation]:
     for n in asked.copied:
         nbytes = 2 * dtype.bytes * n  # read once, written once
-        yield Asked(
+        yield SurveyOperation(
             what=COPY,
             sizes=(n,),
             run=jnp.negative,
@@ -164,7 +164,7 @@ def _copies(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterato
         )
 
 
-def _attention(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[Asked]:
+def _attention(asked: SurveySizes, chip: Chip | None, dtype: DType, like: Any) -> Iterator[SurveyOperation]:
     """A prompt of one sequence, and one token of sixteen."""
     N, H = asked.heads, 128
     for T, (what, B) in product(asked.tokens, ((PROMPT, 1), (TOKEN, 16))):
@@ -172,7 +172,7 @@ def _attention(asked: Sizes, chip: Chip | None, dtype: DType, like: Any) -> Iter
         of = Attending(B, T, N, N, H, dtype.bytes)
         q = _drawn(like, B, 1 if decode else T, N, H)
         k, v = (_drawn(like, B, T, N, H, key=n) for n in (1, 2))  # one array for both would be read once
-        yield Asked(
+        yield SurveyOperation(
             what=what,
             sizes=(B, T, N, N, H),
             run=_fused(q, k, not decode),
@@ -198,7 +198,7 @@ def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]
     return fused
 
 
-def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
+def _collectives(chip: Chip, asked: SurveySizes, say: Say) -> Iterator[TimedOperation]:
     """Over all devices of this machine, of arrays of so many bytes."""
     n = len(jax.devices())
     mesh, joined = Mesh(np.array(jax.devices()), "X"), fabrics.networks(chip, n)
@@ -213,7 +213,11 @@ def _collectives(chip: Chip, asked: Sizes, say: Say) -> Iterator[Timed]:
         for nbytes in asked.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, given))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = fabrics.predicted_s(fabrics.Timed(chip, joined, Collective.named(what), nbytes))
-            row = Timed(what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s)
+            predicted_s = fabrics.predicted_s(
+                fabrics.MeasuredCollective(chip, joined, Collective.named(what), nbytes)
+            )
+            row = TimedOperation(
+                what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s
+            )
             say(str(row))
             yield row

@@ -16,7 +16,7 @@ from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.compiler.aot import Program
 from scalingbook_lib.lab.kernels import attention as flash
 from scalingbook_lib.lab.kernels import ring, traffic
-from scalingbook_lib.lab.kernels.traffic import Traffic
+from scalingbook_lib.lab.kernels.traffic import KernelTraffic
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, Result, binary, si
 
@@ -27,7 +27,7 @@ class Beside(Result):
 
     kernel: Program
     xla: Program
-    moved: Traffic
+    moved: KernelTraffic
     predicted_vmem_bytes: int | None = None
 
     @property

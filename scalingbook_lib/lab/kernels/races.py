@@ -31,7 +31,7 @@ EXPERIMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Result):
+class RaceVerdict(Result):
     """What became of one experiment: the two accesses that race, if any, and who had the right result."""
 
     name: str
@@ -50,7 +50,7 @@ class Verdict(Result):
         return f"{self.name} on {self.devices} devices: no race, {sum(self.right)} of {len(self.right)} right"
 
 
-def look(name: str, n: int = 4) -> Verdict:
+def look(name: str, n: int = 4) -> RaceVerdict:
     """One of EXPERIMENTS on n simulated devices, with the race detector on."""
     if name not in EXPERIMENTS:
         raise ValueError(f"{name!r} is no experiment; write one of {'; '.join(EXPERIMENTS)}")
@@ -59,15 +59,15 @@ def look(name: str, n: int = 4) -> Verdict:
     return read(name, n, ran.stdout + ran.stderr)
 
 
-def read(name: str, n: int, said: str) -> Verdict:
+def read(name: str, n: int, said: str) -> RaceVerdict:
     """What an experiment's process wrote."""
     _, raced, after = said.partition("RACE DETECTED")
     if raced:
         found = [f"a {kind} at {file}:{line}" for kind, file, line in _ACCESS.findall(after)]
-        return Verdict(name, n, tuple(found[:2]) or ("accesses that it does not name",), ())
+        return RaceVerdict(name, n, tuple(found[:2]) or ("accesses that it does not name",), ())
     if not (right := re.search(r"right: (\[.*\])", said)):
         raise RuntimeError(f"the experiment {name!r} ended without a verdict: {said.strip()[-300:]}")
-    return Verdict(name, n, (), tuple(json.loads(right[1])))
+    return RaceVerdict(name, n, (), tuple(json.loads(right[1])))
 
 
 def _run(name: str, n: int) -> list[bool]:

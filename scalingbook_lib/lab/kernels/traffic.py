@@ -19,7 +19,7 @@ from scalingbook_lib.units import Result, si
 
 
 @dataclass(frozen=True, slots=True)
-class Traffic(Result):
+class KernelTraffic(Result):
     """The bytes that one device's kernels fetch into VMEM, store from it, and send to other devices."""
 
     fetched: tuple[int, ...]  # of each argument that has a BlockSpec
@@ -46,7 +46,7 @@ class Traffic(Result):
         return "; ".join(parts) or "moves nothing by BlockSpecs or remote DMAs"
 
 
-def moved(fn: Callable, *structs: Any) -> Traffic:
+def moved(fn: Callable, *structs: Any) -> KernelTraffic:
     """Trace fn, a function on whole arrays (`sharding.local` for a device's blocks), and count."""
     calls = [e for e in _equations(jax.make_jaxpr(fn)(*structs).jaxpr) if e.primitive.name == "pallas_call"]
     if not calls:
@@ -59,7 +59,7 @@ def moved(fn: Callable, *structs: Any) -> Traffic:
         fetched += [n for n in blocks[: mapping.num_inputs] if n]
         stored += [n for n in blocks[mapping.num_inputs :] if n]
         sent += [n for e in _equations(call.params["jaxpr"]) if (n := _sent_bytes(e))]
-    return Traffic(tuple(fetched), tuple(stored), tuple(sent))
+    return KernelTraffic(tuple(fetched), tuple(stored), tuple(sent))
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

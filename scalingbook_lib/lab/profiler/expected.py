@@ -15,7 +15,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.lab.compiler.hlo import table
 from scalingbook_lib.lab.compiler.schedule import ScheduledStep
-from scalingbook_lib.lab.profiler.table import COLLECTIVE, EXPECTED, Op, Row, Trace
+from scalingbook_lib.lab.profiler.table import COLLECTIVE, EXPECTED, Op, OperationRow, Trace
 from scalingbook_lib.lab.profiler.times import Event
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Chip
@@ -38,7 +38,7 @@ def expected(program: Any, title: str = "a program") -> Trace:
         )
     shape = program.target.rpartition(" ")[2]
     laid = chips.Slice.of(program.chip, shape).mesh(**hlo.sizes_of(program.mesh))
-    clock = _Clock(program.chip.clock_hz, laid)
+    clock = _DeviceClock(program.chip.clock_hz, laid)
     clock.play([*_unrolled(list(program.schedule()))])
     return Trace(
         title=title,
@@ -70,7 +70,7 @@ def _unrolled(steps: Sequence[ScheduledStep]) -> Iterator[ScheduledStep]:
 
 
 @dataclass
-class _Clock:
+class _DeviceClock:
     """One device at work: what time it is, when each link is free, and which transfers are on their way."""
 
     hz: float
@@ -130,10 +130,10 @@ HALVES = (chips.V2, chips.V3, chips.TPU7X)  # of these a device is one of a chip
 
 
 @dataclass(frozen=True, slots=True)
-class Attained(Result):
+class AttainedOperation(Result):
     """An operation beside the bound that a roofline sets on it."""
 
-    row: Row
+    row: OperationRow
     roofline: Roofline
 
     @property
@@ -161,12 +161,12 @@ class Attained(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Against(Result):
+class TraceRoofline(Result):
     """The operations of a trace that compute, beside one roofline."""
 
     name: str
     simulated: bool
-    rows: tuple[Attained, ...]
+    rows: tuple[AttainedOperation, ...]
 
     def __str__(self) -> str:
         head = ("operation", "scope", "once", "FLOPs/s", "B/s", "bound", "roofline", "attained")
@@ -179,7 +179,7 @@ class Against(Result):
         return f"against {self.name}\n{table(lines)}{doubt}"
 
 
-def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> Against:
+def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> TraceRoofline:
     """Every operation whose FLOPs and bytes are known, against a chip or a measured machine.
 
     Without one, against the chip that the trace was recorded on. Collectives are left out: their bound is
@@ -187,8 +187,8 @@ def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> Against:
     """
     on = machine or chip_of(trace)
     rows = [r for r in trace.rows if r.op.nbytes and r.own_s and r.op.kind != COLLECTIVE]
-    found = tuple(Attained(r, _roofline(r, on, dtype, trace.kind)) for r in rows)
-    return Against(on.name if isinstance(on, Chip) else str(on), trace.simulated, found)
+    found = tuple(AttainedOperation(r, _roofline(r, on, dtype, trace.kind)) for r in rows)
+    return TraceRoofline(on.name if isinstance(on, Chip) else str(on), trace.simulated, found)
 
 
 def chip_of(trace: Trace) -> Chip:
@@ -204,7 +204,7 @@ def chip_of(trace: Trace) -> Chip:
     )
 
 
-def _roofline(row: Row, on: Any, dtype: DType, kind: str) -> Roofline:
+def _roofline(row: OperationRow, on: Any, dtype: DType, kind: str) -> Roofline:
     flops, nbytes = row.op.flops or 0, row.op.nbytes or 0
     if not isinstance(on, Chip):
         return on.operation(flops, nbytes)

@@ -29,7 +29,7 @@ MOVES = re.compile(
 )
 
 
-class Seen(NamedTuple):
+class TraceEvent(NamedTuple):
     """An event as the profiler has it: nanoseconds, and the lane on which nothing else runs meanwhile."""
 
     name: str
@@ -82,7 +82,7 @@ def _recorded_on(data: Any, about: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def _events(data: Any) -> Iterator[Seen]:
+def _events(data: Any) -> Iterator[TraceEvent]:
     for plane in data.planes:
         device = DEVICE.match(plane.name)
         if device and device[1] == "TPU":
@@ -93,7 +93,7 @@ def _events(data: Any) -> Iterator[Seen]:
             yield from (s for line in plane.lines for s in _of_line(line, None))
 
 
-def _of_line(line: Any, device: int | None) -> Iterator[Seen]:
+def _of_line(line: Any, device: int | None) -> Iterator[TraceEvent]:
     """The events that name an operation of a program."""
     for e in line.events:
         told = dict(e.stats)
@@ -102,7 +102,7 @@ def _of_line(line: Any, device: int | None) -> Iterator[Seen]:
         name = e.name if "cuda_graph_id" in told or "splitK" in e.name else name
         where = told.get("device_ordinal", 0) if device is None else device
         lane = f"{line.name} {where}"
-        yield Seen(
+        yield TraceEvent(
             name,
             told.get("hlo_module", ""),
             int(where),
@@ -114,7 +114,7 @@ def _of_line(line: Any, device: int | None) -> Iterator[Seen]:
         )
 
 
-def _of_tpu(plane: Any, device: int) -> Iterator[Seen]:
+def _of_tpu(plane: Any, device: int) -> Iterator[TraceEvent]:
     """A TPU's operations; which program and run each belongs to is what runs around it."""
     lines = {line.name: line for line in plane.lines}
     events = {name: [*lines[name].events] if name in lines else [] for name in TPU_LINES}
@@ -124,7 +124,9 @@ def _of_tpu(plane: Any, device: int) -> Iterator[Seen]:
         for e in events[name]:
             at = bisect_right(starts, e.start_ns) - 1
             module = runs[at][1] if at >= 0 else ""
-            yield Seen(op_name(e.name), module, device, at, e.start_ns, e.duration_ns, name, dict(e.stats))
+            yield TraceEvent(
+                op_name(e.name), module, device, at, e.start_ns, e.duration_ns, name, dict(e.stats)
+            )
 
 
 def op_name(text: str) -> str:
@@ -142,7 +144,7 @@ def _host(data: Any, marks: Sequence[str]) -> Iterator[tuple[str, float, float]]
 
 
 def _table(
-    seen: Sequence[Seen], known: Mapping[tuple[str, str], Op], began: float
+    seen: Sequence[TraceEvent], known: Mapping[tuple[str, str], Op], began: float
 ) -> tuple[tuple[Op, ...], tuple[Event, ...]]:
     """Operations, each once, and the events that point to them."""
     places: dict[tuple[str, str], int] = {}
@@ -161,7 +163,7 @@ def _table(
     return tuple(ops), tuple(events)
 
 
-def _runs(seen: Sequence[Seen]) -> list[int]:
+def _runs(seen: Sequence[TraceEvent]) -> list[int]:
     """Of each event the run of its program, from 0: as the profiler numbers it, or by what comes again."""
     found, order = [], defaultdict(dict)
     again: dict[tuple[int, str], tuple[str, Any, int]] = {}
@@ -179,7 +181,7 @@ def _runs(seen: Sequence[Seen]) -> list[int]:
     return found
 
 
-def _owns(seen: Sequence[Seen]) -> list[float]:
+def _owns(seen: Sequence[TraceEvent]) -> list[float]:
     """The nanoseconds of each event without those within it on its own lane and device."""
     lanes = defaultdict(list)
     for i, s in enumerate(seen):
@@ -192,7 +194,7 @@ def _owns(seen: Sequence[Seen]) -> list[float]:
     return found
 
 
-def guessed(s: Seen) -> Op:
+def guessed(s: TraceEvent) -> Op:
     """An operation whose program is not at hand: by its name and what the profiler says of it."""
     moves = MOVES.match(s.name)
     kind = COLLECTIVE if moves else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"

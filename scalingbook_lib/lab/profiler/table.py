@@ -54,7 +54,7 @@ class Moment(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Result):
+class OperationRow(Result):
     """An operation in the mean over runs and devices; `share` is of all that devices were busy with."""
 
     op: Op
@@ -113,7 +113,7 @@ class Trace(Result):
         return self._spans[run % self.runs]
 
     @cached_property
-    def rows(self) -> tuple[Row, ...]:
+    def rows(self) -> tuple[OperationRow, ...]:
         """Every operation, the one that took longest first."""
         pairs = len({(e.device, e.run) for e in self.events})
         busy = sum(e.own_s for e in self.events) or 1.0
@@ -121,11 +121,12 @@ class Trace(Result):
         for e in self.events:
             own.setdefault(e.op, []).append(e.own_s)
         found = (
-            Row(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy) for op, s in own.items()
+            OperationRow(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy)
+            for op, s in own.items()
         )
         return tuple(sorted(found, key=lambda row: (-row.own_s, row.op.name)))
 
-    def of(self, words: str) -> tuple[Row, ...]:
+    def of(self, words: str) -> tuple[OperationRow, ...]:
         """The rows of a named scope, an operation's name or a collective: `of("up")`, `of("all-reduce")`."""
         return tuple(r for r in self.rows if words in f"{r.op.scope} {r.op.name} {r.op.moves}")
 
@@ -182,7 +183,7 @@ class Trace(Result):
         return f"{self.title}: {runs}\n{self.where}\n{shown(self.rows)}"
 
 
-def shown(rows: Sequence[Row], most: int = SHOWN) -> str:
+def shown(rows: Sequence[OperationRow], most: int = SHOWN) -> str:
     """The first rows as a table of text."""
     head = ("operation", "what", "scope", "times", "time a run", "share")
     lines = [

@@ -17,7 +17,7 @@ from scalingbook_lib.lab.profiler import ops
 from scalingbook_lib.lab.profiler import read as trace_read
 from scalingbook_lib.lab.profiler.expected import against, expected
 from scalingbook_lib.lab.profiler.file import chrome, load, names, perfetto, save, xprof
-from scalingbook_lib.lab.profiler.table import Moment, Op, Row, Trace
+from scalingbook_lib.lab.profiler.table import Moment, Op, OperationRow, Trace
 from scalingbook_lib.lab.profiler.times import Event, Lanes
 from scalingbook_lib.lab.profiler.view import picture, view
 
@@ -26,8 +26,8 @@ __all__ = [
     "Lanes",
     "Moment",
     "Op",
+    "OperationRow",
     "Recording",
-    "Row",
     "Trace",
     "against",
     "chrome",

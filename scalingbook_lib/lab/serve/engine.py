@@ -15,8 +15,8 @@ from typing import Any
 
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paging import OutOfBlocks
-from scalingbook_lib.lab.serve.requests import Report, Request, Served, State
-from scalingbook_lib.lab.serve.worker import Row, Worker
+from scalingbook_lib.lab.serve.requests import EngineReport, EngineRequest, RequestState, Served
+from scalingbook_lib.lab.serve.worker import CacheWrite, Worker
 from scalingbook_lib.units import Result
 
 
@@ -52,7 +52,7 @@ class Engine(Result):
         most = min(min(w.config.tokens, w.pools[0].count * w.config.block) for w in both)
         if not len(prompt) or limit < 1 or tokens > most:
             raise ValueError(f"{len(prompt)} tokens and {limit} words: write 1 to {most} of both together")
-        s = Served(self._tickets, Request(tuple(map(int, prompt)), limit, self.steps))
+        s = Served(self._tickets, EngineRequest(tuple(map(int, prompt)), limit, self.steps))
         self._tickets += 1
         self.requests[s.ticket] = s
         self.waiting.append(s)
@@ -63,7 +63,7 @@ class Engine(Result):
         s = self.of(ticket)
         if not s.over:
             self._out(s)
-            s.state, s.ended = State.CANCELED, self.steps
+            s.state, s.ended = RequestState.CANCELED, self.steps
 
     def words(self, ticket: int) -> list[int]:
         """What is written so far."""
@@ -90,7 +90,7 @@ class Engine(Result):
         """Is there anything left to do?"""
         return bool(self.waiting or self.reader.inside or self.writer.inside)
 
-    def run(self, most: int = 100_000) -> Report:
+    def run(self, most: int = 100_000) -> EngineReport:
         """Step until everything is over."""
         for _ in range(most):
             if not self.busy:
@@ -114,7 +114,7 @@ class Engine(Result):
         """In the order of their tickets: where the first finds no place, nobody overtakes it."""
         while self.waiting and self._enter(self.waiting[0]):
             s = self.waiting.pop(0)
-            s.state, s.admitted = State.READING, self.steps if s.admitted is None else s.admitted
+            s.state, s.admitted = RequestState.READING, self.steps if s.admitted is None else s.admitted
 
     def _enter(self, s: Served) -> bool:
         """A place in the group that knows most of its tokens, then in the one with most blocks."""
@@ -131,9 +131,9 @@ class Engine(Result):
 
     def _prefill(self) -> None:
         """The oldest prompt of each group, whole in a program of a power of two of tokens, or by chunks."""
-        reading = [s for s in self.reader.inside if s.state is State.READING]
+        reading = [s for s in self.reader.inside if s.state is RequestState.READING]
         oldest = {s.group: s for s in reversed(reading)}.values()
-        rows = [Row(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
+        rows = [CacheWrite(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
         if rows:
             longest = max(row.count for row in rows)
             self._ran(self.reader, rows, T=self.chunk or 1 << (longest - 1).bit_length(), places=1)
@@ -149,18 +149,18 @@ class Engine(Result):
         for g in range(self.writer.groups):
             left = chunk
             for s in self.writer.of(g):
-                n = min(left, s.pending) if s.state is State.READING else 0
-                rows += [Row(s, s.cached + i, 1) for i in range(n)]
+                n = min(left, s.pending) if s.state is RequestState.READING else 0
+                rows += [CacheWrite(s, s.cached + i, 1) for i in range(n)]
                 left, reads = left - n, reads + n
         if rows:
             self._ran(self.writer, rows, T=1, places=self.writer.slots + chunk * bool(reads))
 
-    def _next_words(self) -> list[Row]:
+    def _next_words(self) -> list[CacheWrite]:
         """A row of each that writes, once it has a block for it."""
         for s in list(self.writer.inside):
-            if s.state is State.WRITING:
+            if s.state is RequestState.WRITING:
                 self._grow(s)
-        return [Row(s, s.cached, 1) for s in self.writer.inside if s.state is State.WRITING]
+        return [CacheWrite(s, s.cached, 1) for s in self.writer.inside if s.state is RequestState.WRITING]
 
     def _grow(self, s: Served) -> None:
         """A block for its next token; where there is none the youngest of its group goes, perhaps itself."""
@@ -174,10 +174,10 @@ class Engine(Result):
     def _preempt(self, s: Served) -> None:
         """It gives its place back, and waits as long as it is older than others that wait."""
         self._out(s)
-        s.state, s.preemptions = State.WAITING, s.preemptions + 1
+        s.state, s.preemptions = RequestState.WAITING, s.preemptions + 1
         self.waiting = sorted([*self.waiting, s], key=lambda s: s.ticket)
 
-    def _ran(self, at: Worker, rows: list[Row], *, T: int, places: int) -> None:
+    def _ran(self, at: Worker, rows: list[CacheWrite], *, T: int, places: int) -> None:
         """Run the rows; each sequence has more in the cache, and perhaps a new word."""
         for row, word in zip(rows, at.run(rows, T=T, places=places), strict=True):
             s, last = row.of, row.last
@@ -193,17 +193,17 @@ class Engine(Result):
         s.first = self.steps if s.first is None else s.first
         if len(s.words) == s.request.limit:
             self._out(s)
-            s.state, s.ended = State.DONE, self.steps
-        elif s.state is State.READING:
-            s.state = State.WRITING if self.reader is self.writer else State.MOVING
-            self.moving += [s] if s.state is State.MOVING else []
+            s.state, s.ended = RequestState.DONE, self.steps
+        elif s.state is RequestState.READING:
+            s.state = RequestState.WRITING if self.reader is self.writer else RequestState.MOVING
+            self.moving += [s] if s.state is RequestState.MOVING else []
 
     def _move(self) -> None:
         """Caches of prompts that are read, to the devices that write, in order, as there are places."""
         self.moving.sort(key=lambda s: s.ticket)
         while self.moving and self._received(self.moving[0]):
             s = self.moving.pop(0)
-            s.state, self.moved = State.WRITING, self.moved + 1
+            s.state, self.moved = RequestState.WRITING, self.moved + 1
 
     def _received(self, s: Served) -> bool:
         to, n = self.writer, len(s.blocks)
@@ -226,11 +226,11 @@ class Engine(Result):
         self.waiting, self.moving = ([o for o in line if o is not s] for line in (self.waiting, self.moving))
 
     @property
-    def report(self) -> Report:
+    def report(self) -> EngineReport:
         """What it did so far."""
         workers = {id(w): w for w in (self.reader, self.writer)}.values()
         counts = sum((Counter(s.counts) for s in self.requests.values()), self._handed)
-        return Report(
+        return EngineReport(
             steps=self.steps,
             done=counts["done"],
             canceled=counts["canceled"],

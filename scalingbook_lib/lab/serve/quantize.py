@@ -123,7 +123,7 @@ class Narrow(Config):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class QuantizedEmbedding:
     """Rows to look up: only those that are asked for are made wide."""
 
     numbers: Numbers
@@ -138,7 +138,7 @@ def opened(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
     narrow = {name: w for name, w in weights.items() if isinstance(w, Mapping)}
     # of an embedding only the rows that are looked up are made wide: all of it would be a second copy, in
     # bf16
-    tables = {name: Table(w, dtype) for name, w in narrow.items() if name == "embed"}
+    tables = {name: QuantizedEmbedding(w, dtype) for name, w in narrow.items() if name == "embed"}
     return {**weights, **{name: wide(w, dtype) for name, w in narrow.items() if name not in tables}, **tables}
 
 
@@ -146,7 +146,7 @@ def opened(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared(Result):
+class QuantizedComparison(Result):
     """Of the same tokens read by two configurations: how far the second's logits are from the first's.
 
     Perplexities are those of the next tokens. `agree` is the share of places where both would write the same.
@@ -172,11 +172,13 @@ class Compared(Result):
         )
 
 
-def compared(plain: Config, narrow: Config, weights: Mapping[str, Any], tokens: np.ndarray) -> Compared:
+def compared(
+    plain: Config, narrow: Config, weights: Mapping[str, Any], tokens: np.ndarray
+) -> QuantizedComparison:
     """Both read tokens[B, T + 1] with their caches, the last one only to be predicted."""
     a, b = (np.asarray(_read(c, c.params(weights), tokens[:, :-1]), np.float64) for c in (plain, narrow))
     error = b - a
-    return Compared(
+    return QuantizedComparison(
         float(np.abs(error).max()),
         float(np.sqrt((error**2).mean())),
         float(a.std()),

@@ -1,6 +1,6 @@
 """What does somebody ask of the engine, and what becomes of it?
 
-A `Request` is a prompt and how many words may be written; a `Served` one is on its way: where its
+An `EngineRequest` is a prompt and how many words may be written; a `Served` one is on its way: where its
 tokens are in the cache, what is written so far. Chapter: Inference.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 from scalingbook_lib.units import Result, si
 
 
-class State(StrEnum):
+class RequestState(StrEnum):
     """Where a request is."""
 
     WAITING = "waiting"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request(Result):
+class EngineRequest(Result):
     """A prompt, how many words to write after it, and at which step it comes."""
 
     prompt: tuple[int, ...]
@@ -41,8 +41,8 @@ class Served(Result):
     """A request on its way. `cached` of its tokens are in the cache, in `blocks` of `group`'s pool."""
 
     ticket: int
-    request: Request
-    state: State = State.WAITING
+    request: EngineRequest
+    state: RequestState = RequestState.WAITING
     words: list[int] = field(default_factory=list)
     cached: int = 0
     group: int = 0
@@ -68,14 +68,14 @@ class Served(Result):
     @property
     def over(self) -> bool:
         """Is it done or canceled?"""
-        return self.state in (State.DONE, State.CANCELED)
+        return self.state in (RequestState.DONE, RequestState.CANCELED)
 
     @property
     def counts(self) -> dict[str, int]:
         """What it adds to a report."""
         return {
-            "done": self.state is State.DONE,
-            "canceled": self.state is State.CANCELED,
+            "done": self.state is RequestState.DONE,
+            "canceled": self.state is RequestState.CANCELED,
             "words": len(self.words) * self.over,
             "found": self.reused,
             "preemptions": self.preemptions,
@@ -88,7 +88,7 @@ class Served(Result):
 
 
 @dataclass(frozen=True, slots=True)
-class Report(Result):
+class EngineReport(Result):
     """What an engine did so far."""
 
     steps: int
@@ -124,10 +124,10 @@ def load(
     words: tuple[int, int],
     vocabulary: int,
     seed: int,
-) -> Iterator[Request]:
+) -> Iterator[EngineRequest]:
     """So many requests, on average `per_step` of them a step (a Poisson process), lengths within bounds."""
     drawn = np.random.default_rng(seed)
     arrivals = np.cumsum(drawn.exponential(1 / per_step, count)).astype(int)
     for arrival in arrivals.tolist():
         length, limit = (int(drawn.integers(low, high + 1)) for low, high in (prompt, words))
-        yield Request(tuple(drawn.integers(vocabulary, size=length).tolist()), limit, arrival)
+        yield EngineRequest(tuple(drawn.integers(vocabulary, size=length).tolist()), limit, arrival)

@@ -74,7 +74,7 @@ def predicted(config: Config, T: int = 1) -> Sums:
     return agreement.over_devices([*rows, *_otherwise(config, T)], config.sizes)
 
 
-def _said(config: Config, t: inference.Traffic, T: int) -> Iterator[Row]:
+def _said(config: Config, t: inference.ServingCollective, T: int) -> Iterator[Row]:
     """One row of the prediction in the laboratory's terms; a sum is a reduce-scatter and an all-gather."""
     nbytes = t.times * t.nbytes(config.sequences * T, config.sequences)
     # the laboratory writes an all-reduce as its two halves, with the norm and the next gather between them
@@ -133,7 +133,7 @@ RESERVED = GiB / 4  # of each chip, by the TPU compiler for itself: 15.75 GiB of
 
 
 @dataclass(frozen=True, slots=True)
-class Held(Result):
+class StepMemory(Result):
     """Bytes on one device: predicted weights, cache and scales, the compiler's arguments and temporaries."""
 
     weights: float
@@ -156,11 +156,11 @@ class Held(Result):
         )
 
 
-def held(config: Config) -> Held:
+def held(config: Config) -> StepMemory:
     """Prediction and compiled program of one decode step."""
     told = _predicted(config)
     memory = decode.program(config, greedy=True).memory
-    return Held(told.weights, told.kv, scales(config), memory.arguments, memory.temporaries)
+    return StepMemory(told.weights, told.kv, scales(config), memory.arguments, memory.temporaries)
 
 
 def scales(config: Config) -> float:
@@ -174,7 +174,7 @@ def scales(config: Config) -> float:
     return float(sum(sizes))
 
 
-def _predicted(config: Config) -> inference.Memory:
+def _predicted(config: Config) -> inference.ServingMemory:
     return inference.memory(config.model, plan(config), machine(config), B=config.sequences, S=config.tokens)
 
 

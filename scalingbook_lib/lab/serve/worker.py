@@ -24,7 +24,7 @@ MOVED = PartitionSpec(None, "C", "Y")  # blocks on their way: [blocks, tokens_C,
 
 
 @dataclass(frozen=True, slots=True)
-class Row(Result):
+class CacheWrite(Result):
     """The tokens `first` to `first + count - 1` of a sequence, to be put into the cache."""
 
     of: requests.Served
@@ -77,7 +77,7 @@ class Worker(Result):
         self.pools[s.group].release(s.blocks)
         s.blocks, s.cached, s.known, s.slot = [], 0, 0, -1
 
-    def run(self, rows: Iterable[Row], *, T: int, places: int) -> list[int]:
+    def run(self, rows: Iterable[CacheWrite], *, T: int, places: int) -> list[int]:
         """Put rows of up to T tokens into the cache, `places` for each group: the word after each row."""
         rows = list(rows)
         # the shapes are those of the program, however many rows there are: what is left over has count 0, and

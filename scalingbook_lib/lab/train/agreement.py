@@ -20,7 +20,7 @@ SHAPES = {1: (1, 1), 4: (2, 2), 8: (2, 4), 16: (4, 4), 32: (4, 8), 64: (8, 8)}
 
 
 @dataclass(frozen=True, slots=True)
-class Line(Result):
+class CollectiveAgreement(Result):
     """One kind of collective over some axes in one step. All-reduces are merged, so they are not counted."""
 
     kind: str
@@ -45,10 +45,10 @@ class Line(Result):
 class Agreement(Result):
     """The lines of all that is predicted or compiled."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[CollectiveAgreement, ...]
 
     @property
-    def differ(self) -> tuple[Line, ...]:
+    def differ(self) -> tuple[CollectiveAgreement, ...]:
         """The lines that do not agree."""
         return tuple(line for line in self.lines if not line.agrees)
 
@@ -71,7 +71,10 @@ def beside(wanted: Sums, rows: hlo.Collectives) -> Agreement:
     found = summed((Key(c.kind, c.axes), Amount(c.times or 0, (c.times or 0) * c.nbytes)) for c in rows)
     both = {key: (wanted.get(key, NOTHING), found.get(key, NOTHING)) for key in sorted(wanted | found)}
     return Agreement(
-        tuple(Line(*key, w.times or 0, w.nbytes, f.times or 0, f.nbytes) for key, (w, f) in both.items())
+        tuple(
+            CollectiveAgreement(*key, w.times or 0, w.nbytes, f.times or 0, f.nbytes)
+            for key, (w, f) in both.items()
+        )
     )
 
 
@@ -113,7 +116,7 @@ def over_devices(rows: Iterable[Row], sizes: Mapping[str, int]) -> Sums:
     return summed((key, amount) for key, amount in here if key.axes)
 
 
-def _said(trainer: Trainer, t: training.Traffic) -> Row:
+def _said(trainer: Trainer, t: training.TrainingCollective) -> Row:
     """One row of the prediction in the laboratory's terms."""
     n, e, of = trainer.sizes, trainer.model.experts, t.name
     axes = {"X": "XC" if of.startswith("expert") else "XZC"}.get(t.axes, t.axes)

@@ -1,6 +1,6 @@
 """What moves when experts live on other chips than the tokens that want them? Two all-to-alls a layer.
 
-`Exchange(model, Z=8, B=128)`: each of Z devices has its own sequences and E/Z experts. With room for
+`RoutedExperts(model, Z=8, B=128)`: each of Z devices has its own sequences and E/Z experts. With room for
 `capacity` tokens of one device at one expert, tokens beyond it go without that expert; with room for all of
 its tokens (no capacity given) none does. Chapter: Inference.
 """
@@ -30,7 +30,7 @@ TOKENS = "H[B_Z, D]"
 
 
 @dataclass(frozen=True)
-class Exchange(Result):
+class RoutedExperts(Result):
     """A layer of routed experts over Z devices, and B tokens, of which each device has its share."""
 
     model: models.Transformer

@@ -4,7 +4,7 @@ A weight-stationary systolic array simulated cycle by cycle on small integers (`
 forms that follow: cycles, utilization, padding and peak FLOPs/s. Chapter: TPUs.
 """
 
-from scalingbook_lib.machines.systolic.array import ArrayRun, Cell, Frame, simulate
+from scalingbook_lib.machines.systolic.array import ArrayCell, ArrayFrame, ArrayRun, simulate
 from scalingbook_lib.machines.systolic.padding import (
     Padding,
     Peak,
@@ -20,9 +20,9 @@ from scalingbook_lib.machines.systolic.padding import (
 )
 
 __all__ = [
+    "ArrayCell",
+    "ArrayFrame",
     "ArrayRun",
-    "Cell",
-    "Frame",
     "Padding",
     "Peak",
     "Storage",

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
 from scalingbook_lib.units import Result, percent
 
-type Cells = tuple[tuple[Cell, ...], ...]
+type Cells = tuple[tuple[ArrayCell, ...], ...]
 type Falling = tuple[int, int] | None  # a tile and a weight of it
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ArrayCell:
     """One cell at the end of a cycle; None where it holds no such value.
 
     `waiting` is the second weight register. `useful`: both operands are matrix elements and not padding.
@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Frame(Result):
+class ArrayFrame(Result):
     """The whole array after one cycle; cycle 0 is when the first weight enters."""
 
     cycle: int
@@ -76,7 +76,7 @@ class ArrayRun(Result):
     tiles: int
     double_buffered: bool
     Y: tuple[tuple[int, ...], ...]
-    frames: tuple[Frame, ...]
+    frames: tuple[ArrayFrame, ...]
 
     @property
     def load_cycles(self) -> int:
@@ -128,8 +128,8 @@ def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: 
 
 def run(work: Feed) -> ArrayRun:
     """Step the array until every sum has left it; Y's accumulators lie outside, below the columns."""
-    cells: Cells = ((Cell(),) * work.t,) * work.t
-    frames: list[Frame] = []
+    cells: Cells = ((ArrayCell(),) * work.t,) * work.t
+    frames: list[ArrayFrame] = []
     Y = [[0] * len(work.W[0]) for _ in work.X]
     missing = len(work.X) * work.t * work.tiles  # sums that have not left the array
     while missing:
@@ -137,7 +137,7 @@ def run(work: Feed) -> ArrayRun:
         cells = tuple(
             tuple(_next_cell(cells, work, cycle, k, n) for n in range(work.t)) for k in range(work.t)
         )
-        frames.append(Frame(cycle, cells))
+        frames.append(ArrayFrame(cycle, cells))
         for n, cell in enumerate(cells[-1]):
             if cell.row is None or cell.tile is None:
                 continue
@@ -150,7 +150,7 @@ def run(work: Feed) -> ArrayRun:
     )
 
 
-def _next_cell(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
+def _next_cell(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> ArrayCell:
     """Cell (k, n) after one cycle, in which every cell reads what its neighbors held before it.
 
     It multiplies first: with the first activation of a new tile it switches to the waiting weight, whose
@@ -174,7 +174,7 @@ def _next_cell(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> Cell:
     return cell
 
 
-def _activation_from(left: Cell) -> Arriving:
+def _activation_from(left: ArrayCell) -> Arriving:
     """The tile, row and activation that a cell passes to its right neighbor; None where it holds none."""
     if left.activation is None or left.tile is None or left.row is None:
         return None

@@ -1,8 +1,8 @@
 """Costs of token mixers: FLOPs per prompt token, bytes that a decode step reads, bytes cached.
 
 Attention caches entries, one for each token or for every few, and may attend to all, to the last ones or to
-some that an indexer selects. A recurrence keeps a state. A layer is a sum of such parts; a `Stack` is the
-layers of a model. All figures are of one sequence. Chapter: Other architectures.
+some that an indexer selects. A recurrence keeps a state. A layer is a sum of such parts; `MixedLayers` are
+those of a model. All figures are of one sequence. Chapter: Other architectures.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class Entries(Result):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class State(Result):
+class RecurrentState(Result):
     """A recurrence with a matrix [key, value] per head as its state, whatever the length of the sequence.
 
     With `erases`, the value found by the key is subtracted before the new one is written (delta rule). Decays
@@ -123,12 +123,12 @@ class State(Result):
         return f"a state of {self.heads} × {self.key} × {self.value}, {si(self.nbytes, 'B')}"
 
 
-Part = Entries | State
+Part = Entries | RecurrentState
 Mixer = tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stack(Result):
+class MixedLayers(Result):
     """The token-mixing layers of a model: how many of each kind."""
 
     name: str
@@ -159,7 +159,7 @@ class Stack(Result):
         return f"{self.name}: {', '.join(kinds)}"
 
 
-def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None) -> Stack:
+def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None) -> MixedLayers:
     """The token-mixing layers of a model, in MLA's absorbed form, with recurrent states in fp32.
 
     `chosen`: how many positions the indexer selects, in a model that has one (`Latent.index_heads`).
@@ -177,9 +177,9 @@ def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None)
         for kind in model.layer_kinds
     ]  # fmt: skip
     if state:
-        kept = State(heads=state.v_heads, key=state.key, value=state.value, erases=True)
+        kept = RecurrentState(heads=state.v_heads, key=state.key, value=state.value, erases=True)
         layers.append((model.L - model.softmax_layers, (kept,)))
-    return Stack(model.name, tuple(layers))
+    return MixedLayers(model.name, tuple(layers))
 
 
 def bidirectional_flops(params: float, tokens: float, D: int, L: int) -> tuple[float, float]:

@@ -33,7 +33,7 @@ class Operands:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Result):
+class TypedResult(Result):
     """The resulting array, or None with JAX's error message and what to write instead."""
 
     array: Array | None

@@ -13,9 +13,9 @@ from scalingbook_lib.notation.types import spec
 from scalingbook_lib.notation.types.operands import (
     MESH,
     TYPE,
-    Answer,
     Operands,
     Refusal,
+    TypedResult,
     each,
     one,
     unordered,
@@ -29,12 +29,12 @@ QUOTE = "'"
 type Rule = Callable[[Operands], Array]
 
 
-def answer(operation: str, o: Operands) -> Answer:
+def answer(operation: str, o: Operands) -> TypedResult:
     """The type of the operation's result by JAX's rules, or JAX's refusal."""
     try:
-        return Answer(RULES[operation](o))
+        return TypedResult(RULES[operation](o))
     except Refusal as refusal:
-        return Answer(None, *refusal.args)
+        return TypedResult(None, *refusal.args)
 
 
 def _refuse_where(wrong: object, words: str, instead: str) -> None:

@@ -23,9 +23,9 @@ from scalingbook_lib.planner.ranking import Point
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Group, Policy, Sharing, Spread
 from scalingbook_lib.planner.tally import Miss, nearer
-from scalingbook_lib.training import Case, Efficiency, Plan
+from scalingbook_lib.training import Plan, TrainingCase, TrainingEfficiency
 from scalingbook_lib.training.buffers import live
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.shape import TrainingShape
 
 _tuple = tuple.__new__  # makes a Point in half of the time that Point(...) takes
 
@@ -36,7 +36,7 @@ type Passes = list[PlanPass | None]  # per rematerialization, as far as they wer
 class Bench:
     """What all groups of a mesh and schedule share, whatever the microbatch."""
 
-    shape: Shape
+    shape: TrainingShape
     live: float  # the most microbatches that wait, if there are as many
     idle: float | None  # over the sum of both passes; None where it is no such share
     hop_bytes: float  # to the next stage, for a token and one chunk
@@ -47,10 +47,10 @@ class Bench:
 class Fast:
     """The plans of one space, judged by the sums that they share."""
 
-    def __init__(self, space: Space, efficiency: Efficiency) -> None:
+    def __init__(self, space: Space, efficiency: TrainingEfficiency) -> None:
         self.space, self.remats = space, space.tried["remat"]
         self.unit = unit(
-            Case(space.model, space.machine, batch=1, T=space.T, efficiency=efficiency),
+            TrainingCase(space.model, space.machine, batch=1, T=space.T, efficiency=efficiency),
             pods=space.pods,
             constant=tuple(sorted(space.constant.items())),
             remat=self.remats[0],
@@ -166,7 +166,7 @@ class Fast:
                 found.append(_tuple(Point, (seconds, nbytes, g, sharing, policies[zeros[z]][r])))
         return found
 
-    def _pass(self, g: Group, shape: Shape, split: RankSplit, t: float, remat: str) -> PlanPass:
+    def _pass(self, g: Group, shape: TrainingShape, split: RankSplit, t: float, remat: str) -> PlanPass:
         """Both directions at the longest stage's pace."""
         s = g.spread
         key = "all layers", s.pp == 1, s.tp, s.cp, g.microbatch, remat, split.line
@@ -204,7 +204,7 @@ class Fast:
             inside, sharing.ep, experts.k, self.space.constant.get("expert_domains")
         )
 
-    def _moved(self, s: Spread, shape: Shape, split: RankSplit, z: int) -> Moved:
+    def _moved(self, s: Spread, shape: TrainingShape, split: RankSplit, z: int) -> Moved:
         """Gathers, scatters, and sums over copies and pods."""
         zero, one, mesh = split.zeros[z], split.sharing, split.mesh
         assert mesh
@@ -214,7 +214,9 @@ class Fast:
         found = split.moved[z] = self._get(key, self._weights, s, shape, one, mesh, zero)
         return found
 
-    def _weights(self, s: Spread, shape: Shape, sharing: Sharing, mesh: MeshRates, zero: int) -> Moved:
+    def _weights(
+        self, s: Spread, shape: TrainingShape, sharing: Sharing, mesh: MeshRates, zero: int
+    ) -> Moved:
         shared = sharing.fsdp * s.cp
         groups, links = (SharedParams(shape.dense, mesh.X, shared),), self.unit.links
         experts = self.splits.experts(s.tp, shape, shared, ep=sharing.ep, expert_tp=sharing.expert_tp)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.machines import ClusterError, Machine, Slice
 from scalingbook_lib.steps.placement import Networks, Rate, between_pods, exchange_rate, groups, place, rate
-from scalingbook_lib.training import Efficiency
+from scalingbook_lib.training import TrainingEfficiency
 
 
 class AxisRates:
@@ -18,7 +18,7 @@ class AxisRates:
     Compared by identity, as part of the keys of many sums: to hash its networks takes longer.
     """
 
-    def __init__(self, networks: Networks, efficiency: Efficiency) -> None:
+    def __init__(self, networks: Networks, efficiency: TrainingEfficiency) -> None:
         self.networks, self.efficiency = networks, efficiency
         self._found: dict[Collective, Rate] = {}
 
@@ -43,7 +43,7 @@ class MeshRates(NamedTuple):
 class MeshLinks:
     """All meshes of one machine."""
 
-    def __init__(self, machine: Machine, pods: int, efficiency: Efficiency) -> None:
+    def __init__(self, machine: Machine, pods: int, efficiency: TrainingEfficiency) -> None:
         self.machine, self.efficiency = machine, efficiency
         # the 13,000 levels of the meshes of 16,384 chips have 120 networks: without `_found` the first search
         # takes 1.4 times as long, without `mesh` a later one 1.1 times

@@ -16,7 +16,7 @@ from scalingbook_lib.planner.space import Space
 from scalingbook_lib.planner.spread import Sharing, Spread
 from scalingbook_lib.steps.placement import FREE
 from scalingbook_lib.training.feasible import reasons
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.shape import TrainingShape
 
 type Picks = list[tuple[int, int]]  # kinds of ZeRO and of rematerialization, by their place in those tried
 
@@ -111,7 +111,9 @@ class RankSplits:
         tops = list(map(max, nbytes))
         return States(zeros, nbytes, tops, max(tops, default=inf), why)
 
-    def experts(self, tp: int, shape: Shape, shared: int, *, ep: int, expert_tp: int | None) -> ExpertShare:
+    def experts(
+        self, tp: int, shape: TrainingShape, shared: int, *, ep: int, expert_tp: int | None
+    ) -> ExpertShare:
         """A chip's experts, where `shared` chips hold the same dense weights; without any, no parameters."""
         split = (expert_tp or tp) * ep  # chips that the experts of a layer are split over
         params = shape.expert * tp / split  # the shape has tp chips for each expert, and ep = 1

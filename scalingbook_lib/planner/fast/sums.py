@@ -12,8 +12,8 @@ from scalingbook_lib.collectives import Collective
 from scalingbook_lib.planner.fast.links import AxisRates, MeshRates
 from scalingbook_lib.planner.fast.unit import Unit
 from scalingbook_lib.steps.placement import Rate
-from scalingbook_lib.training.links import MOVED_AS, Traffic
-from scalingbook_lib.training.shape import Shape
+from scalingbook_lib.training.links import MOVED_AS, TrainingCollective
+from scalingbook_lib.training.shape import TrainingShape
 
 type Rates = AxisRates | Mapping[Collective, Rate]
 
@@ -29,7 +29,7 @@ class StraightLine(NamedTuple):
         return self.slope * n + self.base * times
 
 
-def affine(rows: Iterable[Traffic], rates: Rates) -> StraightLine:
+def affine(rows: Iterable[TrainingCollective], rates: Rates) -> StraightLine:
     """The sum of rows of one token, over one axis."""
     slope = base = 0.0
     for row in rows:
@@ -53,7 +53,7 @@ class AxisWaits(NamedTuple):
     backward: Waits
 
     @classmethod
-    def of(cls, rows: Iterable[Traffic], axes: str, rates: Rates) -> "AxisWaits":
+    def of(cls, rows: Iterable[TrainingCollective], axes: str, rates: Rates) -> "AxisWaits":
         """Those of these rows that are over this axis."""
 
         def waits(when: str) -> Waits:
@@ -83,7 +83,7 @@ class Direction:
             layers_s, head_s, waited_s, Z.waited.at(t), tensor_s=Y.beside.at(t), context_s=C.beside.at(t)
         )
 
-    def paced(self, s: Shape) -> "DirectionTimes":
+    def paced(self, s: TrainingShape) -> "DirectionTimes":
         """In the longest stage: one whose layers have most to do, or the last with the unembedding."""
         worked_s = max(s.stages.longest * self.layers_s, s.stages.last_work * self.layers_s + self.head_s)
         busy = worked_s + s.share * self.waited_s + s.experts * self.experts_s

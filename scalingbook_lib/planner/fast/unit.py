@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.planner.fast.links import MeshLinks
 from scalingbook_lib.planner.spread import Sharing
-from scalingbook_lib.training import Case, Plan
+from scalingbook_lib.training import Plan, TrainingCase
 from scalingbook_lib.training.buffers import vocabulary
-from scalingbook_lib.training.links import Traffic, unpriced
+from scalingbook_lib.training.links import TrainingCollective, unpriced
 from scalingbook_lib.training.memory import compiled, moments
-from scalingbook_lib.training.shape import Shape, shape
+from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.times import Layers, layers, seconds
 from scalingbook_lib.training.traffic import context, rows
 
-type Rows = tuple[Traffic, ...]
+type Rows = tuple[TrainingCollective, ...]
 type Triple = tuple[float, float, float]  # bytes at each of the moments
 
 
@@ -62,7 +62,9 @@ class Unit:
     `weights` it takes 1.1 to 1.2 times as long, each.
     """
 
-    def __init__(self, case: Case, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str) -> None:
+    def __init__(
+        self, case: TrainingCase, *, pods: int, constant: tuple[tuple[str, Any], ...], remat: str
+    ) -> None:
         self.case, self.constant, self.remat = case, dict(constant), remat
         self.links = MeshLinks(case.machine, pods, case.efficiency)
         self.shape, self.layers, self.moved = cache(self._shape), cache(self._layers), cache(self._moved)
@@ -73,17 +75,17 @@ class Unit:
         self.gathers = self.constant.get("context") == "gather"
         self.even = self.constant.get("zigzag", True)  # chips have as much of a causal mask each
 
-    def given(self, **ways: Any) -> Shape:
+    def given(self, **ways: Any) -> TrainingShape:
         """A plan's shape with one microbatch, of one token."""
         plan = Plan(**{**self.constant, "remat": self.remat, **ways})
         return replace(shape(self.case.work(plan), plan, plan.ranks * plan.microbatch), t=1.0)
 
-    def _shape(self, tp: int, pp: int, chunks: int) -> Shape:
+    def _shape(self, tp: int, pp: int, chunks: int) -> TrainingShape:
         """The layers and parameters of the longest stage; they do not depend on the schedule's name."""
         how = {"schedule": "interleaved", "chunks": chunks} if chunks > 1 else {}
         return self.given(tp=tp, pp=pp, **how)
 
-    def token(self, tp: int, remat: str, ep: int, expert_tp: int | None, *, cp: int = 1) -> Shape:
+    def token(self, tp: int, remat: str, ep: int, expert_tp: int | None, *, cp: int = 1) -> TrainingShape:
         """All layers and one token."""
         return self.given(tp=tp, cp=cp, remat=remat, zero=0, ep=ep, expert_tp=expert_tp, fsdp=ep)
 

@@ -19,7 +19,7 @@ from scalingbook_lib import notation
 from scalingbook_lib.reader.checks import diagnosis, programs
 from scalingbook_lib.reader.checks import given as reading
 from scalingbook_lib.reader.checks.given import Unparsable
-from scalingbook_lib.reader.checks.programs import Verdict
+from scalingbook_lib.reader.checks.programs import ProgramVerdict
 from scalingbook_lib.units import Result
 
 Status = Literal["right", "wrong", "unread", "open"]
@@ -72,7 +72,7 @@ class Mistake:
     sentence that the reader gets.
     """
 
-    wrong_answer: float | str | Callable[[], float | str | Verdict]
+    wrong_answer: float | str | Callable[[], float | str | ProgramVerdict]
     message: str
     slip: str = ""  # its name, where it is one of those that other exercises have, too
 
@@ -282,15 +282,18 @@ def _program(check: Check, given: Any) -> Outcome:
     return _outcome("right", check.right) if judged.ok else _refused(judged)
 
 
-def _refused(verdict: Verdict) -> Outcome:
+def _refused(verdict: ProgramVerdict) -> Outcome:
     """What a judge has against a program, and the devices beside it."""
     shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
     return replace(_outcome("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 
 
-def _verdict(check: Check, given: Any) -> Verdict:
+def _verdict(check: Check, given: Any) -> ProgramVerdict:
     # a judge says what it asked for, and in values that end
-    if type(given) is not Verdict or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3:
+    if (
+        type(given) is not ProgramVerdict
+        or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3
+    ):
         raise Unparsable(
             "This asks for what the judge says of your function: give `task(your_function)` here."
         )

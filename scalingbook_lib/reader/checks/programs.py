@@ -14,7 +14,7 @@ SOLVED = "solved in the notebook"  # what the box of a page says for a reader wh
 
 
 @dataclass(frozen=True, slots=True)
-class Move(Result):
+class CollectiveCount(Result):
     """One kind of collective over some mesh axes: the bytes of all its runs, and the number of runs.
 
     Bytes are counted as `lab.compiler.hlo` counts them. In what is asked for, `times` may be None (any).
@@ -38,7 +38,7 @@ class Move(Result):
 type Asked = Mapping[str, int | tuple[int, int]]
 
 
-def moves(asked: Asked) -> tuple[Move, ...]:
+def moves(asked: Asked) -> tuple[CollectiveCount, ...]:
     """The moves that are asked for: bytes of all runs, `{"all-gather X": 4096}`, or runs and bytes, `(3,
     4096)`.
 
@@ -47,14 +47,14 @@ def moves(asked: Asked) -> tuple[Move, ...]:
     return tuple(_move(name, amount) for name, amount in asked.items())
 
 
-def _move(name: str, amount: int | tuple[int, int]) -> Move:
+def _move(name: str, amount: int | tuple[int, int]) -> CollectiveCount:
     kind, _, axes = name.partition(" ")
     times, nbytes = amount if isinstance(amount, tuple) else (None, amount)
-    return Move(kind, axes, nbytes, times)
+    return CollectiveCount(kind, axes, nbytes, times)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict(Result):
+class ProgramVerdict(Result):
     """The judgement on a program: its wrong result if any, its moves, and other faults.
 
     `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program
@@ -63,9 +63,9 @@ class Verdict(Result):
     """
 
     wrong: str = ""
-    moves: tuple[Move, ...] = ()
+    moves: tuple[CollectiveCount, ...] = ()
     key: str = ""
-    asked: tuple[Move, ...] | None = None
+    asked: tuple[CollectiveCount, ...] | None = None
     also: tuple[str, ...] = ()
     picture: str = field(default="", compare=False)
     drawing: str = field(default="", compare=False, repr=False)
@@ -97,24 +97,24 @@ class Verdict(Result):
         return f"right result; it runs {moved}" if moved else "right result, and nothing moves"
 
 
-def right(asked: Asked) -> Verdict:
+def right(asked: Asked) -> ProgramVerdict:
     """The verdict on a program with the right result and exactly these moves."""
-    return Verdict(moves=moves(asked))
+    return ProgramVerdict(moves=moves(asked))
 
 
-def same(found: tuple[Move, ...], known: tuple[Move, ...]) -> bool:
+def same(found: tuple[CollectiveCount, ...], known: tuple[CollectiveCount, ...]) -> bool:
     """Whether these are the known moves in any order, and as often where that is stated."""
     often = {(move.kind, move.axes): move.times for move in known}
     seen = {replace(move, times=often.get((move.kind, move.axes)) and move.times) for move in found}
     return seen == set(known)
 
 
-def against(found: tuple[Move, ...], asked: tuple[Move, ...]) -> tuple[str, ...]:
+def against(found: tuple[CollectiveCount, ...], asked: tuple[CollectiveCount, ...]) -> tuple[str, ...]:
     """The differences between these moves and those asked for, as sentences."""
     return tuple(_against(found, asked))
 
 
-def _against(found: tuple[Move, ...], asked: tuple[Move, ...]) -> Iterator[str]:
+def _against(found: tuple[CollectiveCount, ...], asked: tuple[CollectiveCount, ...]) -> Iterator[str]:
     wanted = {(move.kind, move.axes): move for move in asked}
     done = {(move.kind, move.axes) for move in found}
     for move in found:

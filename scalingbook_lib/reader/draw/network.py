@@ -20,7 +20,7 @@ Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class NetworkDrawing:
     """The positions of the boxes, half their side, and the edges of the drawing."""
 
     spots: Sequence[Spot]
@@ -53,7 +53,7 @@ def network(panel: Network, width: float) -> str:
     return svg.picture(width, height, panel.title or "network", head + body)
 
 
-def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
+def _plan(panel: Network, width: float, top: float) -> tuple[NetworkDrawing, float]:
     margin = WRAP_MARGIN if any(link.wrap for link in panel.links) else MARGIN
     aspect = panel.aspect if width > 400 else min(max(panel.aspect * 1.35, 0.3), 1.1)
     deep = max(width * aspect, 2 * margin + 2)
@@ -62,7 +62,7 @@ def _plan(panel: Network, width: float, top: float) -> tuple[Plan, float]:
     ]
     nearest = min((math.dist(a, b) for i, a in enumerate(spots) for b in spots[:i]), default=LARGEST / 0.54)
     half = min(max(nearest, 8.0) * 0.27, LARGEST / 2)
-    return Plan(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
+    return NetworkDrawing(spots, half, (3.0, top + 3.0, width - 3.0, top + deep - 3.0)), top + deep
 
 
 def _node(node: Node, spot: Spot, half: float) -> str:
@@ -73,7 +73,7 @@ def _node(node: Node, spot: Spot, half: float) -> str:
     return box + _parts(node.parts, x, y, half - 3)
 
 
-def _name(node: Node, spot: Spot, plan: Plan) -> str:
+def _name(node: Node, spot: Spot, plan: NetworkDrawing) -> str:
     """A box's name on the side without links: above the upper half of the drawing, below the lower."""
     (x, y), half = spot, plan.half
     words = svg.fit(node.label, 3.2 * half, TYPE)
@@ -108,7 +108,7 @@ def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
 # Links
 
 
-def _courses(link: Link, plan: Plan) -> list[Course]:
+def _courses(link: Link, plan: NetworkDrawing) -> list[Course]:
     """The curve of a link, from edge to edge and a little to the right; of a wrap, one stub at each end."""
     (x0, y0), (x1, y1) = plan.spots[link.start], plan.spots[link.end]
     length = math.dist((x0, y0), (x1, y1)) or 1.0
@@ -157,7 +157,7 @@ def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
     return [(curve, _way((start, middle, (x, y)))), (f'fill="{paint}"', f"M{corners}z")]
 
 
-def _label(link: Link, course: Course, plan: Plan) -> str:
+def _label(link: Link, course: Course, plan: NetworkDrawing) -> str:
     """The label at the middle of the curve, to its right and clear of the line."""
     start, middle, end = course
     half = svg.measure(link.label, TYPE) / 2

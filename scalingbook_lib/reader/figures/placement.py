@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.reader.draw.svg import fit, measure
 from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.shapes import IDLE, Area, Blocks, Shape, Words
+from scalingbook_lib.reader.figures.shapes import IDLE, Area, BlockRow, Shape, Words
 from scalingbook_lib.reader.figures.shards import subscripted
 from scalingbook_lib.reader.figures.sketch import Sketch
 
@@ -279,7 +279,7 @@ def _squares(box: _Box, x: float, y: float) -> Iterator[tuple[float, float, _Row
 
 def _painted(squares: Sequence[tuple[float, float, _Row]]) -> Iterator[Shape]:
     """The outlines of all squares, and what is filled in them; blocks that look alike share a shape."""
-    yield Blocks(stretches=[(x, y, SIDE, IDLE) for x, y, _ in squares], high=SIDE, shade=0.04)
+    yield BlockRow(stretches=[(x, y, SIDE, IDLE) for x, y, _ in squares], high=SIDE, shade=0.04)
     alike: dict[tuple[float, float], list[tuple[float, float, float, int]]] = {}
     for x, y, row in squares:
         if row.part is None:
@@ -292,4 +292,4 @@ def _painted(squares: Sequence[tuple[float, float, _Row]]) -> Iterator[Shape]:
             shade = 0.65 if row.look % (2 * INKS) < INKS else 0.25
             alike.setdefault((high, shade), []).append((x, y, wide, row.look % INKS))
     for (high, shade), stretches in alike.items():
-        yield Blocks(stretches=stretches, high=high, shade=shade)
+        yield BlockRow(stretches=stretches, high=high, shade=shade)

@@ -157,7 +157,7 @@ class Cells:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Blocks:
+class BlockRow:
     """Pieces of one height, each (left, top, width, color): a path for each color."""
 
     stretches: Sequence[tuple[float, float, float, int]]
@@ -247,4 +247,4 @@ class Brace:
         return f'<path d="{way}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'
 
 
-Shape = Area | Arrow | Blocks | Brace | Cells | Words
+Shape = Area | Arrow | BlockRow | Brace | Cells | Words

@@ -11,16 +11,16 @@ machine; `audit` for a whole plan. An MLP stands for its layer; C is the documen
 
 from scalingbook_lib.steps.limits.audit import Audit, audit
 from scalingbook_lib.steps.limits.expert import (
-    Exchange,
+    ExpertExchange,
     RoutedLayer,
     exchange,
     expert_parallel,
     reached,
     routed_layer,
 )
-from scalingbook_lib.steps.limits.limit import MACHINES, Limit, Rules, Term, each_level, rules, table
+from scalingbook_lib.steps.limits.limit import MACHINES, LevelLimit, Limit, Rules, each_level, rules, table
 from scalingbook_lib.steps.limits.parallel import (
-    Pipeline,
+    PipelineLimit,
     Widest,
     data_parallel,
     pipeline_parallel,
@@ -31,12 +31,12 @@ from scalingbook_lib.steps.limits.parallel import (
 __all__ = [
     "MACHINES",
     "Audit",
-    "Exchange",
+    "ExpertExchange",
+    "LevelLimit",
     "Limit",
-    "Pipeline",
+    "PipelineLimit",
     "RoutedLayer",
     "Rules",
-    "Term",
     "Widest",
     "audit",
     "data_parallel",

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Level, Machine
 from scalingbook_lib.models import Transformer, arithmetic
-from scalingbook_lib.steps.limits.limit import Limit, Term, inner, singled
+from scalingbook_lib.steps.limits.limit import LevelLimit, Limit, inner, singled
 from scalingbook_lib.units import BF16, DType, Result, count, require_min, si
 
 
 @dataclass(frozen=True, slots=True)
-class Exchange(Result):
+class ExpertExchange(Result):
     """One way of the tokens to their experts (or back): what every level carries, and for how long."""
 
     what: str
@@ -52,7 +52,7 @@ def exchange(
     once: bool = True,
     most_domains: int | None = None,
     dtype: DType = BF16,
-) -> Exchange:
+) -> ExpertExchange:
     """Every chip sends its `tokens` tokens of width D to k experts over the Z innermost chips, or back.
 
     An all-to-all of k copies of each token. With `once`, a token crosses into a domain once and goes to a
@@ -74,7 +74,7 @@ def exchange_over(
     once: bool = True,
     most_domains: int | None = None,
     said: str = "an exchange",
-) -> Exchange:
+) -> ExpertExchange:
     """`exchange` over these levels, each chip with `nbytes` of tokens before they are copied."""
     require_min(1, k=k, most_domains=most_domains or 1)
     require_min(0, nbytes=nbytes)
@@ -89,7 +89,7 @@ def exchange_over(
         took = collectives.all_to_all(nbytes * k * Z, *alone).bandwidth_s
         seconds.append((name, sent / k * took))
         copies.append((name, sent * beyond))
-    return Exchange(said, tuple(seconds), tuple(copies))
+    return ExpertExchange(said, tuple(seconds), tuple(copies))
 
 
 def expert_parallel(
@@ -118,7 +118,7 @@ def expert_parallel(
     found = exchange(machine, Z, tokens=1, D=1, k=k, E=E, once=once, most_domains=most_domains, dtype=both)
     # 2 · matrices · (k + shared) · D · F FLOPs a token, solved for F; D cancels
     scale = machine.chip.flops_per_s(dtype) / (2 * (3 if gated else 2) * (k + shared))
-    terms = tuple(Term(level, scale * s) for level, s in found.seconds)
+    terms = tuple(LevelLimit(level, scale * s) for level, s in found.seconds)
     return Limit(f"expert parallelism over {Z:,} {machine.chip.name}", "F", scale * found.total_s, terms)
 
 

@@ -17,7 +17,7 @@ type Cost = Callable[..., Transfer]
 
 
 @dataclass(frozen=True, slots=True)
-class Term(Result):
+class LevelLimit(Result):
     """What one level alone would ask for."""
 
     level: str
@@ -34,7 +34,7 @@ class Limit(Result):
     what: str  # 'data parallelism over 1,024 H100'
     unit: str  # 'tokens per chip', 'F'
     least: float
-    terms: tuple[Term, ...] = ()
+    terms: tuple[LevelLimit, ...] = ()
 
     @property
     def bound(self) -> str:
@@ -64,7 +64,7 @@ def limit(what: str, unit: str, scale: float, cost: Cost, networks: tuple[Networ
     """`scale` · the seconds a byte takes, over all levels and over each alone; nothing over none."""
     if not networks:
         return Limit(what, unit, 0.0)
-    terms = tuple(Term(name, scale * s) for name, s in each_level(cost, 1, *networks).items())
+    terms = tuple(LevelLimit(name, scale * s) for name, s in each_level(cost, 1, *networks).items())
     # times are linear in the bytes, so one byte tells all
     return Limit(what, unit, scale * cost(1, *networks).bandwidth_s, terms)
 

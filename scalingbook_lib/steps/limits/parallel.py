@@ -116,7 +116,7 @@ def data_parallel(
 
 
 @dataclass(frozen=True, slots=True)
-class Pipeline(Result):
+class PipelineLimit(Result):
     """A pass of m microbatches through p stages: the work of one stage on one microbatch, and one hop.
 
     `stage_s` is the mean stage; the longest of its `interleave` pieces takes `piece_s`.
@@ -164,7 +164,7 @@ def pipeline_parallel(
     interleave: int = 1,
     dtype: DType = BF16,
     moved: DType = BF16,
-) -> Pipeline:
+) -> PipelineLimit:
     """`tokens` tokens a chip and step in m microbatches, forward, through L layers (MLPs) on p stages.
 
     Of a step, p times as many tokens as a chip has go through its stage of L/p layers, so a microbatch gives
@@ -183,7 +183,9 @@ def pipeline_parallel(
     layer_s = 2 * (3 if gated else 2) * each * D * F / machine.chip.flops_per_s(dtype)
     hop_bytes = moved.bytes * each * D  # of one chip, for one microbatch
     hop_s = _hop_s(machine, model_parallel, p, hop_bytes)
-    return Pipeline(p, m, interleave, layer_s * L / p, layer_s * -(-L // (p * interleave)), hop_bytes, hop_s)
+    return PipelineLimit(
+        p, m, interleave, layer_s * L / p, layer_s * -(-L // (p * interleave)), hop_bytes, hop_s
+    )
 
 
 def _hop_s(machine: Machine, inside: int, p: int, nbytes: float) -> float:

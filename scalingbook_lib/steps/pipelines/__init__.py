@@ -7,9 +7,9 @@
 1f1b: idle 9 s of 33 s, 27% of the time (38% over the work)
 """
 
-from scalingbook_lib.steps.pipelines.orders import ORDERS, PipelineError, Task
+from scalingbook_lib.steps.pipelines.orders import ORDERS, PipelineError, StageTask
 from scalingbook_lib.steps.pipelines.play import simulate
-from scalingbook_lib.steps.pipelines.run import Bubble, Number, PipelineRun, Span, bubble
+from scalingbook_lib.steps.pipelines.run import Bubble, Number, PipelineRun, TaskSpan, bubble
 
 SCHEDULES = tuple(ORDERS)
 
@@ -19,8 +19,8 @@ __all__ = [
     "Number",
     "PipelineError",
     "PipelineRun",
-    "Span",
-    "Task",
+    "StageTask",
+    "TaskSpan",
     "bubble",
     "simulate",
 ]

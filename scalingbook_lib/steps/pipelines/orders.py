@@ -11,7 +11,7 @@ from itertools import count
 from typing import NamedTuple
 
 
-class Task(NamedTuple):
+class StageTask(NamedTuple):
     """What a stage does for one microbatch, in one of its chunks of layers."""
 
     kind: str
@@ -19,7 +19,7 @@ class Task(NamedTuple):
     chunk: int = 0
 
 
-type Turn = tuple[Task, ...]
+type Turn = tuple[StageTask, ...]
 type Order = list[Turn]
 
 
@@ -30,27 +30,27 @@ class PipelineError(ValueError):
 def gpipe(s: int, P: int, M: int, v: int) -> Order:
     """Every forward, then every backward, the last microbatch first."""
     # all M microbatches wait at once
-    return [(Task("F", m),) for m in range(M)] + [(Task("B", m),) for m in reversed(range(M))]
+    return [(StageTask("F", m),) for m in range(M)] + [(StageTask("B", m),) for m in reversed(range(M))]
 
 
 def one_forward_one_backward(s: int, P: int, M: int, v: int) -> Order:
     """As many forwards as there are stages behind, then one forward and one backward in turn."""
     # so many have left before the first one's gradient can be back
     ahead = min(P - 1 - s, M)
-    return _alternate([Task("F", m) for m in range(M)], [Task("B", m) for m in range(M)], ahead)
+    return _alternate([StageTask("F", m) for m in range(M)], [StageTask("B", m) for m in range(M)], ahead)
 
 
 def interleaved(s: int, P: int, M: int, v: int) -> Order:
     """1F1B over v chunks of layers a stage: P microbatches through one chunk, then through the next."""
-    forward = [Task("F", first + m, c) for first in range(0, M, P) for c in range(v) for m in range(P)]
+    forward = [StageTask("F", first + m, c) for first in range(0, M, P) for c in range(v) for m in range(P)]
     backward = [
-        Task("B", first + m, c) for first in range(0, M, P) for c in reversed(range(v)) for m in range(P)
+        StageTask("B", first + m, c) for first in range(0, M, P) for c in reversed(range(v)) for m in range(P)
     ]
     # as Megatron-LM counts its warm-up: v - 1 rounds of P, and twice the stages behind
     return _alternate(forward, backward, min(2 * (P - 1 - s) + (v - 1) * P, v * M))
 
 
-def _alternate(forward: list[Task], backward: list[Task], ahead: int) -> Order:
+def _alternate(forward: list[StageTask], backward: list[StageTask], ahead: int) -> Order:
     order: Order = [(task,) for task in forward[:ahead]]
     for f, b in zip(forward[ahead:], backward, strict=False):
         order += [(f,), (b,)]
@@ -62,12 +62,12 @@ def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
     order: Order = []
     for turn in one_forward_one_backward(s, P, M, v):
         ((kind, m, _),) = turn
-        order += [turn] if kind == "F" else [(Task("I", m),)]
+        order += [turn] if kind == "F" else [(StageTask("I", m),)]
         # so that no stage holds more than 1F1B does (qi2023zerobubble, ZB-H1)
         if kind == "B" and m >= s:
-            order.append((Task("W", m - s),))
+            order.append((StageTask("W", m - s),))
     # the s that are left, where 1F1B would idle
-    return order + [(Task("W", m),) for m in range(max(M - s, 0), M)]
+    return order + [(StageTask("W", m),) for m in range(max(M - s, 0), M)]
 
 
 def dualpipe(s: int, P: int, M: int, v: int) -> Order:
@@ -110,12 +110,12 @@ class _Desk:
 
     def __init__(self) -> None:
         self._next = {(kind, way): count() for kind in "FB" for way in (0, 1)}
-        self._weights: list[Task] = []
+        self._weights: list[StageTask] = []
 
-    def task(self, kind: str, way: int) -> Task:
-        task = Task(kind, next(self._next["F" if kind == "F" else "B", way]), way)
+    def task(self, kind: str, way: int) -> StageTask:
+        task = StageTask(kind, next(self._next["F" if kind == "F" else "B", way]), way)
         if kind == "I":
-            self._weights.append(Task("W", task.microbatch, way))
+            self._weights.append(StageTask("W", task.microbatch, way))
         return task
 
     def turn(self, kind: str, way: int) -> Turn:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import lcm
 
 from scalingbook_lib.steps.pipelines.orders import ORDERS, Order, PipelineError, Turn, check
-from scalingbook_lib.steps.pipelines.run import Number, PipelineRun, Span, share
+from scalingbook_lib.steps.pipelines.run import Number, PipelineRun, TaskSpan, share
 
 type Place = tuple[int, int]  # stage, chunk
 type _Row = tuple[int, str, int, int, int, int]  # stage, kind, microbatch, chunk, start, end
@@ -43,13 +43,13 @@ def simulate(
     scale, took = _whole(times, chunks)
     orders = [ORDERS[schedule](s, stages, microbatches, chunks) for s in range(stages)]
     rows, total = _play(orders, took, _Floor(*_links(schedule, stages, chunks), microbatches, took["hop"]))
-    clock = _Clock(scale, exact=not any(isinstance(value, float) for value in times.values()))
+    clock = _TickClock(scale, exact=not any(isinstance(value, float) for value in times.values()))
     return PipelineRun(
         schedule=schedule,
         stages=stages,
         microbatches=microbatches,
         chunks=chunks,
-        spans=tuple(Span(s, k, m, c, clock[start], clock[end]) for s, k, m, c, start, end in rows),
+        spans=tuple(TaskSpan(s, k, m, c, clock[start], clock[end]) for s, k, m, c, start, end in rows),
         total_s=clock[total],
         work_s=tuple(clock[_work(order, took)] for order in orders),
         live=tuple(_held(order, chunks) for order in orders),
@@ -81,7 +81,7 @@ def _whole(times: dict[str, Number], chunks: int) -> tuple[int, dict[str, int]]:
     return scale, alone | {"FB": ticks["both_s"], "hop": ticks["hop_s"]}
 
 
-class _Clock(dict[int, Number]):
+class _TickClock(dict[int, Number]):
     """Integer ticks back to seconds, each figured out once."""
 
     def __init__(self, scale: int, *, exact: bool) -> None:

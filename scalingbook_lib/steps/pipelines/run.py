@@ -15,7 +15,7 @@ from scalingbook_lib.units import Result, percent, si
 type Number = int | float | Fraction
 
 
-class Span(NamedTuple):
+class TaskSpan(NamedTuple):
     """One task of one stage; kind F forward, B backward, W the weights' backward where it was put off.
 
     A forward and a backward that overlap share their time: one starts where the other ends.
@@ -44,7 +44,7 @@ class PipelineRun(Result):
     stages: int
     microbatches: int
     chunks: int
-    spans: tuple[Span, ...]
+    spans: tuple[TaskSpan, ...]
     total_s: Number
     work_s: tuple[Number, ...]  # what each stage has to do
     live: tuple[Number, ...]  # the most microbatches whose activations each stage holds at once
@@ -64,7 +64,7 @@ class PipelineRun(Result):
         """Idle time over work: how much longer the step is than without a pipeline."""
         return share(self.idle_s, min(self.work_s))
 
-    def stage(self, s: int) -> tuple[Span, ...]:
+    def stage(self, s: int) -> tuple[TaskSpan, ...]:
         """What that stage did, in order."""
         return tuple(span for span in self.spans if span.stage == s)
 

@@ -126,5 +126,5 @@ def test_what_cannot_be_is_refused(formula):
 
 def test_a_torus_starts_its_collectives_as_v5e_was_measured():
     """128 KiB over three hops take 8 µs."""
-    row = fabrics.Timed(chips.V5E, fabrics.networks(chips.V5E, 4), Collective.ALL_GATHER, 2**17)
+    row = fabrics.MeasuredCollective(chips.V5E, fabrics.networks(chips.V5E, 4), Collective.ALL_GATHER, 2**17)
     assert fabrics.predicted_s(row) == pytest.approx(8e-6, rel=0.15)

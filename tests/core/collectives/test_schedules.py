@@ -32,13 +32,13 @@ def test_a_collective_is_symmetric_on_rings():
 def test_reduce_scatter_uses_every_link_as_much_as_all_gather_does_in_the_other_direction():
     gather, scatter = schedules.all_gather(6, False), schedules.reduce_scatter(6, False)
     for link, load in gather.loads.items():
-        back = schedules.Link(schedules.neighbor(link, gather.sizes), link.axis, -link.way)
+        back = schedules.DirectedLink(schedules.neighbor(link, gather.sizes), link.axis, -link.way)
         assert scatter.loads[back] == load
 
 
 def test_the_middle_link_of_a_line_is_busy_in_every_step_of_an_all_to_all():
     schedule = schedules.all_to_all(8, wrapped=False)
-    middle = schedules.Link(3, 0, 1)
+    middle = schedules.DirectedLink(3, 0, 1)
     assert [step.loads[middle] for step in schedule.steps] == [1, 2, 3, 4, 3, 2, 1]
     assert all(max(step.loads.values()) == step.loads[middle] for step in schedule.steps)
 

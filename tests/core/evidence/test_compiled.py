@@ -4,7 +4,7 @@ import pytest
 
 from scalingbook_lib.evidence.compiled import bundles, layout
 from scalingbook_lib.evidence.compiled.cycles import ESTIMATES, ROWS
-from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.units import BF16, FP4, FP32, INT8
 
@@ -98,9 +98,9 @@ def test_all_three_notations_of_replica_groups_are_kept():
 
 def test_text_that_is_no_hlo_line_raises_an_error():
     with pytest.raises(ValueError, match="no line of HLO"):
-        _ = Line("a", "b", "x: 3").name
+        _ = ProgramRecord("a", "b", "x: 3").name
     with pytest.raises(ValueError, match="not closed"):
-        _ = Line("a", "b", "%x = (f32[2]{0}, f32[3]{0} copy").type
+        _ = ProgramRecord("a", "b", "%x = (f32[2]{0}, f32[3]{0} copy").type
 
 
 def test_no_unit_uses_more_slots_than_it_has():

@@ -22,7 +22,7 @@ from scalingbook_lib.evidence.inference.efficiencies import (
 )
 from scalingbook_lib.evidence.inference.planned import planned
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
-from scalingbook_lib.inference import Efficiency, Layout
+from scalingbook_lib.inference import Layout, ServingEfficiency
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.units import BF16, FP4, FP8
 
@@ -205,5 +205,5 @@ def test_a_score_prints_its_errors():
     score = next(s for s in inference.scores() if s.run is find("inf-0092"))
     assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s")
     assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)
-    assert isinstance(inference.calibrated(chips.H100), Efficiency)
+    assert isinstance(inference.calibrated(chips.H100), ServingEfficiency)
     assert "runs: mean error" in str(inference.total(DENSE))

@@ -8,7 +8,7 @@ import pytest
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence import fabrics, measured, resources
 from scalingbook_lib.evidence.measured.collectives import _BANDS, FORMS, LARGE
-from scalingbook_lib.evidence.reading.cells import Refused
+from scalingbook_lib.evidence.reading.cells import UnpredictedRow
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 
@@ -113,7 +113,7 @@ def test_partly_filled_hosts_form_smaller_domains(n, nodes, sizes):
 def test_torus_devices_are_a_whole_slice_or_one_axis(n, system, sizes):
     found = fabrics.networks(chips.V5E, n, system=f"TPU v5e {system}")
     assert [axis.size for axis in found] == sizes
-    with pytest.raises(Refused, match=r"16 devices are no axis of TPU v5e 8x4"):
+    with pytest.raises(UnpredictedRow, match=r"16 devices are no axis of TPU v5e 8x4"):
         fabrics.networks(chips.V5E, 16, system="TPU v5e 8x4")
 
 

@@ -9,7 +9,7 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence import resources, training
 from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.training_runs.read import FLOPS_CONVENTIONS, read
-from scalingbook_lib.evidence.reading.cells import Refused, first, precision
+from scalingbook_lib.evidence.reading.cells import UnpredictedRow, first, precision
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.reading.model import model, model_from_config_row
 from scalingbook_lib.evidence.reading.stacks import software_of
@@ -48,7 +48,7 @@ def test_chips_are_known_however_they_are_spelled(written, name):
 
 @pytest.mark.parametrize("written", ["H1000", "A10000", "EFA single adapter 200Gbps", "", "v5"])
 def test_names_that_only_resemble_a_chip_are_refused(written):
-    with pytest.raises(Refused, match="no chip"):
+    with pytest.raises(UnpredictedRow, match="no chip"):
         chip(written)
 
 
@@ -82,9 +82,9 @@ def test_a_model_is_known_by_name_shape_or_parameters(row, params):
 def test_a_name_is_not_trusted_if_its_size_disagrees():
     assert model({"name": "OPT-1.3B"}) is models.find("OPT 1.3B")
     assert model({"name": "OPT-13B"}).params == approx(13e9, rel=0.05)  # by size alone
-    with pytest.raises(Refused, match="has no shapes"):
+    with pytest.raises(UnpredictedRow, match="has no shapes"):
         model({"name": "Nemotron_3_Super"})
-    with pytest.raises(Refused, match="shapes make"):
+    with pytest.raises(UnpredictedRow, match="shapes make"):
         model({"name": "ours", "layers": "80", "d_model": "8192", "heads": "64", "params": "7e9"})
 
 
@@ -219,7 +219,7 @@ def test_a_phase_needs_its_lengths_and_a_decode_step_is_half_way_through_the_ans
     row = {"model": "LLaMA-3 8B", "chip": "H100", "phase": phase, "tpot_ms": "9", "latency_s": "9"} | columns
     row |= {"output_tok_s_total": "900"}
     if works is None:
-        with pytest.raises(Refused, match="the row does not say phase, and the lengths"):
+        with pytest.raises(UnpredictedRow, match="the row does not say phase, and the lengths"):
             inference_runs.read(row)
     else:
         run = inference_runs.read(row)
@@ -227,7 +227,7 @@ def test_a_phase_needs_its_lengths_and_a_decode_step_is_half_way_through_the_ans
 
 
 def test_a_row_without_a_printed_result_is_refused_with_its_reason():
-    with pytest.raises(Refused, match="the shapes of the model are not given"):
+    with pytest.raises(UnpredictedRow, match="the shapes of the model are not given"):
         read(STEP | {"printed": "", "use": "the shapes of the model are not given"})
-    with pytest.raises(Refused, match="printed"):
+    with pytest.raises(UnpredictedRow, match="printed"):
         read(STEP | {"printed": ""})

@@ -25,7 +25,7 @@ from scalingbook_lib.evidence.training.efficiencies import (
 )
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.machines import chips
-from scalingbook_lib.training import Efficiency, memory
+from scalingbook_lib.training import TrainingEfficiency, memory
 
 DATA = Path(__file__).parents[3] / "data"
 RECORD = record("training")
@@ -204,7 +204,7 @@ def test_a_score_prints_its_errors():
         "LLaMA-3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
     )
     assert "dgxc-llama3-8b" in str(score)
-    assert isinstance(training.calibrated(chips.H100), Efficiency)
+    assert isinstance(training.calibrated(chips.H100), TrainingEfficiency)
     assert "%" in str(training.total(False))
 
 

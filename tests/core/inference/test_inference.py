@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import inference, models, rules
-from scalingbook_lib.inference import Efficiency, Layout
+from scalingbook_lib.inference import Layout, ServingEfficiency
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -181,7 +181,9 @@ def test_hops_of_70b_on_an_unwrapped_4x4_take_two_milliseconds():
 
 
 def test_prefill_of_70b_takes_what_the_sheet_says_at_forty_percent():
-    step = inference.prefill(L70B, SIXTEEN, INT8_16, P=8192, efficiency=Efficiency(matmul=0.4, attention=0.4))
+    step = inference.prefill(
+        L70B, SIXTEEN, INT8_16, P=8192, efficiency=ServingEfficiency(matmul=0.4, attention=0.4)
+    )
     assert step.terms["matmul"] == pytest.approx(0.91, rel=0.01)
     assert step.terms["matmul"] + step.terms["attention"] == pytest.approx(0.98, rel=0.005)
 
@@ -210,7 +212,7 @@ def test_deepseeks_decode_step_spends_a_third_on_the_way_to_experts():
 
 def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():
     """25 µs a sequence: nothing at first, then all there is; each group of attention has its own host."""
-    slow = Efficiency(host_s=25e-6)
+    slow = ServingEfficiency(host_s=25e-6)
     few, many = (inference.decode(L8B, HOST, Layout(tp=8), B=B, S=64, efficiency=slow) for B in (4, 4096))
     assert few.total_s == inference.decode(L8B, HOST, Layout(tp=8), B=4, S=64).total_s
     assert many.total_s == pytest.approx(4096 * 25e-6)
@@ -221,7 +223,7 @@ def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():
 
 
 def test_what_rounding_leaves_is_no_wait_for_the_host():
-    slow = Efficiency(host_s=25e-6, fixed_s=3e-3, sequence_s=2e-6, layer_s=22e-6, matmul=0.7)
+    slow = ServingEfficiency(host_s=25e-6, fixed_s=3e-3, sequence_s=2e-6, layer_s=22e-6, matmul=0.7)
     for B in range(1, 65):
         step = inference.decode(L70B, SIXTEEN, INT8_16, B=B, S=8192, efficiency=slow)
         assert "host" not in step.terms
@@ -230,6 +232,6 @@ def test_what_rounding_leaves_is_no_wait_for_the_host():
 def test_each_stage_starts_each_microbatch_and_waits_for_its_host():
     peak, lost = (
         inference.decode(L70B, HOST, Layout(tp=2, pp=4), B=64, S=64, efficiency=e)
-        for e in (Efficiency(), Efficiency(fixed_s=1e-3, host_s=25e-6))
+        for e in (ServingEfficiency(), ServingEfficiency(fixed_s=1e-3, host_s=25e-6))
     )
     assert lost.total_s - peak.total_s == pytest.approx(4 * 1e-3 + 64 * 25e-6)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import inference, models, rules
-from scalingbook_lib.inference import PEAK, Efficiency, Layout, LayoutError, by_type
+from scalingbook_lib.inference import PEAK, Layout, LayoutError, ServingEfficiency, by_type
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -32,7 +32,7 @@ def test_interleaved_serving_adds_every_prompt_to_the_decode_steps():
 
 def test_chunks_cost_nothing_while_weights_are_waited_for():
     """A chunk up to the critical batch is free but for its attention, activations and collectives."""
-    free = Efficiency(overlap=1.0)
+    free = ServingEfficiency(overlap=1.0)
     step = inference.decode(L8B, ONE, Layout(), B=32, S=100, efficiency=free)
     mixed = inference.mixed(L8B, ONE, Layout(), B=32, S=100, chunk=256, efficiency=free)
     assert mixed.times.one.weights_s == step.times.one.weights_s
@@ -99,7 +99,7 @@ def test_the_pools_of_the_sheet():
 
 def test_loading_a_prefix_always_pays_for_70b():
     """111 us a token at 40% MFU, 0.64 us over PCIe and 3.3 over 50 GB/s: scores come on top."""
-    rough = Efficiency(matmul=0.4, attention=0.4, overlap=1.0)
+    rough = ServingEfficiency(matmul=0.4, attention=0.4, overlap=1.0)
     found = inference.prefix(L70B, SIXTEEN, LAYOUT, P=8192, cached=4096, efficiency=rough)
     assert found.recompute_s / 4096 == pytest.approx(111e-6, rel=0.15)
     assert found.reload_s / 4096 == pytest.approx(0.64e-6, rel=0.01)
@@ -191,7 +191,7 @@ def test_the_largest_batch_within_a_latency_takes_just_that_long(limit_ms, cache
 
 def test_narrow_weights_do_not_speed_decoding_by_their_bytes():
     """gpt-fast on an A100: 1,397, 1,069 and 863 GB/s in bf16, int8, int4; a time for each weight does it."""
-    e = Efficiency(weights=0.9, dequantize_s=by_type(0.0, int8=1.6e-13, int4=2.5e-13))
+    e = ServingEfficiency(weights=0.9, dequantize_s=by_type(0.0, int8=1.6e-13, int4=2.5e-13))
     reads = []
     for weights in (BF16, INT8, INT4):
         k = inference.case(L8B, Cluster.of(chips.A100, 1), Layout(weights=weights), e).constants
@@ -214,12 +214,14 @@ def test_types_of_experts_and_of_the_ends_are_their_own():
 
 def test_an_efficiency_tells_what_it_states_and_refuses_what_cannot_be():
     assert "documented peak" in str(PEAK)
-    assert "weights (0.9, int4 0.6)" in str(Efficiency(weights=by_type(0.9, int4=0.6), name="measured"))
+    assert "weights (0.9, int4 0.6)" in str(
+        ServingEfficiency(weights=by_type(0.9, int4=0.6), name="measured")
+    )
     for wrong in (("kv", 0.0), ("layer_s", -1.0), ("overlap", 2.0)):
         with pytest.raises(ValueError, match="write a"):
             replace(PEAK, **dict([wrong]))
     with pytest.raises(ValueError, match="write a share of the peak"):
-        Efficiency(matmul=by_type(1.0, int8=1.2))
+        ServingEfficiency(matmul=by_type(1.0, int8=1.2))
 
 
 def test_a_chip_without_the_type_to_compute_in_says_so():

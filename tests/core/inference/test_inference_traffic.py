@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import collectives, inference, models, training
-from scalingbook_lib.inference import Efficiency, Layout, LayoutError
+from scalingbook_lib.inference import Layout, LayoutError, ServingEfficiency
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -18,7 +18,7 @@ WRAPPED, OPEN = Slice.of(chips.V5E, "16x16"), Slice.of(chips.V5E, "4x4")
 
 
 def traffic(model, machine, layout, **more):
-    return inference.case(model, machine, layout, Efficiency(**more)).traffic
+    return inference.case(model, machine, layout, ServingEfficiency(**more)).traffic
 
 
 def named(rows, name):
@@ -174,10 +174,14 @@ def test_slower_links_and_calls_cost_what_they_say():
 
 def test_what_can_overlap_is_hidden_as_far_as_the_rest_is_long():
     apart = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048)
-    beside = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=Efficiency(overlap=1.0))
+    beside = inference.decode(
+        L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=ServingEfficiency(overlap=1.0)
+    )
     assert apart.network_s > 0
     assert beside.network_s == pytest.approx(max(apart.network_s - apart.compute_s, 0))
-    half = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=Efficiency(overlap=0.5))
+    half = inference.decode(
+        L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=ServingEfficiency(overlap=0.5)
+    )
     assert half.total_s == pytest.approx((apart.total_s + beside.total_s) / 2)
 
 

@@ -8,11 +8,11 @@ from laws import PLACES, RATES, SLACK, divisors, machine, rough, types
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.evidence.inference import calibrated
-from scalingbook_lib.inference import PEAK, POLICIES, Efficiency, Layout, LayoutError, by_type
+from scalingbook_lib.inference import PEAK, POLICIES, Layout, LayoutError, ServingEfficiency, by_type
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.units import BF16, INT4, INT8
 
-ROUGH = Efficiency(
+ROUGH = ServingEfficiency(
     matmul=by_type(0.8, int8=0.7), weights=by_type(0.9, int8=0.7), kv=0.8, attention=0.6, experts=0.5,
     memory=0.7, torus=0.8, domain=0.7, network=0.6, overlap=0.3, apart=0.2, dequantize_s=1e-13, layer_s=3e-6,
     expert_layer_s=5e-6, collective_s=4e-6, fixed_s=1e-3, sequence_s=3e-6, host_s=2e-5,
@@ -126,7 +126,7 @@ SLOWED = {  # seconds that a pass takes more, each against one law
 
 @pytest.mark.parametrize("law", SLOWED)
 def test_the_search_finds_breaks(law, monkeypatch):
-    module = sys.modules[inference.Case.__module__]
+    module = sys.modules[inference.ServingCase.__module__]
     passed = module.passed
 
     def slowed(k, load):

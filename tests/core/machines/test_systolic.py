@@ -8,7 +8,7 @@ import pytest
 
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.systolic import feed as feeds
-from scalingbook_lib.machines.systolic.array import Cell, run
+from scalingbook_lib.machines.systolic.array import ArrayCell, run
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 SIZES = list(itertools.product((1, 2, 3, 5), (1, 2, 3, 8), (1, 3, 7), (1, 4, 6), (True, False)))
@@ -223,4 +223,4 @@ def test_what_cannot_be_is_refused_with_a_sentence(call, said):
 
 
 def test_a_cell_in_which_nothing_is_does_nothing():
-    assert (Cell().useful, Cell().loading, Cell().busy) == (False, False, False)
+    assert (ArrayCell().useful, ArrayCell().loading, ArrayCell().busy) == (False, False, False)

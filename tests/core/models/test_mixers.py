@@ -20,7 +20,7 @@ from scalingbook_lib.inference import Layout, shape
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import (
     Entries,
-    State,
+    RecurrentState,
     bidirectional_flops,
     flops,
     kv_cache,
@@ -60,7 +60,7 @@ def test_an_index_of_a_model_scores_all_and_attends_to_few():
 @pytest.mark.parametrize("erases", [False, True])
 @pytest.mark.parametrize("chunk", [1, 32, 64, 1000])
 def test_a_chunk_costs_its_closed_form(erases, chunk):
-    state = State(heads=5, key=48, value=80, erases=erases)
+    state = RecurrentState(heads=5, key=48, value=80, erases=erases)
     reads, squares = (6, 4) if erases else (4, 2)
     assert state.chunk_flops(chunk) == pytest.approx(
         5 * (reads * 48 * 80 + squares * chunk * (48 + 80)), rel=1e-12
@@ -74,13 +74,13 @@ def test_a_chunk_costs_its_closed_form(erases, chunk):
     ("dtype", "erases", "found"), [(FP32, True, 0.75), (BF16, True, 1.5), (BF16, False, 1)]
 )
 def test_a_step_of_a_state_stays_below_two_flops_a_byte(dtype, erases, found):
-    state = State(heads=3, key=64, value=32, dtype=dtype, erases=erases)
+    state = RecurrentState(heads=3, key=64, value=32, dtype=dtype, erases=erases)
     assert state.intensity == found < 2
     assert state.cached_bytes(10**6) == state.cached_bytes(1) == 3 * 64 * 32 * dtype.bytes
 
 
 def test_what_is_handed_on_is_a_state_and_where_it_erases_a_matrix_more():
-    state = State(heads=96, key=128, value=64)
+    state = RecurrentState(heads=96, key=128, value=64)
     assert state.handoff_bytes() == 96 * 128 * 64 * 2
     assert replace(state, erases=True).handoff_bytes(FP32) == 96 * (128 * 64 + 128 * 128) * 4
 
@@ -109,7 +109,8 @@ def test_pictures_and_videos_are_tokens_that_all_see_one_another():
 
 
 @pytest.mark.parametrize(
-    "call", [lambda: State(heads=1, key=1, value=1).products(0), lambda: bidirectional_flops(-1, 1, 1, 1)]
+    "call",
+    [lambda: RecurrentState(heads=1, key=1, value=1).products(0), lambda: bidirectional_flops(-1, 1, 1, 1)],
 )
 def test_less_than_nothing_is_refused(call):
     with pytest.raises(ValueError, match="write"):

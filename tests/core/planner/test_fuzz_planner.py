@@ -8,7 +8,7 @@ import pytest
 from scalingbook_lib import models, planner, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
-from scalingbook_lib.training import Efficiency, Plan, PlanError
+from scalingbook_lib.training import Plan, PlanError, TrainingEfficiency
 from tests.core import repeatable
 
 hypothesis = pytest.importorskip("hypothesis")
@@ -35,7 +35,7 @@ def questions(draw, which=DENSE, machines=MACHINES):
     asked = {
         "batch": draw(st.sampled_from((24, 64, 96, 128))),
         "T": T,
-        "efficiency": Efficiency(
+        "efficiency": TrainingEfficiency(
             **{name: draw(SHARE) for name in ("matmul", "memory", "domain", "torus", "overlap")},
             layer_s=draw(st.sampled_from((0.0, 2e-5))),
         ),

@@ -13,14 +13,14 @@ from scalingbook_lib.evidence import training as published
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.sensitivity import Change
-from scalingbook_lib.training import Efficiency, Plan
+from scalingbook_lib.training import Plan, TrainingEfficiency
 
 B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
 POD, CUBE = Slice.of(chips.V5P, "16x20x28"), Slice.of(chips.V5P, "16x16x16")
 H100, H16K = clusters.Cluster.of(chips.H100, 1024), clusters.Cluster.of(chips.H100, 16384)
 ODD, FEW = clusters.Cluster.of(chips.H100, 768), clusters.Cluster.of(chips.H100, 64)
 EIGHT = clusters.Cluster.of(chips.B300, 8)
-REAL = Efficiency(
+REAL = TrainingEfficiency(
     matmul=0.7,
     attention=0.5,
     head=0.6,

@@ -6,14 +6,14 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import inference, models, planner
-from scalingbook_lib.inference import PEAK, Efficiency
+from scalingbook_lib.inference import PEAK, ServingEfficiency
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.bounds import bound
 from scalingbook_lib.planner.ways import how_many, sizes
 from scalingbook_lib.units import FP8, INT4
 
-REAL = Efficiency(
+REAL = ServingEfficiency(
     matmul=0.7, weights=0.8, torus=0.7, domain=0.6, network=0.5, overlap=0.6, apart=0.4, dequantize_s=4e-14,
     layer_s=1e-5, expert_layer_s=2e-5, collective_s=1e-5, network_s=3e-5, fixed_s=1e-3, sequence_s=7e-6,
     host_s=5e-5, name="real",

@@ -7,7 +7,7 @@ import pytest
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.chapters.checks import Check, Mistake
 from scalingbook_lib.reader.checks import programs
-from scalingbook_lib.reader.checks.programs import SOLVED, Move, Verdict, right
+from scalingbook_lib.reader.checks.programs import SOLVED, CollectiveCount, ProgramVerdict, right
 
 RING = {"collective-permute Y": (3, 384)}
 CHECK = Check(
@@ -23,7 +23,7 @@ CHECK = Check(
 
 
 def verdict(moves, **rest):
-    return Verdict(moves=programs.moves(moves), key="here.1", asked=(), **rest)
+    return ProgramVerdict(moves=programs.moves(moves), key="here.1", asked=(), **rest)
 
 
 def test_a_program_that_moves_what_is_asked_for_is_right():
@@ -70,19 +70,19 @@ def test_a_result_in_the_wrong_place_is_no_better():
 def test_the_times_may_be_left_open():
     anyhow = Check(key="here.2", title="", kind="program", answer=lambda: right({"all-reduce X": 64}))
     for moves in ({"all-reduce X": (4, 64)}, {}):
-        assert anyhow(Verdict(moves=programs.moves(moves), key="here.2", asked=())).ok
+        assert anyhow(ProgramVerdict(moves=programs.moves(moves), key="here.2", asked=())).ok
 
 
 def test_a_verdict_tells_itself():
-    assert str(Verdict()) == "right result, and nothing moves"
+    assert str(ProgramVerdict()) == "right result, and nothing moves"
     assert str(right(RING)) == "right result; it runs collective-permute over Y: 3×, 384 B"
-    assert str(Move("all-reduce", "XY", 4)) == "all-reduce over XY: 4 B"
-    assert Verdict().ok
-    assert not Verdict(asked=(), moves=right(RING).moves).ok
+    assert str(CollectiveCount("all-reduce", "XY", 4)) == "all-reduce over XY: 4 B"
+    assert ProgramVerdict().ok
+    assert not ProgramVerdict(asked=(), moves=right(RING).moves).ok
 
 
 def test_a_verdict_on_another_exercise_is_not_taken():
-    outcome = CHECK(Verdict(key="here.7", asked=()))
+    outcome = CHECK(ProgramVerdict(key="here.7", asked=()))
     assert (outcome.status, outcome.ok) == ("unread", False)
     assert "here.7" in outcome.message
 

@@ -16,7 +16,7 @@ from scalingbook_lib.reader.figures.placement import (
     placed,
     spread,
 )
-from scalingbook_lib.reader.figures.shapes import Area, Blocks
+from scalingbook_lib.reader.figures.shapes import Area, BlockRow
 
 GRID = Mesh(X=2, Y=4)
 SHAPES = {1: (64,), 2: (64, 32), 3: (8, 64, 32), 4: (16, 8, 64, 32)}
@@ -45,7 +45,7 @@ def marked(figure, sign="✗ "):
 
 def fills(figure, wide=680):
     """The filled parts of all squares: their color and shade, width and height."""
-    _, *painted = (shape for shape in sketch(figure, wide).shapes if isinstance(shape, Blocks))
+    _, *painted = (shape for shape in sketch(figure, wide).shapes if isinstance(shape, BlockRow))
     return [((color, one.shade), long, one.high) for one in painted for _, _, long, color in one.stretches]
 
 

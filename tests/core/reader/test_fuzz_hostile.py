@@ -15,7 +15,7 @@ from scalingbook_lib import notation, units
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.chapters.checks import Check
 from scalingbook_lib.reader.checks.given import Unparsable
-from scalingbook_lib.reader.checks.programs import SOLVED, Move, Verdict, right
+from scalingbook_lib.reader.checks.programs import SOLVED, CollectiveCount, ProgramVerdict, right
 
 ASKS = {"here.1": {}, "here.2": {"all-gather X": 64}}
 KINDS = (
@@ -47,7 +47,7 @@ def again(self, *args):
 
 
 ERRORS = (RuntimeError, Unparsable, Mute, MemoryError, OverflowError, StopIteration, AttributeError, KeyError)
-LIES = (10**5000, "1 s", b"1", 2, 1 + 0j, None, object(), itertools.count(), Verdict, str)
+LIES = (10**5000, "1 s", b"1", 2, 1 + 0j, None, object(), itertools.count(), ProgramVerdict, str)
 DEEDS = (
     again,
     *(functools.partialmethod(raising, error=error) for error in ERRORS),
@@ -58,7 +58,7 @@ DEEDS = (
 def hostile():
     """An object of every base, for every method and every deed."""
     for base, name, deed in itertools.product(
-        (object, str, Verdict, notation.Array), METHODS + FIELDS, DEEDS
+        (object, str, ProgramVerdict, notation.Array), METHODS + FIELDS, DEEDS
     ):
         what = property(deed) if name in FIELDS and not isinstance(deed, functools.partialmethod) else deed
         made = type("Hostile", (base,), {name: what})
@@ -97,7 +97,7 @@ NO_NUMBERS = (
     *(np.timedelta64(1, "ns"), np.datetime64(0, "ns"), np.ma.masked, np.ma.array([0.0], mask=[True])),
     *(b"1", np.array(b"1"), bytearray(b"1"), memoryview(b"1"), array.array("b", b"1")),
     *(units.Quantity(value, "s") for value in (True, 1 + 0j, Evil())),
-    *(object.__new__(kind) for kind in (Verdict, notation.Array, units.Quantity)),
+    *(object.__new__(kind) for kind in (ProgramVerdict, notation.Array, units.Quantity)),
     *(Evil(), Named("", (), {})(), units.Quantity(1, Evil()), unittest.mock.Mock()),
 )
 
@@ -152,9 +152,9 @@ def test_an_object_whose_own_code_loops_is_stopped_and_told(kind):
 def test_a_verdict_without_an_end_is_none_of_a_judge(endless):
     check = next(check for check in KINDS if check.key == "here.2")
     fields = {"asked": check.answer().moves, "moves": check.answer().moves} | {
-        endless: itertools.repeat(Move("all-gather", "X", 64))
+        endless: itertools.repeat(CollectiveCount("all-gather", "X", 64))
     }
-    assert check(Verdict(key=check.key, **fields)).status == "unread"
+    assert check(ProgramVerdict(key=check.key, **fields)).status == "unread"
 
 
 PROGRAMS = [check for check in (*KINDS, *SECOND.values()) if check.kind == "program"]
@@ -164,10 +164,19 @@ PROGRAMS = [check for check in (*KINDS, *SECOND.values()) if check.kind == "prog
 def test_only_a_judges_verdict_on_this_exercise_is_taken(check, monkeypatch):
     monkeypatch.setattr(checks, "find", lambda key: check)
     asked = check.answer().moves
-    for given in (SOLVED, Verdict(), Verdict(key=check.key), Verdict(asked=asked, moves=asked), right({})):
+    for given in (
+        SOLVED,
+        ProgramVerdict(),
+        ProgramVerdict(key=check.key),
+        ProgramVerdict(asked=asked, moves=asked),
+        right({}),
+    ):
         assert check(given).status == "unread"
-    assert check(Verdict(key=check.key, asked=asked, moves=asked)).ok
-    assert check(Verdict(key=check.key, asked=asked, moves=(Move(Evil(), "X", 1),))).status == "unread"
+    assert check(ProgramVerdict(key=check.key, asked=asked, moves=asked)).ok
+    assert (
+        check(ProgramVerdict(key=check.key, asked=asked, moves=(CollectiveCount(Evil(), "X", 1),))).status
+        == "unread"
+    )
     assert json.loads(checks.judge_json(check.key, SOLVED))["ok"]
 
 

@@ -8,10 +8,10 @@ from reference_server import reference_run
 
 from scalingbook_lib.serving import (
     Affine,
-    Blocks,
     Chunked,
     Continuous,
     Disaggregated,
+    PagedCache,
     Request,
     Static,
     simulate,
@@ -55,7 +55,7 @@ disaggregated = st.builds(
 )
 policies = st.one_of(colocated, disaggregated)
 caches = st.one_of(
-    st.none(), st.builds(Blocks, st.integers(3, 40), st.integers(1, 9), st.sampled_from((0, 0.1)))
+    st.none(), st.builds(PagedCache, st.integers(3, 40), st.integers(1, 9), st.sampled_from((0, 0.1)))
 )
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib.serving import (
-    Blocks,
+    PagedCache,
     Request,
 )
 from scalingbook_lib.serving.paging import BlockPool
@@ -83,7 +83,7 @@ visits = st.lists(
 
 
 @SETTINGS
-@hypothesis.given(visits, st.builds(Blocks, st.integers(4, 20), st.integers(1, 8)))
+@hypothesis.given(visits, st.builds(PagedCache, st.integers(4, 20), st.integers(1, 8)))
 def test_the_prefix_cache_equals_the_reference_block_by_block(events, blocks):
     pool, reference, sequences = BlockPool(blocks, prefix_cache=True), ReferenceCache(blocks), []
     for enters, family, prefix, tokens in events:

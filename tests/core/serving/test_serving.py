@@ -7,10 +7,10 @@ import pytest
 from scalingbook_lib import serving
 from scalingbook_lib.serving import (
     Affine,
-    Blocks,
     Chunked,
     Continuous,
     Disaggregated,
+    PagedCache,
     Request,
     ServingError,
     Static,
@@ -68,7 +68,7 @@ def test_disaggregated_prefill_transfers_the_cache_and_never_stalls_decoding():
 
 
 def test_an_evicted_sequence_returns_and_keeps_its_tokens():
-    run = simulate(crowd(2, 4, 8), PLAIN, Continuous(2), blocks=Blocks(4, 4, spare=0))
+    run = simulate(crowd(2, 4, 8), PLAIN, Continuous(2), blocks=PagedCache(4, 4, spare=0))
     assert [served.evictions for served in run.requests] == [0, 1]
     assert run.evictions == 1
     first, second = run.requests[1].residencies
@@ -79,7 +79,7 @@ def test_an_evicted_sequence_returns_and_keeps_its_tokens():
 
 def test_requests_that_never_fit_are_refused_and_impatient_ones_are_cancelled():
     rows = [Request(0.0, 60, 10), Request(0.0, 10, 100, cancel_s=0.55), Request(0.2, 10, 5, cancel_s=0.25)]
-    run = simulate(rows, PLAIN, Continuous(1), blocks=Blocks(8, 8))
+    run = simulate(rows, PLAIN, Continuous(1), blocks=PagedCache(8, 8))
     assert [served.outcome for served in run.requests] == ["refused", "refused", "cancelled"]
     run = simulate(rows, PLAIN, Continuous(1))
     assert run.outcomes() == {"finished": 1, "cancelled": 2, "refused": 0}
@@ -95,7 +95,7 @@ def test_requests_that_never_fit_are_refused_and_impatient_ones_are_cancelled():
 
 def test_a_shared_prefix_is_computed_once():
     rows = [Request(float(i), 100, 2, prefix=70, family=1) for i in range(4)]
-    run = simulate(rows, PLAIN, Continuous(2), blocks=Blocks(64, 16), prefix_cache=True)
+    run = simulate(rows, PLAIN, Continuous(2), blocks=PagedCache(64, 16), prefix_cache=True)
     assert [served.residencies[0].cached for served in run.requests] == [
         0,
         64,
@@ -103,7 +103,7 @@ def test_a_shared_prefix_is_computed_once():
         64,
     ]  # only whole blocks are shared
     assert run.hit_rate == pytest.approx(192 / 400)
-    assert simulate(rows, PLAIN, Continuous(2), blocks=Blocks(64, 16)).hit_rate == 0
+    assert simulate(rows, PLAIN, Continuous(2), blocks=PagedCache(64, 16)).hit_rate == 0
     others = [Request(float(i), 100, 2, prefix=70, family=i) for i in range(4)]
     assert simulate(others, PLAIN, Continuous(2), prefix_cache=True).hit_rate == 0
 
@@ -119,7 +119,7 @@ def test_the_least_recently_used_prefix_is_evicted_first():
         return Request(float(at), 65, 1, prefix=64, family=family)
 
     order = [ask(i, family) for i, family in enumerate((1, 2, 1, 3, 1, 2))]
-    run = simulate(order, PLAIN, Continuous(1), blocks=Blocks(9, 16, spare=0), prefix_cache=True)
+    run = simulate(order, PLAIN, Continuous(1), blocks=PagedCache(9, 16, spare=0), prefix_cache=True)
     assert [served.residencies[0].cached for served in run.requests] == [0, 0, 64, 0, 64, 0]
     assert run.evicted_blocks == 8  # of family 2 for 3's, then of 3 for 2's
     assert simulate(order, PLAIN, Continuous(1), prefix_cache=True).evicted_blocks == 0
@@ -143,7 +143,7 @@ def test_closed_loop_clients_keep_their_concurrency_and_obey_littles_law(policy)
 
 def test_a_single_client_never_queues():
     rows = [Request(0.0, 50, 4), Request(0.0, 50, 2), Request(0.0, 5000, 9), Request(0.0, 50, 3)]
-    run = simulate(rows, PLAIN, Continuous(4), clients=1, blocks=Blocks(10))
+    run = simulate(rows, PLAIN, Continuous(4), clients=1, blocks=PagedCache(10))
     assert [served.outcome for served in run.requests] == ["finished", "finished", "refused", "finished"]
     assert [served.request.arrival_s for served in run.requests] == pytest.approx([0, 0.4, 0.6, 0.6])
     assert [s.ttft_s for s in run.requests if s.tokens] == pytest.approx([0.1, 0.1, 0.1])
@@ -184,7 +184,9 @@ def test_goodput_and_percentiles_match_a_hand_computation():
 
 
 def test_results_print_as_sentences():
-    run = simulate([Request(0, 100, 3), Request(0, 9000, 3)], PLAIN, Continuous(2), blocks=Blocks(100, 16))
+    run = simulate(
+        [Request(0, 100, 3), Request(0, 9000, 3)], PLAIN, Continuous(2), blocks=PagedCache(100, 16)
+    )
     assert str(run) == (
         "continuous batching in 2 slots, prefill first: 1 finished, 1 refused in 300 ms, 10 tokens/s; first "
         "token after 100 ms (99th percentile 100 ms), the next ones every 100 ms (100 ms); 50% of the slots "
@@ -196,7 +198,13 @@ def test_results_print_as_sentences():
     )
     assert str(run.requests[1]) == "refused without a token after 0 s"
     assert str(simulate([], PLAIN, Static(4))).startswith("static batches of up to 4:")
-    for told in (Chunked(2, 300), Disaggregated(1, 2, 3, 1e-6), Blocks(5), Affine(), Request(1, 2, 3, 2, 1)):
+    for told in (
+        Chunked(2, 300),
+        Disaggregated(1, 2, 3, 1e-6),
+        PagedCache(5),
+        Affine(),
+        Request(1, 2, 3, 2, 1),
+    ):
         assert str(told) == f"{told}" != repr(told)
 
 
@@ -217,7 +225,7 @@ def test_results_print_as_sentences():
         (lambda: Continuous(4, prompts=0), "from 1 on"),
         (lambda: Chunked(64, 64), "more than 64"),
         (lambda: Disaggregated(1, 1, 1, transfer_s=-1), "from 0 on"),
-        (lambda: Blocks(4, spare=1.0), "below 1"),
+        (lambda: PagedCache(4, spare=1.0), "below 1"),
         (lambda: simulate([], PLAIN, "greedy"), "is no policy"),
         (lambda: simulate([], PLAIN, Static(1), clients=0), "at least 1"),
         (lambda: simulate([], PLAIN, Static(1)).ttft(), "no request"),

@@ -8,14 +8,24 @@ from laws import PLACES, RATES, SLACK, divisors, machine, types
 
 from scalingbook_lib import models
 from scalingbook_lib.evidence.training import calibrated
-from scalingbook_lib.training import PEAK, Case, Efficiency, Plan, PlanError, memory, shape, times
+from scalingbook_lib.training import (
+    PEAK,
+    Plan,
+    PlanError,
+    TrainingCase,
+    TrainingEfficiency,
+    memory,
+    shape,
+    times,
+)
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
 from scalingbook_lib.units import BF16, FP32
 
 MODELS = [model for model in models.CATALOGUE if not model.linear]
-ROUGH = Efficiency(matmul=0.7, attention=0.4, experts=0.3, head=0.6, memory=0.6, torus=0.8, domain=0.7,
-                   network=0.6, dcn=0.5, overlap=0.7, ramp=800, operands=1.0, layer_s=2e-5,
-                   expert_layer_s=4e-4, fixed_s=1e-2)  # fmt: skip
+ROUGH = TrainingEfficiency(
+    matmul=0.7, attention=0.4, experts=0.3, head=0.6, memory=0.6, torus=0.8, domain=0.7, network=0.6, dcn=0.5,
+    overlap=0.7, ramp=800, operands=1.0, layer_s=2e-5, expert_layer_s=4e-4, fixed_s=1e-2,
+)  # fmt: skip
 # In a browser's Python, a dozen times as slow, some show that its numbers are these; here all hold the law.
 PLANS = 1_000 if sys.platform == "emscripten" else 10_000
 
@@ -59,7 +69,7 @@ def draw(r, model, place, remat, T):
 
 
 def judged(model, place, plan, asked, *faster):
-    return Case(model, machine(*place, *faster), **asked).judge(plan, memory_first=False)
+    return TrainingCase(model, machine(*place, *faster), **asked).judge(plan, memory_first=False)
 
 
 def slower(count, seed, rates=tuple(RATES)):

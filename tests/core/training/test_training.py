@@ -147,7 +147,12 @@ def test_what_real_chips_lose_beside_a_lower_rate():
 
     def after(**lost: float) -> training.TrainingStep:
         return training.step(
-            models.find("LLaMA-3 8B"), cluster, plan, batch=16, T=8192, efficiency=training.Efficiency(**lost)
+            models.find("LLaMA-3 8B"),
+            cluster,
+            plan,
+            batch=16,
+            T=8192,
+            efficiency=training.TrainingEfficiency(**lost),
         )
 
     best, L, M = after(), 32, 2
@@ -163,4 +168,4 @@ def test_what_real_chips_lose_beside_a_lower_rate():
 
 def test_what_is_lost_is_never_negative():
     with pytest.raises(ValueError, match=r"ramp=-1.*at least 0"):
-        training.Efficiency(ramp=-1)
+        training.TrainingEfficiency(ramp=-1)

@@ -8,7 +8,7 @@ from writing import CLOSE, TINY, TINY_MOE, weights, written
 
 from scalingbook_lib.lab.serve.engine import Engine
 from scalingbook_lib.lab.serve.layout import Config, beside
-from scalingbook_lib.lab.serve.requests import State
+from scalingbook_lib.lab.serve.requests import RequestState
 from scalingbook_lib.lab.train import text
 
 TIGHT, ROOMY = 12, 32  # blocks of 8 tokens
@@ -145,7 +145,7 @@ def test_who_is_canceled_leaves_and_nobody_else_notices(how):
         states.add(one.requests[ticket].state)
         one.cancel(ticket)
     report = one.run()
-    assert report.canceled == sum(s.state is State.CANCELED for s in one.requests.values()) >= 3
+    assert report.canceled == sum(s.state is RequestState.CANCELED for s in one.requests.values()) >= 3
     assert len(states) > 1
     for ticket in tickets:
         words = one.words(ticket)

@@ -11,7 +11,7 @@ from scalingbook_lib import models
 from scalingbook_lib.lab.serve import requests
 from scalingbook_lib.lab.serve.engine import Engine
 from scalingbook_lib.lab.serve.layout import Config, beside
-from scalingbook_lib.lab.serve.requests import State
+from scalingbook_lib.lab.serve.requests import RequestState
 
 COUNT, WORDS, GIVEN_UP = 2000, (1, 8), 0.1
 PATIENCE = 60  # steps: from its place to its last word, whatever comes after it
@@ -27,7 +27,7 @@ def asked():
     found = list(requests.load(2300, per_step=5, prompt=(2, 16), words=WORDS, vocabulary=64, seed=4))
     for i in range(0, len(found), 3):
         r = found[i]
-        found[i] = requests.Request((*starts[i % 6], *r.prompt[:8]), r.limit, r.arrival)
+        found[i] = requests.EngineRequest((*starts[i % 6], *r.prompt[:8]), r.limit, r.arrival)
     words, lead = written(MICRO, [r.prompt for r in found], WORDS[1])
     kept = {r.prompt: (r, row) for r, row, by in zip(found, words.tolist(), lead, strict=True) if by > CLOSE}
     in_order = sorted(kept.values(), key=lambda one: one[0].arrival)
@@ -81,7 +81,7 @@ def test_none_is_lost(played):
     assert len(engine.requests) == COUNT
     assert engine.report.done + engine.report.canceled == COUNT
     assert COUNT - len(gone) <= engine.report.done < COUNT
-    assert all(s.ticket in gone for s in engine.requests.values() if s.state is State.CANCELED)
+    assert all(s.ticket in gone for s in engine.requests.values() if s.state is RequestState.CANCELED)
     for worker in (engine.reader, engine.writer):
         assert not worker.inside
         assert all(pool.available == pool.count and not any(pool.holders) for pool in worker.pools)
@@ -90,7 +90,7 @@ def test_none_is_lost(played):
 def test_none_gets_the_words_of_another(played):
     for s, (request, words) in zip(played[0].requests.values(), asked(), strict=True):
         assert s.request.prompt == request.prompt
-        assert s.words == (words if s.state is State.DONE else words[: len(s.words)])
+        assert s.words == (words if s.state is RequestState.DONE else words[: len(s.words)])
 
 
 def test_none_starves(played):
@@ -101,7 +101,7 @@ def test_none_starves(played):
 
 
 def test_some_were_given_up_at_every_stage(played):
-    canceled = [s for s in played[0].requests.values() if s.state is State.CANCELED]
+    canceled = [s for s in played[0].requests.values() if s.state is RequestState.CANCELED]
     assert any(s.admitted is None for s in canceled)
     assert any(s.admitted is not None and not s.words for s in canceled)
     assert any(s.words for s in canceled)

@@ -15,7 +15,7 @@ from writing import TINY
 
 from scalingbook_lib.lab.serve import engine
 from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.requests import State
+from scalingbook_lib.lab.serve.requests import RequestState
 from scalingbook_lib.lab.serve.worker import Worker
 from tests.core import repeatable
 
@@ -147,7 +147,7 @@ class Requests(RuleBasedStateMachine):
     def what_is_written_is_right_so_far(self):
         for s in self.engine.requests.values():
             assert s.words == words(s.request.prompt, s.request.limit)[: len(s.words)]
-            assert (s.state is State.DONE) == (len(s.words) == s.request.limit)
+            assert (s.state is RequestState.DONE) == (len(s.words) == s.request.limit)
 
     def teardown(self):
         if hasattr(self, "engine"):

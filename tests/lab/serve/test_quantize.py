@@ -120,7 +120,7 @@ def test_it_is_a_quarter_of_the_bytes_and_the_scales():
 
 
 def test_it_tells_itself():
-    told = quantize.Compared(0.125, 0.005, 1.0, 6.5, 6.625, 0.996)
+    told = quantize.QuantizedComparison(0.125, 0.005, 1.0, 6.5, 6.625, 0.996)
     assert str(told) == (
         "logits off by 0.5% (at most 0.125), perplexity 6.5000 → 6.6250, the same next token in 99.6%"
     )

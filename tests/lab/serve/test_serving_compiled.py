@@ -15,7 +15,7 @@ from scalingbook_lib.lab.serve import step as serving_step
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paged_attention import Codec
 from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow
-from scalingbook_lib.lab.train.expert_exchange import Exchange
+from scalingbook_lib.lab.train.expert_exchange import RoutedExperts
 from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
@@ -179,7 +179,7 @@ def attention_cycles(program):
 
 
 def test_two_all_to_alls_carry_each_token_to_its_experts_and_back():
-    told = Exchange(SMALL_MOE, 8, 32, capacity=2, dtype=FP32)
+    told = RoutedExperts(SMALL_MOE, 8, 32, capacity=2, dtype=FP32)
     assert not told.agreement.differ, str(told.agreement)
     assert [line.kind for line in told.agreement.lines] == ["all-to-all"]
     assert told.padding == 2
@@ -188,7 +188,7 @@ def test_two_all_to_alls_carry_each_token_to_its_experts_and_back():
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize(("capacity", "padding"), [(4, 1), (None, 4)])
 def test_so_they_do_on_a_tpu_slice(capacity, padding):
-    told = Exchange(models.find("Mixtral 8x7B"), 8, 128, capacity=capacity, topology="v5e:2x4")
+    told = RoutedExperts(models.find("Mixtral 8x7B"), 8, 128, capacity=capacity, topology="v5e:2x4")
     assert told.padding == padding
     assert not told.agreement.differ, str(told.agreement)
 
@@ -199,7 +199,7 @@ def test_with_room_for_all_it_is_the_plain_layer_and_with_less_some_go_without()
     shapes = {"router": (m.D, e.E), "gate": (e.E, m.D, e.F), "up": (e.E, m.D, e.F), "down": (e.E, e.F, m.D)}
     w = {name: (0.1 * rng.standard_normal(shape)).astype(np.float32) for name, shape in shapes.items()}
     h = rng.standard_normal((32, m.D)).astype(np.float32)
-    run = lambda room: Exchange(m, 8, 32, capacity=room, dtype=FP32).program.run(h, *w.values())  # noqa: E731
+    run = lambda room: RoutedExperts(m, 8, 32, capacity=room, dtype=FP32).program.run(h, *w.values())  # noqa: E731
     share, chosen = jax.lax.top_k(jax.nn.softmax(h @ w["router"]), e.k)
     plain = sum(
         (share[:, i] / share.sum(-1))[:, None] * jnp.stack(
@@ -213,9 +213,9 @@ def test_with_room_for_all_it_is_the_plain_layer_and_with_less_some_go_without()
 
 def test_what_has_no_experts_is_refused():
     with pytest.raises(ValueError, match="has no experts"):
-        Exchange(SMALL, 8, 32)
+        RoutedExperts(SMALL, 8, 32)
     with pytest.raises(ValueError, match="B = 12 does not divide over Z = 8"):
-        Exchange(SMALL_MOE, 8, 12)
+        RoutedExperts(SMALL_MOE, 8, 12)
 
 
 # --- the knee --------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ NAMES = {
 }
 
 
-def compared(style: Style) -> why.Comparison:
+def compared(style: Style) -> why.ProgramComparison:
     """The plan's rows beside the program; bytes do not depend on the slice's shape, or its chip."""
     asked = {"batch": style.batch, "T": style.T, "loop": style.scan}
     machine = Slice(chips.V5E, SHAPES[style.plan().chips])

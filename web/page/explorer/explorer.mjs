@@ -1,7 +1,6 @@
 // One explorer: a control's event goes to the worker, what comes back goes into the page. No arithmetic here.
 import { find } from "../dom.mjs";
 import { Address } from "./address.mjs";
-import { Ahead } from "./ahead.mjs";
 import { Controls, isSlider } from "./controls.mjs";
 import { addMore } from "./more.mjs";
 import { Pictures } from "./pictures.mjs";
@@ -27,7 +26,6 @@ export class Explorer {
     this.controls = new Controls(root);
     this.view = new View(root);
     this.pictures = new Pictures(engine, key);
-    this.ahead = new Ahead({ controls: this.controls, view: this.view, pictures: this.pictures, busy: () => this.busy });
     this.address = new Address(key + suffix, this.controls);
     this.status = addStatus(root);
     this.player = this.makePlayer();
@@ -48,9 +46,6 @@ export class Explorer {
 
   listen() {
     this.root.addEventListener("input", (event) => this.touched(event.target));
-    for (const touch of ["focusin", "pointerdown"]) {
-      this.root.addEventListener(touch, (event) => this.ahead.expect(event.target), { passive: true });
-    }
     this.root.addEventListener("submit", (event) => event.preventDefault());
     this.enable(".ex-reset", () => this.reset());
   }
@@ -74,7 +69,6 @@ export class Explorer {
     const input = this.controls.inputs.find((one) => one === target);
     if (input) this.controls.label(input);
     this.paint();
-    this.ahead.expect(target);
     this.address.remember();
   }
 
@@ -94,7 +88,6 @@ export class Explorer {
     } while (this.again && this.engine.state !== "failed");
     this.busy = false;
     this.view.waited(this.engine.state === "failed");
-    this.ahead.look();
   }
 
   /**
@@ -157,7 +150,6 @@ export class Explorer {
 
   /** The window has another width: where the other picture is seen now, it is fitted when it is there. */
   refit() {
-    this.ahead.forget();
     if (!this.view.refit()) return;
     this.root.addEventListener("book:painted", () => this.view.fit(), { once: true });
     this.paint();

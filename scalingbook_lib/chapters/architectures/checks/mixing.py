@@ -1,20 +1,20 @@
 """Can a reader price a state, a hybrid, a chunk, an index and compressed entries?"""
 
 from scalingbook_lib.chapters.architectures.case import CHOOSES, CSA, DENSE, DSA, HCA, MILLION
-from scalingbook_lib.models.arithmetic.mixers import Entries, Stack, State
+from scalingbook_lib.models.arithmetic.mixers import Entries, MixedLayers, RecurrentState
 from scalingbook_lib.reader.checks.check import Check, Mistake
 from scalingbook_lib.units import BF16
 
-_MAMBA = State(heads=128, key=128, value=64)
-_HEAD = State(heads=1, key=64, value=64, erases=True)
-_FORTY_EIGHT = State(heads=48, key=128, value=128, erases=True)
-_LIGHTNING = State(heads=64, key=128, value=128)
+_MAMBA = RecurrentState(heads=128, key=128, value=64)
+_HEAD = RecurrentState(heads=1, key=64, value=64, erases=True)
+_FORTY_EIGHT = RecurrentState(heads=48, key=128, value=128, erases=True)
+_LIGHTNING = RecurrentState(heads=64, key=128, value=128)
 _GQA = Entries(pair_flops=1, nbytes=4096)
-_HYBRID = Stack("", ((10, (_GQA,)), (70, (_LIGHTNING,))))
+_HYBRID = MixedLayers("", ((10, (_GQA,)), (70, (_LIGHTNING,))))
 _S, _SHORT = 131_072, 32_768
 _KEPT = "bytes kept"
 _INDEX = 4 * (1024 + 128) * CHOOSES.pair_flops / CHOOSES.index_flops
-_V4_LIKE = Stack("", ((20, CSA[:1]), (20, HCA[:1])))
+_V4_LIKE = MixedLayers("", ((20, CSA[:1]), (20, HCA[:1])))
 
 CHECKS = (
     Check(
@@ -45,7 +45,8 @@ CHECKS = (
         key="architectures.step-intensity",
         title="A step of a batch of 64",
         answer=lambda: (
-            State(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity + 1 / (2 * BF16.bytes)
+            RecurrentState(heads=1, key=128, value=128, erases=True, dtype=BF16).intensity
+            + 1 / (2 * BF16.bytes)
         ),  # a FLOP more for each number: the decay
         unit="FLOP/B",
         difficulty=2,
@@ -75,7 +76,7 @@ CHECKS = (
                 slip="term-left-out",
             ),
             Mistake(
-                lambda: State(heads=1, key=64, value=64).chunk_flops(16),
+                lambda: RecurrentState(heads=1, key=64, value=64).chunk_flops(16),
                 "That one erases nothing.",
                 slip="term-left-out",
             ),

@@ -1,7 +1,7 @@
 """What does each way to mix tokens cost, how far does a hybrid help, and how long should a chunk be?"""
 
 from scalingbook_lib.chapters.architectures.case import LAYERS
-from scalingbook_lib.models.arithmetic.mixers import Stack, State
+from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
     Chart,
@@ -26,7 +26,7 @@ _HBM = 8e12  # bytes/s: eight chips of 1 TB/s, or one of 8
 
 
 def _three(name: str, S: float) -> tuple[float, float, float]:
-    one = Stack(name, ((1, LAYERS[name]),))
+    one = MixedLayers(name, ((1, LAYERS[name]),))
     return one.flops(S), one.read_bytes(S), one.cached_bytes(S)
 
 
@@ -73,9 +73,9 @@ COSTS = Explorer(
 def _strip(*, L: int, every: int, full: str, others: str, S: int) -> View:
     some = L // every
     parts = {full: (some, LAYERS[full]), others: (L - some, LAYERS[others])}
-    kept = [Stack(name, (part,)).cached_bytes(S) for name, part in parts.items()]
-    whole = Stack(full, ((L, LAYERS[full]),)).cached_bytes(S)
-    read_s = sum(Stack(name, (part,)).read_bytes(S) for name, part in parts.items()) / _HBM
+    kept = [MixedLayers(name, (part,)).cached_bytes(S) for name, part in parts.items()]
+    whole = MixedLayers(full, ((L, LAYERS[full]),)).cached_bytes(S)
+    read_s = sum(MixedLayers(name, (part,)).read_bytes(S) for name, part in parts.items()) / _HBM
     bars = Bars(
         Scale("kept by one sequence", "B"),
         [f"{pluralize(n, 'layer')} of {name}" for name, (n, _) in parts.items()],
@@ -111,7 +111,7 @@ _CHUNKS = [2.0**e for e in range(3, 11)]
 
 
 def _chunk(*, chunk: int, d: int, side: str, erases: bool) -> View:
-    state, unit = State(heads=1, key=d, value=d, erases=erases), int(side)
+    state, unit = RecurrentState(heads=1, key=d, value=d, erases=erases), int(side)
     exact = [state.chunk_flops(int(c)) for c in _CHUNKS]
     padded = [state.chunk_flops(int(c), unit) for c in _CHUNKS]
     best = min(_CHUNKS, key=lambda c: state.chunk_flops(int(c), unit))
@@ -154,7 +154,7 @@ CHUNK = Explorer(
 
 
 def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
-    state = State(heads=heads, key=128, value=128, erases=erases)
+    state = RecurrentState(heads=heads, key=128, value=128, erases=erases)
     entries = {"MLA, 1,152 B": 1152, "8 heads, 4,096 B": 4096}[entry]
     one = state.handoff_bytes()
     relay, ring = one * (X - 1), entries * T / X * (X - 1)

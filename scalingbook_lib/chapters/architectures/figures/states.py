@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scalingbook_lib.chapters.architectures.case import K3, KDA, MILLION, MLA, STACKS
-from scalingbook_lib.models.arithmetic.mixers import Stack, State
+from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
 from scalingbook_lib.reader.explorers.view import Bars, Scale, Series
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import (
@@ -88,7 +88,7 @@ T, CHUNK = 8192, 64
 
 def executions() -> Figure:
     """One recurrence, three ways to compute it."""
-    state = State(heads=1, key=128, value=128)
+    state = RecurrentState(heads=1, key=128, value=128)
     ways = {
         "step by step": state.flops(),
         "in chunks": state.chunk_flops(CHUNK),
@@ -139,7 +139,7 @@ def _executions(wide: float, ways: dict[str, float]) -> Sketch:
 
 def strip() -> Figure:
     """What do a hybrid's few full layers weigh?"""
-    states, full = (Stack("", (part,)).cached_bytes(MILLION) for part in K3.layers)
+    states, full = (MixedLayers("", (part,)).cached_bytes(MILLION) for part in K3.layers)
     whole = K3.L * MLA.cached_bytes(MILLION)
     return Figure(
         key="architectures.strip",

@@ -58,7 +58,7 @@ def step(case: str, given: tuple[float, ...] | None) -> training.TrainingStep:
     return training.step(models.find(name), machine, plan, batch=batch, T=T, efficiency=efficiency)
 
 
-def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.Efficiency:
+def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.TrainingEfficiency:
     shares = dict(zip(SHARES, given, strict=True))
     fields: dict[str, Any] = {field: shares[name] / 100 for name, found in _FIELDS.items() for field in found}
     return replace(published.calibrated(chip), **fields)

@@ -2,7 +2,7 @@
 
 from scalingbook_lib import models, planner
 from scalingbook_lib.evidence import inference as served
-from scalingbook_lib.inference import Efficiency
+from scalingbook_lib.inference import ServingEfficiency
 from scalingbook_lib.machines import Cluster
 from scalingbook_lib.machines.chips import H200
 from scalingbook_lib.models import Transformer
@@ -30,7 +30,7 @@ def model() -> Transformer:
     return models.from_hf(CONFIG, name="Qwen2.5 32B")
 
 
-def front(efficiency: Efficiency, **ways: int) -> planner.Front:
+def front(efficiency: ServingEfficiency, **ways: int) -> planner.Front:
     """The ways to serve it on eight H200, with these ways if any are given."""
     return planner.serve(
         model(),

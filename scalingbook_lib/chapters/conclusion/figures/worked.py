@@ -46,7 +46,7 @@ CARDS = (
 )
 
 
-def step(efficiency: training.Efficiency) -> training.TrainingStep:
+def step(efficiency: training.TrainingEfficiency) -> training.TrainingStep:
     """The chapter's step of training with these shares of the peaks."""
     return training.step(FALCON, POD, PLAN, batch=512, T=2048, efficiency=efficiency)
 

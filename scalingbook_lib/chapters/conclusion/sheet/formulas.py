@@ -166,7 +166,7 @@ FORMULAS = (
         question="recurrence, a prompt token and head", formula="4 d² + 4 c d FLOPs",
         tex=r"4d^2 + 4cd\ \text{FLOPs}", unit="FLOPs",
         holds="products in full, nothing erased; full attention: 4 S d", case="d = 128, chunks of c = 64",
-        value=lambda: arithmetic.State(heads=1, key=128, value=128).chunk_flops(64),
+        value=lambda: arithmetic.RecurrentState(heads=1, key=128, value=128).chunk_flops(64),
         by_hand=lambda: 4 * 128**2 + 4 * 64 * 128,
     ),
     Formula(

@@ -29,7 +29,7 @@ _ALL, _EACH, _ONCE, _RULE = "to every chip", "one for each expert", "no copy twi
 
 
 @lru_cache(maxsize=4096)
-def exchanged(machine: str, Z: int, k: int, E: int, once: bool) -> limits.Exchange:
+def exchanged(machine: str, Z: int, k: int, E: int, once: bool) -> limits.ExpertExchange:
     """One byte of tokens on each of Z chips, to k of E experts spread evenly over them."""
     return limits.exchange(cluster(machine, Z), Z, tokens=1, D=1 / BF16.bytes, k=k, E=E, once=once)
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from scalingbook_lib import collectives
-from scalingbook_lib.collectives.attained import Curve as Attained
+from scalingbook_lib.collectives.attained import AttainedRate as Attained
 from scalingbook_lib.collectives.attained import Fabric
 from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence.measured import RUNS, CollectiveRun, CollectiveTime

@@ -6,7 +6,7 @@ from math import sin, sqrt
 
 from scalingbook_lib import inference
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.serving import Blocks
+from scalingbook_lib.serving import PagedCache
 
 _Q = (0.5, 0.3, 0.2)
 _R = (0.2, 0.3, 0.5)
@@ -65,7 +65,7 @@ def most_blocks(*, shared: int = 40, whole: bool = False, size: int = 16) -> flo
 
     With `whole`, a request has the blocks of its output from its arrival on.
     """
-    block, once = Blocks(10_000, size), shared // size
+    block, once = PagedCache(10_000, size), shared // size
     used = [0] * 2000
     for i in range(400):
         prompt, output = 48 + 37 * i % 200, 1 + 53 * i % 120

@@ -54,7 +54,7 @@ class Rank(Random):
         return self.share
 
 
-class Held(NamedTuple):
+class CacheUse(NamedTuple):
     """Bytes of a machine's memory: in use by tokens, reserved and not used; and the sequences."""
 
     used: float
@@ -97,7 +97,7 @@ def kept(layers: tuple[tuple[float, float], ...], tokens: float) -> float:
 
 def filled(
     layers: tuple[tuple[float, float], ...], free: float, mean: int, most: int, block: int | None
-) -> Held:
+) -> CacheUse:
     """As many sequences as fit, each in whole blocks; without blocks each reserves the longest."""
     tokens = lengths(mean, most)
     used = sum(kept(layers, n) for n in tokens) / SAMPLE
@@ -105,7 +105,7 @@ def filled(
     if block:
         each = sum(kept(layers, -(-n // block) * block) for n in tokens) / SAMPLE
     sequences = int(free // each) if free > 0 else 0
-    return Held(sequences * used, sequences * (each - used), sequences)
+    return CacheUse(sequences * used, sequences * (each - used), sequences)
 
 
 def _cache(
@@ -134,15 +134,15 @@ def _cache(
     )
 
 
-def _lost(held: Held) -> float:
+def _lost(held: CacheUse) -> float:
     whole = held.used + held.wasted
     return held.wasted / whole if whole else 0.0
 
 
-def _tanks(whole: float, free: float, ways: dict[str, Held]) -> Bars:
+def _tanks(whole: float, free: float, ways: dict[str, CacheUse]) -> Bars:
     first = min(whole - free, whole) if free > 0 else whole - free
     rows = list(ways) or ["weights and runtime"]
-    helds = list(ways.values()) or [Held(0.0, 0.0, 0)]
+    helds = list(ways.values()) or [CacheUse(0.0, 0.0, 0)]
     series = [Series("weights and runtime", [first] * len(rows), 0)]
     if ways:
         series += [
@@ -154,7 +154,7 @@ def _tanks(whole: float, free: float, ways: dict[str, Held]) -> Bars:
 
 
 def _blocks(
-    layers: tuple[tuple[float, float], ...], free: float, *, mean: int, most: int, block: int, paged: Held
+    layers: tuple[tuple[float, float], ...], free: float, *, mean: int, most: int, block: int, paged: CacheUse
 ) -> Chart:
     sizes = [b for b in BLOCKS if b <= most]
     many = [filled(layers, free, mean, most, b).sequences for b in sizes]
@@ -163,7 +163,7 @@ def _blocks(
     return Chart(x, y, (Curve("in blocks", sizes, many, 2), here), title="How large a block may be")
 
 
-def _verdict(reserved: Held, paged: Held, block: int, mean: int, most: int) -> str:
+def _verdict(reserved: CacheUse, paged: CacheUse, block: int, mean: int, most: int) -> str:
     said = (
         f"Of sequences of {count(mean)} tokens in the mean and {count(most)} at most, "
         f"{count(reserved.sequences)} {'fits' if reserved.sequences == 1 else 'fit'} if each reserves room "

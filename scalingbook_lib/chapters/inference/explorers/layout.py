@@ -28,7 +28,7 @@ WHERE, CHIPS = "TPU v5e 2x4", 8
 REST = ("sequences", "tokens", "heads, copied")
 
 
-class Split(NamedTuple):
+class CacheSplit(NamedTuple):
     """Ways of the cache over heads, sequences and tokens; `copies` of every head."""
 
     heads: int
@@ -40,16 +40,16 @@ class Split(NamedTuple):
         return max(self.heads // K, 1)
 
 
-def layout(ways: Split) -> inference.Layout:
+def layout(ways: CacheSplit) -> inference.Layout:
     """Eight chips as one tensor group, weights and cache in int8."""
     return inference.Layout(tp=CHIPS, kv_batch=ways.sequences, kv_sequence=ways.tokens, weights=INT8, kv=INT8)
 
 
-def split(heads: int, rest: str) -> Split:
+def split(heads: int, rest: str) -> CacheSplit:
     """So many ways over heads, and the rest over what is named; "copied" leaves all to the heads."""
     over = CHIPS // heads
     ways = {"sequences": (heads, over, 1), "tokens": (heads, 1, over), "heads, copied": (CHIPS, 1, 1)}
-    return Split(*ways[rest])
+    return CacheSplit(*ways[rest])
 
 
 def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
@@ -78,13 +78,13 @@ def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
     )
 
 
-def _waste(K: int, ways: Split, B: int) -> float:
+def _waste(K: int, ways: CacheSplit, B: int) -> float:
     """What a chip holds over its eighth: copies of heads, and whole sequences where they do not divide."""
     whole = -(-B // ways.sequences) * ways.sequences / B
     return ways.copies(K) * whole
 
 
-def _painted(K: int, ways: Split, B: int) -> Grid:
+def _painted(K: int, ways: CacheSplit, B: int) -> Grid:
     """Each chip a row: which heads, which sequences, which tokens it holds."""
     rows = []
     for chip in range(CHIPS):
@@ -134,7 +134,7 @@ def _moved(step: inference.InferenceStep) -> Bars:
 
 
 def _verdict(
-    kind: str, ways: Split, kept: inference.Memory, least: float, step: inference.InferenceStep
+    kind: str, ways: CacheSplit, kept: inference.ServingMemory, least: float, step: inference.InferenceStep
 ) -> str:
     parts = {"heads": ways.heads, "sequences": ways.sequences, "tokens": ways.tokens}
     how = " and ".join(f"{n} ways over {what}" for what, n in parts.items() if n > 1)

@@ -55,7 +55,7 @@ def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> s
     )
     quick = inference.case(models.find(model), on, o)
     return serving.simulate(
-        asked, quick, serving.Continuous(SLOTS), blocks=serving.Blocks(blocks, SIZE), prefix_cache=kept
+        asked, quick, serving.Continuous(SLOTS), blocks=serving.PagedCache(blocks, SIZE), prefix_cache=kept
     )
 
 

@@ -27,7 +27,7 @@ MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B")
 DRAWN, PROMPT = 12, 5  # tokens of the small picture, and of its prompt
 
 
-class Unit(NamedTuple):
+class TokenCost(NamedTuple):
     """FLOPs of one token's products with weights, of its logits, and of one pair of a query and a key."""
 
     token: float
@@ -43,11 +43,11 @@ class Spent(NamedTuple):
 
 
 @lru_cache(maxsize=16)
-def unit(model: str) -> Unit:
+def unit(model: str) -> TokenCost:
     """From one token and from two."""
     one, two = (arithmetic.flops(models.find(model), 1, T, causal=True, logits=1) for T in (1, 2))
     token = two.weights - one.weights
-    return Unit(token, one.weights - token, one.attention)
+    return TokenCost(token, one.weights - token, one.attention)
 
 
 def spent(model: str, P: int, G: int, cached: bool) -> Spent:

@@ -21,7 +21,7 @@ DEEPSEEK = models.find("DeepSeek-V3")
 
 def pages() -> Figure:
     """Whose memory is empty?"""
-    blocks = [serving.Blocks(1, BLOCK).needed_for(length) for length in LENGTHS]
+    blocks = [serving.PagedCache(1, BLOCK).needed_for(length) for length in LENGTHS]
     reserved = sum(LENGTHS) / (ROOM * len(LENGTHS))
     paged = sum(LENGTHS) / (BLOCK * sum(blocks))
     return Figure(

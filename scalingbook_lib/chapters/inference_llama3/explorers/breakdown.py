@@ -39,7 +39,7 @@ def parts(step: inference.InferenceStep, links: bool) -> tuple[float, ...]:
     return (*found[:4], found[4] if links else 0.0)
 
 
-class Sweep(NamedTuple):
+class BatchSweep(NamedTuple):
     """Batches from 1 in steps of a quarter of a doubling, and the parts of a step with each."""
 
     sizes: list[int]
@@ -55,14 +55,14 @@ class Sweep(NamedTuple):
         return [RefLine(name, x) for name, x in named if 1 <= x <= _MOST]
 
 
-def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool) -> Sweep:
+def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool) -> BatchSweep:
     """All batches of one setting."""
     m, on, o = models.find(model), machine(where), spread(model, where, weights, kv)
     sizes = sorted({round(2 ** (k / 4)) for k in range(41)})
     rows = [parts(inference.decode(m, on, o, B=B, S=S), links) for B in sizes]
     knee = rules.critical_batch(on.chip, sparsity=m.sparsity, weights=o.weights, compute=o.compute).tokens
     level = inference.crossover_batch(m, S=S, weights=o.weights, kv=o.kv).sequences
-    return Sweep(sizes, rows, on.chips, knee, level, inference.largest_batch(m, o, on, S=S))
+    return BatchSweep(sizes, rows, on.chips, knee, level, inference.largest_batch(m, o, on, S=S))
 
 
 def _breakdown(*, model: str, where: str, weights: str, kv: str, S: int, B: int, links: bool) -> View:
@@ -85,7 +85,7 @@ def _breakdown(*, model: str, where: str, weights: str, kv: str, S: int, B: int,
     )
 
 
-def _parts(sweep: Sweep, B: int, total_s: float) -> Chart:
+def _parts(sweep: BatchSweep, B: int, total_s: float) -> Chart:
     lines = [
         Curve(name, sweep.sizes, [row[i] or float("nan") for row in sweep.rows], i)
         for i, name in enumerate(PARTS)
@@ -98,7 +98,7 @@ def _parts(sweep: Sweep, B: int, total_s: float) -> Chart:
     return Chart(x, y, (*lines, all_of, *sweep.refs(), here), title="Where the step's time goes")
 
 
-def _rates(sweep: Sweep, B: int, rate: float) -> Chart:
+def _rates(sweep: BatchSweep, B: int, rate: float) -> Chart:
     rates = [b / sum(row) / sweep.chips for b, row in zip(sweep.sizes, sweep.rows, strict=True)]
     here = Points("", [B], [rate], [sig3(rate)], 0)
     return Chart(

@@ -36,7 +36,7 @@ SLICES = {
 _SHOWN = 4
 
 
-class Fit(NamedTuple):
+class ServingFit(NamedTuple):
     """What a machine holds: bytes of all its chips together, sequences, and the step with all of them."""
 
     name: str
@@ -63,7 +63,7 @@ def named(chip: str, size: str) -> str:
     return f"{chip} {size}" if "x" in size else f"{chip} × {size}"
 
 
-def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
+def fits(model: str, name: str, weights: str, kv: str, S: int) -> ServingFit | None:
     """What fits; None where the model's heads do not divide."""
     m, on = models.find(model), machine(name)
     try:
@@ -75,7 +75,9 @@ def fits(model: str, name: str, weights: str, kv: str, S: int) -> Fit | None:
         return None
     n, room = on.chips, on.chip.hbm_bytes
     cache = held.kv if B else 0.0
-    return Fit(name, n, n * held.weights, n * cache, n * max(room - held.weights - cache, 0.0), B, step)
+    return ServingFit(
+        name, n, n * held.weights, n * cache, n * max(room - held.weights - cache, 0.0), B, step
+    )
 
 
 def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> View:
@@ -103,7 +105,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
     )
 
 
-def _tanks(shown: list[Fit]) -> Bars:
+def _tanks(shown: list[ServingFit]) -> Bars:
     parts = {"weights": 0, "cache": 1, "free": 5}
     return Bars(
         Scale("HBM of all chips together", "B"),
@@ -114,7 +116,7 @@ def _tanks(shown: list[Fit]) -> Bars:
     )
 
 
-def _table(shown: list[Fit], G: int) -> Grid:
+def _table(shown: list[ServingFit], G: int) -> Grid:
     heads = ("fit", "a step", "tokens\n/s of a\nchip", "served\n/s", "USD a\nmillion")
     best = max(f.rate for f in shown)
     return Grid(
@@ -125,7 +127,7 @@ def _table(shown: list[Fit], G: int) -> Grid:
     )
 
 
-def _row(f: Fit, G: int, best: float) -> list[Cell]:
+def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
     if f.step is None:
         return [Cell(text, None, f"{f.name} holds no sequence") for text in ("0", "–", "–", "–", "–")]
     price = machine(f.name).chip.usd_per_hour
@@ -140,7 +142,7 @@ def _row(f: Fit, G: int, best: float) -> list[Cell]:
     return [Cell(text, 2, str(f.step), level=f.rate / best) for text in texts]
 
 
-def _verdict(model: str, one: Fit, following: list[Fit], S: int) -> str:
+def _verdict(model: str, one: ServingFit, following: list[ServingFit], S: int) -> str:
     hbm = binary(machine(one.name).chip.hbm_bytes)
     said = (
         f"{one.name} is the smallest that holds {model}: "

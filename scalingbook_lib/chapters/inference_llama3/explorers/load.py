@@ -39,7 +39,7 @@ REQUESTS, SEED, SLOTS = 150, 7, 128
 _LOADED = Scale("load, as a share of the server's most")
 
 
-class Asked(NamedTuple):
+class ServerSetting(NamedTuple):
     """What is served where, and how."""
 
     model: str
@@ -49,16 +49,16 @@ class Asked(NamedTuple):
     G: int
 
 
-class Server(NamedTuple):
+class LoadedServer(NamedTuple):
     """A model on a machine, laid out, and the most requests that it serves each second."""
 
-    quick: inference.Case
+    quick: inference.ServingCase
     policy: serving.Policy
     most: float
 
 
 @lru_cache(maxsize=64)
-def server(asked: Asked) -> Server | None:
+def server(asked: ServerSetting) -> LoadedServer | None:
     """int8 weights and cache, slots for as many as fit; chunks of 512 or an eighth of a prompt; or None."""
     model, where, policy, P, G = asked
     m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
@@ -70,11 +70,11 @@ def server(asked: Asked) -> Server | None:
     how = serving.Chunked(slots, budget=slots + chunk) if chunked else serving.Continuous(slots)
     kind = "chunked" if chunked else "interleaved"
     full = steady(m, on, o, P=P, G=G, batch=slots, policy=kind, chunk=chunk)
-    return Server(inference.case(m, on, o), how, full.requests_per_s)
+    return LoadedServer(inference.case(m, on, o), how, full.requests_per_s)
 
 
 @lru_cache(maxsize=32)  # a run keeps much
-def played(asked: Asked, found: Server, load: float) -> serving.ServingRun:
+def played(asked: ServerSetting, found: LoadedServer, load: float) -> serving.ServingRun:
     """The same requests at another rate: lengths spread around their means, arrivals at random."""
     prompts = serving.lognormal(asked.P, 0.5, 4 * asked.P)
     outputs = serving.lognormal(asked.G, 0.5, 4 * asked.G)
@@ -85,7 +85,7 @@ def played(asked: Asked, found: Server, load: float) -> serving.ServingRun:
 def _load(
     *, model: str, where: str, policy: str, P: int, G: int, load: float, ttft_s: float, itl_ms: float
 ) -> View:
-    asked = Asked(model, where, policy, P, G)
+    asked = ServerSetting(model, where, policy, P, G)
     found = server(asked)
     if found is None:
         return refused(model, where)

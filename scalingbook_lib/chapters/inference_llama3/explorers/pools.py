@@ -31,7 +31,7 @@ REQUESTS, SEED, MOST = 240, 11, 8
 class Balance(NamedTuple):
     """One decode server's batch, both times, and what the rule says of them."""
 
-    quick: inference.Case
+    quick: inference.ServingCase
     B: int
     prefill_s: float
     step_s: float

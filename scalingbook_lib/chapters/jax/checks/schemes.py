@@ -2,7 +2,7 @@
 
 from scalingbook_lib.chapters.jax.checks.rings import f32
 from scalingbook_lib.reader.checks.check import Check, Mistake
-from scalingbook_lib.reader.checks.programs import Verdict, right
+from scalingbook_lib.reader.checks.programs import ProgramVerdict, right
 
 _WEIGHT = f32(16, 8)  # W[D, F] of the exercise on scattered gradients
 _CHUNK, _WEIGHTS = f32(8, 4), f32(16, 8) + f32(8, 16)  # of the block: A[B_X, D_Y] on a device, its W and V
@@ -17,7 +17,7 @@ def _waits(n: int, buffers: int) -> int:
     return sum(hop + 1 >= buffers for hop in range(n - 1))
 
 
-def _block(times: int) -> Verdict:
+def _block(times: int) -> ProgramVerdict:
     """A block forward and backward: so many hops each way, which carry twelve chunks in all."""
     hops = {f"collective-permute Y {way}1": (times, 6 * _CHUNK) for way in "+-"}
     return right({**hops, "all-reduce X": _WEIGHTS})

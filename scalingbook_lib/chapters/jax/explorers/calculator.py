@@ -27,7 +27,7 @@ _ROOMY = 4  # columns of devices that have room for both ends of a slice
 
 
 @dataclass(frozen=True)
-class Split:
+class ShardedArray:
     """An array of that shape on a mesh, and the block of every device, by its place on the mesh."""
 
     array: Array
@@ -55,7 +55,7 @@ class Split:
         return tuple(axis for axis in self.array.unused_axes(self.mesh) if self.mesh.size(axis) > 1)
 
 
-def split(text: str, shape: str, X: int, Y: int) -> Split:
+def split(text: str, shape: str, X: int, Y: int) -> ShardedArray:
     """Read a spec and a shape; refuse what JAX refuses."""
     mesh, sizes = Mesh(X=X, Y=Y), numbers(shape)
     array = spec.read(text, len(sizes), mesh)
@@ -65,7 +65,7 @@ def split(text: str, shape: str, X: int, Y: int) -> Split:
                 f"{spec.spec(array)} cuts a dimension of {n:,} into {mesh.size(dim.axes)} uneven blocks, "
                 f"and JAX refuses: pad it to {-(-n // mesh.size(dim.axes)) * mesh.size(dim.axes):,}"
             )
-    return Split(array, sizes, mesh)
+    return ShardedArray(array, sizes, mesh)
 
 
 def numbers(shape: str) -> tuple[int, ...]:
@@ -99,7 +99,7 @@ def _calculator(*, text: str, shape: str, X: int, Y: int, kind: str) -> View:
 # The devices, each with the indices that it holds
 
 
-def _devices(s: Split) -> Grid:
+def _devices(s: ShardedArray) -> Grid:
     held = s.array.blocks(s.mesh, **s.sizes)
     x, y = s.mesh.shape
     cells = [[_device(s, (i, j), held[i, j]) for j in range(y)] for i in range(x)]
@@ -107,7 +107,7 @@ def _devices(s: Split) -> Grid:
     return Grid("Each device and what it holds of x", rows, columns, cells)
 
 
-def _device(s: Split, at: tuple[int, int], block: tuple[range, ...]) -> Cell:
+def _device(s: ShardedArray, at: tuple[int, int], block: tuple[range, ...]) -> Cell:
     """A device by its number, with the indices along the dimensions that are split."""
     number = at[0] * s.mesh.shape[1] + at[1]
     cut = [span for span, dim in zip(block, s.array.dims, strict=True) if s.mesh.size(dim.axes) > 1]
@@ -118,7 +118,7 @@ def _device(s: Split, at: tuple[int, int], block: tuple[range, ...]) -> Cell:
     return Cell("\n".join([str(number), *texts]), color, note, level=level)
 
 
-def _paint(s: Split, at: tuple[int, int]) -> tuple[int, float]:
+def _paint(s: ShardedArray, at: tuple[int, int]) -> tuple[int, float]:
     """A color for the place along the first axis that splits, stronger or weaker along the second."""
     places = [(at[s.mesh.axes.index(axis)], s.mesh.size(axis)) for axis in s.split_axes]
     first = places[0][0] if places else 0
@@ -133,13 +133,13 @@ def _slice(span: range) -> str:
 # What each axis does, and how JAX is told
 
 
-def _axes(s: Split) -> Grid:
+def _axes(s: ShardedArray) -> Grid:
     rows = [_role(s, axis) for axis in s.mesh.axes]
     names = [f"{name} of {size}" for name, size in s.mesh.items]
     return Grid("What each mesh axis does", names, ("here it", "its next device"), rows)
 
 
-def _role(s: Split, axis: str) -> list[Cell]:
+def _role(s: ShardedArray, axis: str) -> list[Cell]:
     """What the axis does, and how far on in the array the next device along it is."""
     if s.mesh.size(axis) == 1:
         return [Cell("is one device"), Cell("there is none")]
@@ -155,7 +155,7 @@ def _role(s: Split, axis: str) -> list[Cell]:
     return [Cell("copies", 1, "its devices hold the same", level=0.6), Cell("the same")]
 
 
-def _code(s: Split, kind: str) -> Grid:
+def _code(s: ShardedArray, kind: str) -> Grid:
     rows = {
         "mesh": f"jax.make_mesh({s.mesh.shape}, ('X', 'Y'))",
         "array": f"jax.device_put(x, {spec.spec(s.array)})",
@@ -167,7 +167,7 @@ def _code(s: Split, kind: str) -> Grid:
 # What there is to discover
 
 
-def _verdict(s: Split, kind: str) -> str:
+def _verdict(s: ShardedArray, kind: str) -> str:
     said = f"{spec.spec(s.array)} is the book's {s.array.canonical()}: "
     said += f"each of {s.mesh.devices} devices holds [{join_counts(s.local)}]"
     if s.unused:
@@ -178,7 +178,7 @@ def _verdict(s: Split, kind: str) -> str:
     return f"{said}.{_other_order(s, kind)}"
 
 
-def _other_order(s: Split, kind: str) -> str:
+def _other_order(s: ShardedArray, kind: str) -> str:
     """What it takes to go to the same blocks in the other order of a tuple."""
     for dim in s.array.dims:
         for axes in permutations(a for a in dim.axes if s.mesh.size(a) > 1):
@@ -190,7 +190,7 @@ def _other_order(s: Split, kind: str) -> str:
     return ""
 
 
-def reordered(s: Split, other: Array, kind: str) -> tuple[int, float]:
+def reordered(s: ShardedArray, other: Array, kind: str) -> tuple[int, float]:
     """How many devices hold another block under the other sharding, and the seconds of the permutation."""
     before, after = (a.blocks(s.mesh, **s.sizes) for a in (s.array, other))
     moved = sum(before[at] != after[at] for at in before)

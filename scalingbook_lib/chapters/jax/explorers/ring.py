@@ -23,7 +23,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     layouts,
 )
-from scalingbook_lib.roofline import Turn
+from scalingbook_lib.roofline import ChunkTurn
 from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 from scalingbook_lib.units import percent, si
 
@@ -110,7 +110,7 @@ def _timeline(r: RingMatmul, done: int) -> Timeline:
     return Timeline((LINK, UNIT), drawn, end=1.03 * r.serial_s, refs=refs, label="elapsed time")
 
 
-def _color(r: RingMatmul, turn: Turn, done: int) -> int:
+def _color(r: RingMatmul, turn: ChunkTurn, done: int) -> int:
     """Blue and green for what is done or under way, gray for what is to come."""
     at = turn.chunk + 1 if turn.stage == LINK and r.scatter else turn.chunk
     return (1 if turn.stage == LINK else 2) if at < done else 5

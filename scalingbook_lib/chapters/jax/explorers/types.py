@@ -2,7 +2,7 @@
 
 from scalingbook_lib.notation import Array
 from scalingbook_lib.notation.types import rules, spec
-from scalingbook_lib.notation.types.operands import MESH, Answer, Operands
+from scalingbook_lib.notation.types.operands import MESH, Operands, TypedResult
 from scalingbook_lib.notation.types.rules import BINARY, PRODUCT, RESHARD
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
@@ -17,7 +17,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.sharded_matmul import prices
-from scalingbook_lib.sharded_matmul.prices import Way
+from scalingbook_lib.sharded_matmul.prices import ProductPath
 from scalingbook_lib.units import BF16, si
 
 SPECS = (
@@ -65,7 +65,7 @@ def _types(*, operation: str, a: str, b: str, out: str, I: int, J: int, K: int) 
     )
 
 
-def _costs(o: Operands, answer: Answer, own: tuple[Way, ...]) -> tuple[Readout, ...]:
+def _costs(o: Operands, answer: TypedResult, own: tuple[ProductPath, ...]) -> tuple[Readout, ...]:
     if answer.array is None:
         return ()
     local = answer.array.local_bytes(MESH, BF16, **o.sizes)
@@ -88,7 +88,7 @@ def code(operation: str, o: Operands) -> str:
     return operation
 
 
-def _table(operation: str, o: Operands, answer: Answer) -> Grid:
+def _table(operation: str, o: Operands, answer: TypedResult) -> Grid:
     given = [o.a, o.b] if operation in BINARY else [o.a]
     rows = {array.canonical(): _row(o, array) for array in given}
     if answer.array:
@@ -104,7 +104,7 @@ def _row(o: Operands, array: Array, color: int | None = None) -> list[Cell]:
     return [Cell(text, color, level=0.6) for text in (o.short(array), f"[{local}]")]
 
 
-def _bars(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) -> tuple[Bars, ...]:
+def _bars(operation: str, o: Operands, answer: TypedResult, own: tuple[ProductPath, ...]) -> tuple[Bars, ...]:
     """Every answer to an ambiguous product with its price; of other results, the ways to them."""
     sums = prices.partial(o) if operation == PRODUCT else None
     if sums:
@@ -117,7 +117,7 @@ def _bars(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) -> 
     return ()
 
 
-def _priced(title: str, labels: list[str], found: tuple[Way, ...], yours: str) -> Bars:
+def _priced(title: str, labels: list[str], found: tuple[ProductPath, ...], yours: str) -> Bars:
     mine = [way.total_s if way.name == yours else 0.0 for way in found]
     rest = [way.total_s if way.name != yours else 0.0 for way in found]
     others = Series("others", rest, 0)
@@ -125,7 +125,7 @@ def _priced(title: str, labels: list[str], found: tuple[Way, ...], yours: str) -
     return Bars(Scale("time on TPU v5e", "s"), labels, series, True, title=title)
 
 
-def _verdict(operation: str, o: Operands, answer: Answer, own: tuple[Way, ...]) -> str:
+def _verdict(operation: str, o: Operands, answer: TypedResult, own: tuple[ProductPath, ...]) -> str:
     line = code(operation, o)
     if answer.array is None:
         return f"{line}: JAX refuses, \N{LEFT DOUBLE QUOTATION MARK}{answer.words}{_END} {answer.instead}."

@@ -72,7 +72,7 @@ HELD: dict[str, list[list[int | None]]] = {  # four chips, by colour
 }
 
 
-def _layouts(wide: float, found: tuple[library.Layout, ...]) -> Sketch:
+def _layouts(wide: float, found: tuple[library.Orthogonalization, ...]) -> Sketch:
     across = 4 if wide > 400 else 2
     room = wide / across
     shapes: list[Shape] = []

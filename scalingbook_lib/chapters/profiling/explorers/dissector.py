@@ -6,7 +6,7 @@ from collections.abc import Callable
 from scalingbook_lib.chapters.profiling.explorers.tiles import DRAWN, shown, tile_cell
 from scalingbook_lib.chapters.profiling.explorers.words import PARTS
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
-from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.reader.explorers.parts import (
     Bars,
@@ -23,7 +23,7 @@ from scalingbook_lib.units import binary, count, si
 
 _WIDE = 42  # characters of a line of text in the table, as many as a narrow screen shows
 
-WRITTEN: dict[str, Callable[[Line], str]] = {
+WRITTEN: dict[str, Callable[[ProgramRecord], str]] = {
     "name": lambda line: "ROOT " * line.root + f"%{line.name}",
     "sizes": lambda line: ", ".join(a.type for a in line.arrays),
     "order": lambda line: _each(line, lambda a: f"{{{','.join(map(str, a.order))}}}"),
@@ -37,7 +37,7 @@ WRITTEN: dict[str, Callable[[Line], str]] = {
 }
 
 
-def _each(line: Line, part: Callable[[ArrayLayout], str]) -> str:
+def _each(line: ProgramRecord, part: Callable[[ArrayLayout], str]) -> str:
     return " and ".join(dict.fromkeys(map(part, line.arrays)))
 
 
@@ -51,7 +51,7 @@ def _dissected(*, line: str, part: str) -> View:
     )
 
 
-def _numbers(line: Line) -> tuple[Readout, ...]:
+def _numbers(line: ProgramRecord) -> tuple[Readout, ...]:
     largest = max(line.arrays, key=lambda a: a.bytes)
     return (
         Readout("elements", math.prod(largest.dims), "", count(math.prod(largest.dims))),
@@ -61,7 +61,7 @@ def _numbers(line: Line) -> tuple[Readout, ...]:
     )
 
 
-def _table(line: Line, part: str) -> Grid:
+def _table(line: ProgramRecord, part: str) -> Grid:
     """Every part as it stands in the line, the chosen one in color."""
     cells = [[Cell(_wrapped(w(line)), 1 if p == part else None, level=1.2)] for p, w in WRITTEN.items()]
     return Grid("The line, part by part", list(WRITTEN), (), cells)
@@ -78,13 +78,13 @@ def _wrapped(text: str) -> str:
     return "\n".join([*lines, text])
 
 
-def _picture(line: Line, part: str) -> Grid | Bars:
+def _picture(line: ProgramRecord, part: str) -> Grid | Bars:
     if part == "groups" and line.mesh:
         return _devices(line)
     return _tiles(max(line.arrays, key=lambda a: a.bytes)) if part in ("order", "tiles") else _bytes(line)
 
 
-def _devices(line: Line) -> Grid:
+def _devices(line: ProgramRecord) -> Grid:
     """The mesh of chips, in one color those that talk to each other."""
     names, sizes = list(line.mesh), list(line.mesh.values())
     rows, columns = sizes[0], math.prod(sizes[1:])
@@ -121,7 +121,7 @@ def _tiles(a: ArrayLayout) -> Grid:
     return Grid(title, (), (), cells)
 
 
-def _bytes(line: Line) -> Bars:
+def _bytes(line: ProgramRecord) -> Bars:
     """Every array of the type: its elements, and what it takes."""
     kept = [a for a in line.arrays if a.bytes > 8] or list(line.arrays)
     labels = [f"{a.type} in {a.where}" for a in kept]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
-from scalingbook_lib.evidence.compiled.line import Line
+from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.units import binary, count, si
 
 OPERATIONS = {
@@ -30,13 +30,13 @@ _KINDS = {
 }
 
 
-def _name(line: Line) -> str:
+def _name(line: ProgramRecord) -> str:
     root = " ROOT marks what the program hands back." if line.root else ""
     timed = "it takes no time" if line.operation in _FREE else "a profile shows its time under this name"
     return f"%{line.name}: other lines name it as an operand, and {timed}.{root}"
 
 
-def _sizes(line: Line) -> str:
+def _sizes(line: ProgramRecord) -> str:
     a = _largest(line)
     shard = f" It is what one chip of {line.devices} has, not the whole array." if line.devices > 1 else ""
     tuple_ = f" The type is a tuple of {len(line.arrays)}." if len(line.arrays) > 1 else ""
@@ -46,7 +46,7 @@ def _sizes(line: Line) -> str:
     return f"{a.type}: {elements}{'s' * (a.element_bytes != 1)}, {binary(a.bytes)}.{tuple_}{shard}"
 
 
-def _order(line: Line) -> str:
+def _order(line: ProgramRecord) -> str:
     a = _largest(line)
     if len(a.dims) < 2:
         return f"{a.type} has fewer than two dimensions: there is no order to choose."
@@ -66,7 +66,7 @@ def _turned(a: ArrayLayout) -> str:
     return " The compiler turned it for the next line's sake: as written, it would take as much."
 
 
-def _tiles(line: Line) -> str:
+def _tiles(line: ProgramRecord) -> str:
     a = _largest(line)
     sides = " by ".join(f"{n:,}" for n in a.tile)
     share = f"{a.rows_per_word} {'rows' if len(a.tile) > 1 else 'elements'} share a word of 32 bits"
@@ -79,7 +79,7 @@ def _tiles(line: Line) -> str:
     return f"{a.tiled}: tiles of {sides}, {padded}.{packed}"
 
 
-def _memory(line: Line) -> str:
+def _memory(line: ProgramRecord) -> str:
     spaces = dict.fromkeys((a.space, a.where) for a in line.arrays)
     said = ", ".join(f"S({space}) is {where}" if space else f"no mark is {where}" for space, where in spaces)
     big = _largest(line)
@@ -89,7 +89,7 @@ def _memory(line: Line) -> str:
     return f"{said[0].upper()}{said[1:]}."
 
 
-def _operation(line: Line) -> str:
+def _operation(line: ProgramRecord) -> str:
     if line.operation == "fusion":
         kind = next((k for k in _KINDS if f"kind={k}" in line.calls), "kLoop")
         if "all-reduce-scatter" in " ".join(line.calls):
@@ -100,7 +100,7 @@ def _operation(line: Line) -> str:
     return f"{line.operation}: {OPERATIONS[line.operation]}."
 
 
-def _operands(line: Line) -> str:
+def _operands(line: ProgramRecord) -> str:
     if not line.operands:
         return f"{line.operation} reads no other line: it comes from outside."
     names = " and ".join(f"%{name}" for name in line.operands)
@@ -111,7 +111,7 @@ def _operands(line: Line) -> str:
     return f"It reads {names}; {types}.{copied}"
 
 
-def _callee(line: Line) -> str:
+def _callee(line: ProgramRecord) -> str:
     if not line.calls:
         return f"{line.operation} calls no other computation."
     if line.operation == "custom-call":
@@ -121,7 +121,7 @@ def _callee(line: Line) -> str:
     return f"What it does stands in {' and '.join(called)}, further up in the text.{kind}"
 
 
-def _who(line: Line) -> str:
+def _who(line: ProgramRecord) -> str:
     if not line.groups and not line.moves:
         where = "on one chip" if line.devices <= 1 else f"on each of {line.devices} chips by itself"
         return f"This line runs {where}: no groups, so nothing goes over a link."
@@ -152,7 +152,7 @@ def _form(who: str) -> str:
     return f" (0, 1, 2 ... written as {sides}{turned}, then cut into rows of {found[2]})"
 
 
-def _axes(line: Line) -> str:
+def _axes(line: ProgramRecord) -> str:
     """The mesh axes along which the devices of a group differ."""
     names, sizes = list(line.mesh), list(line.mesh.values())
     strides = [math.prod(sizes[k + 1 :]) for k in range(len(sizes))]
@@ -169,7 +169,7 @@ def _ring(goals: dict[int, int]) -> int:
     return length
 
 
-def _source(line: Line) -> str:
+def _source(line: ProgramRecord) -> str:
     if not line.source:
         return "No op_name: no operation of the program became this line, the compiler put it in."
     if "/" not in line.source:
@@ -179,11 +179,11 @@ def _source(line: Line) -> str:
     return f"It comes from {path[-1]} in {path[0]}{scope}: the way back from a profile to a line of Python."
 
 
-def _largest(line: Line) -> ArrayLayout:
+def _largest(line: ProgramRecord) -> ArrayLayout:
     return max(line.arrays, key=lambda a: a.bytes)
 
 
-PARTS: dict[str, Callable[[Line], str]] = {
+PARTS: dict[str, Callable[[ProgramRecord], str]] = {
     "name": _name,
     "sizes": _sizes,
     "order": _order,

@@ -2,7 +2,7 @@
 
 import math
 
-from scalingbook_lib.evidence.measured import SWEEPS, Measured, Sweep
+from scalingbook_lib.evidence.measured import SWEEPS, MatmulSweep, Measured
 from scalingbook_lib.reader.explorers.parts import (
     Chart,
     Choice,
@@ -38,7 +38,7 @@ def _measured(*, sweep: str, B: int) -> View:
     )
 
 
-def _times(seen: Sweep, now: Measured) -> Chart:
+def _times(seen: MatmulSweep, now: Measured) -> Chart:
     others = [row for row in seen.rows if row.batch != now.batch]
     return Chart(
         Scale("batch B", "tokens", "log", _BATCHES[0], _BATCHES[-1]),
@@ -52,7 +52,7 @@ def _times(seen: Sweep, now: Measured) -> Chart:
     )
 
 
-def _shares(seen: Sweep, now: Measured) -> Chart:
+def _shares(seen: MatmulSweep, now: Measured) -> Chart:
     return Chart(
         Scale("batch B", "tokens", "log", _BATCHES[0], _BATCHES[-1]),
         Scale("attained share of the roofline", "%", low=0, high=110),
@@ -65,7 +65,7 @@ def _shares(seen: Sweep, now: Measured) -> Chart:
     )
 
 
-def _verdict(seen: Sweep, now: Measured, B: int) -> str:
+def _verdict(seen: MatmulSweep, now: Measured, B: int) -> str:
     tokens = f"{now.batch:,} token{'s' * (now.batch > 1)}"
     at = f"At {tokens}" if now.batch == B else f"{B:,} was not measured; at {tokens}"
     best = max(row.attained for row in seen.rows)

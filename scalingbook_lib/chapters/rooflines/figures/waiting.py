@@ -72,7 +72,7 @@ def overlap() -> Figure:
     )
 
 
-def _piped(chunks: int) -> roofline.Pipeline:
+def _piped(chunks: int) -> roofline.CopyPipeline:
     each = {"memory": PRODUCT.memory_s / chunks, "arithmetic": PRODUCT.math_s / chunks}
     return roofline.pipeline(each, chunks)
 

@@ -15,7 +15,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Timeline,
     View,
 )
-from scalingbook_lib.roofline import Pipeline
+from scalingbook_lib.roofline import CopyPipeline
 from scalingbook_lib.sharded_matmul import Strategy, solve
 from scalingbook_lib.sharded_matmul.prices import describe_mesh, machine
 from scalingbook_lib.units import percent, si
@@ -57,12 +57,12 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
     )
 
 
-def _saved(now: Pipeline, plain: float) -> float:
+def _saved(now: CopyPipeline, plain: float) -> float:
     """The share of the unoverlapped time that is saved: a half at the most."""
     return 1 - now.total_s / plain
 
 
-def _gantt(now: Pipeline, plain: float) -> Timeline:
+def _gantt(now: CopyPipeline, plain: float) -> Timeline:
     in_turn = sorted(now.turns, key=lambda turn: turn.chunk)
     spans = [
         Span(_LANES[t.stage], t.start_s, t.end_s, str(t.chunk + 1), 1 + list(_LANES).index(t.stage))
@@ -72,7 +72,7 @@ def _gantt(now: Pipeline, plain: float) -> Timeline:
     return Timeline(tuple(_LANES.values()), spans, end=1.04 * plain, refs=refs)
 
 
-def _verdict(now: Pipeline, strategy: Strategy) -> str:
+def _verdict(now: CopyPipeline, strategy: Strategy) -> str:
     plain, total = si(strategy.upper_s, "s"), si(now.total_s, "s")
     by_chip = strategy.chip_s >= strategy.comms_s
     longer, shorter = ("matrix unit", "network") if by_chip else ("network", "matrix unit")

@@ -22,7 +22,7 @@ from scalingbook_lib.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib.sharded_matmul import SplitWeight, Way
+from scalingbook_lib.sharded_matmul import SplitWeight, SplitWeightStrategy
 from scalingbook_lib.units import count, si
 
 _LABELS = ("1. gather W", "2. cut X, sum Z", "3. all-to-all W, gather Z", "4. split batch, gather W and Z")
@@ -95,7 +95,7 @@ def _map(split: SplitWeight, among: int, B: int, D: int) -> Chart:
     )
 
 
-def _bars(ways: tuple[Way, ...], exact: bool) -> Bars:
+def _bars(ways: tuple[SplitWeightStrategy, ...], exact: bool) -> Bars:
     return Bars(
         Scale("time of each term", "s"),
         _LABELS[: len(ways)],
@@ -107,7 +107,7 @@ def _bars(ways: tuple[Way, ...], exact: bool) -> Bars:
     )
 
 
-def _verdict(split: SplitWeight, B: int, D: int, ways: tuple[Way, ...]) -> str:
+def _verdict(split: SplitWeight, B: int, D: int, ways: tuple[SplitWeightStrategy, ...]) -> str:
     order = sorted(range(len(ways)), key=lambda k: ways[k].lower_s)
     best, other = order[0], order[1]
     ratio = ways[other].lower_s / ways[best].lower_s

@@ -18,7 +18,7 @@ from scalingbook_lib.reader.explorers.view import (
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.lanes import lanes as stretches
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK
-from scalingbook_lib.roofline import Pipeline
+from scalingbook_lib.roofline import CopyPipeline
 from scalingbook_lib.sharded_matmul import SplitWeight, solve
 from scalingbook_lib.units import si
 
@@ -114,7 +114,7 @@ def lanes() -> Figure:
     )
 
 
-def _spans(run: Pipeline) -> list[Span]:
+def _spans(run: CopyPipeline) -> list[Span]:
     """The chunks on the network's lane, and their products on the chip's."""
     lanes = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
     turns = [(lanes[turn.stage], turn) for turn in run.turns]

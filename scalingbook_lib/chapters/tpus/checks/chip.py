@@ -109,7 +109,7 @@ def _scores() -> systolic.Padding:
     return systolic.padding(4096, 128, 4096, 256)
 
 
-def _chunks(n: int = 32) -> roofline.Pipeline:
+def _chunks(n: int = 32) -> roofline.CopyPipeline:
     rows, D, F = 16384 // n, 256, 8192
     stages = {
         "read": 2 * rows * D / chips.V5E.hbm_bytes_per_s,

@@ -14,7 +14,7 @@ from scalingbook_lib.reader.explorers.parts import (
     View,
     torus,
 )
-from scalingbook_lib.sharded_matmul.overlap import FAR, FETCH, HOSTS, IN, OTHER, OUT, SEND, SPLIT, Chain
+from scalingbook_lib.sharded_matmul.overlap import FAR, FETCH, HOSTS, IN, OTHER, OUT, SEND, SPLIT, MatvecChain
 from scalingbook_lib.units import binary, percent, si
 
 _SLICES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5e 16x16", "TPU v6e 4x4", "TPU v4 4x4x4", "TPU v5p 4x4x4")
@@ -26,7 +26,7 @@ _PLANS = {FETCH: "Bringing A to x", SEND: "Bringing x to A"}
 
 def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> View:
     here = torus(on)
-    both = {p: Chain(here, n, B, lies, p, chunks) for p in (FETCH, SEND)}
+    both = {p: MatvecChain(here, n, B, lies, p, chunks) for p in (FETCH, SEND)}
     now = both[plan]
     return View(
         _verdict(now, both[SEND if plan == FETCH else FETCH]),
@@ -42,7 +42,7 @@ def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> Vie
     )
 
 
-def _timeline(now: Chain) -> Timeline:
+def _timeline(now: MatvecChain) -> Timeline:
     """Every chunk in every lane, and y on its way back."""
     line = now.pipeline
     spans = [
@@ -56,7 +56,7 @@ def _timeline(now: Chain) -> Timeline:
     return Timeline(lanes, spans, refs=(RefLine("slowest alone", line.lower_s),), title=_PLANS[now.plan])
 
 
-def _bars(both: dict[str, Chain]) -> Bars:
+def _bars(both: dict[str, MatvecChain]) -> Bars:
     """What each lane needs for all chunks, in both plans."""
     needs = {plan: _needs(chain) for plan, chain in both.items()}
     lanes = [lane for lane in _LANES if any(lane in need for need in needs.values())]
@@ -70,12 +70,12 @@ def _bars(both: dict[str, Chain]) -> Bars:
     )
 
 
-def _needs(chain: Chain) -> dict[str, float]:
+def _needs(chain: MatvecChain) -> dict[str, float]:
     stages = {lane: chain.chunks * t for lane, t in chain.pipeline.chunk_s.items()}
     return stages | ({_BACK: chain.return_s} if chain.return_s else {})
 
 
-def _verdict(now: Chain, other: Chain) -> str:
+def _verdict(now: MatvecChain, other: MatvecChain) -> str:
     line = now.pipeline
     said = (
         f"{_PLANS[now.plan]} takes {si(now.total_s, 's')}; {line.slowest} binds and works "
@@ -89,7 +89,7 @@ def _verdict(now: Chain, other: Chain) -> str:
     return f"{said} {_room(now)}".strip()
 
 
-def _room(now: Chain) -> str:
+def _room(now: MatvecChain) -> str:
     """What to say where a chip's part of A is as large as its HBM."""
     part, room = now.matrix_bytes / now.workers, now.slice.chip.hbm_bytes
     if part < room:

@@ -29,7 +29,7 @@ _BATCHES = sorted({round(2 ** (k / 4)) for k in range(81)})  # 1 to `_MOST` rows
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class LeveledMatmul:
     """X[B, D] · W[D, F] on one chip, with a level's traffic: all three arrays, or the weights alone."""
 
     D: int
@@ -52,7 +52,7 @@ class Product:
 
 
 def _ladder(*, B: int, D: int, F: int, numbers: str, crosses: str, chip: str) -> View:
-    work = Product(D, F, dtype(numbers), crosses, chips.find(chip))
+    work = LeveledMatmul(D, F, dtype(numbers), crosses, chips.find(chip))
     rates = roofline.levels(work.chip)
     chart = Chart(
         Scale("rows B of X", "", "pow2", 1, _MOST),
@@ -80,11 +80,11 @@ def _ladder(*, B: int, D: int, F: int, numbers: str, crosses: str, chip: str) ->
     )
 
 
-def _curve(work: Product, level: str, rate: float, color: int) -> Curve:
+def _curve(work: LeveledMatmul, level: str, rate: float, color: int) -> Curve:
     return Curve(level, _BATCHES, [work.at(B, rate).attained_fraction for B in _BATCHES], color)
 
 
-def _table(work: Product, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> Grid:
+def _table(work: LeveledMatmul, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> Grid:
     """A rung for each level, the fastest on top; colored where this product reaches the peak from it."""
     cells = [
         [
@@ -101,7 +101,7 @@ def _table(work: Product, rates: dict[str, float], now: dict[str, roofline.Roofl
     )
 
 
-def _rung(work: Product, rate: float, now: roofline.Roofline) -> tuple[str, ...]:
+def _rung(work: LeveledMatmul, rate: float, now: roofline.Roofline) -> tuple[str, ...]:
     return si(rate, "B/s"), f"{math.floor(now.ridge + 0.5):,}", _rows(work.batch(rate)), si(now.memory_s, "s")
 
 
@@ -109,7 +109,7 @@ def _rows(batch: float) -> str:
     return "none" if math.isinf(batch) else f"{math.ceil(batch):,}"
 
 
-def _verdict(work: Product, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
+def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
     rows = f"{B:,} row{'s' * (B > 1)}"
     said = f"{rows} reach the peak from {join_and(fast)}" if fast else f"{rows} reach the peak from no level"

@@ -36,7 +36,7 @@ class Reduction:
     ops: int
     hbm_bytes_per_s: float
 
-    def pipeline(self, chunks: int) -> roofline.Pipeline:
+    def pipeline(self, chunks: int) -> roofline.CopyPipeline:
         """Both arrays cross HBM's path, then VMEM's; the vector unit computes on their elements."""
         read = _ARRAYS * self.nbytes / chunks
         compute_s = self.ops * self.nbytes / BF16.bytes / _VPU / chunks
@@ -91,7 +91,7 @@ def _curves(work: Reduction, chunks: int) -> Chart:
     )
 
 
-def _verdict(now: roofline.Pipeline, work: Reduction, share: float) -> str:
+def _verdict(now: roofline.CopyPipeline, work: Reduction, share: float) -> str:
     over = now.total_s / now.lower_s - 1
     pace = "the vector unit" if now.slowest == _COMPUTE else "HBM"
     said = (

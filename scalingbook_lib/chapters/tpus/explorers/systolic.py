@@ -54,7 +54,7 @@ def _systolic(*, t: int, M: int, tiles: int, double: bool, step: int) -> View:
 # The cells
 
 
-def _array(run: systolic.ArrayRun, frame: systolic.Frame) -> Grid:
+def _array(run: systolic.ArrayRun, frame: systolic.ArrayFrame) -> Grid:
     """Every cell in the color of the row of X that passes, with its activation, weight and sum."""
     entering = [f"row {k}" for k in range(run.side)]
     cells = [[_cell(cell, k, n, run.side) for n, cell in enumerate(row)] for k, row in enumerate(frame.cells)]
@@ -62,7 +62,7 @@ def _array(run: systolic.ArrayRun, frame: systolic.Frame) -> Grid:
     return Grid(f"Cycle {frame.cycle}: {shown}", entering, (), cells)
 
 
-def _cell(cell: systolic.Cell, k: int, n: int, t: int) -> Cell:
+def _cell(cell: systolic.ArrayCell, k: int, n: int, t: int) -> Cell:
     color = _LOADING if cell.loading else None
     if cell.busy:
         color = (cell.row or 0) % _ROWS
@@ -71,7 +71,7 @@ def _cell(cell: systolic.Cell, k: int, n: int, t: int) -> Cell:
     return Cell(_text(cell) if t <= _TEXTS else short, color, _note(cell, k, n), level=level)
 
 
-def _text(cell: systolic.Cell) -> str:
+def _text(cell: systolic.ArrayCell) -> str:
     weight = "" if cell.weight is None else f"{cell.weight}"
     if cell.busy:
         return f"{cell.activation} × {weight}\n{cell.partial}"
@@ -80,7 +80,7 @@ def _text(cell: systolic.Cell) -> str:
     return f"{weight}\n " if weight else " \n "
 
 
-def _note(cell: systolic.Cell, k: int, n: int) -> str:
+def _note(cell: systolic.ArrayCell, k: int, n: int) -> str:
     said = [f"cell ({k}, {n})"]
     if cell.busy:
         said.append(f"row {cell.row} of X: {cell.activation} × {cell.weight}, sum so far {cell.partial}")
@@ -94,7 +94,7 @@ def _note(cell: systolic.Cell, k: int, n: int) -> str:
 # All cycles
 
 
-def _curve(run: systolic.ArrayRun, frame: systolic.Frame) -> Chart:
+def _curve(run: systolic.ArrayRun, frame: systolic.ArrayFrame) -> Chart:
     cycles = list(range(len(run.frames)))
     return Chart(
         Scale("cycle", "", "linear", 0, max(len(cycles) - 1, 1)),

@@ -29,7 +29,7 @@ def systolic() -> Figure:
     )
 
 
-def _leaving(frame: unit.Frame) -> list[int]:
+def _leaving(frame: unit.ArrayFrame) -> list[int]:
     """The sums that leave below the last row of cells."""
     return [cell.partial for cell in frame.cells[-1] if cell.busy and cell.partial is not None]
 
@@ -45,7 +45,7 @@ def _frames(wide: float) -> Sketch:
     return Sketch(wide, 190.0 * (len(frames) // abreast), shapes)
 
 
-def _frame(x: float, y: float, c: int, frame: unit.Frame) -> list[Shape]:
+def _frame(x: float, y: float, c: int, frame: unit.ArrayFrame) -> list[Shape]:
     shapes: list[Shape] = [Words(x=x + CELL, y=y - 16, text=f"cycle {c}", bold=True)]
     for k, row in enumerate(frame.cells):
         if row[0].busy:

@@ -7,11 +7,11 @@ from scalingbook_lib.machines.chips import V5E, Slice
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.sharded_matmul.overlap import FETCH, HOSTS, SEND, Chain
+from scalingbook_lib.sharded_matmul.overlap import FETCH, HOSTS, SEND, MatvecChain
 from scalingbook_lib.units import binary, percent, si
 
 RATES = roofline.levels(V5E)
-PLANS = {plan: Chain(Slice.of(V5E, "4x4"), 131_072, 8, HOSTS, plan, 1) for plan in (FETCH, SEND)}
+PLANS = {plan: MatvecChain(Slice.of(V5E, "4x4"), 131_072, 8, HOSTS, plan, 1) for plan in (FETCH, SEND)}
 COLORS = {"VMEM": MEMORY, "HBM": MEMORY, "ICI": NETWORK, "PCIe": NETWORK, "DCN": NETWORK}
 
 
@@ -75,7 +75,7 @@ def chain() -> Figure:
     )
 
 
-def _lanes(made: Chain) -> dict[str, float]:
+def _lanes(made: MatvecChain) -> dict[str, float]:
     times = {lane: t for lane, t in made.pipeline.chunk_s.items() if lane != "VMEM"}
     return times | {"ICI": times["ICI"] + made.return_s}  # y comes back over the same links
 

@@ -7,7 +7,7 @@ from scalingbook_lib.reader.explorers.panels import Span, Timeline
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY, Area, Brace, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
-from scalingbook_lib.roofline import Pipeline
+from scalingbook_lib.roofline import CopyPipeline
 from scalingbook_lib.units import MiB, binary, si
 
 ARRAY, OPS, CHUNKS = 64 * MiB, 16, 8
@@ -30,7 +30,7 @@ def stream() -> Figure:
     )
 
 
-def _lanes(line: Pipeline, end: float) -> Timeline:
+def _lanes(line: CopyPipeline, end: float) -> Timeline:
     numbered = line.chunks > 1
     spans = [Span(t.stage, t.start_s, t.end_s, str(t.chunk + 1) * numbered, t.chunk % 2) for t in line.turns]
     chunks = f"{line.chunks} chunk{'s' * numbered}: {si(line.total_s, 's')}"

@@ -28,7 +28,7 @@ _TOKENS = [2 ** (4 + e / 4) for e in range(41)]  # 16 to 16,384 of each chip
 
 
 @dataclass(frozen=True)
-class Setting:
+class DialSetting:
     """N chips, matrices F wide, torus axes for data and for tensors, a share of the links' rate."""
 
     chip: Chip
@@ -74,7 +74,7 @@ class Setting:
 
 
 def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: float, whole: bool) -> View:
-    s = Setting(chips.find(chip), N, F, *AXES[axes], links, whole)
+    s = DialSetting(chips.find(chip), N, F, *AXES[axes], links, whole)
     if s.axes > (s.chip.torus.dims if s.chip.torus else 0):
         raise ValueError(f"{chip} has a torus of 2 axes: set the axes to FSDP 1, TP 1")
     here = s.mixed(b, dial)
@@ -93,7 +93,7 @@ def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: f
     )
 
 
-def _chart(b: int, dial: float, s: Setting, here: FsdpWithTensor) -> Chart:
+def _chart(b: int, dial: float, s: DialSetting, here: FsdpWithTensor) -> Chart:
     low, high = ([s.mixed(x, end).ratio(end) for x in _TOKENS] for end in (0.0, 1.0))
     mixed = [s.mixed(x, dial).ratio(dial) for x in _TOKENS]
     return Chart(
@@ -110,7 +110,7 @@ def _chart(b: int, dial: float, s: Setting, here: FsdpWithTensor) -> Chart:
     )
 
 
-def _verdict(b: int, dial: float, s: Setting, here: FsdpWithTensor) -> str:
+def _verdict(b: int, dial: float, s: DialSetting, here: FsdpWithTensor) -> str:
     ratio = here.ratio(dial)
     split = f"{count(round(here.X, 1))} · {count(round(here.Y, 1))} ways"
     said = f"At {count(b)} tokens a chip, FSDP with TP over {split} communicates {ratio:.3g} times as long "

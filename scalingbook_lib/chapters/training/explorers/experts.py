@@ -44,7 +44,7 @@ def joined(name: str, Z: int) -> Machine | None:
 
 
 @dataclass(frozen=True)
-class Setting:
+class ExpertSetting:
     """A model with experts, and how its tokens travel: what the controls say."""
 
     model: models.Transformer
@@ -67,11 +67,11 @@ class Setting:
         return limits.expert_parallel(on, Z, k=e.k, E=e.E, **how).least
 
 
-def setting(model: str, out: str, once: bool) -> Setting:
+def setting(model: str, out: str, once: bool) -> ExpertSetting:
     """The setting of these controls."""
     found = models.find(model)
     assert found.experts
-    return Setting(found, found.experts, _OUT[out], once)
+    return ExpertSetting(found, found.experts, _OUT[out], once)
 
 
 def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool) -> View:
@@ -104,7 +104,7 @@ def _bars(on: Machine, layer: RoutedLayer) -> Bars:
     return Bars(Scale("time", "s"), labels, (Series("time", times, 0),), title=title)
 
 
-def _chart(s: Setting, name: str, Z: int, least: float) -> Chart:
+def _chart(s: ExpertSetting, name: str, Z: int, least: float) -> Chart:
     shown = list(dict.fromkeys(("TPU v5p", "TPU v6e", "H100", RACKS, name)))
     return Chart(
         Scale("chips Z that share the experts", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
@@ -121,7 +121,7 @@ def _chart(s: Setting, name: str, Z: int, least: float) -> Chart:
     )
 
 
-def _verdict(s: Setting, on: Machine, layer: RoutedLayer, least: float) -> str:
+def _verdict(s: ExpertSetting, on: Machine, layer: RoutedLayer, least: float) -> str:
     who = f"{s.model.name} on {on.name}: "
     said = (
         f"{who}tokens travel {si(layer.exchange_s, 's')} a layer for {si(layer.products_s, 's')} of products"

@@ -99,7 +99,7 @@ def _stages(run: PipelineRun, now: int) -> Grid:
     return Grid(f"Stages at time {now}", ("does", "holds", "at most"), columns, cells)
 
 
-def _doing(tasks: list[pipelines.Span]) -> Cell:
+def _doing(tasks: list[pipelines.TaskSpan]) -> Cell:
     if not tasks:
         return Cell("–", None, "idle")
     text = "+".join(f"{t.kind}{t.microbatch + 1}" for t in tasks)

@@ -32,10 +32,10 @@ _MOST_TP = 32
 
 def judged(
     name: str, where: str, *, batch: int, T: int, rest: str, base: training.Plan
-) -> dict[tuple[int, int], training.Judged]:
+) -> dict[tuple[int, int], training.PlanEvaluation]:
     """Every tensor ways and ways of the rest that the chips allow; FSDP takes what is left."""
     on = machine(where)
-    case = training.Case(models.find(name), on, batch=batch, T=T)
+    case = training.TrainingCase(models.find(name), on, batch=batch, T=T)
     found = {}
     for tp in divisors(on.chips, _MOST_TP):
         for ways in _rest_ways(on.chips):
@@ -89,8 +89,8 @@ def _split(
 
 
 def _table(
-    found: dict[tuple[int, int], training.Judged],
-    legal: dict[tuple[int, int], training.Judged],
+    found: dict[tuple[int, int], training.PlanEvaluation],
+    legal: dict[tuple[int, int], training.PlanEvaluation],
     rest: str,
     chips: int,
 ) -> Grid:
@@ -103,7 +103,7 @@ def _table(
     return Grid(title, [f"TP {tp}" for tp in rows], [f"{short} {w}" for w in columns], cells)
 
 
-def _cell(one: training.Judged | None, tp: int, ways: int, chips: int, best: float) -> Cell:
+def _cell(one: training.PlanEvaluation | None, tp: int, ways: int, chips: int, best: float) -> Cell:
     if one is None:
         return Cell("", None, f"{tp} · {ways} does not divide {chips:,} chips")
     note = f"FSDP {chips // (tp * ways):,}: "
@@ -115,7 +115,7 @@ def _cell(one: training.Judged | None, tp: int, ways: int, chips: int, best: flo
     )
 
 
-def _none(found: dict[tuple[int, int], training.Judged], where: str) -> str:
+def _none(found: dict[tuple[int, int], training.PlanEvaluation], where: str) -> str:
     why = [word(one.why[0]) for one in found.values()]
     most = max(set(why), key=lambda w: (why.count(w), w))
     return (
@@ -125,8 +125,8 @@ def _none(found: dict[tuple[int, int], training.Judged], where: str) -> str:
 
 
 def _verdict(
-    found: dict[tuple[int, int], training.Judged],
-    legal: dict[tuple[int, int], training.Judged],
+    found: dict[tuple[int, int], training.PlanEvaluation],
+    legal: dict[tuple[int, int], training.PlanEvaluation],
     step: training.TrainingStep,
 ) -> str:
     slowest = max(one.step_s for one in legal.values())

@@ -18,17 +18,19 @@ from scalingbook_lib.reader.explorers.parts import (
     Steps,
     View,
 )
-from scalingbook_lib.training.program import ARRAYS, SCHEMES, Move, Sizes, program
+from scalingbook_lib.training.program import ARRAYS, SCHEMES, ProgramLine, ProgramSizes, program
 from scalingbook_lib.units import binary
 
 _COLORS = {"AllGather": 1, "ReduceScatter": 1, "AllReduce": 1, "product": 2, "arrives": 2}
 
 
 @lru_cache(maxsize=64)
-def counted(scheme: str, X: int, *, Y: int, B: int, D: int, F: int) -> tuple[Sizes, list[float], list[float]]:
+def counted(
+    scheme: str, X: int, *, Y: int, B: int, D: int, F: int
+) -> tuple[ProgramSizes, list[float], list[float]]:
     """Sizes, and after every move the bytes that a chip holds, and those that it has received."""
     mesh = Mesh(X=1 if scheme == "TP" else X, Y=Y if "TP" in scheme else 1)
-    sizes = Sizes(B, D, F, mesh)
+    sizes = ProgramSizes(B, D, F, mesh)
     moves = program(scheme)
     return sizes, [sizes.held(m) for m in moves], list(accumulate(sizes.received(m) for m in moves))
 
@@ -51,14 +53,14 @@ def _steps(*, scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) ->
     )
 
 
-def _arrays(move: Move, sizes: Sizes) -> Grid:
+def _arrays(move: ProgramLine, sizes: ProgramSizes) -> Grid:
     """Forward arrays above, their gradients below; the part that the first chip holds."""
     cells = [_cell(name, move, sizes) for name in ARRAYS]
     title = "Held: blue; just made: green; just moved: orange"
     return Grid(title, ("forward", "gradient"), ARRAYS[:5], (cells[:5], cells[5:]))
 
 
-def _cell(name: str, move: Move, sizes: Sizes) -> Cell:
+def _cell(name: str, move: ProgramLine, sizes: ProgramSizes) -> Cell:
     dims = move.held.get(name)
     if dims is None:
         return Cell("\n", None, f"{name} is not there", part=(0, 0, 0, 0))
@@ -84,7 +86,7 @@ def _curves(held: list[float], received: list[float], at: int) -> Chart:
     )
 
 
-def _verdict(at: int, moves: tuple[Move, ...], sizes: Sizes) -> str:
+def _verdict(at: int, moves: tuple[ProgramLine, ...], sizes: ProgramSizes) -> str:
     move = moves[at]
     if not at:
         return "Before the first move a chip holds its part of the tokens and of the weights."

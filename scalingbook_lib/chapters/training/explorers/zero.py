@@ -46,12 +46,12 @@ def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: boo
     )
 
 
-def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -> training.Memory:
+def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -> training.TrainingMemory:
     plan = training.Plan(fsdp=ways, zero=zero, gradients=dtype(gradients), master=FP32 if master else None)
     return training.states(billions * 1e9, plan)
 
 
-def _bars(held: dict[str, training.Memory], chip: str, hbm: float) -> Bars:
+def _bars(held: dict[str, training.TrainingMemory], chip: str, hbm: float) -> Bars:
     return Bars(
         Scale("bytes on each chip", "B"),
         list(held),
@@ -85,7 +85,7 @@ def _left(rest: float) -> str:
     return binary(rest) if rest >= 0 else f"{binary(-rest)} too little"
 
 
-def _verdict(stage: str, ways: int, held: dict[str, training.Memory], chip: str, hbm: float) -> str:
+def _verdict(stage: str, ways: int, held: dict[str, training.TrainingMemory], chip: str, hbm: float) -> str:
     mine = held[stage].total
     over = f"over {count(ways)} chips" if ways > 1 else "on one chip"
     said = f"{stage} {over} leaves {si(mine, 'B')} on each"

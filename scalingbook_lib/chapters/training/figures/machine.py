@@ -44,7 +44,7 @@ def zero() -> Figure:
     )
 
 
-def _stages(held: dict[str, training.Memory]) -> Bars:
+def _stages(held: dict[str, training.TrainingMemory]) -> Bars:
     parts = {"weights": MEMORY, "gradients": MATH, "optimizer": EXPERTS}
     series = [
         Series(part, [memory[part] for memory in held.values()], color) for part, color in parts.items()
@@ -128,7 +128,7 @@ def memory_of_a_chip() -> Figure:
     )
 
 
-def _held(memory: dict[str, training.Memory]) -> Bars:
+def _held(memory: dict[str, training.TrainingMemory]) -> Bars:
     parts = {"state": MEMORY, "activations": MATH, "logits": CACHE, "gathered weights": NETWORK}
     values = {
         part: [each.state if part == "state" else each[part] for each in memory.values()] for part in parts

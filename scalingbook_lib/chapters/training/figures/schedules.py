@@ -3,7 +3,7 @@
 from scalingbook_lib.chapters.training.explorers.pipeline import COLORS, COPIES, SCHEDULES, played
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.layout import key
-from scalingbook_lib.reader.figures.shapes import Blocks, Shape, Words
+from scalingbook_lib.reader.figures.shapes import BlockRow, Shape, Words
 from scalingbook_lib.reader.figures.sketch import Sketch
 from scalingbook_lib.steps.pipelines import PipelineRun
 from scalingbook_lib.units import percent
@@ -54,7 +54,7 @@ def _played(wide: float, name: str, run: PipelineRun) -> Sketch:
     ]
     shapes: list[Shape] = [
         Words(x=left, y=14, text=_told(name, run), align="start", bold=True),
-        Blocks(stretches=blocks, high=BLOCK),
+        BlockRow(stretches=blocks, high=BLOCK),
     ]
     if wide > 400:
         shapes += [

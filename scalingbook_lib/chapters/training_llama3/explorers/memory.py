@@ -41,7 +41,7 @@ _T = 4096
 
 
 @dataclass(frozen=True)
-class Held:
+class PodMemory:
     """Bytes of all chips together, by part."""
 
     terms: dict[str, float]
@@ -57,7 +57,7 @@ class Held:
         return self.terms["activations"]
 
 
-def held(model: str, tokens: int, arrays: int, state: str, keeps: str) -> Held:
+def held(model: str, tokens: int, arrays: int, state: str, keeps: str) -> PodMemory:
     """The least that the run must hold somewhere, with sequences of 4,096 tokens."""
     m, (gradients, master) = models.find(model), _STATE[state]
     made = arithmetic.training_state(m, gradients=gradients, master=master)
@@ -67,7 +67,7 @@ def held(model: str, tokens: int, arrays: int, state: str, keeps: str) -> Held:
         if policy is None
         else arithmetic.activations(m, tokens // _T, _T, policy, flash=True).nbytes
     )
-    return Held({**{term.name: term.value for term in made.terms}, "activations": waits})
+    return PodMemory({**{term.name: term.value for term in made.terms}, "activations": waits})
 
 
 def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: str, keeps: str) -> View:
@@ -93,7 +93,7 @@ def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: s
     )
 
 
-def _bars(all_of: Held, chip: str, n: int, hbm: float) -> Bars:
+def _bars(all_of: PodMemory, chip: str, n: int, hbm: float) -> Bars:
     parts = {**all_of.terms, "all": all_of.total}
     return Bars(
         Scale("bytes on each chip", "B", "log", 1e6),
@@ -104,7 +104,7 @@ def _bars(all_of: Held, chip: str, n: int, hbm: float) -> Bars:
     )
 
 
-def _curves(all_of: Held, chip: str, n: int, hbm: float) -> Chart:
+def _curves(all_of: PodMemory, chip: str, n: int, hbm: float) -> Chart:
     sizes = [2.0**e for e in range(3, 15)]
     fixed = all_of.total - all_of.activations
     return Chart(
@@ -120,7 +120,7 @@ def _curves(all_of: Held, chip: str, n: int, hbm: float) -> Chart:
     )
 
 
-def _verdict(model: str, chip: str, n: int, *, all_of: Held, hbm: float, least: float) -> str:
+def _verdict(model: str, chip: str, n: int, *, all_of: PodMemory, hbm: float, least: float) -> str:
     each = all_of.total / n
     said = f"{model} and its step take {si(all_of.total, 'B')}, {percent(all_of.activations / all_of.total)} "
     said += f"of it activations: {si(each, 'B')} on each of {count(n)} {chip}"

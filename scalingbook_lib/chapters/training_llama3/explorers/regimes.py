@@ -37,7 +37,7 @@ _TOKENS = [2 ** (e / 4) for e in range(64, 109)]  # 65,536 to 134 million
 
 
 @dataclass(frozen=True)
-class Setting:
+class RegimeSetting:
     """A model on pods of one chip, sequences of T tokens, and how far its collectives take turns."""
 
     model: models.Transformer
@@ -109,7 +109,7 @@ class Setting:
 
 
 def _regimes(*, model: str, chip: str, n: int, tokens: int, T: int, arrays: int, dial: float) -> View:
-    s = Setting(models.find(model), chips.find(chip), T, arrays, dial)
+    s = RegimeSetting(models.find(model), chips.find(chip), T, arrays, dial)
     here = s.regimes([n], [tokens])[0][0]
     return View(
         _verdict(s, n, tokens, here),
@@ -124,7 +124,7 @@ def _regimes(*, model: str, chip: str, n: int, tokens: int, T: int, arrays: int,
     )
 
 
-def _map(s: Setting, n: int, tokens: int) -> Chart:
+def _map(s: RegimeSetting, n: int, tokens: int) -> Chart:
     """A cell's regime is that of its middle."""
     middle_n = [(a * b) ** 0.5 for a, b in pairwise(_CHIPS)]
     middle_b = [(a * b) ** 0.5 for a, b in pairwise(_TOKENS)]
@@ -138,7 +138,7 @@ def _map(s: Setting, n: int, tokens: int) -> Chart:
     )
 
 
-def _verdict(s: Setting, n: int, tokens: int, regime: int) -> str:
+def _verdict(s: RegimeSetting, n: int, tokens: int, regime: int) -> str:
     said = f"{count(tokens)} tokens on {count(n)} {s.chip.name} are {tokens / n:,.0f} a chip: "
     ends = (
         "FSDP alone is compute-bound, with whole sequences on every chip.",

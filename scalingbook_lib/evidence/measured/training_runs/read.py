@@ -11,7 +11,7 @@ from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs.run import TrainingRun, products
 from scalingbook_lib.evidence.reading.cells import (
     Cells,
-    Refused,
+    UnpredictedRow,
     annotated,
     first,
     needed,
@@ -108,7 +108,7 @@ def _parallelism(row: Cells, on: Chip, family: Row, chips: int) -> dict[str, int
     slices = _slices(row, on, chips)
     ranks, rest = divmod(chips, prod(degrees.values()) * slices)
     if rest or chips > MAX_CHIPS:
-        raise Refused(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
+        raise UnpredictedRow(f"{chips:,} chips are no multiple of its tp · pp · cp in {slices} slices")
     shards, zero = _shards(row, on, family, ranks)
     split = {"fsdp": shards, "dp": ranks // shards, "dcn": slices, "zero": zero}
     return degrees | split | {"ep": whole(row, "ep") or 1}
@@ -118,13 +118,13 @@ def _printed(row: Cells) -> dict[str, str]:
     """The printed quantities by a short name; for other tables, all there are, with a derived time last."""
     if "printed" in row:
         if not row["printed"]:
-            raise Refused(text(row, "use") or "the row does not say what is printed")
+            raise UnpredictedRow(text(row, "use") or "the row does not say what is printed")
         return {name: row[PRINTED[name][0]] for name in row["printed"].split()}
     found = {name: value for name, columns in PRINTED.items() if (value := number(row, *columns))}
     if not number(row, "step_time_s") and found.keys() & {"tok", "tf", "mfu"}:
         found.pop("s", None)
     if not found.keys() & {"s", "tok", "tf", "mfu"}:
-        raise Refused("the row prints no step_time_s, tokens_per_s_per_chip, tflops_per_chip or mfu")
+        raise UnpredictedRow("the row prints no step_time_s, tokens_per_s_per_chip, tflops_per_chip or mfu")
     if found.get("mfu", 0.0) > 1.5:  # in percent
         found["mfu"] /= 100
     return {name: str(value) for name, value in found.items()}
@@ -135,7 +135,7 @@ def _batch(given: dict[str, str], T: int, chips: int) -> int | None:
     if "s" not in given:
         return None
     if "tok" not in given:
-        raise Refused("the row prints the time of a step and does not say global_batch")
+        raise UnpredictedRow("the row prints the time of a step and does not say global_batch")
     return max(round(float(given["s"]) * float(given["tok"]) * chips / T), 1)
 
 

@@ -85,7 +85,7 @@ def test_usual_mistakes_are_named(key, given, says):
 
 
 def verdict(key, moves, **told):
-    return programs.Verdict(moves=programs.moves(moves), key=key, asked=(), **told)
+    return programs.ProgramVerdict(moves=programs.moves(moves), key=key, asked=(), **told)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_twice_the_price_buys_half():
 
 
 def test_waiting_grows_with_the_load():
-    asked = inference_llama3_load.Asked("LLaMA-3 70B", "TPU v5e 4x4", "prompts first", 2048, 256)
+    asked = inference_llama3_load.ServerSetting("LLaMA-3 70B", "TPU v5e 4x4", "prompts first", 2048, 256)
     found = inference_llama3_load.server(asked)
     assert found
     waits = [inference_llama3_load.played(asked, found, load).ttft(99) for load in (0.2, 0.6, 1.2)]

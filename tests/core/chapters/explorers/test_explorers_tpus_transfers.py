@@ -11,7 +11,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
 from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.sharded_matmul import overlap as tpus_chain
-from scalingbook_lib.sharded_matmul.overlap import Chain
+from scalingbook_lib.sharded_matmul.overlap import MatvecChain
 
 CHAIN, ROUTE, GENERATIONS = (explorers.find(f"tpus.{name}") for name in ("chain", "route", "generations"))
 
@@ -22,7 +22,7 @@ PLANS = tuple(itertools.product(CHAIN.controls["lies"].options, CHAIN.controls["
 
 
 def chain(lies, plan, chunks=1, slice_=None, n=131072, B=8):
-    return Chain(slice_ or Slice.of(chips.V5E, "4x4"), n, B, lies, plan, chunks)
+    return MatvecChain(slice_ or Slice.of(chips.V5E, "4x4"), n, B, lies, plan, chunks)
 
 
 def test_the_chapter_s_problem_lane_by_lane():
