@@ -15,6 +15,7 @@ from typing import Any
 from zlib import crc32
 
 from scalingbook_lib.evidence import factors, fitting, inference, resources, training
+from scalingbook_lib.evidence.calibration import Calibration
 from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.inference import efficiencies as of_inference
 from scalingbook_lib.evidence.training import efficiencies as of_training
@@ -24,12 +25,11 @@ FOLDER = Path(resources.__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Fit:
-    """What to fit: the runs, the `efficiencies` module, the source of a run, and predicted over published."""
+    """What to fit: the runs, their calibration, and the source of a run."""
 
     runs: Callable[[], Sequence[Any]]
-    by: Any
+    by: Calibration
     source: Callable[[Any], str]
-    ratio: Callable[[Any, Values], float]
 
     @property
     def ways(self) -> dict[str, Callable[[Any], str]]:
@@ -52,31 +52,19 @@ class Fit:
         asked = self.by.priors(runs), self.by.errors(runs), values, parts.values()
         found: dict[str, dict[str, float]] = {way: {} for way in self.ways}
         for (way, _), part, without in zip(parts, parts.values(), fitting.without(*asked), strict=True):
-            found[way] |= {runs[k].id: round(self.ratio(runs[k], without), 4) for k in part}
+            found[way] |= {runs[k].id: round(self.by.ratio(without, runs[k]), 4) for k in part}
         return found
 
     def frozen(self, start: Values) -> str:
         """The record as JSON text."""
         values = self.by.fit(self.runs(), start=start)
-        record = {"date": str(date.today()), "values": values, "left_out": self.leave_one_out(values)}
+        record = {"date": str(date.today()), "values": values, "leave_one_out": self.leave_one_out(values)}
         return json.dumps(record, indent=1) + "\n"
 
 
 FITS = {
-    "training": Fit(
-        training.all_runs,
-        of_training,
-        training.source,
-        lambda run, values: of_training.step_s(run, of_training.efficiency_of(values, run)) / run.step_s,
-    ),
-    "inference": Fit(
-        inference.all_runs,
-        of_inference,
-        inference.source,
-        lambda run, values: (
-            inference.tokens_per_s(run, of_inference.efficiency_of(values, run)) / run.tokens_per_s
-        ),
-    ),
+    "training": Fit(training.all_runs, of_training.CALIBRATION, training.source),
+    "inference": Fit(inference.all_runs, of_inference.CALIBRATION, inference.source),
 }
 
 

@@ -15,8 +15,10 @@ import jax.numpy as jnp
 
 from scalingbook_lib.evidence.compiled.bundles import STRIPS, Kernel
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
-from scalingbook_lib.lab.compiler import aot, llo, replica_groups, stack
-from scalingbook_lib.lab.compiler import text as hlo_text
+from scalingbook_lib.hlo import module as hlo_module
+from scalingbook_lib.hlo import replica_groups
+from scalingbook_lib.hlo.bundles import Bundles
+from scalingbook_lib.lab.compiler import aot, stack
 from scalingbook_lib.lab.kernels import matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.notation import Mesh
@@ -160,7 +162,7 @@ def _within(program: Any, line: str) -> str:
     """The text with the replica groups: the line, or the collective in the computation that it calls."""
     if "all-reduce-scatter" not in line:
         return line
-    called = hlo_text.read(program).computations["all-reduce-scatter"].instructions.values()
+    called = hlo_module.parse(program).computations["all-reduce-scatter"].instructions.values()
     return next(i.attributes for i in called if i.opcode == "all-reduce")
 
 
@@ -205,7 +207,7 @@ def packed(title: str, chip: str, fn: Callable, sizes: dict[str, Any], place: in
     return _strips(title, found.bundles[place])
 
 
-def _strips(title: str, written: llo.Bundles) -> Kernel:
+def _strips(title: str, written: Bundles) -> Kernel:
     """The used slots of each unit in equal strips of a kernel's bundles."""
     n = len(written.used)
     edges = [k * n // STRIPS for k in range(STRIPS + 1)]

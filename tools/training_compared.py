@@ -14,7 +14,7 @@ from scalingbook_lib.evidence.scores import Predicted, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
 from scalingbook_lib.training import TrainingCase, TrainingMemory
-from scalingbook_lib.training.memory import PARTS, compiled, moments
+from scalingbook_lib.training.memory import compiled, moments
 from scalingbook_lib.units import Result, binary
 
 
@@ -38,7 +38,7 @@ def held() -> tuple[Held, ...]:
     for run in runs():
         if run.memory_bytes:
             each = _moments(run)
-            reserved = sum(max(moment[part] for moment in each) for part in PARTS)
+            reserved = sum(max(getattr(moment, part) for moment in each) for part in TrainingMemory.parts)
             found.append(Held(run=run, published=run.memory_bytes, predicted=reserved))
     return tuple(found)
 

@@ -5,7 +5,7 @@ Chapters: Sharding, GPUs.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(all_gather(2 * 2048 * 8192, chips.V5E.axis(4)))
-AllGather: 506 µs (503 µs for the bytes, 3 µs for the hops), bandwidth-bound
+AllGather, bandwidth-bound: total 506 µs, bandwidth 503 µs, latency 3 µs
 """
 
 from scalingbook_lib.collectives.networks import (

@@ -17,7 +17,7 @@ from scalingbook_lib.collectives.networks import FORMULAS, all_reduce
 from scalingbook_lib.collectives.rings import chips
 from scalingbook_lib.collectives.transfer import NOTHING, Collective
 from scalingbook_lib.machines.clusters import Level
-from scalingbook_lib.units import Result, percent, si
+from scalingbook_lib.units import Result
 
 SUMS_FROM = 5  # chips from which NCCL lets the switch sum; with fewer, a ring does
 
@@ -30,15 +30,17 @@ class CollectiveTerms(Result):
     ideal_s: float  # x: the bytes at documented rates
     share: float  # e
     late_s: float
+    line = "total_s", "alpha_s", "bytes_s", "late_s"
+
+    @property
+    def bytes_s(self) -> float:
+        """Seconds of the bytes at the attained share of the rate: x/e."""
+        return self.ideal_s / self.share
 
     @property
     def total_s(self) -> float:
         """Seconds in all: latency, bytes and protocol term, one after the other."""
-        return self.alpha_s + self.ideal_s / self.share + self.late_s
-
-    def __str__(self) -> str:
-        moved = f"{si(self.ideal_s / self.share, 's')} for the bytes at {percent(self.share)} of the rate"
-        return f"{si(self.total_s, 's')}: {si(self.alpha_s, 's')}, {moved}, {si(self.late_s, 's')} late"
+        return self.alpha_s + self.bytes_s + self.late_s
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,6 +50,7 @@ class AttainedRate(Result):
     share: float  # e
     late_s: float  # d
     half_s: float  # h
+    line = "share", "late_s", "half_s"
 
     def attained(
         self, alpha_s: float, ideal_s: float, share: float = 1.0, passes: int = 1
@@ -55,10 +58,6 @@ class AttainedRate(Result):
         """The time after `alpha_s` of latency, at `share` of this curve's e; two passes pay √2 times d."""
         late_s = self.late_s * sqrt(passes) * ideal_s / (ideal_s + self.half_s)
         return CollectiveTerms(alpha_s=alpha_s, ideal_s=ideal_s, share=self.share * share, late_s=late_s)
-
-    def __str__(self) -> str:
-        late = f"{si(self.late_s, 's')} late, half of it at {si(self.half_s, 's')}"
-        return f"{percent(self.share)} of the rate, {late}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,12 +80,12 @@ class Fabric(Result):
     pair: float = 1.0
     crowding: float = 0.0
     network_s: float = 0.0
+    line = "launch_s", "step_s", "network_s"
 
     def attained(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> CollectiveTerms:
-        """The terms of the collective on an array of `nbytes`, sized as `collectives` does; `ring` forbids
-        switch reduction.
+        """The terms of the collective on an array of `nbytes`, sized as `collectives` does.
 
-        ValueError where `what` names no collective.
+        `ring` forbids switch reduction. ValueError where `what` names no collective.
         """
         kind = Collective.named(what)
         domain = tuple(level for level in levels if level.port != "network")  # none where hosts have one chip
@@ -109,18 +108,12 @@ class Fabric(Result):
         if not direct:
             crossed_s *= _detour(kind, n, chips(*outer), ring)
         # both at once, part after part: the slower sets the pace
-        ways = replace(within, alpha_s=waited_s), self.network.attained(waited_s, crossed_s)
-        return max(ways, key=lambda way: way.total_s)
+        candidates = replace(within, alpha_s=waited_s), self.network.attained(waited_s, crossed_s)
+        return max(candidates, key=lambda way: way.total_s)
 
     def seconds(self, what: str, nbytes: float, *levels: Level, ring: bool = False) -> float:
         """Seconds of that collective; 0 for one chip alone."""
         return self.attained(what, nbytes, *levels, ring=ring).total_s if chips(*levels) > 1 else 0.0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.name}: {si(self.launch_s, 's')} and {si(self.step_s, 's')} a step; rings {self.ring}; "
-            f"in the switch {self.in_switch}; exchanges {self.exchange}"
-        )
 
 
 def _detour(kind: str, n: int, hosts: int, ring: bool) -> float:

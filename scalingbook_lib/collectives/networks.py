@@ -22,52 +22,56 @@ from scalingbook_lib.machines import Axis, Level
 type Network = Axis | Level
 
 
-def all_gather(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
+def all_gather(nbytes: float, *axes: Network, bidirectional: bool = True, overlap: bool = True) -> Transfer:
     """[I_X] → [I]: every chip receives the (1 - 1/N) of the array that it lacks, over all its links at once.
 
-    `both_ways` applies to rings, `overlap` (all levels busy at once) to the levels of a cluster.
+    `bidirectional` applies to rings, `overlap` (all levels busy at once) to the levels of a cluster.
     """
     if _levels(axes):
         return switched.all_gather(nbytes, *axes, overlap=overlap)
-    return rings.all_gather(nbytes, *_torus(axes), both_ways=both_ways)
+    return rings.all_gather(nbytes, *_torus(axes), bidirectional=bidirectional)
 
 
-def reduce_scatter(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
+def reduce_scatter(
+    nbytes: float, *axes: Network, bidirectional: bool = True, overlap: bool = True
+) -> Transfer:
     """[I]{U_X} → [I_X]: an AllGather run backwards, adding where that one copies.
 
     In-network reduction saves nothing here: every chip still sends all but its own part.
     """
-    gather = all_gather(nbytes, *axes, both_ways=both_ways, overlap=overlap)
+    gather = all_gather(nbytes, *axes, bidirectional=bidirectional, overlap=overlap)
     return replace(gather, name=Collective.REDUCE_SCATTER)  # as many bytes over the same links, the other way
 
 
 def all_reduce(
     nbytes: float,
     *axes: Network,
-    both_ways: bool = True,
+    bidirectional: bool = True,
     in_switch: bool = False,
     overlap: bool = True,
 ) -> Transfer:
-    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; `in_switch` lets switches reduce, ValueError on a
-    torus.
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather.
+
+    `in_switch` lets switches reduce, ValueError on a torus.
     """
     if _levels(axes):
         return switched.all_reduce(nbytes, *axes, in_switch=in_switch, overlap=overlap)
     if in_switch:
         raise ValueError("a torus has no switch that could sum; write in_switch=False, or give levels")
-    return rings.all_reduce(nbytes, *_torus(axes), both_ways=both_ways)
+    return rings.all_reduce(nbytes, *_torus(axes), bidirectional=bidirectional)
 
 
-def all_to_all(nbytes: float, *axes: Network, both_ways: bool = True, overlap: bool = True) -> Transfer:
+def all_to_all(nbytes: float, *axes: Network, bidirectional: bool = True, overlap: bool = True) -> Transfer:
     """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other."""
     if _levels(axes):
         return switched.all_to_all(nbytes, *axes, overlap=overlap)
-    return rings.all_to_all(nbytes, *_torus(axes), both_ways=both_ways)
+    return rings.all_to_all(nbytes, *_torus(axes), bidirectional=bidirectional)
 
 
 def permute(nbytes: float, axis: Network, shift: int = 1) -> Transfer:
-    """Every chip sends its shard `shift` positions along the axis in the shorter direction; a line does not
-    wrap.
+    """Every chip sends its shard `shift` positions along the axis in the shorter direction.
+
+    A line does not wrap.
     """
     if isinstance(axis, Level):
         return switched.permute(nbytes, axis, shift)
@@ -81,7 +85,7 @@ FORMULAS: dict[str, Callable[..., Transfer]] = {
     Collective.ALL_TO_ALL: all_to_all,
     Collective.PERMUTE: permute,
 }
-"""The formula of each, by its name in the book: bytes and networks to a time; `permute` takes one network."""
+"""The function of each collective, by its name in the book; `permute` takes one axis or level."""
 
 
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:

@@ -13,61 +13,64 @@ from scalingbook_lib.machines import Axis, Level
 from scalingbook_lib.units import require_min
 
 
-def all_gather(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
+def all_gather(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transfer:
     """[I_X] → [I]: every chip receives the (1 - 1/N) of the array that it lacks, over all its links at once.
 
     The chip with the fewest links (a corner, where axes do not wrap) finishes last. Exact for axes of equal
     size; for axes of different sizes, the bound that balanced trees over all the links approach.
     """
-    axes = _nontrivial(nbytes, axes, both_ways)
+    axes = _nontrivial(nbytes, axes, bidirectional)
     if not axes:
         return replace(NOTHING, name=Collective.ALL_GATHER)
     n = chips(*axes)
     # into the worst-placed chip; a line's end chip has only one link anyway
-    inflow = sum(axis.bytes_per_s if both_ways else axis.link_bytes_per_s for axis in axes)
+    inflow = sum(axis.bytes_per_s if bidirectional else axis.link_bytes_per_s for axis in axes)
     bandwidth_s = (n - 1) * nbytes / (n * inflow)  # all but the 1/n that a chip has
-    latency_s = sum(hops(axis, both_ways) * axis.hop_s for axis in axes)
+    latency_s = sum(hops(axis, bidirectional) * axis.hop_s for axis in axes)
     return Transfer(Collective.ALL_GATHER, bandwidth_s, latency_s, _textbook(nbytes, axes))
 
 
-def all_reduce(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
+def all_reduce(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transfer:
     """[I]{U_X} → [I]: a reduce-scatter, which takes as long as an all-gather, then an all-gather."""
-    half = all_gather(nbytes, *axes, both_ways=both_ways)
+    half = all_gather(nbytes, *axes, bidirectional=bidirectional)
     return replace(half + half, name=Collective.ALL_REDUCE)  # chan2007collective
 
 
-def all_to_all(nbytes: float, *axes: Axis, both_ways: bool = True) -> Transfer:
+def all_to_all(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transfer:
     """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other.
 
     Over d axes the shards travel in d equal parts, each starting on another axis, so that all links are busy
     in every phase; the slowest axis determines the time.
     """
-    axes = _nontrivial(nbytes, axes, both_ways)
+    axes = _nontrivial(nbytes, axes, bidirectional)
     if not axes:
         return replace(NOTHING, name=Collective.ALL_TO_ALL)
-    slowest = max((_exchange(nbytes, axis, axes, both_ways) for axis in axes), key=lambda t: t.total_s)
+    slowest = max((_exchange(nbytes, axis, axes, bidirectional) for axis in axes), key=lambda t: t.total_s)
     n, wide = chips(*axes), max(axis.size / (8 * axis.link_bytes_per_s) for axis in axes)
     return replace(slowest, textbook_s=nbytes / n * wide)  # M · max(A, B, C) / (4 N W) with W = 2 links
 
 
-def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], both_ways: bool) -> Transfer:
+def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], bidirectional: bool) -> Transfer:
     """The all-to-all of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
     share = axis.size * nbytes / (chips(*axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
-    bandwidth_s = busiest_link_chunks(axis, both_ways) * share / (8 * axis.size**2)
-    return Transfer(Collective.ALL_TO_ALL, bandwidth_s, len(axes) * hops(axis, both_ways) * axis.hop_s, 0)
+    bandwidth_s = busiest_link_chunks(axis, bidirectional) * share / (8 * axis.size**2)
+    return Transfer(Collective.ALL_TO_ALL, bandwidth_s, len(axes) * hops(axis, bidirectional) * axis.hop_s, 0)
 
 
-def busiest_link_chunks(axis: Axis, both_ways: bool = True) -> int:
+def busiest_link_chunks(axis: Axis, bidirectional: bool = True) -> int:
     """*Eighths* of a chunk (1/n² of the array) on the busiest link of an all-to-all, in one direction."""
     n = axis.size
     if not axis.wrapped:
         return 8 * (n // 2) * ((n + 1) // 2)  # the middle link: everything from one half to the other
-    return n * n - n % 2 if both_ways else 4 * n * (n - 1)  # Σ of the distances, the antipode half each way
+    return (
+        n * n - n % 2 if bidirectional else 4 * n * (n - 1)
+    )  # Σ of the distances, the antipode half each way
 
 
 def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
-    """Every chip sends its shard `shift` positions along the axis in the shorter direction; a line does not
-    wrap.
+    """Every chip sends its shard `shift` positions along the axis in the shorter direction.
+
+    A line does not wrap.
     """
     n = axis.size
     away = min(shift % n, -shift % n) if axis.wrapped else abs(shift)
@@ -94,9 +97,9 @@ def hop_crossover_bytes(axis: Axis) -> float:
     return axis.link_bytes_per_s * axis.hop_s
 
 
-def hops(axis: Axis, both_ways: bool = True) -> int:
+def hops(axis: Axis, bidirectional: bool = True) -> int:
     """The maximum number of hops of any chunk: halfway around a ring, or from end to end."""
-    return axis.diameter_hops if both_ways else axis.size - 1
+    return axis.diameter_hops if bidirectional else axis.size - 1
 
 
 def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
@@ -105,11 +108,11 @@ def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
     return max(latency_s, nbytes / sum(2 * axis.link_bytes_per_s for axis in axes))
 
 
-def _nontrivial(nbytes: float, axes: tuple[Axis, ...], both_ways: bool = True) -> tuple[Axis, ...]:
+def _nontrivial(nbytes: float, axes: tuple[Axis, ...], bidirectional: bool = True) -> tuple[Axis, ...]:
     """The axes of more than one chip; ValueError for negative bytes or for one direction on a line."""
     require_min(0, nbytes=nbytes)
-    if not both_ways and not all(axis.wrapped or axis.size == 1 for axis in axes):
-        raise ValueError("a line has no way round: both_ways=False needs axes that are wrapped")
+    if not bidirectional and not all(axis.wrapped or axis.size == 1 for axis in axes):
+        raise ValueError("a line has no way round: bidirectional=False needs axes that are wrapped")
     return tuple(axis for axis in axes if axis.size > 1)
 
 

@@ -46,8 +46,7 @@ def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
 
 
 def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
-    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; or in-network reduction where switches support
-    it.
+    """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; with `in_switch`, in-network reduction.
 
     In the switch, each chip sends its part once and receives the sum once: M/W instead of 2(1 - 1/N)M/W.
     Below the outermost port that needs both halves in flight at once, hence `overlap`. ValueError where no
@@ -117,8 +116,9 @@ def _combined(times: list[float], overlap: bool) -> float:
 
 
 def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
-    """The levels grouped by port, innermost first, each with the chips below it; ValueError for negative
-    bytes.
+    """The levels grouped by port, innermost first, each with the chips below it.
+
+    ValueError for negative bytes.
     """
     require_min(0, nbytes=nbytes)
     real = [level for level in levels if level.size > 1]

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scalingbook_lib.units import Result, si
+from scalingbook_lib.units import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,7 @@ class Transfer(Result):
     bandwidth_s: float
     latency_s: float
     textbook_s: float
+    line = "total_s", "bandwidth_s", "latency_s"
 
     @property
     def total_s(self) -> float:
@@ -45,13 +46,10 @@ class Transfer(Result):
             self.textbook_s + other.textbook_s,
         )
 
-    def __str__(self) -> str:
-        if not self.total_s:
-            return f"{self.name or 'nothing to move'}: free"
-        terms = (
-            f"{si(float(self.bandwidth_s), 's')} for the bytes, {si(float(self.latency_s), 's')} for the hops"
-        )
-        return f"{self.name}: {si(float(self.total_s), 's')} ({terms}), {self.bound}-bound"
+    @property
+    def heading(self) -> str:
+        """The name of the collective and the larger of its terms."""
+        return f"{self.name}, {self.bound}-bound" if self.total_s else self.name or "nothing to move"
 
 
 NOTHING = Transfer("", 0, 0, 0)

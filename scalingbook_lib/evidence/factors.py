@@ -32,6 +32,11 @@ class Record:
     values: Values
     leave_one_out: Mapping[str, Mapping[str, float]]
 
+    def name(self, chip: Chip, precision: str, software: str) -> str:
+        """The name of an efficiency of these values; "by its kin" where no run of the chip was fitted."""
+        kin = "" if figure_key(chip, precision) in self.values else ", by its kin"
+        return f"{chip.name}, {precision}, {software or 'any software'}, {self.date}{kin}"
+
 
 @cache
 def record(what: str) -> Record:

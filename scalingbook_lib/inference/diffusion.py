@@ -63,7 +63,7 @@ class Diffusion(Result):
 
 
 def diffusion(P: float, chip: Chip, *, T: int, passes: int, B: float = 1, dtype: DType = BF16) -> Diffusion:
-    """P parameters on one chip, in one type for weights and products."""
+    """A block of T tokens of each of B sequences, by P parameters on one chip, in one type."""
     require_min(1, P=P, T=T, passes=passes)
     require_min(0, B=B)
     return Diffusion(P=P, T=T, passes=passes, B=B, chip=chip, dtype=dtype)

@@ -6,50 +6,29 @@ Chapter: Inference.
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar
 
 from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.inference.shape import STATE_BYTES, ServingShape, shape
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import FP32, Result, binary, percent, si
+from scalingbook_lib.steps.memory import ChipMemory
+from scalingbook_lib.units import FP32
 
 FAR = 1 << 30  # sequences, of which steps of whole ones are next to nothing
-PARTS = ("weights", "kv", "activations", "logits", "reserve")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServingMemory(Result):
-    """Bytes on the fullest chip."""
+class ServingMemory(ChipMemory):
+    """Bytes on the fullest chip: weights, KV cache, activations, logits, and a reserve for the runtime."""
 
+    parts: ClassVar[tuple[str, ...]] = ("weights", "kv", "activations", "logits", "reserve")
     weights: float
     kv: float
     activations: float
     logits: float
     reserve: float
     chip: Chip
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Every part that has any, by name."""
-        return {name: getattr(self, name) for name in PARTS if getattr(self, name)}
-
-    @property
-    def total(self) -> float:
-        """All parts."""
-        return self.weights + self.kv + self.activations + self.logits + self.reserve
-
-    @property
-    def fits(self) -> bool:
-        """Whether the chip's HBM holds it."""
-        return self.total <= self.chip.hbm_bytes
-
-    def __str__(self) -> str:
-        verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
-        parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
-        return (
-            f"{si(self.total, 'B')} {verb} in {binary(self.chip.hbm_bytes)} of {self.chip.name} "
-            f"({share}): {parts}"
-        )
 
 
 def memory(
@@ -73,7 +52,7 @@ def memory(
 def held_by(
     s: ServingShape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
 ) -> ServingMemory:
-    """`memory` of a shape that is known already."""
+    """`memory` of B sequences of S tokens, of a shape that is known already."""
     working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
     return ServingMemory(
         weights=_weights(s),

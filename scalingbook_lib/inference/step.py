@@ -212,7 +212,7 @@ def stepped(
     context: float = 0,
     prompts: float = 1,
 ) -> InferenceStep:
-    """`mixed` of a case that is known already."""
+    """`mixed`, of B sequences with S cached tokens each, of a case that is known already."""
     require_min(0, B=B, S=S, chunk=chunk, chunk_context=context)
     if (not B and not chunk) or T < 1 or prompts < 1:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The laboratory: does the compiler agree with the formula, and does the device?
+"""The laboratory: compiles, runs and measures with JAX what the library predicts.
 
 Needs JAX (the extra `lab`), and `libtpu` to compile ahead of time for TPU slices.
 """

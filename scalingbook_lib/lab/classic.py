@@ -1,7 +1,7 @@
-"""Which classic slip turns the right result into this one?
+"""Recognizes common mistakes in a wrong array: a sum for a mean, a wrong sign, a roll in the wrong direction.
 
-A sum instead of a mean, the sign turned, a roll in the other direction, blocks that arrive at other devices:
-each is done to the oracle's result, or to the oracle itself, and compared with what the program gave.
+Each mistake is applied to the oracle's result, or to the oracle itself, and compared with the program's
+result.
 """
 
 import contextlib
@@ -18,9 +18,9 @@ type Near = Callable[[np.ndarray, np.ndarray], bool]
 
 
 def slip(got: np.ndarray, wanted: np.ndarray, turned: np.ndarray | None, near: Near) -> str:
-    """The sentence about the slip that leads from `wanted` to `got`, or ''.
+    """The sentence about the mistake that leads from `wanted` to `got`; "" where none is recognized.
 
-    `turned` is what the oracle gives when all that it rolls goes in the other direction.
+    `turned` is the oracle's result when everything that it rolls goes in the other direction.
     """
     if got.shape != wanted.shape or not wanted.any():
         return ""
@@ -45,7 +45,7 @@ def _slips(got: np.ndarray, wanted: np.ndarray, turned: np.ndarray | None, near:
 
 
 def _times(got: np.ndarray, wanted: np.ndarray) -> float:
-    """The factor between two arrays, from their largest entry."""
+    """The factor between two arrays, from the largest entry of `wanted`; 0 where there is none."""
     at = np.unravel_index(int(np.abs(wanted).argmax()), wanted.shape)
     times = float(got[at] / wanted[at])
     return times if math.isfinite(times) and abs(times) > 1e-6 else 0.0

@@ -1,7 +1,7 @@
-"""How is it spelled in this JAX? One name for each thing that JAX has renamed between 0.7.2 and 0.12.
+"""One name for each function that JAX has renamed between 0.7.2 and 0.12.
 
-A notebook that has to run on Colab's JAX as well as on the newest says `compat.varying(x, "X")` where
-today's JAX says `jax.lax.pcast(x, "X", to="varying")` and older ones `jax.lax.pvary(x, "X")`. Chapter: JAX.
+A notebook that has to run on Colab's JAX as well as on the newest says `compat.varying(x, "X")` where today's
+JAX says `jax.lax.pcast(x, "X", to="varying")` and older ones `jax.lax.pvary(x, "X")`. Chapter: JAX.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ type Axes = str | Sequence[str]
 
 
 def varying(x: jax.Array, axes: Axes) -> jax.Array:
-    """Within `shard_map`, let a value that is the same on all devices pass as one that differs along axes.
+    """Within `shard_map`, treat a value that is the same on all devices as one that may differ along axes.
 
     `jax.lax.pcast(x, axes, to="varying")` since 0.8.2, `jax.lax.pvary(x, axes)` before. Nothing moves.
     """
@@ -28,17 +28,17 @@ def varying(x: jax.Array, axes: Axes) -> jax.Array:
 
 
 def varies(x: jax.Array) -> tuple[str, ...]:
-    """Within `shard_map`: the mesh axes along which x may differ from device to device, sorted."""
+    """Within `shard_map`, the mesh axes along which x may differ from device to device, sorted."""
     of = jax.typeof(x)
     kind: Any = getattr(of, "manual_axis_type", None)
     return tuple(sorted(kind.varying if kind is not None else getattr(of, "vma", ())))
 
 
 def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
-    """Within `shard_map`, gather blocks into one array that is known to be the same on all devices.
+    """Within `shard_map`, gather shards into an array that is known to be the same on all devices.
 
     `jax.lax.all_gather(..., tiled=True, to="invarying")` since 0.9. Before, JAX had no public way to say so:
-    there each device puts its block into zeros and all are summed, twice the bytes for the same result.
+    each device puts its shard into zeros and all are summed, twice the bytes for the same result.
     """
     if hasattr(jax.lax, "pcast"):
         return jax.lax.all_gather(x, axis_name, axis=axis, tiled=True, to="invarying")
@@ -49,17 +49,16 @@ def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
 
 @contextmanager
 def refused(about: str = "") -> Iterator[list[str]]:
-    """Expect JAX to refuse what is in the block; afterwards the list holds what kind of error, and its words.
+    """Expect JAX to refuse the block; afterwards the list holds the name of the error and its message.
 
-    With `about`, of its words only from there to the end of the sentence.
-
-    A block that JAX accepts is itself an error: what a chapter says that JAX refuses, it must refuse.
+    With `about`, only the part of the message from there to the end of the sentence. Raises AssertionError
+    where JAX accepts the block.
     """
-    said: list[str] = []
+    found: list[str] = []
     try:
-        yield said
+        yield found
     except Exception as error:
         words = " ".join(str(error).split())
-        said += [type(error).__name__, words[words.find(about) :].partition(". ")[0] if about else words]
-    if not said:
+        found += [type(error).__name__, words[words.find(about) :].partition(". ")[0] if about else words]
+    if not found:
         raise AssertionError("JAX refused nothing here; the text around this block expects that it does")

@@ -1,14 +1,14 @@
-"""Which exercises does a reader's notebook solve, by the book's own checks?
+"""Grades a reader's notebook by the book's own checks: which exercises it solves.
 
 Every notebook runs in a process of its own, which this module is the program of: in an empty folder, with
-limits of time and of memory, its output thrown away. What its checks say, the last of each exercise, is
-appended to a file that cells are not told of, under a word that they are not told either. What is right there
-is judged again here, where no cell runs: a number or a text has to be the right one, a verdict the judge's.
+limits on time and memory, its output discarded. The last result of each exercise's check is appended to a
+file whose name, and a word that marks its lines, cells do not know. What is right there is judged again here,
+where no cell runs: a number or a text has to be the right one, a verdict the judge's.
 
-It is no sandbox. A notebook runs as whoever grades it and reads and sends what that person can; a process
-that it detaches lives on, until its time is used up. And it is no examination: whoever digs in the library
-finds the answers, tries them until one fits, writes a verdict, gives the judge an easier task, or copies from
-a neighbour. Where that matters, grade in a container, and read the notebooks too.
+This is not a sandbox. A notebook runs as the user who grades it, reads and sends what that user can, and a
+process that it detaches lives on until its time is used up. And it is not an examination: a student who
+searches the library finds the answers, tries them until one fits, writes a verdict, gives the judge an easier
+task, or copies from a neighbor. Where that matters, grade in a container, and read the notebooks too.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _MAGIC = re.compile(r"^([ \t]*)(?:%%?time\b|(?:%%?|[!?])\w.*$)", re.MULTILINE)  
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """One exercise of one notebook: the check's status, or "unchecked", and the sentence about it."""
+    """One exercise of one notebook: the check's status, or "unchecked", and its message."""
 
     key: str
     status: str
@@ -46,7 +46,7 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One notebook: all exercises of the chapters that it names, and what went wrong as it ran, or ''."""
+    """One notebook: all exercises of the chapters that it names, and what went wrong as it ran, or ""."""
 
     name: str
     exercises: tuple[Exercise, ...] = ()
@@ -54,12 +54,14 @@ class Graded:
 
     @property
     def solved(self) -> int:
-        """How many are right."""
+        """The number of exercises that are right."""
         return sum(one.status == "right" for one in self.exercises)
 
 
 def folder(where: Path, *, seconds: float = 120.0, gib: float = 16.0) -> Iterator[Graded]:
-    """Every notebook of a folder and its subfolders, in the order of their names; or one, if it is named."""
+    """Grade every notebook of a folder and its subfolders, in the order
+    of their names; or one, if it is a file.
+    """
     for path in [where] if where.is_file() else sorted(where.rglob("*.ipynb")):
         if ".ipynb_checkpoints" not in path.parts:
             name = _printable(str(path.relative_to(where)) if path != where else path.name)
@@ -70,13 +72,13 @@ def folder(where: Path, *, seconds: float = 120.0, gib: float = 16.0) -> Iterato
 
 
 def _printable(text: str) -> str:
-    """Somebody's text on one line, without what would steer a terminal."""
+    """A text on one line, without characters that would control a terminal."""
     line = " ".join(text[:MOST_CHARACTERS].split())
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
 def _cells(path: Path) -> list[str]:
-    """The code of a notebook."""
+    """The code of a notebook's cells. Raises ValueError where the file is not a notebook, or too large."""
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is no file of at most {MOST_BYTES:,} bytes; clear its outputs")
     read = json.loads(path.read_bytes())
@@ -88,35 +90,41 @@ def _cells(path: Path) -> list[str]:
 
 
 def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
+    """Run a notebook's cells and judge its exercises.
+
+    Raises ValueError where it checks none of the book's.
+    """
     found = {k: n for n, cell in enumerate(cells, 1) for k in map(str, _FIND.findall(cell))}
     stems = sorted({key.partition(".")[0] for key in found} & {*checks.stems()})
     if not stems:
         raise ValueError("it checks no exercise of the book, as in checks.find(key)(answer)")
-    told, problem = _ran(cells, seconds, gib)
+    recorded, problem = _ran(cells, seconds, gib)
     every = (check for stem in stems for check in checks.catalogue(stem).values())
-    return Graded(name, tuple(_exercise(c, told, found.get(c.key), problem) for c in every), problem)
+    return Graded(name, tuple(_exercise(c, recorded, found.get(c.key), problem) for c in every), problem)
 
 
-def _exercise(check: Check, told: dict[tuple, list], cell: int | None, problem: str) -> Exercise:
-    """What its check says of what was given; where it was not asked, why."""
+def _exercise(check: Check, recorded: dict[tuple, list], cell: int | None, problem: str) -> Exercise:
+    """The status of an exercise; where its check did not run, the reason."""
     why = problem or "its check did not run" if cell else "not in this notebook"
-    nothing = ["unchecked", *told.get(("failed", cell), [why]), None]
-    status, says, value = told.get(("judged", check.key), nothing)
+    nothing = ["unchecked", *recorded.get(("failed", cell), [why]), None]
+    status, says, value = recorded.get(("judged", check.key), nothing)
     if status == "right" and not _judged(check, value).ok:
         status, says = "wrong", "What its check was given is not right where it is judged again."
     return Exercise(check.key, status, _printable(says))
 
 
 def _judged(check: Check, value: Any) -> Outcome:
-    """The outcome where no cell runs; a verdict has to be on this very exercise."""
+    """The outcome where no cell runs; a verdict has to be about this very exercise."""
     if check.kind == "program" and isinstance(value, dict) and value["key"] == check.key:
-        moves, asked = (tuple(CollectiveCount(**move) for move in value[part]) for part in ("moves", "asked"))
-        return check(ProgramVerdict(value["wrong"], moves, check.key, asked, tuple(value["also"])))
+        moves, required = (
+            tuple(CollectiveCount(**move) for move in value[part]) for part in ("moves", "asked")
+        )
+        return check(ProgramVerdict(value["wrong"], moves, check.key, required, tuple(value["also"])))
     return check(... if check.kind == "program" else value)
 
 
 def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list], str]:
-    """What a notebook's process recorded, and how it ended before its time, or ''."""
+    """What a notebook's process recorded, and why it ended early, or ""."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         (work := Path(home, "work")).mkdir()
         (record := Path(home, secrets.token_hex(8))).touch()
@@ -125,13 +133,13 @@ def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list
         end = _process(json.dumps(job).encode(), work, seconds)
         with record.open(encoding="utf-8", errors="replace") as lines:
             rows = [json.loads(line[len(word) :]) for line in lines if line.startswith(word)]
-    told = {(kind, key): what for kind, key, *what in rows}
-    where = f"cell {told['at', 0][0]} of {len(cells)}" if ("at", 0) in told else "its start"
-    return told, "" if ("ended", 0) in told else f"{where} {end}; what stands after it was not run"
+    recorded = {(kind, key): what for kind, key, *what in rows}
+    where = f"cell {recorded['at', 0][0]} of {len(cells)}" if ("at", 0) in recorded else "its start"
+    return recorded, "" if ("ended", 0) in recorded else f"{where} {end}; what stands after it was not run"
 
 
 def _process(job: bytes, work: Path, seconds: float) -> str:
-    """How it ended; with it ends all that it started in its session."""
+    """Run a notebook's process; returns how it ended. All that it started in its session ends with it."""
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     with subprocess.Popen(
         (sys.executable, "-P", "-m", "scalingbook_lib.lab.grade"),
@@ -154,7 +162,7 @@ def _process(job: bytes, work: Path, seconds: float) -> str:
 
 
 def _child() -> None:
-    """The other process: run the cells in order; one that fails stops no other."""
+    """The notebook's process: run the cells in order; one that fails does not stop the others."""
     job = json.loads(sys.stdin.buffer.read())
     out, own, word = os.open(job["record"], os.O_WRONLY | os.O_APPEND), os.getpid(), job["word"]
 
@@ -176,7 +184,7 @@ def _child() -> None:
 
 
 def _limit(nbytes: int, cpu_s: int) -> None:
-    """Bound memory, files, the processor's time and processes, where the platform can."""
+    """Limit memory, file size, processor time and processes, where the platform can."""
     bounds = {"AS": nbytes, "FSIZE": nbytes, "CPU": cpu_s, "CORE": 0, "NPROC": MOST_PROCESSES}
     for name, bound in bounds.items():
         with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
@@ -188,7 +196,9 @@ def _limit(nbytes: int, cpu_s: int) -> None:
 
 
 def _listen(record: Callable[..., None]) -> None:
-    """Every check records what it says and, where that is right, of what; none tells a cell its answer."""
+    """Every check records its outcome and, where that is right, the
+    answer; none reveals its answer to a cell.
+    """
     judge = Check.__call__
 
     def listening(check: Check, given: Any) -> Outcome:

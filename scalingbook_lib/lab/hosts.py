@@ -1,4 +1,4 @@
-"""Do all hosts run the same program, and which axes of the mesh cross from one to another?
+"""Checks that all hosts run the same program, and says which mesh axes cross from one host to another.
 
 `python -m scalingbook_lib.lab.hosts` takes the arguments of the trainer, joins the same processes, trains
 nothing, and has process 0 print one line for each. Run it first on every new cluster: it ends in seconds, and
@@ -20,12 +20,12 @@ from scalingbook_lib.units import Result
 if TYPE_CHECKING:
     from scalingbook_lib.lab.train.trainer import Trainer
 
-BYTES = 512  # room for what one process says of itself
+BYTES = 512  # the length of one process as JSON
 
 
 @dataclass(frozen=True, slots=True)
 class Host(Result):
-    """What one process says of itself. `program` is a fingerprint of the step that it would compile."""
+    """One process: its host, devices and version of JAX. `program` is a fingerprint of its training step."""
 
     process: int
     name: str
@@ -41,31 +41,32 @@ class Host(Result):
 
 @dataclass(frozen=True, slots=True)
 class Hosts(Result):
-    """All processes, and how many of them one meets along each axis of the mesh."""
+    """All processes, and how many of them each axis of the mesh spans."""
 
     hosts: tuple[Host, ...]
     crossing: dict[str, int]
 
     @property
     def same(self) -> bool:
-        """Do all run one program with one version of JAX?"""
+        """Whether all run the same program with the same version of JAX."""
         return len({(host.jax, host.program) for host in self.hosts}) == 1
 
     def __str__(self) -> str:
-        agree = "all run the same program" if self.same else "NOT all run the same program: do not start"
-        return "\n".join([*map(str, self.hosts), told(self.crossing), agree])
+        agreement = "all run the same program" if self.same else "NOT all run the same program: do not start"
+        return "\n".join([*map(str, self.hosts), format_crossing(self.crossing), agreement])
 
 
-def told(crossing: dict[str, int]) -> str:
-    """The axes that cross and those that do not, in words."""
-    ways = [
+def format_crossing(crossing: dict[str, int]) -> str:
+    """Which axes span several processes and which stay in one, in words."""
+    parts = [
         f"{axis} meets {n} processes" if n > 1 else f"{axis} stays in one" for axis, n in crossing.items()
     ]
-    return "; ".join(ways) or "one device"
+    return "; ".join(parts) or "one device"
 
 
 def crossing(mesh: Any) -> dict[str, int]:
-    """How many processes a line of devices along each axis meets, where it meets most; axes of 1 left out.
+    """The largest number of processes that a line of devices along each
+    axis spans; axes of size 1 are left out.
 
     `mesh` is JAX's: of this machine's devices, of a pod's, or of a slice that only the compiler knows.
     """
@@ -78,7 +79,9 @@ def crossing(mesh: Any) -> dict[str, int]:
 
 
 def fingerprint(trainer: "Trainer") -> str:
-    """Twelve digits that differ where the programs differ: of the step's StableHLO, before any compiler."""
+    """Twelve hexadecimal digits of a hash of the training step's
+    StableHLO, which differ where programs differ.
+    """
     import jax
 
     text = jax.jit(trainer.spread).lower(trainer.structs, trainer.tokens).as_text()
@@ -94,19 +97,19 @@ def here(trainer: "Trainer") -> Host:
     return Host(jax.process_index(), platform.node(), len(local), kind, jax.__version__, fingerprint(trainer))
 
 
-def ask(trainer: "Trainer") -> Hosts:
-    """Ask all processes, each of which must call this too; all get the answer."""
+def gather_hosts(trainer: "Trainer") -> Hosts:
+    """All processes; each of them must call this, and each gets the result."""
     from jax.experimental import multihost_utils
 
-    said = json.dumps(asdict(here(trainer))).encode().ljust(BYTES)
-    rows = multihost_utils.process_allgather(np.frombuffer(said, np.uint8)).reshape(-1, BYTES)
+    encoded = json.dumps(asdict(here(trainer))).encode().ljust(BYTES)
+    rows = multihost_utils.process_allgather(np.frombuffer(encoded, np.uint8)).reshape(-1, BYTES)
     hosts = tuple(Host(**json.loads(bytes(row))) for row in np.asarray(rows))
     return Hosts(hosts, crossing(trainer.devices))
 
 
-def main(given: Sequence[str] | None = None) -> None:
-    """Join as the trainer would, and say who is there."""
-    found = ask(run.joined(run.arguments().parse_args(given)))
+def main(argv: Sequence[str] | None = None) -> None:
+    """Join as the trainer would, and print who is there. Raises SystemExit where programs differ."""
+    found = gather_hosts(run.join(run.arguments().parse_args(argv)))
     import jax
 
     if jax.process_index() == 0:

@@ -15,10 +15,10 @@ from typing import Any
 import jax
 import numpy as np
 
-from scalingbook_lib import notation
+from scalingbook_lib import hlo, notation
 from scalingbook_lib.chapters import checks
 from scalingbook_lib.lab import classic, drawn
-from scalingbook_lib.lab.compiler import aot, hlo, sharding, slices
+from scalingbook_lib.lab.compiler import aot, sharding, slices
 from scalingbook_lib.reader.checks import programs
 from scalingbook_lib.reader.checks.programs import Asked, CollectiveCount, ProgramVerdict
 from scalingbook_lib.reader.figures import placement
@@ -122,7 +122,7 @@ class Task(Result):
         grid = aot.mesh_for(self.topology, mesh).devices
         there = jax.sharding.Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
         structs = jax.tree.map(lambda a: _struct(a, there), self.arrays)
-        with jax.sharding.use_abstract_mesh(there.abstract_mesh), slices.quiet():
+        with jax.sharding.use_abstract_mesh(there.abstract_mesh), slices.stderr_silenced():
             return hlo.collectives(jax.jit(fn).lower(*structs).compile(), there)
 
     def __str__(self) -> str:

@@ -22,8 +22,8 @@ PRICE = "usd_per_hour"
 
 @dataclass(frozen=True, slots=True)
 class AgedFigure(Result):
-    """A figure that may have changed since its source was read: a price, or the oldest one of an announced
-    chip.
+    """A figure that may have changed since its source was read: a
+    price, or the oldest one of an announced chip.
     """
 
     chip: Chip
@@ -42,8 +42,9 @@ class AgedFigure(Result):
 
 @dataclass(frozen=True, slots=True)
 class ChipPrice(Result):
-    """The price of one chip-hour in USD and the day of its source; None where unknown or given by the
-    caller.
+    """The price of one chip-hour in USD and the day of its source.
+
+    None where unknown or given by the caller.
     """
 
     usd_per_hour: float | None

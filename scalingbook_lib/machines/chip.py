@@ -42,8 +42,8 @@ class Source:
 
 
 class UnavailableRate(float):
-    """Stands for a rate that the chip lacks: arithmetic with it raises ValueError, naming the rates there
-    are.
+    """Stands for a rate that the chip lacks: arithmetic with it
+    raises ValueError, naming the rates there are.
     """
 
     message: str  # the error's message
@@ -135,8 +135,9 @@ class Chip(Result):
         return {name: value for name, value in named.items() if _known(value)}
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
-        """The peak rate of the matrix units on operands of that type, in FLOPs/s; ValueError if they have
-        none.
+        """The peak rate of the matrix units on operands of that type, in FLOPs/s.
+
+        ValueError if they have none.
         """
         rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
         if not _known(rate):
@@ -159,8 +160,8 @@ class Chip(Result):
         return {name: rate for name, rate in named.items() if _known(rate)}
 
     def axis(self, size: int, *, wrapped: bool | None = None) -> Axis:
-        """One torus axis of `size` chips, a ring if this generation wraps that size or if `wrapped` says
-        so.
+        """One torus axis of `size` chips, a ring if this generation
+        wraps that size or if `wrapped` says so.
         """
         if wrapped is None:
             wrapped = self.topology().wraps(size)
@@ -174,8 +175,8 @@ class Chip(Result):
         return self.torus
 
     def domain_bytes_per_s(self, chips: int | None = None) -> float:
-        """The bytes/s that one chip sends to the other `chips` - 1 of a group in its domain (default: all) at
-        once.
+        """The bytes/s that one chip sends to the other `chips` - 1 of a
+        group in its domain (default: all) at once.
 
         Through switches every link reaches every peer; in a full mesh each link reaches one. SliceError where
         the chips form a torus or the group does not fit one domain.
@@ -191,11 +192,11 @@ class Chip(Result):
         return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)
 
     def __str__(self) -> str:
-        told = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]
+        rates = [f"{si(rate, 'FLOPs/s')} in {kind}" for kind, rate in self.rates().items()]
         links = f"{self.links} link{'s' * (self.links > 1)} of {si(self.link_bytes_per_s, 'B/s')} each way"
         return ", ".join(
             (
-                f"{self.name}: {told[0] if told else 'no published rate'}",
+                f"{self.name}: {rates[0] if rates else 'no published rate'}",
                 f"{binary(self.hbm_bytes)} of {self.memory} at {si(self.hbm_bytes_per_s, 'B/s')}",
                 links,
                 *["announced"] * (self.status == "announced"),

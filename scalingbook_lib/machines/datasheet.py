@@ -1,9 +1,8 @@
-"""A vendor's figures as those of one chip, dense and one way; and models whose weights stay in on-chip
-memory.
+"""Normalize a vendor's figures to one chip, dense and one way; weights that stay in on-chip memory.
 
 Chapter: Other machines.
 
->>> per_chip_figure(40.3e15, sparse=True), per_chip_figure(260e12, both_ways=True, pieces=72)
+>>> per_chip_figure(40.3e15, sparse=True), per_chip_figure(260e12, bidirectional=True, pieces=72)
 (2.015e+16, 1805555555555.5557)
 """
 
@@ -14,16 +13,16 @@ from scalingbook_lib.units import Result, require_min, si
 
 
 def per_chip_figure(
-    value: float, *, sparse: bool = False, both_ways: bool = False, pieces: int = 1, binary: int = 0
+    value: float, *, sparse: bool = False, bidirectional: bool = False, pieces: int = 1, binary: int = 0
 ) -> float:
     """A vendor's figure as the dense, one-way figure of one chip.
 
-    `sparse`: it counts multiplications by structured zeros, twice the dense rate. `both_ways`: it adds both
-    directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that its
-    prefix stands for (3 for a GB that is a GiB).
+    `sparse`: it counts multiplications by structured zeros, twice the dense rate. `bidirectional`: it adds
+    both directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that
+    its prefix stands for (3 for a GB that is a GiB).
     """
     require_min(1, pieces=pieces)
-    return value / (1 + sparse) / (1 + both_ways) / pieces * 1.024**binary
+    return value / (1 + sparse) / (1 + bidirectional) / pieces * 1.024**binary
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +32,26 @@ class WeightsResident(Result):
     chips: int
     read_s: float
     hops_s: float
+    line = "read_s", "hops_s", "token_s"
 
     @property
     def token_s(self) -> float:
-        """Seconds per token: all chips read their weights at once, then activations pass through the hops in
-        sequence.
+        """Seconds per token: all chips read their weights at once, then
+        activations pass through the hops in sequence.
         """
         return self.read_s + self.hops_s
 
-    def __str__(self) -> str:
-        return (
-            f"{self.chips:,} chips: {si(self.read_s, 's')} to read all weights, {si(self.hops_s, 's')} of "
-            f"hops, {1 / self.token_s:,.0f} tokens/s"
-        )
+    @property
+    def heading(self) -> str:
+        """The number of chips."""
+        return f"{self.chips:,} chips"
 
 
 def weights_resident(
     nbytes: float, chip: Chip, *, steps: int, hop_s: float, chips: int = 0
 ) -> WeightsResident:
-    """`nbytes` of weights on the fewest chips that hold them (or on `chips`), with `steps` hops of `hop_s`
-    per token.
+    """`nbytes` of weights on the fewest chips that hold them (or on
+    `chips`), with `steps` hops of `hop_s` per token.
 
     ValueError where `chips` are too few.
     """

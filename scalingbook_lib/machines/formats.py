@@ -58,8 +58,8 @@ class Element(Result):
         return tuple(found)
 
     def ulp(self, x: float) -> float:
-        """The distance from the representable value at or below |x| to the next one (unit in the last
-        place).
+        """The distance from the representable value at or below |x| to
+        the next one (unit in the last place).
         """
         if not self.exponent:
             return 1.0
@@ -169,8 +169,8 @@ def relative_rms_error(values: Sequence[float], written: Iterable[float]) -> flo
 def accumulate(
     element: Element, start: float, update: float, steps: int, rng: Random | None = None
 ) -> list[float]:
-    """The running sum kept in `element` after each step, rounded to nearest, or stochastically if `rng` is
-    given.
+    """The running sum kept in `element` after each step, rounded to
+    nearest, or stochastically if `rng` is given.
     """
     sums = [start]
     for _ in range(steps):
@@ -180,7 +180,7 @@ def accumulate(
 
 
 def compute_dtype(chip: Chip, dtype: DType) -> DType:
-    """The type in which the chip multiplies stored operands: `dtype` where that is faster than bf16, else
-    bf16.
+    """The type in which the chip multiplies stored operands: `dtype`
+    where that is faster than bf16, else bf16.
     """
     return dtype if chip.rates().get(dtype.name, 0.0) > chip.flops_per_s(BF16) else BF16

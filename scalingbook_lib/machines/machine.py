@@ -1,5 +1,5 @@
-"""What torus slices and switched clusters share: totals over their chips, and mesh axes laid over their
-links.
+"""What torus slices and switched clusters share: totals over their
+chips, and mesh axes laid over their links.
 
 A `Slice` and a `Cluster` are each a `ChipGroup`; `SliceMesh` and `ClusterMesh` lay mesh axes over them.
 Chapters: Sharding, GPUs.

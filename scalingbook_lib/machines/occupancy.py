@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import KiB, Result, count, percent
+from scalingbook_lib.units import KiB, Result, count
 
 WARP, QUARTERS = 32, 4  # threads in a warp; each quarter of an SM has a quarter of its registers
 MOST_WARPS, MOST_BLOCKS, MOST_THREADS = 64, 32, 1024  # of an SM, of an SM, of a block
@@ -30,6 +30,7 @@ class Occupancy(Result):
     chip: Chip
     warps_per_block: int
     blocks_by: Mapping[str, int]  # 'registers', 'shared memory', 'warps', 'blocks'
+    line = "blocks", "warps", "share"
 
     @property
     def blocks(self) -> int:
@@ -59,12 +60,10 @@ class Occupancy(Result):
         """The bandwidth reached by Little's law: bytes in flight over the latency, at most HBM's rate."""
         return min(self.bytes_in_flight(bytes_per_thread) / latency_s, self.chip.hbm_bytes_per_s)
 
-    def __str__(self) -> str:
-        blocks = f"{self.blocks} block{'s' * (self.blocks != 1)} of {self.warps_per_block} warps"
-        return (
-            f"an SM of {self.chip.name} holds {blocks}: {self.warps} of {MOST_WARPS} warps "
-            f"({percent(self.share)}), limited by {self.bound}"
-        )
+    @property
+    def heading(self) -> str:
+        """The chip, and the resource that runs out first."""
+        return f"SM of {self.chip.name}, limited by {self.bound}"
 
 
 def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0.0) -> Occupancy:

@@ -100,8 +100,8 @@ class Route(Result):
         return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
 
     def message(self, nbytes: float, *, paths: int | None = None) -> Message:
-        """The time of `nbytes`: hops · α + nbytes / (paths · W₁), over all disjoint paths unless `paths` says
-        fewer.
+        """The time of `nbytes`: hops · α + nbytes / (paths · W₁), over all
+        disjoint paths unless `paths` says fewer.
 
         Each hop forwards a byte as soon as it arrives (cut-through), so the bytes are paid once and not per
         hop. ValueError where there are not that many paths.
@@ -119,9 +119,9 @@ class Route(Result):
         if not self.hops:
             return f"{self.source} is where the message starts: no hop"
         hops = f"{self.hops} hop{'s' * (self.hops > 1)}"
-        ways = f"{self.paths} shortest ways that share no link" if self.paths > 1 else "1 way"
+        paths = f"{self.paths} shortest ways that share no link" if self.paths > 1 else "1 way"
         return (
-            f"{self.source} to {self.target}: {hops}, {ways}, first byte after "
+            f"{self.source} to {self.target}: {hops}, {paths}, first byte after "
             f"{si(self.first_byte_s, 's')}, then {si(self.bytes_per_s, 'B/s')}"
         )
 

@@ -80,8 +80,8 @@ class Slice(ChipGroup):
         return Route.between(self.axes, source, target)
 
     def mesh(self, **sizes: int) -> "SliceMesh":
-        """The slice with named mesh axes, as in `slice.mesh(X=4, Y=16)`: each is a product of whole torus
-        axes.
+        """The slice with named mesh axes, as in `slice.mesh(X=4,
+        Y=16)`: each is a product of whole torus axes.
         """
         return SliceMesh(self, tuple(sizes.items()))
 

@@ -110,8 +110,8 @@ class Torus:
         return self.cube > 0 and all(size % self.cube == 0 for size in shape)
 
     def nearest(self, shape: Shape, count: int = 3) -> tuple[Shape, ...]:
-        """The `count` existing shapes closest to this one, by the log-ratios of their sides, then by their
-        chips.
+        """The `count` existing shapes closest to this one, by the log-
+        ratios of their sides, then by their chips.
         """
         rank = max(self.dims, len(shape))
         wanted = [1] * (rank - len(shape)) + sorted(max(size, 1) for size in shape)

@@ -18,7 +18,7 @@ from typing import Any
 from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.older import OLDER
-from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, shown
+from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
 from scalingbook_lib.models.uncounted import OTHERS, PARTS, UNCOUNTED
@@ -78,22 +78,22 @@ _BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two th
 
 
 def find(name: str) -> Transformer:
-    """The model of that name in any case, spacing and hyphenation; ModelError, with close matches, if
-    unknown.
+    """The model of that name in any case, spacing and hyphenation.
 
-    Its numbers must be the model's own: a decimal point left out or added names another model (13B, 1.3B).
+    ModelError, with close matches, if unknown. Its numbers must be the model's own: a decimal point left out
+    or added names another model (13B, 1.3B).
     """
     if not isinstance(name, str):
-        raise ModelError("name", f"{shown(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
-    key, said = normalize_name(name), _numbers(name)
+        raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
+    key, numbers = normalize_name(name), _numbers(name)
     own = _numbers(_BY_KEY.get(key, ""))
-    points = {number for number in said if "." in number}
-    if key in _BY_KEY and points <= set(own) and ".".join(said).split(".") == ".".join(own).split("."):
+    points = {number for number in numbers if "." in number}
+    if key in _BY_KEY and points <= set(own) and ".".join(numbers).split(".") == ".".join(own).split("."):
         return _NAMED[_BY_KEY[key]]
     # aliases of one model are told once
     near = dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in get_close_matches(key[:80], _BY_KEY, 5, 0.4))
     known = list(near)[:3] or [model.name for model in CATALOGUE]
-    raise ModelError("name", f"{shown(name)} is not in the catalogue", f"write one of {', '.join(known)}")
+    raise ModelError("name", f"{printable(name)} is not in the catalogue", f"write one of {', '.join(known)}")
 
 
 MOST_CHARACTERS = 2_000_000
@@ -119,7 +119,7 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
         if value and not plain and PARTS.fullmatch(field) and field not in f.asked:
             raise ModelError(
                 field,
-                f"{shown(value)} is a part that no model of type {kind} has",
+                f"{printable(value)} is a part that no model of type {kind} has",
                 "give the model_type that has it, or leave it out",
             )
     return Transformer(
@@ -135,7 +135,7 @@ def _read(config: object) -> dict[str, Any]:
     elif isinstance(config, str | PathLike):
         config = _parsed(_file(Path(config)))
     if not isinstance(config, Mapping):
-        raise ModelError("config", f"{shown(config)} is no object", "give the whole config.json, in { }")
+        raise ModelError("config", f"{printable(config)} is no object", "give the whole config.json, in { }")
     if not all(isinstance(key, str) for key in config):
         raise ModelError("config", "a field's name is no text", "give the config.json as it was published")
     return dict(config)
@@ -146,7 +146,7 @@ def _file(path: Path) -> str:
         path = path / "config.json" if path.is_dir() else path
         plain = path.is_file() and path.stat().st_size <= MOST_FILE
         if path.exists() and not plain and not str(path).startswith(PIPES):
-            broke = f"{shown(str(path))} is no plain file of at most {MOST_FILE:,} bytes"
+            broke = f"{printable(str(path))} is no plain file of at most {MOST_FILE:,} bytes"
             raise ModelError("config", broke, "give the path of a config.json")
         with path.open(encoding="utf-8") as file:
             return file.read(MOST_CHARACTERS + 1)
@@ -154,7 +154,7 @@ def _file(path: Path) -> str:
         if isinstance(error, ModelError):
             raise
         raise ModelError(
-            "config", f"{shown(str(path))} cannot be read", "give the path of a config.json"
+            "config", f"{printable(str(path))} cannot be read", "give the path of a config.json"
         ) from error
 
 
@@ -192,7 +192,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     read: dict[str, Any] = {}
     for key, value in pairs:
         if key in read and repr(read[key]) != repr(value):
-            raise ModelError(shown(key).strip("'"), "it stands twice, with two values", "keep one of them")
+            raise ModelError(
+                printable(key).strip("'"), "it stands twice, with two values", "keep one of them"
+            )
         read[key] = value
     return read
 
@@ -203,7 +205,7 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
     if inner is None:
         return config
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
-        raise ModelError("text_config", f"{shown(inner)} is no object", "write it in { }")
+        raise ModelError("text_config", f"{printable(inner)} is no object", "write it in { }")
     # what the outer object says holds where the inner one is silent
     outer = {key: config[key] for key in ("tie_word_embeddings", "model_type") if key in config}
     return {**outer, **{key: value for key, value in inner.items() if value is not None}}
@@ -217,14 +219,14 @@ def _kind(config: dict[str, Any]) -> str:
     if other and kind not in READERS:
         raise ModelError(
             "model_type",
-            f"{shown(kind)} has {OTHERS[other]}, which is not counted here",
+            f"{printable(kind)} has {OTHERS[other]}, which is not counted here",
             "give another model, or write its shapes as a Transformer if it has none",
         )
     if not isinstance(kind, str) or kind not in READERS:
         near = get_close_matches(kind[:40], KNOWN_TYPES, 3, 0.5) if isinstance(kind, str) else []
         raise ModelError(
             "model_type",
-            f"{shown(kind)} is not counted here",
+            f"{printable(kind)} is not counted here",
             f"give one of {', '.join(near or KNOWN_TYPES)}, or write its shapes as a Transformer",
         )
     return kind

@@ -84,7 +84,7 @@ def cycle(*slides: bool) -> Rule:
 
 
 GEMMA3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
-"""What the files of Gemma 3 leave out."""
+"""The fields that the configurations of Gemma 3 omit, with their defaults."""
 
 
 def _gemma3_letters(f: Fields) -> Shapes:

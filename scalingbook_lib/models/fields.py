@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from scalingbook_lib.models.parts import MOST, ModelError, shown, whole
+from scalingbook_lib.models.parts import MOST, ModelError, printable, whole
 
 SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention": False}
 
@@ -31,7 +31,7 @@ class Fields:
         first, value = next(iter(given.items()), ("", None))
         for name, other in given.items():
             if type(other) is not type(value) or other != value:  # to Python, True is 1, and so is 1.0
-                broke = f"{shown(other)} contradicts {first}, which is {shown(value)}"
+                broke = f"{printable(other)} contradicts {first}, which is {printable(value)}"
                 raise ModelError(name, broke, "keep one of them")
         return value
 
@@ -60,25 +60,27 @@ class Fields:
         return self._a(bool, name, default, "neither true nor false", "write true or false")
 
     def _a(self, kind: type, name: str, default: Any, broke: str, write: str) -> Any:
-        """A value of that type, `default` where the field is missing; ModelError where it is of another
-        type.
+        """A value of that type, `default` where the field is missing.
+
+        ModelError where it is of another type.
         """
         value = self.value(name)
         if value is not None and not isinstance(value, kind):
-            raise ModelError(name, f"{shown(value)} is {broke}", write)
+            raise ModelError(name, f"{printable(value)} is {broke}", write)
         return default if value is None else value
 
     def require(self, **allowed: Any) -> None:
-        """ModelError where a field names a variant that this family does not cover; a missing field
-        passes.
+        """ModelError where a field names a variant that this family does not cover.
+
+        A missing field passes.
         """
         for name, one in allowed.items():
             value = self.value(name)
             if value is not None and (type(value) is not type(one) or value != one):
                 raise ModelError(
                     name,
-                    f"{shown(value)} is a variant that is not counted here",
-                    f"give a model with {shown(one)}, or write its shapes as a Transformer",
+                    f"{printable(value)} is a variant that is not counted here",
+                    f"give a model with {printable(one)}, or write its shapes as a Transformer",
                 )
 
     def listed(self, name: str, length: int | None = None) -> list[Any] | None:
@@ -120,8 +122,8 @@ class Fields:
         return H or D // N
 
     def windows(self, L: int, otherwise: tuple[bool, ...]) -> tuple[int | None, ...]:
-        """The window of each layer, as the shortest cycle: `layer_types` says which slide, or else
-        `otherwise`.
+        """The window of each layer, as the shortest cycle:
+        `layer_types` says which slide, or else `otherwise`.
         """
         types = self.listed("layer_types", L)
         slides = otherwise if types is None else _cycle(tuple(map(_slides, types)))
@@ -130,7 +132,7 @@ class Fields:
 
 def _slides(kind: object) -> bool:
     if not isinstance(kind, str) or kind not in SLIDING:
-        raise ModelError("layer_types", f"{shown(kind)} is unknown", f"write one of {', '.join(SLIDING)}")
+        raise ModelError("layer_types", f"{printable(kind)} is unknown", f"write one of {', '.join(SLIDING)}")
     return SLIDING[kind]
 
 

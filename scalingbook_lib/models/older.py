@@ -6,7 +6,7 @@ An entry of `OLDER` for each `model_type`, built with `dense.family`.
 
 from scalingbook_lib.models.dense import OWN_HEADS, QKVO, Reader, Shapes, family
 from scalingbook_lib.models.fields import Fields
-from scalingbook_lib.models.parts import ModelError, shown, whole
+from scalingbook_lib.models.parts import ModelError, printable, whole
 
 LAYER_NORM = {"gated": False, "norm_bias": True}
 EVERYWHERE = (*QKVO, "mlp")  # biases
@@ -88,7 +88,7 @@ def _mpt_width(f: Fields, m: Shapes) -> int:
         return whole(name, 4 if ratio is None else ratio, most=1000) * D
     if 0 < ratio < 1000 and (ratio * D).is_integer():
         return int(ratio * D)
-    raise ModelError(name, f"{shown(ratio)} times {D} is no width", "write a ratio such as 4")
+    raise ModelError(name, f"{printable(ratio)} times {D} is no width", "write a ratio such as 4")
 
 
 OLDER: dict[str, Reader] = {

@@ -116,8 +116,8 @@ class Experts:
 
 @dataclass(frozen=True, kw_only=True)
 class Latent:
-    """Multi-head latent attention (MLA): queries through rank `q_rank`, keys and values through rank
-    `kv_rank`.
+    """Multi-head latent attention (MLA): queries through rank
+    `q_rank`, keys and values through rank `kv_rank`.
 
     Where `q_rank` is None, queries are projected directly. A head's query and key have `nope` elements
     without and `rope` elements with a rotary position; the rotary part of the key is shared by all heads. A
@@ -205,7 +205,7 @@ class ModelError(ValueError):
         return f"{self.field}: {self.broke}; {self.write}"
 
 
-def shown(value: object) -> str:
+def printable(value: object) -> str:
     """The value on one line, printable and shortened, for use in a message."""
     if isinstance(value, int) and abs(value) > 10**30:
         return "a number of more than 30 digits"
@@ -218,10 +218,14 @@ def shown(value: object) -> str:
 def whole(field: str, value: object, *, least: int = 1, most: int = MOST) -> int:
     """The value as an int from `least` to `most`; ModelError where it is none."""
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ModelError(field, f"{shown(value)} is no whole number", "write one without quotes, as in 4096")
+        raise ModelError(
+            field, f"{printable(value)} is no whole number", "write one without quotes, as in 4096"
+        )
     if not least <= value <= most:
         raise ModelError(
-            field, f"{shown(value)} is not between {least} and {most:,}", "write a size that a model can have"
+            field,
+            f"{printable(value)} is not between {least} and {most:,}",
+            "write a size that a model can have",
         )
     return value
 

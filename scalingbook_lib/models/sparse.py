@@ -9,7 +9,7 @@ from functools import partial
 from scalingbook_lib.models import dense
 from scalingbook_lib.models.dense import OWN_HEADS, QKV, QKVO, Reader, Shapes, biases, family, letters
 from scalingbook_lib.models.fields import Fields
-from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, shown
+from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
 
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:
@@ -29,12 +29,15 @@ def _local_experts(f: Fields, m: Shapes) -> Experts:
 
 
 def _first_dense(f: Fields) -> int:
-    """The number of leading dense layers from Qwen's list of layers without experts; refused if they are not
-    first.
+    """The number of leading dense layers from Qwen's list of layers without experts.
+
+    Refused if they are not first.
     """
     dense = f.listed("mlp_only_layers") or []
     if dense != list(range(len(dense))) or any(type(layer) is not int for layer in dense):
-        raise ModelError("mlp_only_layers", f"{shown(dense)} is not 0, 1, …", "list the first layers only")
+        raise ModelError(
+            "mlp_only_layers", f"{printable(dense)} is not 0, 1, …", "list the first layers only"
+        )
     return len(dense)
 
 
@@ -109,8 +112,9 @@ def _latent(f: Fields) -> Latent:
 
 
 def _deepseek_letters(f: Fields) -> Shapes:
-    """DeepSeek's letters; every head has its own keys, from the latent vector: K is N, and H is its query's
-    width.
+    """DeepSeek's letters.
+
+    Every head has its own keys, from the latent vector: K is N, and H is its query's width.
     """
     f.require(attention_bias=False, moe_layer_freq=1)
     latent, N = _latent(f), f.number("num_attention_heads")

@@ -17,7 +17,7 @@ from scalingbook_lib.models.parts import (
     Linear,
     ModelError,
     Weight,
-    shown,
+    printable,
     whole,
     wholes,
 )
@@ -85,7 +85,7 @@ class Transformer(Result):
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
-            raise ModelError("name", f"{shown(self.name)} is no name", "write a text")
+            raise ModelError("name", f"{printable(self.name)} is no name", "write a text")
         wholes(self, LIMITS)
         qk = self.latent.qk if self.latent else self.H
         for broken, field_, what, instead in (  # in this order: the first that is broken is told
@@ -110,7 +110,7 @@ class Transformer(Result):
             (
                 self.qk_norm not in QK_NORMS,
                 "qk_norm",
-                f"{shown(self.qk_norm)} is unknown",
+                f"{printable(self.qk_norm)} is unknown",
                 "write 'head', 'all' or None",
             ),
         ):
@@ -121,7 +121,9 @@ class Transformer(Result):
                 whole("windows", window)
         for bias in self.biases:
             if bias not in BIASES:
-                raise ModelError("biases", f"{shown(bias)} is unknown", f"choose from {', '.join(BIASES)}")
+                raise ModelError(
+                    "biases", f"{printable(bias)} is unknown", f"choose from {', '.join(BIASES)}"
+                )
 
     def weights(self) -> tuple[Weight, ...]:
         """Every weight of the model, part by part."""
@@ -138,8 +140,8 @@ class Transformer(Result):
 
     @property
     def next_params(self) -> int:
-        """The parameters of multi-token prediction: for each extra token a layer, a projection of two inputs,
-        three norms.
+        """The parameters of multi-token prediction: for each extra token a
+        layer, a projection of two inputs, three norms.
 
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
@@ -182,8 +184,9 @@ class Transformer(Result):
         return self.experts.layers(self.L) if self.experts else 0
 
     def expert_axis_error(self, **ways: object) -> str:
-        """Why these degrees of expert parallelism shard nothing, where the model has no experts; ''
-        otherwise.
+        """Why these degrees of expert parallelism shard nothing, where the model has no experts.
+
+        '' otherwise.
         """
         asked = [
             f"{name}={ways[name]}"
@@ -218,8 +221,8 @@ class Transformer(Result):
         return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
 
     def __str__(self) -> str:
-        beside = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}
-        uncounted = [*self.uncounted, *(f"{params:,} {what}" for what, params in beside.items() if params)]
+        extras = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}
+        uncounted = [*self.uncounted, *(f"{params:,} {what}" for what, params in extras.items() if params)]
         active = f", {self.active_params:,} active for one token" if self.experts else ""
         return (
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "

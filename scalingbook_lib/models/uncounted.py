@@ -13,13 +13,13 @@ OTHERS = {
     "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
     "clip|siglip|vit": "pictures for tokens",
 }
-"""What a `model_type` that begins so has and this library does not count."""
+"""By a prefix of `model_type`, the part that such models have and this library does not count."""
 UNCOUNTED = {
     "num_mtp_modules": "modules that predict a token more",
     "vision_config": "the part that sees pictures",
     "audio_config": "the part that hears",
 }
-"""What stands beside the language model."""
+"""By configuration field, the part besides the language model that is listed and not counted."""
 PARTS = re.compile(
     r"(moe_)?(num|n)_(local_|routed_|shared_)?experts|num_experts_per_tok|\w+_nextn_predict_layers|"
     r"(moe|shared_expert)_intermediate_size|(q|kv)_lora_rank|(linear|index|mamba|ssm|attn_layer)_\w+|"
@@ -28,4 +28,4 @@ PARTS = re.compile(
     r"(attention|attn|mlp|qkv|use)_bias|(use_)?qk_(layer)?norm|"  # what changes parameters as parts do
     r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
 )
-"""Fields that say which parts a layer has."""
+"""The fields that state which parts a layer has."""

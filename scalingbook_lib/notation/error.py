@@ -110,7 +110,7 @@ class NotationError(ValueError):
         self.span, self.part = span, part
 
     def __str__(self) -> str:
-        return f"{shown(self.read)}: {self.broke}; {self.write}"
+        return f"{printable(self.read)}: {self.broke}; {self.write}"
 
     def at(self, read: str, span: tuple[int, int]) -> "NotationError":
         """The same error, located in the text that was read."""
@@ -125,7 +125,7 @@ def broken(
     return NotationError(rule, read, broke.format(**words), write.format(**words), span, part=part)
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """The text on one line, printable and shortened, for use in a message."""
     text = text if len(text) <= LONGEST_SHOWN else text[: LONGEST_SHOWN - 1] + "…"
     return text if text and text.isprintable() else ascii(text)

@@ -50,8 +50,9 @@ def format_sizes(sizes: Mapping[str, int]) -> str:
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Mesh(Result):
-    """A grid of devices with named axes, slowest first: `Mesh(X=4, Y=2)`; NotationError for a bad name or
-    size.
+    """A grid of devices with named axes, slowest first: `Mesh(X=4, Y=2)`.
+
+    NotationError for a bad name or size.
     """
 
     items: tuple[tuple[str, int], ...]
@@ -69,8 +70,9 @@ class Mesh(Result):
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The mesh of a text; 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' are the same; NotationError where it is
-        none.
+        """The mesh of a text; 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' are the same.
+
+        NotationError where it is none.
         """
         return cls(**_axes_in(text))
 

@@ -24,10 +24,10 @@ def parse(text: str, mesh: Mesh | None = None) -> Array:
 
 
 def parse_product(text: str, mesh: Mesh | None = None) -> Product:
-    """The product of a text such as `A[I, J_X] · B[J_X, K] -> C[I, K]`; with a mesh, its axes are checked
-    too.
+    """The product of a text such as `A[I, J_X] · B[J_X, K] -> C[I, K]`.
 
-    For `·` one may write `*`, `@` or nothing; for `->` also `→`. NotationError where the text breaks a rule.
+    With a mesh, its axes are checked too. For `·` one may write `*`, `@` or nothing; for `->` also `→`.
+    NotationError where the text breaks a rule.
     """
     return _TokenReader(text).product(mesh)
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from scalingbook_lib.notation.array import NAME
-from scalingbook_lib.notation.error import broken, shown
+from scalingbook_lib.notation.error import broken, printable
 from scalingbook_lib.notation.sizes import checked
 
 OPENS = {"[": "]", "(": ")", "{": "}"}
@@ -35,7 +35,7 @@ class Token:
 
     def __str__(self) -> str:
         if self.kind in ("name", "number"):
-            return shown(self.text)
+            return printable(self.text)
         return repr(self.text) if self.text else "the end"
 
 
@@ -58,7 +58,7 @@ def tokens(text: str) -> list[Token]:
 
 def _character(c: str) -> str:
     """A character as a message can show it; look-alikes from other alphabets with their code point."""
-    return shown(c) if c.isascii() or not c.isprintable() else f"{c} (U+{ord(c):04X})"
+    return printable(c) if c.isascii() or not c.isprintable() else f"{c} (U+{ord(c):04X})"
 
 
 def _check_brackets(text: str, found: list[Token]) -> None:

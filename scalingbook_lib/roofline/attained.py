@@ -53,9 +53,9 @@ many times as fast."""
 
 
 class Attending(NamedTuple):
-    """B sequences of T tokens, N query heads on K heads of keys and values, all H wide."""
+    """A batch of sequences of T tokens, N query heads on K heads of keys and values, all H wide."""
 
-    B: int
+    batch: int  # sequences
     T: int
     N: int
     K: int
@@ -65,7 +65,7 @@ class Attending(NamedTuple):
     @property
     def token_flops(self) -> float:
         """Scores and weighted values of one new token of each sequence."""
-        return 4.0 * self.B * self.T * self.N * self.H
+        return 4.0 * self.batch * self.T * self.N * self.H
 
     @property
     def prompt_flops(self) -> float:
@@ -75,7 +75,7 @@ class Attending(NamedTuple):
     @property
     def cache_bytes(self) -> float:
         """All keys and values, which that token reads."""
-        return 2 * self.B * self.T * self.K * self.H * self.kv_bytes
+        return 2 * self.batch * self.T * self.K * self.H * self.kv_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +102,7 @@ class Attention(Result):
         if of.cache_bytes < L2_HOLDS * (chip.l2_bytes or 0.0):
             x /= L2_TIMES
         # near 1 where few sequences and heads leave SMs without work of their own
-        split = cores / (cores + of.B * of.K)
+        split = cores / (cores + of.batch * of.K)
         vector = of.N > GROUP * of.K and not chip.torus
         math_s = of.token_flops / (VECTOR_FLOPS_PER_SM * cores) if vector else 0.0
         return self.token_launch_s + max(x / self.hbm, math_s) + self.late_s * split * x / (x + self.half_s)

@@ -1,8 +1,7 @@
-"""What do more chips buy? Speed-up, efficiency, and the first wall that a training step runs into.
+"""Speed-up, efficiency and the strong-scaling limit of data parallelism.
 
-The step is the simplest there is, pure data parallelism: every chip holds all weights and takes its share of
-the batch, and once a step an AllReduce, overlapped with the backward pass, sums the gradients. Latency and
-memory are left out here. Chapter: Introduction.
+Every chip holds all weights and processes its share of the batch. Once per step, an AllReduce that overlaps
+with the backward pass sums the gradients. Latency and memory are left out. Chapter: Introduction.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from scalingbook_lib.units import BF16, DType, Result, count, si
 
 @dataclass(frozen=True, slots=True)
 class ScalingStep(Result):
-    """One training step on n chips, by term. `overlap`: the hidden share of what could be hidden, 0 to 1."""
+    """One training step on n chips, by term. `overlap` is the fraction hidden of what could be, 0 to 1."""
 
     chips: float
     forward_s: float
@@ -24,7 +23,7 @@ class ScalingStep(Result):
 
     @property
     def math_s(self) -> float:
-        """Forward and backward arithmetic."""
+        """Compute time of the forward and the backward pass."""
         return self.forward_s + self.backward_s
 
     @property
@@ -35,7 +34,7 @@ class ScalingStep(Result):
 
     @property
     def total_s(self) -> float:
-        """The step: arithmetic, and what of the AllReduce stays exposed."""
+        """The time of the step: compute plus the exposed part of the AllReduce."""
         return self.math_s + self.exposed_s
 
     @property
@@ -79,10 +78,10 @@ def speedup(before_s: float, after_s: float) -> float:
 
 
 def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
-    """Speed-up per chip where the batch stays: 1 is perfect."""
+    """Speed-up per chip with the same batch: 1 is perfect."""
     return speedup(one.total_s, step.total_s) * one.chips / step.chips
 
 
 def weak_efficiency(step: ScalingStep, one: ScalingStep) -> float:
-    """Time before over time now, where the batch grows with the chips: 1 is perfect."""
+    """Time on one chip over time on n chips with n times the batch: 1 is perfect."""
     return one.total_s / step.total_s  # gustafson1988reevaluating

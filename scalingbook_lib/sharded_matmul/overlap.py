@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import Axis, Chip, Slice
 from scalingbook_lib.roofline import ChunkTurn
-from scalingbook_lib.units import BF16, INT8, Result, si
+from scalingbook_lib.units import BF16, INT8, Result
 
 UNIT, LINK, BACK = "matrix unit", "link", "link back"  # the stages of a `ChunkTurn`
 
@@ -24,6 +24,7 @@ class OverlapRun(Result):
     """The timeline of one chip and its links, turn by turn."""
 
     turns: tuple[ChunkTurn, ...]
+    line = "total_s", "math_s", "exposed_s"
 
     @property
     def total_s(self) -> float:
@@ -45,9 +46,6 @@ class OverlapRun(Result):
         """Seconds in which the chip waits: exposed communication."""
         return self.total_s - self.math_s
 
-    def __str__(self) -> str:
-        return f"{si(self.total_s, 's')}, of which the chip waits {si(self.exposed_s, 's')}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class RingMatmul(Result):
@@ -64,6 +62,7 @@ class RingMatmul(Result):
     chip: Chip
     links: int = 1
     scatter: bool = False
+    line = "total_s", "serial_s"
 
     @property
     def n(self) -> int:
@@ -104,15 +103,15 @@ class RingMatmul(Result):
 
     @property
     def overlap_threshold_F(self) -> float:
-        """The F per chip above which a matmul takes as long as a transfer: C/W, plus the latency of the
-        hop.
+        """The F per chip above which a matmul takes as long as a
+        transfer: C/W, plus the latency of the hop.
         """
         # a product grows with F, a move does not
         return self.F * self.transfer_s / self.matmul_s
 
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
-        """The chunks that a device multiplies in a step (or whose sums it adds to), one for each direction in
-        use.
+        """The chunks that a device multiplies in a step (or whose sums it
+        adds to), one for each direction in use.
 
         The first direction, and the only one of one link, goes to the next device: chunks come from the one
         before, and sums end where they belong.
@@ -121,8 +120,9 @@ class RingMatmul(Result):
         return tuple(way % self.n for way in (device - away, device + away)[: self.links])
 
     def lockstep(self) -> OverlapRun:
-        """The timeline in which matmuls and transfers keep step; the unpaired matmul is last, or first with
-        `scatter`.
+        """The timeline in which matmuls and transfers keep step.
+
+        The unpaired matmul is last, or first with `scatter`.
         """
         steps = [k * self.step_s for k in range(self.n)]
         # a sum leaves when its product is added, a chunk at once
@@ -134,8 +134,8 @@ class RingMatmul(Result):
         )
 
     def on_arrival(self, sides: int) -> OverlapRun:
-        """The timeline in which whole chunks, from one side or alternately from both, are multiplied as they
-        arrive.
+        """The timeline in which whole chunks, from one side or alternately
+        from both, are multiplied as they arrive.
         """
         turns, free = [ChunkTurn(UNIT, 0, 0.0, self.matmul_s)], self.matmul_s
         for k in range(1, self.n):
@@ -155,9 +155,10 @@ class RingMatmul(Result):
         turns = [ChunkTurn(link, 0, 0.0, moved) for link in (LINK, BACK)]
         return OverlapRun((*turns, ChunkTurn(UNIT, 0, moved, moved + self.n * self.matmul_s)))
 
-    def __str__(self) -> str:
-        total, serial = si(self.total_s, "s"), si(self.serial_s, "s")
-        return f"{self.n} chunks on a ring: {total}, one after the other {serial}"
+    @property
+    def heading(self) -> str:
+        """The number of chunks."""
+        return f"{self.n} chunks on a ring"
 
 
 HOSTS, SPLIT, FAR, OTHER = "host memory", "HBM, split", "HBM of the farthest chip", "another slice"
@@ -167,8 +168,8 @@ OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
 
 @dataclass(frozen=True, slots=True)
 class MatvecChain(Result):
-    """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the origin, where y is wanted, and A in
-    int8.
+    """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the
+    origin, where y is wanted, and A in int8.
 
     Sharded arrays lie in equal parts on all chips or their hosts. Every chunk of A is a collective or a
     message of its own; spreading x is timed as an AllGather, which it equals but for one share.
@@ -180,6 +181,7 @@ class MatvecChain(Result):
     location: str
     plan: str
     chunks: int
+    line = "total_s", "return_s"
 
     @property
     def matrix_bytes(self) -> float:
@@ -238,8 +240,8 @@ class MatvecChain(Result):
         return self.slice.route(far, (0,) * len(far)).message(nbytes).total_s
 
     def _compute_stages(self) -> dict[str, float]:
-        """Seconds by stage: a chunk of A out of HBM, out of VMEM where its rate is documented, and
-        multiplied.
+        """Seconds by stage: a chunk of A out of HBM, out of VMEM where
+        its rate is documented, and multiplied.
         """
         share = self.matrix_bytes / self.chunks / self.workers  # one chip's part of a chunk of A
         known = roofline.levels(self.slice.chip)
@@ -247,5 +249,7 @@ class MatvecChain(Result):
         one = roofline.ladder(flops, {lv: share for lv in ("HBM", "VMEM") if lv in known}, self.slice.chip)
         return dict(one.level_s) | {"MXU": one.math_s}
 
-    def __str__(self) -> str:
-        return f"{self.plan}: {si(self.total_s, 's')}, paced by {self.pipeline.slowest}"
+    @property
+    def heading(self) -> str:
+        """The plan, and the slowest stage."""
+        return f"{self.plan}, paced by {self.pipeline.slowest}"

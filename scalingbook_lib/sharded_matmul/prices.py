@@ -70,8 +70,9 @@ def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[Pro
 
 
 def partial(o: Operands) -> Array | None:
-    """C as the local blocks give it where both operands shard J alike; None where they do not, or
-    conflict.
+    """C as the local blocks give it where both operands shard J alike.
+
+    None where they do not, or conflict.
     """
     left, right = contracted(o)
     free = (*o.a.axes_of("I"), *o.b.axes_of("K"))
@@ -81,8 +82,8 @@ def partial(o: Operands) -> Array | None:
 
 
 def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[ProductPath, ...]:
-    """The `specs` that keep how I and K are sharded, unsharded C, and the requested one, the cheapest
-    first.
+    """The `specs` that keep how I and K are sharded, unsharded C,
+    and the requested one, the cheapest first.
     """
     sums = partial(o)
     if sums is None:

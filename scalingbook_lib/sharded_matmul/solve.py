@@ -78,8 +78,8 @@ def _case(product: Product, axis: str) -> int:
 
 @lru_cache(maxsize=64)
 def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Product]]:
-    """For every assignment of the axes, the operands as they are multiplied and the result as it comes
-    out.
+    """For every assignment of the axes, the operands as they are
+    multiplied and the result as it comes out.
     """
     found = []
     for roles in _roles(product, axes):

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Axis, Chip
-from scalingbook_lib.units import BF16, DType, Result, si
+from scalingbook_lib.units import BF16, DType, Result
 
 type Terms = tuple[float, float, float]  # math, HBM, network: seconds
 type Moved = tuple[float, float, float, float]  # bytes, and the seconds of three ways to move them
@@ -33,6 +33,7 @@ class SplitWeightStrategy(Result):
     math_s: float
     hbm_s: float
     comms_s: float
+    line = "lower_s", "math_s", "hbm_s", "comms_s"
 
     @property
     def lower_s(self) -> float:
@@ -45,8 +46,10 @@ class SplitWeightStrategy(Result):
         terms = self.math_s, self.hbm_s, self.comms_s
         return BOUNDS[terms.index(max(terms))]
 
-    def __str__(self) -> str:
-        return f"{self.name}: {si(self.lower_s, 's')}, {self.bound}-bound"
+    @property
+    def heading(self) -> str:
+        """The moves, and the longest term."""
+        return f"{self.name}, {self.bound}-bound"
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class SplitWeight(Result):
 
     @cached_property
     def _costs(self) -> tuple[Cost, Cost, Cost]:
-        """The times of an all-gather, an all-reduce and an all-to-all over the axis, as functions of
-        bytes.
+        """The times of an all-gather, an all-reduce and an all-to-all
+        over the axis, as functions of bytes.
         """
         axis = self.axis if self.exact else replace(self.axis, hop_s=0.0)
         formulas = (collectives.all_gather, collectives.all_reduce, collectives.all_to_all)
@@ -85,8 +88,8 @@ class SplitWeight(Result):
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
     ) -> list[list[tuple[int, str]]]:
-        """The index and bound of the fastest of the first `among` strategies, for every D (a row) and every
-        B.
+        """The index and bound of the fastest of the first `among`
+        strategies, for every D (a row) and every B.
 
         Terms that depend on one of B and D are computed once.
         """

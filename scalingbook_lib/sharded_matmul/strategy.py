@@ -135,8 +135,9 @@ class Solution(Result):
         return f"as long if all overlaps, {more:.3g} times as long if nothing does"
 
     def named(self, name: str) -> Strategy:
-        """The strategy of that name, as in 'gather B over X'; ValueError, listing all, where there is
-        none.
+        """The strategy of that name, as in 'gather B over X'.
+
+        ValueError, listing all, where there is none.
         """
         for strategy in self.strategies:
             if strategy.name == name:
@@ -145,10 +146,10 @@ class Solution(Result):
         raise ValueError(f"no strategy is called {name!r}; there are: {known}")
 
     def __str__(self) -> str:
-        told = f"{self.product} is {CASES[self.case]}. Fastest: {self.best}"
+        text = f"{self.product} is {CASES[self.case]}. Fastest: {self.best}"
         if len(self.strategies) == 1:
-            return told
-        return f"{told}. Next: {self.strategies[1].name}: {self.why(self.strategies[1])}"
+            return text
+        return f"{text}. Next: {self.strategies[1].name}: {self.why(self.strategies[1])}"
 
 
 def _s(seconds: float) -> str:

@@ -153,7 +153,7 @@ def _in_rings(s: TrainingShape, parts: int = 1) -> bool:
     """Does XLA move weights in rings beside their products, a collective matmul? As seen, not documented.
 
     Of eight chips and more, with no copies, where each has some tokens in all `parts` of its product. Rings
-    of four are on one axis of a torus alone, and v6e asks for twice the tokens: `lab.compiler.why` names what
+    of four are on one axis of a torus alone, and v6e asks for twice the tokens: `hlo.comparison` names what
     differs.
     """
     return s.plan.dp * s.plan.dcn == 1 and s.shared >= RING_WAYS and s.t >= parts * RING_TOKENS

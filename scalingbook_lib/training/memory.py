@@ -9,31 +9,40 @@ between buffers) is not counted. Chapter: Training.
 """
 
 from dataclasses import dataclass, replace
-from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.steps.memory import ChipMemory
 from scalingbook_lib.training import buffers
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.terms import Widths
 from scalingbook_lib.training.work import work
-from scalingbook_lib.units import Result, binary, percent, si
+from scalingbook_lib.units import si
 
 AT_LOGITS, IN_LAYER = "at the logits", "in a layer"
 KEEPING = ("none", "all")  # policies that do nothing again: of layers written out, and of a loop
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TrainingMemory(Result):
-    """Bytes on one chip at the fullest moment, by part: `memory["gathered weights"]`.
+class TrainingMemory(ChipMemory):
+    """Bytes on one chip at the fullest moment, by part.
 
     `gradients` are those of that moment, `all_gradients` what they come to. `other` is what the other moment
     has in place of the logits, or of the recomputed layer (0 with stages, where it may be another chip's).
-    `chip` is None where only the sum is asked for.
     """
 
+    parts: ClassVar[tuple[str, ...]] = (
+        "weights",
+        "gradients",
+        "optimizer",
+        "activations",
+        "recomputed_layer",
+        "logits",
+        "gathered_weights",
+        "buffers",
+    )
     weights: float = 0.0
     gradients: float = 0.0
     optimizer: float = 0.0
@@ -47,22 +56,6 @@ class TrainingMemory(Result):
     other: float = 0.0
     chip: Chip | None = None
 
-    def __getitem__(self, part: str) -> float:
-        """The bytes of one part."""
-        if part not in PARTS:
-            raise KeyError(f"no part {part!r}; there are {', '.join(PARTS)}")
-        return PARTS[part](self)
-
-    @property
-    def terms(self) -> dict[str, float]:
-        """Every part that has any, by name."""
-        return {name: n for name, part in PARTS.items() if (n := part(self))}
-
-    @property
-    def total(self) -> float:
-        """All parts."""
-        return sum(part(self) for part in PARTS.values())
-
     @property
     def state(self) -> float:
         """Weights, all gradients and the optimizer's state, whatever the moment."""
@@ -70,35 +63,14 @@ class TrainingMemory(Result):
         return sum((self.weights, self.all_gradients, self.optimizer))
 
     @property
-    def fits(self) -> bool:
-        """Whether the chip's HBM holds it."""
-        return self.chip is None or self.total <= self.chip.hbm_bytes
-
-    def __str__(self) -> str:
-        parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items())
-        if self.other:
-            instead = f"in a layer done again {si(self.other, 'B')} in their place"
-            if self.moment == IN_LAYER:
-                instead = f"at the logits {si(self.other, 'B')} in its place"
-            parts += f" ({self.moment}; {instead})"
-        if self.chip is None:
-            return f"{si(self.total, 'B')} on each chip: {parts}"
-        verb = "fits" if self.fits else "does not fit"
-        room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name}"
-        share = percent(self.total / self.chip.hbm_bytes)
-        return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"
-
-
-PARTS = {
-    "weights": attrgetter("weights"),
-    "gradients": attrgetter("gradients"),
-    "optimizer": attrgetter("optimizer"),
-    "activations": attrgetter("activations"),
-    "recomputed layer": attrgetter("recomputed_layer"),
-    "logits": attrgetter("logits"),
-    "gathered weights": attrgetter("gathered_weights"),
-    "buffers": attrgetter("buffers"),
-}
+    def note(self) -> str:
+        """The moment, and what the other moment has in place of its parts."""
+        if not self.other:
+            return ""
+        instead = f"in a layer done again {si(self.other, 'B')} in their place"
+        if self.moment == IN_LAYER:
+            instead = f"at the logits {si(self.other, 'B')} in its place"
+        return f" ({self.moment}; {instead})"
 
 
 def memory(

@@ -56,8 +56,8 @@ def physical(send, axes):
     sizes = [axis.size for axis in axes]
     place = list(_place(send.link.source, sizes))
     here, size = place[send.link.axis], sizes[send.link.axis]
-    there = here + send.link.way
-    if abs(send.link.way) != 1 or size == 1:
+    there = here + send.link.direction
+    if abs(send.link.direction) != 1 or size == 1:
         raise Broken(f"{send.link} is no link")
     if not 0 <= there < size and not axes[send.link.axis].wrapped:
         raise Broken(f"{send.link} leaves the end of a line")

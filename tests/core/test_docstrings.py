@@ -10,7 +10,7 @@ import scalingbook_lib
 WINGS = ("viz", "lab", "cli", "__main__")  # what they import is not there where the core is tried alone
 ROOMS = (
     "notation", "machines", "models", "roofline", "collectives", "sharded_matmul", "steps", "training",
-    "inference", "serving", "planner", "reader", "chapters",
+    "inference", "hlo", "profiles", "serving", "planner", "reader", "chapters",
 )  # fmt: skip
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib.lab.compiler import work
+from scalingbook_lib.hlo import cost
 from scalingbook_lib.models import CATALOGUE, Experts, Latent, Linear, Transformer
 
 T = 12  # longer than the small window
@@ -27,12 +27,12 @@ def silu(x):
 
 
 def softmax(scores):
-    """In 32 bits, too."""
+    """Softmax in 32 bits."""
     return jax.nn.softmax(scores.astype(jnp.float32), -1).astype(scores.dtype)
 
 
 def grouped(q, k, v, window):
-    """Softmax attention of N query heads over K key-value heads; a window meets only its keys."""
+    """Softmax attention of N query heads over K key-value heads; a window attends only to its keys."""
     q = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
     if window is None or window >= k.shape[1]:
         p = softmax(jnp.einsum("btkgh,bskh->bkgts", q, k))
@@ -52,7 +52,7 @@ def heads(m, w, h, window):
 
 
 def latents(m, w, h, past):
-    """Queries, and the latent vectors and shared keys of tokens before and of these."""
+    """Queries, and the latent vectors and shared keys of cached and new tokens."""
     low, up = (norm(h @ w["q down"]), w["q up"]) if m.latent.q_rank else (h, w["q"])
     own = norm(h @ w["kv down"]), h @ w["k rope"]
     c, rope = (jnp.concatenate(both, 1) for both in zip(past, own, strict=True)) if past else own
@@ -60,7 +60,7 @@ def latents(m, w, h, past):
 
 
 def latent(m, w, h, window, past=None):
-    """Keys and values of every latent vector are made."""
+    """Latent attention that expands every latent vector into keys and values."""
     q, c, rope = latents(m, w, h, past)
     k, v = (jnp.einsum("bsc,cnh->bsnh", c, w[name]) for name in ("k up", "v up"))
     k = jnp.concatenate([k, jnp.broadcast_to(rope[:, :, None], (*k.shape[:3], rope.shape[-1]))], -1)
@@ -69,13 +69,13 @@ def latent(m, w, h, window, past=None):
 
 
 def convolved(x, taps):
-    """A short causal convolution of every channel by itself: the vector unit's work, no matmul."""
+    """A short causal convolution of each channel, which the vector unit computes without a matmul."""
     padded = jnp.pad(x, ((0, 0), (len(taps) - 1, 0), (0, 0), (0, 0)))
     return silu(sum(tap * padded[:, i : i + x.shape[1]] for i, tap in enumerate(taps)))
 
 
 def delta(m, w, h):
-    """Gated DeltaNet a token at a time: read with the key, write the difference, read with the query."""
+    """Gated DeltaNet, one token at a time: read with the key, write the difference, read with the query."""
     a = m.linear
     q, k, v = (jnp.einsum("btd,dnh->btnh", h, w[f"linear {name}"]) for name in "qkv")
     taps = jnp.arange(1.0, 1 + a.conv) / a.conv
@@ -102,7 +102,7 @@ def mlp(m, w, h, name=""):
 
 
 def routed(m, w, h):
-    """Every expert gets B·T·k/E tokens, as a perfectly even router sends them."""
+    """Every expert gets B·T·k/E tokens, as from a perfectly balanced router."""
     e, rows = m.experts, h.reshape(-1, h.shape[-1])
     share, chosen = lax.top_k(jax.nn.softmax(rows @ w["router"]), e.k)
     order = jnp.argsort(chosen.reshape(-1))
@@ -135,8 +135,8 @@ def forward(m, w, x, attention=None):
 
 
 def counted(fn, *args):
-    """The FLOPs of the products in the compiled program."""
-    return work.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
+    """The matmul FLOPs of the compiled program."""
+    return cost.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
 
 
 def weights(m, dtype=jnp.float32):

@@ -2,7 +2,6 @@
 
 import functools
 import os
-from pathlib import Path
 
 import jax
 import pytest
@@ -15,24 +14,16 @@ devices.simulate(8)  # before JAX starts: each test process has its own
 # Values and collectives are what is tested, and fast machine code for toys took a third of the time.
 jax.config.update("jax_disable_most_optimizations", True)
 
-HLO = Path(__file__).parent / "hlo"
-
 
 @pytest.fixture(autouse=True)
 def as_quick_in_its_processes(monkeypatch):
-    """A process that a test starts compiles as this one does."""
+    """Processes that a test starts compile without optimizations, as this one does."""
     monkeypatch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
 
 
 @pytest.fixture(scope="session")
-def stored():
-    """The text of a stored program, cut out of what the compiler really wrote."""
-    return lambda name: (HLO / f"{name}.txt").read_text()
-
-
-@pytest.fixture(scope="session")
 def tpu():
-    """Compile for a TPU slice; the same program is compiled once in a session."""
+    """Compiles for a TPU slice; the same program is compiled once per session."""
     from scalingbook_lib.lab.compiler import aot
 
     if not aot.available():
@@ -44,7 +35,7 @@ def tpu():
 
 @pytest.fixture(scope="session")
 def cpu():
-    """Compile for the simulated devices."""
+    """Compiles for the simulated devices."""
     return functools.cache(_compile)
 
 

@@ -1,4 +1,4 @@
-"""A process of its own that asks JAX's cluster detection about environments: JSON in, JSON out."""
+"""A process that asks JAX's cluster detection about environments: JSON in, JSON out."""
 
 import json
 import os

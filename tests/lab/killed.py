@@ -1,7 +1,7 @@
-"""The trainer, killed without warning at one line of one step: run by the test of resuming.
+"""A trainer that kills itself at one line of one step; the test of resuming runs it.
 
 `python killed.py STEP LINE ...` trains as the trainer's command line says, and kills itself at that line of
-its loop, counted from the start of STEP; where no checkpoint is whole by then, at the first line where one
+its loop, counted from the start of STEP; where no checkpoint is complete by then, at the first line where one
 is. It writes down which one that was.
 """
 

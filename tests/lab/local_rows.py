@@ -1,4 +1,4 @@
-"""What one of two processes does to hand in the rows that it read: run by the test of hosts, twice."""
+"""One of two processes that provide the rows that they read; the test of hosts runs it twice."""
 
 import sys
 
@@ -9,8 +9,8 @@ from scalingbook_lib.lab import hosts
 from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train import text
 
-asked = train.arguments().parse_args(sys.argv[1:])
-trainer = train.joined(asked)
+args = train.arguments().parse_args(sys.argv[1:])
+trainer = train.join(args)
 
 from scalingbook_lib.lab.train.trainer import READ, SMALL, Trainer  # noqa: E402
 
@@ -26,6 +26,6 @@ for ours, theirs in zip(tokens.addressable_shards, trainer.data(7).addressable_s
     assert ours.index == theirs.index
     np.testing.assert_array_equal(ours.data, theirs.data)
 another = Trainer(SMALL, trainer.mesh, rate=1e-3 * (1 + jax.process_index()))
-said = asked.folder / f"said{jax.process_index()}.txt"  # on standard output Gloo's threads write in between
-with said.open("w") as file:
-    print(hosts.ask(trainer), hosts.ask(another), sep="\n", file=file)
+report = args.folder / f"said{jax.process_index()}.txt"  # on standard output Gloo's threads write in between
+with report.open("w") as file:
+    print(hosts.gather_hosts(trainer), hosts.gather_hosts(another), sep="\n", file=file)

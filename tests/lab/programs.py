@@ -1,4 +1,4 @@
-"""Programs for the coding exercises on JAX: other right ways, and ways that each make one mistake."""
+"""Programs for the coding exercises on JAX: other correct solutions, and some that each make one mistake."""
 
 import functools
 
@@ -14,7 +14,7 @@ from tools import exercises
 
 @functools.cache
 def given(name=None):
-    """What a reader has before solving an exercise: the notebook's first cells, and those up to it."""
+    """The code that precedes an exercise: the notebook's first cells, and those up to it."""
     cells = exercises.source("jax").cells
     first = next(place for place, cell in enumerate(cells) if "exercise" in cell.metadata)
     asks = exercises.read("jax")
@@ -31,7 +31,7 @@ def judged(name, fn):
 
 
 def local(fn, *texts, out, on):
-    """On a mesh of the notebook."""
+    """`shard_map` on a mesh of the notebook."""
     return sharding.local(fn, *texts, out=out, on=given()[on])
 
 
@@ -91,7 +91,7 @@ def in_groups(a, w):
 
 
 def of_shards(x, reduce):
-    """Of each shard of an array with an explicit type."""
+    """A function of each shard of an array with an explicit type."""
     shards = jnp.reshape(x, (2, 4, 4, 4), out_sharding=PartitionSpec("X", None, "Y", None))
     return reduce(shards, axis=(1, 3))
 
@@ -142,7 +142,7 @@ def one_way(a, w, by):
 
 
 def two_and_one(a, w, by):
-    """Whole blocks from both sides: two hops of one, a hop of the other."""
+    """Whole blocks from both sides: two hops in one direction, one in the other."""
     me, far, near = lax.axis_index("Y"), hop(a, "Y", by), hop(a, "Y", -by)
     farther = hop(far, "Y", by)
     rows = lambda s: block_of(w, me - by * s, 4, 0)  # noqa: E731
@@ -196,7 +196,7 @@ def staged(fn):
 
 
 def unrolled(x, w):
-    """Eight hops: after the last tick nothing is sent."""
+    """Eight hops: nothing is sent after the last tick."""
     me, arrived, done = lax.axis_index("X"), jnp.zeros_like(x[0]), []
     for tick in range(9):
         done.append(jnp.tanh(jnp.where(me == 0, x[min(tick, 5)], arrived) @ w[0]))

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental import pallas as pl
 
-from scalingbook_lib.lab.compiler import aot, hlo
+from scalingbook_lib import hlo
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.notation import Mesh
 from tests.lab.compiler import test_cases as cases
 from tools.compiled import compile_cache
@@ -42,7 +43,7 @@ def empty(monkeypatch, tmp_path):
     compile_cache._table.cache_clear()
 
 
-def test_a_stored_program_is_not_compiled_again_and_another_one_is(empty):
+def test_only_programs_that_are_not_cached_are_compiled(empty):
     first = compiled(8192)
     compile_cache._table.cache_clear()
     again, other = compiled(8192), compiled(4096)

@@ -1,4 +1,6 @@
-"""Coding exercises on JAX: other right ways are right, and each known mistake is really made."""
+"""The coding exercises on JAX accept other correct solutions, and each
+known mistake occurs in a real program.
+"""
 
 from functools import partial
 
@@ -40,13 +42,13 @@ from tests.lab.programs import local
         ("hosts-few-bytes", lambda: programs.summed(programs.by_columns)),
     ],
 )
-def test_another_right_way_is_right(name, fn):
+def test_other_correct_solutions_are_accepted(name, fn):
     outcome = programs.judged(name, fn())
     assert outcome.ok, outcome
 
 
 def whole(array, rows=None):
-    """An array with all its dimensions on every device, but for the rows if an axis is named."""
+    """An array with all its dimensions on every device, except for the rows if an axis is named."""
     return reshard(array, P(rows, *[None] * (array.ndim - 1)))
 
 
@@ -120,11 +122,11 @@ def test_every_known_mistake_of_a_program_is_tried():
         ("hosts-few-bytes", lambda: programs.summed(lambda x: lax.psum(x[0], "Y"))),
     ],
 )
-def test_a_wrong_result_is_wrong(name, fn):
+def test_wrong_results_are_recognized(name, fn):
     assert programs.judged(name, fn()).message.startswith("Wrong result: on ")
 
 
-def test_one_sum_is_not_four():
+def test_the_number_of_written_collectives_is_checked():
     outcome = programs.judged("four-sums", programs.a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]"))
     assert "writes 1 of psum over Y, and 4 are asked for" in outcome.message
 
@@ -143,7 +145,7 @@ def test_one_sum_is_not_four():
         ("roll-in-shard", lambda x: x - programs.rolled_by(x, -2), "direction, and the sign"),
     ],
 )
-def test_a_classic_slip_is_named_and_the_devices_are_drawn(name, fn, says):
+def test_a_common_mistake_is_named_and_the_devices_are_drawn(name, fn, says):
     outcome = programs.judged(name, fn)
     assert says in outcome.message
     assert outcome.picture.count("┌") == outcome.picture.count("should  ") == 8

@@ -1,4 +1,4 @@
-"""What the type checker of the chapter on JAX says must move is what the TPU's compiler moves."""
+"""The bytes that the type checker of the chapter on JAX predicts are those that the TPU compiler moves."""
 
 import os
 
@@ -7,9 +7,10 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from scalingbook_lib import hlo
 from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, operands
-from scalingbook_lib.lab.compiler import aot, hlo
-from scalingbook_lib.lab.compiler.predicted import KINDS
+from scalingbook_lib.hlo.predicted import KINDS
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.notation.types import spec as jax_spec
 from scalingbook_lib.notation.types.operands import MESH
@@ -40,7 +41,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def mesh():
-    """The eight chips of a v5e:2x4 that is not there, in explicit mode."""
+    """The eight chips of an absent v5e:2x4, in explicit mode."""
     if not aot.available():
         if os.environ.get("CI"):
             pytest.fail(aot.why_not())

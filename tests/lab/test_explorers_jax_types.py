@@ -1,4 +1,4 @@
-"""Every type and every refusal that the explorers of the chapter on JAX can show is what JAX says."""
+"""Every type and refusal that the explorers of the chapter on JAX can show is JAX's own."""
 
 import itertools
 
@@ -33,7 +33,7 @@ RUNS = {
 
 @pytest.fixture(scope="module")
 def abstract():
-    """A mesh of eight devices that need not be there."""
+    """An abstract mesh of eight devices."""
     if tuple(map(int, jax.__version__.split(".")[:2])) < (0, 12):
         pytest.skip(f"JAX {jax.__version__} words its refusals otherwise; the rules are those of 0.12")
     explicit = (AxisType.Explicit,) * 2
@@ -41,7 +41,7 @@ def abstract():
 
 
 def cases():
-    """Every operation with every choice that it reads."""
+    """Every operation with every choice of its operands."""
     for operation in rules.RULES:
         seconds = SPECS if operation in rules.BINARY else SPECS[:1]
         outs = {rules.PRODUCT: (NOT_GIVEN, *SPECS), rules.RESHARD: SPECS}.get(operation, (NOT_GIVEN,))
@@ -92,7 +92,7 @@ def test_a_spec_is_read_and_written_as_jax_does(text):
     [("P(('X', 'Y'))", (16, 4)), ("P(('Y', 'X'))", (16, 4)), ("P('Y', 'X')", (8, 4)),
      ("P(None, 'X')", (3, 4)), ("P()", (5,)), ("P(None, 'Y', 'X')", (2, 4, 6))],
 )  # fmt: skip
-def test_every_device_holds_what_the_calculator_says(text, shape):
+def test_every_device_holds_the_predicted_shard(text, shape):
     s = split(text, ", ".join(map(str, shape)), 2, 4)
     mesh = jax.sharding.Mesh(
         sharding.mesh(Mesh(X=2, Y=4)).devices, ("X", "Y"), axis_types=(AxisType.Explicit,) * 2
@@ -108,7 +108,7 @@ def test_every_device_holds_what_the_calculator_says(text, shape):
 
 @pytest.mark.parametrize("text", ["P('X', 'X')", "P(('X', 'Y'), 'X')", "P('Z')", "P('X', None, None)",
                                   "P('X', unreduced={'X'})", "P(unreduced={'Z'})"])  # fmt: skip
-def test_what_the_calculator_refuses_jax_refuses(text):
+def test_jax_refuses_what_the_library_refuses(text):
     mesh = sharding.mesh(Mesh(X=2, Y=4))
     with pytest.raises(ValueError, match="P"):
         split(text, "8, 8", 2, 4)
@@ -117,7 +117,7 @@ def test_what_the_calculator_refuses_jax_refuses(text):
 
 
 @pytest.mark.parametrize("shape", [(9, 8), (8, 6)])
-def test_uneven_blocks_are_refused_by_both(shape):
+def test_uneven_shards_are_refused_by_library_and_jax(shape):
     mesh = sharding.mesh(Mesh(X=2, Y=4))
     with pytest.raises(ValueError, match="uneven"):
         split("P('X', 'Y')", ", ".join(map(str, shape)), 2, 4)

@@ -1,4 +1,4 @@
-"""A reader's function is judged by its result, device by device, and by what its program moves."""
+"""A reader's function is judged by its result, device by device, and by the collectives of its program."""
 
 import jax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def gathering(a, w):
     return lax.all_gather(a, "Y", axis=1, tiled=True) @ w
 
 
-def test_the_right_result_by_the_right_way_is_right():
+def test_a_correct_and_cheap_program_passes():
     verdict = TASK(by_hand(ring))
     assert verdict.ok
     assert str(verdict) == "right result; it runs collective-permute over Y: 3×, 384 B"
@@ -54,7 +54,7 @@ def test_the_right_result_by_the_right_way_is_right():
          "it lies as C[I_X, K], and C[I_X, K_Y] is asked for"),
     ],
 )  # fmt: skip
-def test_the_right_result_by_a_dear_way_is_told_what_is_dear(fn, says):
+def test_a_correct_but_expensive_program_is_told_what_is_expensive(fn, says):
     verdict = TASK(fn)
     assert not verdict.wrong
     assert not verdict.ok
@@ -75,14 +75,14 @@ def by_one_device(a, w):
         (lambda a, w: (a, w), "its arrays are 2, and 1 are asked for"),
     ],
 )
-def test_a_wrong_result_is_told_where_it_is_wrong(fn, says):
+def test_a_wrong_result_names_the_device_and_the_entry(fn, says):
     verdict = TASK(fn)
     assert not verdict.ok
     assert str(verdict).startswith("wrong result: ")
     assert says in str(verdict)
 
 
-def test_copies_that_are_said_to_be_equal_are_looked_at_one_by_one():
+def test_replicas_are_compared_device_by_device():
     task = judge.Task("", lambda a, w: (a @ w).sum(1, keepdims=True), ARRAYS, asked={"all-reduce Y": 32})
     rows = lambda a, w: ring(a, w).sum(1, keepdims=True)  # noqa: E731
     assert "on every device, first on X=0, Y=0" in task(by_hand(rows, "S[I_X, K]")).wrong
@@ -99,7 +99,7 @@ def test_trees_in_and_trees_out_are_compared_leaf_by_leaf():
     assert "array 2 of 2" in task(lambda p: both(p) | {"sum": p["w"].sum(0)}).wrong
 
 
-def test_a_mesh_of_explicit_axes_serves_as_well():
+def test_a_mesh_may_have_explicit_axes():
     mesh = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(AxisType.Explicit,) * 2)
     a = jax.device_put(A, NamedSharding(mesh, PartitionSpec("X", "Y")))
     task = judge.Task("", lambda a: 2 * a, (a,), ("A[I_X, J_Y]",), asked={})
@@ -107,7 +107,7 @@ def test_a_mesh_of_explicit_axes_serves_as_well():
     assert task(jax.shard_map(lambda a: a + a, in_specs=a.sharding.spec, out_specs=a.sharding.spec)).ok
 
 
-def test_a_stub_is_not_judged_and_an_error_comes_through():
+def test_a_stub_is_not_judged_and_errors_propagate():
     assert TASK(...) is ...
     with pytest.raises(TypeError):
         TASK(lambda a: a)
@@ -122,7 +122,7 @@ def test_bf16_is_judged_to_its_own_precision():
     assert judge.Task("", near.oracle, (a,), rel_tol=1e-5, asked={})(lambda a: a * a).wrong
 
 
-def test_a_task_with_a_key_asks_what_its_check_asks(monkeypatch):
+def test_a_task_with_a_key_takes_the_moves_of_its_check(monkeypatch):
     check = Check(key="here.1", title="", kind="program", answer=lambda: right({"all-gather Y": 512}))
     monkeypatch.setattr(checks, "find", lambda key: check)
     verdict = judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(gathering))
@@ -131,13 +131,13 @@ def test_a_task_with_a_key_asks_what_its_check_asks(monkeypatch):
     assert "need not run" in check(judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(ring))).message
 
 
-def test_without_anything_asked_for_it_only_tells():
+def test_a_task_without_requirements_only_reports():
     verdict = judge.Task("", TASK.oracle, ARRAYS)(by_hand(gathering))
     assert verdict.ok
     assert str(verdict) == "right result; it runs all-gather over Y: 1×, 512 B"
 
 
-def test_on_a_slice_the_collectives_are_the_tpu_compilers(tpu):
+def test_a_task_for_a_slice_reads_the_tpu_programs_collectives(tpu):
     task = judge.Task("", TASK.oracle, ARRAYS, topology="v5e:2x4")
     spec = [sharding.spec(text) for text in (*SPLIT, OUT)]
     gather = jax.shard_map(gathering, in_specs=tuple(spec[:2]), out_specs=spec[2])
@@ -145,7 +145,7 @@ def test_on_a_slice_the_collectives_are_the_tpu_compilers(tpu):
     assert "v5e:2x4" in str(task)
 
 
-def test_a_permute_may_be_asked_for_in_both_directions():
+def test_a_task_may_require_permutes_in_both_directions():
     both = {"collective-permute Y +1": (1, 128), "collective-permute Y -1": (2, 256)}
     task = judge.Task("", TASK.oracle, ARRAYS, asked=both)
     assert task(by_hand(ring)).faults == (

@@ -1,4 +1,4 @@
-"""Eight devices spread in every way, each trainer compiled once, and one device alone."""
+"""Trainers on eight devices under every kind of parallelism, each compiled once, and one on one device."""
 
 import functools
 

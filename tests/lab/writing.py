@@ -1,4 +1,4 @@
-"""What the plain model writes with no cache, everything worked out again for every word."""
+"""The output of the plain model without a cache, which recomputes everything for every token."""
 
 import dataclasses
 import functools
@@ -21,13 +21,13 @@ def weights(model):
 
 @functools.cache
 def _logits(model):
-    """Logits of the last token of each row: tokens behind it change nothing."""
-    run = functools.partial(decode.recomputed, model, weights(model))
+    """Logits of the last token of each row; tokens after it change nothing."""
+    run = functools.partial(decode.logits_without_cache, model, weights(model))
     return jax.jit(lambda tokens, last: run(tokens)[np.arange(len(tokens)), last])
 
 
 def written(model, prompts, limit):
-    """The greedy words after each prompt, and by how much the best led at the closest choice of each row."""
+    """The greedy tokens after each prompt, and the smallest lead of the best logit in each row."""
     ends = np.array([len(prompt) for prompt in prompts])
     tokens = np.zeros((len(prompts), ends.max() + limit), np.int32)
     for row, prompt in zip(tokens, prompts, strict=True):

@@ -171,7 +171,7 @@ def _served() -> Iterator[Case]:
 
 def _engines() -> Iterator[Case]:
     layers = replace(models.find("LLaMA-3 70B"), L=2)
-    kinds: dict[str, Any] = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
+    kinds: dict[str, Any] = {"dtype": jnp.bfloat16, "cache_dtype": jnp.bfloat16}
     for name, topology, mesh, T in ENGINES:
         config = Config(layers, mesh, sequences=32, tokens=2048, topology=topology, **kinds)
         yield Engine(

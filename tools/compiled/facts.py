@@ -19,7 +19,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from scalingbook_lib.lab.compiler import aot, hlo, memory, unread, work
+from scalingbook_lib import hlo
+from scalingbook_lib.hlo import cost, not_counted
+from scalingbook_lib.lab.compiler import aot, memory
 from tests.lab.train.others import held
 from tools import record
 from tools.compiled.case import Case, Moved, over
@@ -115,7 +117,7 @@ def early(case: Case, last: str, most_s: float = 900) -> Facts:
                     name: done[0].with_name(done[0].name.replace(last, name)) for name in (READ, ASSIGNED)
                 }
                 found = facts(case, texts[READ].read_text(), held(texts[ASSIGNED].read_text()))
-                return replace(found, cycles=work.cycles(work.fusions(done[0].read_text())))
+                return replace(found, cycles=cost.cycles(cost.fusions(done[0].read_text())))
             finally:
                 child.kill()
                 child.wait()
@@ -136,11 +138,11 @@ def facts(case: Case, text: str, nbytes: int) -> Facts:
     return Facts(
         name=case.name,
         topology=case.topology,
-        flops=work.matmul_flops(text),
+        flops=cost.matmul_flops(text),
         held=nbytes,
-        cycles=work.cycles(work.fusions(text)),
+        cycles=cost.cycles(cost.fusions(text)),
         collectives=found,
-        not_counted="; ".join(one.words for one in unread.unread(text)),
+        not_counted="; ".join(one.message for one in not_counted.not_counted(text)),
     )
 
 

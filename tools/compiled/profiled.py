@@ -11,10 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from scalingbook_lib.lab.compiler import aot, memory, scopes, stack
-from scalingbook_lib.lab.profiler import trace
+from scalingbook_lib import profiles
+from scalingbook_lib.hlo import buffers, scopes
+from scalingbook_lib.lab.compiler import aot, stack
 from scalingbook_lib.lab.profiler.lessons import READING
-from scalingbook_lib.lab.profiler.table import COLLECTIVE, COMPILE, LOOP, Trace
+from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, Trace
 
 WHOLE = ("recompile", "input")  # what counts lies between the runs
 LESSONS = [
@@ -48,16 +49,16 @@ def rows() -> Iterator[dict[str, Any]]:
 
 def drawn(name: str) -> dict[str, Any]:
     """What device 0 and the host did in the median run or all runs: lane, kind, start and duration in µs."""
-    seen = trace.load(name)
+    seen = profiles.load(name)
     whole = name.partition("-")[0] in WHOLE
     start, end = _all(seen) if whole else _median(seen)
     blocks = [
-        (["computes", "moves"][op.kind == COLLECTIVE], op.moves or op.name, e.start_s, e.took_s)
+        (["computes", "moves"][op.kind == COLLECTIVE], op.moves or op.name, e.start_s, e.duration_s)
         for e in seen.events
         if e.device == 0 and start <= e.start_s < end and (op := seen.ops[e.op]).kind != LOOP
     ]
     blocks += [
-        ("host", m.name, m.start_s, m.took_s) for m in seen.host if whole and m.name in (COMPILE, READING)
+        ("host", m.name, m.start_s, m.duration_s) for m in seen.host if whole and m.name in (COMPILE, READING)
     ]
     return {
         "title": name,
@@ -76,7 +77,7 @@ def _median(seen: Trace) -> tuple[float, float]:
 
 def _all(seen: Trace) -> tuple[float, float]:
     """From the start of the first step to the end of the last."""
-    return 0.0, max(m.start_s + m.took_s for m in seen.host)
+    return 0.0, max(m.start_s + m.duration_s for m in seen.host)
 
 
 def _us(seconds: float) -> float:
@@ -134,5 +135,5 @@ def compiled() -> aot.Program:
 def alive(program: aot.Program) -> dict[str, list[list[Any]]]:
     """The kernels of a program with positions and scopes, and its buffers with live ranges."""
     lines = {name: at for at, name in enumerate(program.parsed.entry.instructions)}
-    kernels = [[k.name, lines[k.name], scopes.named(k.source)[0]] for k in program.fusions]
-    return {"kernels": kernels, "buffers": [[*b] for b in memory.buffers(program)]}
+    kernels = [[k.name, lines[k.name], scopes.scope_names(k.source)[0]] for k in program.fusions]
+    return {"kernels": kernels, "buffers": [[*b] for b in buffers.buffers(program)]}

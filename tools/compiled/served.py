@@ -8,8 +8,7 @@ from scalingbook_lib import inference
 from scalingbook_lib.inference import traffic as serving_traffic
 from scalingbook_lib.inference.shape import shape as serving_shape
 from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.lab.serve import decode
-from scalingbook_lib.lab.serve import step as serving_step
+from scalingbook_lib.lab.serve import decode, serving_step
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.machines import Slice, chips
@@ -64,7 +63,7 @@ class Reading(Served):
 
     def compiled(self) -> Any:
         lowered = self.program.lowered()
-        with slices.quiet():
+        with slices.stderr_silenced():
             return lowered.compile()
 
     def moved(self) -> Moved:

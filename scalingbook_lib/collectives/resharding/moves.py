@@ -218,8 +218,9 @@ class Moves:
         return [name for axes in at.dims for name in axes] + self._free(at)
 
     def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> collectives.Transfer:
-        """The time of the permutation that gives the axes other roles; equal leading and trailing axes stay
-        in place.
+        """The time of the permutation that gives the axes other roles.
+
+        Equal leading and trailing axes stay in place.
         """
         # roles are digits of a shard's number: equal ones before or behind move nothing
         differ = [k for k in range(len(before)) if before[k] != after[k]]

@@ -26,8 +26,8 @@ type Roles = Sequence[str]  # mesh axes, the slowest first
 
 
 def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
-    """The time for every chip to send `nbytes` to its goal: the busiest link's bytes, the longest route's
-    hops.
+    """The time for every chip to send `nbytes` to its goal: the
+    busiest link's bytes, the longest route's hops.
     """
     loads = busiest_links(axes, goals)
     # nobody is done before the busiest link is
@@ -56,17 +56,17 @@ def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
 def _route(
     axes: tuple[Axis, ...], start: Place, goal: Place, order: Iterable[int]
 ) -> Iterator[tuple[tuple[int, int, Place], int]]:
-    """Every link on the route and the halves it carries: 2, or 1 where the message splits in both
-    directions.
+    """Every link on the route and the halves it carries: 2, or 1
+    where the message splits in both directions.
     """
     here, steps = list(start), Route(axes, start, goal).steps
     for a in order:
         size, step = axes[a].size, steps[a]
         antipode = axes[a].wrapped and 2 * abs(step) == size  # equally far both ways round
-        ways = (1, -1) if antipode else (1 if step > 0 else -1,)
-        for way, k in itertools.product(ways, range(abs(step))):
+        directions = (1, -1) if antipode else (1 if step > 0 else -1,)
+        for way, k in itertools.product(directions, range(abs(step))):
             at = (*here[:a], (here[a] + way * k) % size, *here[a + 1 :])
-            yield (a, way, at), 2 // len(ways)
+            yield (a, way, at), 2 // len(directions)
         here[a] = goal[a]
 
 
@@ -126,4 +126,4 @@ class Rings(Result):
 
 
 type DeviceMesh = SliceMesh | Rings
-"""Chips joined by named mesh axes."""
+"""Chips connected along named mesh axes."""

@@ -67,8 +67,8 @@ class Resharding(Result):
     rejected: tuple[Sequence, ...]
 
     def __str__(self) -> str:
-        told = f"{self.before} → {self.after}: {self.best}"
-        return told + (f"; next best: {self.rejected[0]}" if self.rejected else "")
+        text = f"{self.before} → {self.after}: {self.best}"
+        return text + (f"; next best: {self.rejected[0]}" if self.rejected else "")
 
 
 def reshard(

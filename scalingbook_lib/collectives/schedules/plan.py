@@ -25,39 +25,40 @@ type Line = Callable[[int, bool, bool], Moves]  # of an axis: its chips, its wra
 
 
 def all_gather(
-    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
     """In every step each chip forwards what it received last, until all hold the whole array."""
-    torus = _Torus.of(sizes, wrapped, both_ways)
+    torus = _Torus.of(sizes, wrapped, bidirectional)
     return _in_parts(Collective.ALL_GATHER, "copy", torus, len(torus.places), _gather_line)
 
 
 def reduce_scatter(
-    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
     """An AllGather run backwards: where a piece was copied outwards, partial sums now flow together."""
-    return _reversed(all_gather(sizes, wrapped, both_ways))
+    return _reversed(all_gather(sizes, wrapped, bidirectional))
 
 
 def all_reduce(
-    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
     """A reduce-scatter, then an all-gather."""
-    gather = all_gather(sizes, wrapped, both_ways)
+    gather = all_gather(sizes, wrapped, bidirectional)
     return replace(gather, name=Collective.ALL_REDUCE, steps=_reversed(gather).steps + gather.steps)
 
 
 def all_to_all(
-    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, both_ways: bool = True
+    sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
     """Every piece takes the shorter direction, axis after axis; half of an antipode's piece goes each way."""
-    torus = _Torus.of(sizes, wrapped, both_ways)
+    torus = _Torus.of(sizes, wrapped, bidirectional)
     return _in_parts(Collective.ALL_TO_ALL, "move", torus, len(torus.places) ** 2, _exchange_line)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
-    """Every chip sends its shard `shift` positions on in the shorter direction; a line drops what would
-    wrap.
+    """Every chip sends its shard `shift` positions on in the shorter direction.
+
+    A line drops what would wrap.
     """
     # negative where the shorter way leads down
     far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
@@ -79,21 +80,21 @@ def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
 class _Torus:
     sizes: tuple[int, ...]
     wrapped: tuple[bool, ...]
-    both_ways: bool
+    bidirectional: bool
 
     @classmethod
-    def of(cls, sizes: int | Sequence[int], wrapped: bool | Sequence[bool], both_ways: bool) -> "_Torus":
+    def of(cls, sizes: int | Sequence[int], wrapped: bool | Sequence[bool], bidirectional: bool) -> "_Torus":
         shape = (sizes,) if isinstance(sizes, int) else tuple(sizes)
         wraps = (wrapped,) * len(shape) if isinstance(wrapped, bool) else tuple(wrapped)
         if len(wraps) != len(shape) or min(shape, default=0) < 1:
             raise ValueError(
                 f"sizes {sizes} with wrapped {wrapped}: give one size of at least 1, and one wrap, an axis"
             )
-        if not both_ways and not all(w or n == 1 for n, w in zip(shape, wraps, strict=True)):
+        if not bidirectional and not all(w or n == 1 for n, w in zip(shape, wraps, strict=True)):
             raise ValueError(
                 "a line cannot be used in one direction only: nothing would reach its first chip; wrap it"
             )
-        return cls(shape, wraps, both_ways)
+        return cls(shape, wraps, bidirectional)
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
@@ -102,11 +103,9 @@ class _Torus:
 
     @property
     def halves(self) -> int:
-        """2 where some chips are antipodes, halfway around an even ring, so that their piece is split; else
-        1.
-        """
+        """The number of parts of a piece: 2 where some chips are antipodes on an even ring, else 1."""
         even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
-        return 2 if even and self.both_ways else 1
+        return 2 if even and self.bidirectional else 1
 
     def where(self, free: Iterable[int], fixed: dict[int, int], place: Sequence[int]) -> list[int]:
         """Every chip that agrees with `place` and `fixed`, except along the free axes."""
@@ -117,8 +116,8 @@ class _Torus:
 
 
 def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
-    """Part k goes along axes k, k + 1, ... in this order, so that every axis serves another part in each
-    phase.
+    """Part k goes along axes k, k + 1, ... in this order, so that
+    every axis serves another part in each phase.
     """
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
@@ -138,7 +137,7 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
     """
     *done, axis = axes
     ahead = [a for a in range(len(torus.sizes)) if a not in axes]
-    for moves in line(torus.sizes[axis], torus.wrapped[axis], torus.both_ways):
+    for moves in line(torus.sizes[axis], torus.wrapped[axis], torus.bidirectional):
         sends = []
         for chip, place in enumerate(torus.places):
             bundles: dict[int, list[Piece]] = {}
@@ -156,23 +155,25 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
         yield sends
 
 
-def _gather_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
+def _gather_line(n: int, wrapped: bool, bidirectional: bool) -> Moves:
     """For every step, a function from a position to what it sends: (direction, start, None, half or None)."""
-    ways = (1, -1) if both_ways else (1,)
+    directions = (1, -1) if bidirectional else (1,)
     # both ways at once, a ring needs half as many steps
-    for t in range((n - 1) // 2 if wrapped and both_ways else n - 1):  # pass on what came from behind
+    for t in range((n - 1) // 2 if wrapped and bidirectional else n - 1):  # pass on what came from behind
         yield lambda i, t=t: [
             (w, (i - w * t) % n, None, None)
-            for w in ways
+            for w in directions
             if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
         ]
-    if wrapped and both_ways and n % 2 == 0:  # one shard is missing, and both neighbors have it: half each
+    if (
+        wrapped and bidirectional and n % 2 == 0
+    ):  # one shard is missing, and both neighbors have it: half each
         yield lambda i: [(1, (i - n // 2 + 1) % n, None, 0), (-1, (i + n // 2 - 1) % n, None, 1)]
 
 
-def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
+def _exchange_line(n: int, wrapped: bool, bidirectional: bool) -> Moves:
     """For every step, a function from a position to what it sends: (direction, start, end, half or None)."""
-    longest = n // 2 if wrapped and both_ways else n - 1  # hops of the piece that goes farthest
+    longest = n // 2 if wrapped and bidirectional else n - 1  # hops of the piece that goes farthest
     for t in range(longest):
         if not wrapped:
             yield lambda i, t=t: _line_exchange(n, i, t)
@@ -180,12 +181,12 @@ def _exchange_line(n: int, wrapped: bool, both_ways: bool) -> Moves:
             yield lambda i, t=t: [
                 (w, (i - w * t) % n, (i - w * t + w * d) % n, half)
                 for d in range(t + 1, longest + 1)
-                for w, half in _ways(n, d, both_ways)
+                for w, half in _directions(n, d, bidirectional)
             ]
 
 
-def _ways(n: int, distance: int, both_ways: bool) -> list[tuple[int, int | None]]:
-    if not both_ways:
+def _directions(n: int, distance: int, bidirectional: bool) -> list[tuple[int, int | None]]:
+    if not bidirectional:
         return [(1, None)]
     return [(1, 0), (-1, 1)] if 2 * distance == n else [(1, None), (-1, None)]
 
@@ -206,9 +207,11 @@ def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
 def _reversed(schedule: Schedule) -> Schedule:
     """The schedule with links and steps in the opposite order; copies become additions."""
 
-    def turned(send: Send) -> Send:
-        back = DirectedLink(send.target, send.link.axis, -send.link.way)
+    def reversed_send(send: Send) -> Send:
+        back = DirectedLink(send.target, send.link.axis, -send.link.direction)
         return Send(back, send.link.source, tuple(Piece(p.goal, p.origin, p.part) for p in send.pieces))
 
-    steps = tuple(ScheduleStep("add", tuple(map(turned, step.sends))) for step in reversed(schedule.steps))
+    steps = tuple(
+        ScheduleStep("add", tuple(map(reversed_send, step.sends))) for step in reversed(schedule.steps)
+    )
     return replace(schedule, name=Collective.REDUCE_SCATTER, steps=steps)

@@ -18,8 +18,8 @@ from scalingbook_lib.units import Result
 
 
 class Piece(NamedTuple):
-    """A piece of the array, from chip `origin` (None: a sum over all) to chip `goal` (None: a copy for
-    all).
+    """A piece of the array, from chip `origin` (None: a sum over
+    all) to chip `goal` (None: a copy for all).
     """
 
     origin: int | None
@@ -37,7 +37,7 @@ class DirectedLink(NamedTuple):
 
     source: int
     axis: int
-    way: int
+    direction: int
 
 
 class Send(NamedTuple):
@@ -63,9 +63,7 @@ class ScheduleStep:
 
 @dataclass(frozen=True, slots=True)
 class Schedule(Result):
-    """A collective as a list of steps on a torus of `sizes`; the array is split into `pieces` equal
-    pieces.
-    """
+    """A collective as a list of steps on a torus of `sizes`, for an array of `pieces` equal pieces."""
 
     name: str
     sizes: tuple[int, ...]
@@ -134,7 +132,7 @@ def neighbor(link: DirectedLink, sizes: Sequence[int]) -> int:
     """The chip at the other end of a link in a torus of `sizes`."""
     stride, size = math.prod(sizes[link.axis + 1 :]), sizes[link.axis]
     here = link.source // stride % size
-    return link.source + ((here + link.way) % size - here) * stride
+    return link.source + ((here + link.direction) % size - here) * stride
 
 
 type Shares = tuple[tuple[float, ...], ...]  # for each axis, for each place on it
@@ -172,8 +170,8 @@ def _gathered(axis: Axis) -> list[float]:
 
 
 def _exchanged(axis: Axis) -> list[float]:
-    """Chunks over each link: on a ring the sum of all distances over n, on a line all pairs that it
-    connects.
+    """Chunks over each link: on a ring the sum of all distances over
+    n, on a line all pairs that it connects.
     """
     n = axis.size
     if axis.wrapped:

@@ -12,12 +12,12 @@ The objective is the sum over runs of h(ln(predicted / published) / s), with the
 where possible (`kernels.csv`, `data/decode_attention.csv`). Chapter: Inference.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from math import log
 
 from scalingbook_lib.evidence import factors
-from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.evidence.calibration import Calibration
+from scalingbook_lib.evidence.fitting import Expected, Values
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import ServingEfficiency
@@ -138,32 +138,19 @@ def _cached_rate(run: InferenceRun, efficiency: ServingEfficiency) -> float:
     return tokens_per_s(run, efficiency)
 
 
-def errors(runs: Sequence[InferenceRun]) -> Callable[[Values], list[float]]:
-    """The function from values to the residuals of these runs, with the pseudo-Huber loss."""
-    kinds = [(run.chip.name, run.compute.name, run.software[0]) for run in runs]
-    first = dict(zip(kinds, runs, strict=True))  # runs of a kind share one efficiency
-
-    def found(values: Values) -> list[float]:
-        reached = {kind: efficiency_of(values, run) for kind, run in first.items()}
-        rates = (_cached_rate(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
-        return [far(log(rate / run.tokens_per_s), noise(run)) for rate, run in zip(rates, runs, strict=True)]
-
-    return found
-
-
-def fit(runs: Sequence[InferenceRun], rounds: int = 25, start: Values | None = None) -> Values:
-    """The fitted values of these runs."""
-    return fitted(priors(runs), errors(runs), rounds, start)
-
-
-def noise(run: InferenceRun) -> float:
-    """The expected error of a prediction, as a logarithm."""
-    return NOISE_EXPERTS if run.experts else NOISE
-
-
 def efficiency_of(values: Values, run: InferenceRun) -> ServingEfficiency:
     """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.compute, run.software[0])
+
+
+CALIBRATION = Calibration(
+    priors=priors,
+    kind=lambda run: (run.chip.name, run.compute.name, run.software[0]),
+    efficiency=efficiency_of,
+    predicted=_cached_rate,
+    published=lambda run: run.tokens_per_s,
+    noise=lambda run: NOISE_EXPERTS if run.experts else NOISE,
+)
 
 
 def source(run: InferenceRun) -> str:
@@ -179,6 +166,4 @@ def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> Serving
     `UNSCHEDULED`, such as "gpt-fast", has smaller ones.
     """
     found = factors.record("inference")
-    kin = "" if factors.figure_key(chip, compute.name) in found.values else ", by its kin"
-    name = f"{chip.name}, {compute}, {software or 'any software'}, {found.date}{kin}"
-    return efficiency(found.values, chip, compute, software, name)
+    return efficiency(found.values, chip, compute, software, found.name(chip, compute.name, software))

@@ -17,13 +17,13 @@ The objective is the sum over runs of h(ln(predicted / published) / s), with the
 (sqrt(1 + x²) - 1) and s = 0.05 (0.1 with experts). `CLASSES` has the priors. Chapter: Training.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
-from math import log
 
 from scalingbook_lib.evidence import factors
-from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.evidence.calibration import Calibration
+from scalingbook_lib.evidence.fitting import Expected, Values
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.training.planned import planned, seconds
 from scalingbook_lib.machines.chips import Chip
@@ -131,30 +131,20 @@ def step_s(run: TrainingRun, efficiency: TrainingEfficiency) -> float:
     return seconds(run, efficiency).total_s
 
 
-def errors(runs: Sequence[TrainingRun]) -> Callable[[Values], list[float]]:
-    """The function from values to the residuals of these runs, with the pseudo-Huber loss."""
-    kinds = [(run.chip.name, run.precision, planned(run).kernel, run.software) for run in runs]
-    first = dict(zip(kinds, runs, strict=True))  # runs of a kind share one efficiency
-
-    def found(values: Values) -> list[float]:
-        reached = {kind: efficiency_of(values, run) for kind, run in first.items()}
-        steps = (step_s(run, reached[kind]) for kind, run in zip(kinds, runs, strict=True))
-        return [
-            far(log(step / run.step_s), NOISE_EXPERTS if run.experts else NOISE)
-            for step, run in zip(steps, runs, strict=True)
-        ]
-
-    return found
-
-
-def fit(runs: Sequence[TrainingRun], rounds: int = 12, start: Values | None = None) -> Values:
-    """The fitted values of these runs."""
-    return fitted(priors(runs), errors(runs), rounds, start)
-
-
 def efficiency_of(values: Values, run: TrainingRun) -> TrainingEfficiency:
     """The efficiency of a run with these values."""
     return efficiency(values, run.chip, run.precision, planned(run).kernel, run.software)
+
+
+CALIBRATION = Calibration(
+    priors=priors,
+    kind=lambda run: (run.chip.name, run.precision, planned(run).kernel, run.software),
+    efficiency=efficiency_of,
+    predicted=step_s,
+    published=lambda run: run.step_s,
+    noise=lambda run: NOISE_EXPERTS if run.experts else NOISE,
+    rounds=12,
+)
 
 
 @cache
@@ -166,6 +156,5 @@ def calibrated(
     For named software, or, without a name, for the average of all software.
     """
     found = factors.record("training")
-    kin = "" if factors.figure_key(chip, precision) in found.values else ", by its kin"
-    name = f"{chip.name}, {precision}, {software[0] if software else 'any software'}, {found.date}{kin}"
+    name = found.name(chip, precision, software[0] if software else "")
     return replace(efficiency(found.values, chip, precision, kernel, software), name=name)

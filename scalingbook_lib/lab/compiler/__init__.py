@@ -1,1 +1,3 @@
-"""What does the compiler make of a program? For a TPU slice that is not here, or for the devices that are."""
+"""Compiles JAX programs for local devices or for absent TPU slices;
+`scalingbook_lib.hlo` reads the results.
+"""

@@ -1,19 +1,17 @@
-"""How much memory does a compiled program need on one device?"""
+"""Reads the memory that a compiled program needs on one device, as XLA reports it."""
 
-import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-from scalingbook_lib.lab.compiler import text as hlo_text
-from scalingbook_lib.lab.compiler.overflow import Allocation
+from scalingbook_lib.hlo.out_of_memory import Allocation
 from scalingbook_lib.units import Result, binary
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledMemory(Result):
-    """The HBM of one device, in bytes, padding included; `limit` is what it has (None: not known).
+    """The HBM of one device in bytes, padding included; `limit` is its capacity (None: unknown).
 
-    `host` is what lies in the host's memory (pinned) for it, and needs no HBM.
+    `host` is what the program keeps in the host's pinned memory, which needs no HBM.
     """
 
     arguments: int
@@ -25,12 +23,12 @@ class CompiledMemory(Result):
 
     @property
     def needed(self) -> int:
-        """What must be there at once: arguments, results that do not reuse an argument, temporaries."""
+        """The bytes that are live at once: arguments, results that do not reuse an argument, temporaries."""
         return self.arguments + self.results - self.aliased + self.temporaries
 
     @property
     def fits(self) -> bool:
-        """Is there room for it?"""
+        """Whether the program fits into the device's memory."""
         return self.limit is None or self.needed <= self.limit
 
     def __str__(self) -> str:
@@ -44,7 +42,7 @@ class CompiledMemory(Result):
 
 
 def memory(compiled: Any, limit: float | None) -> CompiledMemory:
-    """The memory of a compiled program."""
+    """The memory of a compiled program, from XLA's `memory_analysis`."""
     # of one device, padding included; what is aliased was donated, and counts among arguments and results
     m = compiled.memory_analysis()
     host = (
@@ -63,52 +61,7 @@ def memory(compiled: Any, limit: float | None) -> CompiledMemory:
     )
 
 
-def parts(m: CompiledMemory) -> tuple[Allocation, ...]:
-    """What there is of it, the largest first."""
+def allocations(m: CompiledMemory) -> tuple[Allocation, ...]:
+    """The parts of a program's memory, the largest first."""
     named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
     return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)
-
-
-SAME = ("bitcast", "get-tuple-element", "copy-start", "copy-done")  # they name a buffer anew, or move it
-
-
-class Buffer(NamedTuple):
-    """What a line of a program writes to HBM: needed from the line `born` to the line `last`, from 0."""
-
-    name: str
-    nbytes: float
-    born: int
-    last: int
-
-
-def buffers(program: Any) -> tuple[Buffer, ...]:
-    """The temporaries of a program in the order of its lines, with their live ranges.
-
-    The arguments and the result are left out, as is what lies in VMEM: `S(1)` in its type.
-    """
-    owner: dict[str, str] = {}
-    made: dict[str, tuple[float, int]] = {}
-    last: dict[str, int] = {}
-    for at, line in enumerate(_lines(program)):
-        same = line.opcode in SAME
-        owner[line.name] = owner[line.operands[0]] if same else line.name
-        if not (same or line.root or line.opcode == "parameter"):
-            made[line.name] = _in_hbm(line.type), at
-        last |= {owner[name]: at for name in line.operands if name in owner}
-    return tuple(Buffer(name, n, at, last.get(name, at)) for name, (n, at) in made.items() if n)
-
-
-def alive(program: Any) -> dict[str, float]:
-    """For each kernel in the order in which they run, the bytes of temporaries that are in use meanwhile."""
-    kept = buffers(program)
-    kernels = {line.name: at for at, line in enumerate(_lines(program)) if line.opcode == "fusion"}
-    return {name: sum(b.nbytes for b in kept if b.born <= at <= b.last) for name, at in kernels.items()}
-
-
-def _lines(program: Any) -> list[hlo_text.Instruction]:
-    return [*hlo_text.Text.of(program).entry.instructions.values()]
-
-
-def _in_hbm(kind: str) -> float:
-    arrays = re.findall(r"(\w+\[[\d,]*\])\{([^}]*)\}", kind)
-    return sum(hlo_text.shapes_in(array)[0].nbytes for array, place in arrays if "S(" not in place)

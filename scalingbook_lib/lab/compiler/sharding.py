@@ -1,7 +1,6 @@
-"""How does JAX write `A[I_X, J]`?
+"""Translates the book's notation into JAX's `Mesh`, `PartitionSpec` and `NamedSharding`, and back.
 
-From the book's notation to JAX's `Mesh`, `PartitionSpec` and `NamedSharding`, and back. A mesh may be given
-as the notation's (`Mesh(X=4, Y=2)`) wherever JAX's is wanted. Chapter: Sharding.
+A mesh of the notation (`Mesh(X=4, Y=2)`) may be given wherever a JAX mesh is expected. Chapter: Sharding.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib import notation
+from scalingbook_lib import hlo, notation
 from scalingbook_lib.lab import devices as lab_devices
-from scalingbook_lib.lab.compiler import hlo
 from scalingbook_lib.notation import Array, Dim, NotationError
 from scalingbook_lib.units import BF16, DType
 
@@ -35,20 +33,21 @@ def mesh(
 ) -> jax.sharding.Mesh:
     """A JAX mesh of these axes, last one fastest: `mesh(Mesh(X=4, Y=2))` or `mesh(X=4, Y=2)`.
 
-    Its axes are of type Auto, whatever JAX's version prefers: the compiler places what is not said.
+    Its axes are of type Auto, whatever JAX's version prefers: the compiler chooses shardings that are not
+    given.
     """
     if isinstance(sizes, jax.sharding.Mesh):
         return sizes
     wanted = hlo.sizes_of(sizes if sizes is not None else notation.Mesh(**named))
     n = int(np.prod(list(wanted.values())))
-    # axis_types: JAX 0.7 takes Auto where nothing is said, and JAX from 0.9 on Explicit, which refuses
-    # programs that leave shardings to the compiler
+    # axis_types: the default is Auto in JAX 0.7, and since 0.9 Explicit, which refuses programs that leave
+    # shardings to the compiler
     grid = np.array(devices if devices is not None else lab_devices.get(n)).reshape(tuple(wanted.values()))
     return jax.sharding.Mesh(grid, tuple(wanted), axis_types=(AxisType.Auto,) * len(wanted))
 
 
 def array(text: str | Array) -> Array:
-    """An array of the notation, read where it is text."""
+    """An array of the notation, parsed where it is text."""
     return notation.parse(text) if isinstance(text, str) else text
 
 
@@ -60,46 +59,48 @@ def spec(text: str | Array) -> PartitionSpec:
 
 
 def named(text: str | Array, on: AnyMesh) -> NamedSharding:
-    """`A[I_X, J]` on a mesh, as JAX's arrays carry it."""
+    """`A[I_X, J]` on a mesh as a NamedSharding. Raises NotationError where the mesh lacks an axis."""
     a = array(text)
     a.check(notation.Mesh(**hlo.sizes_of(on)))
     return NamedSharding(mesh(on), spec(a))
 
 
 def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Array:
-    """Back to the notation: how a JAX array, a sharding or a PartitionSpec is split.
+    """How a JAX array, a sharding or a PartitionSpec is sharded, in the notation.
 
     A spec may be shorter than its array; give as many dimension names as there are dimensions.
     """
-    # from outside in: an array has a sharding, a sharding a spec; one on a single device has none, and is
-    # whole
-    found = getattr(given, "sharding", given)
-    found = found if isinstance(found, PartitionSpec) else getattr(found, "spec", PartitionSpec())
-    entries = list(getattr(found, "partitions", None) or tuple(found))
+    # an array has a sharding, and a sharding a spec; one on a single device has none, and is not sharded
+    spec_of = getattr(given, "sharding", given)
+    spec_of = spec_of if isinstance(spec_of, PartitionSpec) else getattr(spec_of, "spec", PartitionSpec())
+    entries = list(getattr(spec_of, "partitions", None) or tuple(spec_of))
     rank = getattr(given, "ndim", len(entries) if names == "IJKLM" else len(names))
     entries += [None] * (rank - len(entries))
     dims = tuple(Dim(n, _axes(entry)) for n, entry in zip(names, entries, strict=False))
-    return Array(name, dims, tuple(sorted(getattr(found, "unreduced", ()))))
+    return Array(name, dims, tuple(sorted(getattr(spec_of, "unreduced", ()))))
 
 
 def place(x: Any, text: str | Array, on: AnyMesh) -> jax.Array:
-    """Split an array over a mesh as the notation says: `place(x, "A[I_X, J]", Mesh(X=4, Y=2))`."""
+    """Shard an array over a mesh: `place(x, "A[I_X, J]", Mesh(X=4, Y=2))`.
+
+    Raises NotationError where the number of dimensions differs.
+    """
     a = array(text)
     if np.ndim(x) != len(a.dims):
-        broke = f"it has {len(a.dims)} dimensions, and the array to place has {np.ndim(x)}"
-        raise NotationError("rank", str(a), broke, "write one name for each dimension")
+        reason = f"it has {len(a.dims)} dimensions, and the array to place has {np.ndim(x)}"
+        raise NotationError("rank", str(a), reason, "write one name for each dimension")
     return jax.device_put(x, named(a, on))
 
 
 def struct(text: str | Array, on: AnyMesh, dtype: DType = BF16, /, **sizes: int) -> jax.ShapeDtypeStruct:
-    """The array as the compiler needs to know it, shape, type and sharding, with nothing allocated."""
+    """The shape, data type and sharding of an array in the notation, with nothing allocated."""
     a = array(text)
     shape = a.shape(**{name: size for name, size in sizes.items() if name in a.names})
     return jax.ShapeDtypeStruct(shape, JAX_DTYPES[dtype.name], sharding=named(a, on))
 
 
 def argument(a: Any, on: AnyMesh, dtype: DType | Mapping[str, DType], sizes: Mapping[str, int]) -> Any:
-    """What the compiler must know of one argument, if it is in the notation; anything else as it is.
+    """The shape, data type and sharding of an argument in the notation; any other argument unchanged.
 
     `dtype` is one for all arguments, or by array name (bf16 where that has none).
     """
@@ -109,12 +110,14 @@ def argument(a: Any, on: AnyMesh, dtype: DType | Mapping[str, DType], sizes: Map
 
 
 def dtype_of(a: Array, dtype: Any) -> Any:
-    """The type of an array, where types are one for all or by array name."""
+    """The data type of an array, where data types are one for all or by array name."""
     return dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype
 
 
 def results(out: Any, on: AnyMesh) -> dict[str, Any]:
-    """What `jax.jit` is told of results in the notation; nothing where the compiler is to choose."""
+    """The keyword arguments of `jax.jit` for results in the notation;
+    none where the compiler is to choose.
+    """
     if out is None:
         return {}
     placed = jax.tree.map(lambda a: named(a, on), out)
@@ -124,13 +127,15 @@ def results(out: Any, on: AnyMesh) -> dict[str, Any]:
 def local(
     fn: Callable, *arrays: str | Array, out: str | Array | Sequence[str | Array], on: AnyMesh
 ) -> Callable:
-    """`fn`, which sees one device's blocks and communicates by itself, as a function of whole arrays."""
+    """`fn`, which is written for the shards of one device, as a
+    function of global arrays (`jax.shard_map`).
+    """
     ins = tuple(spec(a) for a in arrays)
-    # check_vma=False: a kernel by hand, or a sum that is known to be equal everywhere, cannot prove it by its
-    # type
+    # check_vma=False: the type of a hand-written kernel, or of a replicated sum, cannot prove replication
     outs = spec(out) if isinstance(out, str | Array) else tuple(spec(a) for a in out)
     return jax.shard_map(fn, mesh=mesh(on), in_specs=ins, out_specs=outs, check_vma=False)
 
 
 def _axes(entry: Any) -> tuple[str, ...]:
+    """The axes in one entry of a PartitionSpec."""
     return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)

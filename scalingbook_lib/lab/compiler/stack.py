@@ -1,8 +1,8 @@
-"""What becomes of a function on its way to the chip? Every stage of it, side by side, by named scope.
+"""Shows every stage of a function on its way to the chip, side by side, by named scope.
 
-`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` holds the jaxpr, StableHLO, HLO, the TPU compiler's
-optimized HLO and its schedule; with `llo=True` also the bundles of instructions for the TPU's units. Names
-given with `jax.named_scope` run through them: `.excerpt("up")` cuts out one. Chapter: Profiling.
+`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` has the jaxpr, StableHLO, HLO, the TPU compiler's
+optimized HLO and its schedule; with `llo=True` also the bundles of the TPU's instructions. `.excerpt("up")`
+shows what became of `jax.named_scope("up")`. Chapter: Profiling.
 """
 
 import html
@@ -12,18 +12,20 @@ from typing import Any
 
 import jax
 
-from scalingbook_lib.lab.compiler import aot, hlo, llo, scopes, sharding, stages, walk
+from scalingbook_lib.hlo import listings, scopes, walk
+from scalingbook_lib.hlo.bundles import Bundles
+from scalingbook_lib.hlo.text_table import text_table
+from scalingbook_lib.lab.compiler import aot, llo, sharding
 from scalingbook_lib.lab.compiler.aot import Program
-from scalingbook_lib.lab.compiler.llo import Bundles
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Result
 
-SHOWN, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
+MAX_LINES, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerStage(Result):
-    """A function in one language: its lines, and for each the path of scopes that wrote it, where known."""
+    """A function in one language: its lines and, where known, the path of scopes that each comes from."""
 
     name: str
     lines: tuple[str, ...]
@@ -31,13 +33,13 @@ class CompilerStage(Result):
 
     @property
     def text(self) -> str:
-        """All of it."""
+        """All lines as one text."""
         return "\n".join(self.lines)
 
     def of(self, scope: str) -> tuple[str, ...]:
-        """The lines that a named scope wrote."""
+        """The lines that come from a named scope."""
         written = zip(self.lines, self.sources, strict=True)
-        return tuple(line for line, source in written if scope in scopes.named(source, primitive=False))
+        return tuple(line for line, source in written if scope in scopes.scope_names(source, primitive=False))
 
     def __str__(self) -> str:
         return f"{self.name}, {len(self.lines)} lines\n{self.text}"
@@ -55,15 +57,16 @@ class Excerpt(Result):
 
     scope: str
     stages: tuple[CompilerStage, ...]
-    most: int = SHOWN
+    limit: int = MAX_LINES
 
     def _shown(self) -> Iterator[tuple[str, list[str]]]:
+        """Each stage's name, with at most `limit` of its lines."""
         for stage in self.stages:
             of = stage.of(self.scope)
             lines = [line if len(line) <= WIDTH else line[: WIDTH - 2] + " …" for line in of]
-            left = len(lines) - self.most
-            more = [f"... and {left} more"] if left > 0 else []
-            yield stage.name, [*lines[: self.most], *more] or [f"nothing is called {self.scope} here"]
+            hidden = len(lines) - self.limit
+            more = [f"... and {hidden} more"] if hidden > 0 else []
+            yield stage.name, [*lines[: self.limit], *more] or [f"nothing is called {self.scope} here"]
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         stages = "".join(
@@ -79,7 +82,7 @@ class Excerpt(Result):
 
 @dataclass(frozen=True, slots=True)
 class CompilerStages(Result):
-    """A function in all its stages, the program that was compiled, and its kernels' bundles."""
+    """A function in all its stages, the compiled program, and its kernels' bundles."""
 
     stages: tuple[CompilerStage, ...]
     program: Program = field(repr=False)
@@ -94,20 +97,20 @@ class CompilerStages(Result):
     @property
     def scopes(self) -> tuple[str, ...]:
         """The named scopes, in the order of the jaxpr."""
-        paths = (scopes.named(source, primitive=False) for source in self["jaxpr"].sources)
+        paths = (scopes.scope_names(source, primitive=False) for source in self["jaxpr"].sources)
         return tuple(dict.fromkeys(name for path in paths for name in path))
 
-    def excerpt(self, scope: str, most: int = SHOWN) -> Excerpt:
-        """What a named scope became, stage by stage."""
+    def excerpt(self, scope: str, limit: int = MAX_LINES) -> Excerpt:
+        """What became of a named scope, stage by stage. Raises ValueError where there is no such scope."""
         if scope not in self.scopes:
             raise ValueError(f"no scope {scope!r}; there are: {', '.join(self.scopes) or 'none'}")
-        return Excerpt(scope, self.stages, most)
+        return Excerpt(scope, self.stages, limit)
 
     def __str__(self) -> str:
         rows = [("stage", *self.scopes, "lines")]
         for stage in self.stages:
             rows.append((stage.name, *(str(len(stage.of(s))) for s in self.scopes), str(len(stage.lines))))
-        return hlo.table(rows)
+        return text_table(rows)
 
 
 def of(
@@ -122,7 +125,7 @@ def of(
 ) -> CompilerStages:
     """Every stage of a function of arrays in the notation, compiled for a TPU slice as `aot.compile` does.
 
-    With `llo` a second process compiles it again and writes out the bundles; some seconds more.
+    With `llo` a second process compiles it again and dumps the bundles, which takes some seconds more.
     """
     how = {"topology": topology, "mesh": mesh, "out": out, "dtype": dtype, **sizes}
     program = aot.compile(fn, *args, **how)
@@ -131,10 +134,10 @@ def of(
     lowered = traced.lower()
     kernels = _bundles(fn, args, how, program) if llo else ()
     found = (
-        _stage("jaxpr", stages.jaxpr(traced.jaxpr)),
-        _stage("StableHLO", stages.stablehlo(lowered.as_text(debug_info=True))),
-        _stage("HLO", stages.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
-        _stage("optimized HLO", stages.hlo(program.text)),
+        _stage("jaxpr", listings.jaxpr(traced.jaxpr)),
+        _stage("StableHLO", listings.stablehlo(lowered.as_text(debug_info=True))),
+        _stage("HLO", listings.hlo(lowered.as_text(dialect="hlo", debug_info=True))),
+        _stage("optimized HLO", listings.hlo(program.text)),
         _stage("schedule", ((str(s), s.source) for s in program.schedule(copies=True))),
         *([_stage("LLO", ((line, b.source) for b in kernels for line in b.lines))] if llo else []),
     )
@@ -142,13 +145,14 @@ def of(
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
-    """The bundles of every kernel, with the scopes that its program's text names in it."""
+    """The bundles of every kernel, with the scopes that the program's text gives for it."""
     text = program.parsed
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
-    sources = {i.name: walk.scopes(text, i) for i in outer}
+    sources = {i.name: walk.scope_path(text, i) for i in outer}
     return tuple(replace(b, source=sources.get(b.kernel, "")) for b in llo.dump(fn, args, how))
 
 
 def _stage(name: str, written: Any) -> CompilerStage:
+    """A stage from pairs of a line and its scopes."""
     lines, sources = zip(*written, strict=True)
     return CompilerStage(name, lines, sources)

@@ -1,6 +1,6 @@
-"""Which devices will this program use: real ones, or simulated ones on the CPU?
+"""Selects the devices of a program: real ones, or devices simulated on the CPU.
 
-`devices.simulate(8)` goes before the first use of JAX, as the first cell of a notebook.
+Call `devices.simulate(8)` before JAX is first used, as the first cell of a notebook.
 """
 
 import os
@@ -20,7 +20,7 @@ EXACT = "highest"
 
 @dataclass(frozen=True, slots=True)
 class Devices(Result):
-    """The devices that this program's meshes will be made of."""
+    """The devices of which this program's meshes are made."""
 
     platform: str
     kind: str
@@ -40,11 +40,11 @@ class Devices(Result):
 
 
 def simulate(n: int = 8) -> Devices:
-    """Have n devices: the real ones where there are enough, else n simulated ones on the CPU beside them.
+    """Provide n devices: real ones where there are enough, else n simulated ones on the CPU beside them.
 
-    Call it before JAX is first used; afterwards it is too late, unless the devices are already there. What is
-    placed nowhere then runs where the n are, so that values agree: real ones multiply fp32 as fp32, and what
-    is to run on one real device beside simulated ones is put on `jax.devices()[0]`.
+    Call it before JAX is first used; afterwards it raises RuntimeError, unless the devices already exist.
+    Arrays without a placement then go to these devices. Real ones multiply fp32 in fp32, so that values agree
+    with simulated ones; put what is to run on one real device beside simulated ones on `jax.devices()[0]`.
     """
     prepare()
     import jax
@@ -52,36 +52,39 @@ def simulate(n: int = 8) -> Devices:
     if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
         with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
             jax.config.update("jax_num_cpu_devices", n)
-    found = get(n)
-    if found[0] not in jax.devices():
-        jax.config.update("jax_default_device", found[0])
-    elif found[0].platform != "cpu" and jax.config.jax_default_matmul_precision is None:
+    devices = get(n)
+    if devices[0] not in jax.devices():
+        jax.config.update("jax_default_device", devices[0])
+    elif devices[0].platform != "cpu" and jax.config.jax_default_matmul_precision is None:
         # left to itself a TPU multiplies fp32 as bf16, and a GPU as TF32
         jax.config.update("jax_default_matmul_precision", EXACT)
-    return told(found)
+    return describe(devices)
 
 
 def here() -> Devices:
-    """All devices that JAX counts by itself, which is the best kind that this machine has."""
+    """The devices of JAX's default platform, the fastest kind that this machine has."""
     import jax
 
-    return told(jax.devices())
+    return describe(jax.devices())
 
 
-def told(devices: Sequence[Any]) -> Devices:
-    """What these devices of JAX are; several on a CPU are simulated, for it has but one."""
+def describe(devices: Sequence[Any]) -> Devices:
+    """A description of these JAX devices; several on a CPU are simulated."""
     first, n = devices[0], len(devices)
     return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
 
 
 def get(n: int | None = None) -> list[Any]:
-    """n devices of the kind that there are more of, real ones where it is a draw; all where n is left out."""
+    """n devices of the kind that is more numerous, real ones if equal; all where n is left out.
+
+    Raises RuntimeError where JAX has started with fewer.
+    """
     import jax
 
     real, cpus = jax.devices(), jax.devices("cpu")
-    found = real if len(real) >= len(cpus) else cpus
-    if n is None or n <= len(found):
-        return found[:n]
+    devices = real if len(real) >= len(cpus) else cpus
+    if n is None or n <= len(devices):
+        return devices[:n]
     raise RuntimeError(
         f"JAX has started with {len(real)} {real[0].platform} devices, and {n} are needed; "
         f"restart the kernel and run this cell first: devices.simulate({n})"
@@ -89,7 +92,9 @@ def get(n: int | None = None) -> list[Any]:
 
 
 def prepare() -> None:
-    """Set what must stand before JAX and libtpu start; what is already set stays as it is."""
+    """Set the environment variables that JAX and libtpu read when they
+    start; those already set are unchanged.
+    """
     os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # else a second process on the machine dies
     if has_accelerator():
         return
@@ -110,5 +115,5 @@ def prepare() -> None:
 
 
 def has_accelerator() -> bool:
-    """Does this machine show a TPU or a GPU to its programs?"""
+    """Whether this machine has a TPU or a GPU that programs can use."""
     return any(any(Path("/").glob(pattern.lstrip("/"))) for pattern in _ACCELERATOR_FILES)

@@ -1,6 +1,6 @@
-"""How long does it really take on this device, and how near is that to the roofline?
+"""Times functions on the devices of this machine, and compares the times with rooflines.
 
-Simulated devices share one CPU: their times mean nothing, and a Timing says so.
+Simulated devices share one CPU, so their times mean nothing, and a Timing says so.
 """
 
 import statistics
@@ -18,12 +18,14 @@ from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.rules import ridge_point
 from scalingbook_lib.units import FP32, Result, si
 
-SAMPLE_S = 2e-3  # a sample shorter than this says more about the clock than about the device
+SAMPLE_S = 2e-3  # a shorter sample measures the clock rather than the device
 
 
 @dataclass(frozen=True, slots=True)
 class Timing(Result):
-    """The time of one call: the median of several samples, their middle half, the best, and the devices."""
+    """The time of one call in seconds: the median of several samples,
+    their middle half, the best, and the devices.
+    """
 
     median_s: float
     low_s: float
@@ -40,41 +42,41 @@ class Timing(Result):
 
     @property
     def meaningful(self) -> bool:
-        """Do these devices run at a speed of their own?"""
+        """Whether the devices run at a speed of their own: simulated ones do not."""
         return not self.device.simulated
 
     def beside(self, roofline: Roofline) -> "MeasuredOperation":
-        """This time beside the roofline of the same work."""
+        """This time compared with the roofline of the same work."""
         return MeasuredOperation(self, roofline)
 
     def __str__(self) -> str:
-        within = (
+        spread_note = (
             f"{si(self.low_s, 's')} to {si(self.high_s, 's')} for the middle half of {self.samples} samples"
         )
-        doubt = "" if self.meaningful else "; the devices are simulated, so this time means nothing"
-        return f"{si(self.median_s, 's')} ({within}){doubt}"
+        caveat = "" if self.meaningful else "; the devices are simulated, so this time means nothing"
+        return f"{si(self.median_s, 's')} ({spread_note}){caveat}"
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOperation(Result):
-    """A measured time beside the bound that a roofline sets."""
+    """A measured time and the bound that a roofline sets on it."""
 
     timing: Timing
     roofline: Roofline
 
     @property
     def fraction(self) -> float:
-        """The share of the attainable speed that was attained: 1 is the roofline itself."""
+        """The speed as a fraction of the attainable one: 1 is the roofline itself."""
         return self.roofline.lower_s / self.timing.median_s
 
     @property
     def flops_per_s(self) -> float:
-        """The rate of arithmetic that was attained."""
+        """The measured rate of FLOPs."""
         return self.roofline.flops / self.timing.median_s
 
     @property
     def bytes_per_s(self) -> float:
-        """The rate of bytes that was attained."""
+        """The measured rate of bytes."""
         return self.roofline.bytes / self.timing.median_s
 
     def __str__(self) -> str:
@@ -84,7 +86,7 @@ class MeasuredOperation(Result):
 
 @dataclass(frozen=True, slots=True)
 class Machine(Result):
-    """What this machine's first device was seen to do in fp32: C in a matmul, W adding to a long array."""
+    """The measured fp32 rates of this machine's first device: C in a matmul, W adding to a long array."""
 
     device: Devices
     flops_per_s: float
@@ -92,15 +94,15 @@ class Machine(Result):
 
     @property
     def ridge(self) -> float:
-        """The FLOPs for every byte above which it is compute-bound."""
+        """The arithmetic intensity, in FLOPs per byte, above which it is compute-bound: C / W."""
         return ridge_point(self.flops_per_s, self.bytes_per_s)
 
     def operation(self, flops: float, nbytes: float) -> Roofline:
-        """The roofline of any operation on this machine."""
+        """The roofline of an operation on this machine."""
         return Roofline(flops=flops, bytes=nbytes, flops_per_s=self.flops_per_s, bytes_per_s=self.bytes_per_s)
 
     def matmul(self, B: int, D: int, F: int) -> Roofline:
-        """X[B, D] · W[D, F] → Y[B, F] in fp32 on this machine."""
+        """The roofline of X[B, D] · W[D, F] → Y[B, F] in fp32 on this machine."""
         return self.operation(2 * B * D * F, FP32.bytes * (B * D + D * F + B * F))
 
     def __str__(self) -> str:
@@ -108,44 +110,46 @@ class Machine(Result):
         return f"{self.device.kind.upper()}: {rates}, so compute-bound above {self.ridge:.3g} FLOPs per byte"
 
 
-def time(fn: Callable, *args: Any, samples: int = 11, least_s: float = SAMPLE_S) -> Timing:
-    """Time one call of `fn`: warmed up and compiled, waited for, repeated until the clock can tell.
+def time(fn: Callable, *args: Any, samples: int = 11, min_sample_s: float = SAMPLE_S) -> Timing:
+    """Time one call of `fn`, compiled and warmed up.
 
-    Each sample is as many calls as take `least_s` together. `fn` is called as it is: wrap it in `jax.jit`
-    first, or what is timed is Python handing out one operation after another.
+    Each sample is as many calls as take `min_sample_s` together. `fn` is called as it is: wrap it in
+    `jax.jit` first, or the time is that of Python dispatching one operation after another.
     """
     out = jax.block_until_ready(fn(*args))
-    calls, took = 1, _sample(fn, args, 1)
-    while took < least_s and calls < 2**20:
-        calls = max(2 * calls, min(2**20, int(calls * least_s / max(took, 1e-9)) + 1))
-        took = _sample(fn, args, calls)
-    each = [_sample(fn, args, calls) / calls for _ in range(max(samples, 2))]
-    low, median, high = statistics.quantiles(each, n=4, method="inclusive")
-    return Timing(median, low, high, min(each), len(each), calls, _device_of(out))
+    calls, sample_s = 1, _sample(fn, args, 1)
+    while sample_s < min_sample_s and calls < 2**20:
+        calls = max(2 * calls, min(2**20, int(calls * min_sample_s / max(sample_s, 1e-9)) + 1))
+        sample_s = _sample(fn, args, calls)
+    sample_times = [_sample(fn, args, calls) / calls for _ in range(max(samples, 2))]
+    low, median, high = statistics.quantiles(sample_times, n=4, method="inclusive")
+    return Timing(median, low, high, min(sample_times), len(sample_times), calls, _device_of(out))
 
 
 def machine(*, size: int = 2048, stream_bytes: float = 2**28) -> Machine:
-    """Measure this machine's first real device: the book's C and W, for a roofline of its own."""
+    """Measure this machine's first real device: the book's C (FLOPs/s) and W (bytes/s), for its roofline."""
     first = jax.devices()[0]
-    square = jax.device_put(jnp.ones((size, size), jnp.float32), first)
-    long = [jax.device_put(jnp.ones(int(stream_bytes / FP32.bytes), jnp.float32), first)]
+    matrix = jax.device_put(jnp.ones((size, size), jnp.float32), first)
+    vector = [jax.device_put(jnp.ones(int(stream_bytes / FP32.bytes), jnp.float32), first)]
     add_in_place = jax.jit(
         lambda x: x + 1, donate_argnums=0
-    )  # a fresh result would be timed for its page faults
+    )  # a new result would be timed with its page faults
 
     def stream() -> jax.Array:
-        long[0] = add_in_place(long[0])
-        return long[0]
+        vector[0] = add_in_place(vector[0])
+        return vector[0]
 
-    product = time(jax.jit(jnp.matmul), square, square, samples=5)
-    moved = 2 * FP32.bytes * long[0].size  # read once, written once
+    product = time(jax.jit(jnp.matmul), matrix, matrix, samples=5)
+    moved_bytes = 2 * FP32.bytes * vector[0].size  # read once, written once
     return Machine(
-        lab_devices.told([first]), 2 * size**3 / product.best_s, moved / time(stream, samples=5).best_s
+        lab_devices.describe([first]),
+        2 * size**3 / product.best_s,
+        moved_bytes / time(stream, samples=5).best_s,
     )
 
 
 def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
-    """The seconds that so many calls take one after the other, the last one's result waited for."""
+    """The seconds that so many calls take one after the other, until the last result is ready."""
     out, start = None, clock.perf_counter()
     for _ in range(calls):
         out = fn(*args)
@@ -156,4 +160,4 @@ def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
 def _device_of(out: Any) -> Devices:
     """The devices that hold the result."""
     arrays = [leaf for leaf in jax.tree.leaves(out) if isinstance(leaf, jax.Array)]
-    return lab_devices.told([*arrays[0].sharding.device_set] if arrays else jax.devices()[:1])
+    return lab_devices.describe([*arrays[0].sharding.device_set] if arrays else jax.devices()[:1])

@@ -1,4 +1,4 @@
-"""What does this notebook run on? Its first cell asks, and tells it where something is new or real."""
+"""Reports what a notebook runs on: versions and devices. Its first cell calls `begin`."""
 
 import os
 import platform
@@ -13,13 +13,13 @@ from scalingbook_lib.lab.compiler import slices
 from scalingbook_lib.lab.devices import Devices
 from scalingbook_lib.units import Result
 
-WANTED = 8  # devices that the book's demos of sharding ask for
+DEMO_DEVICES = 8  # devices that the book's demos of sharding ask for
 _SHOWN = {"jax": "JAX", "numpy": "NumPy", "ipywidgets": "ipywidgets"}
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Result):
-    """Versions, the devices that are here, and those that demos of sharding will have; None without JAX."""
+    """Versions, this machine's devices, and those of sharding demos; both None without JAX."""
 
     versions: tuple[tuple[str, str], ...]
     here: Devices | None
@@ -34,49 +34,56 @@ class Runtime(Result):
 
 
 def begin(*, installed: bool) -> None:
-    """Tell what there is, where the first cell has installed something or this machine has a TPU or a GPU.
+    """Print the runtime where the first cell has installed something, or this machine has a TPU or a GPU.
 
-    Where the library is new, the TPU compiler comes after it, if there is none or one that JAX cannot use.
+    Where the library was installed, the TPU compiler is installed too if there is none that JAX can use.
     """
     if installed:
-        bring_tpu_compiler()
+        install_tpu_compiler()
     if installed or (devices.has_accelerator() and os.environ.get("JAX_PLATFORMS") != "cpu"):
         print(runtime())
 
 
-def bring_tpu_compiler() -> None:
-    """Install the libtpu that this JAX was built for, where that would help; pip's reason where it cannot."""
+def install_tpu_compiler() -> None:
+    """Install the libtpu that this JAX was built for, if it is missing;
+    print pip's reason where that fails.
+    """
     try:
-        wanted = slices.wanted_version(metadata.requires("jax") or [])
+        version = slices.wanted_version(metadata.requires("jax") or [])
     except metadata.PackageNotFoundError:
         return
-    if not (slices.exists_here() and slices.why_not()):
+    if not (slices.is_supported_platform() and slices.why_not()):
         return
-    asked = f"libtpu=={wanted}.*" if wanted != "0" else "libtpu"
-    print(f"Installing {asked}, the TPU compiler that this JAX was built for: a few hundred MB.", flush=True)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", asked]
-    done = subprocess.run(pip, capture_output=True, text=True, check=False)
-    if done.returncode:
+    requirement = f"libtpu=={version}.*" if version != "0" else "libtpu"
+    print(
+        f"Installing {requirement}, the TPU compiler that this JAX was built for: a few hundred MB.",
+        flush=True,
+    )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", requirement]
+    result = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if result.returncode:
         print(
-            f"It could not be installed, so cells that compile for TPUs will not run: {done.stderr.strip()}"
+            f"It could not be installed, so cells that compile for TPUs will not run: {result.stderr.strip()}"
         )
 
 
 def runtime() -> Runtime:
     """What this program runs on; it starts JAX, with as many devices as the demos need."""
     try:
-        demos = devices.simulate(WANTED)
+        demos = devices.simulate(DEMO_DEVICES)
     except ModuleNotFoundError:
         return Runtime(_versions(), None, None)
     return Runtime(_versions(), devices.here(), demos)
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
+    """The versions of this library, of Python and of the packages that notebooks use."""
     own = ("scalingbook-lib", __version__), ("Python", platform.python_version())
     return (*own, *((shown, number) for name, shown in _SHOWN.items() if (number := _version(name))))
 
 
 def _version(name: str) -> str:
+    """The version of an installed package; "" where it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

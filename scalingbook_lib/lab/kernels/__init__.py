@@ -1,8 +1,8 @@
-"""What does a kernel written by hand look like, and what does it gain over XLA's own?
+"""Pallas kernels for a TPU, written to be read, and what they gain over XLA's own programs.
 
-Pallas kernels for a TPU, each short enough to be read: `matmul` in tiles, flash `attention`, a `ring` that
-gathers by remote DMA, a `collective_matmul` that computes while it gathers, and a `ring_sum` that can be made
-to race (`races`). With `interpret=interpreter.interpreter()` they run on this machine's simulated devices;
-without, `aot.compile` makes them a TPU's program. `beside` puts that next to XLA's own, and `traffic` counts
-what a kernel moves.
+`matmul` works in tiles, `attention` is flash attention, `ring` gathers by remote DMA, `collective_matmul`
+computes while it gathers, and `ring_sum` can be made to race (`races`). With
+`interpret=interpreter.interpreter()` they run on this machine's simulated devices; without it, `aot.compile`
+compiles them for a TPU. `comparison` sets a kernel beside XLA's program, and `traffic` counts the bytes that
+a kernel moves.
 """

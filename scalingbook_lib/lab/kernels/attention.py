@@ -1,11 +1,11 @@
-"""How does attention never write its scores?
+"""Flash attention as a Pallas kernel: softmax attention that never writes its scores to HBM.
 
-Flash attention: a block of queries stays in VMEM while the keys and values of its head pass by, a block at a
-time. Of the scores seen so far it keeps their largest m, l = Σ exp(s - m) and o = Σ exp(s - m) · v, as
-`arithmetic.online_softmax` does, and shrinks l and o when a larger score comes. The G query heads of a group
-lie side by side as rows of one block, so each key is read once for all of them. Under a causal mask, blocks
-that no query of the block may see are neither fetched nor computed. Sources: Dao et al., FlashAttention
-(arXiv 2205.14135, 2307.08691); JAX's own kernel, jax.experimental.pallas.ops.tpu. Chapter: Transformers.
+A block of queries stays in VMEM while the keys and values of its head pass by, one block at a time. Of the
+scores so far it keeps the largest m, l = Σ exp(s - m) and o = Σ exp(s - m) · v, as
+`arithmetic.online_softmax` does, and rescales l and o when a larger score comes. The G query heads of a group
+are rows of one block, so each key is read once for all of them. Under a causal mask, blocks that no query of
+the block attends to are neither fetched nor computed. Sources: Dao et al., FlashAttention (arXiv 2205.14135,
+2307.08691); JAX's own kernel, jax.experimental.pallas.ops.tpu. Chapter: Transformers.
 """
 
 import functools
@@ -22,7 +22,7 @@ from scalingbook_lib.lab.kernels.matmul import LANES
 from scalingbook_lib.models.arithmetic import block_bytes
 from scalingbook_lib.units import BF16, FP32, DType
 
-MASKED = -0.7 * float(jnp.finfo(jnp.float32).max)  # -inf would make nan of a row that is masked throughout
+MASKED = -0.7 * float(jnp.finfo(jnp.float32).max)  # with -inf, a fully masked row would become nan
 
 
 def flash(
@@ -36,17 +36,19 @@ def flash(
     vmem_bytes: int | None = None,
     interpret: Interpret = False,
 ) -> jax.Array:
-    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H]: `block` queries of a group, `keys` at a time.
+    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H], with `block`
+    queries of a group and `keys` keys at a time.
 
-    K is the number of key/value heads (of all sequences, if there are several); the T queries are the last
-    of the S positions. A step holds `vmem_bytes(block, keys, G, H=H)`.
+    K is the number of key/value heads (of all sequences, if there are several); the T queries are the last of
+    the S positions. A step holds `vmem_bytes(block, keys, G, H=H)`. Raises ValueError where T exceeds S or a
+    block does not divide its dimension.
     """
     (K, G, T, H), S = q.shape, k.shape[1]
-    _fits(T, S, block, keys)
+    _check_blocks(T, S, block, keys)
     last = functools.partial(_last, block=block, keys=keys, T=T, S=S, causal=causal)
     queries = pallas.BlockSpec((None, G, block, H), lambda head, i, j: (head, 0, i, 0))
-    # under a causal mask the steps behind the last block that is seen ask for that block again: an index that
-    # does not change is not fetched again, so what no query sees costs no bytes
+    # under a causal mask the steps after the last unmasked block name that block again: Pallas does not fetch
+    # an unchanged index again, so masked blocks cost no bytes
     passing = pallas.BlockSpec((None, keys, H), lambda head, i, j: (head, jnp.minimum(j, last(i)), 0))
     rows = G * block
     return pallas.pallas_call(
@@ -65,19 +67,19 @@ def flash(
 
 
 def plain(q: jax.Array, k: jax.Array, v: jax.Array, *, causal: bool = True) -> jax.Array:
-    """The same, as XLA is usually asked for it: all scores [K, G, T, S] at once."""
+    """The same attention as XLA usually compiles it, with all scores [K, G, T, S] at once."""
     T, S = q.shape[2], k.shape[1]
     scores = jnp.einsum("KGTH,KSH->KGTS", q, k, preferred_element_type=jnp.float32) / q.shape[3] ** 0.5
     if causal:
-        scores = jnp.where(_seen(T, S, S - T, T=T), scores, MASKED)
+        scores = jnp.where(_mask(T, S, S - T, T=T), scores, MASKED)
     weights = jax.nn.softmax(scores, axis=-1).astype(v.dtype)
     return jnp.einsum("KGTS,KSH->KGTH", weights, v, preferred_element_type=jnp.float32).astype(q.dtype)
 
 
 def vmem_bytes(block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF16) -> int:
-    """What a step holds: `arithmetic.block_bytes`, and what a TPU's kernel adds to it.
+    """The VMEM of a step in bytes: `arithmetic.block_bytes`, and what a TPU's kernel adds to it.
 
-    Two buffers instead of one for the queries and two for the output; m and l over all lanes of a register.
+    Queries have two buffers instead of one and the output has two; m and l take all lanes of a register.
     """
     rows = block * G
     added = 3 * dtype.bytes * rows * H + 2 * FP32.bytes * rows * (LANES - 1)
@@ -85,7 +87,7 @@ def vmem_bytes(block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF
 
 
 def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
-    """One block of queries, all heads of its group, meets one block of keys and values."""
+    """One block of queries, all heads of its group, attends to one block of keys and values."""
     m, l, sums = scratch
     i, j = pallas.program_id(1), pallas.program_id(2)
     (G, block, H), keys = q.shape, k.shape[0]
@@ -98,18 +100,18 @@ def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
 
     @pallas.when(j <= last(i))
     def _() -> None:
-        scores = _product(q[...].reshape(G * block, H), k[...], along=1) / H**0.5
+        scores = _matmul(q[...].reshape(G * block, H), k[...], along=1) / H**0.5
         if causal:
-            seen = _seen(G * block, keys, first + i * block - j * keys, T=block)
-            scores = jnp.where(seen, scores, MASKED)
+            mask = _mask(G * block, keys, first + i * block - j * keys, T=block)
+            scores = jnp.where(mask, scores, MASKED)
         old = m[...]
         m[...] = jnp.maximum(old, scores.max(1, keepdims=True))
-        # m and l are the same in all 128 lanes: a column of one number for each row would fill whole
-        # registers all the same, and could not be stored as it is
+        # m and l are the same in all 128 lanes: a column of one number per row would take whole registers
+        # too, and could not be stored as a column
         weights = jnp.exp(scores - m[:, :1])
-        shrink = jnp.exp(old - m[...])  # what was added up under the old m counts for less under the new
+        shrink = jnp.exp(old - m[...])  # sums relative to the old m are smaller relative to the new one
         l[...] = shrink * l[...] + weights.sum(1, keepdims=True)
-        sums[...] = shrink[:, :1] * sums[...] + _product(weights.astype(v.dtype), v[...], along=0)
+        sums[...] = shrink[:, :1] * sums[...] + _matmul(weights.astype(v.dtype), v[...], along=0)
 
     # one division for each output, at the end: as in arithmetic.online_softmax, l has grown with o
     @pallas.when(j == last(i))
@@ -118,27 +120,33 @@ def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
 
 
 def _last(i: Any, *, block: int, keys: int, T: int, S: int, causal: bool) -> Any:
-    """The last block of keys that the i-th block of queries may see. (`//` would ask which TPU it is for.)"""
+    """The last block of keys that the i-th block of queries attends to.
+
+    (`//` would ask which TPU it is for.)
+    """
     return jax.lax.div(S - T + (i + 1) * block - 1, np.int32(keys)) if causal else S // keys - 1
 
 
-def _seen(rows: int, S: int, first: Any, *, T: int) -> jax.Array:
-    """Which of S keys each row may see: T queries for each head, the first `first` places behind key 0."""
-    # the G heads of a group lie below each other, T rows each, so a row's query is its number modulo T
+def _mask(rows: int, S: int, first: Any, *, T: int) -> jax.Array:
+    """Which of S keys each row attends to: T queries per head, the
+    first one `first` positions after key 0.
+    """
+    # the G heads of a group are stacked, T rows each, so a row's query is its number modulo T
     row, key = (jax.lax.broadcasted_iota(jnp.int32, (rows, S), axis) for axis in (0, 1))
     return jax.lax.rem(row, np.int32(T)) + first >= key
 
 
-def _product(a: jax.Array, b: jax.Array, along: int) -> jax.Array:
+def _matmul(a: jax.Array, b: jax.Array, along: int) -> jax.Array:
     """a · b, summed over the last dimension of a and dimension `along` of b, in fp32."""
     return jax.lax.dot_general(a, b, (((1,), (along,)), ((), ())), preferred_element_type=jnp.float32)
 
 
-def _fits(T: int, S: int, block: int, keys: int) -> None:
+def _check_blocks(T: int, S: int, block: int, keys: int) -> None:
+    """Raise ValueError where T exceeds S, or a block does not divide its dimension."""
     if T > S:
         raise ValueError(f"T = {T} queries are more than S = {S} positions; give the keys of all of them")
     for name, size, tile in (("T", T, block), ("S", S, keys)):
         if size % tile:
             raise ValueError(
-                f"{name} = {size} is not cut into blocks of {tile}; take a block that divides it"
+                f"{name} = {size} is not divided by blocks of {tile}; choose a block that divides it"
             )

@@ -1,7 +1,7 @@
-"""Does anything order each write before the read that needs it? Ask the race detector.
+"""Runs the ring kernels under the race detector of JAX's interpreter.
 
-After a race the interpreter's threads are in no state to go on, so every experiment has a process of its own:
-`look("sum, two buffers, no credit")`, or `python -m scalingbook_lib.lab.kernels.races "gather" 4`.
+A race leaves the interpreter's threads in an undefined state, so every experiment has a process of its own:
+`detect("sum, two buffers, no credit")`, or `python -m scalingbook_lib.lab.kernels.races "gather" 4`.
 """
 
 import functools
@@ -16,7 +16,7 @@ from typing import Any
 
 from scalingbook_lib.units import Result
 
-PATIENCE_S = 120
+TIMEOUT_S = 120
 _ACCESS = re.compile(r"(read|write) of .*?([\w-]+\.py):(\d+)")
 
 EXPERIMENTS = (
@@ -31,8 +31,10 @@ EXPERIMENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class RaceVerdict(Result):
-    """What became of one experiment: the two accesses that race, if any, and who had the right result."""
+class RaceReport(Result):
+    """The result of one experiment: the two accesses that race, if any,
+    and which devices had the right result.
+    """
 
     name: str
     devices: int
@@ -41,7 +43,7 @@ class RaceVerdict(Result):
 
     @property
     def race(self) -> bool:
-        """Did the detector find two accesses that nothing orders?"""
+        """Whether the detector found two accesses that nothing orders."""
         return bool(self.accesses)
 
     def __str__(self) -> str:
@@ -50,28 +52,31 @@ class RaceVerdict(Result):
         return f"{self.name} on {self.devices} devices: no race, {sum(self.right)} of {len(self.right)} right"
 
 
-def look(name: str, n: int = 4) -> RaceVerdict:
-    """One of EXPERIMENTS on n simulated devices, with the race detector on."""
+def detect(name: str, n: int = 4) -> RaceReport:
+    """The report on one of EXPERIMENTS on n simulated devices.
+
+    Raises ValueError for another name, RuntimeError where the process ends without a report.
+    """
     if name not in EXPERIMENTS:
-        raise ValueError(f"{name!r} is no experiment; write one of {'; '.join(EXPERIMENTS)}")
+        raise ValueError(f"{name!r} is not an experiment; write one of {'; '.join(EXPERIMENTS)}")
     command = [sys.executable, "-m", "scalingbook_lib.lab.kernels.races", name, str(n)]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    return read(name, n, ran.stdout + ran.stderr)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    return read(name, n, done.stdout + done.stderr)
 
 
-def read(name: str, n: int, said: str) -> RaceVerdict:
-    """What an experiment's process wrote."""
-    _, raced, after = said.partition("RACE DETECTED")
-    if raced:
+def read(name: str, n: int, output: str) -> RaceReport:
+    """The report in an experiment's output."""
+    _, race, after = output.partition("RACE DETECTED")
+    if race:
         found = [f"a {kind} at {file}:{line}" for kind, file, line in _ACCESS.findall(after)]
-        return RaceVerdict(name, n, tuple(found[:2]) or ("accesses that it does not name",), ())
-    if not (right := re.search(r"right: (\[.*\])", said)):
-        raise RuntimeError(f"the experiment {name!r} ended without a verdict: {said.strip()[-300:]}")
-    return RaceVerdict(name, n, (), tuple(json.loads(right[1])))
+        return RaceReport(name, n, tuple(found[:2]) or ("unnamed accesses",), ())
+    if not (right := re.search(r"right: (\[.*\])", output)):
+        raise RuntimeError(f"the experiment {name!r} ended without a report: {output.strip()[-300:]}")
+    return RaceReport(name, n, (), tuple(json.loads(right[1])))
 
 
 def _run(name: str, n: int) -> list[bool]:
-    """In the process of its own: do it, and say which devices have the right result."""
+    """Run an experiment in this process; returns which devices have the right result."""
     from scalingbook_lib.lab import devices
 
     devices.simulate(n)
@@ -84,7 +89,7 @@ def _run(name: str, n: int) -> list[bool]:
 
     on = sharding.mesh(X=n)
     kernel, texts, out, oracle = _experiment(name, interpreter(races=True))
-    # small arrays: with large ones the interpreter of JAX 0.7 can wait for itself forever
+    # small arrays, because with large ones the interpreter of JAX 0.7 can deadlock
     arrays = [jnp.arange(16.0 * n * 128).reshape(16 * n, 128) % 7 - 3, jnp.eye(128, 128 * n)][: len(texts)]
     placed = [sharding.place(a, text, on) for a, text in zip(arrays, texts, strict=True)]
     got = jax.jit(sharding.local(kernel, *texts, out=out, on=on))(*placed)
@@ -93,12 +98,14 @@ def _run(name: str, n: int) -> list[bool]:
 
 
 def _experiment(name: str, interpret: Any) -> tuple[Callable, list[str], str, Callable]:
-    """The kernel on one device's blocks, the shardings of its arguments and result, and what it should be."""
+    """The kernel on one device's shards, the shardings of its arguments
+    and of its result, and the right result.
+    """
     from scalingbook_lib.lab.kernels import collective_matmul, ring, ring_sum
 
-    both = name.endswith("both ways")
+    both_ways = name.endswith("both ways")
     if name.startswith("gather"):
-        gather = functools.partial(ring.all_gather, axis="X", both_ways=both, interpret=interpret)
+        gather = functools.partial(ring.all_gather, axis="X", both_ways=both_ways, interpret=interpret)
         return gather, ["A[I_X, J]"], "A[I, J]", lambda x: x
     if name.startswith("matmul"):
         multiply = functools.partial(
@@ -106,7 +113,7 @@ def _experiment(name: str, interpret: Any) -> tuple[Callable, list[str], str, Ca
             axis="X",
             rows=8,
             columns=128,
-            both_ways=both,
+            both_ways=both_ways,
             interpret=interpret,
         )
         return multiply, ["X[B_X, D]", "W[D, F_X]"], "Y[B, F_X]", lambda x, w: x @ w
@@ -114,10 +121,10 @@ def _experiment(name: str, interpret: Any) -> tuple[Callable, list[str], str, Ca
     add = functools.partial(
         ring_sum.all_reduce, axis="X", buffers=buffers, credit=credit, interpret=interpret
     )
-    return add, ["A[I_X, J]"], "A[I_X, J]", _summed
+    return add, ["A[I_X, J]"], "A[I_X, J]", _block_sums
 
 
-def _summed(x: Any) -> Any:
+def _block_sums(x: Any) -> Any:
     """Every device's block is the sum of all blocks of 16 rows."""
     import jax.numpy as jnp
 

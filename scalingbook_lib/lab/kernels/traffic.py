@@ -1,9 +1,8 @@
-"""How many bytes does a kernel move? Its own text says.
+"""Counts the bytes that a Pallas kernel moves, from the traced function.
 
 Pallas fetches a block when the next step's differs from this one's, and stores a block of the result when the
-next step's is another: the grid and the index maps of the BlockSpecs say how often. Remote DMAs are written
-out step by step. `moved` reads both from the traced function: what a kernel of this package does, not what it
-declares. (Of a kernel with scalar prefetch, the index maps depend on data: there only DMAs are counted.)
+next step's is another: the grid and the index maps of the BlockSpecs determine how often. Remote DMAs are
+written out step by step. (With scalar prefetch the index maps depend on data, so only DMAs are counted.)
 """
 
 import math
@@ -28,12 +27,12 @@ class KernelTraffic(Result):
 
     @property
     def hbm_bytes(self) -> int:
-        """What goes between HBM and VMEM by BlockSpecs, both ways."""
+        """The bytes that BlockSpecs move between HBM and VMEM, in both directions."""
         return sum(self.fetched) + sum(self.stored)
 
     @property
     def sent_bytes(self) -> int:
-        """What leaves over the links."""
+        """The bytes that leave over the links."""
         return sum(self.sent)
 
     def __str__(self) -> str:
@@ -47,7 +46,10 @@ class KernelTraffic(Result):
 
 
 def moved(fn: Callable, *structs: Any) -> KernelTraffic:
-    """Trace fn, a function on whole arrays (`sharding.local` for a device's blocks), and count."""
+    """The traffic of a function of global arrays (`sharding.local` for a device's shards).
+
+    Raises ValueError where the function calls no Pallas kernel.
+    """
     calls = [e for e in _equations(jax.make_jaxpr(fn)(*structs).jaxpr) if e.primitive.name == "pallas_call"]
     if not calls:
         raise ValueError("no Pallas kernel is called; give a function that calls one of lab.kernels")
@@ -74,21 +76,20 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def _block_bytes(grid: tuple[int, ...], block: Any) -> int:
-    """One block's bytes, times how often the index map names another; 0 where DMAs move it instead."""
+    """A block's bytes, times how often the index map names another one; 0 where DMAs move it instead."""
     if not grid or "any" in str(block.transformed_block_aval):
         return 0
     array = block.array_aval if hasattr(block, "array_aval") else block.array_shape_dtype
-    # a side of None is one element that the kernel does not see as a dimension; JAX 0.7 and later name it
-    # apart
+    # a side of None is one element that the kernel does not see as a dimension; some versions of JAX have a
+    # type for it
     sides = [getattr(side, "block_size", 1 if side is None else side) for side in block.block_shape]
     sides = [side if isinstance(side, int) else 1 for side in sides]
     return math.prod(sides) * array.dtype.itemsize * _changes(grid, block.index_map_jaxpr)
 
 
 def _changes(grid: tuple[int, ...], index_map: Any) -> int:
-    """How many blocks follow one another along the grid, whose last axis runs fastest."""
-    # the index map is run for every step of the grid at once, and its results are compared one after the
-    # other
+    """The number of different consecutive blocks along the grid, whose last axis runs fastest."""
+    # evaluate the index map for all steps of the grid at once, and compare consecutive results
     steps = np.indices(grid).reshape(len(grid), -1).astype(np.int32)
     found = jax.vmap(jaxpr_as_fun(index_map))(*steps)
     places = np.stack([np.broadcast_to(np.asarray(axis), steps.shape[1:]) for axis in found])
@@ -96,10 +97,10 @@ def _changes(grid: tuple[int, ...], index_map: Any) -> int:
 
 
 def _sent_bytes(equation: Any) -> int:
-    """The bytes of one remote DMA; 0 for anything else."""
+    """The bytes of a remote DMA; 0 for any other equation."""
     if equation.primitive.name != "dma_start":
         return 0
-    # the parameters of a DMA are flattened: what is sent, its part, where to, semaphores, and the device last
+    # the parameters of a DMA are flattened: source, its part, destination, semaphores, and last the device
     source, *others = jax.tree.unflatten(equation.params["tree"], equation.invars)
     if others[-1] is None:  # no device_id: a copy within this device
         return 0

@@ -1,1 +1,1 @@
-"""What did a device really do? Profiles: recorded, read, kept, shown, and held to the schedule."""
+"""Records profiles with JAX; `scalingbook_lib.profiles` reads, stores and compares them."""

@@ -1,9 +1,9 @@
-"""Which profiles does the book read, and how were they recorded? Four mistakes, each before and after.
+"""The book's recorded profiles: four mistakes, each before and after its correction.
 
 `lessons.record("serial-before")` records one on this machine's devices, real ones where there are enough;
-`trace.load("serial-before")` is the one that travels with the book. All of them again, in a terminal:
-`python -m scalingbook_lib.lab.profiler.lessons data/traces`. XLA:TPU takes the sums of "serial" out of
-the loop by itself, XLA:CPU does as it is told. Chapter: Profiling.
+`profiles.load("serial-before")` loads the one that is shipped with the book. `python -m
+scalingbook_lib.lab.profiler.lessons data/traces` records all of them again. XLA:TPU moves the all-reduce of
+"serial" out of the loop by itself, XLA:CPU does not. Chapter: Profiling.
 """
 
 import queue
@@ -22,8 +22,8 @@ from jax import lax
 from scalingbook_lib.lab import devices
 from scalingbook_lib.lab.compiler import sharding
 from scalingbook_lib.lab.profiler import trace
-from scalingbook_lib.lab.profiler.trace import Trace
 from scalingbook_lib.notation import Mesh
+from scalingbook_lib.profiles import Trace, save
 
 MESH = Mesh(X=4)
 LENGTHS, PADDED = (96, 100, 104, 108, 112, 120), 128
@@ -38,12 +38,15 @@ NAMES = (
     "input-before",
     "input-after",
 )
-WAITING, READING = "next batch", "read"  # on the host: the loop waits for a batch; somebody reads one
-BATCHES, READ_S = 6, 0.006  # the time to read one, as from a disk
+WAITING, READING = "next batch", "read"  # on the host: the loop waits for a batch; a thread reads one
+BATCHES, READ_S = 6, 0.006  # number of batches, and the time to read one, as from a disk
 
 
 def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:
-    """Record one lesson; its arrays are `smaller` times smaller in each dimension that matters."""
+    """Record one lesson; its arrays are `smaller` times smaller in each dimension that matters.
+
+    Raises ValueError for another name.
+    """
     lesson, _, when = name.partition("-")
     if name not in NAMES:
         raise ValueError(f"no lesson {name!r}; there are: {', '.join(NAMES)}")
@@ -51,7 +54,7 @@ def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:
 
 
 def layer(split: str = "H[B, F_X]") -> Callable:
-    """Two products with a nonlinearity between; what lies between them is split as `split` says."""
+    """Two matmuls with a nonlinearity between them; `split` is the sharding of what lies between."""
 
     def layer(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
         with jax.named_scope("up"):
@@ -64,7 +67,9 @@ def layer(split: str = "H[B, F_X]") -> Callable:
 
 
 def summed(each: bool) -> Callable:
-    """The gradient of some microbatches on one device of X: summed after each of them, or once for all."""
+    """The gradient of several microbatches on one device of X:
+    all-reduced after each of them, or once for all.
+    """
 
     def gradient(w: jax.Array, x: jax.Array) -> jax.Array:
         with jax.named_scope("gradient"):
@@ -84,18 +89,18 @@ def summed(each: bool) -> Callable:
 
 
 def accumulate(each: bool) -> Callable:
-    """The same on four devices, for whole arrays."""
+    """The same on four devices, for global arrays."""
     return jax.jit(sharding.local(summed(each), "W[D, F]", "X[N, B_X, D]", out="G[D, F]", on=MESH))
 
 
 def score(x: jax.Array) -> jax.Array:
-    """Something that is computed for a batch of any length."""
+    """A function that is computed for batches of any length."""
     with jax.named_scope("score"):
         return jnp.tanh(x @ x.T).sum()
 
 
 def read(rows: int) -> Iterator[np.ndarray]:
-    """Batches from something slow."""
+    """Batches from a slow source."""
     for _ in range(BATCHES):
         with jax.profiler.TraceAnnotation(READING):
             time.sleep(READ_S)
@@ -103,17 +108,17 @@ def read(rows: int) -> Iterator[np.ndarray]:
         yield batch
 
 
-def ahead(batches: Iterator, most: int = 2) -> Iterator:
-    """The same batches, up to so many of them read by a thread before somebody asks."""
-    kept: queue.Queue = queue.Queue(most)
+def prefetch(batches: Iterator, limit: int = 2) -> Iterator:
+    """The same batches, up to `limit` of them read ahead by a thread."""
+    ready: queue.Queue = queue.Queue(limit)
 
     def fill() -> None:
         for batch in batches:
-            kept.put(batch)
+            ready.put(batch)
 
     threading.Thread(target=fill, daemon=True).start()
     while True:
-        yield kept.get()
+        yield ready.get()
 
 
 def _layer(before: bool, smaller: int, runs: int) -> Trace:
@@ -135,39 +140,39 @@ def _serial(before: bool, smaller: int, runs: int) -> Trace:
 
 
 def _recompile(before: bool, smaller: int, runs: int) -> Trace:
-    """Six batches of different lengths, as they are or padded to one length that has been compiled before."""
+    """Six batches of different lengths, as they are or padded to one length that was compiled before."""
     jax.clear_caches()
     fn = jax.jit(score)
     batches = [jnp.ones((n if before else PADDED, 256 // smaller)) for n in LENGTHS]
     jax.block_until_ready((batches, fn(jnp.ones((PADDED, 256 // smaller)))))
     title = "six batches of six lengths" if before else "six batches padded to one length"
-    with trace.recording(title=title) as seen:
+    with trace.recording(title=title) as recorded:
         for x in batches:
             with jax.profiler.StepTraceAnnotation(trace.STEP):
                 jax.block_until_ready(fn(x))
-    return seen.trace
+    return recorded.trace
 
 
 def _input(before: bool, smaller: int, runs: int) -> Trace:
-    """Six steps that wait for their batch each, or take one that a thread has read meanwhile."""
+    """Six steps that each wait for their batch, or take one that a thread has read ahead."""
     rows = 1024 // smaller
     fn = jax.jit(score)
     jax.block_until_ready(fn(jnp.ones((rows, rows))))
-    batches = read(rows) if before else ahead(read(rows))
+    batches = read(rows) if before else prefetch(read(rows))
     title = "a loop that reads its batches" if before else "batches read ahead by a thread"
-    with trace.recording(title=title, marks=(WAITING, READING)) as seen:
+    with trace.recording(title=title, annotations=(WAITING, READING)) as recorded:
         for _ in range(BATCHES):
             with jax.profiler.TraceAnnotation(WAITING):
                 x = next(batches)
             with jax.profiler.StepTraceAnnotation(trace.STEP):
                 jax.block_until_ready(fn(x))
-    return seen.trace
+    return recorded.trace
 
 
 def _arrays(shapes: dict[str, tuple[int, ...]], smaller: int) -> list[Any]:
-    """Arrays on the mesh; a dimension of less than 16 is a count, and stays."""
-    cut = {text: tuple(n // smaller if n > 16 else n for n in shape) for text, shape in shapes.items()}
-    return [sharding.place(jnp.full(shape, 0.01), text, MESH) for text, shape in cut.items()]
+    """Arrays on the mesh; a dimension of at most 16 is a count, and stays."""
+    sizes = {text: tuple(n // smaller if n > 16 else n for n in shape) for text, shape in shapes.items()}
+    return [sharding.place(jnp.full(shape, 0.01), text, MESH) for text, shape in sizes.items()]
 
 
 _LESSONS = {
@@ -180,16 +185,16 @@ _LESSONS = {
 
 
 def main(folder: str, *names: str, tries: int = 5) -> None:
-    """Record lessons into files, of some tries the fastest: the one that other programs disturbed least."""
+    """Record lessons into files, of several tries the fastest: other programs disturbed it least."""
     devices.simulate(4)
     for name in names or NAMES:
-        found = min((record(name) for _ in range(tries)), key=_length)
-        print(f"{trace.save(found, Path(folder) / f'{name}.json').name}: {found}\n")
+        found = min((record(name) for _ in range(tries)), key=_duration_s)
+        print(f"{save(found, Path(folder) / f'{name}.json').name}: {found}\n")
 
 
-def _length(found: Trace) -> float:
-    """From the first thing that happened to the last, compilations included."""
-    return max([e.end_s for e in found.events] + [m.start_s + m.took_s for m in found.host])
+def _duration_s(found: Trace) -> float:
+    """The seconds from the first event to the last, compilations included."""
+    return max([e.end_s for e in found.events] + [m.end_s for m in found.host])
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""How are many requests served at once? A small engine that really does it."""
+"""A small serving engine on JAX: continuous batching over a paged KV cache, on any mesh."""

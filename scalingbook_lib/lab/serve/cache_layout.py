@@ -1,7 +1,7 @@
-"""How does a TPU lay a cache out, does it pad it, and does writing one token into it copy it?
+"""Finds how a TPU lays out and pads a KV cache, and whether writing one token copies it.
 
-`row(K=8, H=64)` compiles the write of a token into a cache [B, S, K, H] of keys, and reads the answers out of
-the compiled program. Chapter: Inference.
+`row(K=8, H=64)` compiles the write of one token into a cache [B, S, K, H] of keys, and reads the layout, the
+bytes and the cycles from the compiled program. Chapter: Inference.
 """
 
 import math
@@ -19,8 +19,11 @@ CACHE = "C[B, S, K, H]"
 
 
 @dataclass(frozen=True, slots=True)
-class Laid(Result):
-    """A cache and a token written into it; `order` names its dimensions, the one that lies on lanes last."""
+class CacheLayout(Result):
+    """A cache into which one token is written; `order` names its dimensions, the one on the lanes last.
+
+    `stored` and `copied` are bytes; `cycles` is the compiler's estimate of the write.
+    """
 
     shape: tuple[int, ...]
     dtype: DType
@@ -31,21 +34,21 @@ class Laid(Result):
     cycles: int
 
     @property
-    def numbers(self) -> float:
-        """The bytes of its numbers."""
+    def unpadded_bytes(self) -> float:
+        """The bytes of the cache without padding."""
         return math.prod(self.shape) * self.dtype.bytes
 
     @property
     def padding(self) -> float:
-        """What it takes over what its numbers take."""
-        return self.stored / self.numbers
+        """Stored bytes over unpadded bytes."""
+        return self.stored / self.unpadded_bytes
 
     def __str__(self) -> str:
         shape = ", ".join(f"{name}={n:,}" for name, n in zip(NAMES, self.shape, strict=True))
         copied = f"{binary(self.copied)} copied" if self.copied else "nothing copied"
         return (
             f"{self.dtype} [{shape}] as {self.order} in tiles {self.tile}: {binary(self.stored)}, "
-            f"{self.padding:.3g} times its numbers; {copied}, {self.cycles:,} cycles"
+            f"{self.padding:.3g} times the unpadded size; {copied}, {self.cycles:,} cycles"
         )
 
 
@@ -58,8 +61,10 @@ def row(
     dtype: DType = BF16,
     donate: bool = True,
     topology: str = "v5e:1x1",
-) -> Laid:
-    """One token written into the cache, which is given up for it (`donate`) or kept beside the new one."""
+) -> CacheLayout:
+    """The layout of a cache into which one token is written; `donate`:
+    its memory is reused for the result.
+    """
     program = aot.compile(
         _put,
         CACHE,
@@ -77,7 +82,7 @@ def row(
     order, tile = _layout(program.text, (B, S, K, H))
     m = program.memory
     copied = m.results - m.aliased + m.temporaries
-    return Laid((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
+    return CacheLayout((B, S, K, H), dtype, order, tile, m.results, copied, program.cycles)
 
 
 def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
@@ -85,7 +90,7 @@ def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
 
 
 def _layout(text: str, shape: tuple[int, ...]) -> tuple[str, str]:
-    """The dimensions in the order in which they lie, slowest first, and the tile."""
+    """The dimensions in the order in which they lie in memory, slowest first, and the tile."""
     dims = ",".join(map(str, shape))
     # `bf16[4,8192,8,128]{3,2,1,0:T(8,128)(2,1)}`: the order of the dimensions, then the tiles: 8 × 128
     # numbers, of which two rows of 16 bits share one of 32

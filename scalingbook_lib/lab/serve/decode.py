@@ -1,9 +1,8 @@
-"""How does a Transformer write, one token a step, however it is spread over devices?
+"""Prefill and decode of a Transformer as pure functions, on any mesh.
 
-`prefill(params, config, tokens, cache)` and `decode(params, config, tokens, cache, lengths)` are pure
-functions of whole arrays, to be jitted with the cache donated; `program(config, T)` is one of their steps
-compiled, for this machine or for a TPU slice. `config` is a `layout.Config`: the model, its mesh, its cache.
-Chapter: Inference.
+`prefill(params, config, tokens, cache)` and `decode(params, config, tokens, cache, lengths)` are functions of
+global arrays, to be jitted with the cache donated; `program(config, T)` is such a step, compiled for this
+machine or for a TPU slice. `config` is a `layout.Config`: the model, its mesh, its cache. Chapter: Inference.
 """
 
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from jax.sharding import PartitionSpec
 from scalingbook_lib import models
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decoder
-from scalingbook_lib.lab.serve.decoder import Where
+from scalingbook_lib.lab.serve.decoder import Placement
 from scalingbook_lib.lab.serve.layout import Cache, Config, Params
 from scalingbook_lib.lab.train import transformer
 
@@ -28,31 +27,34 @@ def extend(
     config: Config,
     tokens: jax.Array,
     cache: Cache,
-    where: Where,
+    where: Placement,
     *,
     every: bool = False,
     greedy: bool = False,
 ) -> tuple[jax.Array, Cache]:
-    """The real ones of tokens[b, T] go to their places: logits[B, V] of the last one, the cache.
+    """Append tokens[b, T] to the cache: logits[B, V] of the last token of each sequence, and the cache.
 
-    With `every` those of all tokens, [B, T, V]; with `greedy` the most likely words instead, [B] or [B, T].
-    Tables name the blocks of each row, counted within its group of devices.
+    With `every`, the logits [B, T, V] of all tokens; with `greedy`, the most likely tokens instead, [B] or
+    [B, T]. `where` says how many of the T tokens are real, and where they go; its block tables count blocks
+    within a group of devices.
     """
-    weights, kept = (jax.tree.map(lambda s: s.sharding.spec, part) for part in config.structs)
-    how = {"experts": config.experts, "every": every, "opened": config.opened, "codec": config.codec}
+    weights, cache_specs = (jax.tree.map(lambda s: s.sharding.spec, part) for part in config.structs)
+    how = {"experts": config.experts, "every": every, "dequantize": config.dequantize, "codec": config.codec}
 
     def local(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
-        logits, cache = decoder.extend(config.model, params, tokens, cache, Where(*where), **how)
+        logits, cache = decoder.extend(config.model, params, tokens, cache, Placement(*where), **how)
         return (decoder.greedy(logits) if greedy else logits), cache
 
     rank = (None,) if every else ()
     out = PartitionSpec() if greedy else PartitionSpec(None, *rank, tuple(decoder.COLUMNS))
-    # check_vma=False: what is gathered over all axes is the same on all, which its type cannot say before JAX
-    # 0.9
-    given = [part for part in where if part is not None]  # there may be no tables
-    reads = (weights, TOKENS, kept, *(ROWS, ROWS, TABLES)[: len(given)])
-    spread = jax.shard_map(local, mesh=config.on, in_specs=reads, out_specs=(out, kept), check_vma=False)
-    return spread(params, tokens, cache, *given)
+    # check_vma=False: logits that are gathered over all axes are replicated, which their type cannot state
+    # before JAX 0.9
+    inputs = [part for part in where if part is not None]  # there may be no tables
+    reads = (weights, TOKENS, cache_specs, *(ROWS, ROWS, TABLES)[: len(inputs)])
+    spread = jax.shard_map(
+        local, mesh=config.device_mesh, in_specs=reads, out_specs=(out, cache_specs), check_vma=False
+    )
+    return spread(params, tokens, cache, *inputs)
 
 
 def prefill(
@@ -60,15 +62,16 @@ def prefill(
     config: Config,
     tokens: jax.Array,
     cache: Cache,
-    where: Where | None = None,
+    where: Placement | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
-    """tokens[B, T] of prompts, or the next chunk of them: logits[B, V] after the last one, and the cache.
+    """Append tokens[B, T] of prompts, or of the next chunk of them:
+    logits[B, V] after the last one, and the cache.
 
-    Unless `where` says otherwise, all of them are real, and the cache has nothing before them.
+    Unless `where` says otherwise, all tokens are real and the cache is empty.
     """
     B, T = tokens.shape
-    where = where or Where(jnp.zeros(B, jnp.int32), jnp.full(B, T, jnp.int32))
+    where = where or Placement(jnp.zeros(B, jnp.int32), jnp.full(B, T, jnp.int32))
     return extend(params, config, tokens, cache, where, **how)
 
 
@@ -82,8 +85,10 @@ def decode(
     tables: jax.Array | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
-    """One more token of each sequence, tokens[B], after the lengths[B] that the cache has: logits[B, V]."""
-    where = Where(lengths, jnp.ones_like(lengths), tables)
+    """Append one token to each sequence, tokens[B], after lengths[B]
+    cached ones: logits[B, V], and the cache.
+    """
+    where = Placement(lengths, jnp.ones_like(lengths), tables)
     return extend(params, config, tokens[:, None], cache, where, **how)
 
 
@@ -92,30 +97,32 @@ def program(
 ) -> aot.Program:
     """A step of T new tokens for `rows` sequences (all), compiled once: extend(params, tokens, cache, …).
 
-    The cache is donated. `greedy` gives words instead of logits, `every` those of all T tokens.
+    The cache is donated. `greedy` returns tokens instead of logits, `every` those of all T positions.
     """
     key = (T, rows or config.sequences, every, greedy)
     if key not in config.programs:
-        config.programs[key] = _compiled(config, *key)
+        config.programs[key] = _compile(config, *key)
     return config.programs[key]
 
 
-def _compiled(config: Config, T: int, rows: int, every: bool, greedy: bool) -> aot.Program:
+def _compile(config: Config, T: int, rows: int, every: bool, greedy: bool) -> aot.Program:
     def step(params: Params, tokens: jax.Array, cache: Cache, *where: jax.Array) -> tuple[jax.Array, Cache]:
-        return extend(params, config, tokens, cache, Where(*where), every=every, greedy=greedy)
+        return extend(params, config, tokens, cache, Placement(*where), every=every, greedy=greedy)
 
-    weights, kept = config.structs
+    weights, cache_specs = config.structs
     places = [((rows,), ROWS), ((rows,), ROWS)]  # start and tokens
     places += [((rows, config.width), TABLES)] if config.blocks else []
     tokens, *where = (config.struct(shape, jnp.int32, of) for shape, of in [((rows, T), TOKENS), *places])
-    given = (weights, tokens, kept, *where)
-    return aot.compile(step, *given, mesh=config.on, topology=config.topology, donate=(2,))
+    inputs = (weights, tokens, cache_specs, *where)
+    return aot.compile(step, *inputs, mesh=config.device_mesh, topology=config.topology, donate=(2,))
 
 
-def recomputed(model: models.Transformer, weights: Mapping[str, Any], tokens: jax.Array) -> jax.Array:
-    """Logits[B, T, V] of whole sequences by the training chapter's program, on one device, with no cache."""
+def logits_without_cache(
+    model: models.Transformer, weights: Mapping[str, Any], tokens: jax.Array
+) -> jax.Array:
+    """Logits[B, T, V] of whole sequences by the training program, on one device and without a cache."""
     one = sharding.mesh(**dict.fromkeys(transformer.AXES, 1))
-    layers = transformer.of_layers(weights)
+    layers = transformer.layer_weights(weights)
 
     def local(tokens: jax.Array) -> jax.Array:
         x = transformer.embed(jnp.asarray(weights["embed"]), tokens)

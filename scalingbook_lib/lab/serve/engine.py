@@ -1,12 +1,13 @@
-"""How are many requests served at once? A small engine that really does it.
+"""A serving engine: requests in, greedily decoded tokens out.
 
-`Engine(weights, config)` takes requests at any time (`submit`). Every `step` lets in who finds a place, reads
-some of the prompts, and writes one word of everybody else: continuous batching over a paged cache; without
-`continuous` nobody gets in before everybody is out (static batches). With `chunk` a step reads at most so
-many tokens, in one program with the words that it writes; without it whole prompts, and who writes waits.
-With `reader`, prompts are read on devices of their own, and their blocks are moved. When blocks run out, the
-youngest gives its own back and is read again later. What is over is kept until it is asked for with
-`hand_over`: an engine that runs for long holds what is on its way alone. Chapter: Inference.
+`Engine(weights, config)` takes requests at any time (`submit`). Every `step` admits requests to free slots,
+prefills some of the prompts, and decodes one token of every other sequence: continuous batching over a paged
+cache. Without `continuous`, no request is admitted before all are done (static batches). With `chunk`, a step
+prefills at most so many tokens, in the program that also decodes (chunked prefill); without it whole prompts,
+while decoding waits. With `prefill`, prompts are prefilled on devices of their own, and their blocks are
+transferred (disaggregation). When blocks run out, the youngest sequence is preempted and prefilled again
+later. A finished request is stored until `pop` returns it, so a long-running engine does not grow. Chapter:
+Inference.
 """
 
 from collections import Counter
@@ -21,7 +22,7 @@ from scalingbook_lib.units import Result
 
 
 class Engine(Result):
-    """Requests in, words out; greedy, so that what is written depends on the prompt alone."""
+    """Serves requests greedily, so that the output depends on the prompt alone."""
 
     def __init__(
         self,
@@ -30,28 +31,34 @@ class Engine(Result):
         *,
         chunk: int | None = None,
         prefix_cache: bool = True,
-        reader: Config | None = None,
+        prefill: Config | None = None,
         continuous: bool = True,
     ) -> None:
-        self.writer = Worker(weights, config, prefixes=prefix_cache and not reader)
-        self.reader = Worker(weights, reader, prefixes=prefix_cache) if reader else self.writer
+        self.decode_worker = Worker(weights, config, share_prefixes=prefix_cache and not prefill)
+        self.prefill_worker = (
+            Worker(weights, prefill, share_prefixes=prefix_cache) if prefill else self.decode_worker
+        )
         self.chunk, self.continuous = chunk, continuous
-        self.steps, self.read, self.moved, self.moved_bytes = 0, 0, 0, 0
-        self.requests: dict[int, Served] = {}  # by ticket: all that were not handed over
-        self._tickets, self._handed = 0, Counter[str]()
+        self.steps, self.computed, self.transfers, self.transfer_bytes = 0, 0, 0, 0
+        self.requests: dict[int, Served] = {}  # by ticket: all that were not popped
+        self._tickets, self._popped = 0, Counter[str]()
         self.waiting: list[Served] = []  # oldest first
-        self.moving: list[Served] = []  # read elsewhere, without a place to write yet
-        if reader and reader.block != config.block:
-            both = f"blocks of {reader.block} tokens do not fit those of {config.block}"
-            raise ValueError(f"{both}; make them equal")
+        self.transferring: list[Served] = []  # prefilled on other devices, without a decode slot yet
+        if prefill and prefill.block != config.block:
+            sizes = f"blocks of {prefill.block} tokens do not fit those of {config.block}"
+            raise ValueError(f"{sizes}; make them equal")
 
     def submit(self, prompt: Sequence[int], limit: int) -> int:
-        """Ask for up to `limit` words after a prompt: a ticket."""
-        tokens = len(prompt) + limit - 1  # the last word is never read
-        both = (self.reader, self.writer)
-        most = min(min(w.config.tokens, w.pools[0].count * w.config.block) for w in both)
-        if not len(prompt) or limit < 1 or tokens > most:
-            raise ValueError(f"{len(prompt)} tokens and {limit} words: write 1 to {most} of both together")
+        """Queue a request for up to `limit` tokens after a prompt; returns its ticket.
+
+        Raises ValueError where the prompt and the limit do not fit a sequence's cache.
+        """
+        tokens = len(prompt) + limit - 1  # the last output token is never cached
+        workers = (self.prefill_worker, self.decode_worker)
+        longest = min(min(w.config.tokens, w.pools[0].count * w.config.block) for w in workers)
+        if not len(prompt) or limit < 1 or tokens > longest:
+            asked = f"a prompt of {len(prompt)} tokens and an output of {limit}"
+            raise ValueError(f"{asked}: give at least one of each and at most {longest} of both together")
         s = Served(self._tickets, EngineRequest(tuple(map(int, prompt)), limit, self.steps))
         self._tickets += 1
         self.requests[s.ticket] = s
@@ -59,189 +66,213 @@ class Engine(Result):
         return s.ticket
 
     def cancel(self, ticket: int) -> None:
-        """Nobody waits for it any more: its place and blocks are free at once."""
-        s = self.of(ticket)
+        """Cancel a request; its slot and blocks are free at once."""
+        s = self.request(ticket)
         if not s.over:
-            self._out(s)
+            self._remove(s)
             s.state, s.ended = RequestState.CANCELED, self.steps
 
-    def words(self, ticket: int) -> list[int]:
-        """What is written so far."""
-        return list(self.of(ticket).words)
+    def output(self, ticket: int) -> list[int]:
+        """The tokens that a request has generated so far."""
+        return list(self.request(ticket).output)
 
-    def of(self, ticket: int) -> Served:
-        """The request of a ticket, on its way or over."""
+    def request(self, ticket: int) -> Served:
+        """The request of a ticket. Raises ValueError for a ticket that was never given or was popped."""
         if not 0 <= ticket < self._tickets:
             raise ValueError(f"ticket {ticket}: {self._tickets} were given out; submit() gives the next")
         if ticket not in self.requests:
-            raise ValueError(f"ticket {ticket} was handed over; keep what hand_over() gives")
+            raise ValueError(f"ticket {ticket} was popped; keep what pop() returns")
         return self.requests[ticket]
 
-    def hand_over(self, ticket: int) -> Served:
-        """What became of a request that is over; the engine then keeps nothing of it but its counts."""
-        s = self.of(ticket)
+    def pop(self, ticket: int) -> Served:
+        """Return a finished request and drop it from the engine, except for its counts.
+
+        Raises ValueError where it is not finished.
+        """
+        s = self.request(ticket)
         if not s.over:
             raise ValueError(f"{s}: it is not over; take further steps, or cancel it first")
-        self._handed.update(s.counts)
+        self._popped.update(s.counts)
         return self.requests.pop(ticket)
 
     @property
     def busy(self) -> bool:
-        """Is there anything left to do?"""
-        return bool(self.waiting or self.reader.inside or self.writer.inside)
+        """Whether any request is waiting or running."""
+        return bool(self.waiting or self.prefill_worker.running or self.decode_worker.running)
 
-    def run(self, most: int = 100_000) -> EngineReport:
-        """Step until everything is over."""
-        for _ in range(most):
+    def run(self, limit: int = 100_000) -> EngineReport:
+        """Step until all requests are finished. Raises RuntimeError after `limit` steps."""
+        for _ in range(limit):
             if not self.busy:
                 return self.report
             self.step()
-        raise RuntimeError(f"{most} steps were not enough: {self.report}")
+        raise RuntimeError(f"{limit} steps were not enough: {self.report}")
 
     def step(self) -> None:
-        """Let in who finds a place; read; write one word of everybody who is read."""
-        if self.continuous or not (self.reader.inside or self.writer.inside):
+        """Admit requests to free slots; prefill; decode one token of
+        every sequence whose prompt is cached.
+        """
+        if self.continuous or not (self.prefill_worker.running or self.decode_worker.running):
             self._admit()
-        if self.chunk and self.reader is self.writer:
+        if self.chunk and self.prefill_worker is self.decode_worker:
             self._mixed(self.chunk)
         else:
             self._prefill()
-            self._move()
-            self._write()
+            self._transfer()
+            self._decode()
         self.steps += 1
 
     def _admit(self) -> None:
-        """In the order of their tickets: where the first finds no place, nobody overtakes it."""
-        while self.waiting and self._enter(self.waiting[0]):
+        """Admit requests in the order of their tickets; where the first finds no slot, none overtakes it."""
+        while self.waiting and self._place(self.waiting[0]):
             s = self.waiting.pop(0)
-            s.state, s.admitted = RequestState.READING, self.steps if s.admitted is None else s.admitted
+            s.state, s.admitted = RequestState.PREFILL, self.steps if s.admitted is None else s.admitted
 
-    def _enter(self, s: Served) -> bool:
-        """A place in the group that knows most of its tokens, then in the one with most blocks."""
-        at = self.reader
-        open_to = [g for g in range(at.groups) if len(at.of(g)) < at.slots]
-        known = {g: at.pools[g].find(s.tokens) for g in open_to}
-        # a shared prefix is worth more than an empty group: its tokens are not read again
-        for g in sorted(open_to, key=lambda g: (-len(known[g]), -at.pools[g].available, g)):
-            if (blocks := at.pools[g].extended(known[g], len(s.tokens))) is not None:
-                at.enter(s, g, blocks, len(known[g]) * at.config.block)
-                s.reused += s.cached
+    def _place(self, s: Served) -> bool:
+        """Put a request in the group that has cached most of its tokens,
+        then in the one with most free blocks.
+
+        Returns whether a group had a slot and enough blocks.
+        """
+        worker = self.prefill_worker
+        open_groups = [g for g in range(worker.groups) if len(worker.in_group(g)) < worker.slots]
+        known = {g: worker.pools[g].match(s.tokens) for g in open_groups}
+        # a shared prefix is worth more than an empty group: its tokens are not computed again
+        for g in sorted(open_groups, key=lambda g: (-len(known[g]), -worker.pools[g].available, g)):
+            if (blocks := worker.pools[g].extend(known[g], len(s.tokens))) is not None:
+                worker.add(s, g, blocks, len(known[g]) * worker.config.block)
+                s.prefix_hits += s.cached
                 return True
         return False
 
     def _prefill(self) -> None:
-        """The oldest prompt of each group, whole in a program of a power of two of tokens, or by chunks."""
-        reading = [s for s in self.reader.inside if s.state is RequestState.READING]
-        oldest = {s.group: s for s in reversed(reading)}.values()
+        """The oldest prompt of each group: whole, in a program of a power
+        of two of tokens, or one chunk of it.
+        """
+        prefilling = [s for s in self.prefill_worker.running if s.state is RequestState.PREFILL]
+        oldest = {s.group: s for s in reversed(prefilling)}.values()
         rows = [CacheWrite(s, s.cached, min(s.pending, self.chunk or s.pending)) for s in oldest]
         if rows:
             longest = max(row.count for row in rows)
-            self._ran(self.reader, rows, T=self.chunk or 1 << (longest - 1).bit_length(), places=1)
+            T = self.chunk or 1 << (longest - 1).bit_length()
+            self._run(self.prefill_worker, rows, T=T, rows_per_group=1)
 
-    def _write(self) -> None:
-        """One word of everybody who is read."""
-        if rows := self._next_words():
-            self._ran(self.writer, rows, T=1, places=self.writer.slots)
+    def _decode(self) -> None:
+        """One token of every sequence that is decoding."""
+        if rows := self._decode_rows():
+            self._run(self.decode_worker, rows, T=1, rows_per_group=self.decode_worker.slots)
 
     def _mixed(self, chunk: int) -> None:
-        """The words of all and a chunk of prompts, every token a row of its own, in one program."""
-        rows, reads = self._next_words(), 0
-        for g in range(self.writer.groups):
+        """One token of every decoding sequence and a chunk of prompts, every
+        token a row of its own, in one program.
+        """
+        rows, prefilled = self._decode_rows(), 0
+        for g in range(self.decode_worker.groups):
             left = chunk
-            for s in self.writer.of(g):
-                n = min(left, s.pending) if s.state is RequestState.READING else 0
+            for s in self.decode_worker.in_group(g):
+                n = min(left, s.pending) if s.state is RequestState.PREFILL else 0
                 rows += [CacheWrite(s, s.cached + i, 1) for i in range(n)]
-                left, reads = left - n, reads + n
+                left, prefilled = left - n, prefilled + n
         if rows:
-            self._ran(self.writer, rows, T=1, places=self.writer.slots + chunk * bool(reads))
+            rows_per_group = self.decode_worker.slots + chunk * bool(prefilled)
+            self._run(self.decode_worker, rows, T=1, rows_per_group=rows_per_group)
 
-    def _next_words(self) -> list[CacheWrite]:
-        """A row of each that writes, once it has a block for it."""
-        for s in list(self.writer.inside):
-            if s.state is RequestState.WRITING:
+    def _decode_rows(self) -> list[CacheWrite]:
+        """A row for each decoding sequence, once it has a block for its next token."""
+        for s in list(self.decode_worker.running):
+            if s.state is RequestState.DECODE:
                 self._grow(s)
-        return [CacheWrite(s, s.cached, 1) for s in self.writer.inside if s.state is RequestState.WRITING]
+        return [
+            CacheWrite(s, s.cached, 1) for s in self.decode_worker.running if s.state is RequestState.DECODE
+        ]
 
     def _grow(self, s: Served) -> None:
-        """A block for its next token; where there is none the youngest of its group goes, perhaps itself."""
-        pool = self.writer.pools[s.group]
+        """Allocate a block for a sequence's next token, preempting the
+        youngest of its group while there is none.
+        """
+        pool = self.decode_worker.pools[s.group]
         while s.blocks and pool.needed(s.cached + 1) > len(s.blocks):
             try:
-                s.blocks += pool.take(1)
+                s.blocks += pool.allocate(1)
             except OutOfBlocks:
-                self._preempt(self.writer.of(s.group)[-1])
+                self._preempt(self.decode_worker.in_group(s.group)[-1])
 
     def _preempt(self, s: Served) -> None:
-        """It gives its place back, and waits as long as it is older than others that wait."""
-        self._out(s)
+        """Release a sequence's slot and blocks, and queue it by its ticket."""
+        self._remove(s)
         s.state, s.preemptions = RequestState.WAITING, s.preemptions + 1
         self.waiting = sorted([*self.waiting, s], key=lambda s: s.ticket)
 
-    def _ran(self, at: Worker, rows: list[CacheWrite], *, T: int, places: int) -> None:
-        """Run the rows; each sequence has more in the cache, and perhaps a new word."""
-        for row, word in zip(rows, at.run(rows, T=T, places=places), strict=True):
-            s, last = row.of, row.last
+    def _run(self, worker: Worker, rows: list[CacheWrite], *, T: int, rows_per_group: int) -> None:
+        """Run the rows; each sequence has more tokens in the cache, and perhaps a new one."""
+        for row, token in zip(rows, worker.run(rows, T=T, rows_per_group=rows_per_group), strict=True):
+            s, last = row.request, row.last
             s.cached += row.count
-            self.read += row.count
-            at.learn(s)
+            self.computed += row.count
+            worker.register(s)
             if last:
-                self._wrote(s, word)
+                self._append(s, token)
 
-    def _wrote(self, s: Served, word: int) -> None:
-        """A new word; after its prompt is read a sequence writes, here or elsewhere."""
-        s.words.append(word)
-        s.first = self.steps if s.first is None else s.first
-        if len(s.words) == s.request.limit:
-            self._out(s)
+    def _append(self, s: Served, token: int) -> None:
+        """Append a new token; after its prompt is prefilled a sequence decodes, here or on other devices."""
+        s.output.append(token)
+        s.first_token = self.steps if s.first_token is None else s.first_token
+        if len(s.output) == s.request.limit:
+            self._remove(s)
             s.state, s.ended = RequestState.DONE, self.steps
-        elif s.state is RequestState.READING:
-            s.state = RequestState.WRITING if self.reader is self.writer else RequestState.MOVING
-            self.moving += [s] if s.state is RequestState.MOVING else []
+        elif s.state is RequestState.PREFILL:
+            s.state = (
+                RequestState.DECODE if self.prefill_worker is self.decode_worker else RequestState.TRANSFER
+            )
+            self.transferring += [s] if s.state is RequestState.TRANSFER else []
 
-    def _move(self) -> None:
-        """Caches of prompts that are read, to the devices that write, in order, as there are places."""
-        self.moving.sort(key=lambda s: s.ticket)
-        while self.moving and self._received(self.moving[0]):
-            s = self.moving.pop(0)
-            s.state, self.moved = RequestState.WRITING, self.moved + 1
+    def _transfer(self) -> None:
+        """Transfer the caches of prefilled prompts to the decode devices, in order, as slots become free."""
+        self.transferring.sort(key=lambda s: s.ticket)
+        while self.transferring and self._try_transfer(self.transferring[0]):
+            s = self.transferring.pop(0)
+            s.state, self.transfers = RequestState.DECODE, self.transfers + 1
 
-    def _received(self, s: Served) -> bool:
-        to, n = self.writer, len(s.blocks)
-        open_to = [g for g in range(to.groups) if len(to.of(g)) < to.slots and to.pools[g].available >= n]
-        if not open_to:
+    def _try_transfer(self, s: Served) -> bool:
+        """Transfer the cache of one sequence; returns whether there was a slot with enough blocks."""
+        to, n = self.decode_worker, len(s.blocks)
+        open_groups = [g for g in range(to.groups) if len(to.in_group(g)) < to.slots]
+        open_groups = [g for g in open_groups if to.pools[g].available >= n]
+        if not open_groups:
             return False
-        g = max(open_to, key=lambda g: to.pools[g].available)
-        blocks, cached, sent = to.pools[g].take(n), s.cached, self.reader.send(s)
-        self.reader.leave(s)
+        g = max(open_groups, key=lambda g: to.pools[g].available)
+        blocks, cached, sent = to.pools[g].allocate(n), s.cached, self.prefill_worker.send(s)
+        self.prefill_worker.remove(s)
         to.receive(sent, g, blocks)
-        to.enter(s, g, blocks, cached)
-        self.moved_bytes += n * to.block_bytes
+        to.add(s, g, blocks, cached)
+        self.transfer_bytes += n * to.block_bytes
         return True
 
-    def _out(self, s: Served) -> None:
-        """Out of wherever it is."""
-        for worker in (self.reader, self.writer):
-            if s in worker.inside:
-                worker.leave(s)
-        self.waiting, self.moving = ([o for o in line if o is not s] for line in (self.waiting, self.moving))
+    def _remove(self, s: Served) -> None:
+        """Remove a request from wherever it is."""
+        for worker in (self.prefill_worker, self.decode_worker):
+            if s in worker.running:
+                worker.remove(s)
+        queues = (self.waiting, self.transferring)
+        self.waiting, self.transferring = ([other for other in queue if other is not s] for queue in queues)
 
     @property
     def report(self) -> EngineReport:
-        """What it did so far."""
-        workers = {id(w): w for w in (self.reader, self.writer)}.values()
-        counts = sum((Counter(s.counts) for s in self.requests.values()), self._handed)
+        """What the engine has done so far."""
+        workers = {id(w): w for w in (self.prefill_worker, self.decode_worker)}.values()
+        counts = sum((Counter(s.counts) for s in self.requests.values()), self._popped)
         return EngineReport(
             steps=self.steps,
             done=counts["done"],
             canceled=counts["canceled"],
-            words=counts["words"],
-            read=self.read,
-            found=counts["found"],
+            output=counts["output"],
+            computed=self.computed,
+            prefix_hits=counts["prefix_hits"],
             preemptions=counts["preemptions"],
             evictions=sum(pool.evictions for w in workers for pool in w.pools),
-            moved=self.moved,
-            moved_bytes=self.moved_bytes,
-            programs=sum(len(w.ran) for w in workers),
+            transfers=self.transfers,
+            transfer_bytes=self.transfer_bytes,
+            programs=sum(len(w.runs) for w in workers),
             flops=sum(w.flops for w in workers),
         )
 

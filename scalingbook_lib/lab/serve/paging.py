@@ -1,9 +1,9 @@
-"""Which blocks of the cache has a sequence, and which can it share?
+"""Allocates the blocks of a paged KV cache, and shares those of common prefixes.
 
-`Pool(blocks, size)` hands out blocks of `size` tokens. A full block whose tokens, and all tokens before them,
-are known can belong to many sequences: it counts its holders, nobody writes to it again, and when the last
-one lets go it stays until its place is needed, the least recently used first. Chapter: Inference.
-Source: Kwon et al., arXiv 2309.06180 (PagedAttention).
+`Pool(blocks, size)` allocates blocks of `size` tokens. A full block whose tokens, and all tokens before them,
+are known can belong to many sequences: its references are counted, it is never written again, and when the
+last sequence releases it, it stays cached until its memory is needed, least recently used first. Chapter:
+Inference. Source: Kwon et al., arXiv 2309.06180 (PagedAttention).
 """
 
 from collections import deque
@@ -16,91 +16,101 @@ from scalingbook_lib.units import Result
 
 
 class OutOfBlocks(Exception):
-    """Every block is held by somebody."""
+    """Every block is in use."""
 
 
 @dataclass(slots=True)
 class Pool(Result):
-    """Blocks 0 to count - 1: each is free, held by so many, or idle: held by nobody, and its tokens known."""
+    """Blocks 0 to count - 1: each is free, referenced by sequences, or
+    idle: unreferenced, with cached tokens.
+    """
 
     count: int
     size: int
-    prefixes: bool = True
+    share_prefixes: bool = True
     evictions: int = 0
     free: deque[int] = field(init=False)
-    holders: list[int] = field(init=False)
+    references: list[int] = field(init=False)
     idle: dict[int, None] = field(init=False, default_factory=dict)  # least recently used first
-    known: dict[bytes, int] = field(init=False, default_factory=dict)
+    cached: dict[bytes, int] = field(init=False, default_factory=dict)
     prefix_of: dict[int, bytes] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         self.free = deque(range(self.count))
-        self.holders = [0] * self.count
+        self.references = [0] * self.count
 
     @property
     def available(self) -> int:
-        """Blocks that can be handed out: free ones, and idle ones, whose tokens are then forgotten."""
+        """The number of blocks that can be allocated: free ones, and idle ones, which are then evicted."""
         return len(self.free) + len(self.idle)
 
     def needed(self, tokens: int) -> int:
-        """Blocks of so many tokens."""
+        """The number of blocks for so many tokens."""
         return -(-tokens // self.size)
 
-    def take(self, n: int) -> list[int]:
-        """n blocks of nobody else, or none at all: OutOfBlocks."""
-        if n > self.available:
-            raise OutOfBlocks(f"{n} blocks are needed, {self.available} of {self.count} are to be had")
-        return [self._take() for _ in range(n)]
+    def allocate(self, n: int) -> list[int]:
+        """n blocks that no other sequence uses.
 
-    def _take(self) -> int:
-        if not self.free:  # only now: whoever comes with the same prefix would have found it
-            self._forget(next(iter(self.idle)))
+        Raises OutOfBlocks, and allocates none, where there are fewer.
+        """
+        if n > self.available:
+            raise OutOfBlocks(f"{n} blocks are needed, {self.available} of {self.count} are available")
+        return [self._allocate() for _ in range(n)]
+
+    def _allocate(self) -> int:
+        if not self.free:  # evict as late as possible: a sequence with the same prefix may still come
+            self._evict(next(iter(self.idle)))
         block = self.free.popleft()
-        self.holders[block] = 1
+        self.references[block] = 1
         return block
 
-    def _forget(self, block: int) -> None:
-        del self.idle[block], self.known[self.prefix_of.pop(block)]
+    def _evict(self, block: int) -> None:
+        del self.idle[block], self.cached[self.prefix_of.pop(block)]
         self.free.append(block)
         self.evictions += 1
 
-    def find(self, tokens: Sequence[int]) -> list[int]:
-        """The blocks of the longest known prefix of these tokens, the last one left out: it is to be read."""
-        found = []
-        # a block is known by all tokens up to its end, not by its own: keys depend on what stands before them
+    def match(self, tokens: Sequence[int]) -> list[int]:
+        """The blocks of the longest cached prefix of these tokens, without
+        the last token, which is to be computed.
+        """
+        matched = []
+        # a block is cached under all tokens up to its end: keys and values depend on the tokens before them
         for n in range(1, (len(tokens) - 1) // self.size + 1):
-            block = self.known.get(_key(tokens[: n * self.size]))
+            block = self.cached.get(_key(tokens[: n * self.size]))
             if block is None:
                 break
-            found.append(block)
-        return found
+            matched.append(block)
+        return matched
 
-    def hold(self, blocks: Iterable[int]) -> None:
-        """One more holder for each of these known blocks."""
+    def acquire(self, blocks: Iterable[int]) -> None:
+        """One more reference to each of these cached blocks."""
         for block in blocks:
             self.idle.pop(block, None)
-            self.holders[block] += 1
+            self.references[block] += 1
 
-    def extended(self, known: list[int], tokens: int) -> list[int] | None:
-        """The known blocks and as many more as so many tokens need; None where there are not enough."""
-        self.hold(known)
+    def extend(self, cached: list[int], tokens: int) -> list[int] | None:
+        """The cached blocks and as many more as so many tokens need; None where there are not enough."""
+        self.acquire(cached)
         try:
-            return known + self.take(self.needed(tokens) - len(known))
+            return cached + self.allocate(self.needed(tokens) - len(cached))
         except OutOfBlocks:
-            self.release(known)
+            self.release(cached)
             return None
 
-    def learn(self, tokens: Sequence[int], block: int) -> None:
-        """This block now has the last `size` of these tokens; only the first of equal blocks is known."""
-        if self.prefixes and (key := _key(tokens)) not in self.known:
-            self.known[key] = block
+    def register(self, tokens: Sequence[int], block: int) -> None:
+        """Cache this block under the prefix that it completes; of equal blocks only the first is cached."""
+        if self.share_prefixes and (key := _key(tokens)) not in self.cached:
+            self.cached[key] = block
             self.prefix_of[block] = key
 
     def release(self, blocks: Sequence[int]) -> None:
-        """One holder fewer. Ends of sequences are forgotten before beginnings, which others may share."""
+        """One reference fewer.
+
+        Later blocks are evicted before earlier ones, which other sequences may share.
+        """
         for block in reversed(blocks):
-            self.holders[block] -= 1
-            if self.holders[block]:
+            self.references[block] -= 1
+            if self.references[block]:
                 continue
             if block in self.prefix_of:
                 self.idle[block] = None
@@ -108,14 +118,14 @@ class Pool(Result):
                 self.free.append(block)
 
     def __str__(self) -> str:
-        held = sum(n > 0 for n in self.holders)
-        shared = sum(n > 1 for n in self.holders)
+        referenced = sum(n > 0 for n in self.references)
+        shared = sum(n > 1 for n in self.references)
         return (
-            f"{self.count} blocks of {self.size} tokens: {held} held ({shared} of them shared), "
-            f"{len(self.idle)} idle with known tokens, {len(self.free)} free"
+            f"{self.count} blocks of {self.size} tokens: {referenced} in use ({shared} of them shared), "
+            f"{len(self.idle)} idle with cached tokens, {len(self.free)} free"
         )
 
 
 def _key(tokens: Sequence[int]) -> bytes:
-    """All the tokens of a prefix: no two prefixes have the same key."""
+    """All tokens of a prefix as bytes: no two prefixes have the same key."""
     return np.asarray(tokens, np.int32).tobytes()

@@ -1,8 +1,8 @@
-"""What does one set of devices have, and what does it run: weights, cache, blocks, and compiled steps?
+"""One set of devices of the serving engine: weights, cache, block pools and compiled steps.
 
-A `Worker` runs rows: each some next tokens of one sequence, put where the cache of that sequence is. Groups
-(the devices of A, X and Z) have pools of their own, so a sequence's rows are always those of its group.
-Chapter: Inference.
+A `Worker` runs rows: each some next tokens of one sequence, appended to that sequence's cache. Groups (the
+devices of A, X and Z) have pools of their own, so a sequence's rows are always in its group. Chapter:
+Inference.
 """
 
 import functools
@@ -25,92 +25,101 @@ MOVED = PartitionSpec(None, "C", "Y")  # blocks on their way: [blocks, tokens_C,
 
 @dataclass(frozen=True, slots=True)
 class CacheWrite(Result):
-    """The tokens `first` to `first + count - 1` of a sequence, to be put into the cache."""
+    """The tokens `first` to `first + count - 1` of a sequence, to be appended to the cache."""
 
-    of: requests.Served
+    request: requests.Served
     first: int
     count: int
 
     @property
     def last(self) -> bool:
-        """Does the sequence's next word come out of this row?"""
-        return self.first + self.count == len(self.of.tokens)
+        """Whether the row has the sequence's last token, so that its logits give the next one."""
+        return self.first + self.count == len(self.request.tokens)
 
     def __str__(self) -> str:
-        return f"tokens {self.first} to {self.first + self.count - 1} of request {self.of.ticket}"
+        return f"tokens {self.first} to {self.first + self.count - 1} of request {self.request.ticket}"
 
 
 class Worker(Result):
-    """A configuration with its weights, its cache, and the pools of its groups."""
+    """A configuration with its weights, its cache, and the block pools of its groups.
 
-    def __init__(self, weights: Mapping[str, Any], config: Config, *, prefixes: bool = True) -> None:
+    Raises ValueError where the configuration does not page the cache of each layer.
+    """
+
+    def __init__(self, weights: Mapping[str, Any], config: Config, *, share_prefixes: bool = True) -> None:
         if not config.blocks or config.scanned:
             raise ValueError("the engine pages the cache of each layer; write Config(..., blocks=64)")
-        self._set_up(config, prefixes)
+        self._set_up(config, share_prefixes)
         self.params, self.cache = config.params(weights), config.cache()
 
-    def _set_up(self, config: Config, prefixes: bool) -> None:
-        """Places and pools, which need no devices."""
+    def _set_up(self, config: Config, share_prefixes: bool) -> None:
+        """Slots and pools, which need no devices."""
         self.config = config
-        self.groups = config.ways(OUTER)
+        self.groups = config.degree(OUTER)
         self.slots = config.sequences // self.groups
         self.pools = [
-            Pool((config.blocks or 0) // self.groups, config.block, prefixes) for _ in range(self.groups)
+            Pool((config.blocks or 0) // self.groups, config.block, share_prefixes)
+            for _ in range(self.groups)
         ]
-        self.inside: list[requests.Served] = []  # those that have a place, oldest first
-        self.ran: Counter[tuple[int, int]] = Counter()  # runs of each program, by T and rows
+        self.running: list[requests.Served] = []  # those that have a slot, oldest first
+        self.runs: Counter[tuple[int, int]] = Counter()  # number of runs of each program, by T and rows
 
-    def of(self, group: int) -> list[requests.Served]:
+    def in_group(self, group: int) -> list[requests.Served]:
         """The sequences of a group, oldest first."""
-        return [s for s in self.inside if s.group == group]
+        return [s for s in self.running if s.group == group]
 
-    def enter(self, s: requests.Served, group: int, blocks: list[int], cached: int = 0) -> None:
-        """A sequence gets a place and blocks, of which some are full already."""
-        taken = {other.slot for other in self.of(group)}
-        s.group, s.slot = group, next(i for i in range(self.slots) if i not in taken)
-        s.blocks, s.cached, s.known = blocks, cached, cached // self.config.block
-        self.inside = sorted([*self.inside, s], key=lambda s: s.ticket)
+    def add(self, s: requests.Served, group: int, blocks: list[int], cached: int = 0) -> None:
+        """Give a sequence a slot and blocks, of which `cached` tokens are full already."""
+        used_slots = {other.slot for other in self.in_group(group)}
+        s.group, s.slot = group, next(i for i in range(self.slots) if i not in used_slots)
+        s.blocks, s.cached, s.registered = blocks, cached, cached // self.config.block
+        self.running = sorted([*self.running, s], key=lambda s: s.ticket)
 
-    def leave(self, s: requests.Served) -> None:
-        """It gives everything back."""
-        self.inside.remove(s)
+    def remove(self, s: requests.Served) -> None:
+        """Release a sequence's slot and blocks."""
+        self.running.remove(s)
         self.pools[s.group].release(s.blocks)
-        s.blocks, s.cached, s.known, s.slot = [], 0, 0, -1
+        s.blocks, s.cached, s.registered, s.slot = [], 0, 0, -1
 
-    def run(self, rows: Iterable[CacheWrite], *, T: int, places: int) -> list[int]:
-        """Put rows of up to T tokens into the cache, `places` for each group: the word after each row."""
+    def run(self, rows: Iterable[CacheWrite], *, T: int, rows_per_group: int) -> list[int]:
+        """Append rows of up to T tokens to the cache, `rows_per_group` for
+        each group; returns each row's next token.
+        """
         rows = list(rows)
-        # the shapes are those of the program, however many rows there are: what is left over has count 0, and
-        # its tokens go nowhere. So there is one compiled program for each T and number of places.
-        size = self.groups * places
+        # the program's shapes do not depend on the number of rows: rows that are left over have count 0, and
+        # their tokens are dropped. So there is one compiled program per T and number of rows.
+        size = self.groups * rows_per_group
         tokens, tables = np.zeros((size, T), np.int32), np.zeros((size, self.config.width), np.int32)
         start, count = np.zeros((2, size), np.int32)
-        at, used = [], Counter[int]()
+        indices, rows_in_group = [], Counter[int]()
         for row in rows:
-            i = row.of.group * places + used[row.of.group]
-            used[row.of.group] += 1
-            at.append(i)
-            tokens[i, : row.count] = row.of.tokens[row.first : row.first + row.count]
-            tables[i, : len(row.of.blocks)] = row.of.blocks
+            i = row.request.group * rows_per_group + rows_in_group[row.request.group]
+            rows_in_group[row.request.group] += 1
+            indices.append(i)
+            tokens[i, : row.count] = row.request.tokens[row.first : row.first + row.count]
+            tables[i, : len(row.request.blocks)] = row.request.blocks
             start[i], count[i] = row.first, row.count
         program = decode.program(self.config, T, size, greedy=True)
-        words, self.cache = program.run(self.params, tokens, self.cache, start, count, tables)
-        self.ran[T, size] += 1
-        return np.asarray(words)[at].tolist()
+        tokens_out, self.cache = program.run(self.params, tokens, self.cache, start, count, tables)
+        self.runs[T, size] += 1
+        return np.asarray(tokens_out)[indices].tolist()
 
-    def learn(self, s: requests.Served) -> None:
-        """Blocks that are full by now can be shared."""
+    def register(self, s: requests.Served) -> None:
+        """Let other sequences share the blocks of `s` that are full by now."""
         size, tokens = self.config.block, s.tokens
-        # a block is shared only when it is full: nobody writes to it again
-        while (s.known + 1) * size <= s.cached:
-            s.known += 1
-            self.pools[s.group].learn(tokens[: s.known * size], s.blocks[s.known - 1])
+        # only full blocks are shared, because nothing is written to them again
+        while (s.registered + 1) * size <= s.cached:
+            s.registered += 1
+            self.pools[s.group].register(tokens[: s.registered * size], s.blocks[s.registered - 1])
 
     @property
     def flops(self) -> int:
-        """The FLOPs of the matmuls of all runs, on all devices."""
+        """The matmul FLOPs of all runs, on all devices."""
         programs = {(T, rows): p for (T, rows, *_), p in self.config.programs.items()}
-        return sum(n * programs[key].flops for key, n in self.ran.items()) * self.config.on.devices.size
+        return (
+            sum(n * programs[key].flops for key, n in self.runs.items())
+            * self.config.device_mesh.devices.size
+        )
 
     @property
     def block_bytes(self) -> int:
@@ -118,24 +127,24 @@ class Worker(Result):
         return sum(a.nbytes for a in jax.tree.leaves(self.cache)) // (self.config.blocks or 1)
 
     def send(self, s: requests.Served) -> Cache:
-        """The blocks of a sequence, out of the cache."""
+        """The blocks of a sequence, copied out of the cache."""
         return self._take(self.cache, self._ids(s.group, s.blocks))
 
     def receive(self, blocks: Cache, group: int, to: Sequence[int]) -> None:
-        """Blocks of other devices, moved to these and put in their places."""
+        """Copy blocks of other devices into the blocks `to` of this cache."""
         moved = jax.tree.map(lambda a: jax.device_put(a, self.config.placed(MOVED)), blocks)
         self.cache = self._put(self.cache, moved, self._ids(group, to))
 
     def _ids(self, group: int, blocks: Sequence[int]) -> np.ndarray:
-        """Where blocks of a group lie among all; those that fill up the array lie nowhere."""
-        # `blocks` is one past the last one: what is read there is clipped, what is written is dropped
-        found = np.full(self.config.width, self.config.blocks, np.int32)
-        found[: len(blocks)] = np.asarray(blocks) + group * self.pools[group].count
-        return found
+        """The indices of a group's blocks among all blocks, filled up with an index that is out of range."""
+        # the index `config.blocks` is out of range: reads there are clipped, and writes are dropped
+        ids = np.full(self.config.width, self.config.blocks, np.int32)
+        ids[: len(blocks)] = np.asarray(blocks) + group * self.pools[group].count
+        return ids
 
     @functools.cached_property
     def _take(self) -> Any:
-        """Blocks out of the cache: one program for sequences of any length."""
+        """The compiled program that copies blocks out of the cache, for sequences of any length."""
 
         def take(cache: Cache, ids: jax.Array) -> Cache:
             return jax.tree.map(lambda a: a.at[ids].get(mode="clip"), cache)
@@ -145,7 +154,7 @@ class Worker(Result):
 
     @functools.cached_property
     def _put(self) -> Any:
-        """Blocks into the cache, which is used up."""
+        """The compiled program that copies blocks into the cache, which is donated."""
 
         def put(cache: Cache, blocks: Cache, ids: jax.Array) -> Cache:
             return jax.tree.map(lambda a, b: a.at[ids].set(b, mode="drop"), cache, blocks)

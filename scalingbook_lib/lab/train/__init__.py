@@ -1,1 +1,3 @@
-"""Does a Transformer learn the same, however it is spread? A small trainer that shows it."""
+"""A small trainer for a Transformer under every kind of parallelism,
+with checkpoints that any mesh can resume.
+"""

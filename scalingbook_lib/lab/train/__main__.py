@@ -1,4 +1,4 @@
-"""`python -m scalingbook_lib.lab.train`: the trainer at a terminal."""
+"""Runs the trainer in a terminal: `python -m scalingbook_lib.lab.train`."""
 
 from scalingbook_lib.lab.train.run import main
 

@@ -1,8 +1,8 @@
-"""What must be on disk so that a killed run loses nothing, whatever mesh it goes on with?
+"""Saves and restores the trainer's state, on whatever mesh the run resumes.
 
-`Checkpoints(folder)` keeps states by Orbax: each device writes the blocks that it holds, a checkpoint counts
-once it is whole, and a state is read back into the blocks of the mesh that asks. The step is part of the
-state and the data depend on the step alone, so nothing else is kept. Chapter: Training.
+`Checkpoints(folder)` saves states with Orbax: each device writes its shards, a checkpoint counts once it is
+complete, and a state is restored into the shards of the mesh that asks for it. The step is part of the state
+and the data depend on the step alone, so nothing else is saved. Chapter: Training.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class DamagedError(RuntimeError):
 
 
 class Checkpoints:
-    """The last few states of a run in a folder (on a pod, one that all hosts see)."""
+    """The last `keep` states of a run in a folder (on a pod, one that all hosts share)."""
 
     def __init__(self, folder: str | Path, *, keep: int = 2) -> None:
         options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True)
@@ -33,22 +33,23 @@ class Checkpoints:
         self._manager = ocp.CheckpointManager(self._folder, options=options)
 
     def save(self, state: State) -> None:
-        """Copy a state from the devices, and write it while they go on."""
+        """Copy a state from the devices, and write it while training continues."""
         self._manager.save(int(state["step"]), args=ocp.args.StandardSave(state))  # pyright: ignore
 
     def latest(self) -> int | None:
-        """The step of the last whole checkpoint."""
+        """The step of the last complete checkpoint; None where there is none."""
         return self._manager.latest_step()
 
     def restore(self, trainer: Trainer) -> State | None:
-        """The last state that can be read, split as this trainer's mesh wants it; None where there is none.
+        """The last readable state, sharded over this trainer's mesh; None where there is no checkpoint.
 
-        What is newer than it is damaged: that is said, and set aside, since a step is written only once.
+        Newer checkpoints that are damaged are reported and set aside, because a step is written only once.
+        Raises DamagedError where no checkpoint can be read.
         """
         steps = sorted(self._manager.all_steps(), reverse=True)
         broken: list[int] = []
         why = ""
-        with _closed_loops_forgiven():
+        with _ignore_closed_loops():
             for step in steps:
                 state, why = _read(self._folder, step, trainer)
                 if state is not None:
@@ -62,30 +63,31 @@ class Checkpoints:
             )
         return None
 
-    def _set_aside(self, steps: list[int], whole: int) -> None:
+    def _set_aside(self, steps: list[int], resumed: int) -> None:
+        """Rename the damaged checkpoints of these steps."""
         for step in steps if jax.process_index() == 0 else ():
-            aside = self._folder / f"{step}.damaged"
-            shutil.rmtree(aside, ignore_errors=True)  # of an earlier time
-            (self._folder / str(step)).rename(aside)
-            what = f"the checkpoint of step {step} cannot be read, and is now {aside}"
-            print(f"{what}: the run goes on from step {whole}", file=sys.stderr, flush=True)
+            renamed = self._folder / f"{step}.damaged"
+            shutil.rmtree(renamed, ignore_errors=True)  # from an earlier restore
+            (self._folder / str(step)).rename(renamed)
+            what = f"the checkpoint of step {step} cannot be read, and is now {renamed}"
+            print(f"{what}: the run resumes from step {resumed}", file=sys.stderr, flush=True)
         if steps:
-            _agreed(True)  # nobody looks before all are moved
+            _all_processes(True)  # no process looks before all are renamed
             self._manager.reload()
 
     def __enter__(self) -> "Checkpoints":
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Wait until all is written."""
+        """Wait until everything is written."""
         self._manager.close()
 
 
 def _read(folder: Path, step: int, trainer: Trainer) -> tuple[State | None, str]:
-    """A state where every process could read its blocks; or else why this one could not."""
-    # Orbax reads into the shardings that it is given: the mesh of before need not be the mesh of now
+    """The state where every process could read its shards; else None and the reason of this process."""
+    # Orbax restores into the shardings that it is given: the mesh may differ from that of the saved state
     wanted: Any = ocp.args.StandardRestore(trainer.structs)  # pyright: ignore
-    me = jax.process_index()  # a reader alone: who fails would leave the others waiting for it
+    me = jax.process_index()  # each process reads alone: one that fails would leave the others waiting
     alone = ocp.options.MultiprocessingOptions(
         primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"read{me}"
     )
@@ -93,19 +95,21 @@ def _read(folder: Path, step: int, trainer: Trainer) -> tuple[State | None, str]
     try:
         with ocp.Checkpointer(handler, multiprocessing_options=alone) as reader:  # pyright: ignore
             state, why = dict(reader.restore(folder / str(step) / "default", args=wanted)), ""
-    except Exception as error:  # Orbax raises what its layers do: of JSON, of TensorStore, bare Exceptions
+    except Exception as error:  # Orbax passes on errors of JSON and TensorStore, and bare Exceptions
         state, why = None, f"{type(error).__name__}: {error}".splitlines()[0][:200]
-    return (state, why) if _agreed(state is not None) else (None, why or "by another process")
+    return (state, why) if _all_processes(state is not None) else (None, why or "by another process")
 
 
-def _agreed(mine: bool) -> bool:
-    """Is it so for every process?"""
-    return mine if jax.process_count() == 1 else bool(multihost_utils.process_allgather(np.array(mine)).all())
+def _all_processes(here: bool) -> bool:
+    """Whether it is true for every process."""
+    return here if jax.process_count() == 1 else bool(multihost_utils.process_allgather(np.array(here)).all())
 
 
 @contextlib.contextmanager
-def _closed_loops_forgiven() -> Iterator[None]:
-    """Reads that end after another has failed find their loop closed, and each would print its stack."""
+def _ignore_closed_loops() -> Iterator[None]:
+    """Silence reads that end after another has failed: they find their
+    event loop closed and print a stack.
+    """
     before = sys.excepthook
 
     def hook(kind: type[BaseException], error: BaseException, stack: Any) -> None:

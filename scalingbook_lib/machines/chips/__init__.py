@@ -42,19 +42,21 @@ __all__ = [
 TPUS = table.read("tpus", "Google")
 V2, V3, V4, V5E, V5P, V6E, TPU7X = TPUS
 *_NVIDIA, L40S, RTX_PRO_6000 = table.read("nvidia", "NVIDIA")
-"""An Ada and a Blackwell for a server's PCIe slots, with GDDR. They have no NVLink: their one link is the
-slot, and the host leads on. `find` knows them; the catalogue, of chips joined by links, does not."""
+"""An Ada and a Blackwell GPU for PCIe slots, with GDDR and without NVLink: their one link is the slot.
+
+`find` knows them; the catalogue, which holds chips connected by links of their own, does not."""
 V100, A100, H100, H200, B200, B300, GB200, GB300 = _NVIDIA
 _AMD = table.read("amd", "AMD", full_mesh=True)
-"""Eight to a board, one link for each pair: seven together for a collective of all eight, one for two."""
+"""Eight chips per board, one link per pair: a collective of all eight uses seven links, one of two one."""
 MI300X, MI325X, MI355X = _AMD
 GPUS = (*_NVIDIA, *_AMD)
 OTHERS = table.read("others", "others")
-"""Chips that only tables of other people's measurements name: peaks alone, joined as if by switches."""
+"""Chips that appear only in published measurements: peak rates alone, as if connected by switches."""
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
 FURTHER = table.read("further", "")
-"""Chips of other makers, announced ones, machines of SRAM, and two that stand on a desk: all of the chapter
-Other machines. Explorers offer those that have the figures which a view asks for."""
+"""The chips of Other machines: other vendors, announced chips, SRAM accelerators, two workstations.
+
+Explorers offer those that have the figures which a view needs."""
 (TRAINIUM2, TRAINIUM3, GAUDI3, MI350X, MI455X, RUBIN, TPU8T, TPU8I, JALAPENO, MAIA200, ASCEND950DT,
  GROQ3, WSE3, M3_ULTRA, M5_ULTRA, DGX_SPARK) = FURTHER  # fmt: skip
 KNOWN = CATALOGUE | {chip.name: chip for chip in FURTHER}
@@ -68,12 +70,13 @@ HALF_TPU7X = replace(
     cores=1,
     matrix_units=2,
 )
-"""One of the two devices that a TPU7x is to JAX and to the compiler; it is not in the catalogue."""
+"""One of the two devices as which JAX and the compiler see a TPU7x; it is not in the catalogue."""
 
 
 def find(name: str) -> Chip:
-    """The chip of that name in any usual spelling ('TPU v5e', 'v5e', 'h100', 'Trillium'); ValueError if
-    unknown.
+    """The chip of that name in any usual spelling ('TPU v5e', 'v5e', 'h100', 'Trillium').
+
+    ValueError if unknown.
     """
     known = {_spelled(chip.name): chip for chip in KNOWN.values()} | _ALSO
     if _spelled(name) not in known:

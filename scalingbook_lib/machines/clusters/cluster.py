@@ -95,8 +95,8 @@ class Cluster(ChipGroup):
 
     @property
     def unit(self) -> int:
-        """The domains in a scalable unit, whose NICs of one rail meet in one leaf: 32, or 8 racks of 72
-        GPUs.
+        """The domains in a scalable unit, whose NICs of one rail meet
+        in one leaf: 32, or 8 racks of 72 GPUs.
         """
         # a leaf has half of its ports down: one for a card of each domain of the unit
         return max(self.ports // 2, 1) if self.domain <= self.ports // 2 else 8
@@ -122,8 +122,9 @@ class Cluster(ChipGroup):
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
-        """The levels that connect the chips, innermost first; the product of their sizes is the number of
-        chips.
+        """The levels that connect the chips, innermost first.
+
+        The product of their sizes is the number of chips.
         """
         inner = self._domain_level(min(self.chips, self.domain))
         return tuple(level for level in (inner, *self._network()) if level.size > 1) or (inner,)
@@ -179,8 +180,8 @@ class Cluster(ChipGroup):
         return self.chips / 2 * top.bytes_per_s if self.chips > 1 else math.inf
 
     def mesh(self, **sizes: int) -> "ClusterMesh":
-        """The cluster with named mesh axes, innermost first: `cluster.mesh(X=8, Y=128)` puts X inside the
-        domains.
+        """The cluster with named mesh axes, innermost first:
+        `cluster.mesh(X=8, Y=128)` puts X inside the domains.
         """
         return ClusterMesh(self, tuple(sizes.items()))
 
@@ -200,8 +201,9 @@ class ClusterMesh(MachineMesh[Level]):
     refused = ClusterError
 
     def _lay(self) -> dict[str, tuple[Level, ...]]:
-        """The levels of each mesh axis, assigned from the inside out; an axis takes whole levels or a factor
-        of one.
+        """The levels of each mesh axis, assigned from the inside out.
+
+        An axis takes whole levels or a factor of one.
         """
         sizes = [size for _, size in self.named]
         if not sizes or min(sizes) < 1 or math.prod(sizes) != self.machine.chips:

@@ -60,8 +60,9 @@ class Level(Result):
 
 
 def merge_levels[N](parts: Iterable[N]) -> tuple[N | Level, ...]:
-    """The parts with neighbors on one level merged: 2 and 4 chips of a domain of 8 are all 8; torus axes
-    stay.
+    """The parts with neighbors on one level merged: 2 and 4 chips of a domain of 8 are all 8.
+
+    Torus axes stay.
     """
     found: list[N | Level] = []
     for part in parts:

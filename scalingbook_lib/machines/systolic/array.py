@@ -11,7 +11,7 @@ register for the next weight, and changes over when the next tile's first row ar
 from dataclasses import dataclass, replace
 
 from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
-from scalingbook_lib.units import Result, percent
+from scalingbook_lib.units import Result
 
 type Cells = tuple[tuple[ArrayCell, ...], ...]
 type Falling = tuple[int, int] | None  # a tile and a weight of it
@@ -46,6 +46,7 @@ class ArrayFrame(Result):
 
     cycle: int
     cells: Cells
+    line = "busy", "useful", "loading"
 
     @property
     def busy(self) -> int:
@@ -62,9 +63,10 @@ class ArrayFrame(Result):
         """The number of cells that loaded a weight."""
         return sum(cell.loading for row in self.cells for cell in row)
 
-    def __str__(self) -> str:
-        cells = len(self.cells) ** 2
-        return f"cycle {self.cycle}: {self.busy} of {cells} cells multiply, {self.loading} take a weight"
+    @property
+    def heading(self) -> str:
+        """The cycle, and the number of cells."""
+        return f"cycle {self.cycle}, {len(self.cells) ** 2} cells"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,12 @@ class ArrayRun(Result):
     double_buffered: bool
     Y: tuple[tuple[int, ...], ...]
     frames: tuple[ArrayFrame, ...]
+    line = "cycles", "load_cycles", "utilization"
 
     @property
     def load_cycles(self) -> int:
-        """Cycles before the first multiplication, in which the first tile's weights enter, one row a
-        cycle.
+        """Cycles before the first multiplication, in which the first
+        tile's weights enter, one row a cycle.
         """
         return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights a cycle
 
@@ -110,12 +113,11 @@ class ArrayRun(Result):
         """The share of cell-cycles after loading in which a cell multiplies something other than padding."""
         return sum(frame.useful for frame in self.frames) / (self.cycles * self.side**2)
 
-    def __str__(self) -> str:
+    @property
+    def heading(self) -> str:
+        """The rows, the tiles and the side of the array."""
         tiles = f"{self.tiles} tile{'s' * (self.tiles > 1)}"
-        return (
-            f"{self.rows} rows past {tiles} of {self.side} x {self.side}: {self.cycles} cycles after "
-            f"{self.load_cycles} of loading, {percent(self.utilization)} of the cells at work"
-        )
+        return f"{self.rows} rows past {tiles} of {self.side} x {self.side} cells"
 
 
 def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: bool = True) -> ArrayRun:

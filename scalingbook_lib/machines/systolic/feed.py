@@ -12,8 +12,8 @@ type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its elemen
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A matmul split into tiles, along K first, and the cycles in which each tile's weights and rows
-    enter.
+    """A matmul split into tiles, along K first, and the cycles in
+    which each tile's weights and rows enter.
     """
 
     X: Matrix
@@ -30,8 +30,9 @@ class Feed:
         return len(self.starts)
 
     def arriving(self, k: int, cycle: int) -> Arriving:
-        """The tile, row of X and element that enter row k of cells from the left; None where nothing
-        enters.
+        """The tile, row of X and element that enter row k of cells from the left.
+
+        None where nothing enters.
         """
         for tile, start in enumerate(self.starts):
             m = cycle - start - k  # the skew: row k of cells gets its element k cycles after row 0
@@ -41,8 +42,9 @@ class Feed:
         return None
 
     def entering(self, n: int, cycle: int) -> tuple[int, int] | None:
-        """The tile whose weights enter column n in this cycle and how many entered before; None where none
-        does.
+        """The tile whose weights enter column n in this cycle and how many entered before.
+
+        None where none does.
         """
         for tile, load in enumerate(self.loads):
             if 0 <= cycle - load - n < self.t:  # column n begins n cycles late: the skew

@@ -67,8 +67,9 @@ class Padding(Result):
 
     @property
     def activation_stationary(self) -> "Padding":
-        """The same matmul with X stationary: Wᵀ[N, K] · Xᵀ[K, M]; a compiler may choose the better of the
-        two.
+        """The same matmul with X stationary: Wᵀ[N, K] · Xᵀ[K, M].
+
+        A compiler may choose the better of the two.
         """
         # (X · W)ᵀ = Wᵀ · Xᵀ: then M is cut into tiles, and N rows stream past them
         return Padding(self.N, self.K, self.M, self.side)
@@ -82,8 +83,8 @@ class Padding(Result):
 
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
-    """X[M, K] · W[K, N] on an array of that side: its tiles, and the share of the work that is not
-    padding.
+    """X[M, K] · W[K, N] on an array of that side: its tiles, and
+    the share of the work that is not padding.
     """
     require_min(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
@@ -172,8 +173,8 @@ def rows_for(share: float, t: int) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak(Result):
-    """The peak rate from cores, matrix units per core, cells per unit and clock: one multiply-add a cell and
-    cycle.
+    """The peak rate from cores, matrix units per core, cells per unit
+    and clock: one multiply-add a cell and cycle.
 
     `arrays_per_unit` is 1 up to v5p. From v6e on the datasheet's FLOPs/s are twice what the documented units
     give (v6e: two of 256 x 256 at 1.75 GHz make 459 of its 918 TFLOPs/s), so each must count as two arrays,

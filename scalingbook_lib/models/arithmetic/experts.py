@@ -16,7 +16,7 @@ from random import Random
 from statistics import NormalDist
 
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
+from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +25,14 @@ class Routing(Result):
 
     B: int
     tokens_per_expert: float
-    bytes_one_way: float
+    dispatch_bytes: float
     chips: int
+    line = "tokens_per_expert", "dispatch_bytes"
 
-    def __str__(self) -> str:
-        return (
-            f"{count(self.B)} tokens: {self.tokens_per_expert:.4g} for each expert, "
-            f"{si(self.bytes_one_way, 'B')} over {self.chips} chips in each AllToAll"
-        )
+    @property
+    def heading(self) -> str:
+        """The tokens, and the chips that share the experts."""
+        return f"{count(self.B)} tokens on {self.chips} chips"
 
 
 def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF16) -> Routing:
@@ -43,8 +43,8 @@ def routing(B: int, E: int, k: int, D: int, *, chips: int = 1, dtype: DType = BF
 
 
 def active_expert_share(E: int, k: int, B: float) -> float:
-    """The expected share of E experts that at least one of B tokens activates: 1 - (1 - k/E)^B, uniform
-    routing.
+    """The expected share of E experts that at least one of B tokens
+    activates: 1 - (1 - k/E)^B, uniform routing.
     """
     _check(E, k)
     return 1 - (1 - k / E) ** B  # a token misses an expert with the chance 1 - k/E
@@ -98,16 +98,16 @@ def dropped_tokens(B: int, chance: float, capacity: float) -> float:
 
 
 def capacity(factor: float, S: int, k: int, n: int) -> int:
-    """⌈f · S k / n⌉: the tokens a device sends to each device under uniform routing, times the capacity
-    factor f.
+    """⌈f · S k / n⌉: the tokens a device sends to each device under
+    uniform routing, times the capacity factor f.
     """
     return math.ceil(factor * S * k / n - 1e-9)  # 1.25 · 32 is 40, and not a rounding error more
 
 
 @lru_cache(maxsize=64)
 def sample_routing(E: int, k: int, skew: float, *, n: int, S: int, seed: int) -> Loads:
-    """A random step: each token is routed to k different experts, an expert of rank r with probability ∝
-    r^-skew.
+    """A random step: each token is routed to k different experts, an
+    expert of rank r with probability ∝ r^-skew.
 
     Returns the tokens from each device to each device; experts lie on the devices in the order of their rank.
     Systematic sampling: one random number per token chooses all k experts, where steps of 1 from it meet the
@@ -139,8 +139,8 @@ def _sent(chance: tuple[float, ...], k: int, n: int, S: int, random: Random) -> 
 
 @dataclass(frozen=True)
 class Buckets(Result):
-    """The dispatch of S tokens from each of n devices, k copies each, in buckets of `capacity` for each
-    pair.
+    """The dispatch of S tokens from each of n devices, k copies
+    each, in buckets of `capacity` for each pair.
     """
 
     loads: Loads
@@ -154,19 +154,19 @@ class Buckets(Result):
         return len(self.loads)
 
     @property
-    def kept(self) -> Loads:
+    def accepted(self) -> Loads:
         """The tokens that fit their buckets, by sending and receiving device."""
         return tuple(tuple(min(load, self.capacity) for load in row) for row in self.loads)
 
     @property
     def dropped(self) -> float:
         """The share of all n · S · k routed tokens that are dropped."""
-        return 1 - sum(map(sum, self.kept)) / (self.n * self.S * self.k)
+        return 1 - sum(map(sum, self.accepted)) / (self.n * self.S * self.k)
 
     @property
     def empty(self) -> float:
         """The share of all slots that are sent empty (padding)."""
-        return 1 - sum(map(sum, self.kept)) / (self.n * self.n * self.capacity)
+        return 1 - sum(map(sum, self.accepted)) / (self.n * self.n * self.capacity)
 
     @property
     def arriving(self) -> tuple[int, ...]:

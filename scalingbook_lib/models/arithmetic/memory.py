@@ -97,8 +97,8 @@ class KVCache(Bytes):
 
     @property
     def bytes_per_token(self) -> float:
-        """The bytes that one more token adds within every window: 2 · L · K · H elements, or L latent
-        vectors.
+        """The bytes that one more token adds within every window: 2 · L
+        · K · H elements, or L latent vectors.
         """
         # within windows: beyond, a token replaces one
         return self.dtype.bytes * self.model.kv_elements_per_token

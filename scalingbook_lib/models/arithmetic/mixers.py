@@ -81,8 +81,8 @@ class RecurrentState(Result):
         return (*plain, (c, k, c), (c, c, v), (c, k, v)) if self.erases else plain
 
     def chunk_flops(self, chunk: int, side: int = 1) -> float:
-        """FLOPs per token of a prompt processed in chunks of c tokens, with matrices padded to the unit's
-        `side`.
+        """FLOPs per token of a prompt processed in chunks of c tokens,
+        with matrices padded to the unit's `side`.
 
         4kv + 2c(k + v), or 6kv + 4c(k + v) where it erases. Inverting a triangle, c²/3, is left out.
         """
@@ -112,8 +112,8 @@ class RecurrentState(Result):
         return self.flops() / self.read_bytes()
 
     def handoff_bytes(self, dtype: DType = BF16) -> float:
-        """The bytes that a chip passes on for its part of a sequence: a state, and how earlier states pass
-        through it.
+        """The bytes that a chip passes on for its part of a sequence: a
+        state, and how earlier states pass through it.
 
         A decay is one number (left out); a part that erases adds a matrix [key, key] per head.
         """
@@ -192,7 +192,7 @@ def bidirectional_flops(params: float, tokens: float, D: int, L: int) -> tuple[f
 
 
 def video_tokens(frames: int, high: int, wide: int, *, spatial: int = 16, temporal: int = 4) -> int:
-    """Tokens of a video: a first frame, then one step per `temporal` frames, in patches of `spatial`
-    pixels.
+    """Tokens of a video: a first frame, then one step per `temporal`
+    frames, in patches of `spatial` pixels.
     """
     return (1 + (frames - 1) // temporal) * (high // spatial) * (wide // spatial)

@@ -1,5 +1,5 @@
-"""Activations saved for the backward pass under a checkpointing policy, and the FLOPs of recomputing the
-rest.
+"""Activations saved for the backward pass under a checkpointing
+policy, and the FLOPs of recomputing the rest.
 
 The layer is the plain one: norms and softmax in fp32, SiLU as x · sigmoid(x), dropless experts. The count is
 of the arrays of the layers that JAX saves, not of what a compiler may save besides, and has no logits; what
@@ -60,8 +60,8 @@ def activations(
     flash: bool = False,
     causal: bool = False,
 ) -> Activations:
-    """What `jax.checkpoint` around each layer saves: everything, matmuls, those without batch, or layer
-    inputs.
+    """What `jax.checkpoint` around each layer saves: everything,
+    matmuls, those without batch, or layer inputs.
 
     With `flash`, scores never leave the chip: the kernel saves its output and one number per query and head,
     recomputes the scores in its backward pass, and is no matmul to a policy. ValueError for an unknown policy
@@ -120,8 +120,9 @@ _MLP = ("mlp", "experts", "shared experts")
 
 
 def _outputs_saved(made_by: list[Weight], m: Transformer, a: float) -> Stored:
-    """Bytes per token of these matmuls' outputs; no gradient needs what is only added to the residual
-    stream.
+    """Bytes per token of these matmuls' outputs.
+
+    No gradient needs what is only added to the residual stream.
     """
     return {w.name: w.active_copies * _outputs(m, w) * a for w in made_by if not _is_last(m, w)}
 

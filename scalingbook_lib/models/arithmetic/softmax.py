@@ -204,8 +204,8 @@ def attention_intensity(
 def latent_intensity(
     latent: Latent, N: int, S: int, *, T: int = 1, dtype: DType = BF16, cache: DType | None = None
 ) -> Intensity:
-    """The intensity of absorbed MLA decoding: all N heads share one latent vector per position, key and value
-    at once.
+    """The intensity of absorbed MLA decoding: all N heads share one
+    latent vector per position, key and value at once.
     """
     require_min(1, T=T, S=S, N=N)
     key, value = latent.kv_rank + latent.rope, latent.kv_rank
@@ -217,8 +217,8 @@ def latent_intensity(
 
 
 def prefill_tokens(ridge: float, G: int) -> float:
-    """The prompt length (T = S) above which attention is compute-bound: T·G/(G + 1) = ridge, in bf16, not
-    causal.
+    """The prompt length (T = S) above which attention is compute-
+    bound: T·G/(G + 1) = ridge, in bf16, not causal.
     """
     require_min(1, G=G)
     return ridge * (G + 1) / G

@@ -161,10 +161,10 @@ class TrainingFlops(Result):
             for part in parts
         ]
         # a tied unembedding is a product, but its matrix is counted as the embedding
-        again = sum(w.size for w in self.exact.model.weights() if w.tied and w.matmul)
+        reused = sum(w.size for w in self.exact.model.weights() if w.tied and w.matmul)
         tied = (
-            [Term("tied unembedding", -6 * self.tokens * again, "a product with the embedding")]
-            if again
+            [Term("tied unembedding", -6 * self.tokens * reused, "a product with the embedding")]
+            if reused
             else []
         )
         return (*extra, *tied, Term("attention", -self.exact.attention, "scores and weighted values"))

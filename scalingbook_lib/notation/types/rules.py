@@ -1,5 +1,5 @@
-"""The result type of an operation, or why JAX refuses it: the rules of JAX's explicit mode for arrays A[I,
-J].
+"""The result type of an operation, or why JAX refuses it: the rules
+of JAX's explicit mode for arrays A[I, J].
 
 A dimension keeps the mesh axes of the operand's dimension that it comes from. JAX refuses where two operands
 disagree, where one axis would shard two dimensions, and where it would have to guess. The messages are those
@@ -65,8 +65,9 @@ def _product(o: Operands) -> Array:
 
 
 def _natural(o: Operands) -> Array:
-    """The result without `out_sharding`: J may be sharded in one operand, which is gathered; both is
-    ambiguous.
+    """The result without `out_sharding`: J may be sharded in one operand, which is gathered.
+
+    J sharded in both operands is ambiguous and refused.
     """
     left, right = contracted(o)
     _refuse_where(
@@ -198,8 +199,9 @@ def _row(o: Operands) -> Array:
 
 
 def _flat(o: Operands) -> Array:
-    """A reshaped to one dimension: the axes of I, then those of J; sharded columns of whole rows are
-    refused.
+    """A reshaped to one dimension: the axes of I, then those of J.
+
+    Sharded columns of whole rows are refused.
     """
     # with split rows JAX lets columns be split too, and lists their axes behind those of the rows
     rows, columns = (dim.axes for dim in o.a.dims)

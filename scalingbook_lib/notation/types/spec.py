@@ -1,5 +1,5 @@
-"""JAX's spelling of a sharding, `P(('X', 'Y'), None)` and `bfloat16[1024@(X,Y),2048]`, from and to the
-book's.
+"""JAX's spelling of a sharding, `P(('X', 'Y'), None)` and
+`bfloat16[1024@(X,Y),2048]`, from and to the book's.
 
 The book's `A[I_XY, J]{U_Z}` stands for both. Nothing is imported from JAX: a test of the lab compares every
 text with what JAX prints.

@@ -29,9 +29,9 @@ _SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Result):
-    """A judgement: right or not, and the sentence that says so.
+    """The judgement on an answer: whether it is right, and a sentence that says so.
 
-    Of a program whose result is wrong, `picture` shows the devices in text, and `drawing` in HTML.
+    For a program with a wrong result, `picture` shows the devices as text and `drawing` as HTML.
     """
 
     ok: bool
@@ -159,8 +159,8 @@ def _judged(check: Check, given: Any) -> Outcome:
 
 
 def _compared(check: Check, given: Any) -> Outcome:
-    """The outcome for a number, a choice or an array: compared with the answer and with every known
-    mistake.
+    """The outcome for a number, a choice or an array: compared with
+    the answer and with every known mistake.
     """
     read, target, same, missed = _KINDS[check.kind]
     value, answer = reading.bounded(read, check, given), target(check.answer())
@@ -224,8 +224,8 @@ _COLLECTIVES = {  # what programs call the collectives
 
 
 def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
-    """The only choice that differs in spaces and hyphens alone (`x@v`, `ReduceScatter`, `psum_scatter`), or
-    None.
+    """The only choice that differs in spaces and hyphens alone (`x@v`,
+    `ReduceScatter`, `psum_scatter`), or None.
     """
 
     def joined(written: str) -> str:
@@ -283,7 +283,7 @@ def _program(check: Check, given: Any) -> Outcome:
 
 
 def _refused(verdict: ProgramVerdict) -> Outcome:
-    """What a judge has against a program, and the devices beside it."""
+    """The outcome for a program that the judge finds wrong, with the picture of the devices."""
     shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
     return replace(_outcome("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 

@@ -117,17 +117,17 @@ def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
     for slip in fitting:
         first.setdefault(slip.name, slip.message)
     first = {name: says for name, says in first.items() if name not in _VAGUE} or first
-    told = dict(list(first.items())[:_MOST_NAMED])
-    return Diagnosis(_size(ratio) + " Or: ".join(told.values()), tuple(told))
+    shown = dict(list(first.items())[:_MOST_NAMED])
+    return Diagnosis(_size(ratio) + " Or: ".join(shown.values()), tuple(shown))
 
 
 def _size(ratio: float) -> str:
-    for factor, said in (
+    for factor, sentence in (
         (0.5, "It is half of what it should be. "),
         (2.0, "It is twice what it should be. "),
     ):
         if math.isclose(ratio, factor, rel_tol=0.01):
-            return said
+            return sentence
     return ""
 
 

@@ -17,7 +17,7 @@ SOLVED = "solved in the notebook"  # what the box of a page says for a reader wh
 class CollectiveCount(Result):
     """One kind of collective over some mesh axes: the bytes of all its runs, and the number of runs.
 
-    Bytes are counted as `lab.compiler.hlo` counts them. In what is asked for, `times` may be None (any).
+    Bytes are counted as `hlo` counts them. In what is asked for, `times` may be None (any).
     """
 
     kind: str
@@ -39,8 +39,8 @@ type Asked = Mapping[str, int | tuple[int, int]]
 
 
 def moves(asked: Asked) -> tuple[CollectiveCount, ...]:
-    """The moves that are asked for: bytes of all runs, `{"all-gather X": 4096}`, or runs and bytes, `(3,
-    4096)`.
+    """The moves that are asked for: bytes of all runs, `{"all-gather
+    X": 4096}`, or runs and bytes, `(3, 4096)`.
 
     A permute may state its shift, `"collective-permute Y -1"`: then all of them must have it.
     """
@@ -57,9 +57,9 @@ def _move(name: str, amount: int | tuple[int, int]) -> CollectiveCount:
 class ProgramVerdict(Result):
     """The judgement on a program: its wrong result if any, its moves, and other faults.
 
-    `asked` is what it had to move at most; None where that is not judged. `also` are faults of a program
-    whose result is right. `picture` draws a wrong result in text, device by device; `drawing`, in HTML, is of
-    a right one that lies elsewhere, too.
+    `asked` is what it may move at most; None where that is not judged. `also` are faults of a program whose
+    result is right. `picture` draws a wrong result as text, device by device; `drawing`, in HTML, also a
+    right result in the wrong place.
     """
 
     wrong: str = ""

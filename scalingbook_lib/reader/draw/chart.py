@@ -38,8 +38,8 @@ def chart(panel: Chart, width: float) -> str:
     dots = [(m, c) for m, c in marks if isinstance(m, Points)]
     size = DOT if sum(len(m.xs) for m, _ in dots) <= svg.MANY else SMALL_DOT
     body += [svg.group(CURVES, curves), *(_points(frame, m, c, size) for m, c in dots)]
-    said = panel.title or f"{panel.y.label} against {panel.x.label}"
-    return svg.picture(width, bottom + FOOT, said, [*head, *keys, *body, _labels(frame, marks, lines)])
+    label = panel.title or f"{panel.y.label} against {panel.x.label}"
+    return svg.picture(width, bottom + FOOT, label, [*head, *keys, *body, _labels(frame, marks, lines)])
 
 
 def _curve(lines: list[Line], mark: Curve, color: int) -> str:

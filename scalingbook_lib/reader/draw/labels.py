@@ -112,9 +112,7 @@ def upright(x: float, width: float, box: Box) -> Iterator[Place]:
 
 
 def lying(y: float, width: float, box: Box) -> Iterator[Place]:
-    """Places for the label of a horizontal line: above its right end, its left end, its middle; then
-    below.
-    """
+    """Places for the label of a horizontal line: above it at the right, left and middle, then below."""
     for step, x in enumerate((box[2] - width - 4, box[0] + 4, (box[0] + box[2] - width) / 2)):
         yield x, y - 5, 6 * step
         yield x, y + 5 + ASCENT, 6 * step + 3

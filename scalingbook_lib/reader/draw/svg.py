@@ -116,9 +116,9 @@ def group(attributes: str, parts: Iterable[str]) -> str:
 def picture(width: float, height: float, label: str, parts: Iterable[str]) -> str:
     """The whole drawing, at most as wide as drawn; without a label, its surroundings describe it."""
     w, h = number(width), number(height)
-    said = f' role="img" aria-label="{escape(label)}"' if label else ""
+    label_attributes = f' role="img" aria-label="{escape(label)}"' if label else ""
     return (
-        f'<svg class="ex-panel" viewBox="0 0 {w} {h}" width="{w}" height="{h}"{said} '
+        f'<svg class="ex-panel" viewBox="0 0 {w} {h}" width="{w}" height="{h}"{label_attributes} '
         f'font-family="{FONT}" font-size="{SIZE}" fill="currentColor">{"".join(parts)}</svg>'
     )
 

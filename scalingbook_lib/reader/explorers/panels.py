@@ -235,5 +235,5 @@ def _positive(axis: Scale, lists: Sequence[Numbers]) -> None:
             continue
         low = min((v for v in values if v <= 0), default=1.0)
         if low <= 0:
-            said = f"{low:g} has no place on a {axis.scale} axis; drop it or use a linear one"
-            raise ValueError(f"axis {axis.label!r}: {said}")
+            problem = f"{low:g} has no place on a {axis.scale} axis; drop it or use a linear one"
+            raise ValueError(f"axis {axis.label!r}: {problem}")

@@ -13,8 +13,8 @@ State = str | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a control reads from a state: the view's value, the corrected state, and a note if it was
-    wrong.
+    """What a control reads from a state: the view's value, the
+    corrected state, and a note if it was wrong.
     """
 
     value: Any
@@ -113,8 +113,9 @@ class Slider:
         return min(max(value, self.low), self.high)
 
     def read(self, state: State) -> Reading:
-        """The value at a position that arrives as a number or a text; clamped outside the slider, with a
-        note.
+        """The value at a position that arrives as a number or a text.
+
+        Clamped outside the slider, with a note.
         """
         try:
             position = float(state)

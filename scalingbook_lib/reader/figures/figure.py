@@ -17,8 +17,7 @@ from scalingbook_lib.units import Result
 class Figure(Result):
     """A drawing with its description (`alt`, for readers who do not see it) and its conclusion (`caption`).
 
-    `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide. The
-    site gives no number to a figure without a key.
+    `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide.
     """
 
     key: str
@@ -39,11 +38,11 @@ class Figure(Result):
 
     def html(self) -> str:
         """The figure as a page shows it; without the page's stylesheet only the wide drawing is visible."""
-        said = f'role="img" aria-label="{escape(self.alt)}"'
+        label_attributes = f'role="img" aria-label="{escape(self.alt)}"'
         anchor = f' id="fig-{self.key.replace(".", "-")}"' if self.key else ""
         return (
             f'<figure class="fig"{anchor}>\n'
-            f'<div class="fig-wide" {said}>{self.picture(wide=True)}</div>\n'
-            f'<div class="fig-narrow" {said} hidden>{self.picture(wide=False)}</div>\n'
+            f'<div class="fig-wide" {label_attributes}>{self.picture(wide=True)}</div>\n'
+            f'<div class="fig-narrow" {label_attributes} hidden>{self.picture(wide=False)}</div>\n'
             f"<figcaption>{escape(self.caption)}</figcaption>\n</figure>"
         )

@@ -34,7 +34,7 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
         x, long, y = left + scale * span.start, scale * (span.end - span.start), levels[span.lane]
         fits = _fits(span, scale)
         last = span.end == max(other.end for other in spans if other.lane == span.lane)
-        beside = "" if fits or not last else span.label
+        label_after = "" if fits or not last else span.label
         text = span.label if fits else ""
         idle = span.color == IDLE
         shapes.append(
@@ -44,7 +44,7 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
                 wide=long,
                 high=28,
                 text=text,
-                right=beside,
+                right=label_after,
                 color=span.color,
                 shade=0.05 if idle else 0.5,
                 dashed=idle,

@@ -1,7 +1,8 @@
-"""Which block of an array does each device hold? A box for each device, its blocks with their index ranges.
+"""Draw the block of an array that each device holds: a box for each
+device, its blocks with their index ranges.
 
 Beside each label, a square stands for the whole array, whatever its shape, with the block filled in. Blocks
-of one array with the same indices have the same color, on whichever device.
+of one array with the same indices have the same color on every device.
 
 >>> a = placed("A[I_X, J]", Mesh(X=2), (8, 4))
 >>> [a.label(block) for block in a.blocks]
@@ -42,7 +43,7 @@ class Placed:
         return self.text or self.name
 
     def label(self, block: Block | None) -> str:
-        """A block by its letter and its ranges, as in NumPy: `A[0:8, :]`; a scalar by its name alone."""
+        """The block as its letter and ranges, as in NumPy (`A[0:8, :]`); a scalar as its name alone."""
         if block is None:
             return "nothing"
         if self.summed:
@@ -55,7 +56,7 @@ class Placed:
 
 
 def placed(text: str, mesh: Mesh, shape: Sequence[int]) -> Placed:
-    """An array of that shape as the notation places it: `placed("A[I_X, J]", Mesh(X=2), (8, 4))`."""
+    """An array of that shape, placed by the notation: `placed("A[I_X, J]", Mesh(X=2), (8, 4))`."""
     array = parse(text, mesh)
     held = array.blocks(mesh, **dict(zip(array.names, shape, strict=True)))
     blocks = tuple(tuple((one.start, one.stop) for one in block) for block in held.values())
@@ -64,7 +65,7 @@ def placed(text: str, mesh: Mesh, shape: Sequence[int]) -> Placed:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The numbers that a device holds: right or not, some of them, and some of those that belong there.
+    """The numbers that a device holds: whether they are right, some of them, and some of those expected.
 
     `of` is the block of the right result that these numbers are, if they are one.
     """
@@ -85,19 +86,19 @@ class Compared:
 
     @property
     def equal(self) -> bool:
-        """Are the numbers right, wherever they lie?"""
+        """Whether the numbers are right, wherever they are."""
         return self.holds.shape == self.should.shape and all(values.right for values in self.values)
 
     @property
     def right(self) -> tuple[bool, ...]:
-        """Of each device: does it hold the block that it should hold, with the right numbers?"""
+        """For each device, whether it holds the expected block with the right numbers."""
         same = self.holds.shape == self.should.shape
         blocks = zip(self.holds.blocks, self.should.blocks, self.values, strict=True)
         return tuple(same and held == wanted and values.right for held, wanted, values in blocks)
 
 
 def asked(mesh: Mesh, given: Sequence[Placed], answer: Sequence[Placed] = ()) -> Figure:
-    """The devices with what each holds and, where that is asked for, with what it must return."""
+    """The devices with what each holds and, where given, with what it must return."""
     must = f", and {_blocks(answer)} that it must return" if answer else ""
     free = "" if answer else " Where the result lies is up to you."
     caption = f"What each device holds of {_joined(given)}{must}. Equal blocks have the same color.{free}"
@@ -133,19 +134,19 @@ def answered(mesh: Mesh, found: Compared) -> Figure:
 
 
 def _figure(mesh: Mesh, boxes: Sequence["_Box"], caption: str) -> Figure:
-    """The boxes with their caption; in words, what each of them shows."""
+    """The boxes with their caption, and a description of what each of them shows."""
     alt = f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}"
     return Figure(key="", alt=alt, caption=caption, parts=lambda wide: [_sheet(wide, boxes)])
 
 
 def places(mesh: Mesh) -> list[str]:
-    """The devices of a mesh by their places: 'X=0, Y=3'."""
+    """The coordinates of every device of a mesh as text: 'X=0, Y=3'."""
     return [", ".join(f"{a}={i}" for a, i in zip(mesh.axes, at, strict=True)) for at in mesh.coordinates()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A block as it is drawn: its label, the part of the square that it fills, its look, some numbers."""
+    """A block as it is drawn: its label, its part of the square, its color index, and some numbers."""
 
     label: str
     part: tuple[Stretch, Stretch] | None  # down and across; None where there is no block
@@ -158,7 +159,7 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A device as it is drawn: its place, what it holds under some words, and whether that is right."""
+    """A device as it is drawn: its coordinates, its blocks under headings, and whether they are right."""
 
     place: str
     sections: tuple[tuple[str, Sequence[_Row]], ...]
@@ -166,12 +167,12 @@ class _Box:
 
     @property
     def head(self) -> str:
-        """The place behind a sign."""
+        """The coordinates, after a sign for right or wrong."""
         return {None: "", True: "✓ ", False: "✗ "}[self.right] + self.place
 
     @property
     def high(self) -> float:
-        """How much height it takes."""
+        """The height of the box."""
         return 24 + sum(LINE + (SIDE + GAP) * len(rows) for _, rows in self.sections if rows)
 
     def __str__(self) -> str:
@@ -182,7 +183,7 @@ class _Box:
 
 
 def _boxes(mesh: Mesh, sections: Iterable[tuple[str, Sequence[Placed]]]) -> list[_Box]:
-    """The devices with their blocks of these arrays, each group under its words."""
+    """The devices with their blocks of these arrays, each group under its heading."""
     drawn = [(word, [_Drawn(array) for array in arrays]) for word, arrays in sections]
     return [
         _Box(place, tuple((word, [one.row(one.array.blocks[k]) for one in some]) for word, some in drawn))
@@ -191,7 +192,9 @@ def _boxes(mesh: Mesh, sections: Iterable[tuple[str, Sequence[Placed]]]) -> list
 
 
 class _Drawn:
-    """An array whose blocks are drawn: the two dimensions that its squares show, a look for each block."""
+    """An array whose blocks are drawn: the two dimensions that its
+    squares show, and a color for each block.
+    """
 
     def __init__(self, array: Placed, other: Placed | None = None) -> None:
         self.array, rank = array, len(array.shape)
@@ -204,7 +207,7 @@ class _Drawn:
         self.looks = {block: k for k, block in enumerate(every)}
 
     def row(self, block: Block | None, numbers: str = "", *, known: bool = True) -> _Row:
-        """A block of the array; `known` says whether its numbers are that block's."""
+        """A block of the array; `known` says whether the numbers are that block's."""
         label = self.array.label(block)
         if block is None:
             return _Row(label, None, None, numbers)
@@ -216,7 +219,7 @@ class _Drawn:
 
 
 def _blocks(arrays: Sequence[Placed]) -> str:
-    """What a device has of these arrays, as a caption says it."""
+    """A device's blocks of these arrays as words of a caption."""
     if not any(array.shape for array in arrays):
         return "the result, one number,"
     return f"the block{'s' if len(arrays) > 1 else ''} of {_joined(arrays)}"
@@ -243,7 +246,7 @@ def _sheet(wide: float, boxes: Sequence[_Box]) -> Sketch:
 
 
 def _words(box: _Box, x: float, y: float, room: float) -> Iterator[Words]:
-    """The place of a device, and the words and labels below it."""
+    """The coordinates of a device, with the headings and labels below."""
 
     def line(text: str, x: float, y: float, room: float, size: float, **how: bool) -> Words:
         return Words(x=x, y=y, text=fit(text, room, size), align="start", size=size, **how)
@@ -262,14 +265,14 @@ def _words(box: _Box, x: float, y: float, room: float) -> Iterator[Words]:
 
 
 def _shortened(numbers: str, room: float) -> str:
-    """As many of the numbers as there is room for, the first ones."""
+    """As many of the leading numbers as fit."""
     while measure(numbers, SMALL) > room and " " in numbers.removesuffix(" …"):
         numbers = f"{numbers.removesuffix(' …').rpartition(' ')[0]} …"
     return numbers
 
 
 def _squares(box: _Box, x: float, y: float) -> Iterator[tuple[float, float, _Row]]:
-    """Where the squares of a device stand."""
+    """The positions of a device's squares."""
     for _, rows in box.sections:
         y += LINE * bool(rows)
         for row in rows:
@@ -278,7 +281,7 @@ def _squares(box: _Box, x: float, y: float) -> Iterator[tuple[float, float, _Row
 
 
 def _painted(squares: Sequence[tuple[float, float, _Row]]) -> Iterator[Shape]:
-    """The outlines of all squares, and what is filled in them; blocks that look alike share a shape."""
+    """The outlines of all squares and their filled parts; blocks that look the same share a shape."""
     yield BlockRow(stretches=[(x, y, SIDE, IDLE) for x, y, _ in squares], high=SIDE, shade=0.04)
     alike: dict[tuple[float, float], list[tuple[float, float, float, int]]] = {}
     for x, y, row in squares:

@@ -146,9 +146,9 @@ class Cells:
         for j, row in enumerate(self.rows):
             for i, color in enumerate(row):
                 # in a long row each part stands beside the last: ten thousand such steps compress to nothing
-                beside = len(row) > _LONG and i > 0 and row[i - 1] == color
+                continues = len(row) > _LONG and i > 0 and row[i - 1] == color
                 at = f"M{self.x + i * self.wide:.1f},{self.y + j * self.high:.1f}"
-                paths[color] = paths.get(color, "") + (f"m{self.wide:.3f},0" if beside else at) + part
+                paths[color] = paths.get(color, "") + (f"m{self.wide:.3f},0" if continues else at) + part
         return "".join(self._path(color, way) for color, way in paths.items())
 
     def _path(self, color: int | None, way: str) -> str:
@@ -170,12 +170,12 @@ class BlockRow:
 
     def svg(self) -> str:
         """All pieces of one color as one path."""
-        ways: dict[int, str] = {}
+        paths: dict[int, str] = {}
         for x, y, wide, color in self.stretches:
             box = f"M{x + 0.5:.1f},{y:.1f}h{wide - 1:.1f}v{self.high:g}h{1 - wide:.1f}z"
-            ways[color] = ways.get(color, "") + box
+            paths[color] = paths.get(color, "") + box
         look = f'fill-opacity="{self.shade:g}" stroke-opacity=".7"'
-        drawn = [(paint(color), way) for color, way in ways.items()]
+        drawn = [(paint(color), way) for color, way in paths.items()]
         return "".join(f'<path d="{way}" fill="{ink}" stroke="{ink}" {look}/>' for ink, way in drawn)
 
 

@@ -40,8 +40,8 @@ def layout(model: models.Transformer, chips: int, group: int, **types: Any) -> i
 
 @lru_cache(maxsize=64)
 def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
-    """One replica of a model over a whole machine: cache by heads before sequences, experts over all
-    chips.
+    """One replica of a model over a whole machine: cache by heads
+    before sequences, experts over all chips.
     """
     m, on = models.find(model), machine(where)
     types = {"weights": stored(weights, on), "kv": stored(kv, on)}

@@ -36,13 +36,15 @@ def simulated(plan, torus, **how):
 @NAMED
 @pytest.mark.parametrize("n", range(1, 17))
 class TestTheFormulaIsTheSimulatedTime:
-    def test_on_a_ring(self, formula, plan, n):
+    def test_on_a_ring_the_formula_is_the_simulated_time(self, formula, plan, n):
         assert formula(M, *axes([n])).total_s == simulated(plan, axes([n]))
 
-    def test_on_a_ring_used_in_one_direction(self, formula, plan, n):
-        assert formula(M, *axes([n]), both_ways=False).total_s == simulated(plan, axes([n]), both_ways=False)
+    def test_in_one_direction_of_a_ring_the_formula_is_the_simulated_time(self, formula, plan, n):
+        assert formula(M, *axes([n]), bidirectional=False).total_s == simulated(
+            plan, axes([n]), bidirectional=False
+        )
 
-    def test_on_a_line(self, formula, plan, n):
+    def test_on_a_line_the_formula_is_the_simulated_time(self, formula, plan, n):
         assert formula(M, *axes([n], False)).total_s == simulated(plan, axes([n], False))
 
 
@@ -122,7 +124,7 @@ def test_an_all_to_all_takes_a_quarter_of_the_textbook_all_gather(n):
 
 @pytest.mark.parametrize("n", range(2, 17))
 def test_in_one_direction_an_all_to_all_takes_half_an_all_gather(n):
-    one_way = {"both_ways": False}
+    one_way = {"bidirectional": False}
     gather = collectives.all_gather(M, *axes([n]), **one_way)
     assert collectives.all_to_all(M, *axes([n]), **one_way).bandwidth_s == gather.bandwidth_s / 2
 

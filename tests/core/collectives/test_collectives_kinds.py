@@ -1,4 +1,4 @@
-"""A collective is one value: equal to its name in the book, and found by each of its other names."""
+"""A collective equals its name in the book and is found by each of its other names."""
 
 import copy
 import json

@@ -53,7 +53,7 @@ def simulated(formula, plan, levels):
 @pytest.mark.parametrize("sizes", TREES, ids=str)
 @pytest.mark.parametrize("narrowing", [1, 2, 8])
 class TestTheFormulaIsTheSimulatedTime:
-    def test_one_level_after_the_other(self, formula, plan, sizes, narrowing):
+    def test_serialized_levels_take_the_simulated_time(self, formula, plan, sizes, narrowing):
         levels = tree(sizes, narrowing)
         run = simulated(formula, plan, levels)
         took = formula(M, *levels, overlap=False)
@@ -195,7 +195,7 @@ def test_nothing_moves_where_there_is_one_chip():
 
 
 @pytest.mark.parametrize("formula", [formula for formula, _ in PAIRS])
-def test_what_cannot_be_is_refused(formula):
+def test_impossible_arguments_are_refused(formula):
     with pytest.raises(ValueError, match="nbytes=-1: write a number of at least 0"):
         formula(-1, *tree([4]))
     with pytest.raises(ValueError, match="not some of each"):
@@ -204,8 +204,8 @@ def test_what_cannot_be_is_refused(formula):
         collectives.all_reduce(1, Axis(4, True, 1, 0), in_switch=True)
 
 
-def test_results_tell_themselves():
+def test_results_print_as_one_line():
     assert str(collectives.all_gather(512 * 2**20, *POD.mesh(X=8, Y=128).axes("X"))) == (
-        "AllGather: 1.04 ms (1.04 ms for the bytes, 1 µs for the hops), bandwidth-bound"
+        "AllGather, bandwidth-bound: total 1.04 ms, bandwidth 1.04 ms, latency 1 µs"
     )
-    assert str(collectives.all_to_all(1 * GB)) == "AllToAll: free"
+    assert str(collectives.all_to_all(1 * GB)) == "AllToAll: total 0 s, bandwidth 0 s, latency 0 s"

@@ -1,4 +1,4 @@
-"""Resharding: every move carries the right data and no more, and the cheapest sequence is the cheapest."""
+"""Every move delivers the right blocks and no more, and the cheapest sequence is found."""
 
 import itertools
 
@@ -139,7 +139,7 @@ def test_an_axis_of_one_chip_splits_nothing():
     assert reshard("A[I_X, J]{U_Y}", "A[I, J_YX]", one, SIZES).best.description == "all-to-all A over X"
 
 
-def test_nothing_changes_for_free():
+def test_resharding_to_the_same_layout_is_free():
     found = reshard("A[I_X, J]", "A[I_X, J]", CUBE, SIZES)
     assert (found.best.total_s, found.best.description) == (0, "nothing to move")
 
@@ -172,7 +172,7 @@ def test_a_transposition_of_a_torus_loads_its_links_as_counted_by_hand():
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 8])
-def test_a_line_turned_round_sends_a_half_of_it_over_its_middle_link(n):
+def test_reversing_a_line_sends_half_of_it_over_the_middle_link(n):
     """The bisection's bound, met exactly, whatever lies beside the line."""
     line, beside = Axis(n, False, 1.0, 0.0), Axis(3, False, 1.0, 0.0)
     turned = {(i,): (n - 1 - i,) for i in range(n)}
@@ -189,12 +189,12 @@ def test_what_does_not_split_evenly_is_refused_with_a_size_that_does():
         reshard("A[I_X, J]", "A[I, J]", CUBE, {"I": 10, "J": 8})
 
 
-def test_a_partial_sum_cannot_be_asked_for():
+def test_resharding_into_a_partial_sum_is_refused():
     with pytest.raises(ValueError, match="no partial sum over X"):
         reshard("A[I, J]", "A[I, J]{U_X}", CUBE, SIZES)
 
 
-def test_dimensions_must_agree():
+def test_resharding_between_different_dimensions_is_refused():
     with pytest.raises(ValueError, match="different dimensions"):
         reshard("A[I, J]", "A[I, K]", CUBE, SIZES)
 
@@ -204,7 +204,7 @@ def test_an_axis_that_the_mesh_lacks_is_a_notation_error():
         reshard("A[I_W, J]", "A[I, J]", CUBE, SIZES)
 
 
-def test_results_tell_themselves():
+def test_results_print_as_one_line():
     found = reshard("A[I_X, J]", "A[I, J_X]", CUBE, SIZES)
     assert str(found.best.moves[0]) == "AllToAll over X: A[I_X, J] → A[I, J_X], 134 MB, 170 µs"
     assert str(found) == (

@@ -1,4 +1,4 @@
-"""Schedules do what the collective promises, over links that exist, one message a link and step."""
+"""Schedules deliver the collective's result over existing links, one message per link and step."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ def axes_of(schedule):
 @pytest.mark.parametrize("plan", COLLECTIVES)
 @pytest.mark.parametrize("sizes", [1, 2, 3, (1, 4), (2, 2), (3, 4), (2, 3, 2)])
 @pytest.mark.parametrize("wrapped", [True, False])
-def test_everyone_ends_with_the_right_data(plan, sizes, wrapped):
+def test_every_chip_ends_with_the_right_data(plan, sizes, wrapped):
     schedule = plan(sizes, wrapped)
     execute(schedule, axes_of(schedule), 1)
 
@@ -32,7 +32,7 @@ def test_a_collective_is_symmetric_on_rings():
 def test_reduce_scatter_uses_every_link_as_much_as_all_gather_does_in_the_other_direction():
     gather, scatter = schedules.all_gather(6, False), schedules.reduce_scatter(6, False)
     for link, load in gather.loads.items():
-        back = schedules.DirectedLink(schedules.neighbor(link, gather.sizes), link.axis, -link.way)
+        back = schedules.DirectedLink(schedules.neighbor(link, gather.sizes), link.axis, -link.direction)
         assert scatter.loads[back] == load
 
 
@@ -46,7 +46,7 @@ def test_the_middle_link_of_a_line_is_busy_in_every_step_of_an_all_to_all():
 @pytest.mark.parametrize(("n", "both", "one"), [(4, 2, 3), (5, 2, 4), (8, 4, 7), (16, 8, 15)])
 def test_two_directions_halve_the_steps(n, both, one):
     assert len(schedules.all_gather(n).steps) == both
-    assert len(schedules.all_gather(n, both_ways=False).steps) == one
+    assert len(schedules.all_gather(n, bidirectional=False).steps) == one
 
 
 def test_holdings_grow_by_two_shards_a_step():
@@ -68,21 +68,21 @@ def test_step_seconds_add_up_to_the_simulated_time():
     assert sum(schedule.step_seconds(24, axis)) == execute(schedule, [axis], 24).seconds
 
 
-def test_a_schedule_tells_itself():
+def test_a_schedule_prints_as_one_line():
     assert str(schedules.all_to_all((4, 4))) == (
         "AllToAll on 4x4: 4 steps; the busiest link carries 32 of 1024 pieces"
     )
 
 
 @pytest.mark.parametrize("bad", [(0,), ((2, 2), (True,)), ((),)])
-def test_shapes_that_are_none_are_refused(bad):
+def test_impossible_shapes_are_refused(bad):
     with pytest.raises(ValueError, match="an axis"):
         schedules.all_gather(*bad)
 
 
-def test_a_line_has_no_way_round():
+def test_one_direction_on_a_line_is_refused():
     with pytest.raises(ValueError, match="wrap it"):
-        schedules.all_gather(4, wrapped=False, both_ways=False)
+        schedules.all_gather(4, wrapped=False, bidirectional=False)
 
 
 class TestTheSimulatorItself:
@@ -97,30 +97,30 @@ class TestTheSimulatorItself:
     def without_first_send(self, i, step):
         return step if i else dataclasses.replace(step, sends=step.sends[1:])
 
-    def test_it_misses_a_message(self):
+    def test_the_simulator_notices_a_missing_message(self):
         with pytest.raises(Broken, match="which it does not have"):
             self.broken(self.without_first_send)
 
-    def test_it_sees_two_messages_on_a_link(self):
+    def test_the_simulator_notices_two_messages_on_a_link(self):
         with pytest.raises(Broken, match="two messages"):
             self.broken(lambda i, step: dataclasses.replace(step, sends=step.sends + step.sends[:1]))
 
-    def test_it_sees_a_message_that_comes_twice(self):
+    def test_the_simulator_notices_a_duplicate_message(self):
         schedule = schedules.all_gather(4)
         twice = dataclasses.replace(schedule, steps=schedule.steps[:1] * 2 + schedule.steps[1:])
         with pytest.raises(Broken, match="a second time"):
             execute(twice, [Axis(4, True, 1, 0)], 1)
 
-    def test_it_sees_an_unfinished_collective(self):
+    def test_the_simulator_notices_an_unfinished_collective(self):
         schedule = schedules.all_gather(4)
         with pytest.raises(Broken, match="does not hold what"):
             execute(dataclasses.replace(schedule, steps=schedule.steps[:1]), [Axis(4, True, 1, 0)], 1)
 
-    def test_it_sees_a_link_that_does_not_exist(self):
+    def test_the_simulator_notices_a_link_that_does_not_exist(self):
         with pytest.raises(Broken, match="end of a line"):
             execute(schedules.all_gather(4), [Axis(4, False, 1, 0)], 1)
 
-    def test_it_sees_a_message_that_ends_elsewhere(self):
+    def test_the_simulator_notices_a_message_with_the_wrong_target(self):
         send = schedules.all_gather(4).steps[0].sends[0]
         with pytest.raises(Broken, match="ends at chip"):
             link_simulator.physical(send._replace(target=3), [Axis(4, True, 1, 0)])

@@ -13,12 +13,10 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence import inference
 from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.inference.efficiencies import (
+    CALIBRATION,
     CLASSES,
     UNSCHEDULED,
     efficiency,
-    errors,
-    fit,
-    priors,
 )
 from scalingbook_lib.evidence.inference.planned import planned
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
@@ -124,11 +122,11 @@ def test_the_prior_of_cache_reads_agrees_with_measured_kernels():
 
 def test_the_recorded_values_are_a_fixed_point_of_the_fit():
     """A fit that starts at the record changes little and does not lower the objective."""
-    found = fit(EVERY, 1, VALUES)
+    found = CALIBRATION.fit(EVERY, VALUES, rounds=1)
     assert found == approx(VALUES, rel=0.03)
-    assert set(priors(EVERY)) == set(VALUES)
-    far = sum(error**2 for error in errors(EVERY)(VALUES))
-    assert sum(error**2 for error in errors(EVERY)(found)) == approx(far, rel=0.01)
+    assert set(CALIBRATION.priors(EVERY)) == set(VALUES)
+    far = sum(error**2 for error in CALIBRATION.errors(EVERY)(VALUES))
+    assert sum(error**2 for error in CALIBRATION.errors(EVERY)(found)) == approx(far, rel=0.01)
 
 
 def test_fitted_values_belong_to_classes_chips_and_software_only():
@@ -137,7 +135,7 @@ def test_fitted_values_belong_to_classes_chips_and_software_only():
     }
     software = {key for key in VALUES if key.split(": ")[0] in {run.software[0] for run in EVERY}}
     assert set(VALUES) == set(CLASSES) | chip | software
-    assert all(one.low <= VALUES[name] <= one.high for name, one in priors(EVERY).items())
+    assert all(one.low <= VALUES[name] <= one.high for name, one in CALIBRATION.priors(EVERY).items())
     assert all(set(ratios) == {run.id for run in EVERY} for ratios in RECORD.leave_one_out.values())
 
 

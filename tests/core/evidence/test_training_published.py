@@ -15,11 +15,9 @@ from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, RUNS, find
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.training import compared
 from scalingbook_lib.evidence.training.efficiencies import (
+    CALIBRATION,
     efficiency,
     efficiency_of,
-    errors,
-    fit,
-    priors,
     ramp,
     step_s,
 )
@@ -131,11 +129,11 @@ def test_published_plans_fit_in_memory():
 def test_the_recorded_values_are_a_fixed_point_of_the_fit():
     """A whole fit takes a minute; one more step from the record changes little."""
     runs = training.all_runs()
-    found = fit(runs, rounds=1, start=VALUES)
+    found = CALIBRATION.fit(runs, VALUES, rounds=1)
     assert found == pytest.approx(VALUES, rel=0.05)
-    squares = sum(error**2 for error in errors(runs)(VALUES))
-    assert sum(error**2 for error in errors(runs)(found)) == pytest.approx(squares, rel=0.01)
-    assert list(VALUES) == list(priors(runs))
+    squares = sum(error**2 for error in CALIBRATION.errors(runs)(VALUES))
+    assert sum(error**2 for error in CALIBRATION.errors(runs)(found)) == pytest.approx(squares, rel=0.01)
+    assert list(VALUES) == list(CALIBRATION.priors(runs))
 
 
 def test_every_run_has_leave_one_out_predictions():
@@ -158,7 +156,7 @@ def test_fitted_attention_agrees_with_measured_kernels():
 
 def test_fitted_values_belong_to_classes_chips_and_software_only():
     named = {name for run in RUNS for name in (*run.software, figure_key(run.chip, run.precision))}
-    asked = priors(training.all_runs())
+    asked = CALIBRATION.priors(training.all_runs())
     assert {name for run in RUNS for name in run.software} >= {"MaxText", "Megatron", "mbridge-26.08"}
     assert all(asked[name].low <= value <= asked[name].high for name, value in VALUES.items())
     assert len(VALUES) < 0.4 * len(training.all_runs())

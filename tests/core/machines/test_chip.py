@@ -1,4 +1,4 @@
-"""A chip by hand: what it can compute, whom it reaches, how it is found, and what is refused."""
+"""A chip: its rates, links and domains, how it is found by name, and the errors for what it lacks."""
 
 import copy
 from dataclasses import replace
@@ -10,7 +10,7 @@ from scalingbook_lib.machines.chips import Axis, Chip, SliceError, Source
 from scalingbook_lib.units import FP4, FP8, FP16, FP32, INT8
 
 
-def test_v100_has_fp16_and_no_bf16():
+def test_v100_has_a_rate_for_fp16_and_none_for_bf16():
     assert chips.V100.rates() == {"fp16": 125e12}
     assert str(chips.V100).startswith("V100: 125 TFLOPs/s in fp16, 32 GiB")
     with pytest.raises(ValueError, match="V100 has no bf16 matrix unit; compute in one of fp16"):
@@ -21,7 +21,7 @@ def test_v100_has_fp16_and_no_bf16():
     assert replace(chips.V100) == copy.deepcopy(chips.V100) == chips.V100
 
 
-def test_of_a_chip_without_published_rates_only_the_memory_can_be_asked():
+def test_a_chip_without_published_rates_has_memory_figures_alone():
     assert "no published rate" in str(chips.M3_ULTRA)
     with pytest.raises(ValueError, match="nobody publishes what M3 Ultra multiplies"):
         chips.M3_ULTRA.flops_per_s()
@@ -31,7 +31,7 @@ def test_of_a_chip_without_published_rates_only_the_memory_can_be_asked():
         1 / chips.TPU8T.bf16_flops_per_s
 
 
-def test_a_switch_gives_all_links_to_any_peer_and_a_mesh_one():
+def test_through_a_switch_all_links_reach_a_peer_and_in_a_mesh_one():
     assert [chips.H100.domain_bytes_per_s(n) for n in (2, 4, 8)] == [450e9] * 3
     assert [chips.MI300X.domain_bytes_per_s(n) for n in (2, 4, 8)] == [64e9, 192e9, 448e9]
     assert chips.GB200.domain_bytes_per_s(72) == 900e9
@@ -61,7 +61,7 @@ def test_a_tpu_has_no_switched_domain_and_a_mesh_no_torus():
         (chips.V6E, FP16),
     ],
 )
-def test_a_unit_that_is_not_there_is_not_made_up(chip, dtype):
+def test_asking_for_a_rate_that_a_chip_lacks_is_an_error(chip, dtype):
     with pytest.raises(
         ValueError, match=f"{chip.name} has no {dtype.name} matrix unit; compute in one of bf16"
     ):
@@ -96,30 +96,30 @@ def test_a_source_needs_words_and_a_date(text, as_of):
         Source(text=text, as_of=as_of)
 
 
-def test_what_if():
+def test_a_replaced_chip_has_the_new_figure():
     faster = replace(chips.V5E, name="v5e, twice the HBM", hbm_bytes_per_s=2 * chips.V5E.hbm_bytes_per_s)
     assert faster.hbm_bytes_per_s == 2 * chips.V5E.hbm_bytes_per_s
     assert chips.V5E.hbm_bytes_per_s == 819e9
     assert faster != chips.V5E
 
 
-def test_find_by_the_other_names():
+def test_a_chip_is_found_by_its_aliases():
     assert (chips.find("Trillium"), chips.find("ironwood"), chips.find("v7x")) == (
         chips.V6E, chips.TPU7X, chips.TPU7X,
     )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["TPU v5e", "v5e", "V5E", " tpu V5e"])
-def test_find_by_any_spelling(name):
+def test_a_chip_is_found_in_any_spelling(name):
     assert chips.find(name) is chips.V5E
 
 
-def test_find_names_what_there_is():
+def test_an_unknown_chip_lists_the_known_ones():
     with pytest.raises(ValueError, match=r"no chip 'v9'.*TPU v2, TPU v3, TPU v4"):
         chips.find("v9")
 
 
-def test_a_chip_tells_itself():
+def test_a_chip_prints_its_rate_memory_and_links():
     said = "TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way"
     assert str(chips.V5E) == said
 
@@ -148,11 +148,11 @@ def distances(n, wrapped):
 
 @pytest.mark.parametrize("wrapped", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 8, 16, 17])
-def test_hops_are_those_counted_chip_by_chip(size, wrapped):
+def test_hops_of_an_axis_equal_those_counted_chip_by_chip(size, wrapped):
     axis = Axis(size, wrapped, 1, 0)
     assert axis.diameter_hops == max(distances(size, wrapped))
     assert axis.mean_hops == pytest.approx(sum(distances(size, wrapped)) / size**2)
 
 
-def test_a_boundary_says_how_much_more_than_the_chips_take():
+def test_an_energy_boundary_prints_its_factor():
     assert str(energy.SITE) == "with the node and the site: 1.99 times the chips' watts"

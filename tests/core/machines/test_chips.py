@@ -76,7 +76,7 @@ def test_a_figure_is_that_of_the_table_or_says_who_disagrees(chip, column):
 
 
 @EVERY_CHIP
-def test_no_figure_of_the_table_is_lost(chip):
+def test_every_row_of_the_collected_table_is_in_the_catalogue(chip):
     row = rows()[ROWS[chip.name]]
     has = chip.figures()
     lost = {column for column, (figure, _) in COLUMNS.items() if row[column] and figure not in has}
@@ -174,16 +174,16 @@ def test_blackwell_needs_less_than_its_highest_clock():
 @pytest.mark.parametrize(
     ("chip", "sms", "lanes_mib", "smem_mib"), [(chips.H100, 132, 33, 33), (chips.B200, 148, 37, 37)]
 )
-def test_memories_of_all_sms_together(chip, sms, lanes_mib, smem_mib):
+def test_shared_memory_and_registers_are_summed_over_all_sms(chip, sms, lanes_mib, smem_mib):
     assert chip.cores == sms
     assert chip.cores * chip.registers_bytes_per_core == lanes_mib * 2**20
     assert chip.cores * chip.smem_bytes_per_core == smem_mib * 2**20
 
 
-def test_vpu_of_v5p():
+def test_the_vector_rate_of_v5p_is_the_textbook_s():
     assert chips.V5P.vector_flops_per_s == pytest.approx(1.43e13, rel=5e-3)
 
 
 @EVERY_CHIP
-def test_rates_and_the_question_for_one_agree(chip):
+def test_rates_and_flops_per_s_agree(chip):
     assert {name: chip.flops_per_s(DTYPES[name]) for name in chip.rates()} == chip.rates()

@@ -1,4 +1,4 @@
-"""Clusters exist as vendors build them, refuse to be anything else, and answer what a slice answers."""
+"""Clusters have the switches and bandwidths that vendors build, and impossible ones are refused."""
 
 import math
 from dataclasses import replace
@@ -38,7 +38,7 @@ def test_each_domain_of_a_non_blocking_tree_sends_400_gigabytes_a_second_at_ever
     assert pod.diameter_hops == 5
 
 
-def test_a_domain_bisects_at_half_its_wires():
+def test_the_bisection_of_a_domain_is_half_of_its_wires():
     node = Cluster.of(H100, 8)
     assert node.bisection_bytes_per_s == 1.8e12  # 3.6e12 both directions together
     assert node.diameter_hops == 1
@@ -54,7 +54,7 @@ def test_oversubscription_thins_what_is_above_the_leaves():
     assert thin.spines == 8
 
 
-def test_the_switches_of_nvlink_4_sum_and_those_before_do_not():
+def test_switches_reduce_from_nvlink_4_on():
     assert Cluster.of(H100, 8).levels[0].reduces
     assert not Cluster.of(chips.A100, 8).levels[0].reduces
     assert not Cluster.of(H100, 8, in_switch=False).levels[0].reduces
@@ -76,7 +76,7 @@ def test_a_full_mesh_has_one_link_to_each_peer():
     assert Cluster.of(MESHED, 8).bisection_bytes_per_s == 16 * 64e9
 
 
-def test_a_mesh_answers_what_a_slice_mesh_answers():
+def test_cluster_and_slice_meshes_have_the_same_interface():
     mesh = Cluster.of(H100, 1024).mesh(X=8, Y=128)
     assert mesh.sizes == {"X": 8, "Y": 128}
     assert mesh.size("XY") == 1024
@@ -117,12 +117,12 @@ def test_axes_take_factors_of_levels_from_the_inside():
         (lambda: Level("mesh", 2, 1, reduces=True, peer_bytes_per_s=1), "no switch that could sum"),
     ],
 )
-def test_what_does_not_exist_is_refused_with_what_does(build, words):
+def test_an_impossible_cluster_or_mesh_is_refused_with_a_possible_one(build, words):
     with pytest.raises(ValueError, match=words):
         build()
 
 
-def test_clusters_tell_themselves():
+def test_clusters_levels_and_meshes_print_as_one_line():
     assert str(Cluster.of(H100, 1024)) == (
         "1,024 H100 in 128 domains of 8 under 32 leaf, 16 spine switches: "
         "each chip sends 450 GB/s (NVLink), then 50 GB/s (leaf), then 50 GB/s (spine)"

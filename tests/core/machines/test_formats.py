@@ -1,4 +1,4 @@
-"""Narrow formats obey their standards, and their errors those that are published or follow from the step."""
+"""Low-precision formats follow their standards, and their rounding errors match published values."""
 
 from itertools import pairwise
 from math import sqrt
@@ -33,7 +33,7 @@ NARROW = [e for e in ELEMENTS.values() if e.bits <= 8]
     [(E4M3, 253, 448, 2**-9), (E5M2, 247, 57_344, 2**-16), (E2M1, 15, 6, 0.5), (INT8_ELEMENT, 255, 127, 1)],
     ids=lambda x: getattr(x, "name", ""),
 )
-def test_the_numbers_are_those_of_the_standard(element, numbers, largest, smallest):
+def test_the_values_of_each_format_are_those_of_its_standard(element, numbers, largest, smallest):
     assert (element.numbers, element.positive_values[-1], element.positive_values[0]) == (
         numbers,
         largest,
@@ -46,7 +46,7 @@ def test_four_bits_are_seven_numbers_and_their_negatives():
 
 
 @pytest.mark.parametrize("element", NARROW, ids=lambda e: e.name)
-def test_every_mark_is_its_own_and_between_two_the_nearer_is_taken(element):
+def test_representable_values_round_to_themselves_and_others_to_the_nearest(element):
     assert all(element.nearest(s * x) == s * x for x in element.positive_values for s in (1, -1))
     for a, b in pairwise(element.positive_values):
         assert element.nearest(0.75 * a + 0.25 * b) == a
@@ -80,7 +80,7 @@ def test_scales_have_bytes(name, nbytes):
 @pytest.mark.parametrize(
     ("element", "error"), [(BF16_ELEMENT, 0.0017), (E4M3, 0.026), (E5M2, 0.053), (E2M1, 0.117)]
 )
-def test_a_float_errs_by_its_step_wherever_it_stands(element, error):
+def test_the_relative_error_of_a_float_does_not_depend_on_its_scale(element, error):
     for scale in (1, 1000):
         values = [scale * x for x in NORMAL]
         assert formats.relative_rms_error(
@@ -88,7 +88,7 @@ def test_a_float_errs_by_its_step_wherever_it_stands(element, error):
         ) == approx(error, rel=0.04)
 
 
-def test_one_outlier_hurts_a_ruler_with_equal_marks_and_four_bits_not_an_exponent():
+def test_one_outlier_hurts_integers_and_four_bit_formats_but_not_eight_bit_floats():
     spoiled = [1e4, *NORMAL]
 
     def rest(one):
@@ -100,24 +100,24 @@ def test_one_outlier_hurts_a_ruler_with_equal_marks_and_four_bits_not_an_exponen
     assert rest(NVFP4) < rest(MXFP4) < 0.16
 
 
-def test_a_block_of_zeros_stays_and_so_does_nothing():
+def test_zeros_and_empty_lists_are_unchanged():
     assert NVFP4.quantized([0.0] * 40) == [0.0] * 40
     assert MXFP4.quantized([]) == []
 
 
-def test_a_power_of_two_as_scale_cuts_what_lies_beyond():
+def test_a_power_of_two_scale_saturates_values_beyond_the_range():
     assert MXFP4.quantized([7.9, 1.0]) == [6, 1]  # 2^2 is in the last binade, so the scale is 1
     assert NVFP4.quantized([7.9, 0.0])[0] == approx(7.9)
 
 
-def test_small_updates_are_lost_for_ever_to_the_nearest_and_kept_by_chance():
+def test_small_updates_are_lost_by_nearest_and_kept_by_stochastic_rounding():
     assert formats.accumulate(BF16_ELEMENT, 1.0, -1e-4, 1000)[-1] == 1.0
     ends = [formats.accumulate(BF16_ELEMENT, 1.0, -1e-4, 1000, Random(seed))[-1] for seed in range(20)]
     assert sum(ends) / 20 == approx(0.9, abs=3 * 0.019 / sqrt(20))
 
 
 @pytest.mark.parametrize(("element", "stops"), [(BF16_ELEMENT, 256), (FP16_ELEMENT, 2048), (E4M3, 16)])
-def test_a_sum_of_ones_stops_where_the_step_is_two(element, stops):
+def test_a_sum_of_ones_stops_growing_where_the_ulp_is_two(element, stops):
     assert formats.accumulate(element, 0.0, 1.0, 3000)[-1] == stops
     assert element.ulp(stops) == 2
 

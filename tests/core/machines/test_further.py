@@ -1,4 +1,4 @@
-"""Chips of other makers and announced ones: sourced, as collected, dense, one way; and how old they are."""
+"""Other vendors' and announced chips: every figure has a source, is dense and one-way, and has an age."""
 
 import csv
 from dataclasses import replace
@@ -41,7 +41,7 @@ def test_every_figure_is_sourced_and_is_the_collected_one():
         (chips.GROQ3, (8,), 0.003), (chips.WSE3, (6,), 0.002),
     ],
 )  # fmt: skip
-def test_ridges_and_sweeps(chip, ridges, sweep_ms):
+def test_ridges_and_hbm_read_times_match_hand_counts(chip, ridges, sweep_ms):
     found = [rules.ridge(chip, DTYPES[name]) for name in chip.rates()]
     assert found == [approx(ridge, abs=0.5) for ridge in ridges]
     assert chip.hbm_bytes / chip.hbm_bytes_per_s == approx(sweep_ms / 1e3, rel=0.08)
@@ -59,11 +59,11 @@ def test_ridges_and_sweeps(chip, ridges, sweep_ms):
         (256, chips.GROQ3.fp8_flops_per_s, 315e15),
     ],
 )
-def test_totals_of_the_press_are_those_of_one_chip(chips_of_it, rate, printed):
+def test_rack_totals_of_press_releases_match_the_figures_of_one_chip(chips_of_it, rate, printed):
     assert chips_of_it * rate == approx(printed, rel=0.04)
 
 
-def test_they_are_machines_like_the_others():
+def test_further_chips_work_as_machines():
     (level,) = Cluster.of(chips.RUBIN, 72).levels
     assert (level.bytes_per_s, level.name) == (1800e9, "NVLink")
     assert Cluster.of(chips.TRAINIUM3, 64).levels[0].name == "switches"

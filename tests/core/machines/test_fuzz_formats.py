@@ -1,4 +1,4 @@
-"""Narrow formats against ml_dtypes, which JAX computes with: every number of eight bits, and random ones."""
+"""Rounding agrees with ml_dtypes, which JAX uses, for all 8-bit values and random ones."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What fits on an SM: NVIDIA's own rules by hand, laws, and Little's law."""
+"""Occupancy of an SM by NVIDIA's allocation rules, and bytes in flight by Little's law."""
 
 import itertools
 
@@ -28,7 +28,7 @@ BY_HAND = [  # threads, registers, KiB; warps, and what runs out
 
 
 @pytest.mark.parametrize(("threads", "registers", "smem", "warps", "bound"), BY_HAND)
-def test_cases_by_hand(threads, registers, smem, warps, bound):
+def test_occupancy_matches_cases_counted_by_hand(threads, registers, smem, warps, bound):
     found = held(threads, registers, smem)
     assert (found.warps, found.bound) == (warps, bound)
     assert found.share == warps / 64
@@ -37,14 +37,14 @@ def test_cases_by_hand(threads, registers, smem, warps, bound):
 @pytest.mark.parametrize(
     ("chip", "shared"), [(chips.A100, 164), (chips.H100, 228), (chips.H200, 228), (chips.B200, 228)]
 )
-def test_shared_memory_of_a_generation(chip, shared):
+def test_shared_memory_per_sm_follows_the_generation(chip, shared):
     assert occupancy.smem_per_sm(chip) == shared * KiB
     assert held(smem=shared - 1, chip=chip).blocks == 1
     with pytest.raises(occupancy.KernelError, match=f"0 to {shared - 1} KiB"):
         held(smem=shared, chip=chip)
 
 
-def test_more_of_anything_never_fits_more_blocks():
+def test_more_resources_per_block_never_fit_more_blocks():
     for threads, registers, smem in itertools.product((32, 64, 256, 512), (16, 40, 64, 96), (0, 1, 30, 100)):
         blocks = held(threads, registers, smem).blocks
         assert blocks >= held(threads + 32, registers, smem).blocks
@@ -52,7 +52,7 @@ def test_more_of_anything_never_fits_more_blocks():
         assert blocks >= held(threads, registers, smem + 13).blocks
 
 
-def test_what_fits_fits():
+def test_the_resident_blocks_do_not_exceed_any_resource():
     for threads, registers, smem in itertools.product((32, 96, 320, 1024), (16, 33, 64), (0, 10, 200)):
         found = held(threads, registers, smem)
         assert found.blocks * threads * registers <= 65_536
@@ -60,7 +60,7 @@ def test_what_fits_fits():
         assert 0 < found.warps <= 64
 
 
-def test_littles_law():
+def test_bytes_in_flight_follow_littles_law():
     """H100: 3.35 TB/s · 600 ns are 2.01 MB under way; 64 warps an SM have 1.08 MB with 4 bytes a thread."""
     assert occupancy.bytes_to_saturate(chips.H100, 600e-9) == approx(2.01e6)
     full = held(256, 32)
@@ -86,7 +86,5 @@ def test_what_no_sm_can_hold_is_refused(asked, says):
         held(**asked)
 
 
-def test_it_tells_itself():
-    assert str(held(256, 64, 64)) == (
-        "an SM of H100 holds 3 blocks of 8 warps: 24 of 64 warps (38%), limited by shared memory"
-    )
+def test_an_occupancy_prints_as_one_line():
+    assert str(held(256, 64, 64)) == ("SM of H100, limited by shared memory: blocks 3, warps 24, share 38%")

@@ -1,4 +1,4 @@
-"""Routes: hops, ways side by side, and the time of a message, against a search over every link."""
+"""Hops, edge-disjoint paths and message times agree with a search over every link."""
 
 import itertools
 from collections import Counter, deque
@@ -85,7 +85,7 @@ def _augment(room, source, target):
 
 
 @EVERY
-def test_hops_are_those_of_a_search_and_the_way_is_one_of_them(name):
+def test_hops_equal_a_breadth_first_search_and_the_path_is_shortest(name):
     axes = axes_of(name)
     for source, target in pairs(axes):
         route = Route.between(axes, source, target)
@@ -96,7 +96,7 @@ def test_hops_are_those_of_a_search_and_the_way_is_one_of_them(name):
 
 
 @EVERY
-def test_ways_that_share_no_link_are_as_many_as_fit(name):
+def test_edge_disjoint_paths_are_as_many_as_a_search_finds(name):
     axes = axes_of(name)
     for source, target in pairs(axes)[:200]:
         assert Route.between(axes, source, target).paths == disjoint(axes, source, target), (source, target)
@@ -129,7 +129,7 @@ def test_corner_to_corner_of_a_v5e_4x4():
     assert achieved.message(16_777_216, paths=1).bytes_s == pytest.approx(372.8e-6, rel=1e-3)
 
 
-def test_a_ring_halves_the_way_and_its_opposite_has_two():
+def test_a_ring_halves_the_distance_and_its_antipode_has_two_paths():
     ring = Slice.of(chips.V5E, "16x16")
     assert ring.route((0, 0), (15, 0)).hops == 1
     assert ring.route((0, 0), (15, 0)).steps == (-1, 0)
@@ -137,19 +137,19 @@ def test_a_ring_halves_the_way_and_its_opposite_has_two():
     assert ring.route((0, 0), (8, 8)).hops == ring.diameter_hops == 16
 
 
-def test_a_small_message_is_all_hops():
+def test_the_time_of_a_small_message_is_its_hops():
     message = Slice.of(chips.V5E, "16x16").route((0, 0), (8, 8)).message(1 * KB)
     assert message.hops_s == pytest.approx(16e-6)
     assert message.bytes_s == pytest.approx(5e-9)
 
 
-def test_to_itself_nothing_is_sent():
+def test_a_message_to_its_own_chip_takes_no_time():
     here = Slice.of(chips.V5E, "4x4").route((1, 1), (1, 1))
     assert (here.hops, here.paths, here.shortest, here.message(1e9).total_s) == (0, 0, ((1, 1),), 0)
     assert str(here) == "(1, 1) is where the message starts: no hop"
 
 
-def test_a_route_and_a_message_tell_themselves():
+def test_a_route_and_a_message_print_as_one_line():
     route = Slice.of(chips.V5E, "4x4").route((0, 0), (3, 3))
     assert str(route) == (
         "(0, 0) to (3, 3): 6 hops, 2 shortest ways that share no link, first byte after 6 µs, then 100 GB/s"
@@ -158,7 +158,7 @@ def test_a_route_and_a_message_tell_themselves():
 
 
 @pytest.mark.parametrize("place", [(4, 0), (0, -1), (0,), (0, 0, 0)])
-def test_a_chip_that_does_not_exist(place):
+def test_a_route_to_a_chip_that_does_not_exist_is_refused(place):
     with pytest.raises(SliceError, match=r"chips go from \(0, 0\) to \(3, 3\)"):
         Slice.of(chips.V5E, "4x4").route((0, 0), place)
 
@@ -167,6 +167,6 @@ def test_a_chip_that_does_not_exist(place):
     ("nbytes", "paths", "said"),
     [(-1, None, "nbytes=-1: write a number of at least 0"), (1, 3, "from 1 to 2"), (1, 0, "1 to 2")],
 )
-def test_a_message_that_cannot_be(nbytes, paths, said):
+def test_an_impossible_message_is_refused(nbytes, paths, said):
     with pytest.raises(ValueError, match=said):
         Slice.of(chips.V5E, "4x4").route((0, 0), (3, 3)).message(nbytes, paths=paths)

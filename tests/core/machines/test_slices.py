@@ -1,4 +1,4 @@
-"""Slices: which exist, what wraps, and what a mesh axis can carry."""
+"""Slices: which shapes exist, which axes wrap, and the bandwidth of a mesh axis."""
 
 import itertools
 import math
@@ -59,7 +59,7 @@ def test_bisection_of_a_v4_pod_is_near_google_s_24_tb_per_s():
     assert Slice.of(chips.V4, "16x16x16").bisection_bytes_per_s == pytest.approx(24e12, rel=0.07)
 
 
-def test_full_pods():
+def test_full_pods_have_the_textbook_s_totals():
     """Worked problem of the TPU chapter: 256 chips on 32 hosts, 8,960 on 2,240."""
     v5e, v5p = Slice.of(chips.V5E, "16x16"), Slice.of(chips.V5P, "16x20x28")
     assert (v5e.chips, v5e.flops_per_s(), v5e.hbm_bytes) == (256, pytest.approx(5.04e16, rel=1e-3), 2**42)
@@ -116,7 +116,7 @@ def test_a_slice_that_does_not_exist_is_refused_with_the_nearest(chip, shape, ne
 
 
 @pytest.mark.parametrize("text", ["", "4x", "fourxfour", "4,4"])
-def test_a_shape_that_is_none(text):
+def test_a_text_that_is_no_shape_is_refused(text):
     with pytest.raises(SliceError, match="is no slice shape; write one as in 4x8"):
         Slice.of(chips.V5E, text)
 
@@ -192,7 +192,7 @@ def test_the_two_corners_of_a_v5e_4x4_are_six_hops_apart():
         (chips.V5E, "4x4", {"X": 16, "Y": 1}, {"X": 100e9, "Y": 0}),
     ],
 )
-def test_bandwidth_of_a_mesh_axis_is_one_question(chip, shape, sizes, bytes_per_s):
+def test_the_bandwidth_of_a_mesh_axis_sums_its_torus_axes(chip, shape, sizes, bytes_per_s):
     mesh = Slice.of(chip, shape).mesh(**sizes)
     assert mesh.sizes == sizes
     assert {names: mesh.bytes_per_s(names) for names in bytes_per_s} == bytes_per_s
@@ -227,14 +227,14 @@ def test_a_mesh_without_chips_is_refused(sizes):
 
 
 @pytest.mark.parametrize("names", ["Z", "XX", "x"])
-def test_axes_that_the_mesh_does_not_have(names):
+def test_unknown_mesh_axes_are_refused(names):
     mesh = Slice.of(chips.V5E, "4x4").mesh(X=4, Y=4)
     for ask in (mesh.size, mesh.axes, mesh.bytes_per_s):
         with pytest.raises(SliceError, match="name each of X, Y at most once"):
             ask(names)
 
 
-def test_a_slice_and_a_mesh_tell_themselves():
+def test_a_slice_and_a_mesh_print_as_one_line():
     half = Slice.of(chips.V5E, "8x16")
     assert str(half) == "TPU v5e 8x16: 128 chips on 16 hosts, rings of 16, bisection 800 GB/s each way"
     assert str(half.mesh(X=8, Y=16)) == "TPU v5e 8x16 as X8 at 50 GB/s, Y16 at 100 GB/s"
@@ -242,5 +242,5 @@ def test_a_slice_and_a_mesh_tell_themselves():
 
 
 @pytest.mark.parametrize("shape", [(4, 4, 0), (0, 4, 4), (4, 4, -4), (4, 4)])
-def test_no_slice_has_an_axis_of_nothing(shape):
+def test_a_slice_with_an_axis_of_no_chips_is_refused(shape):
     assert not chips.V5P.torus.exists(shape)

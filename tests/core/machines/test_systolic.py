@@ -1,4 +1,4 @@
-"""The systolic array: what it computes, how long it takes, how much of it works."""
+"""The simulated systolic array computes the matmul in the cycles that the formulas state."""
 
 import itertools
 import random
@@ -70,8 +70,8 @@ def test_two_by_two_by_hand():
     run = systolic.simulate([[1, 2], [3, 4]], [[5, 6], [7, 8]])
     assert run.Y == ((19, 22), (43, 50))
     assert (run.cycles, run.busy) == (4, (0, 0, 1, 3, 3, 1))
-    assert str(run) == "2 rows past 1 tile of 2 x 2: 4 cycles after 2 of loading, 50% of the cells at work"
-    assert str(run.frames[3]) == "cycle 3: 3 of 4 cells multiply, 0 take a weight"
+    assert str(run) == "2 rows past 1 tile of 2 x 2 cells: cycles 4, load cycles 2, utilization 50%"
+    assert str(run.frames[3]) == "cycle 3, 4 cells: busy 3, useful 3, loading 0"
     assert run.frames[1].loading == 3
 
 
@@ -79,7 +79,7 @@ def test_two_by_two_by_hand():
     ("M", "double", "load", "start"),
     [(1, True, 0, 1), (3, True, 0, 1), (2, True, 1, 1), (2, False, 0, 1), (2, False, 1, 1), (7, False, 1, 1)],
 )
-def test_no_tile_can_come_a_cycle_earlier(M, double, load, start):
+def test_tiles_arrive_as_early_as_the_registers_allow(M, double, load, start):
     """The timetable is as tight as the registers allow: else a weight is missing or overwritten."""
     X, W = matrix(M, 4), matrix(4, 12, 1)
     work = feeds.feed(X, W, 4, double)
@@ -147,14 +147,14 @@ def test_from_v6e_on_they_explain_half_of_it():
     assert arrays.flops_per_s == pytest.approx(918e12, rel=1e-3)
 
 
-def test_a_chip_that_cannot_be_counted():
+def test_a_chip_without_documented_units_has_no_counted_peak():
     with pytest.raises(ValueError, match="H100 has no documented number of cores, matrix units or side"):
         systolic.peak_of(chips.H100)
     with pytest.raises(ValueError, match="TPU v6e has no documented clock"):
         systolic.peak_of(chips.V6E)
 
 
-def test_a_peak_tells_itself():
+def test_a_peak_prints_as_one_line():
     assert str(systolic.peak(1, 4, 128, 1.5e9)) == (
         "1 core x 4 units of 128 x 128 cells at 1.5 GHz: 197 TFLOPs/s"
     )
@@ -171,11 +171,11 @@ def test_a_peak_tells_itself():
         (1, 1, 128, 1 / 16384),
     ],
 )
-def test_padding_loses_what_the_tiles_do_not_hold(K, N, side, useful):
+def test_padding_wastes_the_unused_part_of_tiles(K, N, side, useful):
     assert systolic.padding(64, K, N, side).useful == pytest.approx(useful)
 
 
-def test_the_other_operand_can_be_the_stationary_one():
+def test_either_operand_can_be_stationary():
     pad = systolic.padding(128, 128, 129, 128)
     assert (pad.useful, pad.activation_stationary.useful) == (pytest.approx(129 / 256), 1)
     assert (pad.activation_stationary.M, pad.activation_stationary.N) == (129, 128)
@@ -191,12 +191,12 @@ def test_the_other_operand_can_be_the_stationary_one():
     ("rows", "columns", "dtype", "nbytes"),
     [(20, 200, BF16, 12_288), (20, 200, INT8, 6_144), (8, 128, FP32, 4_096), (128, 129, BF16, 65_536)],
 )
-def test_storage_as_compiled(rows, columns, dtype, nbytes):
+def test_padded_storage_matches_compiled_programs(rows, columns, dtype, nbytes):
     """XLA's sizes of bf16[20, 200] and int8[20, 200] on v5e, v5p, v6e and TPU7x; a register is 4 KiB."""
     assert systolic.storage(rows, columns, dtype).bytes == nbytes
 
 
-def test_storage_tells_itself():
+def test_storage_prints_as_one_line():
     stored = systolic.storage(20, 200)
     assert str(stored) == "bf16[20, 200] is stored as [24, 256]: 12.3 kB, 65.1% of it used"
 
@@ -217,10 +217,10 @@ def test_storage_tells_itself():
         (lambda: systolic.peak(0, 4, 128, 1e9), "write positive numbers"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused_with_a_sentence(call, said):
+def test_impossible_sizes_are_refused_with_a_sentence(call, said):
     with pytest.raises(ValueError, match=said):
         call()
 
 
-def test_a_cell_in_which_nothing_is_does_nothing():
+def test_an_empty_cell_is_not_busy():
     assert (ArrayCell().useful, ArrayCell().loading, ArrayCell().busy) == (False, False, False)

@@ -1,4 +1,4 @@
-"""Counts of products, attention and experts: laws, figures found by hand, and a count pair by pair."""
+"""FLOPs of einsums, attention and experts agree with hand counts and with counts pair by pair."""
 
 import itertools
 import math
@@ -68,7 +68,7 @@ def test_letters_may_be_of_either_case_and_are_two_where_the_text_has_both():
         arithmetic.einsum("BKk,Kk->BK", B=2, K=3)
 
 
-def test_roles_and_the_sentence():
+def test_indices_have_roles_and_print_as_one_line():
     e = arithmetic.einsum("btkgh,bskh->bkgts", b=1, t=1, k=8, g=4, h=128, s=1024)
     assert (e.contracting, e.batching, e.free) == ("h", "bk", "gts")
     assert e.role("h") == "contracting"
@@ -89,7 +89,7 @@ def test_roles_and_the_sentence():
         ("B1,1F->BF", "a letter for each"),
     ],
 )
-def test_what_is_no_product_is_refused_and_the_message_says_what_to_write(text, message):
+def test_a_malformed_einsum_is_refused_with_what_to_write(text, message):
     with pytest.raises(arithmetic.EinsumError, match=message):
         arithmetic.einsum(text, B=2, D=3, F=4, T=5)
 
@@ -115,7 +115,7 @@ def test_pairs_are_those_of_the_mask(T, S, window):
 
 
 @pytest.mark.parametrize(("T", "S"), [(0, 4), (5, 4)])
-def test_new_positions_are_among_all(T, S):
+def test_more_new_positions_than_positions_are_refused(T, S):
     with pytest.raises(ValueError, match="1 ≤ T ≤ S"):
         arithmetic.pairs(T, S)
 
@@ -133,7 +133,7 @@ def test_decoding_reads_a_cache_that_only_g_queries_share():
 
 
 @pytest.mark.parametrize(("G", "tokens"), [(1, 480), (4, 300), (8, 270)])
-def test_a_prompt_is_compute_bound_from_here(G, tokens):
+def test_prefill_attention_is_compute_bound_above_the_closed_form(G, tokens):
     ridge = 240
     at = arithmetic.prefill_tokens(ridge, G)
     assert at == tokens
@@ -152,7 +152,7 @@ def test_blocks_of_queries_read_keys_and_values_again_for_each():
     assert long.flops_per_byte == pytest.approx(240, rel=1e-3)
 
 
-def test_a_causal_square_is_half():
+def test_causal_attention_of_a_prompt_has_half_the_flops():
     whole, half = (arithmetic.attention_intensity(999, 999, 2, causal=c) for c in (False, True))
     assert half.flops == pytest.approx(4 * arithmetic.pairs(999, 999, causal=True) * 2 * 128)
     assert half.bytes == whole.bytes
@@ -182,9 +182,9 @@ def test_experts_break_even_where_reading_them_takes_as_long_as_multiplying(E, k
     assert at.tokens == at.dense_tokens * E / k
 
 
-def test_every_token_travels_to_its_experts_and_back():
+def test_each_all_to_all_carries_every_token_to_k_experts():
     r = arithmetic.routing(4096, 256, 8, 7168, chips=64, dtype=FP8)
-    assert r.bytes_one_way == 4096 * 8 * 7168 == arithmetic.all_to_all_bytes(4096, 8, 7168, FP8)
+    assert r.dispatch_bytes == 4096 * 8 * 7168 == arithmetic.all_to_all_bytes(4096, 8, 7168, FP8)
     assert r.tokens_per_expert * 256 == 4096 * 8
     with pytest.raises(ValueError, match="k = 9 of E = 8"):
         arithmetic.routing(4096, 8, 9, 7168)
@@ -238,12 +238,12 @@ def test_large_scores_do_not_overflow_and_masked_ones_weigh_nothing():
         (([1.0, 2.0], 1, [(1.0,), (1.0, 2.0)]), "of one length"),
     ],
 )
-def test_what_the_online_softmax_cannot_take(given, message):
+def test_the_online_softmax_refuses_mismatched_inputs(given, message):
     with pytest.raises(ValueError, match=message):
         online_softmax(*given)
 
 
-def test_a_step_says_what_shrank():
+def test_a_softmax_step_prints_its_rescaling():
     run = online_softmax([0.0, 1.0, 5.0], 1)
     assert run.steps[2].rescale == pytest.approx(math.exp(-4))
     assert "2 rescaled" in str(run)

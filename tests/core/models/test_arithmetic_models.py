@@ -1,4 +1,4 @@
-"""A model's FLOPs and bytes: the parts sum to the whole, and known models come to known figures."""
+"""FLOPs and bytes of models: the parts sum to the total, and known models have known figures."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -146,7 +146,7 @@ def test_the_textbook_s_crossover_holds_for_its_model_alone():
         (DEEPSEEK, 2 * 35136),
     ],
 )
-def test_known_caches(model, per_token):
+def test_kv_caches_of_known_models_have_the_published_sizes(model, per_token):
     assert arithmetic.kv_cache(model, 1).bytes_per_token == per_token
 
 
@@ -181,7 +181,7 @@ def test_training_keeps_sixteen_bytes_for_a_parameter():
         arithmetic.training_state(0)
 
 
-def test_results_tell_themselves():
+def test_results_print_as_one_line():
     assert str(arithmetic.kv_cache(LLAMA_70B, 8192)).startswith(
         "LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB"
     )

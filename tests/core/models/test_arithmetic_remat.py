@@ -1,4 +1,4 @@
-"""What training keeps of a layer for the backward pass, and what it costs to compute the rest again."""
+"""Saved activations and recomputed FLOPs of a layer under each checkpointing policy."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ FOUR = Transformer(name="F = 4D", D=4096, F=16384, L=2, N=32, K=32, H=128, V=320
 @pytest.mark.parametrize(
     ("policy", "units"), [("full", 1), ("dots_no_batch", 13), ("dots", 14 + 8), ("all", 38 + 3 * 8)]
 )
-def test_what_a_layer_keeps(policy, units):
+def test_saved_activations_per_layer_match_hand_counts(policy, units):
     kept = arithmetic.activations(FOUR, 8, 1024, policy)
     assert kept.units == pytest.approx(units, abs=0.05)
     assert kept.nbytes == pytest.approx(2 * 8 * 1024 * 4096 * 2 * kept.units)
@@ -24,7 +24,7 @@ def test_what_a_layer_keeps(policy, units):
 @pytest.mark.parametrize(
     "model", [TINY, *(m for m in models.CATALOGUE if not m.linear)], ids=lambda m: m.name
 )
-def test_keeping_less_costs_flops(model):
+def test_saving_fewer_activations_costs_more_flops(model):
     by = {p: arithmetic.activations(model, 1, 512, p) for p in arithmetic.POLICIES}
     assert by["all"].nbytes > by["dots"].nbytes > by["dots_no_batch"].nbytes > by["full"].nbytes
     assert by["all"].extra_flops == by["dots"].extra_flops == 0
@@ -33,25 +33,25 @@ def test_keeping_less_costs_flops(model):
     assert by["full"].extra_flops <= f.total - f["unembedding"]  # equal where every layer ends in experts
 
 
-def test_what_is_kept_tells_itself():
+def test_saved_activations_print_as_one_line():
     assert str(arithmetic.activations(FOUR, 1, 1024, "full")).startswith("full: 16.8 MB, 1 arrays")
 
 
-def test_flash_attention_keeps_no_scores_and_computes_them_again():
+def test_flash_attention_saves_no_scores_and_recomputes_them():
     plain, flash = (arithmetic.activations(FOUR, 1, 8192, "all", flash=f) for f in (False, True))
     assert "probabilities" not in flash.names
     assert plain.units - flash.units == pytest.approx(3 * 32 * 8192 / 4096, abs=0.05)
     assert flash.extra_flops == arithmetic.flops(FOUR, 1, 8192)["scores"]
 
 
-def test_a_layer_computed_again_costs_all_but_its_last_product():
+def test_full_recomputation_costs_all_matmuls_but_the_last():
     kept = arithmetic.activations(TINY, 2, 64, "full")
     down = 2 * 2 * 64 * TINY.D * TINY.F * TINY.L
     f = arithmetic.flops(TINY, 2, 64)
     assert kept.extra_flops == f.total - f["unembedding"] - down
 
 
-def test_the_textbook_s_saved_products_cost_six_percent():
+def test_saving_the_textbook_s_matmuls_costs_six_percent_recomputation():
     m = Transformer(name="one", D=8192, F=32768, L=1, N=64, K=64, H=128, V=1)
     kept = arithmetic.activations(m, 1, 4096, "dots_no_batch")
     layer = arithmetic.flops(m, 1, 4096).total - arithmetic.flops(m, 1, 4096)["unembedding"]

@@ -1,4 +1,4 @@
-"""A name finds its model however it is written, and nothing silently finds another."""
+"""A model is found under every spelling of its name, and no altered name finds another model."""
 
 import re
 

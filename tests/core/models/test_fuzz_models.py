@@ -1,4 +1,4 @@
-"""Whatever configuration comes, it is counted or refused by field: no crash, no silent zero; and laws."""
+"""Any configuration is counted or refused by field, without a crash or a silent zero."""
 
 import json
 import math
@@ -82,7 +82,7 @@ def counted_or_refused(config):
 @given(
     name=st.sampled_from(sorted(FLAT)), changes=RANDOM, dropped=st.sets(st.sampled_from(FIELDS), max_size=3)
 )
-def test_a_published_config_with_hostile_changes(name, changes, dropped):
+def test_a_published_config_with_hostile_changes_is_counted_or_refused(name, changes, dropped):
     config = {key: value for key, value in FLAT[name].items() if key not in dropped}
     few = dict(list(changes.items())[:3])
     counted_or_refused(config | few)
@@ -91,13 +91,13 @@ def test_a_published_config_with_hostile_changes(name, changes, dropped):
 
 @repeatable.examples(250)
 @given(kind=KIND, config=RANDOM)
-def test_random_fields(kind, config):
+def test_random_fields_are_counted_or_refused(kind, config):
     counted_or_refused(config | kind)
 
 
 @repeatable.examples(250)
 @given(kind=KIND, sizes=st.fixed_dictionaries(dict.fromkeys(sorted(NEVER_ZERO), SIZE)))
-def test_small_sizes_of_every_kind(kind, sizes):
+def test_small_sizes_of_every_kind_are_counted_or_refused(kind, sizes):
     counted_or_refused(sizes | kind)
 
 
@@ -113,7 +113,7 @@ def test_a_truncated_text_is_refused(data, name):
 
 @repeatable.examples(500)
 @given(text=st.one_of(st.text(max_size=200), st.text(max_size=200).map("{".__add__)))
-def test_any_text(text):
+def test_any_text_is_counted_or_refused(text):
     counted_or_refused(text)
 
 
@@ -121,7 +121,7 @@ def test_any_text(text):
 @given(
     thing=st.recursive(HOSTILE, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner))
 )
-def test_any_thing(thing):
+def test_any_object_is_counted_or_refused(thing):
     counted_or_refused(thing)
     counted_or_refused({"text_config": thing, "model_type": "llama"})
 

@@ -1,4 +1,4 @@
-"""Layers that mix tokens cost what the rest of the library counts, and what papers report."""
+"""Costs of token mixers agree with the rest of the library and with published figures."""
 
 from dataclasses import replace
 
@@ -73,13 +73,13 @@ def test_a_chunk_costs_its_closed_form(erases, chunk):
 @pytest.mark.parametrize(
     ("dtype", "erases", "found"), [(FP32, True, 0.75), (BF16, True, 1.5), (BF16, False, 1)]
 )
-def test_a_step_of_a_state_stays_below_two_flops_a_byte(dtype, erases, found):
+def test_a_decode_step_of_a_state_stays_below_two_flops_per_byte(dtype, erases, found):
     state = RecurrentState(heads=3, key=64, value=32, dtype=dtype, erases=erases)
     assert state.intensity == found < 2
     assert state.cached_bytes(10**6) == state.cached_bytes(1) == 3 * 64 * 32 * dtype.bytes
 
 
-def test_what_is_handed_on_is_a_state_and_where_it_erases_a_matrix_more():
+def test_the_handoff_is_a_state_and_with_erasure_one_more_matrix():
     state = RecurrentState(heads=96, key=128, value=64)
     assert state.handoff_bytes() == 96 * 128 * 64 * 2
     assert replace(state, erases=True).handoff_bytes(FP32) == 96 * (128 * 64 + 128 * 128) * 4
@@ -112,12 +112,12 @@ def test_pictures_and_videos_are_tokens_that_all_see_one_another():
     "call",
     [lambda: RecurrentState(heads=1, key=1, value=1).products(0), lambda: bidirectional_flops(-1, 1, 1, 1)],
 )
-def test_less_than_nothing_is_refused(call):
+def test_negative_sizes_are_refused(call):
     with pytest.raises(ValueError, match="write"):
         call()
 
 
-def test_parts_and_stacks_tell_themselves():
+def test_parts_and_stacks_print_as_one_line():
     assert "2,048 chosen" in str(V3_2)
     assert "state of 32 × 128 × 128" in str(stack(QWEN))
 

@@ -187,7 +187,7 @@ def test_parts_sum_to_the_whole_and_every_model_names_its_source(m):
     assert models.find(m.name.upper().replace(" ", "_")) is m
 
 
-def test_what_a_token_is_multiplied_by():
+def test_matmuls_per_token_exclude_embeddings_norms_and_biases():
     m = models.find("LLaMA-3 8B")
     looked_up = sum(w.params for w in m.weights() if w.part in ("embedding", "norms"))
     assert sum(w.flops_per_token for w in m.weights()) == 2 * (m.params - looked_up)
@@ -196,7 +196,7 @@ def test_what_a_token_is_multiplied_by():
     assert str(m.weights()[0]) == "embed[128256, 4096] × 1 (embedding): 525,336,576 parameters"
 
 
-def test_laws():
+def test_tying_shared_heads_and_experts_change_counts_exactly():
     m = Transformer(name="m", D=512, L=6, V=1000, N=8, K=2, H=64, F=2048)
     assert m.params - replace(m, tied=True).params == m.V * m.D  # tying saves one matrix exactly
     full = replace(m, K=8)
@@ -209,7 +209,7 @@ def test_laws():
     assert lone.params == lone.active_params == m.params + m.L * m.D
 
 
-def test_kv_elements():
+def test_kv_elements_per_token_match_hand_counts():
     assert models.find("LLaMA-3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
     assert models.find("DeepSeek-V3").kv_elements_per_token == 61 * 576
     assert [(k.layers, k.window) for k in models.find("Gemma-3 4B").layer_kinds] == [(29, 1024), (5, None)]

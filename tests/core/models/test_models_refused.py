@@ -1,4 +1,4 @@
-"""Every bad field of a configuration is named, and a name that is none is answered with what is near."""
+"""Errors name the bad field of a configuration, and unknown model names get close matches."""
 
 import json
 import os
@@ -101,7 +101,7 @@ def test_parts_that_are_not_counted_are_refused_by_name(case):
 
 
 @pytest.mark.parametrize("kind", ["qwen2_vl", "qwen2_5_vl"])
-def test_of_a_qwen_that_sees_the_language_model_is_counted_and_the_rest_said(kind):
+def test_a_multimodal_qwen_counts_its_language_model_and_lists_the_rest(kind):
     plain = CONFIGS["Qwen2.5 7B"]
     flat = plain | {"model_type": kind, "vision_config": {"depth": 32}}
     nested = {"model_type": kind, "text_config": plain | {"model_type": f"{kind}_text"}}
@@ -114,7 +114,7 @@ def test_of_a_qwen_that_sees_the_language_model_is_counted_and_the_rest_said(kin
 @pytest.mark.parametrize(
     "more", [{"num_local_experts": 0}, {"kv_lora_rank": None}, {"layer_types": ["full_attention"] * 32}]
 )
-def test_a_part_of_which_there_is_none_is_no_part(more):
+def test_a_part_with_zero_copies_is_not_refused(more):
     assert models.from_hf(GOOD | more) == models.from_hf(GOOD)
 
 
@@ -138,7 +138,7 @@ def test_a_file_and_its_folder_are_read(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no descriptors as files here")
-def test_what_a_shell_pipes_in_is_read():
+def test_a_config_piped_by_a_shell_is_read():
     end, start = os.pipe()
     with open(start, "w") as file:
         json.dump(GOOD, file)
@@ -147,7 +147,7 @@ def test_what_a_shell_pipes_in_is_read():
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_what_is_no_plain_file_is_refused_before_it_is_read(tmp_path):
+def test_a_device_or_an_endless_file_is_refused_before_it_is_read(tmp_path):
     os.mkfifo(tmp_path / "pipe.json")  # who opens it waits for a writer
     with (tmp_path / "long.json").open("wb") as file:
         file.truncate(10**12)
@@ -176,14 +176,14 @@ def test_what_is_no_plain_file_is_refused_before_it_is_read(tmp_path):
         ("latent", {"latent": Latent(q_rank=None, kv_rank=8, nope=4, rope=4, v=8)}),
     ],
 )
-def test_a_transformer_that_cannot_be_is_refused(field, change):
+def test_a_contradictory_transformer_is_refused(field, change):
     m = Transformer(name="m", D=512, L=6, V=1000, N=8, K=2, H=64, F=2048)
     with pytest.raises(ModelError) as error:
         replace(m, **change)
     assert error.value.field == field
 
 
-def test_find_says_what_is_near():
+def test_an_unknown_model_lists_close_matches():
     with pytest.raises(ModelError, match="LLaMA-3 8B"):
         models.find("lama 3 8b")
     with pytest.raises(ModelError, match="write one of"):

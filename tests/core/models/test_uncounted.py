@@ -1,11 +1,11 @@
-"""What a published file holds beside the language model is counted weight by weight, and said."""
+"""Parts of a configuration besides the language model are counted weight by weight or listed."""
 
 from hf_configs import CONFIGS
 
 from scalingbook_lib import models
 
 
-def test_what_sees_pictures_in_gemma_3_is_counted_weight_by_weight():
+def test_the_vision_encoder_of_gemma_3_is_counted_weight_by_weight():
     """SigLIP of 27 layers on 4,096 patches of 14 × 14, and the projector into the width of the model."""
     D, F = 1152, 4304
     layer = 4 * (D * D + D) + 2 * D * F + F + D + 2 * 2 * D
@@ -16,7 +16,7 @@ def test_what_sees_pictures_in_gemma_3_is_counted_weight_by_weight():
         assert str(m).endswith(f"; not counted: {m.vision_params:,} that see pictures")
 
 
-def test_what_sees_pictures_in_qwen3_5_is_counted_weight_by_weight():
+def test_the_vision_encoder_of_qwen3_5_is_counted_weight_by_weight():
     """27 layers on two frames of 16 × 16, positions of 48 × 48, and an MLP of four patches into the model."""
     D, F = 1152, 4304
     layer = 4 * (D * D + D) + 2 * D * F + F + D + 2 * 2 * D
@@ -28,7 +28,7 @@ def test_what_sees_pictures_in_qwen3_5_is_counted_weight_by_weight():
     assert (m.params, m.next_params, m.vision_params) == parts
 
 
-def test_what_stands_beside_the_language_model_is_said():
+def test_uncounted_parts_of_a_config_are_listed():
     more = {"num_nextn_predict_layers": 1}
     seen = models.from_hf(CONFIGS["DeepSeek-V3"] | more, name="DeepSeek-V3")
     assert seen == models.find("DeepSeek-V3")

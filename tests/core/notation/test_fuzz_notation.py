@@ -1,4 +1,4 @@
-"""Whatever is typed, the notation reads it or says what is wrong: 20,000 texts and a few laws."""
+"""The notation parses any text or says what is wrong with it; random arrays obey its laws."""
 
 import contextlib
 import math

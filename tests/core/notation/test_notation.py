@@ -1,4 +1,4 @@
-"""Arrays, meshes and products: what is read, what is refused, and what one device holds."""
+"""Arrays, meshes and products: parsing, printing, equality and the parts they report."""
 
 import copy
 import dataclasses
@@ -100,7 +100,7 @@ def test_a_product_sums_over_what_its_result_does_not_have(text, contracting):
         "A[I, J] · B[J, K] -> C[I, K]{U_X}",
     ],
 )
-def test_what_needs_a_strategy_is_not_refused(text):
+def test_a_product_that_needs_communication_is_legal(text):
     assert str(parse_product(text)) == text
 
 
@@ -125,7 +125,7 @@ def test_a_mesh_prints_itself_and_its_order_counts():
     assert list(Mesh(X=2, Y=2).coordinates()) == [(0, 0), (0, 1), (1, 0), (1, 1)]
 
 
-def test_a_slider_gives_whole_floats():
+def test_whole_floats_are_accepted_as_sizes():
     assert Mesh(X=4.0) == Mesh(X=4)  # type: ignore[arg-type]
     assert parse("A[I_X]").local_shape(Mesh(X=4), I=1024.0) == (256,)  # type: ignore[arg-type]
 
@@ -152,7 +152,7 @@ def test_values_are_equal_by_meaning_and_survive_copies():
         mesh.items = ()  # type: ignore[misc]
 
 
-def test_an_array_answers_for_its_parts():
+def test_an_array_names_its_dimensions_and_axes():
     array = parse("A[I_XY, J]{U_Z}")
     assert (array.names, array.axes, array.partial) == (("I", "J"), ("X", "Y"), ("Z",))
     assert (array.axes_of("I"), array.axes_of("J")) == (("X", "Y"), ())

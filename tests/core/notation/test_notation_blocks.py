@@ -1,4 +1,4 @@
-"""What one device holds of a sharded array: the book's numbers, and laws for every sharding."""
+"""The block that each device holds: the book's numbers, and laws for every sharding."""
 
 import itertools
 import math

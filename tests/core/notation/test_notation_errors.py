@@ -1,4 +1,4 @@
-"""Every rule of the notation has its own error, which says where and what to write instead."""
+"""Every rule of the notation has its own error, with the location and what to write instead."""
 
 import dataclasses
 import pickle

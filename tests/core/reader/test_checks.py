@@ -1,4 +1,4 @@
-"""A check knows right from wrong, names the slip, never tells the answer and never raises."""
+"""A check accepts right answers, names slips, never reveals the answer and never raises."""
 
 import math
 import re
@@ -65,7 +65,7 @@ def test_a_right_number_is_right_however_it_is_written(given):
         (1.0, "more than a factor of ten"),
     ],
 )
-def test_a_slip_is_named(given, word):
+def test_a_known_slip_is_named(given, word):
     outcome = TIME(given)
     assert outcome.status == "wrong"
     assert re.search(word, outcome.message), outcome.message
@@ -88,7 +88,7 @@ def test_a_slip_is_named_by_what_the_answer_measures(answer, given, unit, word):
     assert word in check(given).message
 
 
-def test_units_are_read_and_a_wrong_one_is_told_before_the_number():
+def test_a_wrong_unit_is_reported_before_a_wrong_number():
     assert "in B" in TIME("43.6 GB").message
     assert TIME("43.6 GB").status == "unread"
     intensity = Check(key="here.5", title="", answer=lambda: 240.0, unit="FLOP/B")
@@ -120,7 +120,7 @@ def test_calculations_and_the_words_of_the_exercise_are_read(given, unit, value)
 @pytest.mark.parametrize(
     "given", ["200 apples", "9^9^9^9", "1/0", "(1", "1 2", "2 + ", "(-1)^0.5", "1/2 apples"]
 )
-def test_what_is_no_calculation_is_refused(given):
+def test_texts_that_are_no_calculation_are_refused(given):
     with pytest.raises(Unparsable):
         number(given, "sequences", frozenset({"sequences"}))
 
@@ -131,7 +131,7 @@ def test_a_number_is_read_in_the_unit_asked_for():
     assert number("3e8", "bits/s") == 3e8
 
 
-def test_the_other_unit_of_a_count_is_told():
+def test_a_count_in_another_unit_is_reported():
     with pytest.raises(Unparsable, match="in chips"):
         number("256 chips", "tokens", frozenset({"tokens", "chips"}))
 
@@ -154,7 +154,7 @@ def test_an_exact_count_is_compared_exactly():
 
 @pytest.mark.parametrize("empty", [..., None, "", "  ", "...", "…"])
 @pytest.mark.parametrize("check", [TIME, BOUND, ARRAY])
-def test_an_empty_place_is_open_and_not_wrong(check, empty):
+def test_an_empty_answer_is_open_and_not_wrong(check, empty):
     assert check(empty).status == "open"
 
 
@@ -163,7 +163,7 @@ def test_a_choice_is_known_by_its_word_or_letter(given):
     assert BOUND(given).ok
 
 
-def test_a_wrong_choice_is_told_why_and_no_choice_what_to_write():
+def test_a_wrong_choice_gets_its_reason_and_no_choice_the_options():
     assert BOUND("compute").message == "64 tokens is few."
     assert BOUND("network").status == "wrong"
     for no_choice in ("latency", 3.0, [], "d"):
@@ -188,7 +188,7 @@ def test_notation_is_compared_by_meaning(given):
         (3.0, "as text"),
     ],
 )
-def test_wrong_notation_is_told_where_it_differs(given, word):
+def test_wrong_notation_is_told_which_part_differs(given, word):
     outcome = ARRAY(given)
     assert not outcome.ok
     assert word in outcome.message
@@ -228,7 +228,7 @@ def test_numbers_of_other_libraries_are_numbers():
         number([1, 2], "s")
 
 
-def test_hints_are_a_ladder_with_an_end():
+def test_hints_are_numbered_and_end():
     assert str(TIME.hint()) == "Hint 1 of 2: Count FLOPs first."
     assert TIME.hint(2).text == "Divide by FLOP/s."
     assert TIME.hint(3).n == TIME.hint(0).n == 0

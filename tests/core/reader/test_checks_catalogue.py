@@ -1,4 +1,4 @@
-"""Every exercise of the book: its answer is right, its mistakes are wrong, and its help tells nothing."""
+"""For every exercise: its answer is right, its known mistakes are wrong, and its hints reveal nothing."""
 
 import json
 import re
@@ -31,14 +31,14 @@ def test_the_librarys_own_answer_is_right(check):
 
 
 @pytest.mark.parametrize("check", EVERY)
-def test_every_known_mistake_is_wrong_and_told(check):
+def test_every_known_mistake_is_wrong_and_gets_its_message(check):
     for mistake in check.mistakes:
         outcome = check(by_judge(check, mistake.value(check.answer())))
         assert (outcome.status, outcome.message) == ("wrong", mistake.message)
 
 
 @pytest.mark.parametrize("check", EVERY)
-def test_every_exercise_helps_without_telling(check):
+def test_hints_never_contain_the_answer(check):
     assert check.title
     assert len(check.hints) >= 2
     texts = [*check.hints, *(m.message for m in check.mistakes), check.right, check.title]

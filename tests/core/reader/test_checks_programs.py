@@ -1,4 +1,4 @@
-"""A verdict on a program is a plain value: without JAX the core takes it and says what speaks against it."""
+"""Verdicts on programs are plain values that a check judges without JAX."""
 
 import json
 
@@ -45,7 +45,7 @@ def test_a_program_that_moves_what_is_asked_for_is_right():
                                              "run; collective-permute over Y is asked for and does not run."),
     ],
 )  # fmt: skip
-def test_what_speaks_against_a_right_result_is_said(moves, says):
+def test_faults_of_a_program_with_a_right_result_are_listed(moves, says):
     assert str(CHECK(verdict(moves))) == f"✗ {says}"
 
 
@@ -62,7 +62,7 @@ def test_a_wrong_result_is_wrong_however_little_it_moves():
     assert (outcome.status, outcome.message) == ("wrong", "Wrong result: on every device.")
 
 
-def test_a_result_in_the_wrong_place_is_no_better():
+def test_a_result_with_the_wrong_sharding_is_wrong():
     said = "it lies as C[I, K], and C[I_X, K] is asked for"
     assert CHECK(verdict(RING, also=(said,))).message == f"Right result, but {said}."
 
@@ -73,7 +73,7 @@ def test_the_times_may_be_left_open():
         assert anyhow(ProgramVerdict(moves=programs.moves(moves), key="here.2", asked=())).ok
 
 
-def test_a_verdict_tells_itself():
+def test_a_verdict_prints_as_a_sentence():
     assert str(ProgramVerdict()) == "right result, and nothing moves"
     assert str(right(RING)) == "right result; it runs collective-permute over Y: 3×, 384 B"
     assert str(CollectiveCount("all-reduce", "XY", 4)) == "all-reduce over XY: 4 B"
@@ -87,7 +87,7 @@ def test_a_verdict_on_another_exercise_is_not_taken():
     assert "here.7" in outcome.message
 
 
-def test_the_box_of_a_page_is_told_that_the_notebook_has_judged(monkeypatch):
+def test_the_answer_box_of_a_page_accepts_a_program_exercise(monkeypatch):
     monkeypatch.setattr(checks, "find", lambda key: CHECK)
     reply = json.loads(checks.judge_json("here.1", SOLVED))
     assert (reply["ok"], reply["status"]) == (True, "right")

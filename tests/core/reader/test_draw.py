@@ -1,4 +1,4 @@
-"""The pictures: well-formed, within their box, readable, the same every time, safe whatever is typed."""
+"""SVG pictures are well-formed, legible, reproducible and safe for any text."""
 
 import itertools
 import math
@@ -217,13 +217,13 @@ def oklab(color, eye):
 
 
 @pytest.mark.parametrize(("colors", "ground"), [(palette.LIGHT, "#ffffff"), (palette.DARK, "#121212")])
-def test_every_colour_can_be_read_as_text(colors, ground):
+def test_every_color_has_enough_contrast_for_text(colors, ground):
     assert min(contrast(c, ground) for c in colors) >= 4.5
 
 
 @pytest.mark.parametrize("eye", SEEN)
 @pytest.mark.parametrize("colors", [palette.LIGHT, palette.DARK])
-def test_no_two_colours_are_alike_to_any_eye(colors, eye):
+def test_colors_stay_distinct_for_color_blind_readers(colors, eye):
     for one, other in itertools.combinations(colors, 2):
         assert math.dist(oklab(one, eye), oklab(other, eye)) > 0.08, (one, other)
 

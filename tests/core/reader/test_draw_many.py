@@ -1,4 +1,4 @@
-"""Pictures of very much: they stay low enough for a window, and cost a browser few elements."""
+"""Pictures of many elements stay low and need few SVG elements."""
 
 import xml.etree.ElementTree as ET
 

@@ -1,4 +1,4 @@
-"""Devices with their blocks: each block as often as it is replicated, and only what is wrong is marked."""
+"""Devices are drawn with their blocks, replicas included, and only wrong ones are marked."""
 
 import math
 from collections import Counter

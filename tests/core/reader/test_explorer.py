@@ -1,4 +1,4 @@
-"""Explorers: positions and values, states that arrive broken, the static HTML, what the worker gets."""
+"""Explorers: values and positions, malformed states, static HTML, and the worker's JSON."""
 
 import json
 import re
@@ -64,7 +64,7 @@ def test_a_position_and_its_value_go_round(slider):
         assert isinstance(value, int) == slider.whole
 
 
-def test_a_grain_keeps_log_values_round():
+def test_a_grain_keeps_values_of_a_log_slider_round():
     grain = SLIDERS[-1]
     assert all(grain.value(p) % 100 == 0 for p in range(97))
 
@@ -93,7 +93,7 @@ def test_a_control_reads_whatever_arrives(state):
         assert (again.value, again.note) == (reading.value, "")
 
 
-def test_out_of_range_is_clamped_and_said():
+def test_values_out_of_range_are_clamped_with_a_note():
     reading = SLIDERS[0].read(1e9)
     assert reading.value == 16384
     assert "from 1 to 16,384" in reading.note
@@ -105,13 +105,13 @@ def test_a_switch_reads_what_pages_and_addresses_write():
     assert [Switch("s").read(s).value for s in (False, "false", "0", "", "off")] == [False] * 5
 
 
-def test_painting_is_pure():
+def test_rendering_is_pure():
     assert DEMO.render({"B": 5}) == DEMO.render({"B": 5})
     assert DEMO.render({}) == DEMO.render(DEMO.state())
     assert DEMO.render({"B": 5}).figure != DEMO.render({"B": 6}).figure
 
 
-def test_what_the_view_refuses_is_said_and_nothing_is_lost():
+def test_an_error_of_the_view_is_reported_and_the_controls_stay():
     painted = DEMO.render({"text": "bad(", "B": 5})
     assert painted.evaluated.error == "'bad(' is not an array; write A[I_X, J]"
     assert painted.figure == ""
@@ -124,11 +124,11 @@ def test_a_step_beyond_the_last_frame_reads_as_the_last():
     assert DEMO.render({"step": 99, "B": 2}).frames == 4
 
 
-def test_a_state_that_names_strangers_says_so():
+def test_unknown_controls_of_a_state_are_noted():
     assert DEMO.render({"B": 3, "evil": 1}).evaluated.notes == ("demo.one has no control 'evil'",)
 
 
-def test_starting_elsewhere_is_another_explorer():
+def test_other_initial_values_make_another_explorer():
     other = DEMO.starting(B=128, chip="b <b>", on=False)
     assert other.evaluate().verdict.startswith("128 b <b> False")
     assert DEMO.evaluate().verdict.startswith("8 a True")

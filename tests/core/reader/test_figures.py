@@ -1,4 +1,4 @@
-"""The figures: drawn from the library alone, the same every time, legible; what cannot be read is refused."""
+"""Figures are drawn from the library alone, are reproducible and legible, or are refused."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -13,7 +13,7 @@ KEYS = tuple(figures.catalogue())
 
 
 @pytest.mark.parametrize("key", KEYS)
-def test_a_figure_is_whole(key):
+def test_every_figure_has_picture_alt_and_caption(key):
     figure = figures.find(key)
     assert figure.key == key
     for wide in (True, False):
@@ -49,7 +49,7 @@ def test_an_unknown_figure_is_refused_by_the_known_ones():
         ([Area(x=90, y=10, wide=20, high=20)], "leaves the plane"),
     ],
 )
-def test_what_nobody_could_read_is_refused(shapes, said):
+def test_illegible_sketches_are_refused(shapes, said):
     with pytest.raises(ValueError, match=said):
         Sketch(100, 50, shapes)
 
@@ -69,7 +69,7 @@ def test_an_arrow_ends_where_it_is_told():
     assert Arrow(x0=0, y0=0, x1=9, y1=0, heads=2, bend=0.2).svg().count("polygon") == 2
 
 
-def test_cells_of_one_colour_share_a_path():
+def test_cells_of_one_color_share_a_path():
     drawn = Cells(x=0, y=0, rows=[[0, 1], [0, None]], wide=10, high=10).svg()
     assert (drawn.count("<path"), drawn.count("M")) == (3, 4)
 

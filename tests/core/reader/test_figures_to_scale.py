@@ -1,4 +1,4 @@
-"""What a figure shows at a glance is what its numbers say: to scale, in an order that can happen."""
+"""Figures are to scale and show an order of events that is possible."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Whatever a reader gives, a check judges it or says that it cannot: objects that raise, recurse and lie."""
+"""A check judges any object or says that it cannot, whatever the object raises or claims."""
 
 import array
 import functools
@@ -141,7 +141,7 @@ class Asks:
 
 
 @pytest.mark.parametrize("kind", [Loops, Asks])  # pytest would ask an object for its name, without an end
-def test_an_object_whose_own_code_loops_is_stopped_and_told(kind):
+def test_an_object_whose_own_code_loops_is_stopped(kind):
     before = sys.gettrace()
     told = KINDS[0](kind())
     assert (told.status, "does not end" in told.message) == ("unread", True)
@@ -149,7 +149,7 @@ def test_an_object_whose_own_code_loops_is_stopped_and_told(kind):
 
 
 @pytest.mark.parametrize("endless", ["moves", "also", "asked"])
-def test_a_verdict_without_an_end_is_none_of_a_judge(endless):
+def test_an_endless_verdict_is_refused(endless):
     check = next(check for check in KINDS if check.key == "here.2")
     fields = {"asked": check.answer().moves, "moves": check.answer().moves} | {
         endless: itertools.repeat(CollectiveCount("all-gather", "X", 64))
@@ -180,7 +180,7 @@ def test_only_a_judges_verdict_on_this_exercise_is_taken(check, monkeypatch):
     assert json.loads(checks.judge_json(check.key, SOLVED))["ok"]
 
 
-def test_no_hint_is_asked_for_in_vain():
+def test_any_hint_number_returns_a_hint():
     for n in (0, 9, "1", None, 1.5, [], -1):
         assert KINDS[0].hint(n).n == 0
         assert SECOND["intro.compute-time"].hint(n).n == 0

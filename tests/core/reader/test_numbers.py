@@ -1,4 +1,4 @@
-"""What an explorer's address and its file of numbers hold: values, of every explorer of the book."""
+"""Addresses of explorers and their tables of numbers hold the values of every explorer."""
 
 import csv
 import io
@@ -34,6 +34,6 @@ def test_the_numbers_behind_every_view_are_a_table(key):
     assert len(rows) >= len(explorers.find(key).controls) + len(view.readouts) + len(view.panels)
 
 
-def test_the_numbers_of_what_cannot_be_read_are_the_sentence():
+def test_the_table_of_an_error_is_its_sentence():
     told = json.loads(explorers.table_json("rooflines.roofline", '{"level": "VMEM", "left": "H100"}'))
     assert "H100 has no documented VMEM bandwidth" in told["error"]

@@ -1,4 +1,4 @@
-"""Views and their panels: typed values that refuse what cannot be drawn, and scales with round ticks."""
+"""Views and panels refuse what cannot be drawn, and scales have round ticks."""
 
 import math
 
@@ -99,7 +99,7 @@ def test_the_shortest_bar_is_seen_on_an_axis_without_a_zero():
     assert bars.range()[1] >= 800
 
 
-def test_colours_go_round_by_order_and_lines_take_none():
+def test_colors_cycle_in_order_and_reference_lines_take_none():
     marks = colored(chart(LINE, RefLine("r", 1), Curve("own", [1], [1], color=4), Curve("next", [1], [1])))
     assert [c for m, c in marks if not isinstance(m, RefLine)] == [0, 4, 1]
 

@@ -160,6 +160,6 @@ def test_a_small_cache_stays_in_the_l2_and_is_read_three_times_as_fast_but_where
     ideal = Attention(launch_s=0, flops=1, ramp=0, token_launch_s=0, hbm=1)
     for chip, times in ((H100, 3), (V5E, 1)):
         for T, faster in ((7000, times), (8000, 1)):  # 0.57 and 0.66 of 50 MB
-            one = Attending(B=1, T=T, N=8, K=8, H=128)
+            one = Attending(batch=1, T=T, N=8, K=8, H=128)
             assert one.cache_bytes == 4096 * T
             assert ideal.token_s(one, chip) == pytest.approx(4096 * T / chip.hbm_bytes_per_s / faster)

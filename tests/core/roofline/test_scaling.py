@@ -1,4 +1,4 @@
-"""The first wall: laws of speed-up, of the knee, and of the two regimes."""
+"""Laws of speed-up, of the strong-scaling limit, and of strong and weak scaling."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Any product in any sharding on any small mesh: every strategy gives every device what was asked for."""
+"""For random products, shardings and meshes, every strategy gives each device the requested block."""
 
 import itertools
 
@@ -30,7 +30,7 @@ def sharded(draw, name, dims, mesh, partial=True):
 
 @SETTINGS
 @hypothesis.given(st.data())
-def test_every_strategy_of_any_product(data):
+def test_every_strategy_of_a_random_product_computes_it(data):
     mesh = data.draw(st.sampled_from(MESHES[:5]))
     batch = data.draw(st.booleans())
     names = (
@@ -49,7 +49,7 @@ def test_every_strategy_of_any_product(data):
 
 @SETTINGS
 @hypothesis.given(st.data())
-def test_every_way_between_any_two_shardings(data):
+def test_every_path_between_random_shardings_moves_the_right_blocks(data):
     mesh = data.draw(st.sampled_from(MESHES))
     before = data.draw(sharded("A", ("I", "J"), mesh))
     after = data.draw(sharded("A", ("I", "J"), mesh, partial=False))

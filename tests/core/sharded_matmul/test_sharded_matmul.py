@@ -1,4 +1,4 @@
-"""Every strategy computes the product and costs what the formulas say; the worked problems come out."""
+"""Every strategy computes the product at the time that the formulas state."""
 
 import math
 from dataclasses import replace
@@ -89,7 +89,7 @@ def carry_out(machine, strategy, product, a, b):
 
 
 @pytest.mark.parametrize("case", CASE)
-def test_the_four_cases(case):
+def test_products_fall_into_the_four_cases(case):
     found = solve(CASE[case], Rings(chips.V5P, X=4, Y=4), BIG)
     assert found.case == case
     assert found.strategies[0] is found.best
@@ -141,7 +141,7 @@ def test_case_4_gathers_the_smaller_operand_when_the_result_may_lie_either_way(I
     assert min((rows, columns), key=lambda s: s.comms_s).name == f"gather {gathered} over X"
 
 
-def test_the_requested_sharding_is_honoured_at_its_price():
+def test_the_requested_sharding_is_produced_and_paid_for():
     kept = solve("A[I_X, J] · B[J, K_X] -> C[I_X, K]", V5P, BIG).named("gather B over X")
     asked = solve("A[I_X, J] · B[J, K_X] -> C[I, K_X]", V5P, BIG).named(
         "gather B over X, all-to-all C over X"
@@ -165,7 +165,7 @@ def test_several_torus_axes_under_one_mesh_axis_are_as_many_times_as_fast():
     assert slow.bandwidth_s == approx(2 * fast.bandwidth_s)
 
 
-def test_terms_are_counted():
+def test_flops_bytes_and_times_match_hand_counts():
     s = solve(CASE[3], V5P, BIG).best
     assert s.flops == 2 * 8192**3 // 4
     assert s.math_s == s.flops / chips.V5P.bf16_flops_per_s
@@ -203,7 +203,7 @@ def test_an_uneven_operand_is_refused_with_a_size_that_works():
         solve(CASE[4], V5P, {"I": 10, "J": 8, "K": 8})
 
 
-def test_where_nothing_fits_the_first_reason_is_told():
+def test_if_no_strategy_fits_the_error_gives_the_first_reason():
     with pytest.raises(ValueError, match="cannot be done on TPU v5e"):
         solve("A[I, J] · B[J, K] -> C[I, K]", Rings(chips.V5E, X=1), {"I": 131072, "J": 131072, "K": 131072})
 
@@ -213,12 +213,12 @@ def test_an_axis_that_the_mesh_lacks_is_a_notation_error():
         solve("A[I_Y, J] · B[J, K] -> C[I_Y, K]", V5P, BIG)
 
 
-def test_a_strategy_is_found_by_name_or_the_names_are_told():
+def test_a_strategy_is_found_by_name_or_the_error_lists_the_names():
     with pytest.raises(ValueError, match="gather A over X"):
         solve(CASE[2], V5P, BIG).named("teleport A over X")
 
 
-def test_results_tell_themselves():
+def test_results_print_as_one_line():
     found = solve(CASE[3], V5P, BIG)
     assert str(found) == (
         "A[I, J_X] · B[J_X, K] -> C[I, K] is case 3, both are split along what is summed over: the local "

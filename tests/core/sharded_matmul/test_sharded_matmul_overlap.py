@@ -1,4 +1,4 @@
-"""A collective matmul: chunks on the way while others are multiplied."""
+"""Collective matmuls, in which chunks are in transit while others are multiplied."""
 
 import itertools
 

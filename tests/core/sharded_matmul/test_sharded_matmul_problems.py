@@ -1,4 +1,4 @@
-"""When the network binds, and the worked problems of the sharding chapter, as thresholds of `solve`."""
+"""Thresholds at which a sharded matmul is network-bound, and the chapter's worked problems."""
 
 from dataclasses import replace
 

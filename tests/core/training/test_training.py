@@ -15,29 +15,6 @@ H100 = clusters.Cluster.of(chips.H100, 16384)
 CUBE = Slice.of(chips.V5P, "16x16x16")
 
 
-def test_the_thresholds_of_the_book_are_those_at_90_percent_of_the_links():
-    assert rules.network_ridge(chips.V5P, links=0.9) == pytest.approx(2550)
-    assert rules.data_parallel_tokens(chips.V5P, axes=3, links=0.9) == pytest.approx(850)
-    assert rules.fsdp_with_tensor_tokens(32768, chips.V5P, links=0.9) == pytest.approx(99.2, rel=1e-3)
-    assert rules.fsdp_with_tensor_tokens(32768, chips.V5P, links=0.9, dial=1) == pytest.approx(397, rel=1e-3)
-
-
-def test_the_best_split_of_the_book():
-    assert rules.best_fsdp_degree(4e6, 8960, 28672) == pytest.approx(1581, abs=1)
-    assert rules.best_fsdp_degree(2**22, 8960, 28672) == pytest.approx(1619, abs=1)
-    assert rules.best_fsdp_degree(48e3, 64, 32768) == pytest.approx(13.7, abs=0.01)
-
-
-def test_the_product_of_both_ratios_does_not_depend_on_the_split():
-    found = [
-        rules.fsdp_with_tensor(2**22, 4096, 28672, X, chips.V5P, links=0.9) for X in (256, 512, 1024, 2048)
-    ]
-    assert [m.data * m.tensor for m in found] == pytest.approx([found[0].data * found[0].tensor] * 4)
-    assert found[2].data == pytest.approx(0.31, abs=0.005)
-    assert found[2].tensor == pytest.approx(0.356, abs=0.001)
-    assert (found[2].slowdown(), found[2].slowdown(1)) == (1, 1)  # both hide
-
-
 @pytest.mark.parametrize(
     ("name", "width"), [("LLaMA-3 70B", 26112), ("LLaMA-3 405B", 48640), ("LLaMA-2 13B", 15488)]
 )

@@ -4,14 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import collectives, models, rules, training
+from scalingbook_lib import collectives, models, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.machines.torus import SliceError
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import placement
 from scalingbook_lib.training import PEAK, Plan, PlanError
-from scalingbook_lib.units import FP32
 
 B70, MIXTRAL = models.find("LLaMA-3 70B"), models.find("Mixtral 8x7B")
 TOY = models.Transformer(name="toy", D=1024, L=8, V=1024, N=8, K=8, H=128, F=4096, gated=False, norms=1)
@@ -167,18 +166,6 @@ def test_a_plan_that_nobody_can_write_raises():
             Plan(**wrong)
     with pytest.raises(SliceError, match="let tp"):
         placement.place(CUBE, (8, 1, 1, 8, 1, 1))
-
-
-def test_the_other_closed_forms():
-    assert rules.context_parallel_tokens(B70.G, chips.V5P, causal=False, links=0.9) == pytest.approx(
-        319, abs=0.5
-    )
-    assert rules.context_parallel_tokens(B70.G, chips.V5P, links=0.9) == pytest.approx(638, abs=1)
-    assert rules.expert_parallel_width(chips.V5P, 16, links=0.9) == pytest.approx(6800)
-    assert rules.expert_parallel_width(chips.V5P, 4, links=0.9) == pytest.approx(1700)
-    assert rules.cross_pod_tokens(chips.V5P, 2) == pytest.approx(36720)
-    assert rules.cross_pod_tokens(chips.V5P, 2, gradients=FP32) == pytest.approx(73440)
-    assert rules.tensor_parallel_degree(28672, chips.V5P, links=0.9) == pytest.approx(11.24, abs=0.01)
 
 
 def test_groups_that_do_not_fit_the_tiers_of_a_network_see_one_tier():

@@ -1,4 +1,4 @@
-"""Whatever is typed, `parse` returns a number or a ValueError; whatever is written, it reads back."""
+"""`parse` returns a number or raises ValueError for any text, and reads back what the formatters write."""
 
 import contextlib
 import math

@@ -27,7 +27,7 @@ class Printer:
         self.written += words
 
 
-def test_a_notebook_shows_the_sentence():
+def test_a_notebook_shows_str_of_a_result():
     Distance(3)._repr_pretty_(printer := Printer(), cycle=False)
     assert printer.written == "3 metres"
 
@@ -38,7 +38,7 @@ def test_a_dataclass_repr_does_not_come_before_the_sentence():
     assert "_repr_pretty_" in vars(first)
 
 
-def test_a_result_that_holds_itself_does_not_print_for_ever():
+def test_a_result_that_contains_itself_prints_its_class_name():
     Distance(3)._repr_pretty_(printer := Printer(), cycle=True)
     assert printer.written == "Distance"
 
@@ -47,7 +47,7 @@ def test_a_debugger_shows_the_fields():
     assert repr(Distance(3)) == "Distance(metres=3)"
 
 
-def test_a_result_has_no_room_for_anything_but_its_fields():
+def test_a_result_has_no_attributes_besides_its_fields():
     with pytest.raises((AttributeError, TypeError)):
         object.__setattr__(Distance(3), "feet", 10)
 
@@ -65,7 +65,7 @@ def test_a_result_has_no_room_for_anything_but_its_fields():
     ],
     ids=lambda result: type(result).__name__,
 )
-def test_every_result_is_one_line_of_words(result):
+def test_every_result_prints_as_one_line(result):
     assert isinstance(result, Result)
     assert "\n" not in str(result)
     assert str(result) != repr(result)

@@ -1,4 +1,4 @@
-"""Numbers into words and back."""
+"""Formatting numbers with units, and parsing them back."""
 
 import math
 
@@ -85,15 +85,15 @@ def test_counts_are_written_as_people_say_them(value, words):
         (count(1_000_500_000.0, 4), "1.001 G"),
     ],
 )
-def test_a_half_is_rounded_up_as_on_paper(written, words):
+def test_halves_are_rounded_away_from_zero(written, words):
     assert written == words
 
 
-def test_percent():
+def test_percent_writes_a_share_in_significant_figures():
     assert [percent(x) for x in (0.256, 1, 0.0007, 12)] == ["26%", "100%", "0.07%", "1,200%"]
 
 
-def test_memory_and_links_count_differently():
+def test_memory_prefixes_are_binary_and_link_prefixes_decimal():
     assert units.GiB / units.GB == pytest.approx(1.0737, abs=1e-4)
     assert (units.KiB, units.MiB, units.GiB, units.TiB) == (1024, 1024**2, 1024**3, 1024**4)
 
@@ -102,7 +102,7 @@ def test_memory_and_links_count_differently():
     ("name", "nbytes"),
     [("fp32", 4), ("bf16", 2), ("fp16", 2), ("fp8", 1), ("int8", 1), ("fp4", 0.5), ("int4", 0.5)],
 )
-def test_data_types_by_name(name, nbytes):
+def test_data_types_are_found_by_name(name, nbytes):
     assert (units.dtype(name).bytes, str(units.dtype(name))) == (nbytes, name)
 
 

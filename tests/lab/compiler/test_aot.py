@@ -1,4 +1,4 @@
-"""A TPU slice without a TPU: its devices in place, its memory counted, its overflows told in figures."""
+"""Compiles for TPU slices without a TPU: devices, memory, and errors about memory that is too small."""
 
 import tomllib
 from importlib import metadata
@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scalingbook_lib.lab.compiler import aot, hlo, sharding, slices
+from scalingbook_lib import hlo
+from scalingbook_lib.lab.compiler import aot, sharding, slices
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import SliceError
 from scalingbook_lib.notation import Mesh
@@ -23,7 +24,7 @@ def multiply(a, b):
 
 
 def coordinates(topology, sizes):
-    """For every mesh axis, the torus axes along which it moves, by their sizes."""
+    """For every mesh axis, the torus axes along which its devices differ, by their sizes."""
     grid = slices.topology(topology).grid(sizes)
     torus = slices.topology(topology).torus
     moves = {}
@@ -47,7 +48,7 @@ def coordinates(topology, sizes):
         (chips.V6E, "v6e:16x16", {"Y": 16, "X": 16}),
     ],
 )
-def test_a_mesh_lies_on_the_torus_as_the_library_lays_it(chip, topology, sizes):
+def test_meshes_are_laid_over_the_torus_as_in_the_library(chip, topology, sizes):
     laid = chips.Slice.of(chip, topology.partition(":")[2]).mesh(**sizes)
     library = {name: sorted(a.size for a in laid.axes(name)) for name in sizes}
     assert coordinates(topology, sizes) == library
@@ -90,7 +91,7 @@ def test_a_slice_that_does_not_exist_says_what_does(topology, sizes, says):
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize("generation", slices.GENERATIONS)
 def test_the_compiler_knows_every_shape_of_the_catalogue(generation):
-    """Up to 64 chips: what the vendor offers as a slice, the compiler takes, with all its devices."""
+    """Up to 64 chips: the compiler takes every slice that the vendor offers, with all its devices."""
     chip = slices.GENERATIONS[generation]
     shapes = [shape for shape in chip.topology().small if np.prod(shape) <= 64]
     for shape in shapes:
@@ -117,7 +118,7 @@ def test_memory_is_that_of_the_notation(tpu, dtype, element):
     assert program.memory.fits
 
 
-def test_a_donated_argument_is_not_needed_twice(tpu):
+def test_a_donated_argument_counts_once(tpu):
     def update(w):
         return w + 1
 
@@ -137,7 +138,7 @@ def test_a_donated_argument_is_not_needed_twice(tpu):
         ("Linux", "aarch64", "aarch64"),
     ],
 )
-def test_where_there_is_no_tpu_compiler_the_error_says_why(monkeypatch, system, machine, says):
+def test_without_a_tpu_compiler_the_error_gives_the_reason(monkeypatch, system, machine, says):
     monkeypatch.setattr(slices.platform, "system", lambda: system)
     monkeypatch.setattr(slices.platform, "machine", lambda: machine)
     slices.topology.cache_clear()
@@ -148,11 +149,11 @@ def test_where_there_is_no_tpu_compiler_the_error_says_why(monkeypatch, system, 
 
 def test_the_book_prints_what_the_locked_compiler_says():
     locked = tomllib.loads((Path(__file__).parents[3] / "uv.lock").read_text())["package"]
-    assert [p["version"] for p in locked if p["name"] == "libtpu"] == [slices.PRINTED]
-    assert aot.as_printed() == (aot.available() and metadata.version("libtpu") == slices.PRINTED)
+    assert [p["version"] for p in locked if p["name"] == "libtpu"] == [slices.LOCKED_LIBTPU]
+    assert aot.as_printed() == (aot.available() and metadata.version("libtpu") == slices.LOCKED_LIBTPU)
 
 
-def test_where_it_is_not_installed_the_error_says_how(monkeypatch):
+def test_without_a_compiler_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setattr(slices.importlib.util, "find_spec", lambda name: None)
     if not aot.why_not().startswith("the TPU compiler (libtpu) exists"):
         assert "pip install libtpu" in aot.why_not()
@@ -167,7 +168,7 @@ def test_a_program_for_this_machine_runs_and_one_for_a_slice_does_not(tpu, cpu):
         there.run(a, b)
 
 
-def test_arguments_may_stand_in_lists_and_dicts_and_be_jax_s_own(cpu):
+def test_arguments_may_be_nested_or_jax_structs(cpu):
     mesh = Mesh(X=8)
 
     def apply(weights, x):
@@ -183,7 +184,7 @@ def test_arguments_may_stand_in_lists_and_dicts_and_be_jax_s_own(cpu):
 
 
 @pytest.mark.parametrize("given", [jax.ShapeDtypeStruct((512, 512), jnp.float32), np.ones((512, 512))])
-def test_a_shape_without_a_sharding_is_whole_on_every_device_of_the_slice(given):
+def test_a_shape_without_a_sharding_is_replicated_over_the_slice(given):
     program = aot.compile(lambda x: x @ x, given, topology="v5e:2x4")
     (placed,) = jax.tree.leaves(program.compiled.input_shardings)
     assert placed.device_set == set(program.mesh.devices.flat)
@@ -193,7 +194,7 @@ def test_a_shape_without_a_sharding_is_whole_on_every_device_of_the_slice(given)
 
 
 @pytest.mark.parametrize("given", [(), (3.0,)])
-def test_a_program_that_is_nowhere_is_refused_for_a_slice(given):
+def test_a_program_without_arguments_on_the_slice_is_refused(given):
     def ones(x=1.0):
         return x * jnp.ones((8, 8))
 
@@ -215,7 +216,7 @@ def test_a_local_function_needs_its_result_in_the_notation():
         aot.compile(multiply, "A[I, J]", "B[J, K]", local=True, mesh=Mesh(X=8), **SMALL)
 
 
-def test_a_program_tells_itself(tpu):
+def test_a_program_prints_its_numbers(tpu):
     program = tpu(multiply, "A[I_X, J]", "B[J, K]", out="C[I_X, K]", topology="v5e:2x2", **SMALL)
     first, memory, collectives = str(program).splitlines()
     assert first.startswith("TPU v5e 2x2 as X4: 67.1 MFLOPs of matmuls per device; the compiler estimates ")

@@ -1,4 +1,4 @@
-"""The FLOPs of every published structure, cut down to small sizes, against its compiled program."""
+"""The FLOPs of every published structure, at small sizes, compared with its compiled program."""
 
 import jax
 import jax.numpy as jnp
@@ -22,13 +22,13 @@ def outer_products(m):
 
 
 @pytest.mark.parametrize("name", STRUCTURES)
-def test_a_forward_pass_s_matmuls_are_the_formula_s_to_the_last_flop(name):
+def test_the_flops_of_a_forward_pass_equal_the_formula_exactly(name):
     m = STRUCTURES[name]
     found = counted(lambda w, x: forward(m, w, x), weights(m), tokens(m))
     assert found + outer_products(m) == arithmetic.flops(m, B, T).total
 
 
-def test_no_kind_of_layer_is_lost_when_the_models_are_cut_down():
+def test_shortened_models_have_every_kind_of_layer():
     kinds = [
         {(bool(m.experts), bool(m.latent), bool(m.linear), m.gated, m.attention_gate) for m in some}
         for some in (CATALOGUE, STRUCTURES.values())

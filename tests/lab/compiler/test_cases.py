@@ -1,4 +1,4 @@
-"""The compiler does what the four cases say: the collective, its axis, its bytes, the FLOPs; CPU and TPU."""
+"""The four cases of a sharded matmul, as compiled for CPU and TPU: collective, axis, bytes and FLOPs."""
 
 import jax
 import jax.numpy as jnp
@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from scalingbook_lib import collectives, sharded_matmul
-from scalingbook_lib.lab.compiler import aot, hlo, sharding
+from scalingbook_lib import collectives, hlo, sharded_matmul
+from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Mesh, parse_product
 from scalingbook_lib.units import BF16, FP32
@@ -42,7 +42,9 @@ def compiled_rows(program):
 
 
 def predicted_rows(strategy, dtype=BF16):
-    """The library computes in bf16, as the MXU does; another type moves more bytes for the same elements."""
+    """The predicted collectives; the library computes in bf16, as the MXU
+    does, and other types move other bytes.
+    """
     wider = dtype.bytes / BF16.bytes
     return [(NAMES[move.kind], move.axes, wider * move.nbytes, 1) for move in strategy.steps]
 
@@ -60,7 +62,7 @@ def test_the_compiler_moves_what_the_case_says(request, text, target):
 
 
 @pytest.mark.parametrize("out", ["C[I_X, K_Y]", "C[I_XY, K]"])
-def test_a_sum_that_may_stay_split_is_a_reduce_scatter_on_the_tpu_alone(tpu, cpu, out):
+def test_a_sharded_sum_is_a_reduce_scatter_only_on_a_tpu(tpu, cpu, out):
     text = f"A[I_X, J_Y] · B[J_Y, K] -> {out}"
     strategy = sharded_matmul.solve(text, SLICE, SIZES, BF16).named("reduce-scatter C over Y")
     assert compiled_rows(of_product(tpu, text, "tpu")) == predicted_rows(strategy)
@@ -69,14 +71,14 @@ def test_a_sum_that_may_stay_split_is_a_reduce_scatter_on_the_tpu_alone(tpu, cpu
 
 
 @pytest.mark.parametrize("text", CASES)
-def test_eight_devices_compute_the_product(cpu, text):
+def test_the_matmul_is_right_on_eight_devices(cpu, text):
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal((2048, 2048), np.float32) for _ in "AB")
     np.testing.assert_allclose(of_product(cpu, text, "cpu").run(a, b), a @ b, atol=1e-2)
 
 
-def test_an_axis_left_idle_is_used_by_the_compiler(tpu):
-    """Y splits nothing of this product; the compiler gathers over Y what it has first spread over it."""
+def test_the_compiler_uses_an_idle_axis(tpu):
+    """Y shards no array of this product; the compiler shards an array over Y and gathers it again."""
     text = "A[I_X, J] · B[J, K_X] -> C[I_X, K]"
     assert [(c.kind, c.axes) for c in of_product(tpu, text, "tpu").collectives] == [
         ("collective-permute", "XY"),
@@ -95,13 +97,15 @@ def slice_first(a, b):
     return lax.with_sharding_constraint(a, split) @ b
 
 
-def test_where_an_axis_is_idle_the_compiler_gathers_the_weight_however_small_the_result(tpu):
-    """Its partial sums would be 32 times smaller; it takes that way only where the slice is written down."""
+def test_with_an_idle_axis_the_compiler_gathers_the_weight(tpu):
+    """Its partial sums would be 32 times smaller, but the compiler reduces
+    them only where the local slice is explicit.
+    """
     assert moved(tpu, multiply, MESH, "Y", 128) == {"all-gather Y": 1}
     assert moved(tpu, slice_first, MESH, "Y", 128) == {"all-reduce Y": 1}
 
 
-def test_where_no_axis_is_idle_it_chooses_the_fewer_bytes(tpu):
+def test_without_idle_axes_the_compiler_chooses_the_fewer_bytes(tpu):
     assert moved(tpu, multiply, Mesh(X=8), "X", 128) == {"all-reduce X": 1}
     assert moved(tpu, multiply, Mesh(X=8), "X", 8192) == {"all-gather X": 1}
 
@@ -120,7 +124,7 @@ COLLECTIVES = {
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", COLLECTIVES)
-def test_a_collective_called_by_name_is_compiled_as_such(request, kind, target):
+def test_an_explicit_collective_is_compiled_as_that_collective(request, kind, target):
     fn, given, out = COLLECTIVES[kind]
     topology, dtype = TARGETS[target]
     compiler = request.getfixturevalue(target)
@@ -133,7 +137,7 @@ def test_a_collective_called_by_name_is_compiled_as_such(request, kind, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_scanned_layers_count_every_trip(request, target):
+def test_scanned_layers_count_once_per_trip(request, target):
     topology, dtype = TARGETS[target]
     program = request.getfixturevalue(target)(
         nested, "A[I, J]", out="A[I, J]", local=True, mesh=MESH, topology=topology, dtype=dtype, I=256, J=256
@@ -155,7 +159,7 @@ def nested(x):
 @pytest.mark.parametrize(
     ("forward", "backward"), [("all-gather", "reduce-scatter"), ("reduce-scatter", "all-gather")]
 )
-def test_gather_and_scatter_are_each_other_s_transpose(tpu, forward, backward):
+def test_gather_and_scatter_are_transposes_of_each_other(tpu, forward, backward):
     fn, given, out = COLLECTIVES[forward]
 
     def pulled_back(x, g):
@@ -175,7 +179,7 @@ def gradient(topology, n, batch):
 
 
 @pytest.mark.usefixtures("tpu")
-def test_a_gradient_is_as_large_on_any_number_of_chips_and_only_the_arithmetic_shrinks():
+def test_gradients_keep_their_bytes_while_flops_shrink_with_chips():
     strong = {n: gradient(t, n, 4096) for n, t in {4: "v5e:2x2", 8: "v5e:2x4"}.items()}
     assert strong[4].collectives.nbytes() == strong[8].collectives.nbytes() == {"all-reduce X": 2 * 1024**2}
     assert strong[4].flops == 2 * strong[8].flops == 2 * 2 * 4096 * 1024**2 * 2 // 8

@@ -1,4 +1,6 @@
-"""The page "Predicted and compiled" says what is predicted and what was compiled; a sample compiled again."""
+"""The page "Predicted and compiled" agrees with predictions, with the
+records, and for a sample with the compiler.
+"""
 
 import pytest
 
@@ -48,12 +50,12 @@ def test_a_point_outside_the_axes_is_refused():
         sheet(View("a point", (far,)))
 
 
-def test_every_program_was_compiled_and_none_that_is_not_there():
+def test_the_record_has_exactly_the_listed_programs():
     assert facts.recorded().keys() == cases().keys()
     assert len(every()) >= 60
 
 
-def test_they_are_of_every_phase_chip_and_structure():
+def test_the_programs_cover_every_phase_chip_and_structure():
     assert {one.case.phase for one in every()} == {"train", "prefill", "decode"}
     assert {one.case.chip for one in every()} == {
         chips.V4, chips.V5E, chips.V5P, chips.V6E, chips.HALF_TPU7X,
@@ -66,7 +68,7 @@ def test_they_are_of_every_phase_chip_and_structure():
     assert {m.windows == (None,) for m in models} == {m.norms < 2 for m in models} == {True, False}
 
 
-def test_every_error_above_a_twentieth_has_a_reason_and_every_reason_an_error():
+def test_every_error_above_5_percent_is_explained():
     lacking = [(one.case.name, one.far) for one in every() if len(list(reasons(one))) < len(one.far)]
     assert lacking == []
     assert {r.name for one in every() for r in reasons(one)} == {r.name for r in REASONS}
@@ -88,7 +90,7 @@ def test_every_byte_and_every_estimate_is_in_some_line_of_the_page():
     )
 
 
-def test_the_ten_worst_are_told_with_their_rules():
+def test_the_ten_largest_errors_are_reported_with_their_rules():
     told = list(tables.worst())
     assert len(told) == tables.WORST
     assert {rule for *_, rule in told} <= {reason.name for reason in REASONS}

@@ -1,4 +1,4 @@
-"""The formulas against compiled programs: matmul FLOPs to the last one, and what JAX keeps for a gradient."""
+"""Formulas compared with compiled programs: matmul FLOPs exactly, and the activations that JAX saves."""
 
 from functools import partial
 
@@ -48,14 +48,14 @@ def latent_cache(S):
 
 
 @pytest.mark.parametrize("model", [GQA, MOE], ids=lambda model: model.name)
-def test_a_layer_s_matmuls_are_the_formula_s_to_the_last_flop(model):
+def test_the_flops_of_a_layer_equal_the_formula_exactly(model):
     found = counted(partial(forward, model), weights(model), tokens())
     assert found == arithmetic.flops(model, B, T).total
 
 
 @pytest.mark.parametrize("how", [latent, absorbed], ids=["naive", "absorbed"])
 @pytest.mark.parametrize(("T", "S"), [(24, 24), (3, 40)])
-def test_latent_attention_s_matmuls_are_the_formula_s(how, T, S):
+def test_the_flops_of_latent_attention_equal_the_formula(how, T, S):
     def fn(w, x, past):
         return forward(MLA, w, x, attention=partial(how, past=past))
 
@@ -96,7 +96,7 @@ def under(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_jax_keeps_for_the_gradient_what_the_formula_says(policy):
+def test_jax_saves_the_activations_of_the_formula(policy):
     w = layer_weights(jnp.bfloat16)
     kept = [
         a
@@ -109,7 +109,7 @@ def test_jax_keeps_for_the_gradient_what_the_formula_says(policy):
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_the_compiler_does_again_what_the_formula_says(policy):
+def test_the_compiler_recomputes_what_the_formula_says(policy):
     def loss(w, x):
         return jnp.sum(jnp.sin(under(policy)(w, x)))
 

@@ -1,4 +1,4 @@
-"""Programs as other people write them: read by a plain second reader too, and what cannot be read is told."""
+"""Programs in other styles: a second, simpler reader finds the same collectives, and the rest is listed."""
 
 import re
 from collections import Counter
@@ -10,7 +10,8 @@ import pytest
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from scalingbook_lib.lab.compiler import aot, slices, why
+from scalingbook_lib import hlo
+from scalingbook_lib.lab.compiler import aot, slices
 from scalingbook_lib.notation import Mesh
 
 pytestmark = pytest.mark.usefixtures("tpu")
@@ -49,7 +50,9 @@ def fsdp(topology):
 
 @pytest.mark.parametrize("topology", GENERATIONS)
 def test_a_second_reader_finds_the_same_collectives(topology):
-    """It knows lines and names alone: which computation names which, each loop over all layers."""
+    """The second reader knows only lines and names: which computation
+    calls which, with each loop over all layers.
+    """
     program = fsdp(topology)
     found = program.collectives.counts()
     assert {kind: found[kind] for kind in ("all-gather", "reduce-scatter")} == {
@@ -60,7 +63,9 @@ def test_a_second_reader_finds_the_same_collectives(topology):
 
 
 def plain_counts(text):
-    """How often each kind runs, by names: an all-reduce in what libtpu calls a scatter is one."""
+    """How often each kind runs, by opcode; an all-reduce in a
+    computation that libtpu names a scatter is one.
+    """
     lines, here = {}, ""
     for line in re.sub(r'\n(?="|\}[},])', "", text).splitlines():
         if (head := re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{$", line)) is not None:
@@ -82,13 +87,13 @@ def plain_counts(text):
     return dict(total("ENTRY"))
 
 
-def test_what_a_sparse_core_gathers_runs_beside_the_program():
+def test_sparse_core_collectives_are_asynchronous():
     assert all(c.overlapped for c in fsdp("tpu7x:2x2x1").collectives)
 
 
 @pytest.fixture(scope="module")
 def named():
-    """A mesh of JAX's own over a slice, its axes named as most code names them."""
+    """A JAX mesh over a slice, with axis names as in most code."""
     devices = slices.topology("v5e:2x4").devices.reshape(2, 4)
     return jax.sharding.Mesh(devices, ("data", "model"))
 
@@ -103,7 +108,7 @@ def block(x, w, v):
 
 
 @pytest.mark.parametrize("names", [("data", "model"), ("x", "y"), ("DP", "TP")])
-def test_axes_are_words_or_letters_of_a_readers_own_mesh(names):
+def test_axes_of_a_mesh_may_have_names_of_several_letters(names):
     data, model = names
     mesh = jax.sharding.Mesh(slices.topology("v5e:2x4").devices.reshape(2, 4), names)
     program = aot.compile(
@@ -116,13 +121,13 @@ def test_axes_are_words_or_letters_of_a_readers_own_mesh(names):
     assert program.collectives.over_axes() == {f"all-reduce {model}": 1}
     assert f"{model}{'=' * (len(model) > 1)}4: " in str(program)
     nbytes = program.collectives[0].nbytes
-    assert why.compare({f"all-reduce {model}": nbytes}, program).agrees
-    wrong = why.compare({f"all-gather {data}": nbytes}, program)
+    assert hlo.compare({f"all-reduce {model}": nbytes}, program).agrees
+    wrong = hlo.compare({f"all-gather {data}": nbytes}, program)
     assert f"all-reduce over {model}" in str(wrong)
     assert f"all-gather over {data}" in str(wrong)
 
 
-def test_the_notation_names_them_too(named):
+def test_shardings_convert_to_notation(named):
     program = aot.compile(
         block,
         "A[I_data, D]",
@@ -137,7 +142,7 @@ def test_the_notation_names_them_too(named):
     assert program.collectives.over_axes() == {"reduce-scatter model": 1}
 
 
-def test_a_permute_over_a_named_axis_is_there(named):
+def test_a_permute_over_a_named_axis_is_found(named):
     def turned(x):
         return lax.ppermute(x, "model", [(i, (i + 1) % 4) for i in range(4)])
 
@@ -152,7 +157,7 @@ def test_a_mesh_and_another_topology_are_refused(named):
         aot.compile(jnp.tanh, struct(named, (8, 8)), topology="v5e:2x2")
 
 
-def test_what_waits_in_the_hosts_memory_is_shown_apart(named):
+def test_host_memory_is_reported_separately(named):
     def fetched(x, w):
         return x @ jax.device_put(w, jax.memory.Space.Device)
 
@@ -163,7 +168,7 @@ def test_what_waits_in_the_hosts_memory_is_shown_apart(named):
     assert memory.arguments == 2 * 512 * 1024
 
 
-def test_gradients_scattered_in_one_fusion_are_scattered():
+def test_a_fused_reduce_scatter_of_gradients_is_recognized():
     def gradients(x, w, v):
         return jax.grad(lambda p: (block(x, *p).astype(jnp.float32) ** 2).mean())((w, v))
 
@@ -183,7 +188,7 @@ def test_gradients_scattered_in_one_fusion_are_scattered():
     assert program.collectives.nbytes()["reduce-scatter X"] == 2 * 2 * 512 * 1024
 
 
-def test_pieces_of_any_length_are_sent_once():
+def test_ragged_shards_are_sent_once():
     mesh = aot.mesh_for("v5e:2x2", Mesh(X=4))
     spec = PartitionSpec("X")
 

@@ -1,4 +1,4 @@
-"""Any mesh, any axes, any array: what is written is read back."""
+"""Random meshes, axes and arrays: what is written is parsed back unchanged."""
 
 import itertools
 import math
@@ -9,7 +9,8 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
-from scalingbook_lib.lab.compiler import replica_groups, sharding  # noqa: E402
+from scalingbook_lib.hlo import replica_groups  # noqa: E402
+from scalingbook_lib.lab.compiler import sharding  # noqa: E402
 from scalingbook_lib.notation import Array, Dim  # noqa: E402
 from tests.core import repeatable  # noqa: E402
 
@@ -17,7 +18,7 @@ MESHES = st.dictionaries(st.sampled_from("XYZ"), st.integers(2, 4), min_size=1)
 
 
 def groups_along(sizes, axes):
-    """The groups along some axes, first one slowest, by counting: an independent way to write them."""
+    """The groups along some axes, first one slowest, by an independent computation."""
     names = list(sizes)
     number = {at: n for n, at in enumerate(itertools.product(*map(range, sizes.values())))}
     rest = [name for name in names if name not in axes]
@@ -32,7 +33,7 @@ def groups_along(sizes, axes):
 
 
 def written(sizes, axes):
-    """The three forms of the same groups."""
+    """The same groups in the three forms of XLA."""
     names, lengths = list(sizes), list(sizes.values())
     lists = ",".join("{" + ",".join(map(str, g)) + "}" for g in groups_along(sizes, axes))
     order = [names.index(n) for n in names if n not in axes] + [names.index(n) for n in axes]
@@ -51,7 +52,7 @@ def meshes_and_axes(draw):
 
 @repeatable.examples(300)
 @given(meshes_and_axes(), st.sampled_from(range(3)))
-def test_the_axes_of_any_group_are_found_again(drawn, form):
+def test_the_axes_of_any_group_are_recovered(drawn, form):
     sizes, axes = drawn
     read = replica_groups.read(f"replica_groups={written(sizes, axes)[form]}, x=1", math.prod(sizes.values()))
     assert read == groups_along(sizes, axes)
@@ -71,7 +72,7 @@ def arrays(draw):
 
 @repeatable.examples(300)
 @given(arrays())
-def test_an_array_survives_the_way_to_jax_and_back(array):
+def test_notation_converts_to_jax_and_back(array):
     assert sharding.array_of(sharding.spec(array), array.names) == array
 
 

@@ -1,10 +1,10 @@
-"""Products and reshardings beside the compiler: as predicted, or explained."""
+"""Compiled matmuls and reshardings agree with the prediction, or the difference is explained."""
 
 import jax.numpy as jnp
 import pytest
 
+from scalingbook_lib import hlo
 from scalingbook_lib.collectives.resharding import reshard
-from scalingbook_lib.lab.compiler import why
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.notation import Mesh, parse, parse_product
@@ -50,7 +50,7 @@ def product(tpu, text):
         return jnp.einsum(f"{letters[0]},{letters[1]}->{letters[2]}", a, b)
 
     program = tpu(multiplied, p.a, p.b, out=p.c, **ON, **sizes)
-    return why.compare(solve(p, MACHINE, sizes), program)
+    return hlo.compare(solve(p, MACHINE, sizes), program)
 
 
 @pytest.mark.parametrize("text", AS_PREDICTED)
@@ -60,14 +60,14 @@ def test_the_compiler_multiplies_as_predicted(tpu, text):
 
 
 @pytest.mark.parametrize(("text", "said"), OTHERWISE.items())
-def test_what_the_compiler_does_otherwise_is_explained(tpu, text, said):
+def test_differences_of_compiled_matmuls_are_explained(tpu, text, said):
     assert said in str(product(tpu, text))
 
 
 def resharded(tpu, before, after):
     sizes = {"I": N, "J": N}
     program = tpu(lambda x: x, parse(before), out=after, **ON, **sizes)
-    return why.compare(reshard(before, after, MACHINE, sizes).best.moves, program)
+    return hlo.compare(reshard(before, after, MACHINE, sizes).best.moves, program)
 
 
 @pytest.mark.parametrize(("before", "after"), RESHARDED)
@@ -76,7 +76,7 @@ def test_the_compiler_reshards_as_predicted(tpu, before, after):
     assert found.agrees, str(found)
 
 
-def test_a_permute_of_whole_blocks_is_as_many_bytes_as_of_parts_that_are_gathered(tpu):
+def test_permuting_whole_blocks_moves_the_bytes_of_gathered_parts(tpu):
     found = resharded(tpu, "A[I_X, J]", "A[I_Y, J]")
     assert found.compiled_bytes == pytest.approx(found.predicted_bytes)
     assert "collective-permute over XY: 8.39 MB, 4 times" in str(found)

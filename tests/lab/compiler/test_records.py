@@ -1,4 +1,4 @@
-"""The records of compiled programs, beside the compiler: the same words from the same version, else near."""
+"""Recorded results of the compiler equal those of the same version, and are close to those of others."""
 
 import re
 from importlib import metadata
@@ -24,7 +24,7 @@ TYPES = {FP32: jnp.float32, BF16: jnp.bfloat16, INT8: jnp.int8}
 
 @pytest.fixture(scope="module")
 def same(tpu):
-    """Whether the compiler here is the one whose words are recorded."""
+    """Whether the compiler here is the recorded one."""
     return metadata.version("libtpu") in RECORDED.text
 
 
@@ -43,7 +43,7 @@ def test_the_cycles_are_what_the_compiler_estimates(same, topology, rows):
 
 
 @pytest.mark.parametrize(("topology", "ahead"), [("v5e:1x1", True), ("v5p:1x1x1", False)])
-def test_weights_that_fit_come_ahead_and_are_not_in_the_estimate(same, topology, ahead):
+def test_prefetched_weights_are_not_in_the_estimate(same, topology, ahead):
     """64 MiB fit into the 128 MiB of one v5e core, and not into what a core of v5p has."""
     program = aot.compile(
         programs.whole, "X[M, D]", "W[D, F]", topology=topology, M=8, D=8192, F=8192, dtype=INT8
@@ -57,7 +57,7 @@ def test_the_bundles_are_what_the_compiler_packs(same):
     title, (chip, fn, sizes, place) = list(programs.KERNELS.items())[1]
     found, kept = programs.packed(title, chip, fn, sizes, place), KERNELS[title]
     assert found == kept or not same
-    assert found.filled("MATMUL") == pytest.approx(kept.filled("MATMUL"), abs=0.15)
+    assert found.utilization("MATMUL") == pytest.approx(kept.utilization("MATMUL"), abs=0.15)
 
 
 def test_the_stages_and_live_ranges_of_the_figures_are_the_compiler_s(same):
@@ -72,8 +72,8 @@ def test_the_stages_and_live_ranges_of_the_figures_are_the_compiler_s(same):
 
 
 @pytest.mark.parametrize("kind", TYPES, ids=str)
-def test_the_compiler_lays_a_matrix_as_the_rule_says(same, kind):
-    """Every shape is an argument of one program, and its type there says how it lies."""
+def test_the_compilers_layouts_follow_the_rule(same, kind):
+    """Every shape is an argument of one program, and its type there contains its layout."""
     everywhere = NamedSharding(aot.mesh_for("v5e:1x1", {"X": 1}), PartitionSpec())
     shapes = [(rows, columns) for rows in ROWS for columns in COLUMNS]
     given = [jax.ShapeDtypeStruct(shape, TYPES[kind], sharding=everywhere) for shape in shapes]
@@ -83,4 +83,4 @@ def test_the_compiler_lays_a_matrix_as_the_rule_says(same, kind):
     entry = program.text[program.text.index("\nENTRY ") :]
     laid = {int(n): text for text, n in re.findall(r"= (\w+\[[\d,]*\]\{[^}]*\}) parameter\((\d+)\)", entry)}
     found = [laid[k] for k in range(len(shapes))]
-    assert found == [layout.chosen(*shape, kind).text for shape in shapes] or not same
+    assert found == [layout.default_layout(*shape, kind).text for shape in shapes] or not same

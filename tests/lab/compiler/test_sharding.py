@@ -1,4 +1,4 @@
-"""The book's notation and JAX's shardings say the same thing."""
+"""The book's notation and JAX's shardings are equivalent."""
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ X4Y2 = Mesh(X=4, Y=2)
         ("A[I_Y, J_X, K]", P("Y", "X", None)),
     ],
 )
-def test_the_notation_in_jax_s_words(text, spec):
+def test_notation_converts_to_partition_specs(text, spec):
     assert sharding.spec(text) == spec
 
 
@@ -33,7 +33,7 @@ def test_a_partial_sum_is_unreduced():
     assert sharding.array_of(sharding.spec(a)) == a
 
 
-def test_a_mesh_of_the_notation_is_a_mesh_of_jax_with_axes_that_the_compiler_may_use():
+def test_a_mesh_of_the_notation_becomes_a_jax_mesh_with_auto_axes():
     mesh = sharding.mesh(X4Y2)
     assert dict(mesh.shape) == {"X": 4, "Y": 2}
     assert set(mesh.axis_types) == {AxisType.Auto}
@@ -55,7 +55,7 @@ def test_every_device_holds_the_block_that_the_notation_says(text):
     assert placed.sharding.shard_shape(placed.shape) == parse(text).local_shape(X4Y2, I=8, J=8)
 
 
-def test_an_array_on_one_device_is_whole():
+def test_an_array_on_one_device_is_unsharded():
     assert str(sharding.array_of(jax.numpy.ones((2, 3)))) == "A[I, J]"
 
 
@@ -64,7 +64,7 @@ def test_a_struct_allocates_nothing():
     assert (huge.shape, huge.dtype, huge.sharding.spec) == ((10**6, 10**6), np.int8, P("X", None))
 
 
-def test_a_local_function_sees_one_device_s_block():
+def test_a_local_function_gets_the_shards_of_one_device():
     seen = []
 
     def block(x):
@@ -85,6 +85,6 @@ def test_a_local_function_sees_one_device_s_block():
         (lambda: sharding.struct("A[I]", X4Y2, FP32, J=3), "I"),
     ],
 )
-def test_what_cannot_be_placed_says_why(call, says):
+def test_arrays_that_cannot_be_placed_are_refused_with_a_reason(call, says):
     with pytest.raises(NotationError, match=says):
         call()

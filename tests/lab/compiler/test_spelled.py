@@ -1,4 +1,4 @@
-"""What JAX has renamed is spelled once, and types are read without compiling."""
+"""Functions that JAX has renamed work in every version, and types are derived without compiling."""
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ def in_blocks(fn, out=P("X", "Y")):  # noqa: B008
     return local(jnp.arange(32.0).reshape(4, 8))
 
 
-def test_what_varies_is_named():
+def test_the_varying_axes_are_listed():
     seen = []
 
     def spy(x):
@@ -45,7 +45,7 @@ def test_a_gathered_array_is_the_same_on_all_devices(axis, out):
     assert (np.asarray(gathered) == np.arange(32).reshape(4, 8)).all()
 
 
-def test_a_refusal_is_told_and_its_absence_is_an_error():
+def test_a_refusal_is_captured_and_its_absence_is_an_error():
     with compat.refused() as said:
         raise TypeError("two\n words")
     assert said == ["TypeError", "two words"]
@@ -68,7 +68,7 @@ def test_a_type_needs_no_devices():
     assert two == ("float32[64@X,64]", "float32[64@X]")
 
 
-def test_a_sum_that_is_split_is_refused():
+def test_a_sharded_contraction_without_a_sum_is_refused():
     with compat.refused() as said:
         explicit.types(jnp.matmul, "X[B, D_Y]", "W[D_Y, F]", mesh=GRID, B=8, D=8, F=8)
     assert said[0] == "ShardingTypeError"

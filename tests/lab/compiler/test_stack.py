@@ -1,10 +1,11 @@
-"""A function stage by stage: every stage is there, and a named scope is found again in each of them."""
+"""A function has every stage, and a named scope is found in each of them."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import child, llo, stack, stages
+from scalingbook_lib.hlo import listings
+from scalingbook_lib.lab.compiler import compile_process, llo, stack
 from scalingbook_lib.notation import Mesh
 
 SIZES = {"B": 256, "D": 256, "F": 512}
@@ -35,7 +36,7 @@ def split(tpu):
     return stack.of(mlp, *arrays, out="Y[B, D]", topology="v5e:2x2", mesh=Mesh(X=4), **SIZES)
 
 
-def test_every_stage_is_there(one, split):
+def test_a_stack_has_every_stage(one, split):
     assert tuple(s.name for s in one.stages) == STAGES
     assert tuple(s.name for s in split.stages) == STAGES[:-1]
     assert one.scopes == ("up", "down")
@@ -47,7 +48,7 @@ def test_a_scope_is_found_in_every_stage(one, name, scope):
     assert one[name].of(scope)
 
 
-def test_each_language_says_it_in_its_own_words(split):
+def test_each_stage_shows_the_operations_of_its_language(split):
     up = {stage.name: "\n".join(stage.of("up")) for stage in split.stages}
     assert "tanh" in up["jaxpr"]
     assert "stablehlo.tanh" in up["StableHLO"]
@@ -63,8 +64,8 @@ def test_no_stage_shows_a_path_of_this_machine(one):
     assert not any("backend_config" in line for line in one["optimized HLO"].lines)
 
 
-def test_an_excerpt_stands_side_by_side(split):
-    shown = split.excerpt("up", most=3)._repr_mimebundle_()
+def test_an_excerpt_shows_the_stages_side_by_side(split):
+    shown = split.excerpt("up", limit=3)._repr_mimebundle_()
     assert shown["text/html"].count("<pre") == len(split.stages)
     assert shown["text/plain"].startswith("jaxpr:\n")
     assert " more" in shown["text/plain"]
@@ -78,37 +79,37 @@ def test_bundles_are_counted_by_unit(one):
     (kernel,) = one.bundles
     assert len(kernel.lines) == len(kernel.used) == len(one["LLO"].lines)
     assert len(kernel.capacity) == len(kernel.slots)
-    assert 0.3 < kernel.filled("MATMUL") <= 1
+    assert 0.3 < kernel.utilization("MATMUL") <= 1
     assert kernel.idle("MATMUL") < len(kernel.used)
-    assert kernel.of("vmatmul")
+    assert kernel.containing("vmatmul")
     assert "MATMUL" in str(kernel)
     with pytest.raises(ValueError, match="the slots are MATMUL"):
-        kernel.filled("GPU")
+        kernel.utilization("GPU")
 
 
 def test_a_products_kernel_keeps_the_mxu_busier_than_any_other_unit(one):
     (kernel,) = one.bundles
-    assert max(kernel.slots, key=kernel.filled) == "MATMUL"
+    assert max(kernel.slots, key=kernel.utilization) == "MATMUL"
 
 
-def test_a_function_travels_with_what_it_names():
+def test_a_function_is_packed_with_the_values_that_it_names():
     offset = 3
 
     def within(x, *, by=1):
         return doubled(x) + offset + by + jnp.float32(0)
 
-    again = child.unpacked(child.packed(within))
-    assert again(5) == within(5) == 14
-    assert again(5, by=2) == 15
+    unpacked = compile_process.unpack(compile_process.pack(within))
+    assert unpacked(5) == within(5) == 14
+    assert unpacked(5, by=2) == 15
 
 
-def test_what_cannot_travel_says_so():
+def test_functions_that_cannot_be_packed_are_refused():
     handle = open(__file__)  # noqa: SIM115
     with pytest.raises(TypeError, match="handle cannot be taken to another process"):
-        child.packed(lambda x: (handle, x))
+        compile_process.pack(lambda x: (handle, x))
     handle.close()
     with pytest.raises(TypeError, match="is not written in Python"):
-        child.packed(len)
+        compile_process.pack(len)
 
 
 def test_a_second_process_that_fails_says_why(tpu):
@@ -119,9 +120,9 @@ def test_a_second_process_that_fails_says_why(tpu):
         llo.dump(wrong, ("X[B, D]",), {"topology": "v5e:1x1", **SIZES})
 
 
-def test_an_equation_of_several_lines_stays_with_its_scope():
+def test_all_lines_of_an_equation_have_its_scope():
     closed = jax.jit(mlp).trace(*[jnp.ones((2, 2))] * 3).jaxpr
-    written = list(stages.jaxpr(closed))
+    written = list(listings.jaxpr(closed))
     assert sum(source == "up" for _, source in written) > 3
     assert not any("# [" in line for line, _ in written)
 
@@ -131,5 +132,5 @@ def test_a_jaxpr_has_no_colors_in_a_notebook(monkeypatch):
 
     monkeypatch.setattr(pretty_printer, "CAN_USE_COLOR", True)
     with jax.named_scope("up"):
-        written = list(stages.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
+        written = list(listings.jaxpr(jax.make_jaxpr(jnp.tanh)(1.0)))
     assert not any("\x1b" in line + source for line, source in written)

@@ -1,4 +1,4 @@
-"""A TPU compiler that would crash the kernel is refused before it can."""
+"""A TPU compiler that is too old for JAX is refused before it can crash the process."""
 
 import pytest
 
@@ -20,8 +20,8 @@ JAX_012 = ['libtpu==0.0.50.*; extra == "tpu"']
     ],
 )
 def test_a_compiler_older_than_jax_needs_is_refused(installed, requirements, fits):
-    assert (slices.too_old(installed, requirements) == "") == fits
+    assert (slices.outdated(installed, requirements) == "") == fits
 
 
 def test_the_refusal_says_what_to_install():
-    assert "pip install libtpu==0.0.23" in slices.too_old("0.0.21.1", JAX_072)
+    assert "pip install libtpu==0.0.23" in slices.outdated("0.0.21.1", JAX_072)

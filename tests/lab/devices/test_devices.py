@@ -1,4 +1,4 @@
-"""Simulated devices must be asked for in time, and a told result says what will be used."""
+"""Simulated devices must be requested before JAX starts, and the result describes the devices."""
 
 import subprocess
 import sys
@@ -49,35 +49,35 @@ print(*map(of, (ones, split, jnp.sin(split) + 1, product.run(ones, split), summe
 
 
 def run(code):
-    """A fresh interpreter, since JAX starts once a process; what it prints, and what it must not."""
+    """The output of a fresh interpreter, since JAX starts once per process."""
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout.splitlines(), done.stderr
 
 
-def test_too_late_says_to_restart():
+def test_simulating_after_jax_started_says_to_restart():
     (line,), _ = run(TOO_LATE)
     assert "restart the kernel and run this cell first: devices.simulate(8)" in line
 
 
-def test_in_time_is_after_the_import_and_twice_is_as_good_as_once():
+def test_simulate_works_after_the_import_and_twice():
     lines, noise = run(AFTER_IMPORT)
     assert lines[0] == lines[1]
     assert lines[0].startswith("4 ")
     assert noise == ""
 
 
-def test_here_there_are_eight():
+def test_the_tests_run_on_eight_devices():
     told = devices.simulate(8)
     assert len(devices.get(8)) == told.count == 8
     assert ("simulated" in str(told)) == (told.platform == "cpu")
 
 
-def test_more_than_there_are_is_an_error():
+def test_requesting_too_many_devices_is_an_error():
     with pytest.raises(RuntimeError, match="restart the kernel"):
         devices.get(1000)
 
 
-def test_real_devices_come_first_where_there_are_enough(monkeypatch):
+def test_real_devices_are_preferred_where_there_are_enough(monkeypatch):
     class Tpu:
         platform, device_kind = "tpu", "TPU v5 lite"
 
@@ -85,14 +85,14 @@ def test_real_devices_come_first_where_there_are_enough(monkeypatch):
     monkeypatch.setattr(jax, "devices", lambda kind=None: cpus if kind == "cpu" else tpus)
     assert devices.get(4) == cpus[:4]  # not half of a demo here and half there
     assert devices.get(8) == cpus
-    assert devices.told(devices.get(8)).simulated
+    assert devices.describe(devices.get(8)).simulated
     tpus *= 2
     assert devices.get(4) == tpus[:4]
-    assert str(devices.told(devices.get(4))) == "4 real TPU devices (TPU v5 lite)"
+    assert str(devices.describe(devices.get(4))) == "4 real TPU devices (TPU v5 lite)"
 
 
 @pytest.mark.parametrize(("count", "used"), [(1, "cpu"), (4, "cpu"), (8, "real")])
-def test_all_runs_on_simulated_devices_where_real_ones_are_too_few(count, used):
-    """Another client of JAX's plays the accelerator: whatever compares values runs on one kind of device."""
+def test_simulated_devices_are_used_where_real_ones_are_too_few(count, used):
+    """A second CPU client of JAX plays the accelerator: values are compared on one kind of device."""
     lines, _ = run(STAND_IN.replace("COUNT", str(count)))
     assert lines == [" ".join([used] * 5 + ["real"])]

@@ -1,4 +1,4 @@
-"""A measurement is waited for, repeated, and set beside a roofline. No test here asks how fast."""
+"""Timing waits for results, repeats calls and is compared with rooflines. No test depends on speed."""
 
 from types import SimpleNamespace
 
@@ -16,14 +16,14 @@ ONE_CPU = Devices("cpu", "cpu", 1, False)
 TIMING = Timing(2e-3, 1.9e-3, 2.2e-3, 1.8e-3, 11, 4, ONE_CPU)
 
 
-def test_the_result_is_waited_for_and_repeated():
+def test_timing_waits_for_results_and_repeats_calls():
     calls = []
 
     def fn(x):
         calls.append(1)
         return x + 1
 
-    timing = measure.time(fn, jnp.ones(4), samples=5, least_s=1e-4)
+    timing = measure.time(fn, jnp.ones(4), samples=5, min_sample_s=1e-4)
     assert timing.samples == 5
     assert len(calls) >= 1 + 1 + 5 * timing.calls  # warm-up, calibration, samples
     assert 0 < timing.best_s <= timing.low_s <= timing.median_s <= timing.high_s
@@ -31,7 +31,7 @@ def test_the_result_is_waited_for_and_repeated():
     assert timing.meaningful
 
 
-def test_a_tiny_function_is_called_many_times_a_sample(monkeypatch):
+def test_a_short_function_is_called_many_times_per_sample(monkeypatch):
     now = 0.0  # on a busy machine one call may take as long as a sample; by this clock each takes 1 µs
 
     def tiny(x):
@@ -47,12 +47,12 @@ def test_a_tiny_function_is_called_many_times_a_sample(monkeypatch):
 
 def test_simulated_devices_give_no_meaningful_time():
     x = sharding.place(jnp.ones((8, 8)), "A[I_X, J]", Mesh(X=8))
-    timing = measure.time(jax.jit(lambda a: a + 1), x, samples=2, least_s=0)
+    timing = measure.time(jax.jit(lambda a: a + 1), x, samples=2, min_sample_s=0)
     assert timing.device.simulated == (jax.devices()[0].platform == "cpu")
     assert ("means nothing" in str(timing)) == timing.device.simulated
 
 
-def test_a_time_beside_its_roofline():
+def test_a_time_is_compared_with_its_roofline():
     bound = Roofline(flops=1e9, bytes=1e6, flops_per_s=1e12, bytes_per_s=1e11)
     beside = TIMING.beside(bound)
     assert beside.fraction == bound.lower_s / TIMING.median_s == 0.5
@@ -62,7 +62,7 @@ def test_a_time_beside_its_roofline():
     assert TIMING.spread == pytest.approx(0.15)
 
 
-def test_a_machine_is_a_roofline_of_its_own():
+def test_a_measured_machine_has_a_roofline():
     machine = Machine(ONE_CPU, flops_per_s=80e9, bytes_per_s=20e9)
     assert machine.ridge == 4
     product = machine.matmul(B=64, D=2048, F=512)

@@ -1,4 +1,6 @@
-"""A notebook's first cell says what it runs on, where that is news."""
+"""The first cell of a notebook prints its runtime where something
+was installed or there is an accelerator.
+"""
 
 import subprocess
 
@@ -16,7 +18,7 @@ class Tpu:
 
 @pytest.fixture
 def tpus(monkeypatch):
-    """Make JAX show so many TPUs beside the CPU's devices."""
+    """Make JAX show so many TPUs besides the CPU's devices."""
     cpus = jax.devices("cpu")
 
     def show(count):
@@ -30,7 +32,7 @@ def tpus(monkeypatch):
     jax.config.update("jax_default_device", None)
 
 
-def test_nothing_is_told_where_nothing_is_new(capsys, monkeypatch):
+def test_nothing_is_printed_without_an_installation_or_accelerator(capsys, monkeypatch):
     runtime.begin(installed=False)
     assert capsys.readouterr().out == ""
     monkeypatch.setattr(devices, "has_accelerator", lambda: True)
@@ -39,7 +41,7 @@ def test_nothing_is_told_where_nothing_is_new(capsys, monkeypatch):
     assert capsys.readouterr().out == ""
 
 
-def test_a_new_library_tells_versions_and_devices(capsys):
+def test_after_an_installation_versions_and_devices_are_printed(capsys):
     runtime.begin(installed=True)
     versions, told = capsys.readouterr().out.splitlines()
     assert versions.startswith("scalingbook-lib 0.")
@@ -54,7 +56,7 @@ def test_a_new_library_tells_versions_and_devices(capsys):
         (8, "Here: 8 real TPU devices (TPU v5 lite). Demos of sharding run on 8 real TPU devices"),
     ],
 )
-def test_an_accelerator_is_told_and_whether_it_is_enough(tpus, capsys, count, told):
+def test_an_accelerator_is_reported_with_its_number_of_devices(tpus, capsys, count, told):
     tpus(count)
     runtime.begin(installed=False)
     assert capsys.readouterr().out.splitlines()[1].startswith(told)
@@ -64,7 +66,7 @@ def test_an_accelerator_is_told_and_whether_it_is_enough(tpus, capsys, count, to
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What pip was asked for; nothing is installed."""
+    """The arguments of pip; nothing is installed."""
     seen = []
 
     def pip(command, **how):
@@ -75,9 +77,9 @@ def asked(monkeypatch):
     return seen
 
 
-def test_the_tpu_compiler_that_jax_was_built_for_is_brought_where_there_is_none(monkeypatch, asked, capsys):
+def test_the_matching_tpu_compiler_is_installed_where_it_is_missing(monkeypatch, asked, capsys):
     monkeypatch.setattr(slices, "why_not", lambda: "not installed")
-    monkeypatch.setattr(slices, "exists_here", lambda: True)
+    monkeypatch.setattr(slices, "is_supported_platform", lambda: True)
     monkeypatch.setattr(runtime.metadata, "requires", lambda name: ['libtpu==0.0.23.*; extra == "tpu"'])
     runtime.begin(installed=False)
     assert asked == [], "a reader's own environment is left alone"
@@ -86,16 +88,16 @@ def test_the_tpu_compiler_that_jax_was_built_for_is_brought_where_there_is_none(
     assert "cells that compile for TPUs will not run: no network" in capsys.readouterr().out
 
 
-def test_a_tpu_compiler_that_works_or_cannot_be_had_is_not_brought(monkeypatch, asked):
+def test_the_tpu_compiler_is_installed_only_where_needed_and_possible(monkeypatch, asked):
     monkeypatch.setattr(slices, "why_not", lambda: "")
-    runtime.bring_tpu_compiler()
+    runtime.install_tpu_compiler()
     monkeypatch.setattr(slices, "why_not", lambda: "for Linux alone")
-    monkeypatch.setattr(slices, "exists_here", lambda: False)
-    runtime.bring_tpu_compiler()
+    monkeypatch.setattr(slices, "is_supported_platform", lambda: False)
+    runtime.install_tpu_compiler()
     assert asked == []
 
 
-def test_without_jax_the_versions_are_told(monkeypatch):
+def test_without_jax_the_versions_are_printed(monkeypatch):
     def missing(n):
         raise ModuleNotFoundError("No module named 'jax'")
 

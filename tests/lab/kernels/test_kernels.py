@@ -1,4 +1,4 @@
-"""Kernels written by hand give, in the interpreter, what one line of NumPy gives."""
+"""In the interpreter, each hand-written kernel equals one line of NumPy."""
 
 import jax
 import jax.numpy as jnp
@@ -27,12 +27,12 @@ FOUR = Mesh(X=4)
 
 
 def whole(*shape, modulus=7):
-    """Small whole numbers: their sums of products are exact, in whatever order."""
+    """Small integers, whose sums of products are exact in any order."""
     return np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % modulus - modulus // 2
 
 
 def on_ring(kernel, arrays, texts, out, n=4):
-    """Each device's result, as (place in the whole, value)."""
+    """Each device's result, as (position in the whole, value)."""
     mesh = sharding.mesh(X=n)
     placed = [sharding.place(a, text, mesh) for a, text in zip(arrays, texts, strict=True)]
     got = jax.jit(sharding.local(kernel, *texts, out=out, on=mesh))(*placed)
@@ -48,8 +48,8 @@ def test_tiles_add_up_to_the_product(tiles):
     assert (np.asarray(matmul.matmul(x, w, tiles, interpret=interpreter())) == x @ w).all()
 
 
-def test_a_tile_that_divides_nothing_is_refused():
-    with pytest.raises(ValueError, match="D = 250 is not cut into tiles of 128; take a tile that divides it"):
+def test_a_tile_that_does_not_divide_its_dimension_is_refused():
+    with pytest.raises(ValueError, match="D = 250 is not divided by tiles of 128; choose"):
         matmul.matmul(whole(128, 250), whole(250, 128), Tiles(128, 128, 128))
 
 
@@ -89,7 +89,7 @@ def test_more_queries_than_positions_are_refused():
 
 
 @pytest.mark.parametrize(("n", "both_ways"), [(2, False), (4, False), (4, True), (8, True)])
-def test_everybody_has_gathered_everything(n, both_ways):
+def test_every_device_gathers_the_whole_array(n, both_ways):
     x = whole(16 * n, 128)
 
     def kernel(x):
@@ -98,13 +98,13 @@ def test_everybody_has_gathered_everything(n, both_ways):
     assert all((got == x).all() for _, got in on_ring(kernel, [x], ["A[I_X, J]"], "A[I, J]", n))
 
 
-def test_rows_that_have_no_halves_go_one_way():
-    with pytest.raises(ValueError, match="3 rows have no halves"):
+def test_odd_rows_cannot_be_sent_in_both_directions():
+    with pytest.raises(ValueError, match="3 rows cannot be halved"):
         on_ring(lambda x: ring.all_gather(x, "X", both_ways=True), [whole(12, 8)], ["A[I_X, J]"], "A[I, J]")
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
-def test_the_product_is_whole_though_x_came_in_parts(both_ways):
+def test_the_collective_matmul_computes_the_whole_product(both_ways):
     x, w = whole(64, 128), whole(128, 512, modulus=5)
 
     def kernel(x, w):
@@ -116,7 +116,7 @@ def test_the_product_is_whole_though_x_came_in_parts(both_ways):
 
 
 @pytest.mark.parametrize("buffers", [None, 2, 3])
-def test_the_sum_goes_round_with_as_few_as_two_buffers(buffers):
+def test_a_ring_all_reduce_works_with_two_buffers(buffers):
     x = whole(32, 128)
 
     def kernel(x):
@@ -160,7 +160,7 @@ def test_flash_attention_reads_what_the_intensity_counts_and_half_of_it_under_a_
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
-def test_a_ring_sends_the_bytes_that_collectives_says(both_ways):
+def test_a_ring_kernel_sends_the_bytes_of_the_formula(both_ways):
     kernel = sharding.local(
         lambda x: ring.all_gather(x, "X", both_ways=both_ways), "A[I_X, J]", out="A[I, J]", on=FOUR
     )
@@ -170,7 +170,9 @@ def test_a_ring_sends_the_bytes_that_collectives_says(both_ways):
     assert len(moved.sent) == (6 if both_ways else 3)
     ways = 2 if both_ways else 1
     link = Axis(4, wrapped=True, link_bytes_per_s=1.0, hop_s=0.0)  # a byte is a second
-    assert moved.sent_bytes / ways == collectives.all_gather(nbytes, link, both_ways=both_ways).bandwidth_s
+    assert (
+        moved.sent_bytes / ways == collectives.all_gather(nbytes, link, bidirectional=both_ways).bandwidth_s
+    )
     assert str(moved) == f"sends 3.15 MB in {len(moved.sent)} remote DMAs"
 
 

@@ -1,11 +1,12 @@
-"""The TPU compiler takes the kernels, reserves the VMEM that was predicted, and refuses what is too much."""
+"""The TPU compiler compiles the kernels, reserves the predicted VMEM, and refuses what does not fit."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import aot, work
-from scalingbook_lib.lab.kernels import beside, collective_matmul, matmul
+from scalingbook_lib.hlo import cost
+from scalingbook_lib.lab.compiler import aot
+from scalingbook_lib.lab.kernels import collective_matmul, comparison, matmul
 from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.units import GiB, MiB
 
@@ -18,22 +19,22 @@ def vmem_ratio(found):
 
 
 def all_gather_matmul(B, D, F, *, both_ways=False):
-    """X[B_X, D] · W[D, F_X] → Y[B, F_X]: gathered while it is multiplied, and as XLA does it."""
+    """X[B_X, D] · W[D, F_X] → Y[B, F_X]: as a collective matmul, and as XLA compiles it."""
     needed = collective_matmul.vmem_bytes(B, D)
-    how = {"both_ways": both_ways, "vmem_bytes": beside.allowed(needed)}
+    how = {"both_ways": both_ways, "vmem_bytes": comparison.vmem_limit(needed)}
     both = (
         lambda x, w: collective_matmul.all_gather_matmul(x, w, "X", **how),
         lambda x, w: jax.lax.all_gather(x, "X", tiled=True) @ w,
     )
     arrays = ("X[B_X, D]", "W[D, F_X]")
-    return beside.on_a_ring(both, arrays, "Y[B, F_X]", "v5e:2x2", needed, B=B, D=D, F=F)
+    return comparison.on_a_ring(both, arrays, "Y[B, F_X]", "v5e:2x2", needed, B=B, D=D, F=F)
 
 
-def test_a_tiled_matmul_needs_its_buffers_and_little_more():
+def test_the_vmem_of_a_tiled_matmul_is_close_to_its_formula():
     tiles = Tiles(1024, 1024, 512)
     both = (lambda x, w: matmul.matmul(x, w, tiles), jnp.matmul)
     sizes = dict.fromkeys("BDF", 4096)
-    found = beside.on_one_chip(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), "v5e:1x1", **sizes)
+    found = comparison.on_one_chip(both, ("X[B, D]", "W[D, F]"), tiles.vmem_bytes(), "v5e:1x1", **sizes)
     assert found.predicted_vmem_bytes == 12 * MiB
     assert 1 < vmem_ratio(found) < 1.1
     assert found.xla.flops == 2 * 4096**3
@@ -41,21 +42,21 @@ def test_a_tiled_matmul_needs_its_buffers_and_little_more():
 
 
 def test_flash_attention_keeps_no_scores_in_hbm_and_xla_keeps_them_all():
-    found = beside.attention(4096, 4096, 2, 4)
+    found = comparison.attention(4096, 4096, 2, 4)
     assert found.kernel.memory.temporaries < MiB
     assert found.xla.memory.temporaries >= GiB
     assert 0.9 < vmem_ratio(found) < 1.1
 
 
-def test_flash_attention_decodes_too():
-    found = beside.attention(1, 8192, 8, 8, block=1)
+def test_flash_attention_works_for_decode():
+    found = comparison.attention(1, 8192, 8, 8, block=1)
     assert found.moved.fetched[1] == 2 * 8 * 8192 * 128
     assert 0.9 < vmem_ratio(found) < 1.1
 
 
 @pytest.mark.parametrize("both_ways", [False, True])
 def test_the_ring_sends_what_xlas_all_gather_receives(both_ways):
-    found = beside.all_gather(4096, 4096, both_ways=both_ways)
+    found = comparison.all_gather(4096, 4096, both_ways=both_ways)
     assert found.moved.sent_bytes == found.xla.collectives.received_bytes
 
 
@@ -66,7 +67,7 @@ def test_the_collective_matmul_holds_all_of_x_in_vmem(both_ways):
     assert 0.9 < vmem_ratio(found) < 1.1
 
 
-def test_more_vmem_than_a_kernel_may_have_is_refused_in_figures():
+def test_a_kernel_with_too_much_vmem_is_refused_with_its_sizes():
     with pytest.raises(aot.DoesNotFit, match=r"one kernel needs \d+ MiB of VMEM at once and may have 16 MiB"):
         aot.compile(
             lambda x, w: matmul.matmul(x, w, Tiles(2048, 2048, 512)),
@@ -84,4 +85,4 @@ def test_a_fusion_without_an_estimate_does_not_count():
     text = (
         f"HloModule m\n\nENTRY %main (a: f32[8]) -> f32[8] {{\n  %a = f32[8]{{0}} parameter(0)\n{line}\n}}\n"
     )
-    assert work.fusions(text) == ()
+    assert cost.fusions(text) == ()

@@ -1,4 +1,4 @@
-"""The exercises on profiling that ask for a function take other right ways than the printed one."""
+"""The coding exercises on profiling accept other correct solutions than the printed one."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,6 @@
-"""However cache and weights are spread, a model writes what it writes with no cache on one device."""
+"""However cache and weights are sharded, a model generates what it
+generates on one device without a cache.
+"""
 
 import functools
 
@@ -12,7 +14,7 @@ from writing import CLOSE, TINY, TINY_MOE, weights, written
 
 from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.lab.serve import decode, paged_attention
-from scalingbook_lib.lab.serve.decoder import Where
+from scalingbook_lib.lab.serve.decoder import Placement
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.train import text
 from tests.core import repeatable
@@ -44,10 +46,10 @@ def plain(model):
 
 
 def tables(config):
-    """Blocks from the back of every group's pool, so that none has the place it would have without paging."""
+    """Blocks from the end of every group's pool, so that none has its position without paging."""
     if not config.blocks:
         return []
-    groups = config.ways("AXZ")
+    groups = config.degree("AXZ")
     here = np.arange(config.blocks // groups, dtype=np.int32)[::-1].reshape(-1, config.width)
     return [np.tile(here, (groups, 1))]
 
@@ -74,12 +76,12 @@ def test_no_choice_of_the_plain_model_is_close():
 
 @pytest.mark.parametrize("paged", [{}, PAGED], ids=["whole", "paged"])
 @pytest.mark.parametrize("spread", SPREAD)
-def test_it_writes_what_it_writes_without_a_cache(spread, paged):
+def test_decode_with_a_cache_equals_decode_without(spread, paged):
     config = Config(TINY, {"A": 1} | SPREAD[spread], sequences=B, tokens=64, **paged)
     assert np.array_equal(writes(config), plain(TINY)[0])
 
 
-def test_scanned_layers_write_the_same():
+def test_scanned_layers_give_the_same_tokens():
     config = Config(TINY, {"Z": 2, "C": 2, "Y": 2}, sequences=B, tokens=64, scanned=True)
     assert np.array_equal(writes(config), plain(TINY)[0])
 
@@ -88,12 +90,12 @@ def test_scanned_layers_write_the_same():
     ("spread", "experts"),
     [("heads", "Y"), ("attention groups", "A"), ("attention groups", ""), ("rows, tokens and heads", "CY")],
 )
-def test_with_experts_it_writes_the_same_wherever_they_lie(spread, experts):
+def test_experts_give_the_same_tokens_on_every_mesh(spread, experts):
     config = Config(TINY_MOE, SPREAD[spread], sequences=B, tokens=64, experts=experts)
     assert np.array_equal(writes(config), plain(TINY_MOE)[0])
 
 
-def test_what_does_not_divide_is_refused_with_its_numbers():
+def test_sizes_that_do_not_divide_are_refused_with_their_numbers():
     with pytest.raises(ValueError, match=r"K = 8 does not divide over Y = 16"):
         Config(TINY, {"Y": 16})
     with pytest.raises(ValueError, match="axis P is none of A, X, Z, C, Y"):
@@ -106,8 +108,8 @@ def matmul_weights(model):
     return sum(w.size for name, w in weights(model).items() if "norm" not in name and name != "embed")
 
 
-def test_a_word_costs_all_before_it_without_a_cache_and_itself_with_one():
-    recompute = functools.partial(decode.recomputed, TINY)
+def test_without_a_cache_each_token_recomputes_all_before_it():
+    recompute = functools.partial(decode.logits_without_cache, TINY)
     shapes = {name: jax.ShapeDtypeStruct(w.shape, jnp.float32) for name, w in weights(TINY).items()}
     attention = 4 * TINY.N * TINY.H * TINY.L  # FLOPs of one query with one key and value
     for n in (16, 32):
@@ -118,14 +120,14 @@ def test_a_word_costs_all_before_it_without_a_cache_and_itself_with_one():
 
 
 @pytest.mark.parametrize("spread", ["heads", "sequences", "tokens", "rows", "attention groups"])
-def test_all_devices_together_compute_no_more_than_one(spread):
+def test_sharding_adds_no_flops(spread):
     one, spread = (Config(TINY, mesh, sequences=B, tokens=64) for mesh in ({"Y": 1}, SPREAD[spread]))
     copied = 2 * 2 * TINY.D * TINY.K * TINY.H * TINY.L * B * (spread.sizes["C"] - 1)  # K and V, on all of C
-    assert decode.program(spread).flops * spread.on.size == decode.program(one).flops + copied
+    assert decode.program(spread).flops * spread.device_mesh.size == decode.program(one).flops + copied
 
 
 @pytest.mark.parametrize("paged", [{}, PAGED], ids=["whole", "paged"])
-def test_the_cache_is_used_up_and_its_memory_is_that_of_the_new_one(paged):
+def test_the_donated_cache_is_updated_in_place(paged):
     config = Config(TINY, {"Y": 8}, sequences=B, tokens=64, **paged)
     params, cache = config.params(weights(TINY)), config.cache()
     nbytes = sum(a.nbytes for kept in cache for a in kept.values())
@@ -135,14 +137,14 @@ def test_the_cache_is_used_up_and_its_memory_is_that_of_the_new_one(paged):
     assert all(a.is_deleted() for kept in cache for a in kept.values())
 
 
-def test_prefill_and_decode_are_functions_to_be_jitted():
+def test_prefill_and_decode_can_be_jitted():
     config = Config(TINY, {"Z": 2, "Y": 4}, sequences=B, tokens=64)
     params, asked = config.params(weights(TINY)), prompts()
     prefill = jax.jit(lambda w, t, c, *more: decode.prefill(w, config, t, c, *more), donate_argnums=2)
     one = jax.jit(lambda w, t, c, n: decode.decode(w, config, t, c, n), donate_argnums=2)
     whole, cache = prefill(params, asked, config.cache())
     _, parts = prefill(params, asked[:, :12], config.cache())
-    ends, parts = prefill(params, asked[:, 12:], parts, Where(np.full(B, 12), np.full(B, T - 12)))
+    ends, parts = prefill(params, asked[:, 12:], parts, Placement(np.full(B, 12), np.full(B, T - 12)))
     assert ends == pytest.approx(np.array(whole), abs=CLOSE)
     assert whole.argmax(-1).tolist() == plain(TINY)[0][:, 0].tolist()
     after = [one(params, whole.argmax(-1), kept, np.full(B, T))[0] for kept in (cache, parts)]
@@ -159,10 +161,12 @@ def test_logits_of_every_token_are_those_of_the_plain_model():
         np.zeros(B, np.int32),
         np.full(B, T, np.int32),
     )
-    assert every == pytest.approx(np.array(decode.recomputed(TINY, weights(TINY), prompts())), abs=CLOSE)
+    assert every == pytest.approx(
+        np.array(decode.logits_without_cache(TINY, weights(TINY), prompts())), abs=CLOSE
+    )
 
 
-def test_tokens_that_are_not_real_leave_no_trace():
+def test_padding_tokens_change_nothing():
     config = Config(TINY, {"Y": 2, "C": 2}, sequences=B, tokens=32)
     params, count = config.params(weights(TINY)), np.arange(B) + 1
     start, real = np.zeros(B), np.where(np.arange(T) < count[:, None], prompts(), 0)
@@ -180,7 +184,7 @@ def test_tokens_that_are_not_real_leave_no_trace():
     seed=st.integers(0, 99),
 )
 @repeatable.examples(20)
-def test_parts_of_attention_put_together_are_attention(lengths, scale, seed):
+def test_merged_partial_attention_equals_attention(lengths, scale, seed):
     q, k, v = (
         scale * jax.random.normal(key, (3, n, h, 8))
         for key, n, h in zip(jax.random.split(jax.random.key(seed), 3), (1, 32, 32), (8, 2, 2), strict=True)
@@ -192,7 +196,7 @@ def test_parts_of_attention_put_together_are_attention(lengths, scale, seed):
 
 @functools.cache
 def merged():
-    """Attention with the keys split over four devices, each of which ends with two heads."""
+    """Attention with the keys sharded over four devices, each of which ends with two heads."""
     over, last = jax.P(None, "C"), jax.P(None, None, "C")
     return jax.jit(jax.shard_map(
         lambda q, k, v, seen: paged_attention.merged(*paged_attention.attend(q, seen, k, v)),
@@ -207,6 +211,6 @@ def merged():
     ({"Z": 8}, {"all-gather Z": 2 * 2 + 2, "reduce-scatter Z": 2 * 2, "all-to-all Z": 3 * 2}),
     ({"A": 8}, {"all-gather A": 2 + 2, "reduce-scatter A": 2}),
 ])  # fmt: skip
-def test_what_two_layers_send(mesh, found):
+def test_the_collectives_of_two_layers(mesh, found):
     config = Config(TINY, mesh, sequences=B, tokens=64)
     assert decode.program(config, greedy=True).collectives.over_axes() == found

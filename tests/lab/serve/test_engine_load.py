@@ -1,4 +1,4 @@
-"""Two thousand requests, more than there is room for, some of them given up: none lost, starved or mixed."""
+"""Two thousand requests, more than fit at once, some canceled: none is lost, starved or mixed up."""
 
 import dataclasses
 import functools
@@ -10,7 +10,7 @@ from writing import CLOSE, weights, written
 from scalingbook_lib import models
 from scalingbook_lib.lab.serve import requests
 from scalingbook_lib.lab.serve.engine import Engine
-from scalingbook_lib.lab.serve.layout import Config, beside
+from scalingbook_lib.lab.serve.layout import Config, on_other_devices
 from scalingbook_lib.lab.serve.requests import RequestState
 
 COUNT, WORDS, GIVEN_UP = 2000, (1, 8), 0.1
@@ -21,10 +21,12 @@ CONFIG = Config(MICRO, {"Z": 2, "Y": 2}, sequences=48, tokens=24, blocks=80, blo
 
 @functools.cache
 def asked():
-    """Requests with their words: no prompt twice, every word leads clearly, a third begin as others do."""
+    """Requests with their outputs: distinct prompts, clear choices of
+    tokens, a third with common prefixes.
+    """
     drawn = np.random.default_rng(5)
     starts = drawn.integers(64, size=(6, 8)).tolist()
-    found = list(requests.load(2300, per_step=5, prompt=(2, 16), words=WORDS, vocabulary=64, seed=4))
+    found = list(requests.load(2300, per_step=5, prompt=(2, 16), output=WORDS, vocabulary=64, seed=4))
     for i in range(0, len(found), 3):
         r = found[i]
         found[i] = requests.EngineRequest((*starts[i % 6], *r.prompt[:8]), r.limit, r.arrival)
@@ -35,7 +37,7 @@ def asked():
 
 
 def given_up():
-    """At which step who is given up: before its first word, while it is written, or when it is over."""
+    """(ticket, step) of cancellations: before the first token, during decoding, or afterwards."""
     drawn = np.random.default_rng(6)
     return {
         (ticket, request.arrival + int(drawn.integers(120)))
@@ -45,7 +47,7 @@ def given_up():
 
 
 def play(engine):
-    """Submit and cancel as time goes by, until all is over: how many waited at most."""
+    """Submit and cancel requests over time until all are finished; the longest queue."""
     coming, leaving, longest = list(asked())[::-1], sorted(given_up(), key=lambda one: -one[1]), 0
     while coming or engine.busy:
         while coming and coming[-1][0].arrival <= engine.steps:
@@ -60,48 +62,48 @@ def play(engine):
 
 @pytest.fixture(scope="module", params=["chunks", "apart"])
 def played(request):
-    """An engine that is through with all of them, and how many waited for it at most."""
+    """An engine that has finished all requests, and its longest queue."""
     config = dataclasses.replace(CONFIG, blocks=40) if request.param == "apart" else CONFIG
-    reader = beside(CONFIG, {"Z": 4}) if request.param == "apart" else None
-    engine = Engine(weights(MICRO), config, chunk=16, reader=reader)
+    prefill = on_other_devices(CONFIG, {"Z": 4}) if request.param == "apart" else None
+    engine = Engine(weights(MICRO), config, chunk=16, prefill=prefill)
     return engine, play(engine)
 
 
-def test_there_was_more_than_it_could_hold(played):
+def test_the_load_exceeds_the_capacity_of_the_engine(played):
     engine, longest = played
     assert longest > 4 * CONFIG.sequences
     assert engine.report.preemptions > 100
-    assert engine.report.found > COUNT
+    assert engine.report.prefix_hits > COUNT
     assert engine.report.evictions > COUNT
 
 
-def test_none_is_lost(played):
+def test_every_request_is_finished_or_canceled(played):
     engine, _ = played
     gone = {ticket for ticket, _ in given_up()}
     assert len(engine.requests) == COUNT
     assert engine.report.done + engine.report.canceled == COUNT
     assert COUNT - len(gone) <= engine.report.done < COUNT
     assert all(s.ticket in gone for s in engine.requests.values() if s.state is RequestState.CANCELED)
-    for worker in (engine.reader, engine.writer):
-        assert not worker.inside
-        assert all(pool.available == pool.count and not any(pool.holders) for pool in worker.pools)
+    for worker in (engine.prefill_worker, engine.decode_worker):
+        assert not worker.running
+        assert all(pool.available == pool.count and not any(pool.references) for pool in worker.pools)
 
 
-def test_none_gets_the_words_of_another(played):
+def test_every_request_gets_its_own_tokens(played):
     for s, (request, words) in zip(played[0].requests.values(), asked(), strict=True):
         assert s.request.prompt == request.prompt
-        assert s.words == (words if s.state is RequestState.DONE else words[: len(s.words)])
+        assert s.output == (words if s.state is RequestState.DONE else words[: len(s.output)])
 
 
-def test_none_starves(played):
+def test_no_request_waits_longer_than_a_bound(played):
     inside = [s for s in played[0].requests.values() if s.admitted is not None]
     assert [s.admitted for s in inside] == sorted(s.admitted for s in inside)
     assert max(s.ended - s.admitted for s in inside) < PATIENCE
-    assert all(s.first >= s.admitted >= s.request.arrival for s in inside if s.words)
+    assert all(s.first_token >= s.admitted >= s.request.arrival for s in inside if s.output)
 
 
-def test_some_were_given_up_at_every_stage(played):
+def test_requests_are_canceled_at_every_stage(played):
     canceled = [s for s in played[0].requests.values() if s.state is RequestState.CANCELED]
     assert any(s.admitted is None for s in canceled)
-    assert any(s.admitted is not None and not s.words for s in canceled)
-    assert any(s.words for s in canceled)
+    assert any(s.admitted is not None and not s.output for s in canceled)
+    assert any(s.output for s in canceled)

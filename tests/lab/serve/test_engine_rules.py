@@ -1,7 +1,7 @@
-"""Requests come, are given up, are stepped in any order: the scheduler keeps its promises, whoever computes.
+"""Random submissions, cancellations and steps keep the scheduler's invariants.
 
-A cache of plain numbers takes the place of the devices: it knows which token each place has, and a row that
-reads a place with another sequence's token fails at once.
+A cache of plain numbers replaces the devices: it records which token each slot holds, and a row that reads
+another sequence's token fails at once.
 """
 
 import contextlib
@@ -23,21 +23,21 @@ BLOCK, TOKENS = 2, 10
 
 
 class Plain(Worker):
-    """A worker whose next word is the sum of all tokens so far, modulo 3."""
+    """A worker whose next token is the sum of all tokens so far, modulo 3."""
 
-    def __init__(self, weights, config, *, prefixes=True):
-        self._set_up(config, prefixes)
+    def __init__(self, weights, config, *, share_prefixes=True):
+        self._set_up(config, share_prefixes)
         self.memory = {}
 
-    def run(self, rows, *, T, places):
+    def run(self, rows, *, T, rows_per_group):
         rows = list(rows)
         for group in range(self.groups):
-            assert sum(row.of.group == group for row in rows) <= places
+            assert sum(row.request.group == group for row in rows) <= rows_per_group
         for row in rows:  # all are written before any is read
             assert 0 < row.count <= T
             for at in range(row.first, row.first + row.count):
-                self.memory[self.place(row.of, at)] = row.of.tokens[at]
-        self.ran[T, self.groups * places] += 1
+                self.memory[self.place(row.request, at)] = row.request.tokens[at]
+        self.runs[T, self.groups * rows_per_group] += 1
         return [self.word(row) for row in rows]
 
     def place(self, s, at):
@@ -45,8 +45,8 @@ class Plain(Worker):
 
     def word(self, row):
         end = row.first + row.count
-        read = [self.memory[self.place(row.of, at)] for at in range(end)]
-        assert read == list(row.of.tokens[:end]), "these are another's tokens"
+        read = [self.memory[self.place(row.request, at)] for at in range(end)]
+        assert read == list(row.request.tokens[:end]), "these are another's tokens"
         return sum(read) % 3
 
     def send(self, s):
@@ -72,7 +72,7 @@ def words(prompt, limit):
 
 
 def plain(config, **how):
-    """An engine whose workers are plain."""
+    """An engine with plain workers."""
     real, engine.Worker = engine.Worker, Plain
     try:
         return engine.Engine({}, config, **how)
@@ -81,7 +81,7 @@ def plain(config, **how):
 
 
 class Requests(RuleBasedStateMachine):
-    """Any engine, asked in any order."""
+    """Any engine, operated in any order."""
 
     @initialize(
         groups=st.integers(1, 2), slots=st.integers(1, 3), blocks=st.integers(5, 9), apart=st.booleans(),
@@ -90,8 +90,8 @@ class Requests(RuleBasedStateMachine):
     def start(self, groups, slots, blocks, apart, chunk, prefixes, continuous):
         config = functools.partial(Config, TINY, tokens=TOKENS, block=BLOCK)
         one = config({"Z": groups}, sequences=groups * slots, blocks=groups * blocks)
-        reader = config({"Z": 1}, sequences=slots, blocks=5) if apart else None
-        self.engine = plain(one, chunk=chunk, prefix_cache=prefixes, reader=reader, continuous=continuous)
+        prefill = config({"Z": 1}, sequences=slots, blocks=5) if apart else None
+        self.engine = plain(one, chunk=chunk, prefix_cache=prefixes, prefill=prefill, continuous=continuous)
 
     @rule(prompt=st.lists(st.integers(0, 1), min_size=1, max_size=7), limit=st.integers(1, 4))
     def come(self, prompt, limit):
@@ -107,10 +107,10 @@ class Requests(RuleBasedStateMachine):
     def hand_over(self, data):
         over = [s for s in self.engine.requests.values() if s.over]
         one, before = data.draw(st.sampled_from(over)), self.engine.report
-        assert self.engine.hand_over(one.ticket) is one
+        assert self.engine.pop(one.ticket) is one
         assert self.engine.report == before
-        with pytest.raises(ValueError, match="was handed over"):
-            self.engine.words(one.ticket)
+        with pytest.raises(ValueError, match="was popped"):
+            self.engine.output(one.ticket)
 
     @precondition(lambda self: self.engine.busy)
     @rule()
@@ -120,24 +120,30 @@ class Requests(RuleBasedStateMachine):
         assert self.progress() > before, "a step in which nothing happened"
 
     def progress(self):
-        """What the oldest of all has: in every step it gains."""
+        """The progress of each request, oldest first: every step increases it."""
         return [
-            (s.over, s.admitted is not None, len(s.words), s.cached) for s in self.engine.requests.values()
+            (s.over, s.admitted is not None, len(s.output), s.cached) for s in self.engine.requests.values()
         ]
 
     @invariant()
     def blocks_are_held_by_those_inside_alone(self):
-        for worker in {id(w): w for w in (self.engine.reader, self.engine.writer)}.values():
+        for worker in {id(w): w for w in (self.engine.prefill_worker, self.engine.decode_worker)}.values():
             for group, pool in enumerate(worker.pools):
-                held = [b for s in worker.of(group) for b in s.blocks]
-                assert pool.holders == [held.count(b) for b in range(pool.count)]
-                assert pool.available == sum(n == 0 for n in pool.holders)
-                assert len({s.slot for s in worker.of(group)}) == len(worker.of(group)) <= worker.slots
+                held = [b for s in worker.in_group(group) for b in s.blocks]
+                assert pool.references == [held.count(b) for b in range(pool.count)]
+                assert pool.available == sum(n == 0 for n in pool.references)
+                assert (
+                    len({s.slot for s in worker.in_group(group)})
+                    == len(worker.in_group(group))
+                    <= worker.slots
+                )
 
     @invariant()
     def everybody_is_in_one_place(self):
         one = self.engine
-        lines = [one.waiting, one.reader.inside] + [one.writer.inside] * (one.writer is not one.reader)
+        lines = [one.waiting, one.prefill_worker.running] + [one.decode_worker.running] * (
+            one.decode_worker is not one.prefill_worker
+        )
         found = sorted(s.ticket for line in lines for s in line)
         assert found == [s.ticket for s in one.requests.values() if not s.over]
         for line in lines:  # who gave way is older than others that wait, and goes before them
@@ -146,8 +152,8 @@ class Requests(RuleBasedStateMachine):
     @invariant()
     def what_is_written_is_right_so_far(self):
         for s in self.engine.requests.values():
-            assert s.words == words(s.request.prompt, s.request.limit)[: len(s.words)]
-            assert (s.state is RequestState.DONE) == (len(s.words) == s.request.limit)
+            assert s.output == words(s.request.prompt, s.request.limit)[: len(s.output)]
+            assert (s.state is RequestState.DONE) == (len(s.output) == s.request.limit)
 
     def teardown(self):
         if hasattr(self, "engine"):
@@ -161,8 +167,8 @@ TestRequests = Requests.TestCase
 TestRequests.settings = repeatable.examples(150, stateful_step_count=40, deadline=None)
 
 
-def test_what_is_handed_over_is_kept_no_longer():
-    """Three times the requests take no more room; without it every answer stays."""
+def test_a_popped_request_takes_no_memory():
+    """Three times the requests take no more memory; unpopped ones would stay."""
     one, sizes = plain(Config(TINY, {"Z": 1}, sequences=2, tokens=TOKENS, blocks=8, block=BLOCK)), []
     for _ in range(2):
         for n in range(len(sizes) * 200 + 100):
@@ -170,11 +176,17 @@ def test_what_is_handed_over_is_kept_no_longer():
             if n % 7 == 0:
                 one.cancel(ticket)
             with pytest.raises(ValueError, match="is not over") if n % 7 else contextlib.nullcontext():
-                one.hand_over(ticket)
+                one.pop(ticket)
             one.run()
             if n % 7:
-                assert one.hand_over(ticket).words == words([n % 2, n % 3], 1 + n % 4)
+                assert one.pop(ticket).output == words([n % 2, n % 3], 1 + n % 4)
         assert not one.requests
-        sizes.append(len(pickle.dumps((vars(one) | {"writer": None, "reader": None}, one.writer.pools))))
+        sizes.append(
+            len(
+                pickle.dumps(
+                    (vars(one) | {"decode_worker": None, "prefill_worker": None}, one.decode_worker.pools)
+                )
+            )
+        )
     assert one.report.done + one.report.canceled == 400
     assert sizes[1] < 1.05 * sizes[0]

@@ -1,4 +1,4 @@
-"""The compiled decode step sends, holds and waits as `inference` says, on this machine and on TPU slices."""
+"""The compiled decode step has the collectives, memory and cycles that `inference` predicts."""
 
 import functools
 from dataclasses import replace
@@ -10,17 +10,16 @@ import pytest
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.lab.compiler import knee
-from scalingbook_lib.lab.serve import cache_layout, decode, quantize
-from scalingbook_lib.lab.serve import step as serving_step
+from scalingbook_lib.lab.serve import cache_layout, decode, quantize, serving_step
 from scalingbook_lib.lab.serve.layout import Config
 from scalingbook_lib.lab.serve.paged_attention import Codec
-from scalingbook_lib.lab.serve.quantize import CACHE8, Narrow
+from scalingbook_lib.lab.serve.quantize import CACHE8, QuantizedConfig
 from scalingbook_lib.lab.train.expert_exchange import RoutedExperts
 from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 LAYER = replace(models.find("LLaMA-3 70B"), L=1)
-BF = {"dtype": jnp.bfloat16, "kept": jnp.bfloat16}
+BF = {"dtype": jnp.bfloat16, "cache_dtype": jnp.bfloat16}
 WAYS = {
     "heads": {"Y": 8},
     "heads and sequences": {"Z": 2, "Y": 4},
@@ -39,21 +38,21 @@ WAYS = {
 def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
     told = serving_step.of(Config(SMALL, WAYS[ways], sequences=16, tokens=32))
     assert len(told.lines) >= 2
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
-def test_so_it_is_with_experts_in_every_group():
+def test_traffic_of_experts_is_predicted_in_every_group():
     told = serving_step.of(Config(SMALL_MOE, {"A": 4, "Y": 2}, sequences=16, tokens=32))
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
-def test_several_tokens_at_once_send_as_much_for_each():
+def test_traffic_per_token_does_not_depend_on_the_tokens_per_step():
     config = Config(SMALL, {"Z": 2, "Y": 4}, sequences=16, tokens=32)
     told = serving_step.of(config, T=4)
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
-def test_one_device_sends_nothing():
+def test_one_device_has_no_collectives():
     assert not serving_step.of(Config(SMALL, {"Y": 1})).lines
 
 
@@ -66,18 +65,18 @@ def sliced(ways, kind=Config, **more):
     return kind(LAYER, WAYS[ways], sequences=32, tokens=8192, topology="v5e:2x4", **BF, **more)
 
 
-EIGHT = sliced("heads", Narrow, codec=CACHE8)
+EIGHT = sliced("heads", QuantizedConfig, codec=CACHE8)
 
 
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize("ways", ["heads", "heads and sequences", "heads and tokens", "rows and columns"])
 def test_a_tpu_slice_runs_the_collectives_that_were_predicted(ways):
     told = serving_step.of(sliced(ways))
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
 @pytest.mark.usefixtures("tpu")
-def test_with_fewer_heads_than_chips_two_all_to_alls_are_left_and_over_two_axes_a_sum_is_not_scattered():
+def test_known_differences_of_layouts_with_fewer_heads_than_chips():
     wide = Config(LAYER, {"Z": 4, "Y": 4}, sequences=32, tokens=8192, topology="v5e:4x4", **BF)
     told = {line.kind: line for line in serving_step.of(wide).lines}
     assert told["all-to-all"].agrees
@@ -96,7 +95,7 @@ def test_a_tpu_holds_the_weights_and_the_cache_to_the_byte(ways):
 
 
 @pytest.mark.usefixtures("tpu")
-def test_int8_halves_both_and_adds_its_scales():
+def test_int8_halves_weights_and_cache_and_adds_scales():
     wide, narrow = serving_step.held(sliced("heads")), serving_step.held(EIGHT)
     assert narrow.weights == pytest.approx(wide.weights / 2, rel=1e-4)  # norms stay wide
     assert narrow.kv == wide.kv / 2
@@ -118,7 +117,7 @@ def test_a_70b_model_in_8_bits_serves_47_sequences_of_8k_on_8_chips():
 
 
 @pytest.mark.usefixtures("tpu")
-def test_a_scan_copies_the_cache_and_a_donated_buffer_for_each_layer_does_not():
+def test_a_scan_over_layers_copies_the_cache_and_separate_buffers_do_not():
     two = replace(sliced("heads"), model=replace(LAYER, L=2))
     layers, scan = (decode.program(replace(two, scanned=scanned), greedy=True) for scanned in (False, True))
     cache = 2 * serving_step.held(sliced("heads")).kv
@@ -142,21 +141,21 @@ def test_a_scan_copies_the_cache_and_a_donated_buffer_for_each_layer_does_not():
         (1, 576, 8192, "BKHS", 1),  # the latent vector of DeepSeek-V3
     ],
 )
-def test_a_cache_is_turned_before_it_is_padded(K, H, S, order, padding):
+def test_a_cache_is_transposed_before_it_is_padded(K, H, S, order, padding):
     told = cache_layout.row(K, H, S=S)
     assert (told.order, told.padding) == (order, pytest.approx(padding))
     assert told.copied == 0
 
 
 @pytest.mark.usefixtures("tpu")
-def test_a_cache_that_is_kept_is_copied_for_every_token():
+def test_a_cache_that_is_not_donated_is_copied_for_every_token():
     given, kept = cache_layout.row(8, 128), cache_layout.row(8, 128, donate=False)
     assert (given.copied, kept.copied) == (0, kept.stored)
     assert kept.cycles > 100 * given.cycles
 
 
 @pytest.mark.usefixtures("tpu")
-def test_scales_after_the_products_make_an_int8_cache_cheaper_than_a_wide_one_and_before_them_not():
+def test_an_int8_cache_is_cheaper_only_with_scales_after_the_matmuls():
     def widened(kept):
         k, v, *scales = quantize.decoded(kept)
         return tuple(x.astype(scale.dtype) * scale for x, scale in zip((k, v), scales, strict=True))
@@ -171,7 +170,7 @@ def test_scales_after_the_products_make_an_int8_cache_cheaper_than_a_wide_one_an
 
 
 def attention_cycles(program):
-    """Of the products with keys and with values."""
+    """The cycles of the matmuls with keys and with values."""
     return sum(f.cycles for f in program.fusions if "kgh" in f.source or "kgs" in f.source)
 
 
@@ -180,20 +179,20 @@ def attention_cycles(program):
 
 def test_two_all_to_alls_carry_each_token_to_its_experts_and_back():
     told = RoutedExperts(SMALL_MOE, 8, 32, capacity=2, dtype=FP32)
-    assert not told.agreement.differ, str(told.agreement)
+    assert not told.agreement.differences, str(told.agreement)
     assert [line.kind for line in told.agreement.lines] == ["all-to-all"]
     assert told.padding == 2
 
 
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize(("capacity", "padding"), [(4, 1), (None, 4)])
-def test_so_they_do_on_a_tpu_slice(capacity, padding):
+def test_all_to_alls_are_the_same_on_a_tpu_slice(capacity, padding):
     told = RoutedExperts(models.find("Mixtral 8x7B"), 8, 128, capacity=capacity, topology="v5e:2x4")
     assert told.padding == padding
-    assert not told.agreement.differ, str(told.agreement)
+    assert not told.agreement.differences, str(told.agreement)
 
 
-def test_with_room_for_all_it_is_the_plain_layer_and_with_less_some_go_without():
+def test_the_expert_layer_is_exact_with_full_capacity_and_drops_tokens_with_less():
     m, rng = SMALL_MOE, np.random.default_rng(0)
     e = m.experts
     shapes = {"router": (m.D, e.E), "gate": (e.E, m.D, e.F), "up": (e.E, m.D, e.F), "down": (e.E, e.F, m.D)}
@@ -211,7 +210,7 @@ def test_with_room_for_all_it_is_the_plain_layer_and_with_less_some_go_without()
     assert np.abs(np.asarray(run(1)) - plain).max() > 0.01
 
 
-def test_what_has_no_experts_is_refused():
+def test_a_model_without_experts_is_refused():
     with pytest.raises(ValueError, match="has no experts"):
         RoutedExperts(SMALL, 8, 32)
     with pytest.raises(ValueError, match="B = 12 does not divide over Z = 8"):
@@ -234,7 +233,7 @@ def test_the_knee_moves_with_the_types_as_the_formula_says():
 
 
 @pytest.mark.usefixtures("tpu")
-def test_int4_weights_are_compiled_and_turn_earlier_still():
+def test_int4_weights_have_a_smaller_critical_batch():
     four, eight = knee.knee(weights=INT4), knee.knee(weights=INT8)
     assert four.formula == eight.formula / 2
     assert 0.5 < four.tokens / eight.tokens < 0.75

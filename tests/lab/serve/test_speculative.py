@@ -1,4 +1,4 @@
-"""A draft makes the target faster and changes nothing that it says: not a token, not a probability."""
+"""Speculative decoding changes neither greedy tokens nor the distribution of sampled ones."""
 
 import functools
 import itertools
@@ -29,14 +29,14 @@ def config(model, tokens=64, sequences=8, **mesh):
 
 @functools.cache
 def weights(model):
-    """Weights from the seed; a draft has the target's first layer, so that it guesses well."""
+    """Random weights; the draft has the target's first layer, so that its proposals are good."""
     drawn, layered = trainer.initial(TARGET, seed=0)["weights"], transformer.SPLIT
     return {name: w[: model.L] if layered[name].startswith("W[L") else w for name, w in drawn.items()}
 
 
 def written(pair, **how):
     target, draft = (c.params(weights(c.model)) for c in (pair.target, pair.draft))
-    return pair.write(target, draft, PROMPTS, G, **how)
+    return pair.generate(target, draft, PROMPTS, G, **how)
 
 
 @functools.cache
@@ -45,18 +45,18 @@ def one_by_one():
 
 
 @pytest.mark.parametrize("K", [1, 4])
-def test_greedy_output_is_that_of_the_target_alone_token_for_token(K):
+def test_greedy_speculative_output_equals_the_targets(K):
     told = written(Pair(config(TARGET), config(DRAFT), K=K))
     assert np.array_equal(told.tokens, one_by_one())
     assert 1 < told.per_round < K + 1  # it was helped, and it was not always agreed with
 
 
-def test_the_models_may_be_spread_as_they_like():
+def test_target_and_draft_may_have_different_meshes():
     pair = Pair(config(TARGET, Y=2, Z=2), config(DRAFT, A=4), K=3)
     assert np.array_equal(written(pair).tokens, one_by_one())
 
 
-def test_a_draft_that_is_the_target_is_always_right():
+def test_a_draft_equal_to_the_target_is_always_accepted():
     told = written(Pair(config(TARGET), config(TARGET), K=5, temperature=1.0))
     assert told.per_round == 6
     assert told.acceptance == 1
@@ -77,7 +77,9 @@ def chi_square(seen, law):
 
 
 def drawn(K, n=200_000, seed=0):
-    """Drafts of n sequences from fixed laws r, judged by fixed laws q: how many were kept, what came out."""
+    """Drafts of n sequences from fixed distributions r, verified by fixed
+    distributions q: acceptances and tokens.
+    """
     rng = np.random.default_rng(seed)
     q, r = rng.dirichlet(np.ones(8), (K + 1)), rng.dirichlet(np.ones(8), K)
     draft, judge = jax.random.split(jax.random.key(seed))
@@ -92,7 +94,7 @@ def drawn(K, n=200_000, seed=0):
 
 
 @pytest.mark.parametrize("K", [1, 3])
-def test_every_token_has_the_target_s_law_whatever_the_draft_s(K):
+def test_every_token_has_the_targets_distribution(K):
     q, r, kept, tokens = drawn(K)
     for i in range(K + 1):
         reached = tokens[kept >= i, i]
@@ -102,7 +104,7 @@ def test_every_token_has_the_target_s_law_whatever_the_draft_s(K):
 
 
 @pytest.mark.parametrize("K", [1, 3, 7])
-def test_as_many_are_kept_as_the_formula_says(K):
+def test_the_acceptance_rate_is_that_of_the_formula(K):
     rng = np.random.default_rng(5)
     q, r = rng.dirichlet(np.ones(8)), rng.dirichlet(np.ones(8))
     n = 100_000
@@ -116,22 +118,22 @@ def test_as_many_are_kept_as_the_formula_says(K):
 
 
 def laws(pairs=2):
-    """The exact law of the first two tokens after a prompt, with no cache and no draft."""
+    """The exact distribution of the first two tokens after a prompt, without a cache and a draft."""
     prompt = PROMPTS[:1]
     every = np.array(list(itertools.product(range(WORDS), repeat=pairs - 1)))
     longer = np.concatenate([np.repeat(prompt, len(every), 0), every], 1)
-    p = jax.nn.softmax(decode.recomputed(TARGET, weights(TARGET), longer).astype(jnp.float32))
+    p = jax.nn.softmax(decode.logits_without_cache(TARGET, weights(TARGET), longer).astype(jnp.float32))
     first, second = p[0, prompt.shape[1] - 1], p[:, prompt.shape[1]]
     return np.asarray(first[:, None] * second)
 
 
-def test_what_two_models_write_has_the_law_of_the_target():
+def test_speculative_output_has_the_targets_distribution():
     B, seeds = 2048, 4
     target, draft = config(TARGET, 16, B), config(DRAFT, 16, B)
     pair = Pair(target, draft, K=2, temperature=1.0)
     params = [c.params(weights(c.model)) for c in (target, draft)]
     tokens = np.concatenate(
-        [pair.write(*params, np.repeat(PROMPTS[:1], B, 0), 2, seed=s).tokens for s in range(seeds)]
+        [pair.generate(*params, np.repeat(PROMPTS[:1], B, 0), 2, seed=s).tokens for s in range(seeds)]
     )
     seen = np.bincount(tokens @ [WORDS, 1], minlength=WORDS**2)
     assert abs(chi_square(seen, laws().ravel())) < 4
@@ -142,7 +144,7 @@ def test_what_two_models_write_has_the_law_of_the_target():
 # --- refusals --------------------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_is_refused():
+def test_impossible_configurations_are_refused():
     with pytest.raises(ValueError, match="the target has 16 words and the draft 8"):
         Pair(config(TARGET), config(replace(DRAFT, V=8)))
     with pytest.raises(ValueError, match="K=0"):
@@ -151,6 +153,6 @@ def test_what_cannot_be_is_refused():
         written(Pair(config(TARGET, 16), config(DRAFT), K=4))
 
 
-def test_it_tells_itself():
+def test_results_print_as_text():
     told = speculative.Written(np.zeros((2, 4), int), np.array([[2, 0], [0, -1], [-1, 2]]), 2)
     assert str(told) == "8 tokens in 4 steps of the target, 2.00 each; 67% of the judged drafts kept (K = 2)"

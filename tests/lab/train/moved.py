@@ -1,10 +1,4 @@
-"""What the steps of other people's programs move, as compiled for TPU slices, and how they were drawn.
-
-`python -m tests.lab.train.moved` writes the table, `... NAME` prints one program's row. The rules of
-`lab.compiler.rules` and of `training.compiled` were read from t, u, v and w; x was drawn afterwards. m are
-those of t with sequence parallelism, their tokens gathered where the program says so. y are for TPU7x, with
-context ways, or with ZeRO below 3; what `training.compiled` says of these ways was read from them.
-"""
+"""The collectives of training steps in other styles, as compiled for TPU slices, and how they were drawn."""
 
 import csv
 import itertools
@@ -14,9 +8,9 @@ from collections import defaultdict
 from dataclasses import fields, replace
 from pathlib import Path
 
-from scalingbook_lib.lab.compiler import hlo
-from scalingbook_lib.lab.compiler.hlo import Collectives, CompiledCollective
-from scalingbook_lib.lab.compiler.rules import LOOKUPS
+from scalingbook_lib import hlo
+from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollective
+from scalingbook_lib.hlo.known_differences import LOOKUPS
 from tests.lab.train import others
 from tests.lab.train.others import Style
 
@@ -52,10 +46,7 @@ def _many(seed: int, letter: str, n: int) -> list[Style]:
 
 
 def _unlike(seed: int, letter: str, n: int) -> list[Style]:
-    """What the others are not: for TPU7x, with context ways, or with ZeRO below 3, in turn.
-
-    With context ways nothing loops over tokens, as blocks of queries and losses in chunks do.
-    """
+    """Variations that the other programs lack: TPU7x, context parallelism, ZeRO stages below 3."""
     r, found = random.Random(seed), list[Style]()
     while len(found) < n:
         kind, name = ("tpu7x", "cp", "zero")[len(found) % 3], f"{letter}{len(found):02d}"
@@ -101,7 +92,7 @@ def _draw(r: random.Random, name: str, slices: list[str] = SLICES) -> Style:
 
 
 def _ways(r: random.Random, torus: list[int]) -> tuple[int, ...]:
-    """Each axis of the mesh is a product of whole axes of the torus."""
+    """The ways to make each axis of the mesh a product of whole axes of the torus."""
     found = set()
     for places in itertools.product(range(3), repeat=len(torus)):
         ways = [1, 1, 1]
@@ -118,7 +109,7 @@ def sizes(style: Style) -> dict[str, int]:
 
 
 def compiled(style: Style) -> str:
-    """What the compiler writes: kind, axes, type, whether it is the embedding's, and bytes of the step."""
+    """The compiled collectives: kind, axes, type, whether the embedding's, and bytes of the step."""
     mesh = {name: n for name in AXES if (n := getattr(style, name)) > 1}
     sums: dict[tuple[str, ...], int] = defaultdict(int)
     for c in hlo.collectives(others.dumped(style, "after_optimizations"), mesh):
@@ -148,12 +139,12 @@ def read(style: Style, text: str) -> Collectives:
 
 
 def recorded() -> dict[Style, str]:
-    """Every program, and what it moves."""
+    """Every program, and its collectives."""
     return others.table(TABLE, "moved")
 
 
 def write() -> None:
-    """Compile those that the table does not have: some seconds each."""
+    """Compile the programs that the table lacks, which takes some seconds each."""
     known, there = {f.name: f.default for f in fields(Style)}, recorded()
     with TABLE.open("w", newline="") as file:
         rows = csv.DictWriter(file, [*known, "moved"], lineterminator="\n")

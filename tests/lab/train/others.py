@@ -1,11 +1,4 @@
-"""Training steps as other people write them: plain JAX, GSPMD, and none of the laboratory's Transformer.
-
-A `Style` says how one is written: loss, mask, attention, rematerialization, loop or layers written out, sums
-over microbatches, optimizer, mesh. `buffers` compiles it for a TPU slice until its buffers are assigned, and
-returns their bytes; `python -m tests.lab.train.others NAME ...` prints them. The table has programs whose
-names begin with p and q, by which the count was mended, and those with r, drawn by chance afterwards; in a
-third of these layers are written out.
-"""
+"""Training steps in other styles: plain JAX and GSPMD, without the laboratory's Transformer."""
 
 import csv
 import json
@@ -37,7 +30,7 @@ STATE = {  # weights, gradients, moments, master
 
 @dataclass(frozen=True, kw_only=True)
 class Style:
-    """How one program is written, and for what."""
+    """How one program is written, and for which model and slice."""
 
     name: str
     topo: str = "v5p:2x2x1"
@@ -79,17 +72,17 @@ class Style:
 
     @property
     def batch(self) -> int:
-        """Sequences of a step."""
+        """The sequences of a step."""
         return self.seqs * self.accum * self.dp * self.fsdp
 
     def model(self) -> models.Transformer:
-        """As the library knows it."""
+        """The model as a `models.Transformer`."""
         names = ("name", "D", "L", "V", "N", "K", "H", "F", "gated", "tied")
         experts = models.Experts(E=self.E, k=self.k, F=self.F) if self.E else None
         return models.Transformer(**{n: getattr(self, n) for n in names}, experts=experts)
 
     def plan(self) -> Plan:
-        """As a plan tells it."""
+        """The style as a `training.Plan`."""
         weights, gradients, moments, master = STATE[self.opt]
         return Plan(
             dp=self.dp,
@@ -111,12 +104,12 @@ class Style:
 
 
 def recorded() -> dict[Style, int]:
-    """Every program that was compiled, and the bytes of a device: arguments and temporaries."""
+    """Every compiled program, and its bytes on one device: arguments and temporaries."""
     return {style: int(needed) for style, needed in table(TABLE, "needed").items()}
 
 
 def table(path: Path, column: str) -> dict[Style, str]:
-    """The programs of a table, and what stands in one of its columns."""
+    """The programs of a table, and one of its columns."""
     found = {}
     kinds = {f.name: type(f.default) for f in fields(Style)}
     read = {int: int, bool: lambda word: word == "True", str: str}
@@ -129,12 +122,12 @@ def table(path: Path, column: str) -> dict[Style, str]:
 
 
 def buffers(style: Style) -> int:
-    """Bytes of a device, as the compiler has assigned its buffers."""
+    """The bytes of one device, as the compiler has assigned its buffers."""
     return held(dumped(style, "after_optimizations-buffer-assignment"))
 
 
 def dumped(style: Style, what: str, most_s: float = 300) -> str:
-    """A text that a compilation leaves behind, which is ended before its kernels are written."""
+    """A text that a compilation dumps; the compilation is ended before it generates code."""
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
         knobs = json.dumps({f.name: getattr(style, f.name) for f in fields(style)})
@@ -156,7 +149,7 @@ def dumped(style: Style, what: str, most_s: float = 300) -> str:
 
 
 def held(text: str) -> int:
-    """HBM (color 0) of arguments, results of their own, and the block of temporaries."""
+    """HBM (color 0) of arguments, results with memory of their own, and the block of temporaries."""
     found = re.findall(r"^allocation \d+: size (\d+),( color \d+,)?(.*)", text, re.MULTILINE)
     held = ("parameter", "preallocated-temp", "maybe-live-out")
     return sum(int(n) for n, color, rest in found if not color and any(word in rest for word in held))

@@ -56,7 +56,7 @@ class Layers:
         return lax.with_sharding_constraint(x, self.place(*dims))
 
     def whole(self, x):
-        """All tokens of a sequence, where the program says so."""
+        """All tokens of a sequence, where the style gathers them."""
         return self.on(x, DATA, "cp", None) if self.p.marked else x
 
     def attend(self, q, k, v, seg):
@@ -89,7 +89,7 @@ class Layers:
         return jnp.einsum("bkgqs,bskh->bqkgh", shares, v).reshape(b, t, p.N, p.H)
 
     def splash(self, q, k, v):
-        """The Pallas kernel that comes with JAX."""
+        """JAX's own Pallas kernel of flash attention."""
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernels
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
@@ -141,7 +141,7 @@ class Layers:
         return run(h, w["r"], w["eg"], w["eu"], w["ed"])
 
     def capacity(self, h, w):
-        """GShard's dispatch: so many places for each expert, and what does not fit is dropped."""
+        """GShard's dispatch with a capacity per expert: tokens beyond it are dropped."""
         p = self.p
         b, t, _ = h.shape
         share, chosen = lax.top_k(jax.nn.softmax((h @ w["r"]).astype(jnp.float32)), p.k)

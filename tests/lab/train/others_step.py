@@ -23,7 +23,7 @@ class Program(Layers):
     """The arrays of a style, and its step."""
 
     def weights(self):
-        """Shape and split of a layer's weights, and of the others."""
+        """Shape and sharding of a layer's weights, and of the others."""
         p = self.p
         D, N, K, H, F = p.D, p.N, p.K, p.H, p.F
         kv = "tp" if K % p.tp == 0 else None
@@ -137,7 +137,7 @@ class Program(Layers):
         return summed / weight.sum()
 
     def scattered(self, graded):
-        """Gradients lie as the optimizer's state does."""
+        """Gradients sharded as the optimizer's state."""
 
         def run(params, data):
             loss, g = graded(params, data)
@@ -166,7 +166,7 @@ class Program(Layers):
         return loss, jax.tree.map(lambda a: a / p.accum, g)
 
     def step(self, state, data):
-        """AdamW, the state given back in place."""
+        """AdamW, with the state donated."""
         params = state["params"]
         loss, g = self.gradients(params, data)
         if self.p.clip:
@@ -189,7 +189,7 @@ class Program(Layers):
 
 
 def lowered(style: Style) -> jax.stages.Lowered:
-    """The step of a style as its compiler is given it."""
+    """The lowered step of a style."""
     program = Program(style)
     slices.topology(program.p.topo)
     state, data = program.structs()

@@ -1,10 +1,10 @@
-"""Four chips for one key-value head: the compiled layer multiplies and sums as `training` counts."""
+"""Four chips share one key-value head: the compiled layer has the FLOPs and collectives of `training`."""
 
 import jax
 import jax.numpy as jnp
 
+from scalingbook_lib.hlo.predicted import Amount, Key, read
 from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.compiler.predicted import Amount, Key, read
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.shape import shape
@@ -16,7 +16,7 @@ GIVEN = ("X[B, D]", "Q[D, N_YZ, H]", "K[D, K_Y, H]", "V[D, K_Y, H]")  # heads ov
 
 
 def projected(x, *weights):
-    """Queries, keys and values, and what their gradients come to where each output is its own gradient."""
+    """Queries, keys and values, and their gradients where each output is its own gradient."""
     return sum(jnp.sum(jnp.einsum("bd,dnh->bnh", x, w) ** 2) for w in weights)
 
 
@@ -25,7 +25,7 @@ def gradients(x, *weights):
     return found[0], *(jax.lax.psum(g, "Z") for g in found[1:])
 
 
-def test_a_compiled_layer_multiplies_by_copies_and_sums_their_gradients():
+def test_a_layer_uses_replicated_heads_and_sums_their_gradients():
     program = aot.compile(
         gradients, *GIVEN, out=GIVEN[1:], local=True, mesh={"Y": 2, "Z": 4}, dtype=FP32, **SIZES
     )

@@ -1,4 +1,4 @@
-"""Two processes say who they are, hand in what each read, and survive the death of one of them."""
+"""Two processes report themselves, provide the rows that they read, and one survives the other's death."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ import pytest
 from test_training_processes import port
 
 from scalingbook_lib.lab import hosts
-from scalingbook_lib.lab.train import lost
+from scalingbook_lib.lab.train import host_failures
 from scalingbook_lib.lab.train import run as train
 from scalingbook_lib.lab.train.checkpoints import Checkpoints
 from scalingbook_lib.lab.train.trainer import SMALL, Trainer
@@ -29,12 +29,12 @@ WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" 
 
 
 def said_by_hand(i, port):
-    """Flags and environment of process i of two, where you say who is who."""
+    """Flags and environment of process i of two, given explicitly."""
     return ["--processes", "2", "--address", f"127.0.0.1:{port}", "--process", str(i)], {}
 
 
 def set_by_slurm(i, port):
-    """The same, where srun sets it and JAX reads it."""
+    """The same, set by srun and read by JAX."""
     return ["--pod"], {
         "SLURM_JOB_ID": "1", "SLURM_STEP_NODELIST": "127.0.0.1", "SLURM_NTASKS": "2",
         "SLURM_PROCID": str(i), "SLURM_LOCALID": str(i), "JAX_COORDINATOR_PORT": str(port),
@@ -43,7 +43,7 @@ def set_by_slurm(i, port):
 
 @contextlib.contextmanager
 def both(folder, *what, mesh="X2 Y4", launcher=said_by_hand):
-    """Two processes over loopback, what they say in files; none outlives the test."""
+    """Two processes over loopback that write reports to files; none outlives the test."""
     words = [sys.executable, *what, "--mesh", mesh, "--folder", str(folder), "--simulate", "4"]
     with contextlib.ExitStack() as stack:
         at = stack.enter_context(port())
@@ -71,7 +71,7 @@ def test_two_that_srun_started_hand_in_their_rows_and_say_whether_they_run_one_p
     assert said[-1] == "NOT all run the same program: do not start"
 
 
-def test_hosts_that_disagree_do_not_start(monkeypatch, capsys, tmp_path):
+def test_hosts_with_different_programs_are_refused(monkeypatch, capsys, tmp_path):
     here = ["--folder", str(tmp_path), "--mesh", "X2 Y2"]
     hosts.main(here)
     assert "Y stays in one\nall run the same program" in capsys.readouterr().out
@@ -89,7 +89,7 @@ def steps_done(folder):
     return 0
 
 
-def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
+def test_when_one_process_dies_the_others_end_and_a_complete_checkpoint_is_left(tmp_path):
     what = ("-m", "scalingbook_lib.lab.train", "--steps", "10000", "--every", "2")  # more than it gets to
     with both(tmp_path, *what, mesh="X8") as started:
         while steps_done(tmp_path) < 5:
@@ -98,9 +98,9 @@ def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
         started[0].kill()
         assert started[1].wait() == -signal.SIGABRT, (tmp_path / "process1.txt").read_text()
     while "same command" not in (said := (tmp_path / "process1.txt").read_text()):
-        assert lost.FATAL not in said, said
+        assert host_failures.FATAL not in said, said
         time.sleep(0.1)
-    died = rf"^process 0 \({re.escape(platform.node())}\) died .* go on from step \d+$"
+    died = rf"^process 0 \({re.escape(platform.node())}\) died .* resume from step \d+$"
     assert re.search(died, said, re.MULTILINE)
     assert "stack trace" not in said
     with Checkpoints(tmp_path / "checkpoints") as kept:
@@ -112,25 +112,25 @@ def test_when_one_dies_the_rest_end_and_a_whole_checkpoint_is_left(tmp_path):
     [("1\n", "process 1 (beta)"), ("1\n2\n", "process 1 (beta) and process 2"),
      ("/job:jax_worker/replica:0/task:1\n", "process 1 (beta)")],
 )  # fmt: skip
-def test_of_the_stack_of_a_silent_host_one_sentence_is_left(task, gone, tmp_path):
-    (tmp_path / lost.HOSTS).write_text("alpha\nbeta\n")
+def test_the_stack_of_a_lost_host_becomes_one_sentence(task, gone, tmp_path):
+    (tmp_path / host_failures.HOSTS).write_text("alpha\nbeta\n")
     said = f"""step 3
 E1124 00:29:55.774418   12458 coordination_service.cc:1518] [16] Use error polling to propagate:
 The following tasks are unhealthy (stopped sending heartbeats):
 {task}The tasks have crashed. Check the task logs for an earlier error
-F1124 00:29:55.775192   12469 client.h:86] Terminating process because the JAX {lost.FATAL}.
+F1124 00:29:55.775192   12469 client.h:86] Terminating process because the JAX {host_failures.FATAL}.
 *** Check failure stack trace: ***
     @     0x7f4cf82f81b4  absl::lts_20260526::log_internal::LogMessage::SendToLog()
 """
-    first, sentence = lost.handed_on(said.splitlines(keepends=True), tmp_path)
+    first, sentence = host_failures.filtered(said.splitlines(keepends=True), tmp_path)
     assert first == "step 3\n"
     assert sentence.startswith(f"{gone} died")
-    assert sentence.endswith("they begin anew, since no checkpoint was whole\n")
+    assert sentence.endswith("they start from step 0, since no checkpoint was complete\n")
 
 
-def test_what_is_no_death_is_handed_on_whole(tmp_path):
+def test_other_output_is_passed_on_unchanged(tmp_path):
     said = ["Traceback\n", "E1124 00:29:55.774418   12 coordination_service.cc:1518] slow\n", "ValueError\n"]
-    assert "".join(lost.handed_on(said, tmp_path)) == "".join(said)
+    assert "".join(host_failures.filtered(said, tmp_path)) == "".join(said)
 
 
 def test_how_long_jax_waits_is_what_the_page_says():
@@ -140,17 +140,17 @@ def test_how_long_jax_waits_is_what_the_page_says():
 
 
 def owned(*shape, by):
-    """A mesh of devices of which each belongs to a process."""
+    """A mesh of devices, each of which belongs to a process."""
     devices = np.array([SimpleNamespace(process_index=i) for i in by], object).reshape(shape)
     return SimpleNamespace(devices=devices, axis_names=("X", "Y", "Z")[: len(shape)])
 
 
-def test_the_axis_that_crosses_is_the_one_whose_lines_meet_several_processes():
+def test_an_axis_crosses_hosts_where_its_lines_span_several_processes():
     assert hosts.crossing(owned(2, 4, by=[0, 0, 0, 0, 1, 1, 1, 1])) == {"X": 2, "Y": 1}
     assert hosts.crossing(owned(4, 2, by=[0, 1, 2, 3, 0, 1, 2, 3])) == {"X": 2, "Y": 2}
     assert hosts.crossing(owned(1, 8, by=[0] * 8)) == {"Y": 1}
-    assert hosts.told({"X": 2, "Y": 1}) == "X meets 2 processes; Y stays in one"
-    assert hosts.told({}) == "one device"
+    assert hosts.format_crossing({"X": 2, "Y": 1}) == "X meets 2 processes; Y stays in one"
+    assert hosts.format_crossing({}) == "one device"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_the_axis_that_crosses_is_the_one_whose_lines_meet_several_processes():
         ("v4:2x2x4", {"X": 4, "Y": 4}, {"X": 1, "Y": 4}),
     ],
 )
-def test_on_a_slice_it_is_the_hosts_tiles_that_decide(topology, mesh, crossing):
+def test_axes_cross_hosts_where_the_tiles_of_hosts_end(topology, mesh, crossing):
     from scalingbook_lib.lab.compiler import aot
 
     if not aot.available():
@@ -168,7 +168,7 @@ def test_on_a_slice_it_is_the_hosts_tiles_that_decide(topology, mesh, crossing):
     assert hosts.crossing(aot.mesh_for(topology, mesh)) == crossing
 
 
-def test_a_fingerprint_is_that_of_the_program():
+def test_fingerprints_differ_where_programs_differ():
     one = hosts.fingerprint(Trainer(SMALL, {"X": 2}))
     assert one == hosts.fingerprint(Trainer(SMALL, {"X": 2}))
     assert one != hosts.fingerprint(Trainer(SMALL, {"X": 2}, rate=1e-3))

@@ -1,4 +1,4 @@
-"""What each launcher sets is what JAX reads: first host, number of processes, and which one this is."""
+"""JAX reads from each launcher's environment: first host, number of processes, and index of this one."""
 
 import json
 import os
@@ -57,7 +57,7 @@ NEWER = ("Slurm outside srun", "another port")
 
 @pytest.fixture(scope="module")
 def found():
-    """All answers, from one process that does nothing else."""
+    """All answers, from one process."""
     others = ("SLURM_", "OMPI_", "TPU_", "MEGASCALE_", "KUBERNETES_", "JAX_", "JOB_COMPLETION_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(others) and "proxy" not in k.lower()}
     asked = json.dumps([case for case, _ in CASES.values()])
@@ -70,7 +70,7 @@ def found():
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_jax_finds(case, found):
+def test_jax_detects_the_cluster(case, found):
     if case in NEWER and jax.__version_info__ < (0, 8):
         pytest.skip("JAX 0.7 takes every Slurm job for a step of srun, and knows no JAX_COORDINATOR_PORT")
     assert found[case] == CASES[case][1]

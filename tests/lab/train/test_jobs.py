@@ -1,4 +1,4 @@
-"""The job files: each is well formed, and starts the trainer on a mesh of as many chips as it asks for."""
+"""The job files are well-formed, and start the trainer on a mesh of the number of chips that they request."""
 
 import math
 import os
@@ -31,11 +31,7 @@ printf "%s\\0" {name} "$@" >"$CALLS/$number/words"
 
 @pytest.fixture
 def start(tmp_path):
-    """Run a script where python, srun, gcloud and git only write down how they were called.
-
-    Each call takes the first number that is free, which `mkdir` gives to one alone: those that follow each
-    other are in order, and those that run at once write into no common file.
-    """
+    """Run a script with stand-ins for python, srun and gcloud that record how they were called."""
     for name in ("python", "srun", "gcloud", "git"):
         executable(tmp_path / name, STUB.format(name=name))
 
@@ -58,7 +54,7 @@ def executable(path, text):
 
 
 def asked(words):
-    """What a call of the trainer asks for; its model must fit the mesh."""
+    """The arguments of a trainer call; its model must fit the mesh."""
     module, given = STARTED.search(shlex.join(words)).groups()
     assert module in ("train", "hosts")
     found = train.arguments().parse_args(shlex.split(given))
@@ -71,12 +67,12 @@ def chips(mesh):
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.name)
-def test_a_shell_reads_it(script):
+def test_the_job_script_is_valid_shell(script):
     subprocess.run(["sh", "-n", script], check=True)
     assert len(script.read_text().splitlines()) <= 35
 
 
-def test_the_laptop_starts_two_processes_that_share_a_mesh(start):
+def test_the_laptop_script_starts_two_processes_of_one_mesh(start):
     both = sorted((asked(call) for call in start("sh", "jobs/laptop.sh")), key=lambda one: one.process)
     assert [one.process for one in both] == [0, 1]
     assert {(one.address, one.processes, one.simulate) for one in both} == {("127.0.0.1:9876", 2, 4)}
@@ -84,19 +80,19 @@ def test_the_laptop_starts_two_processes_that_share_a_mesh(start):
 
 
 @pytest.mark.parametrize(("host", "process"), [("alpha", 0), ("gamma", 2)])
-def test_by_hand_a_computer_finds_its_number_by_its_name(start, host, process):
+def test_the_manual_script_finds_the_process_index_by_host_name(start, host, process):
     (call,) = start("sh", "jobs/by_hand.sh", host=host, HOSTS="alpha beta gamma", MESH="X4 Y3")
     found = train.arguments().parse_args(call[call.index("-m") + 2 :])
     assert (found.address, found.processes, found.process) == ("alpha:9876", 3, process)
 
 
-def test_a_computer_that_nobody_named_says_so(start):
+def test_an_unlisted_host_is_an_error(start):
     said = start("sh", "jobs/by_hand.sh", fails=True, host="delta", HOSTS="alpha beta")
     assert "delta, which is not in HOSTS" in said
     assert "HOSTS" in start("sh", "jobs/by_hand.sh", fails=True)
 
 
-def test_a_pod_gets_the_code_on_all_hosts_and_then_one_line(start):
+def test_a_pod_script_copies_the_code_to_all_hosts_and_starts_one_command(start):
     calls = start("sh", "jobs/tpu_pod.sh", NAME="book", ZONE="us-west4-a")
     assert [call[0] for call in calls] == ["git", "gcloud", "gcloud", "gcloud"]
     assert all("--worker=all" in call for call in calls[1:])

@@ -1,4 +1,4 @@
-"""The program below the LLaMA chapter, for the models that its page does not compile: memory as counted."""
+"""The program of the LLaMA chapter, for models that its page does not compile: memory as predicted."""
 
 import os
 import re
@@ -15,7 +15,7 @@ TOPOLOGIES = {"8B, 4x4x16": "v5p:4x4x16", "405B, 16x16x16": "v5p:16x16x16"}
 
 @pytest.fixture(scope="module")
 def chapter():
-    """The chapter's names: its imports and models, the program, the counting, the compiler's bytes."""
+    """The names of the chapter: its imports and models, the program, the prediction, the compiler's bytes."""
     if not aot.available():
         if os.environ.get("CI"):
             pytest.fail(aot.why_not())
@@ -35,7 +35,7 @@ def chapter():
 
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
-def test_a_plan_needs_what_the_chapter_says_within_a_tenth_of_what_is_counted(chapter, name):
+def test_the_memory_of_a_plan_is_within_a_tenth_of_the_prediction(chapter, name):
     m, (R, X, C, batch), told = chapter["COMPILED"][name]
     arrays = (*chapter["SPLIT"].values(), "A[B_RX, T_C, D]")
     program = aot.compile(

@@ -1,4 +1,4 @@
-"""Every command of the page on many hosts is one that the trainer reads, and what it says is so."""
+"""Every command of the page on many hosts is accepted by the trainer, and its output is as printed."""
 
 import math
 import re
@@ -25,7 +25,7 @@ def block(language, number=0):
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_the_trainer_reads_it(line):
+def test_the_trainer_reads_the_command_line(line):
     asked = train.arguments().parse_args(shlex.split(line))
     trainer = Trainer(
         SMALL, Mesh.parse(asked.mesh), batch=asked.batch, T=asked.T, microbatches=asked.microbatches
@@ -48,7 +48,7 @@ def test_every_job_file_is_there_and_shown():
     assert set(re.findall(r"^.*sh jobs/(\w+\.sh)$", PAGE, re.MULTILINE)) == {"by_hand.sh", "tpu_pod.sh"}
 
 
-def test_what_hosts_print_is_what_the_page_shows():
+def test_the_pages_output_is_that_of_hosts():
     one, two, *rest = block("text").splitlines()
     program, jax_is = "d338bc17ffb0", "0.12.0"
     found = hosts.Hosts(
@@ -57,11 +57,11 @@ def test_what_hosts_print_is_what_the_page_shows():
     assert str(found).splitlines() == [one, two, *rest]
 
 
-def test_the_code_that_hands_in_rows_is_what_two_processes_ran():
+def test_the_pages_code_for_local_rows_is_the_tested_code():
     assert block("python") in (Path(__file__).parents[1] / "local_rows.py").read_text()
 
 
-def test_what_it_says_of_slurm_and_of_two_slices_is_what_jax_finds():
+def test_the_page_on_slurm_and_multislice_agrees_with_jax():
     at, processes, process, devices = CASES["Slurm, a process for each GPU"][1]
     for said in (f"`{at}`", f"process {process} of {processes}, takes GPU {devices[0]}"):
         assert said in PAGE
@@ -75,7 +75,7 @@ def test_what_it_says_of_slurm_and_of_two_slices_is_what_jax_finds():
     assert f"host 2 of the second slice is process {process} of {processes}" in PAGE
 
 
-def test_the_errors_are_jaxs_own():
+def test_refusals_are_jaxs_errors():
     from jax._src import distributed
 
     jax.devices()  # JAX has started
@@ -88,7 +88,7 @@ def test_the_errors_are_jaxs_own():
             start()
 
 
-def test_a_process_that_says_its_devices_keeps_them(monkeypatch):
+def test_explicit_local_devices_are_respected(monkeypatch):
     from jax._src import clusters, distributed
 
     name, value = re.search(r"^export (\w+)=(\S+)$", PAGE, re.MULTILINE).groups()

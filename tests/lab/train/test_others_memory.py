@@ -1,4 +1,4 @@
-"""Does a chip hold what is counted, where the program is not the laboratory's own?"""
+"""Programs in other styles need the memory that `training.memory` predicts."""
 
 import os
 from statistics import median
@@ -16,7 +16,7 @@ DIFFERENT = ("p03", "p09", "p13", "p31", "p37", "p42", "p48", "q00")
 
 
 def errors(names: str) -> list[float]:
-    """Counted over compiled, less 1."""
+    """Predicted over compiled bytes, minus 1."""
     found = []
     for style, needed in RECORDED.items():
         if style.name[0] in names:
@@ -29,16 +29,16 @@ def errors(names: str) -> list[float]:
     ("names", "programs", "middle", "near"),
     [("p", 44, 0.03, 0.93), ("q", 30, 0.04, 0.9), ("r", 25, 0.06, 0.72)],
 )
-def test_programs_of_others_hold_what_is_counted(names, programs, middle, near):
-    """Layers that are written out, as a third of r, keep what a scheduler with room to spare lets them."""
+def test_programs_need_the_predicted_memory(names, programs, middle, near):
+    """Unrolled layers, a third of the programs, save what the scheduler lets them where memory is left."""
     found = errors(names)
     assert len(found) == programs
     assert median(map(abs, found)) < middle
     assert sum(abs(error) <= 0.12 for error in found) / programs >= near
 
 
-def test_programs_that_exceed_a_chip_by_a_tenth_are_refused():
-    """Whatever the chip: a count above the compiled bytes over 1.1 is above the chip's."""
+def test_the_prediction_refuses_programs_that_exceed_a_chip():
+    """On any chip, a prediction above the compiled bytes over 1.1 is above the chip's capacity."""
     found = errors("pqr")
     assert sum(1.1 * (1 + error) > 1 for error in found) / len(found) > 0.9
 

@@ -1,13 +1,15 @@
-"""Does a step of other people's programs move what `training.traffic` counts? Where it does not, why?"""
+"""Programs in other styles move the bytes that `training.traffic`
+predicts, or the difference is explained.
+"""
 
 import os
 from statistics import median
 
 import pytest
 
-from scalingbook_lib import training
-from scalingbook_lib.lab.compiler import aot, why
-from scalingbook_lib.lab.compiler.predicted import on
+from scalingbook_lib import hlo, training
+from scalingbook_lib.hlo.predicted import on_axes
+from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.lab.train.agreement import SHAPES
 from scalingbook_lib.machines import Slice, chips
 from tests.lab.train import moved
@@ -30,38 +32,42 @@ NAMES = {
 }
 
 
-def compared(style: Style) -> why.ProgramComparison:
-    """The plan's rows beside the program; bytes do not depend on the slice's shape, or its chip."""
+def compared(style: Style) -> hlo.ProgramComparison:
+    """The plan's rows compared with the program; bytes depend neither
+    on the slice's shape nor on its chip.
+    """
     asked = {"batch": style.batch, "T": style.T, "loop": style.scan}
     machine = Slice(chips.V5E, SHAPES[style.plan().chips])
     rows = training.traffic(style.model(), style.plan(), machine, **asked)
     shared = "X" * (style.fsdp > 1) + "C" * (style.cp > 1)
-    return why.compare(on(rows, X=shared), moved.read(style, RECORDED[style]), moved.sizes(style))
+    return hlo.compare(on_axes(rows, X=shared), moved.read(style, RECORDED[style]), moved.sizes(style))
 
 
 TOLD = {style: compared(style) for style in RECORDED}
 
 
 def errors(names: str) -> list[float]:
-    """Counted over compiled bytes that a chip receives, less 1, without signs."""
+    """Absolute relative errors of the predicted bytes that a chip receives."""
     found = (told for style, told in TOLD.items() if style.name[0] in names)
     return [abs(told.predicted_bytes / told.compiled_bytes - 1) for told in found]
 
 
-def test_half_of_the_programs_of_others_move_what_is_counted_to_a_fiftieth():
+def test_half_of_the_programs_move_the_predicted_bytes_within_2_percent():
     assert (len(errors("tuvwx")), len(errors("m"))) == (88, 8)
     assert median(errors("tuvwx")) < 0.02
     assert sum(error > 0.05 for error in errors("tuvwx")) / 88 < 0.36
 
 
-def test_programs_that_were_drawn_last_have_reasons_that_were_known():
-    """No count and no rule was read from these twelve: a quarter split tokens, two gather their experts."""
+def test_known_differences_explain_programs_drawn_later():
+    """These twelve were not used for the rules: a quarter use sequence
+    parallelism, two gather their experts.
+    """
     assert len(errors("x")) == 12
     assert median(errors("x")) < 0.1
 
 
-def test_context_ways_and_less_of_zero_are_counted_and_of_tpu7x_it_is_known_what_is_not():
-    """Eighteen, drawn in turn for TPU7x, with context ways, and with ZeRO-0 to 2."""
+def test_context_parallelism_and_partial_zero_are_predicted():
+    """Eighteen, drawn for TPU7x, with context parallelism, and with ZeRO-0 to 2."""
     drawn = {style: told for style, told in TOLD.items() if style.name[0] == "y"}
     found = {style: abs(t.predicted_bytes / t.compiled_bytes - 1) for style, t in drawn.items()}
     halves = {style for style in found if style.topo.startswith("tpu7x")}
@@ -75,7 +81,7 @@ def test_context_ways_and_less_of_zero_are_counted_and_of_tpu7x_it_is_known_what
 
 
 @pytest.mark.parametrize("style", RECORDED, ids=lambda style: style.name)
-def test_what_a_program_moves_otherwise_has_a_name(style):
+def test_differences_from_the_predicted_traffic_have_names(style):
     told = TOLD[style]
     rules = {line.rule for line in told.differences if line.rule}
     assert rules <= NAMES
@@ -89,8 +95,8 @@ def test_every_rule_is_needed():
     assert {line.rule for told in TOLD.values() for line in told.differences if line.rule} == NAMES
 
 
-def test_programs_that_split_no_tokens_over_tensor_ways_are_near():
-    """GSPMD's own choices between tokens and heads are what the count knows least of."""
+def test_programs_without_sequence_parallelism_are_close_to_the_prediction():
+    """The prediction is least certain about GSPMD's choices between tokens and heads."""
     near = [abs(t.predicted_bytes / t.compiled_bytes - 1) for style, t in TOLD.items() if not style.sp]
     assert len(near) == 85
     assert median(near) < 0.01

@@ -1,4 +1,4 @@
-"""However the model is spread over eight devices, it learns the same, and sends what the plan says."""
+"""However the model is spread over eight devices, it learns the same and has the planned collectives."""
 
 import jax
 import numpy as np
@@ -23,14 +23,14 @@ def test_the_loss_curve_is_that_of_one_device(ways):
 def test_every_collective_is_predicted_in_kind_axes_count_and_bytes(ways):
     told = agreement.of(trainer(ways))
     assert told.lines
-    assert not told.differ, str(told)
+    assert not told.differences, str(told)
 
 
-def test_one_device_sends_nothing():
+def test_one_device_has_no_collectives():
     assert not agreement.of(Trainer(SMALL, {"X": 1})).lines
 
 
-def test_it_learns_the_book():
+def test_the_trainer_learns_the_book():
     first, last = alone(SMALL)[0], alone(SMALL)[-1]
     assert first > np.log(text.BYTES) > 4 > 3.3 > last  # from worse than chance to common letters
 
@@ -41,7 +41,7 @@ def test_every_parameter_of_the_model_is_there():
         assert sum(w.size for w in weights.values()) == model.params
 
 
-def test_what_does_not_divide_is_refused_with_its_numbers():
+def test_sizes_that_do_not_divide_are_refused_with_their_numbers():
     with pytest.raises(ValueError, match=r"K = 8 does not divide over Y = 16"):
         Trainer(SMALL, {"Y": 16})
     with pytest.raises(ValueError, match="axis Q is none of"):

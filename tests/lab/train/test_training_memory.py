@@ -1,4 +1,4 @@
-"""What the TPU compiler says that a training step needs, and what was predicted."""
+"""The memory of a training step: predicted, and as the TPU compiler reports it."""
 
 import os
 from dataclasses import replace

@@ -18,7 +18,7 @@ STEPS = 6
 
 @contextlib.contextmanager
 def port():
-    """A port that the system gives to nobody else meanwhile: it is taken, and who listens may share it."""
+    """A free port, kept open so that no other process gets it while the listener shares it."""
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)  # as gRPC sets it
         taken.bind(("127.0.0.1", 0))
@@ -27,7 +27,7 @@ def port():
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """A run of FSDP over both processes and TP within them, to the end of both: JAX waits for no dead one."""
+    """A run of FSDP over two processes and TP within them, until both end: JAX waits for no dead process."""
     folder = tmp_path_factory.mktemp("two")
     command = [sys.executable, "-m", "scalingbook_lib.lab.train", "--mesh", "X4 Y2", "--folder", str(folder)]
     command += ["--steps", str(STEPS), "--every", "3", "--simulate", "4", "--processes", "2"]
@@ -53,7 +53,7 @@ def test_two_processes_learn_what_one_device_learns(two):
     assert [loss for _, loss in told] == pytest.approx(alone(SMALL)[:STEPS], rel=TOLERANCE)
 
 
-def test_what_two_processes_kept_one_goes_on_with(two):
+def test_one_process_resumes_from_a_checkpoint_of_two(two):
     trainer = Trainer(SMALL, {"C": 2, "Y": 4})
     with Checkpoints(two / "checkpoints") as kept:
         state = kept.restore(trainer)

@@ -1,4 +1,4 @@
-"""A run that is killed at a random step goes on, on another mesh, as if nothing had happened."""
+"""A run that is killed at a random step resumes on another mesh with the same losses."""
 
 import functools
 import os
@@ -25,18 +25,18 @@ LINES = 10  # about as many lines run in one step
 
 @functools.cache
 def other():
-    """Another mesh than that of the run that was killed."""
+    """Another mesh than that of the killed run."""
     return Trainer(SMALL, {"P": 2, "C": 2, "X": 2}, microbatches=2)
 
 
 @functools.cache
 def alone():
-    """What one device learns that nobody kills."""
+    """The losses of one device without interruption."""
     return Trainer(SMALL, {"X": 1}).train(STEPS).losses
 
 
 def killed(folder, *, at, line):
-    """Train in a process of its own until it is killed; the step of the checkpoint that was whole by then."""
+    """Train in another process until it is killed; the step of the last complete checkpoint."""
     command = [sys.executable, str(HERE / "killed.py"), str(at), str(line), "--folder", str(folder)]
     command += ["--mesh", "X4 Y2", "--simulate", "8", "--steps", str(STEPS), "--every", str(EVERY)]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -46,7 +46,7 @@ def killed(folder, *, at, line):
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no way to kill without warning here")
 @pytest.mark.parametrize("seed", range(2))
-def test_killed_at_a_random_step_it_goes_on_on_another_mesh(seed, tmp_path):
+def test_a_killed_run_resumes_on_another_mesh(seed, tmp_path):
     draw = random.Random(seed)
     at, line = draw.randrange(3, STEPS - 6), draw.randrange(LINES)
     whole = killed(tmp_path, at=at, line=line)
@@ -65,7 +65,7 @@ def test_killed_at_a_random_step_it_goes_on_on_another_mesh(seed, tmp_path):
     assert [told[step] for step in again] == pytest.approx([curve[step] for step in again], rel=TOLERANCE)
 
 
-def test_a_state_comes_back_bit_for_bit_on_another_mesh(tmp_path):
+def test_a_state_is_restored_exactly_on_another_mesh(tmp_path):
     before = Trainer(SMALL, {"X": 8}).start()
     with Checkpoints(tmp_path) as kept:
         kept.save(before)
@@ -83,7 +83,7 @@ def test_an_empty_folder_has_no_state(tmp_path):
 
 @pytest.fixture(scope="module")
 def two_kept(tmp_path_factory):
-    """The checkpoints of steps 0 and 1, and the trainer that goes on from them."""
+    """The checkpoints of steps 0 and 1, and the trainer that resumes from them."""
     folder, trainer = tmp_path_factory.mktemp("kept"), Trainer(SMALL, {"X": 1})
     with Checkpoints(folder) as kept:
         kept.save(trainer.start())
@@ -100,9 +100,7 @@ def described(folder):
 
 
 @pytest.mark.parametrize("which", [largest, described])
-def test_of_a_truncated_checkpoint_it_says_so_and_goes_on_from_the_one_before(
-    which, two_kept, tmp_path, capfd
-):
+def test_a_truncated_checkpoint_is_set_aside_and_the_previous_one_restored(which, two_kept, tmp_path, capfd):
     trainer, folder = two_kept[1], tmp_path / "kept"
     shutil.copytree(two_kept[0], folder)
     damaged = which(folder / "1")
@@ -117,7 +115,7 @@ def test_of_a_truncated_checkpoint_it_says_so_and_goes_on_from_the_one_before(
         assert int(kept.restore(trainer)["step"]) == 1
     told = capfd.readouterr().err
     assert "the checkpoint of step 1 cannot be read" in told
-    assert "the run goes on from step 0" in told
+    assert "the run resumes from step 0" in told
     assert "Traceback" not in told
 
 

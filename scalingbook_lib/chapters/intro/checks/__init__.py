@@ -1,4 +1,4 @@
-"""Can a reader answer the day-one questions with a pocket calculator? Checks of the introduction."""
+"""The checks of the introduction, in the order of its exercises."""
 
 from scalingbook_lib.chapters.intro.checks.many_chips import MANY_CHIPS
 from scalingbook_lib.chapters.intro.checks.sizes import SIZES

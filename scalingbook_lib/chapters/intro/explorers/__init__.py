@@ -1,4 +1,4 @@
-"""What do more chips buy? The explorers of the introduction."""
+"""The explorers of the introduction, in the order of its pages."""
 
 from scalingbook_lib.chapters.intro.explorers import book_map, more_chips, quantities, regimes
 

@@ -1,7 +1,4 @@
-"""What do more chips buy? The explorers of the introduction.
-
-Add chips until the network is the wall; weigh a model change.
-"""
+"""Where does data parallelism stop scaling, and is a model change worth its slower step?"""
 
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.reader.explorers.parts import (
@@ -30,7 +27,7 @@ _STORED = 12  # bytes a parameter: bf16 weight and gradient, two fp32 moments of
 
 
 def axes_of(chip: Chip, network: str) -> int:
-    """Torus axes that the gradients travel over."""
+    """The number of torus axes over which the gradients are summed."""
     return chip.torus.dims if network == ALL and chip.torus else 1
 
 
@@ -44,9 +41,9 @@ def _add_chips(*, P: int, B: int, n: int, chip: str, network: str, overlap: int)
     one, now, knee = step(1), step(n), scaling.knee(B, on, axes=axes)
     many = [step(c) for c in COUNTS]
     return View(
-        _wall(now, knee, n, on),
+        _verdict(now, knee, on),
         (_step_chart(many, now, knee), _efficiency_chart(many, one, now, knee)),
-        _first_wall_readouts(now, one, knee, P * 1e9, on),
+        _readouts(now, one, knee, P * 1e9, on),
         columns=2,
     )
 
@@ -88,20 +85,21 @@ def _efficiency_chart(
     )
 
 
-def _wall(now: scaling.ScalingStep, knee: float, n: int, chip: Chip) -> str:
-    told = f"{count(n)} {chip.name} are {now.bound}: "
-    if n <= knee:
-        told += f"the backward pass can hide the AllReduce, up to {count(round(knee))} chips."
+def _verdict(now: scaling.ScalingStep, knee: float, chip: Chip) -> str:
+    limit, n = count(round(knee)), count(now.chips)
+    told = f"{now.bound.capitalize()} on {n} {chip.name}: "
+    if now.chips <= knee:
+        told += f"the backward pass is long enough to hide the AllReduce, up to {limit} chips."
     else:
-        waits = 100 * now.exposed_s / now.total_s
-        told += f"beyond {count(round(knee))} chips the backward pass is shorter than the AllReduce. "
-        told += f"Here {waits:.0f}% of the step is waiting."
-    if chip.torus and n > chip.torus.pod_chips:
-        told += f" (A pod has {count(chip.torus.pod_chips)} chips; these would be several.)"
+        told += f"beyond {limit} chips, the AllReduce no longer hides behind the backward pass."
+    if now.exposed_s:
+        told += f" {100 * now.exposed_s / now.total_s:.0f}% of the step is exposed communication."
+    if chip.torus and now.chips > chip.torus.pod_chips:
+        told += f" (A pod has {count(chip.torus.pod_chips)} chips, so this would take more than one.)"
     return told
 
 
-def _first_wall_readouts(
+def _readouts(
     now: scaling.ScalingStep, one: scaling.ScalingStep, knee: float, P: float, chip: Chip
 ) -> tuple[Readout, ...]:
     stored = _STORED * P
@@ -109,10 +107,10 @@ def _first_wall_readouts(
     return (
         Readout("step", now.total_s, "s"),
         Readout("speed-up", scaling.speedup(one.total_s, now.total_s), "×"),
-        Readout("speed-up limit", round(1.5 * (knee - 1)), "×"),
+        Readout("largest speed-up", round(1.5 * (knee - 1)), "×"),
         Readout("knee", round(knee), "chips"),
         Readout(
-            "stored per chip",
+            "memory per chip",
             stored,
             "B",
             f"{si(stored, 'B')} of {si(chip.hbm_bytes, 'B')}: {fits}",
@@ -122,14 +120,14 @@ def _first_wall_readouts(
 
 ADD_CHIPS = Explorer(
     key="intro.add_chips",
-    title="Add chips",
+    title="The strong-scaling limit of data parallelism",
     question="How many chips can one batch keep busy?",
     controls={
         "P": Slider("parameters P", 1, 1000, 8, "log", "billion"),
         "B": Slider("batch B", 2**16, 2**24, 2**21, "pow2", "tokens"),
         "n": Slider("chips n", 1, 16384, 6144, "log", "chips"),
         "chip": Chips("chip", NETWORKED, "TPU v5p"),
-        "network": Choice("gradients travel over", (ONE, ALL), ALL),
+        "network": Choice("AllReduce over", (ONE, ALL), ALL),
         "overlap": Slider("overlap", 0, 100, 100, unit="%"),
     },
     view=_add_chips,
@@ -142,7 +140,7 @@ def _break_even(*, gain: int, loss: int, share: int) -> View:
     even = [_bearable(x, share) for x in gains]
     chart = Chart(
         Scale("quality gain, as compute", "%", "linear", 0, 50),
-        Scale("efficiency loss of the part", "%", "linear", 0, _TOP),
+        Scale("efficiency loss of that part", "%", "linear", 0, _TOP),
         (
             Band("worth it", gains, [0.0] * len(gains), [min(e, _TOP) for e in even], 2),
             Curve("break-even", gains, [e if e <= _TOP else float("nan") for e in even], 1),
@@ -162,13 +160,13 @@ def _break_even(*, gain: int, loss: int, share: int) -> View:
 
 
 def _hardware_efficiency(loss: float, share: float) -> float:
-    """h of the step when a part that takes `share` % of it loses `loss` % of its efficiency: Amdahl's law."""
+    """h of the step if `share` % of it loses `loss` % of its efficiency (Amdahl's law)."""
     s = share / 100
     return 1 / (1 - s + s / (1 - loss / 100))
 
 
 def _bearable(gain: float, share: float) -> float:
-    """The loss in % of a part of `share` % of the step that a gain of `gain` % just pays for."""
+    """The efficiency loss in % at which a part of `share` % of the step just cancels a gain of `gain` %."""
     g, s = 1 + gain / 100, share / 100
     return 100 * (1 - s / (g - 1 + s))
 
@@ -176,19 +174,20 @@ def _bearable(gain: float, share: float) -> float:
 def _worth(g: float, h: float) -> str:
     change = g * h - 1
     if abs(change) < 5e-4:
-        return f"{g:.3g} × {h:.3g} = 1: the change buys nothing and costs nothing."
-    verb = "gain" if change > 0 else "loss"
-    return f"{g:.3g} × {h:.3g} = {g * h:.3g}: a {verb} of {100 * abs(change):.3g}% of the compute."
+        return f"Break-even: g · h = {g:.3g} × {h:.3g} = 1, so the change gains nothing and loses nothing."
+    verdict, kind = ("Worth it", "a gain") if change > 0 else ("Not worth it", "a loss")
+    product = f"{g:.3g} × {h:.3g} = {g * h:.3g}"
+    return f"{verdict}: g · h = {product}, {kind} of {100 * abs(change):.3g}% of the compute."
 
 
 BREAK_EVEN = Explorer(
     key="intro.break_even",
-    title="Break even",
-    question="Is a better model worth a slower step?",
+    title="Quality gain against efficiency loss",
+    question="When is a better model worth a slower step?",
     controls={
         "gain": Slider("quality gain, as compute", 0, 50, 20, unit="%"),
-        "loss": Slider("efficiency loss of the part", 0, 50, 20, unit="%"),
-        "share": Slider("its share of the step", 5, 100, 100, unit="%", step=5),
+        "loss": Slider("efficiency loss of that part", 0, 50, 20, unit="%"),
+        "share": Slider("that part's share of the step", 5, 100, 100, unit="%", step=5),
     },
     view=_break_even,
 )

@@ -1,4 +1,4 @@
-"""How much is a gigabyte? One quantity in every unit, beside the things of this book that hold bytes."""
+"""One quantity in every unit, compared with memories and models that this book talks about."""
 
 from scalingbook_lib import units
 from scalingbook_lib.machines import chips
@@ -42,13 +42,13 @@ _BINARY_OF = {decimal: binary for binary, decimal in _BINARY.items()}
 
 
 def _holders(chip: chips.Chip) -> dict[str, float]:
-    """Things that hold bytes, from a register tile to a pod."""
+    """Sizes in bytes, from a register tile to the memory of a pod."""
     pod = chips.V5P.torus.pod_chips if chips.V5P.torus else 0
     return {
         "a register tile, 8 × 128 fp32": 8 * 128 * FP32.bytes,
         "VMEM of TPU v5e": chips.V5E.vmem_bytes or 0,
         f"HBM of {chip.name}": chip.hbm_bytes,
-        "LLaMA 3 70B in bf16": 70e9 * BF16.bytes,
+        "Llama 3 70B in bf16": 70e9 * BF16.bytes,
         "HBM of a TPU v5p pod": pod * chips.V5P.hbm_bytes,
     }
 
@@ -67,9 +67,9 @@ def _trainer(*, amount: int, unit: str, chip: str) -> View:
         _sentence(amount, unit, nbytes),
         (bars, Grid("The same quantity", (), ("unit", "amount", "unit", "amount"), _table(nbytes, unit))),
         (
-            Readout("from HBM", nbytes / on.hbm_bytes_per_s, "s"),
-            Readout("over one link", nbytes / on.link_bytes_per_s, "s"),
-            Readout("chips that hold it", nbytes / on.hbm_bytes, "", sig3(nbytes / on.hbm_bytes)),
+            Readout("time to read from HBM", nbytes / on.hbm_bytes_per_s, "s"),
+            Readout("time over one link", nbytes / on.link_bytes_per_s, "s"),
+            Readout("chips needed to hold it", nbytes / on.hbm_bytes, "", sig3(nbytes / on.hbm_bytes)),
         ),
     )
 
@@ -98,17 +98,17 @@ def _sentence(amount: int, unit: str, nbytes: float) -> str:
     other = _BINARY.get(unit) or _BINARY_OF.get(unit)
     if other is None:
         elements = f"{count(nbytes / 2)} element{'' if nbytes == 2 else 's'}"
-        return f"{given} are {si(nbytes, 'B')} or {binary(nbytes)}: {elements} of bf16."
+        return f"{given} are {si(nbytes, 'B')} or {binary(nbytes)}, which is {elements} in bf16."
     there = nbytes / _UNITS[other]
     gap = 100 * abs(_UNITS[unit] / _UNITS[other] - 1)
-    more = "more" if unit in _BINARY else "less"
-    return f"{given} are {there:.4g} {other}: a {unit} is {gap:.1f}% {more} than a {other}."
+    compared = "larger" if unit in _BINARY else "smaller"
+    return f"{given} are {there:.4g} {other}: a {unit} is {gap:.1f}% {compared} than a {other}."
 
 
 UNITS = Explorer(
     key="intro.units",
-    title="Units",
-    question="How much is that, in another unit, and what holds it?",
+    title="Unit converter",
+    question="How much is that in another unit, and what can hold it?",
     controls={
         "amount": Slider("amount", 1, 1024, 16, "log"),
         "unit": Choice("unit", tuple(_UNITS), "GiB"),

@@ -1,4 +1,4 @@
-"""What happens to the step when the batch stays, and when it grows? Strong against weak scaling."""
+"""Strong against weak scaling: the step with a fixed batch, and with a batch that grows with the chips."""
 
 from scalingbook_lib import rules
 from scalingbook_lib.chapters.intro.explorers.more_chips import ALL, COUNTS, ONE, axes_of
@@ -53,13 +53,13 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
         ),
     )
     return View(
-        f"On {pluralize(n, 'chip')} strong scaling keeps {100 * strong_at(n):.0f}%; weak scaling keeps "
-        f"{100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} tokens.",
+        f"On {pluralize(n, 'chip')}, strong scaling has an efficiency of {100 * strong_at(n):.0f}%; weak "
+        f"scaling has {100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} tokens.",
         (chart, _bars(s, w)),
         (
             Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
             Readout("weak: batch", per_chip * n, "tokens"),
-            Readout("tokens a chip needs", rules.data_parallel_tokens(on, axes=axes), "tokens"),
+            Readout("tokens needed per chip", rules.data_parallel_tokens(on, axes=axes), "tokens"),
         ),
     )
 
@@ -69,8 +69,8 @@ def _bars(s: scaling.ScalingStep, w: scaling.ScalingStep) -> Bars:
         Scale("time of one step", "s"),
         ("strong", "weak"),
         (
-            Series("arithmetic", (s.math_s, w.math_s), MATH),
-            Series("AllReduce, exposed", (s.exposed_s, w.exposed_s), NETWORK),
+            Series("compute", (s.math_s, w.math_s), MATH),
+            Series("exposed AllReduce", (s.exposed_s, w.exposed_s), NETWORK),
         ),
         stacked=True,
     )
@@ -78,14 +78,14 @@ def _bars(s: scaling.ScalingStep, w: scaling.ScalingStep) -> Bars:
 
 REGIMES = Explorer(
     key="intro.regimes",
-    title="Strong or weak",
-    question="What happens to the step when the batch stays, and when it grows?",
+    title="Strong and weak scaling",
+    question="How does efficiency change with a fixed batch, and with a batch that grows with the chips?",
     controls={
         "n": Slider("chips n", 1, 16384, 6144, "log", "chips"),
         "B": Slider("strong: batch B", 2**16, 2**24, 2**21, "pow2", "tokens"),
         "per_chip": Slider("weak: tokens per chip", 2**7, 2**15, 2**10, "pow2", "tokens"),
         "chip": Chips("chip", NETWORKED, "TPU v5p"),
-        "network": Choice("gradients travel over", (ONE, ALL), ALL),
+        "network": Choice("AllReduce over", (ONE, ALL), ALL),
     },
     view=_regimes,
 )

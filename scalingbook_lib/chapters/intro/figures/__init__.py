@@ -1,4 +1,4 @@
-"""What is drawn in the introduction? Its figures, in its order."""
+"""The figures of the introduction, in the order of its pages."""
 
 from scalingbook_lib.chapters.intro.figures import notation, regimes, resources, ring, wall, ways, worth
 

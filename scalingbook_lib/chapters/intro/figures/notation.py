@@ -1,4 +1,4 @@
-"""What do the notation's letters look like? The sizes of a layer, the ways to count a link, six sharded arrays."""
+"""The notation in pictures: the sizes of a layer, four ways to count link bandwidth, six sharded arrays."""
 
 from scalingbook_lib.machines.chips import H100, V5P, Chip
 from scalingbook_lib.notation import Mesh, parse
@@ -20,11 +20,11 @@ from scalingbook_lib.units import si
 
 SQUARE, ROWS = Mesh(X=2, Y=2), 8
 WRITTEN = {
-    "A[I, J]": "a copy on every chip",
+    "A[I, J]": "replicated",
     "A[I_X, J]": "rows over X",
-    "A[I_X, J_Y]": "rows and columns",
-    "A[I_XY, J]": "rows over both",
-    "A[I, J]{U_X}": "a part of a sum over X",
+    "A[I_X, J_Y]": "rows X, columns Y",
+    "A[I_XY, J]": "rows over X and Y",
+    "A[I, J]{U_X}": "partial sums over X",
     "A[I, J_X]": "columns over X",
 }
 PRODUCT = ("A[I, J_X]", "B[J_X, K]", "C[I, K]{U_X}")
@@ -46,14 +46,14 @@ LAYER = (  # name, what goes down, what goes across, colour
 
 
 def letters() -> Figure:
-    """The sizes of a layer, as sides of its matrices."""
+    """The sizes of a layer, as sides of its arrays."""
     return Figure(
         key="intro.letters",
         alt="The arrays of a layer as rectangles with letters at their sides: activations T by D; queries D by NH, "
         "keys and values D by KH; scores T by S for each of N heads; output NH by D; up and gate D by F, down F by D; "
         "caches S by KH; unembedding D by V.",
-        caption="The sizes of a model as sides of its arrays. K heads have keys and values; G = N/K of the N query "
-        "heads share each. A model has L such layers, a batch B tokens. (Not to scale.)",
+        caption="The arrays of one layer, with the letter of each size at its side. There are K key/value heads, and each is "
+        "shared by G = N/K of the N query heads. A model has L such layers; a batch has B tokens. (Not to scale.)",
         parts=lambda wide: [_layer(wide)],
     )
 
@@ -76,29 +76,29 @@ def _layer(wide: float) -> Sketch:
 
 
 def links() -> Figure:
-    """One rate for a link, and what is made of it: an axis, a chip, a chip both ways."""
+    """The bandwidth of one link, and what it adds up to: per axis, per chip, and per chip in both directions."""
     counts = {chip: _counts(chip) for chip in (V5P, H100)}
     told = {chip: [si(rate, "B/s") for rate in rates.values()] for chip, rates in counts.items()}
     return Figure(
         key="intro.links",
-        alt=f"Bars for two chips. A {V5P.name}: one link one way {told[V5P][0]}, an axis {told[V5P][1]}, all six links "
-        f"one way {told[V5P][2]}, both ways {told[V5P][3]}. An {H100.name}: one link {told[H100][0]}, all {H100.links} "
-        f"links one way {told[H100][1]}, both ways {told[H100][2]}.",
-        caption=f"Vendors print the longest bar. The book counts one link in one direction: {told[V5P][3]} and "
-        f"{told[V5P][0]} are the same {V5P.name}. Before you divide by a rate, ask which bar it is.",
+        alt=f"Bars for two chips. A {V5P.name}: one link in one direction {told[V5P][0]}, an axis {told[V5P][1]}, all six "
+        f"links in one direction {told[V5P][2]}, in both {told[V5P][3]}. An {H100.name}: one link {told[H100][0]}, all "
+        f"{H100.links} links in one direction {told[H100][1]}, in both {told[H100][2]}.",
+        caption=f"Vendors print the longest bar; this book counts one link in one direction. So {told[V5P][3]} and "
+        f"{told[V5P][0]} describe the same {V5P.name}. Before you divide by a bandwidth, ask which of the bars it is.",
         parts=lambda wide: [_links(wide, counts)],
     )
 
 
 def _counts(chip: Chip) -> dict[str, float]:
-    """What a chip's links are said to carry, from one link in one direction up."""
+    """The bandwidth of a chip's links in bytes/s, from one link in one direction up to all links in both."""
     one, every = chip.link_bytes_per_s, chip.links * chip.link_bytes_per_s
     axis = {"W_{ici}: one axis of a ring": 2 * one} if chip is V5P else {}
     whole = "W_{dom}: all links" if chip is H100 else "all links"
     return (
         {"W_{1}: one link, one way": one}
         | axis
-        | {f"{whole}, one way": every, "as vendors print it": 2 * every}
+        | {f"{whole}, one way": every, "both ways, as printed": 2 * every}
     )
 
 
@@ -121,15 +121,16 @@ def _links(wide: float, counts: dict[Chip, dict[str, float]]) -> Sketch:
 
 
 def written() -> Figure:
-    """Six ways to write an array on four chips, what each chip has of it, and a product."""
+    """Six shardings of an array on four chips, what each chip holds, and a matmul."""
     return Figure(
         key="intro.written",
-        alt="Six groups of two by two squares, X down and Y across, one square for each chip, each filled with the part "
-        "of an array that it holds: all of it; the upper or the lower half; a quarter; a quarter of the rows; "
-        "all of it as a part of a sum; the left or the right half. Below, columns of A times the same rows of B give "
-        "all of C as a part of a sum.",
-        caption=f"Arrays of {ROWS} × {ROWS} on a mesh X2 Y2, X down and Y across. A color is a chip, and below is its local "
-        "shape. An axis that cuts nothing makes copies; one that cuts what is summed over leaves a part of a sum.",
+        alt="Six groups of two by two squares, X down and Y across, one square for each chip, each filled with the "
+        "shard of an array that it holds: the whole array; the upper or the lower half; a quarter; a quarter of the rows; "
+        "a partial sum of the whole; the left or the right half. Below, columns of A times the matching rows of B give "
+        "partial sums of all of C.",
+        caption=f"Arrays of {ROWS} × {ROWS} on a mesh X2 Y2, X down and Y across. Each color is a chip, and the local "
+        "shape is written below. A mesh axis that shards no dimension replicates the array; one that shards the dimension "
+        "that a matmul sums over leaves partial sums.",
         parts=lambda wide: [_written(wide), _product(wide)],
     )
 
@@ -145,7 +146,7 @@ def _written(wide: float) -> Sketch:
 
 
 def _product(wide: float) -> Sketch:
-    """A product over a dimension that is cut: its operands and what each chip has of the result."""
+    """A matmul whose contracting dimension is sharded: its operands, and what each chip holds of the result."""
     shapes: list[Shape] = []
     for k, (text, sign) in enumerate(zip(PRODUCT, ("·", "→", ""), strict=True)):
         x = wide * (2 * k + 1) / 6

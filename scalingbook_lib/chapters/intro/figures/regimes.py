@@ -1,4 +1,4 @@
-"""Does the work stay, or the work of each chip? Strong and weak scaling, as blocks and as curves."""
+"""Strong and weak scaling, as blocks of work and as efficiency over the number of chips."""
 
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
@@ -17,41 +17,41 @@ ONE = scaling.data_parallel(P, B, 1, V5P, axes=3)
 
 
 def strong(n: float) -> float:
-    """Efficiency in % where the batch stays."""
+    """Strong-scaling efficiency on n chips, in %."""
     return 100 * scaling.strong_efficiency(scaling.data_parallel(P, B, n, V5P, axes=3), ONE)
 
 
 def weak(tokens: int, n: float) -> float:
-    """Efficiency in % where every chip keeps its tokens."""
+    """Weak-scaling efficiency on n chips with so many tokens per chip, in %."""
     steps = [scaling.data_parallel(P, tokens * k, k, V5P, axes=3) for k in (n, 1)]
     return 100 * scaling.weak_efficiency(*steps)
 
 
 def regimes() -> Figure:
-    """Two questions with one name, and their answers."""
+    """Strong scaling has a knee; weak scaling keeps or loses its efficiency at once."""
     last, floor = percent(strong(COUNTS[-1]) / 100, 2), percent(weak(FEW, COUNTS[-1]) / 100, 2)
     knee = count(round(scaling.knee(B, V5P, axes=3)))
     return Figure(
         key="intro.regimes",
-        alt="Above: strong scaling cuts one square in ever smaller parts, weak scaling adds squares of one "
-        "size. Below, efficiency over chips: with a fixed batch it is perfect up to "
-        f"{knee} chips and ends at {last}; with {count(ENOUGH)} tokens a chip it stays perfect; with "
-        f"{count(FEW)} it soon falls to {floor} and stays.",
-        caption="A fixed batch has a knee in the number of chips. A batch that grows with the chips has "
-        "none: enough tokens a chip are enough for any number of chips, and too few are too few from the "
-        "start. (TPU v5p, three torus axes, up to a pod.)",
+        alt="Above: strong scaling divides one square into ever smaller parts; weak scaling adds squares of the same "
+        "size. Below, efficiency over the number of chips: with a fixed batch, it is perfect up to "
+        f"{knee} chips and ends at {last}; with {count(ENOUGH)} tokens per chip, it stays perfect; with "
+        f"{count(FEW)}, it soon falls to {floor} and stays there.",
+        caption="With a fixed batch, efficiency falls beyond the knee. If the batch grows with the number of chips, "
+        "there is no knee: with enough tokens per chip, efficiency stays perfect on any number of chips, and with "
+        "too few, it is low almost from the start. (TPU v5p, 8 billion parameters, three torus axes, up to a pod. Chips are on a logarithmic scale.)",
         parts=lambda wide: [_blocks(wide), _curves()],
     )
 
 
 def _blocks(wide: float) -> Sketch:
-    """Left one square in 1, 4 and 16 parts; right 1, 4 and 16 squares."""
+    """On the left, one square in 1, 4 and 16 parts; on the right, 1, 4 and 16 squares."""
     abreast = wide > 400
     half = wide / 2 if abreast else wide
     shapes: list[Shape] = []
     for k, (name, color, grows) in enumerate((("strong", MEMORY, False), ("weak", MATH, True))):
         x, y = (half * k, 0.0) if abreast else (0.0, 138.0 * k)
-        said = f"{name}: the work {'of each chip' if grows else ''} stays".replace("  ", " ")
+        said = f"{name}: {'same work per chip' if grows else 'same total work'}"
         shapes.append(Words(x=x + half / 2, y=y + 16, text=said, bold=True))
         for j, side in enumerate((1, 2, 4)):
             middle, part = x + half * (j + 0.5) / 3, 20.0 if grows else 80.0 / side
@@ -69,8 +69,8 @@ def _curves() -> Chart:
         Scale("efficiency", "%", "linear", 0, 110),
         (
             Curve("strong", COUNTS, [strong(n) for n in COUNTS], MEMORY),
-            Curve(f"weak: {count(ENOUGH)} each", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
-            Curve(f"weak: {count(FEW)} each", COUNTS, [weak(FEW, n) for n in COUNTS], MATH, dashed=True),
+            Curve(f"weak: {count(ENOUGH)} per chip", COUNTS, [weak(ENOUGH, n) for n in COUNTS], MATH),
+            Curve(f"weak: {count(FEW)} per chip", COUNTS, [weak(FEW, n) for n in COUNTS], MATH, dashed=True),
             RefLine("knee", scaling.knee(B, V5P, axes=3)),
         ),
     )

@@ -1,4 +1,4 @@
-"""What can a program run out of? Two lanes of time, and a box that is too small."""
+"""The three resources: compute time, data-movement time, and memory capacity."""
 
 from scalingbook_lib import roofline
 from scalingbook_lib.machines.chips import V5E
@@ -16,35 +16,35 @@ ARRAY = BF16.bytes * ROWS * COLUMNS
 
 
 def resources() -> Figure:
-    """Two that take time, one that is a yes or a no."""
+    """Two resources take time; the third decides whether the program runs at all."""
     chip, array = binary(V5E.hbm_bytes), binary(ARRAY)
     return Figure(
         key="intro.resources",
-        alt=f"One TPU v5e. Two lanes on one clock: {B} tokens through a weight matrix are "
-        f"{si(FEW.math_s, 's')} of arithmetic and {si(FEW.memory_s, 's')} of bytes moved. Below, a memory of "
-        f"{chip} and three arrays of {array} that do not all go in: weights, gradients, new weights.",
-        caption="Arithmetic and bytes moved take time, and the longer one is the least that a step can take. "
-        "Bytes stored take none: the program fits, or there is no program. (TPU v5e.)",
+        alt=f"One TPU v5e. Two timelines on one scale: multiplying {B} tokens by a weight matrix takes "
+        f"{si(FEW.math_s, 's')} of compute and {si(FEW.memory_s, 's')} of data movement. Below, a memory of "
+        f"{chip} and three arrays of {array} that do not all fit: weights, gradients, new weights.",
+        caption="Compute and data movement take time, and a step takes at least as long as the longer of the two. "
+        "Memory capacity takes no time: either the program fits, or it does not run. (TPU v5e. Both parts are to scale.)",
         parts=lambda wide: [_time(wide), _room(wide)],
     )
 
 
 def _time(wide: float) -> Sketch:
-    """The two lanes of one matmul."""
+    """The two timelines of one matmul."""
     spans = (
-        Span("arithmetic", 0, FEW.math_s, f"{si(FEW.math_s, 's')}, then idle", MATH),
-        Span("bytes moved", 0, FEW.memory_s, si(FEW.memory_s, "s"), MEMORY),
+        Span("compute", 0, FEW.math_s, f"{si(FEW.math_s, 's')}, then idle", MATH),
+        Span("HBM traffic", 0, FEW.memory_s, si(FEW.memory_s, "s"), MEMORY),
     )
     return lanes(wide, spans, title=f"time of X[{B}, {D}] · W[{D}, {F}]")
 
 
 def _room(wide: float) -> Sketch:
-    """A memory, and three arrays as large as it."""
+    """A memory, and three arrays that are each as large as it."""
     left = 100.0
     each, high = (wide - left - 10) / 3 - 8, 56.0
     said = f"{binary(V5E.hbm_bytes)} of HBM, three arrays of {binary(ARRAY)}"
     shapes: list[Shape] = [
-        Words(x=2, y=16, text="room", bold=True, align="start"),
+        Words(x=2, y=16, text="memory", bold=True, align="start"),
         Words(
             x=wide - 10,
             y=16,
@@ -52,7 +52,7 @@ def _room(wide: float) -> Sketch:
             align="end",
             quiet=True,
         ),
-        Area(x=left - 5, y=28, wide=each + 10, high=high + 10, color=None, shade=0, left="bytes stored"),
+        Area(x=left - 5, y=28, wide=each + 10, high=high + 10, color=None, shade=0, left="HBM"),
     ]
     for k, name in enumerate(("w", "gradient", "new w")):
         shapes.append(

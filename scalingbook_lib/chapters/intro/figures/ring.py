@@ -1,4 +1,4 @@
-"""What does not shrink? What a chip must receive; and the order that hides it."""
+"""What each chip of a ring receives in an AllReduce, and the order of matmuls that hides it."""
 
 from scalingbook_lib import rules
 from scalingbook_lib.machines.chips import V5P
@@ -19,16 +19,16 @@ def received(n: int) -> float:
 
 
 def receives() -> Figure:
-    """The slice of the batch gets thinner, the sheet of gradients does not."""
+    """With more chips, each one's part of the batch shrinks; the gradients that it receives do not."""
     told = "; ".join(
-        f"on {n} chips each has {B // n:,} tokens and receives {si(received(n), 'B')}" for n in RINGS
+        f"on {n} chips, each has {B // n:,} tokens and receives {si(received(n), 'B')}" for n in RINGS
     )
     return Figure(
         key="intro.receives",
-        alt="Two rings of chips below the same batch. Each chip takes one slice of it, and below each chip "
-        f"hangs a sheet, the gradients that it must receive: {told}.",
-        caption="Four times the chips: a quarter of the work for each, and no less to receive. "
-        f"On long rings it is {si(4 * P, 'B')}, twice the gradients' {si(2 * P, 'B')}.",
+        alt="Two rings of chips, drawn below the same batch. Each chip processes one part of the batch, and a bar below "
+        f"each chip shows the gradients that it has to receive: {told}.",
+        caption="With four times the chips, each chip has a quarter of the work but no less to receive. "
+        f"On long rings, each receives {si(4 * P, 'B')}, twice the {si(2 * P, 'B')} of the gradients.",
         parts=lambda wide: [_ring(wide, n) for n in RINGS],
     )
 
@@ -56,22 +56,22 @@ def _ring(wide: float, n: int) -> Sketch:
         shapes.append(
             Area(x=x - sheet[0] / 2, y=floor, wide=sheet[0], high=sheet[1], color=NETWORK, shade=0.4)
         )
-    said = f"{si(received(n), 'B')} of gradients arrive at each"
+    said = f"each chip receives {si(received(n), 'B')} of gradients"
     shapes.append(Words(x=wide / 2, y=floor + 76, text=said, color=NETWORK))
     return Sketch(wide, floor + 92, shapes)
 
 
 def order() -> Figure:
-    """The compiled layer's lanes beside the best order that one layer allows."""
+    """Timelines of the layer as compiled, and with its AllReduce overlapped as far as one layer allows."""
     waits, best = LAYER.math_s + LAYER.network_s, beside_dx()
     return Figure(
         key="intro.order",
-        alt="Two orders of one small program, each with a lane of arithmetic and a lane of network. As "
-        f"compiled: y and dw, then the AllReduce alone, then dx, {si(waits, 's')}. With the AllReduce beside "
-        f"dx, only its rest of {si(best - LAYER.math_s, 's')} is exposed: {si(best, 's')}.",
-        caption=f"The same three matmuls and the same AllReduce take {si(waits, 's')} in one order and "
-        f"{si(best, 's')} in the other. In a deep model the backward pass of the layer before follows dx, and "
-        f"it hides the rest of the AllReduce as well: {si(LAYER.math_s, 's')} per layer.",
+        alt="Timelines of two orders of one small program, each with a row for compute and a row for the network. As "
+        f"compiled, y and dw are followed by the AllReduce alone and then by dx, which takes {si(waits, 's')}. If the "
+        f"AllReduce overlaps with dx, only {si(best - LAYER.math_s, 's')} of it are exposed, and all takes {si(best, 's')}.",
+        caption=f"The same three matmuls and the same AllReduce take {si(waits, 's')} in one order and {si(best, 's')} "
+        "in the other. The matmul dw needs dy, which depends on y, so only dx is left to hide the AllReduce. In a deep "
+        f"model, the backward pass of the previous layer follows dx and hides the rest: {si(LAYER.math_s, 's')} per layer.",
         parts=lambda wide: [_lanes(wide, hidden=False), _lanes(wide, hidden=True)],
     )
 
@@ -84,7 +84,7 @@ def beside_dx() -> float:
 
 
 def _lanes(wide: float, *, hidden: bool) -> Sketch:
-    """y, dw and dx on one lane and the AllReduce of dw on the other, dx after it or beside it."""
+    """y, dw and dx in one row and the AllReduce of dw in the other, with dx after it or overlapping it."""
     left, high = (84.0, 26.0) if wide > 400 else (2.0, 26.0)
     scale = (wide - left - 4) / (LAYER.math_s + LAYER.network_s)
     each, sent = LAYER.forward_s * scale, LAYER.network_s * scale
@@ -101,10 +101,10 @@ def _lanes(wide: float, *, hidden: bool) -> Sketch:
     shapes.append(idling)
     if wide > 400:
         shapes += [
-            Words(x=left - 7, y=43.5, text="arithmetic", align="end", quiet=True),
+            Words(x=left - 7, y=43.5, text="compute", align="end", quiet=True),
             Words(x=left - 7, y=77.5, text="network", align="end", quiet=True),
         ]
     took = si(beside_dx() if hidden else LAYER.math_s + LAYER.network_s, "s")
-    title = f"dx beside the AllReduce: {took}" if hidden else f"as compiled, dx waits: {took}"
+    title = f"dx overlaps with the AllReduce: {took}" if hidden else f"as compiled, dx waits: {took}"
     shapes.append(Words(x=left, y=16, text=title, bold=True, align="start"))
     return Sketch(wide, 104, shapes)

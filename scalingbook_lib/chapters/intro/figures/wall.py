@@ -1,4 +1,4 @@
-"""Where do more chips stop paying? The opening's run on one clock: what is split, and what is not."""
+"""The step of the first example on 256, 6,144 and 8,960 chips: compute shrinks, the AllReduce does not."""
 
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
@@ -17,27 +17,27 @@ TIMES = 8  # how much longer the short bars are drawn beside themselves
 
 
 def wall() -> Figure:
-    """Twenty-four times the chips: thirteen times as fast."""
+    """Three steps on one time scale: 24 times the chips make the step 13 times as fast."""
     few, many, most = STEPS
     told = "; ".join(
-        f"{count(step.chips)} chips: {si(step.math_s, 's')} of work, {si(step.exposed_s, 's')} of waiting"
+        f"{count(step.chips)} chips: {si(step.math_s, 's')} of compute, {si(step.exposed_s, 's')} of waiting"
         for step in STEPS
     )
     return Figure(
         key="intro.wall",
-        alt=f"Three steps as bars on one clock, the two short ones drawn again {TIMES} times as long. {told}. "
-        f"Between the first and the second bar a line: beyond {KNEE} chips every chip waits.",
-        caption=f"With {many.chips / few.chips:.0f} times the chips the step is {few.total_s / many.total_s:.1f} "
-        f"times as fast. All {count(most.chips)} chips of a pod would save another "
-        f"{si(many.total_s - most.total_s, 's')}. The arithmetic is split over the chips, the AllReduce is not. "
-        f"(TPU v5p, 8 billion parameters, 2 million tokens, three torus axes. Beside the two short bars: the same "
-        f"bars, {TIMES} times as long.)",
+        alt=f"Three steps as bars on one time scale, with the two short ones drawn again {TIMES} times as long. {told}. "
+        f"A line between the first and the second bar says that beyond {KNEE} chips, every chip waits.",
+        caption=f"With {many.chips / few.chips:.0f} times the chips, the step is {few.total_s / many.total_s:.1f} "
+        f"times as fast. All {count(most.chips)} chips of a pod would save only another "
+        f"{si(many.total_s - most.total_s, 's')}: adding chips shrinks each chip's compute, but not the time of the "
+        f"AllReduce that sums the gradients. (TPU v5p, 8 billion parameters, 2 million tokens per batch, three torus "
+        f"axes. The bars are to scale; the two short ones are repeated {TIMES} times as long.)",
         parts=lambda wide: [_clocks(wide)],
     )
 
 
 def _clocks(wide: float) -> Sketch:
-    """The three bars on one scale; the lower two again, enlarged."""
+    """The three bars on one scale, and the lower two again, enlarged."""
     beside = wide > 400  # names stand beside the bars, or above them
     left, right = (108.0, wide - 64) if beside else (2.0, wide - 64)
     above, between = (0.0, 42.0) if beside else (22.0, 36.0)
@@ -51,7 +51,7 @@ def _clocks(wide: float) -> Sketch:
         if step.exposed_s:
             shapes += _enlarged(step, left, y, right)
     first, level = si(STEPS[0].total_s, "s"), 6 + above + HIGH / 2 + 4.5
-    shapes.append(Words(x=(left + right) / 2, y=level, text="arithmetic"))
+    shapes.append(Words(x=(left + right) / 2, y=level, text="compute"))
     shapes.append(Words(x=right + 6, y=level, text=first, align="start", bold=True))
     line = 6 + above + HIGH + 38
     shapes.append(Arrow(x0=2, y0=line, x1=wide - 2, y1=line, heads=0, dashed=True, thick=1.2, color=NETWORK))
@@ -61,7 +61,7 @@ def _clocks(wide: float) -> Sketch:
 
 
 def _bar(step: scaling.ScalingStep, left: float, y: float, scale: float) -> list[Shape]:
-    """Arithmetic, then waiting, in units of `scale` a second."""
+    """Compute, then waiting, drawn `scale` units wide per second."""
     works, waits = scale * step.math_s, scale * step.exposed_s
     bar: list[Shape] = [Area(x=left, y=y, wide=works, high=HIGH, color=MATH)]
     if waits:
@@ -70,7 +70,7 @@ def _bar(step: scaling.ScalingStep, left: float, y: float, scale: float) -> list
 
 
 def _enlarged(step: scaling.ScalingStep, left: float, y: float, right: float) -> list[Shape]:
-    """The same bar `TIMES` as long, with its numbers; between the two the factor."""
+    """The same bar `TIMES` times as long, with its numbers, and the factor between the two."""
     start = left + (right - left) * 0.26
     scale = TIMES * (right - left) / STEPS[0].total_s
     works, waits = scale * step.math_s, scale * step.exposed_s

@@ -1,4 +1,4 @@
-"""What can be split over four chips? Batch, matrices, layers, experts: one drawing four times."""
+"""Data, tensor, pipeline and expert parallelism on four chips: one drawing, four times."""
 
 from dataclasses import replace
 
@@ -10,21 +10,21 @@ CHIPS = 4
 SHADES = (0.1, 0.25, 0.4, 0.55)  # one for each chip
 WIDE, HIGH, TALL = 120.0, 26.0, 214.0
 WAYS = (
-    ("data", "batch split", "sum gradients,\nonce a step"),
-    ("tensor", "matrices split", "gather and sum\nactivations, each layer"),
-    ("pipeline", "layers split", "hand activations\nto the next stage"),
-    ("expert", "experts split", "send tokens there\nand back, each layer"),
+    ("data", "batch sharded", "sum gradients,\nonce per step"),
+    ("tensor", "matrices sharded", "gather and sum\nactivations, each layer"),
+    ("pipeline", "layers divided", "send activations\nto the next stage"),
+    ("expert", "experts divided", "send tokens to experts\nand back, each layer"),
 )
 
 
 def ways() -> Figure:
-    """Four cuts of one model, and what each must send."""
+    """Four ways to divide one model, and what each makes the chips send."""
     said = "; ".join(f"{name}: {cut}, {sent.replace('\n', ' ')}" for name, cut, sent in WAYS)
     return Figure(
         key="intro.ways",
-        alt=f"A batch above four layers, drawn four times; 0 to 3 say which chip has which part. {said}.",
-        caption="Four things can be split. Whatever is split, something else has to travel: the choice is "
-        "what, and how often.",
+        alt=f"A batch above four layers, drawn four times; the numbers 0 to 3 say which chip holds which part. {said}.",
+        caption="Four ways to divide a model over four chips; the numbers are chips, and parts without a number are not "
+        "divided. Whichever way you choose, something has to be sent between chips. The choice is what, and how often. (Schematic.)",
         parts=lambda wide: [_four(wide)],
     )
 
@@ -42,7 +42,7 @@ def _four(wide: float) -> Sketch:
 
 
 def _one(name: str, x: float, y: float) -> list[Shape]:
-    """The batch, an arrow, four layers; cut in the way of that name."""
+    """The batch, an arrow and four layers, divided in the way of that name."""
     batch = Area(x=x, y=y + 26, wide=WIDE, high=HIGH, color=MATH)
     shapes: list[Shape] = list(_cut(batch) if name in ("data", "expert") else [replace(batch, shade=0.06)])
     shapes.append(Arrow(x0=x + WIDE / 2, y0=y + 28 + HIGH, x1=x + WIDE / 2, y1=y + 72))
@@ -57,7 +57,7 @@ def _one(name: str, x: float, y: float) -> list[Shape]:
 
 
 def _cut(bar: Area, *, air: float = 0.0) -> list[Area]:
-    """A bar in as many parts as there are chips."""
+    """A bar divided into as many parts as there are chips."""
     each = bar.wide / CHIPS
     return [
         replace(bar, x=bar.x + each * k + air / 2, wide=each - air, shade=SHADES[k], text=str(k))

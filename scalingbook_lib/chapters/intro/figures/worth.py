@@ -1,4 +1,4 @@
-"""Is a better model worth a slower step? Work times the time of a unit of work, as areas."""
+"""When is a better model worth a slower step? Work times the time per unit of work, as areas."""
 
 from scalingbook_lib.reader.figures.figure import Figure
 from scalingbook_lib.reader.figures.shapes import MATH, Area, Shape, Words
@@ -10,21 +10,22 @@ CASES = (("before", 1.0, 1.0), ("the change", GAIN, SLOWED), ("break-even", 1 / 
 
 
 def worth() -> Figure:
-    """Less work, each unit slower: is the area larger or smaller?"""
+    """Three runs as areas: less work, but more time per unit of work."""
     areas = [1 / (g * h) for _, g, h in CASES]
     told = ", ".join(f"{name} {area:.2f}" for (name, _, _), area in zip(CASES, areas, strict=True))
     return Figure(
         key="intro.worth",
-        alt="Three rectangles. Width is the work that reaches the same quality, height the time of a unit "
+        alt="Three rectangles. The width is the work needed for the same quality, the height is the time per unit "
         f"of work, so the area is the time of the run: {told}.",
-        caption=f"Plus twenty, minus twenty: no tie. The run takes {percent(areas[1] - 1, 1)} longer; only a "
-        f"gain of {percent(1 / SLOWED - 1, 2)} pays for a speed of {percent(SLOWED, 2)}.",
+        caption="Each rectangle is a training run to the same quality: its width is the work, its height the time per "
+        f"unit of work, and its area the total time. With plus twenty and minus twenty, the run takes {percent(areas[1] - 1, 1)} "
+        f"longer. Only a gain of {percent(1 / SLOWED - 1, 2)} makes up for running at {percent(SLOWED, 2)} of the speed.",
         parts=lambda wide: [_areas(wide)],
     )
 
 
 def _areas(wide: float) -> Sketch:
-    """The three rectangles on one floor."""
+    """The three rectangles on one baseline."""
     unit = 110.0 if wide > 400 else 72.0
     floor, shapes = 34 + unit / SLOWED, []
     for k, (name, g, h) in enumerate(CASES):

@@ -57,7 +57,7 @@ def _pairs(b: Buckets) -> Grid:
     """What each device sends to each, and below it what comes to each and what of that finds room."""
     names = [str(i) for i in range(b.n)]
     cells = [[_pair(b, i, j, load) for j, load in enumerate(row)] for i, row in enumerate(b.loads)]
-    kept = [sum(column) for column in zip(*b.kept, strict=True)]
+    kept = [sum(column) for column in zip(*b.accepted, strict=True)]
     sums = [[_sum(b, load) for load in loads] for loads in (b.arriving, kept)]
     title = f"Tokens from (down) and to (across); room for {b.capacity:,}"
     return Grid(title, [*names, "all", "kept"], names, cells + sums)

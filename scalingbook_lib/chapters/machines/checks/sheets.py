@@ -142,7 +142,7 @@ CHECKS = (
         title="A sheet that you have not seen",
         answer=lambda: (
             per_chip_figure(POD_FP8, sparse=True, pieces=POD)
-            / per_chip_figure(POD_LINKS, both_ways=True, pieces=POD)
+            / per_chip_figure(POD_LINKS, bidirectional=True, pieces=POD)
         ),
         difficulty=2,
         hints=(

@@ -26,7 +26,7 @@ _RACK = 72
 def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, gib: bool) -> View:
     pieces = _RACK if rack else 1
     dense = per_chip_figure(1e15 * rate, sparse=sparse, pieces=pieces)
-    reach = per_chip_figure(1e12 * link, both_ways=both, pieces=pieces)
+    reach = per_chip_figure(1e12 * link, bidirectional=both, pieces=pieces)
     memory, bandwidth = per_chip_figure(288e9, binary=3 * gib), 8e12
     naive = 1e15 * rate / 1e12 / link
     values = {"as printed": (rate, link), "meant": (dense / 1e15, reach / 1e12)}

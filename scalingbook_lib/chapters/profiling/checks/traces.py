@@ -67,7 +67,7 @@ TRACES = (
         answer=lambda: r.EXPOSED_S / r.RUN_S,
         hints=(
             "A run is computing, exposed communication, and gaps. The table's shares leave out the gaps.",
-            "`.lanes` tells both: seconds of a run, and those in which only the links are busy.",
+            "`.breakdown` tells both: seconds of a run, and those in which only the links are busy.",
         ),
         mistakes=(
             Mistake(

@@ -20,7 +20,7 @@ def _jointly() -> float:
 def _gather_to_exchange(both_ways: bool = True) -> float:
     ring = chips.V5E.axis(16)
     gather, exchange = (
-        collective(1, ring, both_ways=both_ways)
+        collective(1, ring, bidirectional=both_ways)
         for collective in (collectives.all_gather, collectives.all_to_all)
     )
     return gather.bandwidth_s / exchange.bandwidth_s

@@ -65,7 +65,7 @@ def exact(op: str, nbytes: float, axis: Axis, both: bool = True) -> Transfer:
     if op == "CollectivePermute":
         return collectives.permute(nbytes / axis.size, axis)
     _, formula = _FORMULAS[op]
-    return formula(nbytes, axis, both_ways=both)
+    return formula(nbytes, axis, bidirectional=both)
 
 
 def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: str, step: int) -> View:
@@ -152,7 +152,7 @@ def _loads(schedule: Schedule, done: int, piece_bytes: float) -> Loads:
     total = Counter(link for loads in steps for link, load in loads.items() for _ in range(load))
     now = steps[-1] if done else {}
     return {
-        (link.source, link.way): (now.get(link, 0) * piece_bytes, pieces * piece_bytes)
+        (link.source, link.direction): (now.get(link, 0) * piece_bytes, pieces * piece_bytes)
         for link, pieces in total.items()
     }
 

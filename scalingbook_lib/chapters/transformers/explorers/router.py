@@ -41,7 +41,7 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
             Readout("busiest expert / even", busiest, "", f"{busiest:.3g}"),
             Readout.percent("turned away", lost),
             Readout("batch for compute-bound", needed.tokens, "tokens"),
-            Readout("the AllToAlls, forward", 2 * even.bytes_one_way, "B", si(2 * even.bytes_one_way, "B")),
+            Readout("the AllToAlls, forward", 2 * even.dispatch_bytes, "B", si(2 * even.dispatch_bytes, "B")),
             Readout("for D of", _D, "", f"{_D:,}, bf16"),
         ),
     )

@@ -48,7 +48,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("intro.parameters-that-fit", 8e9, "powers of two"),
         ("intro.training-days", "17.7 days", "full peak"),
         ("intro.fewest-chips", 8, "not enough"),
-        ("intro.allreduce-time", "1.56 s", "90 GB/s a link"),
+        ("intro.allreduce-time", "1.56 s", "90 GB/s per link"),
         ("intro.read-weights", "333 ms", "all read at once"),
         ("intro.cache-size", "335.5 MB", "key/value head"),
         ("intro.training-days", 44.3, "write the unit"),

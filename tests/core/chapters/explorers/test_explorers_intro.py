@@ -34,8 +34,8 @@ def test_the_drawn_curves_cross_at_the_knee(chip):
 
 
 def test_adding_chips_beyond_the_knee_is_called_network_bound():
-    assert "compute-bound" in ALL["add_chips"].evaluate(n=2700).verdict
-    assert "network-bound" in ALL["add_chips"].evaluate(n=2800).verdict
+    assert "Compute-bound" in ALL["add_chips"].evaluate(n=2700).verdict
+    assert "Network-bound" in ALL["add_chips"].evaluate(n=2800).verdict
 
 
 def test_the_model_does_not_move_the_knee_and_the_batch_does():
@@ -47,7 +47,7 @@ def test_the_model_does_not_move_the_knee_and_the_batch_does():
 
 def test_all_axes_move_the_knee_by_their_number_on_a_tpu_and_not_on_a_gpu():
     def tokens(chip, network):
-        return readout(ALL["regimes"].evaluate(chip=chip, network=network), "tokens a chip needs").value
+        return readout(ALL["regimes"].evaluate(chip=chip, network=network), "tokens needed per chip").value
 
     assert tokens("TPU v5p", "one torus axis") == pytest.approx(3 * tokens("TPU v5p", "all torus axes"))
     assert tokens("TPU v5e", "one torus axis") == pytest.approx(2 * tokens("TPU v5e", "all torus axes"))
@@ -65,19 +65,19 @@ def test_the_step_is_inside_its_band_whatever_the_overlap():
 
 def test_what_a_chip_must_store_is_compared_with_its_memory():
     assert (
-        readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5p"), "stored per chip").text
+        readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5p"), "memory per chip").text
         == "96 GB of 102 GB: fits"
     )
-    assert "does not fit" in readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5e"), "stored per chip").text
+    assert "does not fit" in readout(ALL["add_chips"].evaluate(P=8, chip="TPU v5e"), "memory per chip").text
 
 
 @pytest.mark.parametrize(
     ("gain", "loss", "share", "says"),
     [
-        (20, 20, 100, "0.96: a loss of 4%"),
-        (25, 20, 100, "buys nothing and costs nothing"),
+        (20, 20, 100, "0.96, a loss of 4%"),
+        (25, 20, 100, "gains nothing and loses nothing"),
         (20, 20, 50, "a gain of 6.67%"),
-        (0, 0, 100, "buys nothing and costs nothing"),
+        (0, 0, 100, "gains nothing and loses nothing"),
     ],
 )
 def test_break_even(gain, loss, share, says):
@@ -95,9 +95,9 @@ def test_the_point_is_worth_it_exactly_below_the_curve(share):
 
 
 def test_units_keep_the_prefixes_apart():
-    assert ALL["units"].evaluate().verdict == "16 GiB are 17.18 GB: a GiB is 7.4% more than a GB."
+    assert ALL["units"].evaluate().verdict == "16 GiB are 17.18 GB: a GiB is 7.4% larger than a GB."
     assert "4.9%" in ALL["units"].evaluate(unit="MiB").verdict
-    assert "4.6% less" in ALL["units"].evaluate(unit="MB").verdict
+    assert "4.6% smaller" in ALL["units"].evaluate(unit="MB").verdict
 
 
 @pytest.mark.parametrize("unit", ALL["units"].controls["unit"].options)
@@ -110,8 +110,11 @@ def test_the_table_names_what_was_given(unit):
 
 
 def test_a_full_v5e_is_sixteen_gibibytes():
-    assert readout(ALL["units"].evaluate(amount=16, unit="GiB"), "chips that hold it").value == 1
-    assert readout(ALL["units"].evaluate(amount=16, unit="GiB"), "from HBM").value == 16 * GiB / 819e9
+    assert readout(ALL["units"].evaluate(amount=16, unit="GiB"), "chips needed to hold it").value == 1
+    assert (
+        readout(ALL["units"].evaluate(amount=16, unit="GiB"), "time to read from HBM").value
+        == 16 * GiB / 819e9
+    )
 
 
 def test_strong_falls_where_weak_holds():

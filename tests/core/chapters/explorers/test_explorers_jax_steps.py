@@ -132,7 +132,7 @@ def test_drops_are_those_of_the_binomial_distribution():
 def test_kept_dropped_and_empty_places_balance():
     for factor, skew in itertools.product((0.5, 1.0, 1.25, 4.0), (0.0, 1.0)):
         b = Buckets(sample_routing(64, 2, skew, n=8, S=256, seed=1), 256, 2, capacity(factor, 256, 2, 8))
-        kept = sum(map(sum, b.kept))
+        kept = sum(map(sum, b.accepted))
         assert (
             kept == pytest.approx((1 - b.dropped) * 8 * 512) == pytest.approx((1 - b.empty) * 64 * b.capacity)
         )

@@ -189,7 +189,7 @@ def test_the_loads_of_all_links_are_those_of_the_steps(op, sizes, wrapped):
     for link, load in schedule.loads.items():
         stride = math.prod(sizes[link.axis + 1 :])
         place = link.source // stride % sizes[link.axis]
-        if link.way < 0:  # the link from i down to i - 1 mirrors the one up from n - 1 - i
+        if link.direction < 0:  # the link from i down to i - 1 mirrors the one up from n - 1 - i
             place = sizes[link.axis] - 1 - place
         assert shares[link.axis][place] == pytest.approx(load / schedule.pieces)
 

@@ -1,0 +1,103 @@
+"""Splits the time of a run into computing, communicating and idle, from overlapping intervals."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from scalingbook_lib.units import Result, si
+
+type Interval = tuple[float, float]  # start and end in seconds
+
+
+class Event(NamedTuple):
+    """One run of an operation, in seconds since the trace began.
+
+    `self_s` leaves out the events nested in it.
+    """
+
+    op: int
+    device: int
+    run: int
+    start_s: float
+    duration_s: float
+    self_s: float
+
+    @property
+    def end_s(self) -> float:
+        """When it ended, in seconds since the trace began."""
+        return self.start_s + self.duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown(Result):
+    """How a device spends an average run, in seconds.
+
+    Communicating includes waiting for the other devices to arrive. `exposed_s` is communication during which
+    nothing computes: without it the run would be that much shorter.
+    """
+
+    run_s: float
+    compute_s: float
+    comms_s: float
+    exposed_s: float
+
+    @property
+    def hidden_s(self) -> float:
+        """Communication that overlaps with compute."""
+        return self.comms_s - self.exposed_s
+
+    @property
+    def idle_s(self) -> float:
+        """The time in which a device neither computes nor communicates."""
+        return max(self.run_s - self.compute_s - self.exposed_s, 0.0)
+
+    def __str__(self) -> str:
+        return (
+            f"of {si(self.run_s, 's')} a run, {si(self.compute_s, 's')} compute, {si(self.comms_s, 's')} "
+            f"communicate ({si(self.exposed_s, 's')} of it exposed), {si(self.idle_s, 's')} idle"
+        )
+
+
+def breakdown(
+    events: Iterable[Event], communicates: Sequence[bool | None], spans: Mapping[int, Interval]
+) -> Breakdown:
+    """The average breakdown over all devices and runs.
+
+    `communicates` says for each operation whether it does; None for one that only contains others, such as a
+    loop.
+    """
+    found: dict[tuple[int, int], tuple[list[Interval], list[Interval]]] = {}
+    for e in events:
+        if (kind := communicates[e.op]) is not None:
+            found.setdefault((e.device, e.run), ([], []))[kind].append((e.start_s, e.end_s))
+    n = len(found) or 1
+    run_s = sum(spans[run][1] - spans[run][0] for _, run in found)
+    compute = sum(covered_s(math) for math, _ in found.values())
+    comms = sum(covered_s(links) for _, links in found.values())
+    busy = sum(covered_s(math + links) for math, links in found.values())
+    return Breakdown(run_s / n, compute / n, comms / n, (busy - compute) / n)
+
+
+def covered_s(intervals: Iterable[Interval]) -> float:
+    """The seconds that intervals cover together; where they overlap counts once."""
+    total, reached = 0.0, float("-inf")
+    for start, end in sorted(intervals):
+        total += max(end - max(start, reached), 0.0)
+        reached = max(reached, end)
+    return total
+
+
+def self_times(intervals: Sequence[Interval]) -> list[float]:
+    """The time of each interval without the intervals nested in it, for the
+    nested or disjoint intervals of one line.
+    """
+    left = [end - start for start, end in intervals]
+    around: list[int] = []
+    for i in sorted(range(len(intervals)), key=lambda i: (intervals[i][0], -intervals[i][1])):
+        start, end = intervals[i]
+        while around and intervals[around[-1]][1] < end:
+            around.pop()
+        if around:
+            left[around[-1]] -= end - start
+        around.append(i)
+    return [max(seconds, 0.0) for seconds in left]

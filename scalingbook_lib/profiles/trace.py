@@ -1,0 +1,219 @@
+"""A profile as a table: which operation ran on which device, when, and for how long.
+
+A `Trace` holds plain values. `files` stores and loads it, `xplane` reads it from a profiler's file, and
+`expected` derives one from a compiled program.
+"""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NamedTuple
+
+from scalingbook_lib.hlo import scopes
+from scalingbook_lib.hlo.text_table import text_table
+from scalingbook_lib.profiles import intervals
+from scalingbook_lib.profiles.intervals import Event
+from scalingbook_lib.units import Result, percent, si
+
+COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
+EXPECTED = "expected"  # in the place of a platform: nothing was run
+SHOWN = 12  # rows of a printed table
+
+
+@dataclass(frozen=True, slots=True)
+class Op(Result):
+    """An operation of a compiled program, and what one run of it does on one device.
+
+    `source` is its `op_name`, the path of named scopes. `flops` are those of its matmuls; `nbytes` is what it
+    reads and writes, unpadded. Both are None where the program's text was not available.
+    """
+
+    name: str
+    kind: str  # matmul, elementwise, copy, collective, loop; kernel: what is in it is not known
+    module: str = ""
+    source: str = ""
+    flops: int | None = None
+    nbytes: int | None = None
+    moves: str = ""  # of a collective: 'all-reduce over X of 1.05 MB'
+
+    @property
+    def scope(self) -> str:
+        """The named scopes that the operation comes from: 'up', 'loop/up backward'."""
+        return "/".join(scopes.scope_names(self.source))
+
+    def __str__(self) -> str:
+        return self.moves or f"{self.kind} {self.name}" + (f" in {self.scope}" if self.scope else "")
+
+
+class HostEvent(NamedTuple):
+    """Something that the host did: a compilation, or a step that was annotated."""
+
+    name: str
+    start_s: float
+    duration_s: float
+
+    @property
+    def end_s(self) -> float:
+        """When it ended, in seconds since the trace began."""
+        return self.start_s + self.duration_s
+
+
+@dataclass(frozen=True, slots=True)
+class OperationRow(Result):
+    """An operation averaged over runs and devices; `share` is its share
+    of the time that the devices were busy.
+    """
+
+    op: Op
+    times: float
+    self_s: float
+    min_s: float
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.op}: {si(self.self_s, 's')} a run, {percent(self.share)}"
+
+
+@dataclass(frozen=True)
+class Trace(Result):
+    """A profile.
+
+    `warmup` is the number of calls before it; None where a block of code was profiled as it ran.
+    """
+
+    title: str
+    platform: str  # cpu, gpu, tpu, expected
+    kind: str
+    devices: int
+    simulated: bool
+    warmup: int | None
+    versions: str
+    ops: tuple[Op, ...]
+    events: tuple[Event, ...]
+    host: tuple[HostEvent, ...] = ()
+    folder: str = field(default="", repr=False, compare=False)
+
+    @property
+    def runs(self) -> int:
+        """How often the program ran."""
+        return 1 + max((e.run for e in self.events), default=-1)
+
+    @property
+    def compilations(self) -> tuple[HostEvent, ...]:
+        """The compilations on the host; a program that has run before should need none."""
+        return tuple(m for m in self.host if m.name == COMPILE)
+
+    @property
+    def run_s(self) -> float:
+        """The median time of a run in seconds, from the first operation of any device to the last."""
+        return statistics.median(end - start for start, end in self._spans.values()) if self.events else 0.0
+
+    @cached_property
+    def _spans(self) -> dict[int, tuple[float, float]]:
+        """Start and end of each run in seconds."""
+        spans: dict[int, tuple[float, float]] = {}
+        for e in self.events:
+            start, end = spans.get(e.run, (e.start_s, e.end_s))
+            spans[e.run] = min(start, e.start_s), max(end, e.end_s)
+        return spans
+
+    def span(self, run: int) -> tuple[float, float]:
+        """Start and end of a run in seconds; run -1 is the last.
+
+        Raises ValueError where there is no such run.
+        """
+        if not -self.runs <= run < self.runs:
+            raise ValueError(f"there is no run {run}; {self.title!r} has {self.runs}, counted from 0")
+        return self._spans[run % self.runs]
+
+    @cached_property
+    def rows(self) -> tuple[OperationRow, ...]:
+        """Every operation, the one with the longest self time first."""
+        pairs = len({(e.device, e.run) for e in self.events})
+        busy = sum(e.self_s for e in self.events) or 1.0
+        self_s: dict[int, list[float]] = {}
+        for e in self.events:
+            self_s.setdefault(e.op, []).append(e.self_s)
+        found = (
+            OperationRow(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy)
+            for op, s in self_s.items()
+        )
+        return tuple(sorted(found, key=lambda row: (-row.self_s, row.op.name)))
+
+    def of(self, words: str) -> tuple[OperationRow, ...]:
+        """The rows of a named scope, an operation or a collective: `of("up")`, `of("all-reduce")`."""
+        return tuple(r for r in self.rows if words in f"{r.op.scope} {r.op.name} {r.op.moves}")
+
+    def by(self, attribute: str = "kind") -> dict[str, float]:
+        """Self time in seconds per run and device, summed by 'kind', 'scope',
+        'name' or 'module', the largest first.
+        """
+        total: dict[str, float] = {}
+        for row in self.rows:
+            key = getattr(row.op, attribute)
+            total[key] = total.get(key, 0.0) + row.self_s
+        return dict(sorted(total.items(), key=lambda item: -item[1]))
+
+    @property
+    def collectives(self) -> dict[str, float]:
+        """How often each collective runs, by what it moves."""
+        found: dict[str, float] = {}
+        for row in self.rows:
+            if row.op.kind == COLLECTIVE:
+                key = row.op.moves or row.op.name
+                found[key] = found.get(key, 0) + row.times
+        return found
+
+    @cached_property
+    def breakdown(self) -> intervals.Breakdown:
+        """How a device spends an average run: computing, communicating, both at once, or idle."""
+        communicates = [None if op.kind == LOOP else op.kind == COLLECTIVE for op in self.ops]
+        return intervals.breakdown(self.events, communicates, self._spans)
+
+    @property
+    def provenance(self) -> str:
+        """The devices, and which of the numbers are real."""
+        if self.platform == EXPECTED:
+            return f"{self.kind}: cycles by its compiler, transfers by the formulas; nothing was run"
+        if not self.simulated:
+            return f"{self.devices} × {self.kind}"
+        plural = "s" if self.devices > 1 else ""
+        return (
+            f"{self.devices} CPU device{plural} on one machine: durations and counts are real, "
+            "rates say nothing about an accelerator"
+        )
+
+    @property
+    def warmup_note(self) -> str:
+        """How many calls went before, and how many compilations the profile contains."""
+        n = len(self.compilations)
+        compiled = f"{n} compilation{'s' * (n != 1)} within" if n else "nothing compiled within"
+        if self.warmup is None:
+            return compiled
+        return f"{self.warmup} call{'s' * (self.warmup != 1)} before to warm up, {compiled}"
+
+    def __str__(self) -> str:
+        expected = f"{si(self.run_s, 's')} a run expected"
+        runs = f"{self.runs} run{'s' * (self.runs != 1)}, {si(self.run_s, 's')} each ({self.warmup_note})"
+        runs = expected if self.platform == EXPECTED else runs
+        return f"{self.title}: {runs}\n{self.provenance}\n{format_rows(self.rows)}"
+
+
+def format_rows(rows: Sequence[OperationRow], limit: int = SHOWN) -> str:
+    """The first `limit` rows as a table of text."""
+    head = ("operation", "what", "scope", "times", "time a run", "share")
+    lines = [
+        (
+            r.op.name,
+            r.op.moves or r.op.kind,
+            r.op.scope,
+            f"{r.times:.3g}",
+            si(r.self_s, "s"),
+            percent(r.share),
+        )
+        for r in rows[:limit]
+    ]
+    rest = rows[limit:]
+    share = percent(sum(row.share for row in rest))
+    return text_table([head, *lines]) + (f"\n... and {len(rest)} more, {share} together" if rest else "")

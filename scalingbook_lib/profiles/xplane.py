@@ -1,0 +1,257 @@
+"""Reads a profiler's file (`*.xplane.pb`) as a `Trace`.
+
+On a CPU, every operation of a program is an event with `hlo_op` and `device_ordinal`, on the thread that ran
+it. A TPU has a plane per device, with the operations on the line `XLA Ops` and each run of a program on `XLA
+Modules`. A GPU's plane has its streams, whose kernels name their `hlo_op`: the operation that they belong to
+or, where they were launched together, the CUDA graph, so that only a kernel's own name distinguishes them.
+"""
+
+import re
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scalingbook_lib.profiles import intervals, operations, protobuf
+from scalingbook_lib.profiles.intervals import Event
+from scalingbook_lib.profiles.protobuf import XLine, XPlane
+from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, HostEvent, Op, Trace
+
+type Operations = Mapping[tuple[str, str], Op]  # by module and name
+
+DEVICE = re.compile(r"/device:(TPU|GPU):(\d+)")
+TPU_LINES = OPS_LINE, ASYNC_LINE, MODULES_LINE = "XLA Ops", "Async XLA Ops", "XLA Modules"
+SMALL_MEMSET = re.compile(r"num_bytes:\d{1,3}\b")  # cuBLAS clears a few bytes before a matmul
+HOST = "/host:CPU"
+COMPILING = "backend_compile_and_load"
+CONTAINERS = ("while", "conditional", "call")
+MOVES = re.compile(
+    r"^(all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all|"
+    r"collective-broadcast|send|recv)\b"
+)
+
+
+class ProfiledEvent(NamedTuple):
+    """An event of the profiler, in nanoseconds; on `line`, events are nested or disjoint."""
+
+    name: str
+    module: str
+    device: int
+    run: int | None  # the profiler's number of this execution
+    start_ns: float
+    duration_ns: float
+    line: str
+    stats: Mapping[str, Any]  # of the profiler, such as flops, bytes_accessed, tf_op
+
+
+def newest(folder: str | Path) -> Path:
+    """The latest profile below a folder, or the file itself. Raises FileNotFoundError where there is none."""
+    if Path(folder).is_file():
+        return Path(folder)
+    profiles = sorted(Path(folder).rglob("*.xplane.pb"), key=lambda p: p.stat().st_mtime)
+    if not profiles:
+        raise FileNotFoundError(f"no profile (*.xplane.pb) below {folder}; record one with trace.record")
+    return profiles[-1]
+
+
+def read(
+    path: str | Path,
+    *programs: Any,
+    annotations: Sequence[str] = (),
+    title: str = "a profile",
+    platform: str = "cpu",
+    kind: str = "cpu",
+    versions: str = "",
+) -> Trace:
+    """A profile as a trace.
+
+    `programs` are compiled programs that ran, or their texts: they say what each operation is. `annotations`
+    are the names of host events to include. `platform`, `kind` and `versions` describe the devices where the
+    profile does not say. Raises FileNotFoundError where there is no profile, ValueError where the file is
+    damaged.
+    """
+    planes = protobuf.planes(newest(path))
+    known = operations.of_programs(programs)
+    about = {"title": title, "platform": platform, "kind": kind, "versions": versions}
+    return replace(from_planes(planes, known, annotations, **about), folder=str(path))
+
+
+def from_planes(
+    planes: Sequence[XPlane],
+    known: Operations,
+    annotations: Sequence[str] = (),
+    *,
+    title: str,
+    platform: str,
+    kind: str,
+    versions: str = "",
+) -> Trace:
+    """The decoded planes of a profile as a trace; `known` are operations by (module, name)."""
+    platform, kind = _recorded_on(planes, platform) or (platform, kind)
+    profiled = sorted(_events(planes), key=lambda e: e.start_ns)
+    host = sorted(_host_events(planes, annotations), key=lambda e: e[1])
+    began_ns = min([e.start_ns for e in profiled] + [start for _, start, _ in host], default=0.0)
+    ops, events = _table(profiled, known, began_ns)
+    return Trace(
+        title=title,
+        platform=platform,
+        kind=kind,
+        devices=len({e.device for e in events}) or 1,
+        simulated=platform == "cpu",
+        warmup=None,
+        versions=versions,
+        ops=ops,
+        events=events,
+        host=tuple(HostEvent(n, (start - began_ns) / 1e9, duration / 1e9) for n, start, duration in host),
+    )
+
+
+def _recorded_on(planes: Sequence[XPlane], platform: str) -> tuple[str, str] | None:
+    """Platform and kind of the devices that a profile names, where they are not the given platform's."""
+    for plane in planes:
+        device = DEVICE.match(plane.name)
+        if device and device[1].lower() != platform and plane.lines:
+            kind = plane.stats.get("device_type_string") or plane.stats.get("gpu_device_name") or device[1]
+            return device[1].lower(), str(kind)
+    return None
+
+
+def _events(planes: Sequence[XPlane]) -> Iterator[ProfiledEvent]:
+    """The operations' events of all planes."""
+    for plane in planes:
+        device = DEVICE.match(plane.name)
+        if device and device[1] == "TPU":
+            yield from _tpu_events(plane, int(device[2]))
+        elif device:
+            yield from (e for line in plane.lines for e in _line_events(line, int(device[2])))
+        elif plane.name == HOST:
+            yield from (e for line in plane.lines for e in _line_events(line, None))
+
+
+def _line_events(line: XLine, device: int | None) -> Iterator[ProfiledEvent]:
+    """The events of a line that name an operation of a program."""
+    for e in line.events:
+        name = e.stats.get("hlo_op")
+        if name is None or SMALL_MEMSET.search(str(e.stats.get("Memset_details", ""))):
+            continue
+        # kernels of a CUDA graph all name the graph, and the two of a split-K matmul name the same operation
+        name = e.name if "cuda_graph_id" in e.stats or "splitK" in e.name else name
+        on = int(e.stats.get("device_ordinal", 0) if device is None else device)
+        yield ProfiledEvent(
+            name=name,
+            module=e.stats.get("hlo_module", ""),
+            device=on,
+            run=e.stats.get("run_id"),
+            start_ns=e.start_ns,
+            duration_ns=e.duration_ns,
+            line=f"{line.name} {on}",
+            stats=e.stats,
+        )
+
+
+def _tpu_events(plane: XPlane, device: int) -> Iterator[ProfiledEvent]:
+    """A TPU's operations, each with the program and the run during which it ran."""
+    lines = {line.name: line for line in plane.lines}
+    events = {name: lines[name].events if name in lines else () for name in TPU_LINES}
+    runs = sorted((e.start_ns, e.name.partition("(")[0]) for e in events[MODULES_LINE])
+    starts = [start for start, _ in runs]
+    for name in (OPS_LINE, ASYNC_LINE):
+        for e in events[name]:
+            run = bisect_right(starts, e.start_ns) - 1
+            yield ProfiledEvent(
+                name=op_name(e.name),
+                module=runs[run][1] if run >= 0 else "",
+                device=device,
+                run=run,
+                start_ns=e.start_ns,
+                duration_ns=e.duration_ns,
+                line=name,
+                stats=e.stats,
+            )
+
+
+def op_name(text: str) -> str:
+    """The name of an operation, from the whole instruction that a TPU's
+    profiler writes: '%fusion.1 = bf16[8]{0} ...'.
+    """
+    return text.partition(" = ")[0].lstrip("%")
+
+
+def _host_events(planes: Sequence[XPlane], annotations: Sequence[str]) -> Iterator[tuple[str, float, float]]:
+    """The compilations and the annotated events of the host: name, start and duration in nanoseconds."""
+    lines = (line for plane in planes if plane.name == HOST for line in plane.lines)
+    for e in (e for line in lines for e in line.events):
+        if e.name == COMPILING or e.name in annotations:
+            yield (COMPILE if e.name == COMPILING else e.name), e.start_ns, e.duration_ns
+
+
+def _table(
+    profiled: Sequence[ProfiledEvent], known: Operations, began_ns: float
+) -> tuple[tuple[Op, ...], tuple[Event, ...]]:
+    """Each operation once, and the events that refer to them."""
+    indices: dict[tuple[str, str], int] = {}
+    ops: list[Op] = []
+    runs, self_times, events = _runs(profiled), _self_times(profiled), []
+    # `dot.1` becomes a kernel dot_1
+    kernels = {(module, re.sub(r"\W", "_", name)): op for (module, name), op in known.items()}
+    for s, run, self_ns in zip(profiled, runs, self_times, strict=True):
+        key = (s.module, s.name)
+        if key not in indices:
+            indices[key] = len(ops)
+            ops.append(known.get(key) or kernels.get(key) or guess_op(s))
+        events.append(
+            Event(
+                indices[key], s.device, run, (s.start_ns - began_ns) / 1e9, s.duration_ns / 1e9, self_ns / 1e9
+            )
+        )
+    return tuple(ops), tuple(events)
+
+
+def _runs(profiled: Sequence[ProfiledEvent]) -> list[int]:
+    """The run of each event, from 0: as the profiler numbers it, else by
+    the return of a program's first operation.
+    """
+    found, order = [], defaultdict(dict)
+    last_launch: dict[tuple[int, str], tuple[str, Any, int]] = {}
+    for s in profiled:
+        if s.run is not None:
+            here = order[s.device, s.module]
+            found.append(here.setdefault(s.run, len(here)))
+            continue
+        launch = s.stats.get("correlation_id", s)  # a CUDA graph launches several kernels of the same name
+        first, last, n = last_launch.get((s.device, s.module), (s.name, None, -1))
+        if s.name == first and launch != last:
+            last, n = launch, n + 1
+        last_launch[s.device, s.module] = first, last, n
+        found.append(n)
+    return found
+
+
+def _self_times(profiled: Sequence[ProfiledEvent]) -> list[float]:
+    """The nanoseconds of each event without the events nested in it on its line and device."""
+    lines = defaultdict(list)
+    for i, s in enumerate(profiled):
+        lines[s.device, s.line].append(i)
+    found = [0.0] * len(profiled)
+    for indices in lines.values():
+        spans = [(profiled[i].start_ns, profiled[i].start_ns + profiled[i].duration_ns) for i in indices]
+        for i, left in zip(indices, intervals.self_times(spans), strict=True):
+            found[i] = left
+    return found
+
+
+def guess_op(s: ProfiledEvent) -> Op:
+    """An operation whose program is not available, by its name and by what the profiler says of it."""
+    moves = MOVES.match(s.name)
+    kind = COLLECTIVE if moves else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"
+    if s.name.split(".")[0] in CONTAINERS:
+        kind = LOOP
+    elif s.name.lower().startswith(("copy", "transpose", "mem")):
+        kind = "copy"
+    elif re.match(r"(dot|convolution|gemm|cublas|matmul|nvjet|cutlass|sm\d+_xmma)", s.name):
+        kind = "matmul"
+    names = {"flops": "flops", "nbytes": "bytes_accessed"}
+    work = {ours: int(s.stats[theirs]) for ours, theirs in names.items() if theirs in s.stats}
+    return Op(s.name, kind, s.module, str(s.stats.get("tf_op", "")), moves=moves[1] if moves else "", **work)
