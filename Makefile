@@ -84,10 +84,10 @@ lab: set-up ## open the notebooks in JupyterLab
 
 alone: set-up ## run every notebook from an empty folder, on Colab's package versions and on the locked ones
 	@echo "==> every notebook alone"
-	$(PYTHON) -m tools.alone
+	$(PYTHON) -m tools.isolated_run
 
 colab: set-up ## the same on Colab's package versions only; STEMS=rooflines for one
-	$(PYTHON) -m tools.alone --only colab $(STEMS)
+	$(PYTHON) -m tools.isolated_run --only colab $(STEMS)
 
 pdf: set-up ## print the built site as a PDF into dist; STEMS="rooflines gpus" prints a volume for each
 	@CHROMIUM=$$(tools/chromium.sh) && export CHROMIUM && $(PYTHON) -m web.bound pdf $(STEMS)

@@ -1,1 +1,1 @@
-"""The tools that make the book from its sources; no part of the library."""
+"""Tools that make the book from its sources; they are not part of the library."""

@@ -1,9 +1,8 @@
-"""Fit the efficiencies of chips to published runs, and freeze them: `python -m tools.calibrate training`.
+"""Fits chips' efficiencies to published runs and records them: `python -m tools.calibrate training`.
 
-It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: figures in `values`,
-and in `leave_one_out` how each run is predicted without others (`evidence.factors.Record`). A fit takes a
-minute.
-The search begins at the record of before: from what is expected of each, it can end in a valley less deep.
+It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: the fit in `values`,
+and in `leave_one_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a
+minute. The search starts at the previous record, because from the priors it may end in a worse minimum.
 """
 
 import json
@@ -26,7 +25,7 @@ FOLDER = Path(resources.__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Fit:
-    """What is fitted: runs, how they are, and the source that each comes from."""
+    """What to fit: the runs, their calibration, and the source of a run."""
 
     runs: Callable[[], Sequence[Any]]
     by: Calibration
@@ -34,7 +33,7 @@ class Fit:
 
     @property
     def ways(self) -> dict[str, Callable[[Any], str]]:
-        """By what runs are left out together."""
+        """The keys by which runs are left out together."""
         return {
             "rows": lambda run: str(crc32(run.id.encode()) % 5),  # one in five
             "source": self.source,
@@ -43,7 +42,7 @@ class Fit:
         }
 
     def leave_one_out(self, values: Values) -> dict[str, dict[str, float]]:
-        """Of each run, predicted over published by the values without those that it is left out with."""
+        """For each run, predicted over published by the values without the runs that are left out with it."""
         runs = self.runs()
         parts = {
             (way, name): part
@@ -57,7 +56,7 @@ class Fit:
         return found
 
     def frozen(self, start: Values) -> str:
-        """The record."""
+        """The record as JSON text."""
         values = self.by.fit(self.runs(), start=start)
         record = {"date": str(date.today()), "values": values, "leave_one_out": self.leave_one_out(values)}
         return json.dumps(record, indent=1) + "\n"

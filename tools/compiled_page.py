@@ -1,4 +1,4 @@
-"""What is filled into the page "Predicted and compiled": its numbers, its tables, and its picture."""
+"""The numbers, tables and picture of the page "Predicted and compiled"."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -28,11 +28,11 @@ class Compiled(Text):
 
     @property
     def picture(self) -> Path:
-        """Where it stands."""
+        """The path of the picture."""
         return self.path.with_suffix(".svg")
 
     def view(self) -> View:
-        """Predicted over compiled, each program a point, by its class."""
+        """Predicted over compiled, one point per program, by class."""
         return View("Predicted over compiled.", tuple(map(_chart, MEASURES)), columns=2)
 
     def write(self) -> None:
@@ -54,7 +54,7 @@ def _chart(measure: str) -> Chart:
 
 
 def _beside(devices: Sequence[int]) -> list[float]:
-    """Where each point lies: those of one number of devices side by side, so that none hides another."""
+    """The horizontal positions of points, spread so that those of one number of devices do not overlap."""
     many, before = Counter(devices), Counter[int]()
     places = []
     for n in devices:
@@ -64,7 +64,7 @@ def _beside(devices: Sequence[int]) -> list[float]:
 
 
 def numbers() -> dict[str, str]:
-    """What the words of the page quote."""
+    """The numbers that the page's text quotes."""
     found = every()
     phases = Counter(one.case.phase for one in found)
     return {
@@ -95,7 +95,7 @@ def _summary(own: list[Beside], measure: str) -> str:
 
 
 def _reasons() -> Iterator[str]:
-    """Each rule, of what, in how many programs, how much, and what happens."""
+    """A line per rule: its measure, its number of programs, the size of the errors, and the cause."""
     for reason in REASONS:
         errors = [one.far[reason.measure] for one in every() if reason in reasons(one)]
         sizes = " to ".join(dict.fromkeys(signed(f(errors), 0) for f in (min, max)))
@@ -105,7 +105,7 @@ def _reasons() -> Iterator[str]:
 
 PAGE = Compiled(
     name="compiled",
-    told=numbers,
+    values=numbers,
     tables={
         "classes": _classes,
         "worst": tables.worst,

@@ -1,8 +1,9 @@
-"""What do bills add to plans? `python -m tools.bills` writes `evidence/data/bills.json`.
+"""Records the chip-hours of whole runs over those of their plans: `python -m tools.cost_report`.
 
-Each whole run of `training_gpu_hours.csv` is planned as `scalingbook plan` would: the best split, at the
-efficiencies of published steps, with the rematerialization and the attention of its day; where nobody says on
-how many chips, on the `planned_chips` of the table. What is left out are all runs of a source.
+It writes `evidence/data/chip_hour_overhead.json`. Each whole run of `training_gpu_hours.csv` is planned as by
+`scalingbook plan`: the best plan at the efficiencies of published steps, with the rematerialization and
+attention of its time; if the number of chips is unknown, on the table's `planned_chips`. Leave-one-out means
+without a source.
 """
 
 import datetime
@@ -31,7 +32,7 @@ PATH = ROOT / "scalingbook_lib" / "evidence" / "data" / "chip_hour_overhead.json
 
 @dataclass(frozen=True, kw_only=True)
 class Planned:
-    """A whole run, its source, and its hours as planned, of its steps alone, and as published."""
+    """A whole run with its source and its chip-hours: planned, of its steps alone, and published."""
 
     run: WholeRun
     source: str
@@ -40,13 +41,13 @@ class Planned:
 
     @property
     def log(self) -> float:
-        """Published over planned."""
+        """The logarithm of published over planned chip-hours."""
         return log(self.run.chip_hours / self.hours)
 
 
 @cache
 def planned() -> tuple[Planned, ...]:
-    """Every whole run."""
+    """Every whole run with its plan."""
     rows = resources.rows("training_gpu_hours")
     return tuple(_planned(run, row) for run, row in zip(WHOLE_RUNS, rows, strict=True))
 
@@ -72,18 +73,18 @@ def _planned(run: WholeRun, row: resources.Row) -> Planned:
 
 
 def factor(without: str = "") -> float:
-    """Published over planned, each source once; of all sources but one."""
+    """Published over planned chip-hours, the geometric mean over sources, `without` excluded."""
     sources = grouped((one for one in planned() if one.source != without), lambda one: one.source)
     return exp(mean(mean(one.log for one in group) for group in sources.values()))
 
 
 def leave_one_out_errors() -> dict[str, float]:
-    """The error of each run, by the factor that never saw its source."""
+    """The error of each run by the factor without its source."""
     return {one.run.name: factor(one.source) / exp(one.log) - 1 for one in planned()}
 
 
 def record() -> dict[str, object]:
-    """What is frozen."""
+    """The record that is written."""
     errors = leave_one_out_errors()
     sources = grouped(planned(), lambda one: one.source)
     log_errors = {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
@@ -100,7 +101,7 @@ def record() -> dict[str, object]:
 
 
 def page_values() -> dict[str, str]:
-    """What bills of whole runs add to plans."""
+    """The numbers for the accuracy page."""
     one, runs = chip_hour_overhead(), planned()
     parts = [run.hours / run.run.chip_hours for run in runs]
     return {
@@ -120,7 +121,7 @@ def page_values() -> dict[str, str]:
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """Each whole run beside its plan."""
+    """The table rows of each whole run and its plan."""
     errors = leave_one_out_errors()
     for one in planned():
         hours = one.run.chip_hours

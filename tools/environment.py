@@ -1,6 +1,6 @@
-"""What every kernel that runs the book's cells is told, so that two runs print the same.
+"""The environment variables of every kernel that runs the book's cells, so that outputs are reproducible.
 
-Standard library only: the tests' conftest applies it before anything else is imported.
+Standard library only, because the tests' conftest applies it before anything else is imported.
 """
 
 import os
@@ -38,7 +38,7 @@ COMPILE_CACHE = f"c.InteractiveShellApp.exec_lines = [{f'exec({_LOAD!r}, {{}})'!
 
 
 def apply(*, compile_cache: bool = False) -> None:
-    """Set what is not set, for this process and the kernels that it starts."""
+    """Set the variables that are not set, for this process and the kernels that it starts."""
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     folder = ROOT / ".make" / ("ipython-cached" if compile_cache else "ipython")
@@ -47,7 +47,7 @@ def apply(*, compile_cache: bool = False) -> None:
 
 
 def profile(folder: Path, text: str) -> Path:
-    """Write a profile of the book's own: no reader's start-up files change what a cell prints."""
+    """Write the book's own IPython profile, so that a user's start-up files do not change outputs."""
     config = folder / "profile_default" / "ipython_kernel_config.py"
     if not config.exists() or config.read_text() != text:
         config.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
-"""What does a reader get to solve? One source, `solutions/<stem>.md`, read and blanked.
+"""Reads the exercises in `solutions/<stem>.md`, and blanks them for the exercise notebooks.
 
-CONTRIBUTING.md defines the format. The page's answer boxes, the exercise notebooks and the tests all read it
+CONTRIBUTING.md defines the format. The page's answer boxes, the exercise notebooks and the tests read it
 here.
 """
 
@@ -25,7 +25,7 @@ _CHECK = re.compile(r"""checks\.find\("(?P<key>[^"]+)"\)\((?P<name>\w+)\)\s*""")
 
 
 class ExerciseError(ValueError):
-    """A source that does not follow the format; the message says where and what to write."""
+    """A source that violates the format; the message says where and what to write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Exercise:
-    """One exercise as its source tells it; difficulty, unit and hints are the check's."""
+    """One exercise as in its source; difficulty, unit and hints are in its check."""
 
     key: str
     number: int
@@ -64,7 +64,7 @@ def _text(stem: str, root: Path) -> str:
 
 
 def read(stem: str, root: Path = ROOT) -> list[Exercise]:
-    """A chapter's exercises, in order; ExerciseError where the source breaks the format."""
+    """A chapter's exercises in order; raises an ExerciseError if the source violates the format."""
     return list(_read(stem, _text(stem, root)))
 
 
@@ -119,7 +119,7 @@ def _text_of(output: NotebookNode) -> str:
 
 
 def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:
-    """What a page shows of a chapter's exercises: those it names, or all that no page names."""
+    """The exercises that a page shows: those it names, or all that no page names."""
     every = {exercise.key.partition(".")[2]: exercise for exercise in read(stem, root)}
     texts = [path.read_text(encoding="utf-8") for path in sorted((root / "chapters").glob(f"{stem}*.md"))]
     found = (one for text in texts for one in SHOWN.finditer(text) if one["stem"] == stem)
@@ -132,14 +132,14 @@ def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:
 
 
 def blanked(notebook: NotebookNode) -> NotebookNode:
-    """The exercise notebook of a source: solutions gone, a stub where the answer goes."""
+    """The exercise notebook of a source: solutions removed, stubs for the answers."""
     cells = [_blank(cell) for cell in notebook.cells if not _is_solution(cell) or "stub" in cell.metadata]
     metadata = {k: v for k, v in notebook.metadata.items() if k != "jupytext"}
     return NotebookNode(notebook | {"cells": cells, "metadata": NotebookNode(metadata)})
 
 
 def _groups(notebook: NotebookNode) -> list[list[NotebookNode]]:
-    """The cells of each exercise: from its heading to the next one."""
+    """The cells of each exercise, from its heading to the next."""
     groups: list[list[NotebookNode]] = []
     for cell in notebook.cells:
         if "exercise" in cell.metadata:
@@ -204,7 +204,7 @@ def _stub(cell: NotebookNode) -> str:
 
 
 def _blank(cell: NotebookNode) -> NotebookNode:
-    """A cell as the reader finds it."""
+    """A cell as in the exercise notebook."""
     if "stub" not in cell.metadata:
         return cell
     kept = {k: v for k, v in cell.metadata.items() if k not in ("stub", "tags")}

@@ -1,7 +1,7 @@
-"""What is filled into the page on how right the library is: one table of scores, cut in several ways.
+"""The numbers and tables of the accuracy page: one table of scores, grouped in several ways.
 
-Each row of the library's tables is predicted once, and held beside what simpler rules and other tools say of
-it. Left out: by figures that never saw the row's source, or its software, as the constant beside it.
+Every row of the library's tables is predicted once, and compared with baselines and peer tools. Leave-one-out
+values are computed without the row's source or its software, for the baseline too.
 """
 
 import csv
@@ -47,10 +47,10 @@ PEERS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """What is said of a row: errors, by whom they are made; what somebody says nothing of is missing.
+    """The errors of one row, by who predicts it; missing if a predictor gives none.
 
-    `out` are the library's by figures that never saw the row's source, its software, or its chip; `constant`
-    are those of one constant that never saw the first two.
+    `out` are leave-one-out errors without the row's source, software or chip; `constant` those of the
+    constant baseline without the first two.
     """
 
     id: str
@@ -63,7 +63,7 @@ class Entry:
 
 @cache
 def read(table: str) -> tuple[Row, ...]:
-    """The rows of one of the library's tables, and of those in `data` that go with it."""
+    """The rows of one of the library's tables, and the related rows in `data`."""
     own = () if table == "model_configs" else baselines.own_rows(table)
     also = [row for name in BESIDE.get(table, ()) for row in read_table(ROOT / "data" / f"{name}.csv")]
     if table == "kernels":  # each in the columns of the library's
@@ -75,12 +75,12 @@ def read(table: str) -> tuple[Row, ...]:
 
 @cache
 def scored(table: str) -> ScoreReport:
-    """Those of them that are not left out by hand."""
+    """The report on the rows that are not excluded."""
     return evidence.score([row for row in read(table) if row.get("use", "") in USED])
 
 
 def left_out_by_hand(table: str) -> dict[str, list[Row]]:
-    """The others, by the reason that stands in the table."""
+    """The excluded rows, by the reason in the table."""
     return grouped((row for row in read(table) if row.get("use", "") not in USED), lambda row: row["use"])
 
 
@@ -91,7 +91,7 @@ def entries(table: str) -> tuple[Entry, ...]:
     baselines_of = {row.id: baselines.roofline_baseline(row) for row in rows}
     ways = {way: _names(table, rows, way) for way in WAYS}
     fitted = {way: _constants(baselines_of, names) for way, names in ways.items()}
-    leave_one_out, said = _left_out(table), _said(table)
+    leave_one_out, said = _leave_one_out(table), _said(table)
     return tuple(
         Entry(
             id=row.id,
@@ -114,15 +114,15 @@ def _runs(table: str) -> dict[str, training.Score | inference.InferenceScore]:
     return {s.run.id: s for s in rooms[table].scores()} if table in rooms else {}
 
 
-def _left_out(table: str) -> Mapping[str, Mapping[str, float]]:
-    """Predicted over published by figures that never saw a run's source, software or chip."""
+def _leave_one_out(table: str) -> Mapping[str, Mapping[str, float]]:
+    """Predicted over published by fits without a run's source, software or chip."""
     if table in FITTED:
         return {"chip": dict(kernel_fits.blind(scored(table).rows, *FITTED[table]))}
     return record(table.removesuffix("_runs")).leave_one_out if _runs(table) else {}
 
 
 def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
-    """What is left out with a row: its source, or all of its software."""
+    """The group that is left out with a row: its source, or its software."""
     names = {row.id: text(row.row, "source") for row in rows}
     for id, s in _runs(table).items():
         names[id] = s.source if way == "source" else s.run.software[0]
@@ -132,7 +132,7 @@ def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
 def _constants(
     baselines_of: dict[str, RooflineBaseline | None], names: dict[str, str]
 ) -> dict[str, baselines.Shares]:
-    """The constants that never saw what has that name."""
+    """For each group, the constants computed without it."""
     pairs = [(names[id], one) for id, one in baselines_of.items() if one]
     return {
         name: baselines.shares(one for other, one in pairs if other != name) for name in set(names.values())
@@ -140,7 +140,7 @@ def _constants(
 
 
 def _as(found: RowPrediction, error: float) -> float:
-    """An error of a rate as that of the time, where the score is in seconds."""
+    """An error of a rate converted to that of a time, if the score is in seconds."""
     rates = found.kind.startswith(("serving prefill", "serving decode"))
     return 1 / (1 + error) - 1 if rates else error
 
@@ -152,7 +152,7 @@ def _peers() -> tuple[dict[str, str], ...]:
 
 
 def _said(table: str) -> dict[str, dict[str, float]]:
-    """What each peer says of a run over what was published, by its id."""
+    """For each run, each peer's prediction over the published value."""
     answers = grouped((row for row in _peers() if row["predicted"]), lambda row: row["run_id"])
     return {
         id: {row["peer"]: float(row["predicted"]) / s.published for row in answers.get(id, [])}
@@ -183,7 +183,7 @@ def _constant(one: Entry) -> Mapping[str, float | None]:
 
 
 def _by(part: str, *tables: str, fewest: int = FEWEST) -> Callable[[], Cells]:
-    """The rows of these tables by class and one thing more."""
+    """A function that lists the rows of these tables by class and one more property."""
 
     def lines() -> Iterator[tuple[str, ...]]:
         for table in tables:
@@ -200,7 +200,7 @@ def _by(part: str, *tables: str, fewest: int = FEWEST) -> Callable[[], Cells]:
 
 
 def _beside_peers() -> Cells:
-    """Each peer by class, on the rows that it answers, and the library on the same."""
+    """Each peer by class on the rows that it predicts, and the library on the same rows."""
     runs = (*entries("training_runs"), *entries("inference_runs"))
     asked = [one for one in runs if one.out]
     for name, called in PEERS.items():
@@ -214,7 +214,7 @@ def _beside_peers() -> Cells:
 
 
 def _refused() -> Cells:
-    """Why rows of the library's tables are not predicted, and how many."""
+    """The reasons why rows are not predicted, with counts."""
     for table in TABLES:
         reasons = left_out_by_hand(table) | scored(table).refused
         for reason, rows in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
@@ -222,7 +222,7 @@ def _refused() -> Cells:
 
 
 def numbers() -> dict[str, str]:
-    """What the words of the page quote."""
+    """The numbers that the page's text quotes."""
     rows = [len(scored(table).rows) + sum(map(len, left_out_by_hand(table).values())) for table in TABLES]
     versions = {row["peer"]: row["version"] for row in _peers()}
     return {
@@ -238,7 +238,7 @@ def numbers() -> dict[str, str]:
 
 PAGE = Text(
     name="fidelity",
-    told=numbers,
+    values=numbers,
     tables={
         "classes": _by("class", *TABLES, fewest=1),
         "chips": _by("chip", *TABLES),

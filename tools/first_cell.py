@@ -1,8 +1,9 @@
-"""How does a notebook that was copied alone get the library? By its first cell, the same in every notebook.
+"""The first cell of every notebook, which finds or unpacks the library.
 
-A committed notebook looks where it is: installed, in the copy of the book around it, in a wheel beside it, in
-the release of the configured repository. One from the site carries the library in its first cell. No index is
-asked for it. `tools.notebooks` and the site put the cell in; the sources do without.
+In a committed notebook it looks for the library: installed, in the surrounding copy of the book, in a wheel
+next to it, or in the release of the configured repository. A notebook from the site carries the library in
+this cell. No package index is queried. `tools.notebooks` and the site add the cell; the sources do not have
+it.
 """
 
 import base64
@@ -89,7 +90,7 @@ runtime.begin(installed=True)"""
 
 
 def repository(root: Path = ROOT) -> str:
-    """The address that `_config.yml` gives; '' where it gives none."""
+    """The repository address in `_config.yml`, or ""."""
     config = root / "_config.yml"
     told = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
     return ((told.get("repository") or {}).get("url") or "").removesuffix("/")
@@ -103,19 +104,19 @@ def source(root: Path = ROOT) -> str:
 
 
 def carrying(library: str) -> str:
-    """The text of the cell that unpacks the library it holds: `tools.wheel.carried()`."""
+    """The text of the cell that carries the library, given as `tools.wheel.carried()`."""
     digest = hashlib.sha256(base64.b64decode(library)).hexdigest()
     lines = "".join(f"{library[at : at + LINE]}\n" for at in range(0, len(library), LINE))
     return _CARRYING.replace("DIGEST", digest).replace("CARRIED", lines)
 
 
 def put(notebook: NotebookNode, text: str) -> NotebookNode:
-    """The notebook with this cell before all others, and no other such cell."""
+    """The notebook with this cell first, and no other such cell."""
     hidden = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell", TAG]}
-    cell = new_code_cell(text, metadata=hidden, id=TAG)  # an id of chance would make each copy another
+    cell = new_code_cell(text, metadata=hidden, id=TAG)  # a random id would make every copy differ
     return NotebookNode(notebook | {"cells": [cell, *(c for c in notebook.cells if not is_it(c))]})
 
 
 def is_it(cell: NotebookNode) -> bool:
-    """Is this such a cell, of this version or another?"""
+    """Whether a cell is such a cell, of any version."""
     return TAG in cell.metadata.get("tags", ())

@@ -1,9 +1,9 @@
-"""Fit what kernels and links attain, and freeze it: `python -m tools.kernel_fits`, some seconds.
+"""Fits kernel and link efficiencies and records them: `python -m tools.kernel_fits`, a few seconds.
 
 It reads `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
-and of the library, and writes `kernel_fits.json` in scalingbook_lib/evidence/data. What becomes of that where
-no fit sees a chip is `data/kernel_fits_left_out.json`: by it the page of scores says what to expect of a chip
-that nobody has measured.
+and of the library, and writes `kernel_fits.json` in scalingbook_lib/evidence/data.
+`data/kernel_fits_left_out.json` has the fits without each chip, by which the accuracy page says what to
+expect of an unmeasured chip.
 """
 
 import csv
@@ -29,17 +29,17 @@ from tools.environment import ROOT
 
 FOLDER = Path(resources.__file__).parent / "data"
 LEFT_OUT = ROOT / "data" / "kernel_fits_left_out.json"
-FEWEST = 4  # rows that make a line, but for chips whose kin has no more
+FEWEST = 4  # rows for a fit, unless a chip's variant has no more
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """A table."""
+    """The rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def products() -> Iterator[tuple[str, kernels.MeasuredMatmul]]:
-    """Every measured product, by chip and type, by kind of chip and type, and by both with its software."""
+    """Every measured matmul, by chip and dtype, by GPU or TPU and dtype, and by both with its library."""
     for row in rows(ROOT / "data/products.csv"):
         on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
@@ -54,7 +54,7 @@ def products() -> Iterator[tuple[str, kernels.MeasuredMatmul]]:
 
 
 def attended(name: str) -> Iterator[tuple[str, kernels.AttentionTime]]:
-    """Every measured attention of a table, by chip, and all of them."""
+    """Every measured attention of a table, by chip, and under "GPU"."""
     for row in rows(ROOT / f"data/{name}.csv"):
         on = reading.chip(row["system"])
         of = Attending(*(int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim")))
@@ -64,7 +64,7 @@ def attended(name: str) -> Iterator[tuple[str, kernels.AttentionTime]]:
 
 
 def collectives() -> Iterator[tuple[str, fabrics.MeasuredCollective]]:
-    """Every measured collective of chips that are joined by switches or through their host."""
+    """Every measured collective on switches or through the host, by generation of links."""
     every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
     for row in every:
         on = reading.chip(row["system"])
@@ -73,7 +73,7 @@ def collectives() -> Iterator[tuple[str, fabrics.MeasuredCollective]]:
 
 
 class Measured(Protocol):
-    """A row of any of the tables."""
+    """A row of any of these tables."""
 
     @property
     def chip(self) -> Chip: ...
@@ -84,7 +84,7 @@ type Changes = dict[str, dict[str, Values | None]]
 
 
 def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> dict[str, tuple[T, ...]]:
-    """The values of each name, sorted by name; those of one chip left out."""
+    """The rows of each name, sorted by name, without those of one chip."""
     found: dict[str, list[T]] = defaultdict(list)
     for name, value in pairs:
         if value.chip.name != without:
@@ -92,12 +92,12 @@ def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> d
     return {name: tuple(values) for name, values in sorted(found.items())}
 
 
-# what is left out changes few lines: the others are fitted once
+# leaving out a chip changes few fits; the others are cached
 _products, _attention, _fabric = map(cache, (kernels.fit_products, kernels.fit_attention, fabrics.fit))
 
 
 def fits(without: str = "") -> Fits:
-    """Every line of every table, to three digits, fitted on the rows of all chips but one."""
+    """Every fit of every table to three digits, from the rows of all chips but one."""
     measured = grouped(products(), without)
     attention = grouped(chain(attended("attention"), attended("decode_attention")), without)
     found = {
@@ -109,7 +109,7 @@ def fits(without: str = "") -> Fits:
 
 
 def left_out(chip: str) -> Changes:
-    """What becomes of the lines where no fit sees that chip: other figures, or None, of those that change."""
+    """The fits that change without that chip: new values, or None for a fit that disappears."""
     every, others = fits(), fits(chip)
     return {
         table: {
@@ -122,14 +122,14 @@ def left_out(chip: str) -> Changes:
 
 
 def measured_chips() -> list[str]:
-    """Every chip that a fit sees."""
+    """Every chip with measurements."""
     rows = chain(products(), attended("attention"), attended("decode_attention"), collectives())
     return sorted({row.chip.name for _, row in rows})
 
 
 @contextmanager
 def without(changes: Changes) -> Iterator[None]:
-    """The library computes by these lines while the block runs."""
+    """Let the library use these fits during the block."""
     record = resources.record("kernel_fits")
     kept = dict(record)
     _compute_by(record, {table: _changed(kept[table], changed) for table, changed in changes.items()})
@@ -140,9 +140,9 @@ def without(changes: Changes) -> Iterator[None]:
 
 
 def blind(rows: Iterable[Scored], *tables: str) -> Iterator[tuple[str, float]]:
-    """Each row's id, and its prediction over what was measured, by figures that never saw its chip.
+    """Each row's id, and its prediction over the measurement by fits without its chip.
 
-    Only of chips of which these tables have figures: a torus is predicted by documented rates.
+    Only for chips with fits in these tables; a torus is predicted by documented rates.
     """
     found = resources.grouped((row for row in rows if row.found), lambda row: row.found and row.found.chip)
     for chip, changes in json.loads(LEFT_OUT.read_text(encoding="utf-8")).items():
@@ -163,14 +163,14 @@ def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None
 
 
 def _stands(name: str, measured: Mapping[str, tuple[kernels.MeasuredMatmul, ...]]) -> bool:
-    """Whether its rows are enough, or its kin's are as few."""
+    """Whether a name has enough rows for a fit, or its variant has as few."""
     chip, *of = name.split(" | ")
     like = " | ".join((kernels.SAME_ARCHITECTURE.get(chip, chip), *of))
     return len(measured[name]) >= FEWEST or len(measured.get(like, ())) < FEWEST
 
 
 def frozen(found: Mapping[str, Mapping[str, object]]) -> str:
-    """One line of text for each line of a table."""
+    """The record as JSON text, one line per fit."""
     tables = []
     for name, lines in found.items():
         text = ",\n".join(f"  {json.dumps(line)}: {json.dumps(v)}" for line, v in lines.items())
@@ -179,7 +179,7 @@ def frozen(found: Mapping[str, Mapping[str, object]]) -> str:
 
 
 def rounded(values: Values) -> Values:
-    """To three digits."""
+    """Values rounded to three digits."""
     return {name: float(f"{value:.3g}") for name, value in values.items()}
 
 

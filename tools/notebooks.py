@@ -1,9 +1,9 @@
-"""Do the notebooks say what their sources say, and are their outputs true?
+"""Executes and checks the notebooks that are generated from the book's sources.
 
 `python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
-the exercises, and writes the three .ipynb; what has not changed since the last run is left alone.
-`python -m tools.notebooks check` tells which committed notebooks are not what their source makes them.
-`python -m tools.notebooks renew` writes text and first cell of all of them anew, for a release; none is run.
+the exercises, and writes the three .ipynb files; unchanged ones are skipped. `check` lists the committed
+notebooks that differ from their source. `renew` rewrites text and first cells of all notebooks without
+running them, for a release.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SOURCES = {"chapters": "chapters", "solutions": "solutions", "exercises": "solut
 
 @dataclass(frozen=True, slots=True)
 class Notebook:
-    """One generated notebook and the source that it comes from."""
+    """One generated notebook and its source."""
 
     folder: str  # a key of SOURCES
     stem: str
@@ -47,7 +47,7 @@ class Notebook:
         return self.root / self.folder / f"{self.stem}.ipynb"
 
     def made(self) -> NotebookNode:
-        """The notebook as its source makes it, before any cell has run."""
+        """The notebook as its source gives it, before any cell has run."""
         notebook = jupytext.read(self.source_path, fmt="md:myst")
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
@@ -55,14 +55,14 @@ class Notebook:
         return _fixed(first_cell.put(notebook, first_cell.source(self.root)))
 
     def _write_plainly(self, notebook: NotebookNode) -> None:
-        """The site is made from the source; a notebook is read where nobody knows MyST."""
+        """Convert MyST to plain Markdown, because notebook front ends do not render MyST."""
         known = plain.book(self.root)
         for cell in notebook.cells:
             if cell.cell_type == "markdown":
                 cell.source = plain.text(cell.source, self.path.relative_to(self.root), known)
 
     def committed(self) -> NotebookNode:
-        """The notebook as it was last executed."""
+        """The notebook as last executed."""
         return nbformat.read(self.path, as_version=4)
 
 
@@ -83,7 +83,7 @@ def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
 
 
 def differences(notebook: Notebook) -> list[str]:
-    """What in a committed notebook is not what its source makes, or was not executed."""
+    """How a committed notebook differs from its source, or was not executed."""
     if not notebook.path.exists():
         return [f"{notebook}.ipynb is missing; run make execute"]
     made, committed = notebook.made(), notebook.committed()
@@ -110,7 +110,7 @@ def _told(cell: NotebookNode) -> tuple:
 
 
 def execute(notebook: Notebook) -> None:
-    """Run every cell in a fresh kernel and write the notebook in one step."""
+    """Run every cell in a fresh kernel and write the notebook atomically."""
     from nbclient import NotebookClient
 
     made = notebook.made()
@@ -125,13 +125,15 @@ def execute(notebook: Notebook) -> None:
 
 
 def _write(made: NotebookNode, notebook: Notebook) -> None:
-    half = notebook.path.with_suffix(f".{os.getpid()}.half")  # killed, it leaves the old notebook whole
+    half = notebook.path.with_suffix(
+        f".{os.getpid()}.half"
+    )  # an interrupted write leaves the old notebook intact
     nbformat.write(made, half)
     os.replace(half, notebook.path)
 
 
 def renew(notebook: Notebook) -> str | None:
-    """Write everything but what cells computed anew, as a run would; the first cell prints nothing here."""
+    """Rewrite everything but computed outputs; returns a problem if the code has changed."""
     made = notebook.made()
     ran = [c for c in notebook.committed().cells if c.cell_type == "code" and not first_cell.is_it(c)]
     cells = [cell for cell in made.cells if cell.cell_type == "code"]
@@ -148,15 +150,15 @@ def renew(notebook: Notebook) -> str | None:
 
 
 def _fixed(notebook: NotebookNode) -> NotebookNode:
-    """Metadata that no run and no machine changes, and ids that follow from what the cells say.
+    """Reproducible metadata, and cell ids that depend only on content.
 
-    Without the pairing: with it, JupyterLab would not open a notebook that is newer than its source.
+    Without jupytext's pairing, with which JupyterLab refuses to open a notebook newer than its source.
     """
     notebook.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": {"name": "python"}})
     notebook.nbformat, notebook.nbformat_minor = 4, 5
     seen: set[str] = set()
     for cell in notebook.cells:
-        salt = 0  # of two cells that say the same, the second has another id
+        salt = 0  # equal cells need different ids
         while (name := _short(f"{salt}{cell.cell_type}{cell.source}")) in seen:
             salt += 1
         seen.add(name)
@@ -169,7 +171,7 @@ def _short(text: str) -> str:
 
 
 def _stripped(notebook: NotebookNode) -> NotebookNode:
-    """What is left when widgets' random ids and the kernel's version are gone."""
+    """The notebook without widgets' random ids and the kernel's version."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata.language_info = NotebookNode(name="python")
     for cell in notebook.cells:
@@ -182,7 +184,7 @@ def _stripped(notebook: NotebookNode) -> NotebookNode:
 
 
 def _library(root: Path) -> str:
-    """The fingerprint of what a notebook may depend on besides its own source: code, tables, the lock."""
+    """A fingerprint of what notebooks depend on besides their source: code, tables, and the lock file."""
     code = [path for path in (root / "scalingbook_lib").rglob("*.*") if path.suffix != ".pyc"]
     quoted = (root / "data").rglob("*.*")
     digest = hashlib.sha256()
@@ -196,7 +198,7 @@ def _mark(notebook: Notebook) -> Path:
 
 
 def _state(notebook: Notebook, library: str) -> str:
-    """The fingerprint of a notebook that is as its source and the library make it."""
+    """A fingerprint of a notebook together with its source and the library."""
     made = notebook.path.read_bytes() if notebook.path.exists() else b""
     return hashlib.sha256(library.encode() + notebook.source_path.read_bytes() + made).hexdigest()
 
@@ -207,7 +209,7 @@ def _up_to_date(notebook: Notebook, library: str) -> bool:
 
 
 def _bring_up_to_date(notebook: Notebook, library: str) -> str | None:
-    """Execute, remember, and return what went wrong."""
+    """Execute a notebook, record its state, and return what went wrong, or None."""
     try:
         execute(notebook)
     except Exception as error:  # every notebook gets its turn; all failures are told at the end
@@ -222,7 +224,7 @@ def _bring_up_to_date(notebook: Notebook, library: str) -> str | None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Execute or check the notebooks; 1 where something is wrong."""
+    """Execute, check or renew the notebooks; returns 1 if there are problems."""
     parser = argparse.ArgumentParser(
         prog="python -m tools.notebooks", description="Execute, check or renew the notebooks."
     )

@@ -1,9 +1,8 @@
-"""Which pages has the book, whose are they, and where do they stand?
+"""The pages of the book: which there are, and to which chapter each belongs.
 
-A chapter's page is `chapters/<stem>.md`. What stands below it in `_toc.yml` are its deeper pages,
-`chapters/<stem>_<theme>.md`: they share its room, exercises and explorers. A chapter that was split in
-two has both pages in the first rank, and one room. Solutions, which stand below a chapter too, are none of
-its pages.
+A chapter's page is `chapters/<stem>.md`. Pages below it in `_toc.yml` are its deeper pages,
+`chapters/<stem>_<theme>.md`, which share its package, exercises and explorers. A chapter that was split in
+two has two main pages and one package. Solutions, which are below a chapter too, are not among its pages.
 """
 
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ from tools.environment import ROOT
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page of `chapters/`: its file's name, the chapter whose room it shares, is it a deeper one?"""
+    """A page in `chapters/`: its file name, its chapter's stem, and whether it is a deeper page."""
 
     name: str
     stem: str
@@ -48,12 +47,12 @@ def every(root: Path = ROOT) -> tuple[Page, ...]:
 
 
 def of(stem: str, root: Path = ROOT) -> tuple[Page, ...]:
-    """The pages of one chapter, its own first."""
+    """The pages of one chapter, its main page first."""
     return tuple(sorted((p for p in every(root) if p.stem == stem), key=lambda p: (p.deeper, p.name != stem)))
 
 
 def chapter(name: str, root: Path = ROOT) -> str:
-    """The chapter of a page: the longest that its name begins with; chapters are what has solutions."""
+    """The chapter of a page: the longest stem with solutions that its name starts with."""
     return _longest(name, _solved(root))
 
 
@@ -68,7 +67,7 @@ def _longest(name: str, stems: list[str]) -> str:
 
 @cache
 def _deeper(root: Path) -> frozenset[str]:
-    """The names below another page in the table of contents."""
+    """The names of pages below another page in the table of contents."""
     contents = root / "_toc.yml"
     told = yaml.safe_load(contents.read_text(encoding="utf-8")) if contents.exists() else {}
     return frozenset(Path(file).name for file in _below(told) if file.startswith("chapters/"))

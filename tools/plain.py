@@ -1,9 +1,9 @@
-"""How does a page's Markdown read in Colab, Kaggle, JupyterLab and on GitHub, which know no MyST?
+"""Converts a page's MyST to plain Markdown for Colab, Kaggle, JupyterLab and GitHub.
 
-A notebook has plain Markdown: boxes are quotes, references are links, labels are anchors, works are named
-and linked. The site is made from the sources, so nothing is lost there. Whatever else one uses is refused.
-What `explore.show("...")` and `figure.show("...")` leave in a notebook is a pure function of the library:
-`repaint` writes it anew where an option or a colour has changed, and no kernel has to run.
+Admonitions become quotes, references become links, labels become anchors, and citations are named and linked.
+Anything else raises an error. The site is made from the sources, so nothing is lost there. The outputs of
+`explore.show("...")` and `figure.show("...")` are pure functions of the library, so `repaint` updates them
+without a kernel.
 """
 
 import re
@@ -40,7 +40,7 @@ _FIELD = re.compile(r"^ *(?P<name>\w+) *= *\{(?P<value>.*)\},?$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Book:
-    """What references lead to: a label's file and title; a work's authors, year and address."""
+    """The targets of references: a label's file and title; a citation's authors, year and address."""
 
     titles: dict[str, tuple[Path, str]]
     works: dict[str, tuple[str, str, str]]
@@ -48,7 +48,7 @@ class Book:
 
 @cache
 def book(root: Path) -> Book:
-    """The labels of all sources below a root, and the works of its bibliography."""
+    """The labels of all sources below a root, and the works in its bibliography."""
     titles = {}
     for path in [*root.glob("*.md"), *root.glob("chapters/*.md"), *root.glob("solutions/*.md")]:
         # Pages of the root have no notebook: a link to one leads to its Markdown.
@@ -60,7 +60,7 @@ def book(root: Path) -> Book:
 
 
 def works(bib: str) -> dict[str, tuple[str, str, str]]:
-    """Authors as a text names them, year and address of every entry."""
+    """Authors as in a citation, year and address of every entry."""
     return {found["key"]: _work(found["fields"]) for found in _WORK.finditer(bib)}
 
 
@@ -73,7 +73,7 @@ def _work(fields: str) -> tuple[str, str, str]:
 
 
 def text(source: str, at: Path, known: Book) -> str:
-    """A cell of MyST as plain Markdown, for a notebook at this place below the root."""
+    """A MyST cell as plain Markdown, for a notebook at this path below the root."""
     # Boxes first: what is quoted may hold labels and roles, which are then replaced within the quote.
     source = _BOX.sub(_quoted, source)
     source = _ANSWER.sub(lambda m: m["body"].rstrip(), source)
@@ -152,7 +152,7 @@ _ROLES = {"ref": _ref, "eq": _ref, "cite": _cited, "cite:t": _cited_in_text, "te
 
 
 def repaint(cell: NotebookNode) -> None:
-    """The newest picture into the one output of a cell whose last line shows it."""
+    """Update the output of a cell whose last line shows a figure or an explorer."""
     found = _SHOWN.fullmatch(cell.source.rstrip().rpartition("\n")[2])
     if found and len(cell.outputs) == 1:
         data = _SHOWS[found[1]](found[2])._repr_mimebundle_()

@@ -1,8 +1,7 @@
-"""Write the appendices on predictions beside what was published: `python -m tools.published [training]`.
+"""Writes the appendices on accuracy: `python -m tools.published [training]`.
 
-A page is the words of its template, `<name>_page.md`, with every {name} filled in from the library; those on
-training and serving have a picture of all runs. `<name>_page` says what is filled in; a test compares the
-text. `make fidelity` writes all.
+A page is its template, `<name>_page.md`, with every {name} filled in by `<name>_page`; those on training and
+serving have a picture of all runs. Tests check that they are up to date. `make fidelity` writes all of them.
 """
 
 import sys
@@ -37,32 +36,32 @@ STYLE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """An appendix: what it is called, and what fills its template."""
+    """An appendix: its name, and the values and tables of its template."""
 
     name: str
-    told: Callable[[], dict[str, str]]
+    values: Callable[[], dict[str, str]]
     tables: Mapping[str, Callable[[], Cells]]
 
     @property
     def path(self) -> Path:
-        """Where it stands."""
+        """The path of the page."""
         return ROOT / f"{self.name}.md"
 
     def text(self) -> str:
-        """The words of the template with every {name} filled in."""
+        """The template with every {name} filled in."""
         template = Path(__file__).with_name(f"{self.name}_page.md").read_text()
-        return template.format(**self.told(), **{name: table(rows()) for name, rows in self.tables.items()})
+        return template.format(**self.values(), **{name: table(rows()) for name, rows in self.tables.items()})
 
     def write(self) -> None:
-        """The page."""
+        """Write the page."""
         self.path.write_text(self.text())
 
 
 @dataclass(frozen=True, kw_only=True)
 class Page(Text):
-    """A page on runs: which of them its picture shows.
+    """A page on published runs, with a picture of them.
 
-    `kinds` are the colors of the picture, by the first word of a chip's name; a chip that has none is a TPU.
+    `kinds` groups the picture's points by the first word of the chip's name; chips without a group are TPUs.
     """
 
     title: str
@@ -73,16 +72,16 @@ class Page(Text):
 
     @property
     def path(self) -> Path:
-        """Where it stands."""
+        """The path of the page."""
         return ROOT / f"{self.name}-runs.md"
 
     @property
     def picture(self) -> Path:
-        """Where its picture stands."""
+        """The path of the picture."""
         return ROOT / f"{self.name}-runs.svg"
 
     def view(self) -> View:
-        """Predicted over published, each run a point, by the kind of chip."""
+        """Predicted over published, one point per run, by kind of chip."""
         charts = []
         for experts, who in ((False, "Dense"), (True, "Experts")):
             scores = [s for s in self.scores() if s.run.experts == experts]
@@ -106,7 +105,7 @@ class Page(Text):
         return Chart(self.scale, ratio, (RefLine("", 1.0, "y"), *marks), title)
 
     def write(self) -> None:
-        """Both files."""
+        """Write the page and the picture."""
         super().write()
         self.picture.write_text(sheet(self.view()), encoding="utf-8")
 
@@ -160,7 +159,7 @@ def _all_inside(panel: Panel) -> None:
 
 
 def table(rows: Iterable[Iterable[str]]) -> str:
-    """Its rows in Markdown."""
+    """Rows as a Markdown table."""
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
@@ -169,33 +168,33 @@ def share(value: float, digits: int = 1) -> str:
     return f"{value:.{digits}%}"
 
 
-def within(values: Sequence[float], unit: str) -> str:
-    """'1.8 to 2.1 TB', two digits each."""
+def range_text(values: Sequence[float], unit: str) -> str:
+    """'1.8 to 2.1 TB', with two digits each."""
     low, high = si(min(values), unit, 2), si(max(values), unit, 2)
     return f"{low.split()[0]} to {high}" if low.split()[1] == high.split()[1] else f"{low} to {high}"
 
 
-def bands(interval_coverage: Bands) -> Cells:
-    """How many runs bands hold that never saw them: of all, and in the mean of the sources."""
+def coverage_rows(interval_coverage: Bands) -> Cells:
+    """The share of runs that leave-one-out intervals cover: of all runs, and averaged over sources."""
     for experts, name in ((False, "dense"), (True, "with experts")):
         found = interval_coverage(experts).values()
-        within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
-        yield name, str(len(found)), share(within, 0), share(mean(i / runs for i, runs in found), 0)
+        range_text = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
+        yield name, str(len(found)), share(range_text, 0), share(mean(i / runs for i, runs in found), 0)
 
 
 def sources(scores: Iterable[Score]) -> Cells:
-    """Where each family of runs was read."""
+    """The source of each family of runs."""
     for name, run in sorted({s.run.family: s.run for s in scores}.items()):
         yield name, f"[{run.source.text}]({run.source.url})", run.note
 
 
-def worst(scores: Iterable[Score], many: int = 16) -> list[Score]:
-    """The runs that are predicted worst."""
+def worst_predicted(scores: Iterable[Score], many: int = 16) -> list[Score]:
+    """The runs with the largest errors."""
     return sorted(scores, key=lambda s: -abs(s.error))[:many]
 
 
 def main(names: Sequence[str]) -> int:
-    """Write these pages, whichever of them cannot be written; returns how many could not."""
+    """Write these pages and return how many failed."""
     failed = 0
     for name in names:
         try:

@@ -1,6 +1,7 @@
-"""How do the compiler's words enter the library? `python -m tools.record` asks it again and writes them down.
+"""Records the TPU compiler's output in the library: `python -m tools.record`.
 
-Half an hour on two cores; `python -m tools.record lines` for one record alone. It needs libtpu, but no TPU.
+Takes half an hour on two cores; `python -m tools.record lines` makes a single record. Needs libtpu, but no
+TPU.
 """
 
 import dataclasses
@@ -70,17 +71,17 @@ RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 
 
 def path_of(name: str) -> Path:
-    """Where a record is kept: in the library, or beside it where the library does not read it."""
+    """The path of a record: in the library, or in `data` if the library does not read it."""
     return (ROOT / "data" if name == "programs" else FOLDER) / f"compiled_{name}.json"
 
 
 def lines(rows: Iterable[dict[str, Any]]) -> str:
-    """A record: a line of JSON for each of its rows."""
+    """A record as JSON text, one line per row."""
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
 def write(name: str) -> Path:
-    """Make one record again."""
+    """Make one record and return its path."""
     path = path_of(name)
     path.write_text(lines(RECORDS[name]()), encoding="utf-8")
     return path

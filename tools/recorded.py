@@ -1,7 +1,7 @@
-"""What does the compiler on this machine say of the programs that the library keeps records of?
+"""Compiles the programs whose compiler output the library records.
 
-`lines()`, `cycles()` and `bundles()` make the records of `scalingbook_lib.evidence.compiled` again;
-`python -m tools.record` writes them down.
+`lines()`, `cycles()` and `bundles()` make the records of `scalingbook_lib.evidence.compiled`; `tools.record`
+writes them.
 """
 
 import functools
@@ -32,48 +32,48 @@ _CONFIGURATION = re.compile(
 
 
 def up(x, w):
-    """A product and what follows it, under a name."""
+    """A matmul and an activation in a named scope."""
     with jax.named_scope("up"):
         return jnp.tanh(x @ w)
 
 
 def product(x, w):
-    """The product of two matrices."""
+    """The matmul of two matrices."""
     return x @ w
 
 
 def whole(x, w):
-    """A product of whole numbers."""
+    """An int8 matmul."""
     return jax.lax.dot(x, w, preferred_element_type=jnp.int32)
 
 
 def softmax(x):
-    """Every row over its sum."""
+    """The softmax of every row."""
     return jax.nn.softmax(x, axis=-1)
 
 
 def write(cache, keys, place):
-    """One token's keys into a cache."""
+    """Write one token's keys into a cache."""
     return jax.lax.dynamic_update_slice(cache, keys, (0, place, 0, 0))
 
 
 def look_up(table, tokens):
-    """Rows of an embedding."""
+    """Look up rows of an embedding table."""
     return table[tokens]
 
 
 def layers(x, w):
-    """As many layers as w has matrices."""
+    """A scan over as many layers as w has matrices."""
     return jax.lax.scan(lambda h, one: (jnp.tanh(h @ one), None), x, w)[0]
 
 
 def kernel(x, w):
-    """The product by a kernel written by hand."""
+    """The matmul by a handwritten Pallas kernel."""
     return matmul.matmul(x, w, Tiles(256, 256, 256))
 
 
 def same(x):
-    """Nothing but another sharding."""
+    """The identity, to change only the sharding."""
     return x * 1
 
 
@@ -84,7 +84,7 @@ def gram(x):
 
 @functools.cache
 def programs() -> dict[str, tuple[str, Any]]:
-    """The programs whose lines are kept, compiled: in words, and as the compiler left them."""
+    """The compiled programs whose lines are recorded, with descriptions."""
     index = jax.ShapeDtypeStruct((), jnp.int32)
     tokens = jax.ShapeDtypeStruct((512,), jnp.int32)
     inner, outer = ("A[I_X, J_Y]", "B[J, K_Y]"), ("A[I, J_X]", "B[J_X, K_Y]")
@@ -114,7 +114,7 @@ def programs() -> dict[str, tuple[str, Any]]:
     }  # fmt: skip
 
 
-# What a line is called, the program it stands in, and a part of its text by which it is found there.
+# The title of a line, its program, and a part of its text by which it is found.
 ASKED: Mapping[str, tuple[str, str]] = {
     "all-gather over Y": ("serial", " all-gather("),
     "all-gather over Y, groups as an iota": ("inner", " all-gather("),
@@ -138,7 +138,7 @@ ASKED: Mapping[str, tuple[str, str]] = {
 
 
 def lines() -> tuple[ProgramRecord, ...]:
-    """The lines of the record, as this machine's compiler writes them."""
+    """The recorded lines as this machine's compiler writes them."""
     return tuple(_line(title, name, found) for title, (name, found) in ASKED.items())
 
 
@@ -152,14 +152,14 @@ def _line(title: str, name: str, found: str) -> ProgramRecord:
 
 
 def _plain(line: str) -> str:
-    """A line without the compiler's settings."""
+    """A line without the compiler's configuration."""
     while (shorter := _CONFIGURATION.sub("", line)) != line:
         line = shorter
     return line.replace("metadata={}", "").replace("{ op_name", "{op_name").rstrip(", ")
 
 
 def _within(program: Any, line: str) -> str:
-    """The text that names who talks to whom: the line's own, or that of the collective in what it calls."""
+    """The text with the replica groups: the line, or the collective in the computation that it calls."""
     if "all-reduce-scatter" not in line:
         return line
     called = hlo_module.parse(program).computations["all-reduce-scatter"].instructions.values()
@@ -175,7 +175,7 @@ def _moves(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def cycles(topology: str, rows: int, kind: DType = BF16, width: int = 8192) -> int:
-    """The compiler's estimate for X[rows, width] · W[width, width]."""
+    """The compiler's cycle estimate for X[rows, width] · W[width, width]."""
     fn: Callable = whole if kind == INT8 else product
     return aot.compile(
         fn, "X[M, D]", "W[D, F]", topology=topology, M=rows, D=width, F=width, dtype=kind
@@ -183,7 +183,7 @@ def cycles(topology: str, rows: int, kind: DType = BF16, width: int = 8192) -> i
 
 
 def table(topology: str, kind: str, sizes: tuple[int, ...]) -> dict[int, int]:
-    """The estimates for many numbers of rows."""
+    """The estimates for several numbers of rows."""
     return {rows: cycles(topology, rows, dtype(kind)) for rows in sizes}
 
 
@@ -196,19 +196,19 @@ KERNELS: Mapping[str, tuple[str, Callable, dict[str, Any], int]] = {
 
 
 def bundles() -> Iterator[Kernel]:
-    """The kernels of the record, in strips, as this machine's compiler writes them."""
+    """The recorded kernels as this machine's compiler writes them."""
     return (packed(title, *how) for title, how in KERNELS.items())
 
 
 def packed(title: str, chip: str, fn: Callable, sizes: dict[str, Any], place: int) -> Kernel:
-    """One kernel of a function of X[B, D], and of W[D, F] where F is given."""
+    """One kernel of a function of X[B, D], and of W[D, F] if F is given."""
     arrays = ("X[B, D]", "W[D, F]")[: 2 if "F" in sizes else 1]
     found = stack.of(fn, *arrays, topology=f"{chip}:1x1", llo=True, **sizes)
     return _strips(title, found.bundles[place])
 
 
 def _strips(title: str, written: Bundles) -> Kernel:
-    """How many slots of each unit are used in each of as many equal strips of a kernel's bundles."""
+    """The used slots of each unit in equal strips of a kernel's bundles."""
     n = len(written.used)
     edges = [k * n // STRIPS for k in range(STRIPS + 1)]
     used = {

@@ -1,9 +1,9 @@
-"""What does a new JAX change in the book? `python -m tools.renew [STEM ...]` after `uv lock --upgrade`.
+"""Reports what a new JAX version changes in the book: `python -m tools.renew [STEM ...]`.
 
-It asks the compilers again (`tools.record`), executes every notebook, and reports which recorded figures
-changed, which printed ones, cell by cell, and which assertions no longer hold. Nothing is decided: it says
-where to look. Times of this machine are no change: cells that nbval does not compare are not compared here
-either, and a notebook that says the same as before is left as it was committed.
+Run it after `uv lock --upgrade`. It records compiler output anew (`tools.record`), executes every notebook,
+and reports which recorded numbers changed, which printed ones, cell by cell, and which assertions fail.
+Measured times are not compared: cells that nbval ignores are ignored, and a notebook with equal output is
+left as committed.
 """
 
 import difflib
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"\d")
 
 
 def printed(notebook: NotebookNode) -> list[str]:
-    """What each code cell says, as text; nothing for those whose output is this machine's alone."""
+    """The text output of each code cell; "" for cells whose output depends on the machine."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return ["" if UNCOMPARED in c.metadata.get("tags", ()) else "\n".join(_texts(c)) for c in cells]
 
@@ -39,7 +39,7 @@ def _texts(cell: NotebookNode) -> Iterator[str]:
 
 
 def figures(before: list[str], after: list[str]) -> Iterator[str]:
-    """The lines with figures that a notebook prints otherwise than before."""
+    """The lines with numbers that a notebook prints differently than before."""
     for number, (old, new) in enumerate(zip(before, after, strict=True), 1):
         changed = difflib.ndiff(old.splitlines(), new.splitlines())
         told = [line for line in changed if line[0] in "-+" and _NUMBER.search(line)]
@@ -48,7 +48,7 @@ def figures(before: list[str], after: list[str]) -> Iterator[str]:
 
 
 def renewed(notebook: Notebook) -> str:
-    """Execute one notebook; what it says otherwise, or where it stopped; '' where nothing changed."""
+    """Execute one notebook; returns what changed or where it stopped, or ""."""
     before, kept = printed(notebook.committed()), notebook.path.read_bytes()
     try:
         notebooks.execute(notebook)
@@ -58,24 +58,24 @@ def renewed(notebook: Notebook) -> str:
         return f"## {notebook}: stopped\n\n{_cut(str(error))}\n"
     told = list(figures(before, printed(notebook.committed())))
     if not told:
-        notebook.path.write_bytes(kept)  # what differs are times
+        notebook.path.write_bytes(kept)  # only times differ
     return f"## {notebook}\n\n" + _listed(told) if told else ""
 
 
 def _stopped(error: CellExecutionError) -> str:
-    """What broke, and the lines of the cell on which it did: `assert` and its reason, as a rule."""
+    """The error, and the lines of the cell at which it occurred."""
     plain = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
     lines = [line.partition(" ")[2].strip() for line in plain.splitlines() if line.startswith("---->")]
     return "\n".join([f"- {error.ename}: {_cut(error.evalue)}", *(f"      {_cut(line)}" for line in lines)])
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:
-    """The rows of every record, as they stand in the library."""
+    """The rows of every record in the library."""
     return {name: json.loads(record.path_of(name).read_text(encoding="utf-8")) for name in record.RECORDS}
 
 
 def changed_rows(name: str, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
-    """The figures of one record that the compiler says otherwise now; '' where there are none."""
+    """The numbers of one record that have changed, or ""."""
     old, new = (dict(figure for row in rows for figure in _leaves(row)) for rows in (before, after))
     places = [place for place in old | new if old.get(place) != new.get(place)]
     told = [f"- {place}: {_cut(old.get(place))} → {_cut(new.get(place))}" for place in places]
@@ -83,7 +83,7 @@ def changed_rows(name: str, before: list[dict[str, Any]], after: list[dict[str, 
 
 
 def _leaves(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every figure of a row under the row's own name: 'v5e:1x1 bf16, cycles 8'."""
+    """Every number of a row with its name: 'v5e:1x1 bf16, cycles 8'."""
     name = row.get("title") or row.get("name") or f"{row['topology']} {row['dtype']}"
     for key, value in row.items():
         inner = value.items() if isinstance(value, Mapping) else [("", value)]
@@ -101,7 +101,7 @@ def _cut(told: Any) -> str:
 
 
 def main(stems: list[str]) -> int:
-    """Renew everything and write the report; 1 where a notebook stopped."""
+    """Renew everything and write the report; returns 1 if a notebook stopped."""
     environment.apply()
     before = recorded()
     subprocess.run([sys.executable, "-m", "tools.record"], cwd=ROOT, check=True)

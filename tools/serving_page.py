@@ -1,4 +1,4 @@
-"""What is filled into the appendix on predicted and published inference: its numbers and its tables."""
+"""The numbers and tables of the appendix on published inference runs."""
 
 from statistics import mean
 
@@ -15,7 +15,7 @@ from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
 from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import BF16, si
-from tools.published import Cells, Page, share, sources, worst
+from tools.published import Cells, Page, share, sources, worst_predicted
 
 FROZEN = record("inference")
 VALUES = FROZEN.values
@@ -31,7 +31,7 @@ def score(id: str) -> InferenceScore:
 
 
 def numbers() -> dict[str, str]:
-    """What the words of the page quote."""
+    """The numbers that the page's text quotes."""
     refused = sum(map(len, REFUSED.values()))
     factor = {
         f"band_{name.split()[-1]}": f"{published.prediction_interval(experts, full=full, known=True):.2f}"
@@ -66,7 +66,7 @@ def numbers() -> dict[str, str]:
 
 
 def _a100() -> dict[str, str]:
-    """What decoding one sequence on one chip shows."""
+    """Fitted overheads of single-sequence decode on one A100."""
     one = published.calibrated(find("inf-0019").chip, BF16, "gpt-fast")
     lost = {"layer": one.layer_s, "fixed": one.fixed_s, "collective": one.collective_s}
     return {
@@ -78,7 +78,7 @@ def _a100() -> dict[str, str]:
 
 
 def _steady(experts: bool) -> float:
-    """The mean error of `inference.serve` on the runs of servers."""
+    """The mean error of `inference.serve` on the serving runs."""
     return mean(_steady_error(run) for run in RUNS if run.kind == "serving" and run.experts == experts)
 
 
@@ -99,7 +99,7 @@ def _steady_error(run: InferenceRun) -> float:
 
 
 def _wave(id: str) -> dict[str, str]:
-    """Waves of a run."""
+    """The waves of requests of a run."""
     run = find(id)
     batch, requests = planned(run).batch, run.requests or 0
     return {
@@ -112,7 +112,7 @@ def _wave(id: str) -> dict[str, str]:
 
 
 def _head() -> dict[str, str]:
-    """The unembedding of Qwen3 30B-A3B: its share of the weights that a token meets, and of their time."""
+    """The unembedding of Qwen3 30B-A3B: its share of active weights, and of compute time."""
     p = planned(find("inf-0139"))
     s, chip = shape(p.run.model, p.layout), p.run.chip
     layers = s.projections.met + s.mlp.met + s.experts.met
@@ -124,7 +124,7 @@ def _head() -> dict[str, str]:
 
 
 def _misses() -> dict[str, str]:
-    """What the last section quotes."""
+    """The numbers of the last section, on the largest errors."""
     h100 = [s.error for s in published.scores() if s.run.chip.name == "H100" and "Scout" in s.run.model.name]
     neuron = [score(id).error for id in ("ninf-0272", "ninf-0276")]
     far = {"card_error": "inf-0303", "scout_b200": "inf-0043", "scout_h200": "inf-0063"}
@@ -158,7 +158,7 @@ def _kinds() -> Cells:
 
 
 def _bands() -> Cells:
-    """How many runs bands hold that never saw them."""
+    """The coverage of leave-one-out prediction intervals."""
     for name, (experts, full) in BANDS.items():
         for known in (True, False):
             found = published.interval_coverage(experts, full=full, known=known).values()
@@ -168,7 +168,7 @@ def _bands() -> Cells:
 
 
 def _decode() -> Cells:
-    """Steps of one sequence, in milliseconds."""
+    """Decode steps of a single sequence, in milliseconds."""
     for run in RUNS:
         if run.family == "gpt-fast":
             yield run.model.name, str(run.weights), str(run.chips), *(f"{1e3 * s:.1f}" for s in _parts(run))
@@ -176,7 +176,7 @@ def _decode() -> Cells:
 
 def _parts(run: InferenceRun) -> tuple[float, ...]:
     efficiency, p = published.calibrated(run.chip, run.compute, run.software[0]), planned(run)
-    step = inference.decode(run.model, p.machine, p.layout, B=1, S=run.S or 0, efficiency=efficiency)
+    step = inference.decode(run.model, p.machine, p.layout, batch=1, S=run.S or 0, efficiency=efficiency)
     held = shape(run.model, p.layout)
     stored = held.projections.stored + held.mlp.stored + held.head.stored
     narrow = run.weights.bytes < run.compute.bytes
@@ -195,7 +195,7 @@ def _classes() -> Cells:
 
 
 def _chips() -> Cells:
-    """The shares of products and, beside all chips, of reading; and how many runs say so."""
+    """The fitted matmul share and read factor of each chip, with its number of runs."""
     for line in sorted(name for name in VALUES if name.endswith(" bits") and name not in CLASSES):
         runs = [run for run in EVERY if factors.figure_key(run.chip, run.compute.name) == line]
         attained = factors.kernel_share(runs[0].chip, runs[0].compute.name)
@@ -204,7 +204,7 @@ def _chips() -> Cells:
 
 
 def _software() -> Cells:
-    """How many times as long as under the mean of its kind."""
+    """The overheads of each software relative to the mean of its kind."""
     for name in sorted({run.software[0] for run in EVERY}):
         runs = sum(run.software[0] == name for run in EVERY)
         figures = (VALUES.get(f"{name}: {what}") for what in SOFTWARE)
@@ -212,7 +212,7 @@ def _software() -> Cells:
 
 
 def _worst() -> Cells:
-    for s in worst(published.scores()):
+    for s in worst_predicted(published.scores()):
         where, work = f"{s.run.model.name}, {s.run.chips} {s.run.chip.name}", f"{s.run.P:,} + {s.run.G:,}"
         rates, errors = (s.published, s.predicted), (s.error, s.leave_one_out_error)
         yield s.run.id, where, work, *(f"{r:,.0f}" for r in rates), *(signed(error, 0) for error in errors)
@@ -220,7 +220,7 @@ def _worst() -> Cells:
 
 PAGE = Page(
     name="serving",
-    told=numbers,
+    values=numbers,
     tables={
         "kinds": _kinds,
         "bands": _bands,

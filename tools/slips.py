@@ -1,11 +1,12 @@
-"""Which wrong answers do the usual slips lead to?
+"""Computes the wrong answers that common mistakes in the exercises lead to.
 
-Every worked solution is a short calculation. Here it is changed as readers change it: a term or a factor is
-left out, a link is counted one way, hops are forgotten, a data type has another size. What comes out, as a
-multiple of the right answer, is written into `scalingbook_lib/chapters/slips.csv` with the facts that the
-question names, so that the diagnosis of a wrong answer tries only slips that the exercise allows.
+Every worked solution is a short calculation. It is changed as readers would change it: a term or factor is
+left out, a link is counted in one direction, hops are forgotten, a dtype has a different size. The results,
+as multiples of the correct answer, are written to `scalingbook_lib/chapters/slips.csv` together with the
+facts that the question names, so that the diagnosis of a wrong answer considers only mistakes that the
+exercise allows.
 
-`PYTHONPATH=. python -m tools.slips` writes the file; a test computes samples of it again.
+`PYTHONPATH=. python -m tools.slips` writes the file; a test recomputes a sample of it.
 """
 
 import ast
@@ -72,7 +73,7 @@ _FACTS = {  # what a question (or the worked solution's code) has to name for a 
 
 
 def facts(exercise: exercises.Exercise) -> list[str]:
-    """What the question names: data types, links, hops, and how many there are of what."""
+    """What the question names: dtypes, links, hops, and counts of things."""
     text = exercise.question_md + " " + exercise.stub
     named = [fact for fact, pattern in _FACTS.items() if re.search(pattern, text)]
     return named + sorted({f"{n}:{noun}" for n, noun in _counts(text)})
@@ -93,7 +94,7 @@ def _counts(text: str) -> Iterator[tuple[int, str]]:
 
 
 class _Chain:
-    """A product and quotient as its factors: each with its place in the numerator or the denominator."""
+    """The factors of a product or quotient, split into numerator and denominator."""
 
     def __init__(self, node: ast.expr) -> None:
         self.top: list[ast.expr] = []
@@ -123,13 +124,13 @@ type Change = tuple[str, ast.expr]  # the slip's name, and what stands in the pl
 
 
 class _Changes:
-    """The slips that one expression allows."""
+    """The mistakes that an expression allows."""
 
     def __init__(self, facts: list[str], values: dict[str, Any]) -> None:
         self.facts, self.values = set(facts), values
 
     def of(self, node: ast.expr, parent: ast.AST) -> Iterator[Change]:
-        """Every change of this expression."""
+        """Every change of this expression, with the mistake's name."""
         match node:
             case ast.BinOp(op=ast.Mult() | ast.Div()) if not _is_product(parent):
                 yield from self._of_chain(_Chain(node))
@@ -170,13 +171,13 @@ class _Changes:
                     )
 
     def _retyped(self, chain: _Chain, factors: list[ast.expr], n: int, up: bool) -> Iterator[Change]:
-        """Two bytes of an element, taken for four."""
+        """Two bytes per element, mistaken for four."""
         if self.facts & {"bf16", "bytes", "fp32"}:
             four = [*factors[:n], ast.Constant(4), *factors[n + 1 :]]
             yield "wrong-dtype-size", chain.built(*((four, chain.bottom) if up else (chain.top, four)))
 
     def _dropped(self, factor: ast.expr, text: str, *, up: bool) -> Iterator[str]:
-        """What it is called to leave out this factor."""
+        """The name of the mistake of leaving out this factor."""
         written = ast.unparse(factor)
         if isinstance(factor, ast.BinOp) and re.fullmatch(r"1 - 1 / .*|\(?\w+ - 1\)? / .*", written):
             yield "fraction-left-out"
@@ -191,7 +192,7 @@ class _Changes:
             yield "factor-left-out"
 
     def _half(self, text: str, *, up: bool) -> Iterator[str]:
-        """What the factor of two may stand for."""
+        """The possible meanings of a factor of two."""
         if re.search(r"link|W1|\b\d+e9\b", text) and not up:
             yield "one-direction"
         if "twopass" in self.facts:
@@ -279,7 +280,7 @@ def _summed(terms: list[tuple[int, ast.expr]]) -> ast.expr:
 
 
 def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]]:
-    """Every expression with where it stands: its parent, the field, and the place in a list."""
+    """Every expression with its position: its parent, the field, and the index in a list."""
     for parent in ast.walk(tree):
         for field, value in ast.iter_fields(parent):
             for n, child in enumerate(value) if isinstance(value, list) else ((None, value),):
@@ -288,7 +289,7 @@ def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]
 
 
 def changed(source: str, allowed: _Changes) -> Iterator[tuple[str, str]]:
-    """A calculation with one slip each: the slip's name, and the changed source."""
+    """The calculation with one mistake each: the mistake's name, and the changed source."""
     tree = ast.parse(source)
     for at, (parent, _, _, child) in enumerate(list(_places(tree))):
         for slip, put in allowed.of(child, parent):
@@ -310,7 +311,7 @@ def _number(value: Any) -> float | None:
 
 
 class _Slow(BaseException):
-    """A changed calculation that does not end soon; no `except Exception` in it catches this."""
+    """Raised in a changed calculation that runs too long; not an Exception, so that nothing catches it."""
 
 
 def _ran(source: str, space: dict[str, Any], name: str) -> float | None:
@@ -334,7 +335,7 @@ def _stop(*_: Any) -> None:
 def slips(
     check: Check, exercise: exercises.Exercise, source: str, name: str, space: dict
 ) -> dict[str, list[float]]:
-    """Of every slip, the multiples of the right answer that it leads to.
+    """For every mistake, the multiples of the correct answer that it leads to.
 
     `space` has the names that the source needs.
     """
@@ -365,7 +366,7 @@ def slips(
 
 
 def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
-    """A chapter's rows: the exercise, its facts, and its slips."""
+    """A chapter's rows: the exercise, its facts, and its mistakes."""
     catalogue, space, key = checks.catalogue(stem), {"__name__": "__main__"}, ""
     known = {exercise.key: exercise for exercise in exercises.read(stem)}
     for cell in exercises.source(stem).cells:
@@ -382,7 +383,7 @@ def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_elsewhere(source: str) -> bool:
-    """Does a cell need a compiler, or judge what was given?"""
+    """Whether a cell needs a compiler, or checks a given answer."""
     return bool(re.search(r"\baot\.|\brun\(|checks\.find|\bassert\b|profile\(|races\.", source))
 
 
@@ -407,7 +408,7 @@ def _written(rows: dict[str, list[float]]) -> list[str]:
 
 
 def main() -> None:
-    """Write the file anew, the chapters that are named or all."""
+    """Rewrite the file for the named chapters, or for all."""
     os.environ.setdefault("JAX_PLATFORMS", "cpu")
     wanted = sys.argv[1:] or list(checks.stems())
     with FILE.open(encoding="utf-8", newline="") as file:

@@ -1,4 +1,4 @@
-"""What is right besides the time of a step: ratios within a series, and memory?
+"""Accuracy of training predictions beyond the step time: ratios within series, and memory.
 
 Chapter: Training.
 """
@@ -19,7 +19,7 @@ from scalingbook_lib.units import Result, binary
 
 
 class Held(Predicted[TrainingRun]):
-    """The most memory of a chip, in bytes."""
+    """The peak memory of a chip in bytes, published and predicted."""
 
     def __str__(self) -> str:
         return (
@@ -29,10 +29,10 @@ class Held(Predicted[TrainingRun]):
 
 
 def held() -> tuple[Held, ...]:
-    """Every run whose source prints the most memory that a chip held.
+    """Every run whose source prints the peak memory of a chip.
 
-    That is what PyTorch's allocator had reserved: of every part the most there ever is, as it returns no
-    block before it has to. What must fit is less: one moment's.
+    That is the memory reserved by PyTorch's allocator: the maximum of every part over time, because it
+    returns blocks only when it must. What has to fit is less: the sum at one moment.
     """
     found = []
     for run in runs():
@@ -51,7 +51,7 @@ def _moments(run: TrainingRun) -> tuple[TrainingMemory, TrainingMemory, Training
 
 @dataclass(frozen=True, slots=True)
 class Ratio(Result):
-    """A run of a series; `error` is how far its ratio to the series' mean is from the published ratio."""
+    """A run of a series; `error` compares its ratio to the series' mean with the published ratio."""
 
     run: TrainingRun
     error: float
@@ -61,9 +61,9 @@ class Ratio(Result):
 
 
 def ratios(errors: Mapping[str, float] | None = None) -> tuple[Ratio, ...]:
-    """Every run of a series, which differ in chips, sequence or batch alone, against the series' mean.
+    """Every run of a series (runs that differ only in chips, sequence or batch) relative to the series' mean.
 
-    `errors`: ln(predicted / published) by the run's id, of the frozen table where none are given.
+    `errors`: ln(predicted / published) by run id, by default from the recorded fit.
     """
     error = errors or logarithms()
     found = []
@@ -74,14 +74,14 @@ def ratios(errors: Mapping[str, float] | None = None) -> tuple[Ratio, ...]:
 
 
 def logarithms() -> dict[str, float]:
-    """ln(predicted / published) of every run, by the frozen table."""
+    """ln(predicted / published) of every run, from the recorded fit."""
     return {s.run.id: log(1 + s.error) for s in scores()}
 
 
 def per_doubling() -> float:
-    """How much longer than predicted a step becomes with each doubling of the chips.
+    """How much steps lengthen beyond the prediction with each doubling of the chips.
 
-    By least squares, over the runs of a series that have the same sequences on other numbers of chips.
+    By least squares over the runs of a series with the same sequences on different numbers of chips.
     """
     error, moved, products = logarithms(), 0.0, 0.0
     alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))
@@ -93,7 +93,7 @@ def per_doubling() -> float:
 
 
 def crowded(share: float = 0.75) -> list[Ratio]:
-    """Runs of a series that are predicted to hold more than that share of a chip's memory."""
+    """Runs of a series that are predicted to use more than that share of a chip's memory."""
     return [one for one in ratios() if _held_bytes(one.run) > share * one.run.chip.hbm_bytes]
 
 

@@ -1,4 +1,4 @@
-"""What is filled into the appendix on predicted and published training steps: its numbers and its tables."""
+"""The numbers and tables of the appendix on published training steps."""
 
 import csv
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import si
 from tools import training_compared as compared
 from tools.environment import ROOT
-from tools.published import Cells, Page, share, sources, worst
+from tools.published import Cells, Page, share, sources, worst_predicted
 
 SHORT = {
     "early": "attention, early kernels",
@@ -41,7 +41,7 @@ VALUES = record("training").values
 
 
 def numbers() -> dict[str, str]:
-    """What the words of the page quote."""
+    """The numbers that the page's text quotes."""
     ratios, orders = compared.ratios(), published.plan_pairs()
     return {
         "date": record("training").date,
@@ -70,19 +70,19 @@ def numbers() -> dict[str, str]:
 
 
 def _size(found: Iterable[compared.Ratio | compared.Held | published.Score]) -> float:
-    """The mean size of their errors."""
+    """The mean absolute error."""
     return mean(abs(one.error) for one in found)
 
 
 def _held() -> dict[str, str]:
-    """The most memory of a chip."""
+    """The accuracy of predicted peak memory."""
     held = compared.held()
     most = max(abs(one.error) for one in held)
     return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
 
 
 def _errors() -> dict[str, str]:
-    """As fitted, and with each part left out."""
+    """Errors as fitted, and leave-one-out."""
     found = {}
     for experts, kind in ((False, "dense"), (True, "experts")):
         ways = {f"{kind}_{seen or 'unseen'}": published.total(experts, True, seen) for seen in SEEN}
@@ -93,7 +93,7 @@ def _errors() -> dict[str, str]:
 
 
 def _band() -> dict[str, str]:
-    """The bands of software of which a release, another release, or nothing was seen."""
+    """Prediction intervals of software with a known release, a known other release, or neither."""
     kinds = [(more, seen) for more in ("", "_experts") for seen in SEEN]
     each = {
         f"band{more}_{seen or 'unseen'}": published.prediction_interval(bool(more), seen)
@@ -103,7 +103,7 @@ def _band() -> dict[str, str]:
 
 
 def _tried() -> dict[str, str]:
-    """What goes with the errors of ratios, and the errors of the runs that are held out."""
+    """Candidate explanations of errors within series, and the errors of held-out runs."""
     crowded = compared.crowded()
     return {
         "crowded": str(len(crowded)),
@@ -115,7 +115,7 @@ def _tried() -> dict[str, str]:
 
 
 def _alike() -> dict[str, str]:
-    """How far runs with experts are from others of their software that differ in release and plan alone."""
+    """How much runs with experts differ from others of their software that differ only in release or plan."""
     runs = [run for run in published.all_runs() if run.experts]
     alike = grouped(runs, lambda r: (r.software[0], r.chip.name, r.chips, r.model.name, r.precision))
     off = []
@@ -126,7 +126,7 @@ def _alike() -> dict[str, str]:
 
 
 def _zero2() -> str:
-    """The errors of the runs held out, if their gradients were reduced once a microbatch."""
+    """The errors of held-out runs if gradients were reduced once per microbatch."""
     found = []
     for run in HELD_OUT:
         p, table = published.planned(run), published.calibrated(run.chip, run.precision)
@@ -137,7 +137,7 @@ def _zero2() -> str:
 
 
 def _waits(id: str) -> dict[str, str]:
-    """The exchange of tokens as predicted for a run, and the whole step as published."""
+    """The predicted exposed all-to-all time of a run, and its published step time."""
     run = find(id)
     table = published.calibrated(run.chip, run.precision, software=run.software)
     waited = published.seconds(run, table).exposed["Z"]
@@ -145,7 +145,7 @@ def _waits(id: str) -> dict[str, str]:
 
 
 def _kernels() -> float:
-    """How far measured attention is from 0.55 of the peak behind its ramp, at most: medians of kernels."""
+    """The largest deviation of measured attention from 0.55 of peak with its ramp; medians of kernels."""
     with (ROOT / "data" / "attention.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     found = []
@@ -159,13 +159,13 @@ def _kernels() -> float:
 
 
 def _constant() -> float:
-    """The mean error of one constant MFU for all dense runs, the best one."""
+    """The mean error of the best constant MFU for all dense runs."""
     shares = sorted(run.mfu for run in RUNS if not run.experts)
     return min(sum(abs(share / mfu - 1) for share in shares) / len(shares) for mfu in shares)
 
 
 def _bands() -> Cells:
-    """How many runs bands hold that never saw them."""
+    """The coverage of leave-one-out prediction intervals."""
     for experts, name in ((False, "dense"), (True, "with experts")):
         for seen in SEEN:
             found = published.interval_coverage(experts, seen).values()
@@ -175,7 +175,7 @@ def _bands() -> Cells:
 
 
 def _chips() -> Cells:
-    """The share of products, and how many runs say so."""
+    """The fitted matmul share of each chip, with its number of runs."""
     kinds = grouped(published.all_runs(), lambda run: factors.figure_key(run.chip, run.precision))
     for line, runs in sorted(kinds.items()):
         attained = factors.kernel_share(runs[0].chip, runs[0].precision)
@@ -183,7 +183,7 @@ def _chips() -> Cells:
 
 
 def _software() -> Cells:
-    """Slowness beside all software, and what it loses with layers of experts."""
+    """The slowness of each software and its overheads of expert layers."""
     for name in sorted({name for run in published.all_runs() for name in run.software}):
         runs = sum(name in run.software for run in published.all_runs())
         figures = (VALUES.get(f"{name}: {what}") for what in (*SOFTWARE, "expert_layer_s, Grace"))
@@ -212,14 +212,14 @@ def _classes() -> Cells:
 
 
 def _worst() -> Cells:
-    for s in worst(published.scores()):
+    for s in worst_predicted(published.scores()):
         times = (si(s.published, "s"), si(s.predicted, "s"))
         yield s.run.id, s.run.model.name, *times, signed(s.error, 0)
 
 
 PAGE = Page(
     name="training",
-    told=numbers,
+    values=numbers,
     tables={
         "chips": _chips,
         "software": _software,

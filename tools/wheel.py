@@ -1,6 +1,6 @@
-"""What goes from this tree to a reader who has only a file: the library as a wheel, the same bytes each time.
+"""Packs the library of this tree for readers: as a wheel, with the same bytes each time.
 
-The site's pages load the core alone; a notebook that is downloaded carries all of it, packed small.
+The site's pages load the core only; a downloaded notebook carries everything, compressed.
 """
 
 import base64
@@ -15,17 +15,22 @@ from pathlib import Path
 from tools.environment import ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
-WINGS = ("viz", "lab", "cli", "__main__.py")  # what needs more than the standard library, or a terminal
+WINGS = (
+    "viz",
+    "lab",
+    "cli",
+    "__main__.py",
+)  # packages that need more than the standard library, or a terminal
 EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def core() -> dict[str, bytes]:
-    """The files of the library that need only the standard library, by their path in a wheel."""
+    """The files of the library that need only the standard library, by path in a wheel."""
     return {name: told for name, told in _library().items() if name.split("/")[1] not in WINGS}
 
 
 def workbench() -> dict[str, bytes]:
-    """What the workbench's page loads besides: the command line, and Click, which reads it."""
+    """The additional files of the Workbench page: the command line, and Click."""
     spec = importlib.util.find_spec("click")
     assert spec
     assert spec.origin
@@ -51,7 +56,7 @@ def _below(folder: Path, name: str) -> dict[str, bytes]:
 
 
 def metadata() -> dict[str, bytes]:
-    """What makes a wheel of the files: name, version, kind."""
+    """The metadata files of a wheel: name, version, kind."""
     version = re.search(r'__version__ = "([^"]+)"', (LIBRARY / "__init__.py").read_text(encoding="utf-8"))
     number = version[1] if version else "0"
     folder = f"scalingbook_lib-{number}.dist-info"
@@ -71,6 +76,6 @@ def packed(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def carried() -> str:
-    """The whole library as text for a notebook's cell: a wheel, compressed as one piece, in base 64."""
+    """The whole library as text for a notebook cell: a wheel, LZMA-compressed, in base64."""
     small = lzma.compress(packed(whole() | metadata(), zipfile.ZIP_STORED), preset=9 | lzma.PRESET_EXTREME)
     return base64.b64encode(small).decode()

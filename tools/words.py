@@ -1,10 +1,9 @@
-"""How long is a page? Its words of prose, its cells and its tables: `python -m tools.words [pages]`.
+"""Counts words, cells and tables of every page: `python -m tools.words [pages]`.
 
-What counts as a word: every word of the text, of headings, boxes and tables, and of figures' captions (which
-the notebook's outputs hold). A formula or code within a sentence is one word, and so is a cited work; a
-formula on a line of its own, a block of code and the numbers in a table are none. The questions of exercises
-are no text of the page. A cell is visible if its code is, and folded if a reader has to open it. Tables are
-those in the text and those that a cell shows.
+Words are those of text, headings, boxes, tables and figure captions (in the notebook's outputs). Inline
+formulas and code count as one word, and so do citations; display formulas, code blocks and numbers in tables
+do not count. Exercise questions are not part of the page. A cell is visible if its code is, and folded if a
+reader has to open it. Tables are those in the text and those in outputs.
 """
 
 import re
@@ -33,7 +32,7 @@ _TABLE = re.compile(r"^\|[-:| ]+\|$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Length:
-    """Words of prose; cells whose code is visible, and with those that are folded; tables."""
+    """Words of prose; cells with visible code, and including folded ones; tables."""
 
     words: int
     visible: int = 0
@@ -42,7 +41,7 @@ class Length:
 
 
 def of(page: Page) -> Length:
-    """The length of a page as it was last executed."""
+    """The length of a page as last executed."""
     source = jupytext.read(page.path, fmt="md:myst")
     texts = [cell.source for cell in source.cells if cell.cell_type == "markdown"]
     code = [cell for cell in source.cells if cell.cell_type == "code"]
@@ -57,7 +56,7 @@ def of(page: Page) -> Length:
 
 
 def words(text: str) -> int:
-    """The words in a piece of MyST."""
+    """The number of words in MyST text."""
     text = _MARK.sub("", _BOX.sub(r"\1", _BLOCK.sub("", text)))
     text = _LINK.sub(r"\1", _ONE.sub("x", _ROLE.sub(r"\1", text)))
     return sum(_is_word(word, line.startswith("|")) for line in text.splitlines() for word in line.split())
@@ -68,7 +67,7 @@ def _is_word(word: str, in_table: bool) -> bool:
 
 
 def _shown(page: Page) -> Iterator[str]:
-    """The HTML that a reader of the page sees of its cells' outputs."""
+    """The visible HTML outputs of a page's cells."""
     notebook = page.path.with_suffix(".ipynb")
     for cell in nbformat.read(notebook, as_version=4).cells if notebook.exists() else ():
         if cell.cell_type == "code" and not _tags(cell) & {"remove-cell", "remove-output"}:
@@ -76,7 +75,7 @@ def _shown(page: Page) -> Iterator[str]:
 
 
 def _is_table(html: str) -> bool:
-    """Is this a table, and not an explorer or a figure that has one?"""
+    """Whether HTML is a table that is not part of an explorer or a figure."""
     return "<table" in html and "data-explorer" not in html and "<figure" not in html
 
 
@@ -85,7 +84,7 @@ def _tags(cell: NotebookNode) -> set[str]:
 
 
 def main(names: list[str]) -> None:
-    """A line for each page that is named, or for all; a total of the main lanes and of the deeper pages."""
+    """Print a line per page, named or all, and totals of main and deeper pages."""
     found = [page for page in pages.every() if not names or {page.name, page.stem} & {*names}]
     lengths = {page: of(page) for page in found}
     print(f"{'page':28}{'words':>8}{'visible':>9}{'with folded':>13}{'tables':>8}")

@@ -45,5 +45,5 @@ def write(made: Path) -> None:
         "live": [name for name in every if name.startswith(_LIVE)],
     }
     worker = scripts.joined(scripts.PAGE / "offline.mjs")
-    (made / WORKER).write_text(f"globalThis.told = {json.dumps(told)};\n{worker}", encoding="utf-8")
+    (made / WORKER).write_text(f"globalThis.buildFiles = {json.dumps(told)};\n{worker}", encoding="utf-8")
     (made / LIST).write_text(json.dumps({"build": told["build"], "files": every}), encoding="utf-8")

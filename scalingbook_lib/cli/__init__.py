@@ -1,19 +1,19 @@
-"""How does a terminal, or another program, ask the library? `scalingbook model llama3-70b`, and so on.
+"""The command line `scalingbook`, which asks the library: `scalingbook model llama3-70b`, and so on.
 
-The wing reads what is typed, calls the library and prints: a table for people, `--json` for programs,
-`--explain` for the derivation. It computes nothing by itself. The extra `cli` brings what it needs.
+It parses arguments, calls the library and prints: tables for people, `--json` for programs, `--explain` for
+the derivation. It computes nothing itself. The extra `cli` installs its dependencies.
 """
 
 import sys
 
-TYPE_CHECKING = False  # `typing` takes so long to load that an interrupt may come meanwhile
+TYPE_CHECKING = False  # importing `typing` takes long enough to be interrupted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NEEDS = ("click", "rich")
 HELP = ["-h", "--help"]
 INTERRUPTED = 130
-FAILED = 1  # no answer, though the question was a fair one
+FAILED = 1  # a valid question without an answer
 
 
 def main(argv: "Sequence[str] | None" = None) -> int:
@@ -29,6 +29,6 @@ def main(argv: "Sequence[str] | None" = None) -> int:
             file=sys.stderr,
         )
         return FAILED
-    except KeyboardInterrupt:  # before there is a command that could say what it has
+    except KeyboardInterrupt:  # interrupted before a command started
         return INTERRUPTED
     return script.run(argv)

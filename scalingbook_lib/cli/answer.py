@@ -1,7 +1,6 @@
-"""What does a command answer, and how is it given?
+"""The answer of a command: a summary, tables, values for programs, and the derivation.
 
-A sentence, tables, values for programs, and how they were derived; as tables or as JSON, errors in one
-sentence. A derivation writes its numbers so that a reader can type them into a calculator.
+Errors are one sentence. Derivations write numbers so that a reader can type them into a calculator.
 """
 
 import functools
@@ -19,7 +18,7 @@ STOPPED = "Interrupted: this is the best of what was judged until then, not the 
 
 @dataclass(frozen=True, slots=True)
 class TextTable:
-    """Rows of text under a title; columns in `words` are left-justified, those of numbers right."""
+    """Rows of text with a title; the columns in `words` are left-aligned, all others right-aligned."""
 
     title: str
     columns: tuple[str, ...]
@@ -29,9 +28,9 @@ class TextTable:
 
 @dataclass(frozen=True, slots=True)
 class DerivationLine:
-    """One line of a derivation: a formula in the book's letters, the same with numbers, and what it gives.
+    """One line of a derivation: a formula in the book's letters, the same with numbers, and the result.
 
-    `numbers` is an expression that can be computed by hand; where there is none, words that say how it was
+    `numbers` is an expression that can be computed by hand, or else words that say how the result was
     counted.
     """
 
@@ -44,9 +43,9 @@ class DerivationLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """All that a command has to say. `values` has the unit in the name of every key; `refused` is why not."""
+    """The answer of a command; keys of `values` contain the unit, `refused` means that there is no result."""
 
-    told: str
+    summary: str
     tables: tuple[TextTable, ...] = ()
     values: Mapping[str, object]
     steps: tuple[DerivationLine, ...] = ()
@@ -54,26 +53,28 @@ class Answer:
 
     @property
     def stopped(self) -> bool:
-        """Whether it is of a search that did not come to its end."""
+        """Whether it comes from an interrupted search."""
         search = self.values.get("search")
         return isinstance(search, dict) and search["stopped"]
 
 
-def picked(result: object, *names: str) -> dict[str, object]:
-    """The values of a result that programs get under its own names."""
+def fields_of(result: object, *names: str) -> dict[str, object]:
+    """The named attributes of a result as a dictionary."""
     return {name: getattr(result, name) for name in names}
 
 
-def listed(title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")) -> TextTable:
-    """A table of names and what each has."""
+def name_value_table(
+    title: str, rows: Iterable[tuple[str, ...]], columns: tuple[str, ...] = ("", "")
+) -> TextTable:
+    """A table of names and values."""
     return TextTable(title, columns, tuple(rows))
 
 
-SHARE = "share"  # of one, printed in percent
+SHARE = "share"  # the unit of a fraction that is printed in percent
 
 
 def figure(value: float) -> str:
-    """All digits of a count, six significant figures of any other number: 8,192 and 1.97e14."""
+    """All digits of a count, otherwise six significant digits: '8,192' and '1.97e14'."""
     short = f"{value:.6g}".replace("e+", "e").replace("e0", "e").replace("e-0", "e-")
     if float(value).is_integer() and abs(value) < 1e15 and (isinstance(value, int) or abs(value) < 1e6):
         return f"{int(value):,}"
@@ -86,12 +87,12 @@ def product(*values: float) -> str:
 
 
 def added(terms: Iterable[str]) -> str:
-    """'a · b + c · d', and 0 for nothing."""
+    """'a · b + c · d', or '0' for no terms."""
     return " + ".join(terms) or "0"
 
 
-def told(value: float, unit: str) -> str:
-    """A result with its unit, as a person reads it: bytes in both kinds of prefix."""
+def format_value(value: float, unit: str) -> str:
+    """A result with its unit for people; bytes with decimal and binary prefixes."""
     if unit in ("FLOPs", "tokens", "parameters") and abs(value) >= 1e21:
         return f"{value:.3g} {unit}".replace("e+", "e")
     if unit == "B":
@@ -100,19 +101,22 @@ def told(value: float, unit: str) -> str:
         return f"{value:,.3g} USD"
     if unit == SHARE:
         return percent(value, 3)
-    if unit == "s" and abs(value) >= 1e4:  # nobody counts kiloseconds
+    if unit == "s" and abs(value) >= 1e4:  # no kiloseconds
         return f"{value:,.0f} s"
     return si(value, unit) if math.isfinite(value) else f"infinitely many {unit}"
 
 
 def nbytes(value: float) -> str:
-    """'141 GB = 131.4 GiB'; a small or a round number once."""
+    """'141 GB = 131.4 GiB'; only one of them for small values."""
     decimal, power = si(value, "B"), binary(value)
     return decimal if value < 1000 else f"{decimal} = {power}"
 
 
-def answering(command: Callable[..., Answer]) -> Callable[..., None]:
-    """A command that hands the answer to whoever asks: what prints it, or a page."""
+def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
+    """Decorate a command so that its answer goes to the context's printer, with `--explain` and `--json`.
+
+    A ValueError or OverflowError becomes a usage error.
+    """
 
     @click.option("--explain", is_flag=True, help="Print how it is derived: formulas, then numbers.")
     @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs; units are in the names.")
@@ -134,6 +138,6 @@ def answering(command: Callable[..., Answer]) -> Callable[..., None]:
 
 
 def sentence(error: click.ClickException) -> str:
-    """An error on one line, and without what would steer the terminal."""
+    """The message of an error on one line, without terminal control characters."""
     text = " ".join(error.format_message().split())
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)

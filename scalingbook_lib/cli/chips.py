@@ -1,16 +1,16 @@
-"""Which chips are there? `scalingbook chips`: the catalogue as a table, or one chip with its sources."""
+"""The command `scalingbook chips`: the catalogue as a table, or one chip with its sources."""
 
 import click
 
-from scalingbook_lib.cli import kinds
-from scalingbook_lib.cli.answer import Answer, TextTable, answering, figure
+from scalingbook_lib.cli import parameter_types
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command, figure
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.units import binary, si
 
 
 @click.command("chips", short_help="The chips of the catalogue, with sources.")
-@click.argument("chip", type=kinds.CHIP, required=False)
-@answering
+@click.argument("chip", type=parameter_types.CHIP, required=False)
+@answer_command
 def command(chip: Chip | None) -> Answer:
     """The chips of the catalogue, or all figures of one CHIP with their sources."""
     return _one(chip) if chip else _all()
@@ -19,7 +19,7 @@ def command(chip: Chip | None) -> Answer:
 def _all() -> Answer:
     found = tuple(chips.KNOWN.values())
     return Answer(
-        told=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction; "
+        summary=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction; "
         "* announced",
         tables=(
             TextTable(
@@ -52,7 +52,7 @@ def _one(chip: Chip) -> Answer:
     sources = {name: str(chip.sources[name]) for name in _figures(chip)}
     rows = tuple((name, figure(value), sources[name]) for name, value in _figures(chip).items())
     return Answer(
-        told=str(chip),
+        summary=str(chip),
         tables=(TextTable("", ("figure, in base units", "value", "source"), rows, words=(0, 2)),),
         values=_values(chip) | {"sources": sources},
     )
@@ -63,5 +63,5 @@ def _values(chip: Chip) -> dict[str, object]:
 
 
 def _figures(chip: Chip) -> dict[str, float]:
-    """What the catalogue knows of a chip as numbers; the rest is names."""
+    """The numeric figures of a chip."""
     return {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}

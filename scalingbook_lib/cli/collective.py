@@ -1,4 +1,4 @@
-"""How long does one collective take? `scalingbook collective`."""
+"""The command `scalingbook collective`: the time of one collective."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from itertools import groupby
 import click
 
 from scalingbook_lib import collectives
-from scalingbook_lib.cli import kinds
+from scalingbook_lib.cli import parameter_types
 from scalingbook_lib.cli.answer import (
     Answer,
     DerivationLine,
     TextTable,
     added,
-    answering,
+    answer_command,
+    fields_of,
     figure,
-    listed,
-    picked,
+    name_value_table,
     product,
 )
 from scalingbook_lib.cli.answer import nbytes as written
@@ -26,12 +26,12 @@ from scalingbook_lib.machines import Axis, Level, Machine
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import percent, si
 
-KINDS = tuple(kind for kind in Collective if kind is not Collective.PERMUTE)  # those that span an axis
+KINDS = tuple(kind for kind in Collective if kind is not Collective.PERMUTE)  # the collectives over an axis
 
 
 @dataclass(frozen=True, kw_only=True)
 class CollectiveRequest:
-    """One collective of an array of M bytes over these networks, and how long it takes."""
+    """One collective of an array of M bytes over these networks, and its time."""
 
     kind: Collective
     M: float
@@ -41,12 +41,12 @@ class CollectiveRequest:
 
     @property
     def twice(self) -> str:
-        """An all-reduce is a reduce-scatter, then an all-gather."""
+        """The factor 2 of an all-reduce, which is a reduce-scatter followed by an all-gather, or ""."""
         return "2 · " * (self.kind is Collective.ALL_REDUCE)
 
 
 def _known(text: str) -> Collective:
-    """A collective, however it is written: AllGather, all-gather, all_gather."""
+    """The collective with that name in any spelling: AllGather, all-gather, all_gather."""
     found = next((kind for kind in KINDS if kind.is_called(text)), None)
     if found is None:
         known = ", ".join(kind.hlo for kind in KINDS)
@@ -54,17 +54,17 @@ def _known(text: str) -> Collective:
     return found
 
 
-WHICH = kinds.ArgumentType("collective", _known, [kind.hlo for kind in KINDS])
+WHICH = parameter_types.ArgumentType("collective", _known, [kind.hlo for kind in KINDS])
 
 
 @click.command("collective", short_help="The time of AllGather, ReduceScatter, AllReduce or AllToAll.")
 @click.argument("which", metavar="COLLECTIVE", type=WHICH)
-@click.argument("nbytes", metavar="BYTES", type=kinds.BYTES)
-@click.argument("machine", type=kinds.MACHINE)
-@click.option("--mesh", type=kinds.MESH, help="Mesh axes over the machine, as in X=8,Y=128.")
+@click.argument("nbytes", metavar="BYTES", type=parameter_types.BYTES)
+@click.argument("machine", type=parameter_types.MACHINE)
+@click.option("--mesh", type=parameter_types.MESH, help="Mesh axes over the machine, as in X=8,Y=128.")
 @click.option("--over", metavar="AXES", help="The mesh axes that the collective is over, as in X or XY.")
 @click.option("--in-switch", is_flag=True, help="An all-reduce that is summed in the switches that can.")
-@answering
+@answer_command
 def command(
     *,
     which: Collective,
@@ -92,7 +92,7 @@ def command(
     took = collectives.FORMULAS[which](nbytes, *networks, **({"in_switch": True} if in_switch else {}))
     asked = CollectiveRequest(kind=which, M=nbytes, networks=networks, in_switch=in_switch, transfer=took)
     return Answer(
-        told=f"{machine.name}{f' over {over}' * bool(over)}: {took}",
+        summary=f"{machine.name}{f' over {over}' * bool(over)}: {took}",
         tables=(_network_table(networks), _time_table(asked)),
         values=_values(asked) | {"machine": machine.name, "mesh": mesh, "over": over, "in_switch": in_switch},
         steps=tuple(_derivation(asked)),
@@ -100,7 +100,7 @@ def command(
 
 
 def _networks(machine: Machine, mesh: dict[str, int] | None, over: str | None) -> tuple[Network, ...]:
-    """What the collective runs on: all of the machine, or the axes that are named."""
+    """The networks of the collective: the whole machine, or the named mesh axes."""
     if mesh is None and over:
         raise ValueError("--over names axes of a mesh; write the mesh too, as in --mesh X=8,Y=128")
     if mesh is not None:
@@ -130,7 +130,7 @@ def _time_table(asked: CollectiveRequest) -> TextTable:
         ("T", si(took.total_s, "s")),
         ("the textbook's form", f"{si(took.textbook_s, 's')} ({percent(took.textbook_error)} off)"),
     )
-    return listed(took.name, rows)
+    return name_value_table(took.name, rows)
 
 
 def _received(asked: CollectiveRequest) -> float:
@@ -145,21 +145,21 @@ def _values(asked: CollectiveRequest) -> dict[str, object]:
         "array_bytes": asked.M,
         "chips": collectives.chips(*asked.networks),
         "networks": [_network(network) for network in asked.networks],
-        **picked(asked.transfer, *terms),
+        **fields_of(asked.transfer, *terms),
         "received_bytes_per_chip": _received(asked),
         "latency_bound_below_bytes": collectives.latency_bound_below(*asked.networks, collective=formula),
     }
 
 
 def _network(network: Network) -> dict[str, object]:
-    shared = picked(network, "size", "bytes_per_s", "hop_s")
+    shared = fields_of(network, "size", "bytes_per_s", "hop_s")
     if isinstance(network, Level):
         return {"level": network.name, **shared, "sums": network.reduces}
-    return {"level": "torus axis", **shared, **picked(network, "wrapped", "link_bytes_per_s")}
+    return {"level": "torus axis", **shared, **fields_of(network, "wrapped", "link_bytes_per_s")}
 
 
 def _derivation(asked: CollectiveRequest) -> Iterator[DerivationLine]:
-    """The bytes, the hops and their sum; nothing where nobody is there to talk to."""
+    """The lines for bytes, hops and their sum; none on a single chip."""
     axes = [n for n in asked.networks if n.size > 1 and isinstance(n, Axis)]
     levels = [n for n in asked.networks if n.size > 1 and isinstance(n, Level)]
     if not axes and not levels:
@@ -184,7 +184,7 @@ def _torus(asked: CollectiveRequest, axes: list[Axis]) -> Iterator[DerivationLin
 
 
 def _exchanged(asked: CollectiveRequest, axes: list[Axis]) -> Iterator[DerivationLine]:
-    """An all-to-all waits for the axis whose links carry most."""
+    """The lines of an all-to-all on a torus, limited by the axis with the busiest links."""
     slow = max(axes, key=lambda axis: collectives.busiest_link_chunks(axis) / axis.size)
     links = product(8, slow.size, collectives.chips(*axes), slow.link_bytes_per_s)
     formula = "(eighths of a chunk on the busiest link) · M / (8 · size · n · W_1)"
@@ -195,7 +195,7 @@ def _exchanged(asked: CollectiveRequest, axes: list[Axis]) -> Iterator[Derivatio
 
 
 def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationLine]:
-    """Every level's own time: with all at work at once, the longest is the collective's."""
+    """The lines of a collective on switches: the slowest level determines the time."""
     cost = collectives.FORMULAS[asked.kind]
     times = limits.each_level(partial(cost, in_switch=True) if asked.in_switch else cost, asked.M, *levels)
     done: list[Level] = []
@@ -204,7 +204,7 @@ def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationL
         reach = collectives.chips(*done, *port)
         for level in port:
             if asked.in_switch and all(one.reduces for one in port):
-                formula = "M / (b · W)"  # everything once up to switches that sum, and once down
+                formula = "M / (b · W)"  # with in-network reduction, data goes up once and down once
                 numbers = f"{figure(asked.M)} / ({product(collectives.chips(*done), level.bytes_per_s)})"
             else:
                 formula, numbers = _shared(asked, level, collectives.chips(*done), reach, levels)
@@ -219,7 +219,7 @@ def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationL
 
 
 def _shared(asked: CollectiveRequest, level: Level, b: int, r: int, levels: list[Level]) -> tuple[str, str]:
-    """b chips below share what their ports bring, of r chips that the ports reach."""
+    """Formula and numbers of a level whose b chips share ports that reach r chips."""
     moved = f"{asked.twice}{figure(asked.M)} · {figure(r - b)}"
     if asked.kind is Collective.ALL_TO_ALL:
         links = product(collectives.chips(*levels), r, level.bytes_per_s)

@@ -1,4 +1,4 @@
-"""How does a shell learn to complete names? It reads a script that `scalingbook completion` prints."""
+"""The command `scalingbook completion`, which prints a shell's completion script."""
 
 import click
 from click.shell_completion import get_completion_class

@@ -1,4 +1,4 @@
-"""Which exercises do readers' notebooks solve? `scalingbook grade`."""
+"""The command `scalingbook grade`: which exercises readers' notebooks solve."""
 
 import csv
 import re
@@ -8,12 +8,12 @@ from pathlib import Path
 
 import click
 
-from scalingbook_lib.cli.answer import Answer, TextTable, answering
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.lab import grade
 from scalingbook_lib.lab.grade import Exercise, Graded
 
 COLUMNS = ("notebook", "exercise", "status", "says")
-_FORMULA = re.compile(r"^(?=[=+@-])")  # what a spreadsheet would compute
+_FORMULA = re.compile(r"^(?=[=+@-])")  # cells that a spreadsheet would evaluate
 
 
 @click.command("grade", short_help="Which exercises readers' notebooks solve.")
@@ -23,7 +23,7 @@ _FORMULA = re.compile(r"^(?=[=+@-])")  # what a spreadsheet would compute
 )
 @click.option("--gib", type=click.FloatRange(0.5, 65_536), default=16.0, help="Memory that it may ask for.")
 @click.option("--csv", "table", type=click.Path(path_type=Path), help="Write a row an exercise here, as CSV.")
-@answering
+@answer_command
 def command(*, folder: Path, seconds: float, gib: float, table: Path | None) -> Answer:
     """Run every notebook of FOLDER and tell which exercises it solves, by the book's own checks.
 
@@ -42,7 +42,7 @@ def command(*, folder: Path, seconds: float, gib: float, table: Path | None) -> 
     right, of = sum(one.solved for one in graded), sum(len(one.exercises) for one in graded)
     rows = tuple(map(_row, graded))
     return Answer(
-        told=f"Notebooks: {len(graded):,}. Exercises solved: {right:,} of {of:,}.",
+        summary=f"Notebooks: {len(graded):,}. Exercises solved: {right:,} of {of:,}.",
         tables=(TextTable("", ("notebook", "solved", "missing", "what went wrong"), rows, (0, 2, 3)),),
         values={"notebooks": [asdict(one) | {"solved": one.solved} for one in graded]},
     )
@@ -54,7 +54,7 @@ def _row(one: Graded) -> tuple[str, ...]:
 
 
 def _write(graded: Iterable[Graded], table: Path) -> None:
-    """One row a notebook and exercise; a notebook that could not be read has one without a key."""
+    """Write a CSV row per notebook and exercise; an unreadable notebook has one row without a key."""
     found = ((one, e) for one in graded for e in one.exercises or (Exercise("", "", one.problem),))
     rows = ((one.name, e.key, e.status, e.says) for one, e in found)
     with table.open("w", encoding="utf-8", newline="") as file:

@@ -1,11 +1,11 @@
-"""What does the reader's own device attain? `scalingbook measure`, the one command that needs JAX."""
+"""The command `scalingbook measure`: benchmarks of the reader's own device; the only one that needs JAX."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import click
 
-from scalingbook_lib.cli.answer import Answer, TextTable, answering
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark, TimedOperation
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.reader import draw
@@ -17,7 +17,7 @@ from scalingbook_lib.units import percent, si
 @click.option("--out", type=click.Path(path_type=Path), help="Write the record here, as JSON.")
 @click.option("--drawing", type=click.Path(path_type=Path), help="Draw it over the predictions, as SVG.")
 @click.option("--calibrate", is_flag=True, help="What shares of its peaks this is, for plan and serve.")
-@answering
+@answer_command
 def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answer:
     """Products, copies, attention and, of several devices, collectives: measured beside predicted.
 
@@ -40,7 +40,7 @@ def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answe
         tables.append(TextTable("shares of documented peaks", ("", ""), found))
     values = {"device": survey.device, "chip": survey.chip or None, "date": survey.date, "jax": survey.jax}
     return Answer(
-        told=str(survey),
+        summary=str(survey),
         tables=tuple(tables),
         values=values | {"rows": [_values(row) for row in survey.rows], "shares": shares or None},
     )
@@ -74,7 +74,7 @@ def _values(row: TimedOperation) -> dict[str, object]:
 
 
 def _chart(survey: DeviceBenchmark) -> Chart:
-    """Measured over predicted, each kind of operation in its color."""
+    """Measured over predicted, each kind of operation in its own color."""
     times = [row.predicted_s for row in survey.rows]
     return Chart(
         Scale("predicted", "s", "log", min(times), max(times)),

@@ -1,21 +1,21 @@
-"""What does a model cost, part by part? `scalingbook model`."""
+"""The command `scalingbook model`: parameters, FLOPs, KV cache and training state of a model."""
 
 from collections.abc import Iterator
 
 import click
 
-from scalingbook_lib.cli import kinds
+from scalingbook_lib.cli import parameter_types
 from scalingbook_lib.cli.answer import (
     Answer,
     DerivationLine,
     TextTable,
     added,
-    answering,
+    answer_command,
+    fields_of,
     figure,
+    format_value,
     nbytes,
-    picked,
     product,
-    told,
 )
 from scalingbook_lib.models import Transformer, Weight, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
@@ -25,18 +25,28 @@ LETTERS = "DLVNKHF"
 
 
 @click.command("model", short_help="Parameters, FLOPs, KV cache and training state of a model.")
-@click.argument("model", type=kinds.MODEL)
-@kinds.defaulted("--sequence T", kinds.WHOLE, "8192", "Tokens of a sequence.")
-@kinds.defaulted("--batch", kinds.WHOLE, "1", "Sequences at once.")
-@click.option("--context", "S", type=kinds.WHOLE, help="Positions in the KV cache, where not --sequence.")
+@click.argument("model", type=parameter_types.MODEL)
+@parameter_types.option_with_default("--sequence T", parameter_types.WHOLE, "8192", "Tokens of a sequence.")
+@parameter_types.option_with_default("--batch", parameter_types.WHOLE, "1", "Sequences at once.")
+@click.option(
+    "--context", "S", type=parameter_types.WHOLE, help="Positions in the KV cache, where not --sequence."
+)
 @click.option("--causal", is_flag=True, help="Leave out the scores that the mask throws away.")
-@kinds.defaulted("--cache", kinds.DTYPE, BF16.name, "The type of the KV cache.")
-@kinds.defaulted("--weights", kinds.DTYPE, BF16.name, "The type of the weights.")
-@kinds.defaulted("--gradients", kinds.DTYPE_OR_NONE, BF16.name, "The type of the gradients, or none.")
-@kinds.defaulted("--moments", kinds.DTYPE, FP32.name, "Of Adam's two moments.")
-@kinds.defaulted("--master", kinds.DTYPE_OR_NONE, FP32.name, "Of a master copy of the weights, or none.")
-@click.option("--tokens", type=kinds.TOKENS, help="Tokens of a whole training run, as in 15T: its FLOPs too.")
-@answering
+@parameter_types.option_with_default("--cache", parameter_types.DTYPE, BF16.name, "The type of the KV cache.")
+@parameter_types.option_with_default(
+    "--weights", parameter_types.DTYPE, BF16.name, "The type of the weights."
+)
+@parameter_types.option_with_default(
+    "--gradients", parameter_types.DTYPE_OR_NONE, BF16.name, "The type of the gradients, or none."
+)
+@parameter_types.option_with_default("--moments", parameter_types.DTYPE, FP32.name, "Of Adam's two moments.")
+@parameter_types.option_with_default(
+    "--master", parameter_types.DTYPE_OR_NONE, FP32.name, "Of a master copy of the weights, or none."
+)
+@click.option(
+    "--tokens", type=parameter_types.TOKENS, help="Tokens of a whole training run, as in 15T: its FLOPs too."
+)
+@answer_command
 def command(
     *,
     model: Transformer,
@@ -60,9 +70,9 @@ def command(
     run = arithmetic.training_flops(model, tokens, T, causal=causal) if tokens else None
     lines = _derivation(forward, training, held, state)
     return Answer(
-        told=str(model),
+        summary=str(model),
         tables=(_parameters(model), _flops(forward, training, run), _cache(held), _state(state)),
-        values={"model": model.name, "shape": picked(model, *LETTERS)}
+        values={"model": model.name, "shape": fields_of(model, *LETTERS)}
         | _values(forward, training, held, state)
         | (_run_values(run) if run else {}),
         steps=(*lines, *(_run_derivation(run) if run else ())),
@@ -84,16 +94,21 @@ def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> TextTa
     what = f"{count(forward.sequences)} × {count(forward.T)} tokens"
     columns = ["part", "forward", "forward and backward", "share"]
     rows = [
-        [name, told(forward[name], "FLOPs"), told(training[name], "FLOPs"), percent(forward.share(name))]
+        [
+            name,
+            format_value(forward[name], "FLOPs"),
+            format_value(training[name], "FLOPs"),
+            percent(forward.share(name)),
+        ]
         for name in forward.names
     ]
-    rows.append(["all", told(forward.total, "FLOPs"), told(training.total, "FLOPs"), ""])
+    rows.append(["all", format_value(forward.total, "FLOPs"), format_value(training.total, "FLOPs"), ""])
     if run:
         columns.append(f"{count(run.tokens)} tokens")
         for row, name in zip(rows, forward.names, strict=False):
-            row.append(told(run.exact[name], "FLOPs"))
-        rows[-1].append(told(run.total, "FLOPs"))
-        rows.append(["6 · P · tokens", "", "", percent(run.six_nd_error), told(run.six_nd, "FLOPs")])
+            row.append(format_value(run.exact[name], "FLOPs"))
+        rows[-1].append(format_value(run.total, "FLOPs"))
+        rows.append(["6 · P · tokens", "", "", percent(run.six_nd_error), format_value(run.six_nd, "FLOPs")])
     return TextTable(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
 
 
@@ -121,7 +136,7 @@ def _values(forward: Flops, training: Flops, cache: KVCache, state: TrainingStat
         "parameters": {
             "total": model.params,
             "active": model.active_params,
-            **picked(model, "by_part", "active_by_part"),
+            **fields_of(model, "by_part", "active_by_part"),
         },
         "flops": {
             "sequences": forward.sequences,
@@ -182,7 +197,7 @@ _WORDS = {
 def _derivation(
     forward: Flops, training: Flops, cache: KVCache, state: TrainingState
 ) -> Iterator[DerivationLine]:
-    """Every line of the tables, derived."""
+    """The derivation of every row of the tables."""
     yield from _parameter_lines(forward.model)
     yield from _flops_lines(forward, training)
     yield from _cache_lines(cache)
@@ -202,7 +217,7 @@ def _parameter_lines(model: Transformer) -> Iterator[DerivationLine]:
 
 
 def _formula(model: Transformer, weight: Weight) -> str:
-    """'D · N · H · L' where these letters are the weight's shape, and otherwise its name."""
+    """'D · N · H · L' if these letters give the weight's shape, otherwise its name."""
     letters = _LETTERS.get(weight.name, "")
     if tuple(getattr(model, letter) for letter in letters) != weight.shape:
         return f"{weight.name} · copies"

@@ -1,4 +1,4 @@
-"""Which plan is best for a training step, and how long does one take? `scalingbook plan`."""
+"""The command `scalingbook plan`: the best plan for a training step, and its time."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from scalingbook_lib import planner, training
-from scalingbook_lib.cli import kinds, plan_tables, reading, shared
-from scalingbook_lib.cli.answer import Answer, TextTable, answering
-from scalingbook_lib.cli.kinds import given, plan_options
-from scalingbook_lib.cli.progress import Progress, progressing
+from scalingbook_lib.cli import parameter_types, plan_tables, reading, shared
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
+from scalingbook_lib.cli.parameter_types import plan_options, written_fields
+from scalingbook_lib.cli.progress import Progress, progress_option
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.evidence.overhead import ChipHourOverhead, chip_hour_overhead
@@ -22,26 +22,32 @@ from scalingbook_lib.units import BF16, percent, si
 
 
 @click.command("plan", short_help="The best way to spread a training step over chips, or any one.")
-@click.argument("model", type=kinds.MODEL)
-@click.argument("machine", type=kinds.MACHINE)
+@click.argument("model", type=parameter_types.MODEL)
+@click.argument("machine", type=parameter_types.MACHINE)
 @click.option("--batch", required=True, help="Sequences of a step, as in 2048; or its tokens, as in 16Mi.")
-@kinds.defaulted("--sequence T", kinds.WHOLE, "8192", "Tokens of a sequence.")
+@parameter_types.option_with_default("--sequence T", parameter_types.WHOLE, "8192", "Tokens of a sequence.")
 @click.option("--as-written", is_flag=True, help="Judge the one plan of the options; ways not written are 1.")
-@kinds.defaulted("--best keep", kinds.FEW, "5", "How many plans are listed.")
+@parameter_types.option_with_default(
+    "--best keep", parameter_types.LIST_LENGTH, "5", "How many plans are listed."
+)
 @click.option(
     "--what-if", is_flag=True, help="Search again with arithmetic, memory, links or network twice as fast."
 )
 @plan_options
-@kinds.defaulted(
+@parameter_types.option_with_default(
     "--efficiency",
-    kinds.EFFICIENCY,
+    parameter_types.EFFICIENCY,
     reading.CALIBRATED,
     "peak, calibrated (to published runs), a share of the matrix unit's peak, or a record of `measure`.",
 )
-@click.option("--tokens", type=kinds.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours.")
-@click.option("--usd-per-hour", type=kinds.POSITIVE, help="The price of one chip, where not the catalogue's.")
-@progressing
-@answering
+@click.option(
+    "--tokens", type=parameter_types.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours."
+)
+@click.option(
+    "--usd-per-hour", type=parameter_types.POSITIVE, help="The price of one chip, where not the catalogue's."
+)
+@progress_option
+@answer_command
 def command(
     *,
     model: Transformer,
@@ -63,7 +69,7 @@ def command(
     --as-written, the one plan that the options say. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
-    fixed = given(options)
+    fixed = written_fields(options)
     asked = PlanRequest.read(
         model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed
     )
@@ -71,7 +77,7 @@ def command(
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
     found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, progress)
     if found.step is None:
-        return Answer(told=found.told, values=asked.values | found.values, refused=True)
+        return Answer(summary=found.summary, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = (
         None
@@ -82,7 +88,7 @@ def command(
     added = None if factor is None else chip_hour_overhead()
     values = asked.values | found.values | {"within_factor": factor, "peak_step_s": found.step.peak_s}
     return Answer(
-        told="\n".join(_told(found.told, factor, found.step.peak_s, run, added)),
+        summary="\n".join(_summary_lines(found.summary, factor, found.step.peak_s, run, added)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
@@ -90,17 +96,17 @@ def command(
     )
 
 
-def _reached(
+def _efficiency(
     efficiency: TrainingEfficiency | DeviceBenchmark | None, chip: Chip, fixed: dict[str, Any]
 ) -> TrainingEfficiency:
-    """The efficiency that was named, that of a record, or, where none is, that of published runs."""
+    """The given efficiency, that of a benchmark record, or by default the calibrated one."""
     precision = fixed.get("compute", BF16).name
     if isinstance(efficiency, DeviceBenchmark):
         return efficiency.training(chip, precision)
     return efficiency or published.calibrated(chip, precision)
 
 
-def _told(
+def _summary_lines(
     found: str,
     factor: float | None,
     peak_s: float,
@@ -108,9 +114,8 @@ def _told(
     added: ChipHourOverhead | None,
 ) -> Iterator[str]:
     yield found
-    if factor is not None:
+    if factor is not None:  # calibrated against published runs
         yield f"at documented peaks the same plan takes {si(peak_s, 's')}"
-    if factor is not None:  # published runs say how far predictions were off
         holds = percent(published.COVERAGE)
         yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
     if run:
@@ -120,18 +125,18 @@ def _told(
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is known of the step; none where no plan can be."""
+class StepAnswer:
+    """The step and what is said about it; `step` is None if no plan is feasible."""
 
     step: TrainingStep | None
-    told: str
+    summary: str
     values: dict[str, Any]
     tables: tuple[TextTable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class PlanRequest:
-    """A question without the plan: the model, the machine, the batch, the sequence, the efficiency."""
+    """A question without the plan: model, machine, batch, sequence length, efficiency."""
 
     model: Transformer
     machine: Machine
@@ -150,16 +155,16 @@ class PlanRequest:
         efficiency: TrainingEfficiency | DeviceBenchmark | None,
         fixed: dict[str, Any],
     ) -> "PlanRequest":
-        """What was typed; `fixed` are the fields of the plan that were."""
+        """The question from the typed arguments; `fixed` are the given fields of the plan."""
         try:
             sequences = reading.sequences(batch, T)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--batch") from error
-        return cls(model, machine, sequences, T, _reached(efficiency, machine.chip, fixed))
+        return cls(model, machine, sequences, T, _efficiency(efficiency, machine.chip, fixed))
 
     @property
     def values(self) -> dict[str, Any]:
-        """The question, for programs."""
+        """The question as a dictionary, for JSON."""
         return {
             "model": self.model.name,
             "machine": self.machine.name,
@@ -169,8 +174,8 @@ class PlanRequest:
             "efficiency_shares": self.efficiency.shares,
         }
 
-    def one(self, plan: Plan) -> Found:
-        """One plan, as it is written."""
+    def one(self, plan: Plan) -> StepAnswer:
+        """The step of exactly this plan."""
         why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T)
         known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
         try:
@@ -180,11 +185,11 @@ class PlanRequest:
         except ValueError:
             if not why:
                 raise
-            return Found(None, f"{plan}: {'; '.join(why)}", known)
-        return Found(step, str(step), known)
+            return StepAnswer(None, f"{plan}: {'; '.join(why)}", known)
+        return StepAnswer(step, str(step), known)
 
-    def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> Found:
-        """The best of all legal plans with these fields, and what faster parts would change."""
+    def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
+        """The best of all feasible plans with these fields, and what faster hardware would change."""
         with Progress(_done, always=progress) as watch:
             ranking = planner.plans(
                 self.model,
@@ -199,14 +204,14 @@ class PlanRequest:
             )
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:
-            return Found(None, str(ranking), known)
+            return StepAnswer(None, str(ranking), known)
         known["plan"] = shared.way_values(ranking.winner.plan)
         tables = [plan_tables.best(ranking)]
         if what_if:
             changed = planner.sensitivity(ranking)
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
-        return Found(ranking.winner.step, _why(ranking), known, tuple(tables))
+        return StepAnswer(ranking.winner.step, _why(ranking), known, tuple(tables))
 
 
 def _done(done: int, of: int) -> str:
@@ -215,6 +220,6 @@ def _done(done: int, of: int) -> str:
 
 
 def _why(ranking: Ranking) -> str:
-    """The best, why it is that, and how many there were."""
+    """The best plan, why it is best, and how many plans there were."""
     why = [f"next, {ranking.why}"] if len(ranking.best) > 1 else []
     return "\n".join((str(ranking.winner.step), *why, ranking.counts))

@@ -1,12 +1,17 @@
-"""What is shown of a training step? Its terms, what a chip holds, every collective, and the whole run.
-
-As tables for people, as values for programs, and derived: formulas in the book's letters, then numbers.
-"""
+"""The tables, values and derivation of a training step: times, memory, collectives, and the whole run."""
 
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import SHARE, DerivationLine, TextTable, figure, listed, picked, product
+from scalingbook_lib.cli.answer import (
+    SHARE,
+    DerivationLine,
+    TextTable,
+    fields_of,
+    figure,
+    name_value_table,
+    product,
+)
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.evidence.overhead import ChipHourOverhead
 from scalingbook_lib.machines.age import ChipPrice
@@ -20,7 +25,7 @@ _WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
 def tables(
     step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None
 ) -> tuple[TextTable, ...]:
-    """Time, memory, traffic, and the run where its tokens are known."""
+    """Tables of time, memory, traffic, and the run if its tokens are given."""
     shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
     rate = "tokens", si(step.tokens_per_s, "tokens/s")
     time = shared.times("Time", step.terms, step.total_s, *shares, rate)
@@ -29,7 +34,7 @@ def tables(
 
 
 def best(ranking: Ranking) -> TextTable:
-    """The best plans, one to a line."""
+    """The best plans, one per row."""
     columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
     rows = []
     for place, one in enumerate(ranking.best, start=1):
@@ -45,9 +50,9 @@ def _plan(plan: Plan) -> tuple[str, ...]:
 
 
 def search_values(ranking: Ranking) -> dict[str, object]:
-    """How many plans there were, what was rejected, and the best for programs."""
+    """Counts of the search, rejections, and the best plans, for JSON."""
     return {
-        **picked(ranking, "spreads", "legal", "judged", "pruned", "stopped"),
+        **fields_of(ranking, "spreads", "legal", "judged", "pruned", "stopped"),
         "rejected": shared.rejected_values(ranking.rejected),
         "best": [
             {
@@ -62,19 +67,19 @@ def search_values(ranking: Ranking) -> dict[str, object]:
 
 
 def changes(changed: Sensitivity) -> TextTable:
-    """What each change would make of the step, with the same plan and with the one that is best then."""
+    """The step time after each hardware change, with the same plan and with the best one then."""
     rows = []
     for one in changed.changes:
         times = (si(one.same_s, "s"), si(one.then.step.total_s, "s"))
         rows.append((f"{one.what} × {one.factor:g}", *times, f"{one.gain:.3g}"))
-    return listed("What if", rows, ("", "this plan", "the best then", "times as fast"))
+    return name_value_table("What if", rows, ("", "this plan", "the best then", "times as fast"))
 
 
 def change_values(changed: Sensitivity) -> list[dict[str, object]]:
-    """The same for programs."""
+    """The same for JSON."""
     return [
         {
-            **picked(one, "what", "factor"),
+            **fields_of(one, "what", "factor"),
             "same_plan_step_s": one.same_s,
             "step_s": one.then.step.total_s,
             "gain": one.gain,
@@ -85,7 +90,7 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
 
 
 def _traffic(traffic: tuple[TrainingCollective, ...]) -> TextTable:
-    return listed(
+    return name_value_table(
         "Collectives of one step, hidden or waited for",
         map(_row, traffic),
         ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide"),
@@ -99,7 +104,7 @@ def _row(row: TrainingCollective) -> tuple[str, ...]:
 
 
 def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
-    """As planned, and as bills come."""
+    """The run as planned, and as it is likely to be billed."""
     runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
     rows = [
         ("tokens", *(si(one.tokens) for one in runs.values())),
@@ -112,18 +117,18 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
         rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))
-    return listed("The whole run", rows, ("", *runs))
+    return name_value_table("The whole run", rows, ("", *runs))
 
 
 def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None) -> dict[str, object]:
-    """The same for programs."""
+    """The step and the run as a dictionary, for JSON."""
     found: dict[str, object] = {
         "step_s": step.total_s,
         "terms_s": step.terms,
-        **picked(step, "mfu", "hfu"),
+        **fields_of(step, "mfu", "hfu"),
         "tokens_per_step": step.tokens,
-        **picked(step, "tokens_per_s", "flops_per_s_per_chip", "useful_flops", "hardware_flops"),
-        **picked(step, "binds", "unbind"),
+        **fields_of(step, "tokens_per_s", "flops_per_s_per_chip", "useful_flops", "hardware_flops"),
+        **fields_of(step, "binds", "unbind"),
         **shared.memory_values(step.memory, step.machine.chip),
         "traffic": [
             {
@@ -143,16 +148,16 @@ def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead |
     }
     if run:
         joules = run.energy.joules if run.energy else None
-        told = picked(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour", "usd_as_of", "power_w")
+        told = fields_of(run, "tokens", "days", "chip_hours", "usd", "usd_per_hour", "usd_as_of", "power_w")
         found["run"] = told | {"chips_joules": joules}
     if run and added:
-        factors = picked(added, "factor", "slower_steps", "other_overheads", "interval_factor")
-        found["billed"] = picked(added.of(run), "days", "chip_hours", "usd") | {"factors": factors}
+        factors = fields_of(added, "factor", "slower_steps", "other_overheads", "interval_factor")
+        found["billed"] = fields_of(added.of(run), "days", "chip_hours", "usd") | {"factors": factors}
     return found
 
 
 def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[DerivationLine]:
-    """Every collective, the step, MFU and HFU, memory, and the run."""
+    """The lines for every collective, the step, MFU and HFU, memory, and the run."""
     for row in step.traffic:
         name = f"T, {row.name}, {row.what} over {row.n:,} chips, {row.when}"
         yield DerivationLine(

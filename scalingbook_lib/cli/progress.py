@@ -1,4 +1,4 @@
-"""How far is a search? Told where it takes a second; Ctrl-C ends it with the best so far."""
+"""Progress of a search on standard error; Ctrl-C ends the search with the best result so far."""
 
 import signal
 import sys
@@ -11,30 +11,32 @@ import click
 
 EVERY_S = 1.0
 
-progressing = click.option(
+progress_option = click.option(
     "--progress", is_flag=True, help="Say how far the search is, where no terminal reads it too."
 )
 
 
 class Progress:
-    """What a search asks as it goes on: it tells how far it is, and ends where Ctrl-C was pressed.
+    """A callback for searches that reports progress, and stops them after Ctrl-C.
 
-    A terminal sees one line, from the first second on; `always` is for programs: a line at once, and then
-    each second.
+    A terminal shows one line after the first second. `always`, for programs, prints a line at once and then
+    every second.
     """
 
-    def __init__(self, told: Callable[[int, int], str], *, always: bool) -> None:
-        self.told, self.stopped = told, False
+    def __init__(self, describe: Callable[[int, int], str], *, always: bool) -> None:
+        self.describe, self.stopped = describe, False
         self._terminal = sys.stderr.isatty()
         self._shown, self._shows = False, always or self._terminal
         self._next_s = monotonic() + (0.0 if always else EVERY_S)
-        self._mine = signal.getsignal(signal.SIGINT) is signal.default_int_handler  # not where it is ignored
+        self._mine = (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )  # leave it alone if the signal is ignored
 
     def __call__(self, done: int, of: int) -> bool:
-        """Whether to end, after so much of so much."""
+        """Whether to stop, after `done` of `of`."""
         if self._shows and monotonic() >= self._next_s:
             self._next_s, self._shown = monotonic() + EVERY_S, True
-            self._say(f"{self.told(done, of)}; Ctrl-C ends with the best so far")
+            self._say(f"{self.describe(done, of)}; Ctrl-C ends with the best so far")
         return self.stopped
 
     def __enter__(self) -> Self:
@@ -50,7 +52,7 @@ class Progress:
 
     def _stop(self, _number: int, _frame: FrameType | None) -> None:
         self.stopped = True
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # who presses it again does not want to wait
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C ends at once
 
     def _say(self, line: str) -> None:
         sys.stderr.write(f"\r{line}\x1b[K" if self._terminal else f"{line}\n")

@@ -1,6 +1,7 @@
-"""What did the person mean? Counts, bytes, types, chips, machines, models and meshes as they are typed.
+"""Parses typed arguments: counts, bytes, dtypes, chips, machines, models and meshes.
 
-Every function returns a value of the library or raises a ValueError with one sentence.
+Every function returns a value of the library, or raises a ValueError with one sentence that says what to
+write.
 """
 
 import os
@@ -15,7 +16,7 @@ from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.training import PEAK, TrainingEfficiency
 from scalingbook_lib.units import DTYPES, DType, binary, parse
 
-MOST = 2**53  # larger whole numbers are not exact as they are read
+MOST = 2**53  # larger integers are not exact as floats
 MOST_CHARACTERS = 200
 MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
 MOST_FILE = 2**26  # bytes
@@ -25,7 +26,7 @@ _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
 
 def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:
-    """A count: '4096', '8Ki' (8,192), '16M' (16,000,000); `words` are the units that it may have."""
+    """A count: '4096', '8Ki' (8,192), '16M' (16,000,000); `words` are the accepted units."""
     read = parse(text)
     if read.unit not in ("", *words):
         raise ValueError(f"{text!r} is in {read.unit}; write a plain count, as in 4096, 8Ki or 16M")
@@ -36,15 +37,15 @@ def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:
     return int(read.value)
 
 
-def few(text: str) -> int:
-    """A number of things to list, 1 to 1,000."""
+def list_length(text: str) -> int:
+    """A number of rows to list, 1 to 1,000."""
     if (n := whole(text)) > 1000:
         raise ValueError(f"{text!r} is more than anybody reads; write at most 1000")
     return n
 
 
 def amount(text: str, unit: str) -> float:
-    """A number of bytes ('B') or of FLOPs ('FLOP'), the unit written or not: '2TiB', '16M', '8.6 GFLOPs'."""
+    """A number of bytes ('B') or FLOPs ('FLOP'), with or without the unit: '2TiB', '16M', '8.6 GFLOPs'."""
     read = parse(text)
     example = {"B": "16M, 2TiB or 3.5 GB", "FLOP": "8.6G, 2^40 or 3.5 TFLOPs"}[unit]
     if read.unit not in ("", unit):
@@ -55,7 +56,7 @@ def amount(text: str, unit: str) -> float:
 
 
 def sequences(text: str, T: int) -> int:
-    """A batch: a plain number counts sequences, one with a prefix or a unit counts tokens ('16Mi')."""
+    """A batch in sequences; a number with a prefix or a unit counts tokens ('16Mi')."""
     if re.fullmatch(r"[0-9][0-9_,]*", text.strip()):
         return whole(text)
     n = whole(text, words=("tokens",))
@@ -69,14 +70,14 @@ def sequences(text: str, T: int) -> int:
 
 
 def overlap(text: str) -> str | float:
-    """'full', 'none', or the share in between."""
+    """'full', 'none', or a share between them."""
     return text.lower() if text.lower() in ("full", "none") else share(text)
 
 
 def efficiency(text: str) -> TrainingEfficiency | DeviceBenchmark | None:
-    """'peak', or the share that the matrix unit reaches: '40%'; or a record of `scalingbook measure`.
+    """An efficiency: 'peak', the share of matmul peak ('40%'), or a `scalingbook measure` record.
 
-    None for 'calibrated': that depends on the chip and on the type of its products.
+    None for 'calibrated', which depends on the chip and the dtype.
     """
     if text.endswith(".json"):
         return DeviceBenchmark.read(file(text))
@@ -90,8 +91,8 @@ def efficiency(text: str) -> TrainingEfficiency | DeviceBenchmark | None:
     return TrainingEfficiency.flat(part)
 
 
-def reached(text: str) -> str | DeviceBenchmark:
-    """'peak' or 'calibrated', or a record of `scalingbook measure`."""
+def serving_efficiency(text: str) -> str | DeviceBenchmark:
+    """'peak', 'calibrated', or a `scalingbook measure` record."""
     if text.endswith(".json"):
         return DeviceBenchmark.read(file(text))
     if text.lower() not in (PEAK.name, CALIBRATED):
@@ -100,12 +101,12 @@ def reached(text: str) -> str | DeviceBenchmark:
 
 
 def positive(text: str) -> float:
-    """A number above 0, without a unit or in percent: '0.4', '40%'."""
+    """A number above 0, plain or in percent: '0.4', '40%'."""
     return _number(text, "is no positive number; write one as in 0.4, 40% or 2.5")
 
 
 def seconds(text: str) -> float:
-    """A time above 0: '50ms', '2 s', '0.05' (seconds)."""
+    """A time above 0 in seconds: '50ms', '2 s', '0.05'."""
     return _number(text, "is no time above 0; write one as in 50ms, 2s or 0.05", unit="s")
 
 
@@ -117,7 +118,7 @@ def share(text: str) -> float:
 def _number(
     text: str, said: str, *, unit: str = "", least: float = ulp(0), most: float = MOST_AMOUNT
 ) -> float:
-    """A number in that unit or none; above 0, unless `least` says otherwise."""
+    """A number in that unit or without one, within the limits."""
     read = parse(text)
     if read.unit not in ("", unit) or not least <= read.value <= most:
         raise ValueError(f"{text!r} {said}")
@@ -125,24 +126,24 @@ def _number(
 
 
 def dtype(text: str) -> DType:
-    """'bf16', 'FP8'."""
+    """A dtype: 'bf16', 'FP8'."""
     if text.lower() not in DTYPES:
         raise ValueError(f"{text!r} is no data type of this book; write one of {', '.join(DTYPES)}")
     return DTYPES[text.lower()]
 
 
 def dtype_or_none(text: str) -> DType | None:
-    """A data type, or 'none' for what is not kept."""
+    """A dtype, or None for 'none'."""
     return None if text.lower() == "none" else dtype(text)
 
 
 def chip(text: str) -> Chip:
-    """'v5p', 'H100', 'TPU v5e'; with hyphens or underscores for spaces."""
+    """A chip: 'v5p', 'H100', 'TPU v5e'; hyphens and underscores are ignored."""
     return chips.find(text.replace("-", "").replace("_", ""))
 
 
 def machine(text: str) -> Machine:
-    """'v5p:16x20x28' is a slice, 'h100:1024' a cluster, 'h100' one domain of it; a record its own device."""
+    """A machine: a slice 'v5p:16x20x28', a cluster 'h100:1024', one domain 'h100', or a benchmark record."""
     if text.endswith(".json"):
         return Cluster.of(DeviceBenchmark.read(file(text)).as_chip(), 1)
     name, colon, size = text.partition(":")
@@ -160,7 +161,7 @@ def machine(text: str) -> Machine:
 
 
 def shape(text: str) -> tuple[int, int, int]:
-    """B, D and F of a product: '64x8192x8192', '16Ki,8192,28672'."""
+    """B, D and F of a matmul: '64x8192x8192', '16Ki,8192,28672'."""
     sides = tuple(whole(side) for side in re.split(r"[x×·*,]", text))
     if len(sides) != 3:
         raise ValueError(
@@ -170,7 +171,7 @@ def shape(text: str) -> tuple[int, int, int]:
 
 
 def mesh(text: str) -> dict[str, int]:
-    """Mesh axes and their sizes, as the book writes them: 'X=8,Y=128', 'X8 Y128'."""
+    """Mesh axes and their sizes: 'X=8,Y=128', 'X8 Y128'."""
     sizes: dict[str, int] = {}
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         match = _MESH.fullmatch(part)
@@ -183,7 +184,7 @@ def mesh(text: str) -> dict[str, int]:
 
 
 def model(text: str) -> models.Transformer:
-    """A name of the catalogue, the path of a config.json or of its folder, or '-' for standard input."""
+    """A model: a name, the path of a config.json or its folder, or '-' for standard input."""
     if text == "-":
         return models.from_hf(_piped())
     try:
@@ -196,9 +197,9 @@ def model(text: str) -> models.Transformer:
 
 
 def file(text: str) -> Path:
-    """The path of a plain file, or of none: what never ends, or waits for a writer, is refused unread."""
+    """The path of a regular file or a missing one; raises a ValueError for devices, pipes and large files."""
     plain = os.path.isfile(text) and os.path.getsize(text) <= MOST_FILE
-    # by a shell, as in <(command), pipes are handed over that somebody writes to
+    # shells pass pipes for <(command)
     if os.path.exists(text) and not plain and not text.startswith(("/dev/fd/", "/dev/stdin")):
         raise ValueError(f"{text!r} is no plain file of at most {binary(MOST_FILE)}; write the path of one")
     return Path(text)

@@ -1,20 +1,20 @@
-"""Is one operation on one chip limited by arithmetic or by memory? `scalingbook roofline`."""
+"""The command `scalingbook roofline`: whether an operation on one chip is compute-bound or memory-bound."""
 
 from collections.abc import Iterator
 
 import click
 
 from scalingbook_lib import roofline, rules
-from scalingbook_lib.cli import kinds
+from scalingbook_lib.cli import parameter_types
 from scalingbook_lib.cli.answer import (
     Answer,
     DerivationLine,
     TextTable,
-    answering,
+    answer_command,
+    fields_of,
     figure,
-    picked,
+    format_value,
     product,
-    told,
 )
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.rules import element_bytes
@@ -25,19 +25,23 @@ type Sizes = tuple[float, float, float]
 
 
 @click.command("roofline", short_help="The time of one operation on one chip, and what limits it.")
-@click.argument("chip", type=kinds.CHIP)
+@click.argument("chip", type=parameter_types.CHIP)
 @click.option(
-    "--matmul", "shape", type=kinds.SHAPE, help="The product X[B, D] · W[D, F], as in 64x8192x8192."
+    "--matmul", "shape", type=parameter_types.SHAPE, help="The product X[B, D] · W[D, F], as in 64x8192x8192."
 )
-@click.option("--flops", type=kinds.FLOPS, help="Any operation: its FLOPs, with --bytes.")
+@click.option("--flops", type=parameter_types.FLOPS, help="Any operation: its FLOPs, with --bytes.")
 @click.option(
-    "--bytes", "nbytes", type=kinds.BYTES, help="Any operation: the bytes it moves to and from HBM."
+    "--bytes", "nbytes", type=parameter_types.BYTES, help="Any operation: the bytes it moves to and from HBM."
 )
-@kinds.defaulted("--dtype", kinds.DTYPE, BF16.name, "The type of the operands, and of the arithmetic.")
-@click.option("--weights", type=kinds.DTYPE, help="How W is stored, where not in --dtype.")
-@click.option("--out", type=kinds.DTYPE, help="How the product is stored, where not in --dtype.")
-@click.option("--compute", type=kinds.DTYPE, help="What the matrix unit computes in, where not in --dtype.")
-@answering
+@parameter_types.option_with_default(
+    "--dtype", parameter_types.DTYPE, BF16.name, "The type of the operands, and of the arithmetic."
+)
+@click.option("--weights", type=parameter_types.DTYPE, help="How W is stored, where not in --dtype.")
+@click.option("--out", type=parameter_types.DTYPE, help="How the product is stored, where not in --dtype.")
+@click.option(
+    "--compute", type=parameter_types.DTYPE, help="What the matrix unit computes in, where not in --dtype."
+)
+@answer_command
 def command(
     *,
     chip: Chip,
@@ -64,7 +68,7 @@ def command(
 
 
 def counted(line: roofline.Roofline, shape: Sizes, widths: Sizes) -> tuple[DerivationLine, ...]:
-    """FLOPs and bytes of X[B, D] · W[D, F], with the bytes of an element of X, of W and of the product."""
+    """The lines for FLOPs and bytes of X[B, D] · W[D, F]; `widths` are bytes per element of X, W and out."""
     (B, D, F), (a, w, o) = shape, widths
     moved = f"{product(a, B, D)} + {product(w, D, F)} + {product(o, B, F)}"
     return (
@@ -77,7 +81,7 @@ def _answer(
     line: roofline.Roofline, chip: Chip, given: dict[str, float], count: tuple[DerivationLine, ...]
 ) -> Answer:
     return Answer(
-        told=f"{chip.name}: {line}",
+        summary=f"{chip.name}: {line}",
         tables=(_table(line, given),),
         values={"chip": chip.name} | given | _values(line),
         steps=(*count, *times(line)),
@@ -87,9 +91,14 @@ def _answer(
 def _table(line: roofline.Roofline, given: dict[str, float]) -> TextTable:
     at_best = f"{percent(line.attained_fraction)} of the peak"
     rows = [
-        ("arithmetic", told(line.flops, "FLOPs"), si(line.flops_per_s, "FLOPs/s"), si(line.math_s, "s")),
+        (
+            "arithmetic",
+            format_value(line.flops, "FLOPs"),
+            si(line.flops_per_s, "FLOPs/s"),
+            si(line.math_s, "s"),
+        ),
         ("memory", si(line.bytes, "B"), si(line.bytes_per_s, "B/s"), si(line.memory_s, "s")),
-        ("intensity", told(line.intensity, "FLOPs/B"), f"ridge {si(line.ridge)} FLOPs/B", ""),
+        ("intensity", format_value(line.intensity, "FLOPs/B"), f"ridge {si(line.ridge)} FLOPs/B", ""),
         ("everything overlaps", "", "", si(line.lower_s, "s")),
         ("nothing overlaps", "", "", si(line.upper_s, "s")),
         ("at best", at_best, si(line.attained_flops_per_s, "FLOPs/s"), ""),
@@ -108,16 +117,16 @@ def _table(line: roofline.Roofline, given: dict[str, float]) -> TextTable:
 
 def _values(line: roofline.Roofline) -> dict[str, object]:
     return {
-        **picked(line, "flops", "bytes", "flops_per_s", "bytes_per_s"),
-        **picked(line, "math_s", "memory_s", "lower_s", "upper_s"),
+        **fields_of(line, "flops", "bytes", "flops_per_s", "bytes_per_s"),
+        **fields_of(line, "math_s", "memory_s", "lower_s", "upper_s"),
         "intensity_flops_per_byte": line.intensity,
         "ridge_flops_per_byte": line.ridge,
-        **picked(line, "bound", "attained_flops_per_s", "attained_fraction"),
+        **fields_of(line, "bound", "attained_flops_per_s", "attained_fraction"),
     }
 
 
 def times(line: roofline.Roofline) -> Iterator[DerivationLine]:
-    """Both times, the intensity and the ridge, and what overlap makes of them."""
+    """The lines for both times, intensity, ridge point, and the total with and without overlap."""
     C, W = figure(line.flops_per_s), figure(line.bytes_per_s)
     flops, nbytes = figure(line.flops), figure(line.bytes)
     math, memory = figure(line.math_s), figure(line.memory_s)

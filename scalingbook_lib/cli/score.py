@@ -1,4 +1,4 @@
-"""How near do predictions come to a table of measurements? `scalingbook score`."""
+"""The command `scalingbook score`: the accuracy of predictions for a table of measurements."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -6,13 +6,13 @@ import click
 
 from scalingbook_lib import evidence
 from scalingbook_lib.cli import reading
-from scalingbook_lib.cli.answer import Answer, TextTable, answering
+from scalingbook_lib.cli.answer import Answer, TextTable, answer_command
 from scalingbook_lib.evidence.scores import Summary, signed
 from scalingbook_lib.evidence.scoring import baselines
 from scalingbook_lib.evidence.scoring.report import RowGroup, RowPrediction, ScoreReport
 from scalingbook_lib.units import percent
 
-MOST_IDS = 4  # of rows that are refused for one reason
+MOST_IDS = 4  # listed ids per reason of refusal
 SIZES = {"below 10 G": 10e9, "10 to 100 G": 100e9, "from 100 G": float("inf")}  # parameters
 PARTS: dict[str, Callable[[RowPrediction], Iterable[str]]] = {
     "class": lambda found: [""],
@@ -23,12 +23,12 @@ PARTS: dict[str, Callable[[RowPrediction], Iterable[str]]] = {
     ),
     "cause": lambda found: found.assumed,
 }
-"""What may explain an error, and what a row has of it: the causes are what it left open."""
+"""The properties by which errors are grouped; causes are what a row left open."""
 
 
 @click.command("score", short_help="Predictions beside a table of measured runs, of any software.")
 @click.argument("table", type=click.Path(exists=True, dir_okay=False))
-@answering
+@answer_command
 def command(table: str) -> Answer:
     """Predict every row of TABLE, a CSV of measurements, and print how near that comes.
 
@@ -43,7 +43,7 @@ def command(table: str) -> Answer:
     simpler = [{name: errors.values for name, errors in one.items()} for one in beside]
     tables = (*_tables(report), *_beside(beside), *_refused(report))
     values = report.values | {"baselines": simpler}
-    return Answer(told=str(report), tables=tables, values=values, refused=not report.found)
+    return Answer(summary=str(report), tables=tables, values=values, refused=not report.found)
 
 
 def _tables(report: ScoreReport) -> Iterator[TextTable]:
@@ -54,7 +54,7 @@ def _tables(report: ScoreReport) -> Iterator[TextTable]:
 
 
 def _beside(found: Iterable[Mapping[str, Summary]]) -> Iterator[TextTable]:
-    """Mean errors on the rows that all three answer, which may be fewer."""
+    """Mean errors on the rows that the library and both baselines predict."""
     rows = [
         (one["here"].name, f"{one['here'].runs:,}", *(percent(e.mean) for e in one.values())) for one in found
     ]

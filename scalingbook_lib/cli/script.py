@@ -1,4 +1,4 @@
-"""What does `scalingbook` do, and how does it end? Commands, their errors and their exit codes."""
+"""The command group `scalingbook`: its commands, error messages and exit codes."""
 
 import io
 import os
@@ -19,10 +19,10 @@ from scalingbook_lib.cli import (
     measure,
     model,
     plan,
-    printed,
     roofline,
     score,
     serve,
+    terminal,
 )
 from scalingbook_lib.cli.answer import sentence
 
@@ -64,15 +64,15 @@ for module in (model, roofline, collective, plan, serve, measure, score, grade, 
 
 
 def run(argv: Sequence[str] | None = None) -> int:
-    """Run it and return the exit code; an error is one sentence on standard error."""
+    """Run the command line and return its exit code; an error is one sentence on standard error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without the sign for 'times' still gets numbers
+            stream.reconfigure(errors="replace")  # for terminals that lack a character
     try:
         if sys.stdout is None:
             raise OSError(0, "it is closed")  # as by `>&-`
         args = None if argv is None else list(argv)
-        code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False, obj=printed.show)
+        code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False, obj=terminal.show)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except click.ClickException as error:
@@ -82,9 +82,11 @@ def run(argv: Sequence[str] | None = None) -> int:
     except click.Abort:
         return INTERRUPTED
     except OSError as error:
-        if not error.filename:  # what is left for standard output would fail once more at the exit
+        if not error.filename:  # the rest of the output would fail again at exit
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        if not isinstance(error, BrokenPipeError):  # else the reader, `head` perhaps, has seen enough
+        if not isinstance(
+            error, BrokenPipeError
+        ):  # a closed pipe is no error: its reader, such as `head`, has finished
             print(
                 f"scalingbook: cannot write {error.filename or 'standard output'}: {error.strerror}; "
                 "write where there is room",

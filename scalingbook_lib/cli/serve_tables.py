@@ -1,12 +1,9 @@
-"""What is shown of serving? The front, one way to serve, its step by term, memory and collectives.
-
-As tables for people, as values for programs, and derived: formulas in the book's letters, then numbers.
-"""
+"""The tables, values and derivation of serving: the Pareto front, one layout, memory and collectives."""
 
 from collections.abc import Iterator
 
 from scalingbook_lib.cli import shared
-from scalingbook_lib.cli.answer import DerivationLine, TextTable, figure, listed, picked, product
+from scalingbook_lib.cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
 from scalingbook_lib.cli.shared import sum_line
 from scalingbook_lib.inference import Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
@@ -26,11 +23,11 @@ _WAYS = {
 
 
 def front(found: Front, most: int) -> TextTable:
-    """The ways that none beats, from the fastest to the cheapest; of many, `most` of them."""
+    """The Pareto-optimal layouts from the fastest to the cheapest, at most `most` of them."""
     columns = ("", "a copy", "copies", "B", "prompts", "TTFT", "ITL", f"{found.unit} for 1M", "binds")
     rows = [
         (str(place), *_line(found.points[i]))
-        for place, i in enumerate(spread(len(found.points), most), start=1)
+        for place, i in enumerate(evenly_spaced(len(found.points), most), start=1)
     ]
     return TextTable(
         f"{len(rows)} of {len(found.points)} that none beats: from the fastest to the cheapest",
@@ -40,8 +37,8 @@ def front(found: Front, most: int) -> TextTable:
     )
 
 
-def spread(n: int, most: int) -> list[int]:
-    """`most` of n places, evenly, the first and the last among them."""
+def evenly_spaced(n: int, most: int) -> list[int]:
+    """`most` of n indices, evenly spaced, including the first and the last."""
     if n <= most:
         return list(range(n))
     return sorted({round(i * (n - 1) / max(most - 1, 1)) for i in range(most)} | {n - 1})[-most:]
@@ -62,9 +59,9 @@ def _line(p: Option) -> tuple[str, ...]:
 
 
 def front_values(found: Front) -> dict[str, object]:
-    """The same for programs."""
+    """The front as a dictionary, for JSON."""
     return {
-        **picked(found, "layouts", "ways", "judged", "stopped"),
+        **fields_of(found, "layouts", "ways", "judged", "stopped"),
         "cost_unit": found.unit,
         "rejected": shared.rejected_values(found.rejected),
         "front": [
@@ -73,7 +70,7 @@ def front_values(found: Front) -> dict[str, object]:
                 "copies": p.copies,
                 "sequences": p.B,
                 "policy": p.serving.policy,
-                **picked(p, "ttft_s", "itl_s"),
+                **fields_of(p, "ttft_s", "itl_s"),
                 "cost_per_million_tokens": p.cost,
                 "binds": p.binds,
             }
@@ -83,14 +80,14 @@ def front_values(found: Front) -> dict[str, object]:
 
 
 def tables(one: Serving, memory: ServingMemory, usd: float | None, price: ChipPrice) -> tuple[TextTable, ...]:
-    """Requests, the step, memory, traffic."""
+    """Tables of requests, the step, memory and traffic."""
     step = shared.times("A decode step", one.step.terms, one.step.total_s)
     return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
 
 
 def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
     rows = [
-        ("sequences of a copy", count(one.B)),
+        ("sequences of a copy", count(one.batch)),
         ("first token", si(one.ttft_s, "s")),
         ("a token of each", si(one.itl_s, "s")),
         ("requests", si(one.requests_per_s, "requests/s")),
@@ -102,13 +99,13 @@ def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
         rows += [("USD for a million output tokens", count(usd)), ("a chip", str(price))]
     if one.joules_per_token is not None:
         rows.append(("energy of an output token, the chips alone", si(one.joules_per_token, "J")))
-    return listed("One copy of the model", rows)
+    return name_value_table("One copy of the model", rows)
 
 
 def _traffic(one: Serving) -> tuple[TextTable, ...]:
     rows = []
     for row in one.step.traffic:
-        array, took = si(row.nbytes(one.B, one.B), "B"), si(one.step.collectives[row.name], "s")
+        array, took = si(row.nbytes(one.batch, one.batch), "B"), si(one.step.collectives[row.name], "s")
         what = (row.name, row.what, f"{row.n:,}", count(row.times))
         rows.append((*what, array, took, one.step.bound[row.name]))
     columns = ("of", "collective", "chips", "times", "array", "all", "longest")
@@ -116,12 +113,12 @@ def _traffic(one: Serving) -> tuple[TextTable, ...]:
 
 
 def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, object]:
-    """The same for programs."""
+    """The layout as a dictionary, for JSON."""
     return {
         "layout": shared.way_values(one.step.layout),
         "policy": one.policy,
-        "sequences": one.B,
-        **picked(one, "ttft_s", "itl_s", "latency_s", "requests_per_s"),
+        "sequences": one.batch,
+        **fields_of(one, "ttft_s", "itl_s", "latency_s", "requests_per_s"),
         "output_tokens_per_s": one.tokens_per_s,
         "output_tokens_per_s_per_chip": one.tokens_per_s_per_chip,
         "prefill_share": one.prefill_share,
@@ -129,7 +126,7 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
         "chips_joules_per_output_token": one.joules_per_token,
         "decode_step_s": one.step.total_s,
         "terms_s": one.step.terms,
-        **picked(one.step, "binds", "unbind"),
+        **fields_of(one.step, "binds", "unbind"),
         **shared.memory_values(memory, memory.chip),
         "traffic": [
             {
@@ -137,7 +134,7 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
                 "collective": row.what,
                 "chips": row.n,
                 "times": row.times,
-                "array_bytes": row.nbytes(one.B, one.B),
+                "array_bytes": row.nbytes(one.batch, one.batch),
                 "total_s": one.step.collectives[row.name],
             }
             for row in one.step.traffic
@@ -146,7 +143,7 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
 
 
 def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iterator[DerivationLine]:
-    """The decode step, memory, the cycle, the rate, and what they cost at a price of a chip-hour."""
+    """The lines for the decode step, memory, cycle and rate, and the cost at a price per chip-hour."""
     yield sum_line("T_step", one.step.terms, one.step.total_s, "s")
     yield sum_line("memory of one chip", memory.terms, memory.total, "B")
     where = "between" if one.policy == "interleaved" else "in"
@@ -154,7 +151,7 @@ def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iter
     name = "T_cycle, in which each slot serves a request"
     yield DerivationLine(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
     name, rate = "output tokens each second of a copy", one.tokens_per_s
-    numbers = f"{product(one.B, one.G)} / {figure(one.cycle_s)}"
+    numbers = f"{product(one.batch, one.G)} / {figure(one.cycle_s)}"
     yield DerivationLine(name, "B · G / T_cycle", numbers, rate, "tokens/s")
     if price is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"

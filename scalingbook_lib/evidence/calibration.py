@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import log
 
-from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.evidence.fitting import Prior, Values, fitted, pseudo_huber
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +18,7 @@ class Calibration[Run, Efficiency]:
     the expected error of a prediction, as a logarithm.
     """
 
-    priors: Callable[[Sequence[Run]], dict[str, Expected]]
+    priors: Callable[[Sequence[Run]], dict[str, Prior]]
     kind: Callable[[Run], Hashable]
     efficiency: Callable[[Values, Run], Efficiency]
     predicted: Callable[[Run, Efficiency], float]
@@ -38,7 +38,7 @@ class Calibration[Run, Efficiency]:
         def found(values: Values) -> list[float]:
             reached = {kind: self.efficiency(values, run) for kind, run in first.items()}
             return [
-                far(log(self.predicted(run, reached[kind]) / self.published(run)), self.noise(run))
+                pseudo_huber(log(self.predicted(run, reached[kind]) / self.published(run)), self.noise(run))
                 for kind, run in zip(kinds, runs, strict=True)
             ]
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from scalingbook_lib.collectives import FORMULAS, Collective
 from scalingbook_lib.collectives.attained import AttainedRate, Fabric
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.evidence.fitting import Prior, Values, fitted, pseudo_huber
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, needed, number, text, whole
 from scalingbook_lib.machines import Cluster
 from scalingbook_lib.machines.chips import Chip, Slice
@@ -29,13 +29,13 @@ CURVE_PRIORS = {  # share of the bandwidth, late seconds, time at which half of 
     "network": (0.95, 1e-4, 1e-4),
 }
 PRIORS = {
-    "launch_s": Expected(6e-6, 0.5, 1e-7, 1e-3),
-    "step_s": Expected(1e-6, 0.5, 1e-8, 1e-3),
-    "pair": Expected(0.8, 0.2, 0.1, 8.0),
-    "crowding": Expected(1e-3, 1e-3, 1e-4, 3.0),  # zero under switches
-    "network_s": Expected(1.7e-4, 0.5, 1e-6, 1e-2),
+    "launch_s": Prior(6e-6, 0.5, 1e-7, 1e-3),
+    "step_s": Prior(1e-6, 0.5, 1e-8, 1e-3),
+    "pair": Prior(0.8, 0.2, 0.1, 8.0),
+    "crowding": Prior(1e-3, 1e-3, 1e-4, 3.0),  # zero under switches
+    "network_s": Prior(1.7e-4, 0.5, 1e-6, 1e-2),
 } | {
-    f"{name}_{figure}": Expected(value, spread, low, high)
+    f"{name}_{figure}": Prior(value, spread, low, high)
     for name, values in CURVE_PRIORS.items()
     for figure, value, (spread, low, high) in zip(
         ("share", "late_s", "half_s"),
@@ -44,7 +44,7 @@ PRIORS = {
         strict=True,
     )
 }
-HOST_PRIORS = {"crowding": Expected(1.0, 1.0, 1e-3, 3.0), "pair": Expected(1.0, 1e-3, 0.9, 1.1)}
+HOST_PRIORS = {"crowding": Prior(1.0, 1.0, 1e-3, 3.0), "pair": Prior(1.0, 1e-3, 0.9, 1.1)}
 """Without a switch, the path leads through the host, whose bandwidth the chips share."""
 
 LINK_GENERATIONS = {
@@ -158,7 +158,7 @@ def fit(rows: Sequence[MeasuredCollective]) -> Values:
 
     def errors(values: Values) -> list[float]:
         one = fabric_from("", values)
-        return [far(log(predicted_s(row, one) / row.seconds), NOISE) for row in rows]
+        return [pseudo_huber(log(predicted_s(row, one) / row.seconds), NOISE) for row in rows]
 
     return fitted(PRIORS | (HOST_PRIORS if rows[0].chip.links == 1 else {}), errors)
 

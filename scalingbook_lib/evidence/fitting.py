@@ -1,7 +1,7 @@
-"""How are efficiencies found from published runs? The least sum of squares, distant rows counted less.
+"""Fits efficiencies to published runs by robust least squares with log-normal priors.
 
-Levenberg and Marquardt's method, in logarithms. Used for steps of training and for inference. Chapters:
-Training, Inference.
+The Levenberg-Marquardt method minimizes over the logarithms of the values, with a pseudo-Huber loss.
+Chapters: Training, Inference.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -13,8 +13,8 @@ type Residuals = Callable[[Sequence[float]], list[float]]
 type Limits = list[tuple[float, float]]
 
 
-class Expected(NamedTuple):
-    """A value, the spread of its logarithm, and its limits."""
+class Prior(NamedTuple):
+    """A log-normal prior: the median, the standard deviation of the logarithm, and limits of the value."""
 
     value: float
     spread: float
@@ -23,15 +23,15 @@ class Expected(NamedTuple):
 
 
 def fitted(
-    expected: Mapping[str, Expected],
+    expected: Mapping[str, Prior],
     errors: Callable[[Values], list[float]],
     rounds: int = 25,
     start: Values | None = None,
 ) -> Values:
-    """The values that make errors least, each drawn to what is expected of it.
+    """The values that minimize Σ errors² + Σ ((ln value - ln prior) / spread)², to four digits.
 
-    Least is the sum of the squares of the errors at these values and of (ln value - ln expected) / spread.
-    The search begins at `start`, and at what is expected of values that it does not have.
+    The search begins at `start`, and at the prior for values that `start` lacks. It ends after `rounds` steps
+    of the Levenberg-Marquardt method, or when a step gains less than 1e-6.
     """
 
     residuals, limits = _drawn(expected, errors)
@@ -40,15 +40,15 @@ def fitted(
 
 
 def without(
-    expected: Mapping[str, Expected],
+    expected: Mapping[str, Prior],
     errors: Callable[[Values], list[float]],
     values: Values,
     parts: Iterable[Collection[int]],
 ) -> Iterator[Values]:
-    """What the values would be without some of the errors: for each part, those of these numbers.
+    """For each part, the approximate fit without the errors at its indices.
 
-    One more step of Gauss and Newton from the values of all, with the derivatives there: leaving out costs
-    the solution of one system and no evaluation. A value that only these errors knew becomes as expected.
+    One Gauss-Newton step from the fit of all, with the derivatives there, so that each part costs one linear
+    solve and no evaluation. A value on which only these errors depend returns to its prior.
     """
     residuals, limits = _drawn(expected, errors)
     x = [log(values[name]) for name in expected]
@@ -61,9 +61,9 @@ def without(
 
 
 def _drawn(
-    expected: Mapping[str, Expected], errors: Callable[[Values], list[float]]
+    expected: Mapping[str, Prior], errors: Callable[[Values], list[float]]
 ) -> tuple[Residuals, Limits]:
-    """The errors, and behind them how far each value is from what is expected of it; and the limits."""
+    """The residuals (the errors, then (ln value - ln prior) / spread of each value) and ln value's limits."""
 
     def residuals(x: Sequence[float]) -> list[float]:
         values = {name: exp(value) for name, value in zip(expected, x, strict=True)}
@@ -73,19 +73,19 @@ def _drawn(
     return residuals, [(log(one.low), log(one.high) - 1e-12) for one in expected.values()]
 
 
-def _values(expected: Mapping[str, Expected], x: Sequence[float]) -> Values:
-    # four digits: the rest depends on where the search stopped
+def _values(expected: Mapping[str, Prior], x: Sequence[float]) -> Values:
+    # Four digits, because further ones depend on where the search stopped.
     return {name: float(f"{exp(value):.4g}") for name, value in zip(expected, x, strict=True)}
 
 
-def far(error: float, noise: float) -> float:
-    """h(x) = 2 (sqrt(1 + x²) - 1) of x = error / noise is its square: distant rows count less."""
+def pseudo_huber(error: float, noise: float) -> float:
+    """The signed square root of the pseudo-Huber loss 2 (sqrt(1 + x²) - 1), where x = error / noise."""
     x = error / noise
     return copysign(sqrt(2 * (sqrt(1 + x * x) - 1)), x)
 
 
 def least(residuals: Residuals, start: list[float], limits: Limits, rounds: int) -> list[float]:
-    """Where the sum of the squares of the residuals is least, within the limits."""
+    """The point within the limits that minimizes the sum of squared residuals, by Levenberg-Marquardt."""
     x, damping = start, 1e-3
     now = residuals(x)
     for _ in range(rounds):
@@ -95,7 +95,7 @@ def least(residuals: Residuals, start: list[float], limits: Limits, rounds: int)
             then = residuals(tried)
             if sum(r * r for r in then) < sum(r * r for r in now):
                 break
-            damping *= 4  # a step that does not help is tried again, shorter and more along the slope
+            damping *= 4  # a rejected step: the next is shorter and closer to the gradient
         else:
             return x
         gain = sum(r * r for r in now) - sum(r * r for r in then)
@@ -108,7 +108,7 @@ def least(residuals: Residuals, start: list[float], limits: Limits, rounds: int)
 def _slope(
     residuals: Residuals, x: list[float], now: list[float], k: int, limit: tuple[float, float]
 ) -> list[float]:
-    # forward, but backward at the upper limit, beyond which the residuals mean nothing
+    # A forward difference, or a backward one at the upper limit: beyond it the residuals are meaningless.
     step = 1e-3 if x[k] + 1e-3 <= limit[1] else -1e-3
     moved = [value + step * (j == k) for j, value in enumerate(x)]
     return [(after - before) / step for after, before in zip(residuals(moved), now, strict=True)]
@@ -117,7 +117,7 @@ def _slope(
 def _stepped(
     x: list[float], now: list[float], columns: list[list[float]], damping: float, limits: Limits
 ) -> list[float]:
-    """One damped step, within the limits."""
+    """The point after one damped step, clipped to the limits."""
     # (JᵀJ + damping · its diagonal) · step = -Jᵀr, columns of J in `columns` (Marquardt, 1963)
     normal = [[sumprod(one, two) for two in columns] for one in columns]
     for k in range(len(x)):
@@ -128,7 +128,7 @@ def _stepped(
 
 
 def _solved(matrix: list[list[float]], right: list[float]) -> list[float]:
-    """Elimination by Gauss; the matrix is positive definite."""
+    """The solution of a positive definite system, by Gaussian elimination without pivoting."""
     n, rows = len(right), [[*row, b] for row, b in zip(matrix, right, strict=True)]
     for k in range(n):
         for i in range(n):

@@ -13,7 +13,7 @@ from statistics import linear_regression
 from typing import NamedTuple
 
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.fitting import Expected, Values, far, fitted
+from scalingbook_lib.evidence.fitting import Prior, Values, fitted, pseudo_huber
 from scalingbook_lib.machines.chips import CATALOGUE, Chip
 from scalingbook_lib.roofline.attained import Attending, Attention, Products
 from scalingbook_lib.units import BF16, DType
@@ -30,15 +30,15 @@ SUBSTITUTE_DTYPES = {
 }
 """The measured dtype that stands for one without measurements: one with as many bits."""
 PRIORS_16_BIT = {  # no pass over the activations, because nothing is quantized
-    "launch_s": Expected(3e-6, 0.5, 1e-7, 1e-3),
-    "flops": Expected(0.75, 0.15, 0.1, 1.0),
-    "hbm": Expected(0.78, 0.15, 0.1, 1.05),  # small matrices stay in L2
+    "launch_s": Prior(3e-6, 0.5, 1e-7, 1e-3),
+    "flops": Prior(0.75, 0.15, 0.1, 1.0),
+    "hbm": Prior(0.78, 0.15, 0.1, 1.05),  # small matrices stay in L2
 }
 PRIORS_NARROW = {
-    "launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
-    "flops": Expected(0.65, 0.2, 0.1, 1.0),
-    "hbm": Expected(0.75, 0.15, 0.1, 1.05),
-    "passes": Expected(4.0, 0.5, 0.1, 20.0),
+    "launch_s": Prior(1e-5, 0.5, 1e-7, 1e-3),
+    "flops": Prior(0.65, 0.2, 0.1, 1.0),
+    "hbm": Prior(0.75, 0.15, 0.1, 1.05),
+    "passes": Prior(4.0, 0.5, 0.1, 20.0),
 }
 
 
@@ -51,15 +51,15 @@ SAME_ARCHITECTURE = {
 
 
 PREFILL_PRIORS = {
-    "launch_s": Expected(2e-5, 0.5, 1e-7, 1e-3),
-    "flops": Expected(0.55, 0.15, 0.1, 1.0),
-    "ramp_s": Expected(1e-12, 0.5, 1e-14, 1e-10),  # tokens per FLOP/s of bf16
+    "launch_s": Prior(2e-5, 0.5, 1e-7, 1e-3),
+    "flops": Prior(0.55, 0.15, 0.1, 1.0),
+    "ramp_s": Prior(1e-12, 0.5, 1e-14, 1e-10),  # tokens per FLOP/s of bf16
 }
 DECODE_PRIORS = {
-    "token_launch_s": Expected(1e-5, 0.5, 1e-7, 1e-3),
-    "hbm": Expected(0.88, 0.1, 0.1, 1.0),
-    "late_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
-    "half_s": Expected(5e-6, 1.0, 1e-9, 1e-3),
+    "token_launch_s": Prior(1e-5, 0.5, 1e-7, 1e-3),
+    "hbm": Prior(0.88, 0.1, 0.1, 1.0),
+    "late_s": Prior(5e-6, 1.0, 1e-9, 1e-3),
+    "half_s": Prior(5e-6, 1.0, 1e-9, 1e-3),
 }
 
 
@@ -87,7 +87,9 @@ def fit_products(rows: Sequence[MeasuredMatmul]) -> Values:
 
     def errors(values: Values) -> list[float]:
         one = Products(**values)  # type: ignore[arg-type]
-        return [far(log(one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds), noise) for r in rows]
+        return [
+            pseudo_huber(log(one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds), noise) for r in rows
+        ]
 
     return fitted(PRIORS_NARROW if rows[0].dtype.bytes < BF16.bytes else PRIORS_16_BIT, errors)
 
@@ -107,7 +109,9 @@ def fit_attention(rows: Sequence[AttentionTime]) -> Values:
 
     def errors(of: Sequence[AttentionTime], values: Values) -> list[float]:
         return [
-            far(log(predicted_attention_s(attention_from(values, row.chip), row) / row.seconds), NOISE)
+            pseudo_huber(
+                log(predicted_attention_s(attention_from(values, row.chip), row) / row.seconds), NOISE
+            )
             for row in of
         ]
 

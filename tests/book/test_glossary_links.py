@@ -1,4 +1,4 @@
-"""Does every link to the glossary show a definition in the sense of its sentence?"""
+"""Tests that glossary links show a definition in the sense of their sentence."""
 
 import difflib
 

@@ -60,7 +60,7 @@ def test_every_name_that_is_installed_is_published_by_its_owners():
         ('    "!pip install \\"somebodys-name>=2\\"\\n",', "somebodys-name"),
     ],
 )
-def test_a_name_is_seen_however_it_is_asked_for(text, name):
+def test_package_names_are_found_in_any_install_command(text, name):
     assert name in asked(text)
     assert not asked(text) <= published()
 
@@ -70,5 +70,5 @@ def test_a_name_is_seen_however_it_is_asked_for(text, name):
     ["pip install .", "pip install '.[cli]'", 'RUN pip install --no-cache-dir "/book[lab]"',
      "import scalingbook_lib", 'release = "scalingbook-lib @ git+https://somewhere/book@v1"'],
 )  # fmt: skip
-def test_what_asks_no_index_is_no_name(text):
+def test_installs_from_files_name_no_package(text):
     assert asked(text) == set()

@@ -1,4 +1,4 @@
-"""The tool that makes notebooks from their sources, tried on a small book."""
+"""Tests of the tool that generates notebooks, on a small book."""
 
 import jupytext
 import nbformat
@@ -28,7 +28,7 @@ def test_a_second_run_writes_the_same_bytes(chapter):
     assert b"3.1" not in before  # no kernel version
 
 
-def test_another_release_changes_the_first_cell_alone(chapter, monkeypatch):
+def test_another_release_changes_only_the_first_cell(chapter, monkeypatch):
     before = chapter.path.read_bytes()
     notebooks.renew(chapter)
     assert chapter.path.read_bytes() == before
@@ -43,7 +43,7 @@ def test_another_release_changes_the_first_cell_alone(chapter, monkeypatch):
     ]
 
 
-def test_what_is_written_is_paired_with_nothing(chapter):
+def test_notebooks_are_not_paired_with_their_sources(chapter):
     assert "formats: ipynb,md:myst" in chapter.source_path.read_text()
     assert "jupytext" not in chapter.committed().metadata
 
@@ -60,7 +60,7 @@ def test_exercises_are_generated_and_run_unanswered(executed):
 
 
 @pytest.mark.parametrize("change", ["source", "unexecuted", "stderr", "error", "widget", "missing"])
-def test_a_notebook_that_drifted_is_told(chapter, change):
+def test_a_notebook_that_differs_from_its_source_is_reported(chapter, change):
     stored = chapter.committed()
     cell = [cell for cell in stored.cells if cell.cell_type == "code"][1]
     match change:
@@ -102,7 +102,7 @@ def test_a_failing_cell_leaves_the_notebook_as_it_was(chapter):
     assert chapter.path.read_bytes() == before
 
 
-def test_what_has_not_changed_is_left_alone(chapter, monkeypatch):
+def test_an_unchanged_notebook_is_not_executed_again(chapter, monkeypatch):
     monkeypatch.setattr(notebooks, "execute", lambda notebook: None)
     assert not notebooks._up_to_date(chapter, "library")
     assert notebooks._bring_up_to_date(chapter, "library") is None
@@ -112,7 +112,7 @@ def test_what_has_not_changed_is_left_alone(chapter, monkeypatch):
     assert not notebooks._up_to_date(chapter, "library")
 
 
-def test_a_table_of_the_library_is_part_of_what_a_notebook_depends_on(book):
+def test_notebooks_depend_on_the_librarys_tables(book):
     for table in ("scalingbook_lib/machines/chips/tpus.csv", "data/chips.csv"):
         before = notebooks._library(book)
         (book / table).parent.mkdir(parents=True)

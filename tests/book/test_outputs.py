@@ -64,7 +64,7 @@ def test_a_title_stands_above_every_table(path):
             assert not lines[at - 2]
 
 
-def test_what_is_refused_and_what_is_not():
+def test_bare_values_are_recognized():
     refused = ("(341764, '228 µs')", "['copy', 'matmul']", "[0.5, 0.3]", "[(1, 2)]", "{1: 2}", "'no GPU'")
     assert all(REPR.match(text) for text in refused)
     assert not any(REPR.match(text) for text in ("[[2. 3.]\n [4. 5.]]", "341,764 cycles", "(a) and then b"))

@@ -47,7 +47,7 @@ def test_every_notebook_has_a_source():
 
 
 @pytest.mark.parametrize("notebook", EVERY)
-def test_cells_fit_the_eye(notebook):
+def test_code_cells_are_short(notebook):
     long = [cell.source.splitlines()[0] for cell in code(notebook) if length(cell) > 25]
     assert not long, f"{notebook}: these cells exceed 25 lines; name a step and move it to the library"
     if not any(
@@ -70,7 +70,7 @@ def test_prose_stands_before_every_visible_code_cell(notebook):
 
 
 @pytest.mark.parametrize("notebook", EVERY)
-def test_hardly_any_output_goes_uncompared(notebook):
+def test_few_outputs_are_exempt_from_comparison(notebook):
     cells = code(notebook)
     uncompared = [c for c in cells if tags(c) & UNCOMPARED_TAGS or UNCOMPARED.search(c.source)]
     assert not [c.source for c in cells if "nbval-skip" in tags(c) or "NBVAL_SKIP" in c.source]
@@ -94,7 +94,7 @@ def test_no_page_needs_another_page_to_run(notebook):
 
 
 @pytest.mark.parametrize("notebook", EVERY)
-def test_no_page_names_a_machine(notebook):
+def test_no_page_contains_a_path_of_a_machine(notebook):
     for path in (notebook.source_path, notebook.path):
         assert not MACHINE.findall(path.read_text()), path
 

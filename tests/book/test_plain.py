@@ -1,4 +1,4 @@
-"""A notebook reads well where MyST is not known, and the site loses nothing by it."""
+"""Tests of the conversion from MyST to plain Markdown."""
 
 import re
 from pathlib import Path
@@ -43,14 +43,14 @@ LINK = re.compile(r"\]\((?!https?:)(?P<file>[^)#\s]*)(?:#(?P<anchor>[\w-]+))?\)"
         ("`{ref}` and $\\{U_Y\\}$ stay", "`{ref}` and $\\{U_Y\\}$ stay"),
     ],
 )  # fmt: skip
-def test_what_becomes_of_it(myst, read):
+def test_each_myst_construct_is_converted(myst, read):
     assert plain.text(myst, HERE, BOOK) == read
 
 
 @pytest.mark.parametrize(
     "myst", ["{doc}`x`", "{ref}`nowhere`", "{cite}`nobody`", ":::{note}\nx\n:::", "```{figure} x\n```"]
 )
-def test_what_has_no_form_is_refused_by_name(myst):
+def test_unsupported_constructs_raise_an_error_that_names_them(myst):
     with pytest.raises(ValueError, match=r"chapters/here\.ipynb: "):
         plain.text(myst, HERE, BOOK)
 
@@ -69,7 +69,7 @@ def anchors():
 
 
 @pytest.mark.parametrize("notebook", notebooks.every(), ids=str)
-def test_a_notebook_has_plain_markdown_whose_links_lead_somewhere(notebook, anchors):
+def test_notebooks_have_plain_markdown_with_valid_links(notebook, anchors):
     for text in texts(notebook.committed()):
         assert not MYST.search(text), text
         for link in LINK.finditer(text):
@@ -94,7 +94,7 @@ def test_the_site_has_the_text_of_the_source_and_the_outputs_of_the_notebook(fol
     assert all(source.startswith(("explore.show(", "figure.show(")) for source in without)
 
 
-def test_works_are_named_as_a_text_names_them():
+def test_citations_are_named_as_in_prose():
     named = {key: work[0] for key, work in plain.book(ROOT).works.items()}
     assert named["austin2025scaling"] == "Austin et al."
     assert not any(set("{}\\") & set(name) or not name for name in named.values())

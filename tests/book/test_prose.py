@@ -1,4 +1,4 @@
-"""Is every sentence shown, every letter and term explained, and is every quarrel in the errata?"""
+"""Tests that every sentence is shown, and that symbols and terms are explained."""
 
 import re
 
@@ -32,7 +32,7 @@ def test_no_line_of_a_page_is_a_comment(path):
     assert not lost, f"MyST shows no line that begins with %; break the line elsewhere: {lost}"
 
 
-def test_the_reference_stands_in_the_errata_alone():
+def test_corrections_of_other_texts_are_only_in_the_errata():
     found = {path.relative_to(ROOT).as_posix(): named(path) for path in (*PROSE, *ROOMS)}
     quarrels = {name: count for name, count in found.items() if count and name != ERRATA}
     assert quarrels == {}, f"say what holds, and let {ERRATA} say what others print"
@@ -85,7 +85,7 @@ def test_the_tables_of_the_notation_page_are_the_rows():
         ("```python\ncost = '$q$'\n```", set()),
     ],
 )
-def test_what_counts_as_a_letter(source, used):
+def test_symbols_are_recognized_in_formulas(source, used):
     assert letters.used(source) == used
 
 

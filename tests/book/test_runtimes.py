@@ -1,4 +1,4 @@
-"""The guide to runtimes says what the library computes, what is installed, and what the programs say."""
+"""Tests that the guide to runtimes is up to date."""
 
 import csv
 import re
@@ -37,7 +37,7 @@ def test_a_figure_is_what_the_library_computes(says, computed):
     assert says.format(computed) in FLAT
 
 
-def test_what_fits_fits():
+def test_the_models_that_are_said_to_fit_do_fit():
     assert V5E.hbm_bytes / GIB > 2 * SMALL
     assert LARGE < 8 * V5E.hbm_bytes / GIB < 2 * LARGE
 
@@ -62,7 +62,7 @@ def test_versions_are_those_that_are_tested():
     assert f"({'.'.join(jax.split('.')[:2])})" in FLAT
 
 
-def test_it_quotes_what_the_programs_say():
+def test_quoted_program_output_is_up_to_date():
     with pytest.raises(RuntimeError, match="restart the kernel and run this cell first"):
         devices.get(10**6)
     assert first_cell.NOWHERE.startswith("the book's library is neither installed nor beside this notebook")
@@ -108,7 +108,7 @@ def test_the_way_to_colab_has_three_steps():
     assert re.findall(r"^(\d)\. ", way, re.MULTILINE) == ["1", "2", "3"]
 
 
-def test_it_links_what_is_there():
+def test_its_links_are_valid():
     pages = [*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md")]
     labels = {
         label for path in pages for label in re.findall(r"^\(([\w-]+)\)=$", path.read_text(), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""A build that dies leaves nothing half-written, and no rule that a page needs is pruned."""
+"""Tests of the site build: interrupted builds, pruned styles, the table of contents, and page data."""
 
 import json
 import shutil
@@ -25,20 +25,20 @@ def folder(path, text):
     return path
 
 
-def test_a_finished_build_takes_the_place_of_the_last(tmp_path):
+def test_a_finished_build_replaces_the_last_one(tmp_path):
     folder(tmp_path / "html", "old")
     site.publish(folder(tmp_path / "made", "new"), tmp_path)
     assert (tmp_path / "html" / "index.html").read_text() == "new"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["html", "made"]
 
 
-def test_a_kill_between_the_renames_is_mended(tmp_path):
+def test_an_interruption_between_the_renames_is_repaired(tmp_path):
     folder(tmp_path / "html.old", "old")  # html itself is gone: the second rename never came
     site.mend(tmp_path)
     assert (tmp_path / "html" / "index.html").read_text() == "old"
 
 
-def test_a_kill_while_copying_leaves_the_last_build_and_the_next_one_succeeds(tmp_path):
+def test_an_interrupted_copy_leaves_the_last_build(tmp_path):
     folder(tmp_path / "html", "old")
     folder(tmp_path / "html.new", "hal")
     site.mend(tmp_path)
@@ -48,7 +48,7 @@ def test_a_kill_while_copying_leaves_the_last_build_and_the_next_one_succeeds(tm
 
 
 @pytest.mark.parametrize("mark", ["unfinished", "machinery"])
-def test_an_unfinished_build_or_another_machinery_starts_from_nothing(tmp_path, mark):
+def test_an_unfinished_build_or_changed_tools_start_from_scratch(tmp_path, mark):
     work = tmp_path / "work"
     site._start(work, vendor.ROOT)
     (work / "unfinished").unlink()
@@ -67,7 +67,7 @@ RULES = """/* a { } */ .used { color: red } .gone, .used > .also { top: 0 } .gon
 html[data-x=".gone"] { a: b }"""
 
 
-def test_only_rules_that_can_match_stay():
+def test_only_css_rules_that_can_match_are_kept():
     kept = stylesheet.prune(RULES, {"used", "also", "id"})
     assert kept.replace("\n", "") == (
         ".used{color: red}.used > .also{top: 0}"
@@ -76,7 +76,7 @@ def test_only_rules_that_can_match_stay():
     )
 
 
-def test_only_properties_stay_that_something_refers_to():
+def test_only_css_properties_in_use_are_kept():
     css = ':root{--a: 1;--b:var(--c);--c:"; --x: }";--d:url(e)} p{top: var( --b, 2)} q{--f:1;left:0}'
     assert stylesheet.referred(css, "fill='var(--a)'") == (
         ':root{--a: 1;--b:var(--c);--c:"; --x: }";} p{top: var( --b, 2)} q{left:0}'
@@ -122,7 +122,7 @@ def test_the_contents_beside_another_page_are_closed():
     assert drawn.count("<a ") == 4
 
 
-def test_what_is_noted_of_a_page_is_merged_and_forgotten():
+def test_page_data_is_merged_and_dropped():
     env, other = SimpleNamespace(), SimpleNamespace()
     page_data.page_data(env, "numbers")["a"] = 1
     page_data.page_data(other, "numbers").update(a=0, b=2)
@@ -134,14 +134,14 @@ def test_what_is_noted_of_a_page_is_merged_and_forgotten():
     assert (page_data.page_data(env, "numbers"), page_data.page_data(env, "places")) == ({"a": 1}, {})
 
 
-def test_a_question_is_answered_once(tmp_path, monkeypatch):
+def test_an_answer_is_cached(tmp_path, monkeypatch):
     monkeypatch.setattr(vendor, "STORE", tmp_path)
     answers = iter(["first", "second", "never"])
     asked = [vendor.cached(question, lambda: next(answers)) for question in (b"a", b"b", b"a")]
     assert asked == ["first", "second", "first"]
 
 
-def test_what_is_vendored_is_pinned_with_integrity():
+def test_vendored_packages_are_pinned_with_integrity_hashes():
     lock = json.loads((vendor.HERE / "package-lock.json").read_text(encoding="utf-8"))
     packages = {name: entry for name, entry in lock["packages"].items() if name}
     assert len(packages) > 3
@@ -158,7 +158,7 @@ def test_the_lock_names_a_tool_for_every_platform():
     assert {name for name in wanted if f"node_modules/{name}" not in lock} == set()
 
 
-def test_modules_are_joined_behind_what_they_need(tmp_path):
+def test_modules_are_bundled_after_their_imports(tmp_path):
     (tmp_path / "part").mkdir()
     (tmp_path / "part" / "a.mjs").write_text('import { b } from "../b.mjs";\nexport const a = b + 1;\n')
     (tmp_path / "b.mjs").write_text("/** A number.\n * @type {number} */\nexport const b = 1;\n")
@@ -225,7 +225,7 @@ def test_a_page_opens_the_released_notebook_where_a_repository_is_configured(exe
         ("", []),
     ],
 )
-def test_only_what_can_be_opened_is_offered(repository, shown):
+def test_only_available_launch_links_are_offered(repository, shown):
     offered = page.places(repository, "chapters/sums.ipynb")
     assert len(offered) == len(shown)
     assert all(word in told for word, told in zip(shown, offered, strict=True))
@@ -279,7 +279,7 @@ PROGRAM = Check(
 ASKED = Exercise("sums.two-halves", 1, "A sum", "Add them.", (), "mine = ...  # a function", ())
 
 
-def test_the_box_of_a_function_has_nothing_to_type_into():
+def test_a_function_exercise_has_no_input_field():
     box = exercises.form(ASKED, PROGRAM, "../solutions/sums.html#a-sum")
     assert 'type="text"' not in box
     assert f'<input type="radio" name="answer" value="{SOLVED}">' in box

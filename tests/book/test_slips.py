@@ -1,4 +1,4 @@
-"""What the usual slips lead to is computed from the worked solutions, and written down for the diagnosis."""
+"""Tests of the computed wrong answers that common mistakes lead to."""
 
 import csv
 
@@ -18,14 +18,14 @@ def test_every_exercise_has_its_row():
     assert list(written()) == sorted(checks.catalogue())
 
 
-def test_every_slip_that_is_written_has_a_sentence():
+def test_every_recorded_mistake_has_a_sentence():
     names = {slip.partition(":")[0] for row in written().values() for slip in row["slips"].split()}
     assert names <= diagnosis.SAYS.keys()
     assert len(names) > 20
 
 
 @pytest.mark.parametrize("stem", ["intro", "lowprecision"])
-def test_the_file_is_what_the_solutions_lead_to(stem):
+def test_the_recorded_mistakes_are_up_to_date(stem):
     rows = written()
     for key, facts, found in slips.chapter(stem):
         assert (rows[key]["facts"], rows[key]["slips"]) == (facts, found), f"python -m tools.slips {stem}"
@@ -39,7 +39,7 @@ def test_facts_are_read_from_the_question():
     assert "8192:token" in facts["intro.cache-size"]
 
 
-def test_a_term_a_factor_and_a_direction_are_left_out():
+def test_terms_factors_and_directions_are_left_out():
     allowed = slips._Changes(["bf16", "link"], {})
     changed = {
         (slip, source) for slip, source in slips.changed("t = M / (2 * link_bytes) + 3 * hop_s", allowed)

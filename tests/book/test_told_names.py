@@ -1,4 +1,4 @@
-"""What docstrings, comments and pages name in backticks exists: in the library, or in what is installed."""
+"""Tests that names in backticks in docstrings, comments and pages exist."""
 
 import ast
 import importlib
@@ -122,7 +122,7 @@ def given(text):
     return {name for names in re.findall(r"^ *(\w+(?:, \w+)*) = ", text, re.M) for name in names.split(", ")}
 
 
-def test_every_dotted_name_is_one():
+def test_every_dotted_name_exists():
     told = [(path, text) for path in (*PAGES, *CODE) if path.name != "CHANGELOG.md" for text in texts(path)]
     found = {
         (path.relative_to(ROOT).as_posix(), name)
@@ -147,7 +147,7 @@ def identifiers():
                 yield from re.findall(r"\w+", token.string)
 
 
-def test_every_single_name_of_a_docstring_is_a_word_of_the_code():
+def test_every_name_in_a_docstring_occurs_in_the_code():
     known = {*identifiers(), "cost_analysis"}  # JAX's
     told = {
         (path.name, name)
@@ -163,5 +163,5 @@ def test_every_single_name_of_a_docstring_is_a_word_of_the_code():
 @pytest.mark.parametrize(
     "name", ["limits.exchange_over", "collectives.all_gatter", "plan.tensor", "jax.no_such"]
 )
-def test_a_name_that_is_none_is_seen(name):
+def test_a_name_that_does_not_exist_is_reported(name):
     assert not exists(name)

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 
 from tests.browser.conftest import SITE
-from tools import alone, exercises, first_cell, pages
+from tools import exercises, first_cell, isolated_run, pages
 
 BUTTON, LINK = ".article-header-buttons a[download]", ".exercise-notebook a[download]"
 
@@ -50,7 +50,7 @@ def test_every_page_gives_its_notebook_and_its_exercises_with_the_library(page):
 def test_what_is_given_runs_from_end_to_end_where_there_is_no_library(
     download, tmp_path, monkeypatch, page, where
 ):
-    monkeypatch.setattr(alone, "WORK", tmp_path / "work")
-    with alone.index() as empty:
-        assert alone.ended(download(page, where), alone.newest(), empty) == ""
-        assert empty.asked == []
+    monkeypatch.setattr(isolated_run, "WORK", tmp_path / "work")
+    with isolated_run.index() as empty:
+        assert isolated_run.run_failure(download(page, where), isolated_run.newest(), empty) == ""
+        assert empty.requests == []

@@ -120,17 +120,17 @@ def test_bytes_that_are_no_text_are_refused(ask, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda model: model.name)
 def test_every_completed_name_is_read_back(model):
-    from scalingbook_lib.cli import kinds
+    from scalingbook_lib.cli import parameter_types
 
-    typed = [kinds.MODEL.names[i] for i, m in enumerate(models.CATALOGUE) if m is model]
+    typed = [parameter_types.MODEL.names[i] for i, m in enumerate(models.CATALOGUE) if m is model]
     assert reading.model(typed[0]) is model
     assert " " not in typed[0]
 
 
 def test_every_completed_chip_is_read_back():
-    from scalingbook_lib.cli import kinds
+    from scalingbook_lib.cli import parameter_types
 
-    assert [reading.chip(name) for name in kinds.CHIP.names] == list(chips.KNOWN.values())
+    assert [reading.chip(name) for name in parameter_types.CHIP.names] == list(chips.KNOWN.values())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from scalingbook_lib import collectives, inference, models, planner, roofline, rules, training
-from scalingbook_lib.cli import kinds, reading
+from scalingbook_lib.cli import parameter_types, reading
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.inference import calibrated
 from scalingbook_lib.inference.layout import WAYS
@@ -191,13 +191,15 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
     assert told["output_tokens_per_s"] == served.tokens_per_s
     assert told["itl_s"] == served.itl_s
     assert told["decode_step_s"] == served.step.total_s
-    held = inference.memory(llama, layout, node, B=64, S=2176, reserve=0.1)
+    held = inference.memory(llama, layout, node, batch=64, S=2176, reserve=0.1)
     assert told["memory_bytes_by_part"] == held.terms
     assert (told["within_factor"] is None) == (efficiency == "peak")
 
 
 def test_every_way_of_a_layout_can_be_written():
-    written = {option.name for option in vars(kinds.layout_options(lambda: None))["__click_params__"]}
+    written = {
+        option.name for option in vars(parameter_types.layout_options(lambda: None))["__click_params__"]
+    }
     assert set(WAYS) <= written
 
 
@@ -231,7 +233,7 @@ def test_two_pods_are_searched_together(ask):
 
 
 def test_every_field_of_a_plan_can_be_written_or_is_left_to_the_library():
-    written = {option.name for option in vars(kinds.plan_options(lambda: None))["__click_params__"]}
+    written = {option.name for option in vars(parameter_types.plan_options(lambda: None))["__click_params__"]}
     unwritten = set(training.plan.PLAN_FIELDS) - written
     assert unwritten == {"frozen", "logit_bytes", "prefetch", "reduced", "zigzag"}
     assert written <= set(training.plan.PLAN_FIELDS)

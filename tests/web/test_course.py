@@ -1,4 +1,4 @@
-"""The course has every chapter in its order and exercises that stand where it says; slides need nothing."""
+"""Tests of the ten-week course and its slides."""
 
 import re
 
@@ -12,14 +12,14 @@ from web.extension import course, cover
 WEEKS = course.weeks()
 
 
-def test_the_weeks_have_every_chapter_once_each_after_those_that_it_uses():
+def test_the_weeks_cover_every_chapter_once_after_its_prerequisites():
     assert [week.number for week in WEEKS] == list(range(1, 11))
     contents = [chapter.stem for chapters in cover.contents().values() for chapter in chapters]
     assert [page for week in WEEKS for page in week.pages] == contents
 
 
 @pytest.mark.parametrize("week", WEEKS, ids=lambda week: f"week-{week.number}")
-def test_a_week_is_of_its_own_pages_and_no_longer_than_an_afternoon(week):
+def test_a_weeks_exercises_are_on_its_pages_and_fit_an_afternoon(week):
     assert {course.section(label)[0] for label in week.skip} <= set(week.pages)
     assert {course.places()[key] for key in week.exercises} <= set(week.pages)
     levels = {checks.find(key).difficulty for key in week.exercises}
@@ -27,7 +27,7 @@ def test_a_week_is_of_its_own_pages_and_no_longer_than_an_afternoon(week):
     assert week.reading_minutes + week.solving_minutes <= 150
 
 
-def test_what_the_page_says_is_counted():
+def test_the_pages_totals_are_correct():
     every = [key for week in WEEKS for key in week.exercises]
     assert len(set(every)) == len(every)
     told = course._whole()
@@ -37,7 +37,7 @@ def test_what_the_page_says_is_counted():
     )
 
 
-def test_slides_have_every_figure_with_its_words_and_nothing_from_elsewhere():
+def test_slides_have_every_figure_and_load_nothing_external():
     text = slides.document(WEEKS[0])
     assert text == slides.document(WEEKS[0])
     shown = [key for page in WEEKS[0].pages for key in slides.drawn(page)]

@@ -1,4 +1,4 @@
-"""What a browser kept survives: files in any order, and files that are not of the book."""
+"""Tests of imported progress files: in any order, and files of other origin."""
 
 import json
 import random
@@ -95,11 +95,11 @@ def test_nothing_solved_is_lost_no_count_falls_and_the_newer_answer_is_kept(stat
             assert one.get("answer") in [o.get("answer") for o in said or held if o.get("when", "") >= newest]
 
 
-def test_a_file_that_is_none_of_the_books_is_refused_with_a_reason():
+def test_a_foreign_file_is_refused_with_a_reason():
     assert [told.get("refused") for told in asked([(file, {}) for file in REFUSED])] == list(REFUSED.values())
 
 
-def test_what_is_no_entry_is_left_out_and_what_is_held_stays():
+def test_invalid_entries_are_ignored_and_existing_ones_kept():
     held = KEPT
     hostile = {
         "__proto__": held["rooflines.no-overlap"],

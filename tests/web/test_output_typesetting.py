@@ -1,4 +1,4 @@
-"""How outputs are set, and which spaces a page joins."""
+"""Tests of the typesetting of outputs and of no-break spaces."""
 
 import pytest
 
@@ -48,5 +48,5 @@ def test_a_sentence_below_a_table_wraps_and_the_table_scrolls():
         ),
     ],
 )
-def test_a_number_stays_with_its_unit_in_text_alone(html, joined):
+def test_numbers_are_joined_with_units_in_text_only(html, joined):
     assert no_break_spaces.join(html) == joined

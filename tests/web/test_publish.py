@@ -1,4 +1,4 @@
-"""What is handed out says its edition and its licences, and is whole."""
+"""Tests of releases: edition, licenses, feed, sitemap, archives and volumes."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ def test_the_day_is_the_last_commit_s_and_without_git_the_release_s(tmp_path):
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
-def test_a_workflow_may_little_and_its_actions_are_pinned_by_commit(path):
+def test_workflows_have_few_permissions_and_pinned_actions(path):
     text = path.read_text(encoding="utf-8")
     used = re.findall(r"uses: (\S+)(.*)", text)
     assert used
@@ -91,7 +91,7 @@ def test_the_feed_has_an_entry_for_each_version(address):
     assert [one.get("href") for one in tree.findall(f"{ATOM}link")] == [f"{address}feed.xml"] * bool(address)
 
 
-def test_the_map_has_whole_addresses():
+def test_the_sitemap_has_absolute_addresses():
     tree = ET.fromstring(site_files.site_map("https://book.example/deep/", ["index.html", "a/b.html"], DAY))
     assert [one.text for one in tree.iter() if one.tag.endswith("loc")] == [
         "https://book.example/deep/index.html", "https://book.example/deep/a/b.html",
@@ -118,7 +118,7 @@ def test_a_site_with_an_address_names_it(tmp_path):
     assert f"url     = {{{address}}}" in text
 
 
-def test_every_licence_is_there_and_whole():
+def test_every_license_text_is_complete():
     texts = {one.file: one.text() for one in licenses.SHIPPED}
     assert len(texts) == len(licenses.SHIPPED)
     ends = re.compile(r"\bAS[ -]IS\b|as is|Attribution 4\.0|OPEN FONT LICENSE", re.I)
@@ -127,7 +127,7 @@ def test_every_licence_is_there_and_whole():
     assert "PYTHON SOFTWARE FOUNDATION LICENSE VERSION 2" in texts["python.txt"]
 
 
-def test_whatever_is_shipped_has_a_licence():
+def test_everything_that_is_shipped_has_a_license():
     packages = json.loads((vendor.HERE / "package.json").read_text(encoding="utf-8"))["dependencies"]
     # The text for Pyodide is kept here; the letters of the others are only drawn into pictures.
     unlisted = {"pyodide", "@fontsource/source-sans-3", "@fontsource/dejavu-sans"}
@@ -153,7 +153,7 @@ def test_an_archive_says_its_edition_and_equal_folders_give_equal_bytes(tmp_path
     assert release.digests(tmp_path / "one") == f"{hashlib.sha256(first).hexdigest()}  book.zip\n"
 
 
-def test_a_notebook_that_carries_the_library_has_nothing_of_chance():
+def test_a_notebook_that_carries_the_library_is_reproducible():
     (notebook,) = (one for one in notebooks.every(["rooflines"]) if one.folder == "exercises")
     first, second = (nbformat.writes(first_cell.put(notebook.committed(), "'carried'")) for _ in range(2))
     assert first == second
@@ -172,7 +172,7 @@ def test_a_volume_has_every_page_in_order_and_answers_at_the_back():
         bound.volume("nothing")
 
 
-def test_an_e_book_lists_all_that_is_in_it():
+def test_an_e_book_lists_all_of_its_files():
     volume = Volume(name="v", title="A & B", pages=("a", "b"))
     pages = [
         BoundPage(name="a", title="A < 1", html="<math/>"),

@@ -1,4 +1,4 @@
-"""Every picture that a notebook stores is a PNG in its download, drawn without a browser or system fonts."""
+"""Tests of the PNG pictures in downloaded notebooks."""
 
 import base64
 import io
@@ -49,7 +49,7 @@ def test_a_picture_has_its_colors_its_text_and_its_caption():
     assert caption.data == {HTML: "<p>It is <i>blue</i>.</p>", "text/plain": "It is blue."}
 
 
-def test_every_stored_picture_becomes_a_png_and_keeps_its_words(monkeypatch):
+def test_every_stored_picture_becomes_a_png_with_its_sentences(monkeypatch):
     sheets = []
     monkeypatch.setattr(rasters, "png", lambda svg: f"{sheets.append(svg)}")
     for one in notebooks.every():

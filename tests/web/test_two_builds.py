@@ -1,4 +1,4 @@
-"""Two builds at once do not mix; one that cannot be written says so and leaves nothing half-written."""
+"""Tests of concurrent builds and of builds that cannot be written."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ OTHER = (
 )
 
 
-def test_of_two_builds_at_once_the_second_waits_and_says_so(tmp_path, monkeypatch):
+def test_a_second_build_waits_for_the_first(tmp_path, monkeypatch):
     def meanwhile(source, target, **options):
         command = [sys.executable, "-c", OTHER, target]
         other = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -29,7 +29,7 @@ def test_of_two_builds_at_once_the_second_waits_and_says_so(tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("folder", ["a book", "書籍 übung"])
-def test_what_cannot_be_copied_is_said_in_one_sentence_and_leaves_the_last_build(tmp_path, folder):
+def test_a_failed_copy_is_reported_and_leaves_the_last_build(tmp_path, folder):
     target = tmp_path / folder
     for name in ("made", "html"):
         (target / name).mkdir(parents=True)

@@ -1,6 +1,6 @@
-"""What is compiled for the page "Predicted and compiled", and what is predicted of it?
+"""The programs behind the page "Predicted and compiled", and their predictions.
 
-`cases` has the programs; `serving` is one of them, a Transformer of any structure that reads or writes;
-`facts` asks the compiler, for `data/compiled_programs.json`; `beside` sets predictions beside that, `tables`
-tells both.
+`cases` lists the programs; `serving` is one of them, a Transformer of any structure; `facts` gets the
+compiler's output for `data/compiled_programs.json`; `beside` compares predictions with it, and `tables`
+formats both.
 """

@@ -1,4 +1,4 @@
-"""How far is each prediction from what the compiler wrote, and by which rule, where it is far?"""
+"""Compares each prediction with the compiled program, with the reason for each large error."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ CLASSES: Mapping[str, type[Case]] = {
 
 @dataclass(frozen=True)
 class Beside:
-    """One program: what is predicted of a device, and what was compiled."""
+    """One program: its prediction per device, and its compiled properties."""
 
     case: Case
     facts: Facts
 
     @cached_property
     def predicted(self) -> dict[str, float]:
-        """By measure."""
+        """Predictions by measure."""
         return {FLOPS: self.case.flops(), MOVED: sum(self.case.moved().values()), HELD: self.case.held()}
 
     @property
     def compiled(self) -> dict[str, float]:
-        """By measure."""
+        """Compiled values by measure."""
         return {FLOPS: self.facts.flops, MOVED: sum(self.facts.moved.values()), HELD: self.facts.held}
 
     @property
     def errors(self) -> dict[str, float]:
-        """Predicted over compiled, less one; nothing of what nobody sends."""
+        """Predicted over compiled, minus 1, by measure; without communication if none is predicted."""
         return {
             measure: self.predicted[measure] / found - 1
             for measure, found in self.compiled.items()
@@ -53,12 +53,12 @@ class Beside:
 
     @property
     def far(self) -> dict[str, float]:
-        """Those errors that need a reason."""
+        """The errors that need a reason."""
         return {measure: error for measure, error in self.errors.items() if abs(error) > FAR}
 
     @property
     def over_roofline(self) -> float | None:
-        """The compiler's estimate at the chip's clock over the roofline of products and bytes held."""
+        """The compiler's time estimate over the roofline of matmuls and bytes held, or None."""
         chip = self.case.chip
         if not self.facts.cycles:
             return None
@@ -73,13 +73,13 @@ class Beside:
 
 @cache
 def every() -> tuple[Beside, ...]:
-    """All programs that the compiler was asked for."""
+    """All compiled programs."""
     return tuple(Beside(case, recorded()[name]) for name, case in cases().items())
 
 
 @dataclass(frozen=True)
 class Reason:
-    """A rule by which programs differ from their predictions, of one measure; `more`: is more predicted?"""
+    """A known cause of errors in one measure; `more` if the prediction is too large."""
 
     name: str
     measure: str
@@ -101,18 +101,18 @@ def _full(moment: str) -> Callable[[Beside], bool]:
 
 
 def _unrolled(one: Beside) -> bool:
-    """Rings are predicted, and few are there."""
+    """Whether rings are predicted but few are compiled."""
     predicted, found = (by_kind(moved).get(RINGS, 0) for moved in (one.case.moved(), one.facts.moved))
     return predicted > 2 * found
 
 
 def _tied(one: Beside) -> bool:
-    """Is the embedding's table the unembedding too, and whole on one chip?"""
+    """Whether the embedding table is also the unembedding, unsharded on one chip."""
     return isinstance(one.case, Reading) and one.case.program.tp == 1 and one.case.program.model.tied
 
 
 def _over(axes: int) -> Callable[[Beside], bool]:
-    """Do all chips share the weights, over so many axes that are rings?"""
+    """A predicate: whether all chips shard the weights over that many ring axes."""
 
     def where(one: Beside) -> bool:
         sides = map(int, one.case.topology.partition(":")[2].split("x"))
@@ -245,6 +245,6 @@ REASONS = (
 
 
 def reasons(one: Beside) -> Iterator[Reason]:
-    """The rule for each of its errors that is far: the first that fits."""
+    """The first matching reason for each large error."""
     for measure, error in one.far.items():
         yield from [r for r in REASONS if (r.measure, r.more) == (measure, error > 0) and r.where(one)][:1]

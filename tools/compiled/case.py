@@ -1,7 +1,7 @@
-"""What is asked of every program: its slice, the program itself, and what is predicted of it.
+"""The base class of compiled programs: the slice, the program, and its predictions.
 
-A prediction is FLOPs of a device, the bytes that it receives by kind of collective, and the bytes that it
-holds. All products that a plain program does are counted: pairs that a mask throws away, too.
+Predictions are FLOPs per device, bytes received by kind of collective, and bytes held. All matmuls of the
+plain program count, including masked pairs.
 """
 
 from collections.abc import Mapping
@@ -32,44 +32,44 @@ class Case:
 
     @property
     def chip(self) -> Chip:
-        """What it is compiled for; of a TPU7x a device is a half."""
+        """The chip that it is compiled for; a TPU7x device is half a chip."""
         known = slices.GENERATIONS[self.topology.partition(":")[0]]
         return chips.HALF_TPU7X if known is chips.TPU7X else known
 
     @property
     def chips(self) -> int:
-        """Those of its slice."""
+        """The chips of its slice."""
         return prod(map(int, self.topology.partition(":")[2].split("x")))
 
     @property
     def devices(self) -> int:
-        """As JAX counts them."""
+        """The devices of its slice, as JAX counts them."""
         return self.chips * (2 if self.topology.startswith("tpu7x") else 1)
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """The axes of its mesh."""
+        """The sizes of its mesh axes."""
         raise NotImplementedError
 
     def compiled(self) -> aot.Program | Any:
-        """The program, compiled."""
+        """The compiled program."""
         raise NotImplementedError
 
     def flops(self) -> float:
-        """Of the products of one device."""
+        """Predicted matmul FLOPs of one device."""
         raise NotImplementedError
 
     def moved(self) -> Moved:
-        """What a device receives."""
+        """Predicted bytes that a device receives."""
         raise NotImplementedError
 
     def held(self) -> float:
-        """Bytes of a device."""
+        """Predicted bytes that a device holds."""
         raise NotImplementedError
 
 
 def over(kind: str, axes: str) -> str:
-    """Of Moved, the name of a collective over axes, which are its mesh's."""
+    """The key in `Moved` of a collective over mesh axes."""
     names = axes.split(",") if "," in axes or axes in LETTERS else axes
     return f"{kind} {''.join(sorted(LETTERS.get(name, name) for name in names))}"
 
@@ -84,7 +84,7 @@ def summed(sums: Any, sizes: Mapping[str, int]) -> Moved:
 
 
 def by_kind(moved: Moved) -> Moved:
-    """The same over all axes."""
+    """The bytes summed over all axes, by kind of collective."""
     found: Moved = {}
     for key, nbytes in moved.items():
         kind = key.partition(" ")[0]

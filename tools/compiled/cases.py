@@ -1,7 +1,8 @@
-"""Which programs are compiled: every structure, every way to split it, every chip, from one to 4,096 of them?
+"""The list of compiled programs: structures, plans and chips, from 1 to 4,096 chips.
 
-Training: steps in other people's style, partitioned by XLA, and the laboratory's, written for one device.
-Serving: any structure under tensor ways, and the laboratory's engine under all the other ways.
+Training: steps in the style of other projects, partitioned by XLA, and the laboratory's trainer, with
+explicit collectives. Serving: any structure under tensor parallelism, and the laboratory's engine under other
+plans.
 """
 
 import random
@@ -92,7 +93,7 @@ STAGED, SEED = 6, 29  # so many meshes with stages more, drawn by chance
 
 
 def _staged() -> Iterator[tuple[str, str, dict[str, int], int, str]]:
-    """As LABS, by chance: two or four stages on eight devices, and other ways beside them."""
+    """As LABS, random: two or four pipeline stages on eight devices, with other parallelism."""
     r, slices = random.Random(SEED), ("v5e:2x4", "v6e:2x4", "v5p:2x2x2", "v4:2x2x2", "tpu7x:2x2x1")
     found = set[str]()
     while len(found) < STAGED:
@@ -180,5 +181,5 @@ def _engines() -> Iterator[Case]:
 
 @cache
 def cases() -> dict[str, Case]:
-    """All of them by name."""
+    """All programs by name."""
     return {case.name: case for kind in (_steps, _labs, _served, _engines) for case in kind()}

@@ -1,10 +1,10 @@
-"""What did the TPU compiler make of each program? `data/compiled_programs.json` has it.
+"""Gets the TPU compiler's results for each program, for `data/compiled_programs.json`.
 
-Of most training the compiler is stopped when it has assigned its buffers: its kernels take ten times as long,
-and change no product, no collective and no byte. Serving, and what `TO_THE_END` names, is compiled to the
-end, for the compiler's own estimate in cycles. `python -m tools.record programs` asks for all again;
-`python -m tools.compiled.facts NAME ...` for those whose names begin so, and without a name for those that
-were never asked.
+For most training programs, compilation is stopped after buffer assignment: generating kernels takes ten times
+as long and changes no matmul, collective or byte. Serving programs, and those in `TO_THE_END`, are compiled
+fully for the compiler's cycle estimates. `python -m tools.record programs` compiles all of them again;
+`python -m tools.compiled.facts NAME ...` those whose names start so, or, without a name, those not yet
+recorded.
 """
 
 import json
@@ -52,9 +52,9 @@ NAMED = "jit_step", "jit_local"  # small ones are compiled on the way
 
 @dataclass(frozen=True, kw_only=True)
 class Facts:
-    """Of one device: FLOPs of products, bytes held, cycles (0: not asked), collectives, what is not counted.
+    """One device's matmul FLOPs, bytes held, cycles (0 if unknown), collectives, and what is not counted.
 
-    `collectives` has by kind and axes how often it runs, and the bytes that a device receives in all runs.
+    `collectives` has, by kind and axes, how often it runs and the bytes that a device receives in total.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Facts:
 
     @property
     def moved(self) -> Moved:
-        """The bytes received."""
+        """The bytes received, by collective."""
         found: Moved = {}
         for key, (_, nbytes) in self.collectives.items():
             name = over(*key.split(" "))
@@ -77,19 +77,19 @@ class Facts:
 
 @cache
 def recorded() -> dict[str, Facts]:
-    """The record, by name."""
+    """The recorded results, by name."""
     return {row["name"]: Facts(**row) for row in json.loads(TABLE.read_text())} if TABLE.exists() else {}
 
 
 def ask(case: Case, *, cycles: bool = False) -> Facts:
-    """The compiler's answer for one program; with `cycles`, of prompts and of some training too."""
+    """Compile one program; with `cycles`, prefill and some training programs fully."""
     if case.phase == "decode":
         return whole(case)
     return early(case, KERNELS if cycles and (case.phase != "train" or case.name in TO_THE_END) else READ)
 
 
 def whole(case: Case) -> Facts:
-    """Compiled to the end."""
+    """The results of a full compilation."""
     found = case.compiled()
     if isinstance(found, aot.Program):
         return facts(case, found.text, found.memory.needed)
@@ -97,7 +97,7 @@ def whole(case: Case) -> Facts:
 
 
 def early(case: Case, last: str, most_s: float = 900) -> Facts:
-    """From the dump of a compilation that is ended when the last text that is read is there."""
+    """The results from the dump of a compilation that is stopped after the last needed file is written."""
     code = f"from tools.compiled.cases import cases; cases()[{case.name!r}].compiled()"
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
@@ -124,12 +124,12 @@ def early(case: Case, last: str, most_s: float = 900) -> Facts:
 
 
 def _written(folder: str, last: str) -> list[Path]:
-    """The text of the step, as soon as it is there."""
+    """The dump files of the step, if they exist yet."""
     return [path for path in Path(folder).glob(f"*{last}") if any(name in path.name for name in NAMED)]
 
 
 def facts(case: Case, text: str, nbytes: int) -> Facts:
-    """What the text of a program says."""
+    """The results in the text of a program."""
     found: dict[str, tuple[int, float]] = {}
     for row in hlo.collectives(text, case.sizes):
         key, times = f"{row.kind} {row.axes}", row.times or 1
@@ -147,7 +147,7 @@ def facts(case: Case, text: str, nbytes: int) -> Facts:
 
 
 def rows(names: Sequence[str] = ("",)) -> Iterator[dict[str, Any]]:
-    """The record, asked again for programs whose names begin so, or that it does not have."""
+    """The record, with programs compiled again whose names start so or that are missing."""
     from tools.compiled.cases import cases
 
     for name, case in cases().items():

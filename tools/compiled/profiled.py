@@ -1,7 +1,7 @@
-"""What do the profiling chapter's figures draw that only the laboratory can say? Traces, stages, live ranges.
+"""Records traces, compilation stages and live ranges for the figures of the profiling chapter.
 
-`rows()` reads the traces that travel with the book and asks the compiler; `python -m tools.record profiling`
-writes them down, so that the figures need neither JAX nor a trace's reader.
+`rows()` reads the traces that are part of the book and runs the compiler; `python -m tools.record profiling`
+writes the record, so that the figures need neither JAX nor a trace reader.
 """
 
 import functools
@@ -41,14 +41,14 @@ WEIGHTS = {
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """The record: a row for each trace, one for the stages, one for the buffers."""
+    """The record: a row per trace, one for the stages, one for the buffers."""
     yield from (drawn(name) for name in LESSONS)
     yield {"title": "stages", "stages": stages()}
     yield {"title": "alive"} | alive(compiled())
 
 
 def drawn(name: str) -> dict[str, Any]:
-    """What device 0 and the host did in the median run, or in all: lane, kind, start and length in µs."""
+    """What device 0 and the host did in the median run or all runs: lane, kind, start and duration in µs."""
     seen = profiles.load(name)
     whole = name.partition("-")[0] in WHOLE
     start, end = _all(seen) if whole else _median(seen)
@@ -70,13 +70,13 @@ def drawn(name: str) -> dict[str, Any]:
 
 
 def _median(seen: Trace) -> tuple[float, float]:
-    """The run of median length, of whose length the trace speaks."""
+    """Start and end of the run with the median duration."""
     spans = sorted(map(seen.span, range(seen.runs)), key=lambda span: span[1] - span[0])
     return spans[len(spans) // 2]
 
 
 def _all(seen: Trace) -> tuple[float, float]:
-    """From the first step's beginning to the last one's end."""
+    """From the start of the first step to the end of the last."""
     return 0.0, max(m.start_s + m.duration_s for m in seen.host)
 
 
@@ -85,7 +85,7 @@ def _us(seconds: float) -> float:
 
 
 def mlp(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
-    """The two products of the chapter, each half under a name."""
+    """The chapter's two matmuls, each in a named scope."""
     with jax.named_scope("up"):
         h = jnp.tanh(x @ w)
     with jax.named_scope("down"):
@@ -93,7 +93,7 @@ def mlp(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def stages() -> list[list[Any]]:
-    """Of each stage its lines, those of the scope `up`, and the shortest of these that computes."""
+    """For each stage: its lines, those in the scope `up`, and the shortest of these that computes."""
     found = stack.of(mlp, "X[B, D]", "W[D, F]", "V[F, D]", llo=True, B=256, D=512, F=1024)
     told = []
     for stage in found.stages:
@@ -103,7 +103,7 @@ def stages() -> list[list[Any]]:
 
 
 def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Attention as three steps, grouped heads, without a mask."""
+    """Attention in three steps with grouped heads and no mask."""
     with jax.named_scope("scores"):
         s = jnp.einsum("tkgh,skh->kgts", q, k)
     with jax.named_scope("softmax"):
@@ -113,7 +113,7 @@ def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
-    """The chapter's layer: a page's assertion holds the two to the same program."""
+    """The chapter's layer; an assertion on the page checks that it is the same program."""
     with jax.named_scope("qkv"):
         q = jnp.einsum("td,dkgh->tkgh", x, w["q"])
         k, v = (jnp.einsum("td,dkh->tkh", x, w[name]) for name in "kv")
@@ -128,12 +128,12 @@ def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
 
 @functools.cache
 def compiled() -> aot.Program:
-    """The layer on one v5e."""
+    """The layer compiled for one v5e."""
     return aot.compile(layer, "X[T, D]", WEIGHTS, topology="v5e:1x1", **LAYER)
 
 
 def alive(program: aot.Program) -> dict[str, list[list[Any]]]:
-    """The kernels of a program with their places and scopes, and its buffers with their live ranges."""
+    """The kernels of a program with positions and scopes, and its buffers with live ranges."""
     lines = {name: at for at, name in enumerate(program.parsed.entry.instructions)}
     kernels = [[k.name, lines[k.name], scopes.scope_names(k.source)[0]] for k in program.fusions]
     return {"kernels": kernels, "buffers": [[*b] for b in buffers.buffers(program)]}

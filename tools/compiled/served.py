@@ -1,4 +1,4 @@
-"""What is compiled, and what predicted, of reading a prompt and of writing?"""
+"""Compiled prefill and decode programs, and their predictions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from tools.compiled.serving import Serving
 
 @dataclass(frozen=True, kw_only=True)
 class Served(Case):
-    """What both kinds of serving have in common."""
+    """What both kinds of serving programs share."""
 
     @property
     def asked(self) -> tuple[Transformer, inference.Layout, int, int, int]:
-        """Model, layout, sequences, new tokens of each, tokens of each in the end."""
+        """Model, layout, sequences, new tokens of each, and total tokens of each."""
         raise NotImplementedError
 
     def flops(self) -> float:
-        """Products by their elements on one device, and pairs of queries and keys."""
+        """Matmul FLOPs of one device by weights, plus those of attention pairs."""
         m, layout, B, T, S = self.asked
         s = serving_shape(m, layout)
         met = s.projections.met / layout.attention_dp + s.mlp.met + s.experts.met
@@ -43,12 +43,12 @@ class Served(Case):
     def held(self) -> float:
         m, layout, B, T, S = self.asked
         where = _slice(self.devices)
-        return inference.memory(m, layout, where, B=B, S=S, step_tokens=B * T).total
+        return inference.memory(m, layout, where, batch=B, S=S, step_tokens=B * T).total
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reading(Served):
-    """Any structure under tensor ways."""
+    """A model of any structure under tensor parallelism."""
 
     program: Serving
 
@@ -102,5 +102,5 @@ class Engine(Served):
 
 
 def _slice(devices: int) -> Slice:
-    """Of so many devices, or of more: bytes do not depend on its shape."""
+    """A slice with that many devices; bytes do not depend on its shape."""
     return Slice(chips.V5E, agreement.SHAPES.get(devices, (2, 2)))

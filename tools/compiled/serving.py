@@ -1,7 +1,7 @@
-"""A Transformer of any published structure that reads prompts or writes, in plain JAX, split by annotations.
+"""A Transformer of any published structure that prefills or decodes, in plain JAX with sharding annotations.
 
-Tensor ways split heads and widths, as Megatron does; the rest is the partitioner's work. Layers are written
-out, each with weights and a cache of its own.
+Tensor parallelism shards heads and widths as in Megatron; the rest is left to the partitioner. Layers are
+unrolled, each with its own weights and cache.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ HEADS, KV_HEADS = ("q", "q up", "k up", "v up", "attention gate"), ("k", "v")
 
 
 def cut(model: Transformer, *, L: int = 2, window: int | None = None) -> Transformer:
-    """A few layers of a model: of one with experts a dense layer at most, of one with windows one of each."""
+    """A few layers of a model: at most one dense layer with experts, one per window with windows."""
     e = model.experts
     experts = e and replace(e, first_dense=min(e.first_dense, 1))
     windows = tuple(w and (window or w) for w in model.windows)
@@ -30,7 +30,7 @@ def cut(model: Transformer, *, L: int = 2, window: int | None = None) -> Transfo
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """A step: B sequences whose T new tokens follow S - T cached ones; with T = S nothing is cached yet."""
+    """A step in which B sequences of S - T cached tokens get T new ones; with T = S, nothing is cached."""
 
     model: Transformer
     topology: str
@@ -41,17 +41,17 @@ class Serving:
 
     @property
     def layout(self) -> inference.Layout:
-        """As a layout tells it."""
+        """The inference layout."""
         return inference.Layout(tp=self.tp)
 
     @property
     def copies(self) -> int:
-        """Chips that hold the same key-value head: an axis of its own."""
+        """The number of chips that hold the same KV head, a mesh axis of its own."""
         return 1 if self.model.latent else max(self.tp // self.model.K, 1)
 
     @cached_property
     def mesh(self) -> jax.sharding.Mesh:
-        """Heads of keys and values over Y, and queries over their copies in Z too."""
+        """A mesh with KV heads over Y, and query heads over Y and Z."""
         return aot.mesh_for(self.topology, {"Y": self.tp // self.copies, "Z": self.copies})
 
     def struct(self, shape, *dims, kind=jnp.bfloat16):
@@ -60,11 +60,11 @@ class Serving:
 
     @property
     def ways(self):
-        """All chips."""
+        """The mesh axes of all chips."""
         return ("Y", "Z")
 
     def split(self, w: Weight) -> tuple[str | None, ...]:
-        """Which dimension of a weight all tensor ways split: heads, widths, the vocabulary, experts."""
+        """The mesh axes of each dimension of a weight: heads, widths, vocabulary or experts are sharded."""
         if w.part == "experts":
             return ("YZ", None, None)
         if w.name == "embed" or (w.name.endswith("down") and w.part in ("mlp", "shared experts")):
@@ -78,7 +78,7 @@ class Serving:
         return (None, "YZ" if w.part in ("mlp", "shared experts", "unembedding") else None)
 
     def weights(self):
-        """Those of the ends, and of each layer."""
+        """The weights of the embedding and unembedding, and of each layer."""
         m, ends, layers = self.model, {}, [{} for _ in range(self.model.L)]
         for w in m.weights():
             if w.name == "embed" or (w.name == "unembed" and not w.tied):
@@ -97,7 +97,7 @@ class Serving:
         return bool(e and e.has(layer))
 
     def cache(self):
-        """Of each layer: keys and values of as many tokens as it looks back, or latent vectors."""
+        """The cache of each layer: keys and values of its window, or latent vectors."""
         m, found = self.model, []
         for k in range(m.L):
             window = m.windows[k % len(m.windows)]
@@ -114,7 +114,7 @@ class Serving:
         return lax.with_sharding_constraint(x, NamedSharding(self.mesh, PartitionSpec()))
 
     def step(self, weights, tokens, cache, at):
-        """tokens[B, T]: logits[B, V] after the last one, and the cache."""
+        """tokens[B, T] to logits[B, V] after the last one, and the cache."""
         m = self.model
         x, kept = self.whole(weights["ends"]["embed"][tokens]), []
         for k, w in enumerate(weights["layers"]):
@@ -141,7 +141,7 @@ class Serving:
         return jnp.einsum("btnh,nhd->btd", out, w["o"]), new
 
     def latent(self, w, h, window, kept, at):
-        """A prompt makes keys and values for each head; a new token meets the latent vectors themselves."""
+        """Latent attention: prefill expands keys and values per head; decode uses the latent vectors."""
         a = self.model.latent
         assert a
         low, up = (norm(h @ w["q down"]), w["q up"]) if a.q_rank else (h, w["q"])
@@ -163,11 +163,11 @@ class Serving:
 
     @staticmethod
     def put(kept, own, at):
-        """What is new, behind what is cached."""
+        """The cache with the new entries."""
         return tuple(lax.dynamic_update_slice_in_dim(a, b, at, 1) for a, b in zip(kept, own, strict=True))
 
     def lowered(self):
-        """The step, with nothing allocated."""
+        """The lowered step, with nothing allocated."""
         cache = self.cache()
         index = self.struct((), kind=jnp.int32)
         tokens = self.struct((self.B, self.T), None, None, kind=jnp.int32)

@@ -1,7 +1,7 @@
-"""The tables of the page "Predicted and compiled": by group of programs, the worst, and every program.
+"""The tables of the page "Predicted and compiled": groups of programs, large errors, every program.
 
-A group is training in one of two styles, prompts, or decoding. Collectives are told by kind and axes, in the
-letters of a plan; what is less than a hundredth of a group's bytes is one line.
+A group is training in one of two styles, prefill, or decode. Collectives are listed by kind and axes; those
+with less than a hundredth of a group's bytes are combined.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,14 +23,14 @@ FEW, MANY = 64, 1024  # rows of a product: its weights bind, or its arithmetic d
 
 @dataclass(frozen=True)
 class Group:
-    """Programs that a table tells together."""
+    """Programs that a table summarizes together."""
 
     name: str
     own: tuple[Beside, ...]
 
     @property
     def ratios(self) -> list[float]:
-        """The compiler's cycles over the roofline, of those that have them."""
+        """The compiler's cycles over the roofline, where they are known."""
         return [ratio for one in self.own if (ratio := one.over_roofline)]
 
 
@@ -58,7 +58,7 @@ class Line:
     predicted: float = 0.0
 
     def add(self, other: "Line") -> None:
-        """Both as one."""
+        """Add another line to this one."""
         self.programs += other.programs
         self.runs += other.runs
         self.compiled += other.compiled
@@ -66,13 +66,13 @@ class Line:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """As the table has it."""
+        """The cells of a table row."""
         said = (_bytes(nbytes) if nbytes else "none" for nbytes in (self.compiled, self.predicted))
         return str(self.programs), f"{self.runs:,}", *said
 
 
 def lines(own: tuple[Beside, ...]) -> dict[str, Line]:
-    """What these programs move, and what is predicted of it, by collective and axes."""
+    """Compiled and predicted bytes of these programs, by collective and axes."""
     found: dict[str, Line] = {}
     for one in own:
         here: dict[str, Line] = {}
@@ -88,7 +88,7 @@ def lines(own: tuple[Beside, ...]) -> dict[str, Line]:
 
 
 def collectives(key: str) -> Cells:
-    """Those of a group, the most bytes first."""
+    """The collectives of a group, by descending bytes."""
     found, small, kinds = lines(grouped(key).own), Line(), 0
     least = SMALL * sum(line.compiled for line in found.values())
     for key, line in sorted(found.items(), key=lambda pair: -pair[1].compiled):
@@ -102,14 +102,14 @@ def collectives(key: str) -> Cells:
 
 
 def largest(key: str) -> tuple[str, str]:
-    """The program of a group that receives most, and its share of all that the group does."""
+    """The program of a group that receives the most bytes, and its share of the group's total."""
     received = {one.case.name.partition(": ")[2]: one.compiled[MOVED] for one in grouped(key).own}
     name = max(received, key=lambda name: received[name])
     return name, share(received[name] / sum(received.values()), 0)
 
 
 def cycled() -> Cells:
-    """The compiler's estimate over the roofline, by group, and of single products."""
+    """The compiler's estimate over the roofline, by group, and for single matmuls."""
     for group in map(grouped, GROUPS):
         yield group.name, f"{len(group.ratios)} of {len(group.own)}", *_spread(group.ratios)
     for name, has in ((f"products of {FEW} rows or fewer", range(FEW + 1)),
@@ -121,12 +121,12 @@ def cycled() -> Cells:
 
 
 def _spread(ratios: list[float]) -> Iterator[str]:
-    """Half of them, the least, the most."""
+    """Median, minimum and maximum."""
     yield from (f"{f(ratios):.2f}" for f in (median, min, max)) if ratios else ("", "", "")
 
 
 def worst() -> Cells:
-    """The figures that are predicted worst: more times too much or too little than all others."""
+    """The largest errors, by factor."""
     far = [(one, measure) for one in every() for measure in one.far]
     far.sort(key=lambda pair: -abs(_times(pair[0].far[pair[1]])))
     for one, measure in far[:WORST]:
@@ -135,12 +135,12 @@ def worst() -> Cells:
 
 
 def _times(error: float) -> float:
-    """How many times as much or as little, less one."""
+    """The error as a factor, in either direction, minus 1."""
     return max(1 + error, 1 / (1 + error)) - 1
 
 
 def folded() -> str:
-    """Of each group all programs and all collectives, each behind a line that opens it."""
+    """All programs and all collectives of each group, folded."""
     return "\n\n".join(block for group in map(grouped, GROUPS) for block in _blocks(group))
 
 
@@ -164,7 +164,7 @@ def _program(one: Beside) -> tuple[str, ...]:
 
 
 def _figure(one: Beside, measure: str) -> str:
-    """As compiled, and how far the prediction is off."""
+    """The compiled value and the prediction's error."""
     if measure not in one.errors:
         return ""
     error, unit = one.errors[measure], "" if measure == FLOPS else "B"
@@ -173,7 +173,7 @@ def _figure(one: Beside, measure: str) -> str:
 
 
 def _moved(one: Beside) -> tuple[str, ...]:
-    """Nothing where a program moves nothing; of all else what is a thousandth of its bytes, or more."""
+    """The collectives of a program with more than a thousandth of its bytes; () if there are none."""
     found = lines((one,))
     least = SMALL / 10 * one.compiled[MOVED]
     kept = sorted(found.items(), key=lambda pair: -pair[1].compiled)
@@ -182,7 +182,7 @@ def _moved(one: Beside) -> tuple[str, ...]:
 
 
 def _name(one: Beside, *, whole: bool = False) -> str:
-    """With its slice, and without what its group says."""
+    """The program's name with its slice."""
     name = one.case.name if whole else one.case.name.partition(": ")[2]
     where = one.case.topology.replace(":", " ")
     return f"{name}; {where}".replace("microbatch", "micro\N{SOFT HYPHEN}batch")  # for narrow screens

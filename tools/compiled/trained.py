@@ -1,4 +1,4 @@
-"""What is compiled, and what predicted, of a step of training?"""
+"""Compiled training steps, and their predictions."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ from tools.compiled.case import Case, Moved, over, summed
 
 @dataclass(frozen=True, kw_only=True)
 class Trained(Case):
-    """What both kinds of training have in common."""
+    """What both kinds of training programs share."""
 
     written = True  # whether scores are
 
     @property
     def asked(self) -> tuple[Transformer, training.Plan, int, int]:
-        """Model, plan, sequences of a step, tokens of one."""
+        """Model, plan, sequences per step, and tokens per sequence."""
         raise NotImplementedError
 
     def flops(self) -> float:
-        """Three passes and what is done again: scores too, but where they are written out."""
+        """FLOPs of three passes and of recomputation, with scores if they are materialized."""
         m, plan, batch, T = self.asked
         w = work(m, T, plan.remat, plan.activations, False)
         scores = arithmetic.flops(m, 1, T).get("scores") / T if self.written else 0.0
@@ -44,7 +44,7 @@ class Trained(Case):
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Trained):
-    """A step in other people's style."""
+    """A step in the style of another project."""
 
     style: Style
 
@@ -58,7 +58,7 @@ class Step(Trained):
 
     @cached_property
     def program(self) -> others_step.Program:
-        """With its mesh."""
+        """The program with its mesh."""
         slices.topology(self.topology)
         return others_step.Program(self.style)
 
@@ -81,7 +81,7 @@ class Step(Trained):
 
     @property
     def memory(self) -> training.TrainingMemory:
-        """What a device holds, at which moment."""
+        """The predicted memory of a device at its peak."""
         m, plan, batch, T = self.asked
         return training.memory(m, plan, batch=batch, T=T, loop=self.style.scan)
 
@@ -109,7 +109,7 @@ class Lab(Trained):
             return self.trainer.program
 
     def flops(self) -> float:
-        """As its program is written: a place for each token at each expert, and the head done again.
+        """FLOPs as the program is written: a slot for each token at each expert, and the head recomputed.
 
         Every stage runs in every tick, M + P - 1 of them for M microbatches, and every one has a head.
         """

@@ -1,1 +1,1 @@
-"""What readers look up: the letters of formulas, and the words of the glossary with where each is taught."""
+"""Reference tables for readers: the symbols of formulas, and the glossary with where terms are taught."""

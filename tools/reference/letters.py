@@ -1,9 +1,9 @@
-"""What does each letter mean, and where? `python -m tools.reference.letters` writes notation.md's tables.
+"""The tables of symbols in notation.md: `python -m tools.reference.letters` writes them.
 
-`data/letters.csv` has a row for each meaning: the table it stands in, its symbols, what they mean, their unit
-and the pages. `*` is the whole book; a row that names pages (`training*` are the chapter and what is deeper)
-holds there instead. What stands before brackets is an array, and what stands within them are its dimensions
-and mesh axes: `A[I_X, J]` needs no row.
+`data/letters.csv` has a row per meaning: its table, symbols, meaning, unit, and pages. `*` is the whole book;
+a row that names pages (`training*` for the chapter and its deeper pages) takes precedence there. A name
+before brackets is an array, and the letters within are its dimensions and mesh axes: `A[I_X, J]` needs no
+row.
 """
 
 import csv
@@ -56,11 +56,11 @@ class Row:
 
     @property
     def tex(self) -> str:
-        """Its symbols in a cell, where a line may break between them if they are long."""
+        """Its symbols in a table cell, which may wrap if they are long."""
         return ", ".join(f"${one}$" for one in self.each) if len(self.symbols) > WIDE else f"${self.symbols}$"
 
     def names(self, page: str) -> bool:
-        """Does it hold on this page and not in the whole book?"""
+        """Whether it names this page, rather than the whole book."""
         return self.pages != "*" and any(fnmatchcase(page, one) for one in self.pages.split())
 
 
@@ -72,7 +72,7 @@ def rows() -> tuple[Row, ...]:
 
 
 def meanings(page: str) -> dict[str, list[Row]]:
-    """What the letters mean on a page; more than one row for a letter is a mistake."""
+    """The meanings of symbols on a page; more than one row per symbol is an error."""
     found: dict[str, list[Row]] = {}
     for row in rows():
         for symbol in row.each if row.names(page) else ():
@@ -84,7 +84,7 @@ def meanings(page: str) -> dict[str, list[Row]]:
 
 
 def used(source: str) -> set[str]:
-    """The letters of a page's formulas that stand for a number, with what is below them."""
+    """The symbols for numbers in a page's formulas, with subscripts."""
     formulas = [one or other for one, other in _FORMULA.findall(_CODE.sub("", _BLOCK.sub("", source)))]
     bare = [_GRADIENT.sub(" ", formula) for formula in formulas]  # a bar: the gradient of what is below it
     arrays = {found["name"] for formula in formulas for found in _ARRAY.finditer(formula)}
@@ -93,7 +93,7 @@ def used(source: str) -> set[str]:
 
 
 def of(symbol: str) -> str:
-    """A letter without an index: of an element, of one of several, of the axes that split a dimension."""
+    """A symbol without its index."""
     return _INDEX.sub("", symbol)
 
 
@@ -110,7 +110,7 @@ def table(heading: str) -> str:
 
 
 def _on(row: Row) -> str:
-    """The pages of a row that holds on no chapter's own page, as links."""
+    """The pages of a row that holds on deeper pages only, as links."""
     names = row.pages.split()
     if row.pages == "*" or any(pages.chapter(name.strip("*")) == name.strip("*") for name in names):
         return ""
@@ -119,7 +119,7 @@ def _on(row: Row) -> str:
 
 
 def page(text: str) -> str:
-    """The notation page with every table of letters as the rows have it: at the end of its heading's text."""
+    """The notation page with every table of symbols rewritten, at the end of its section."""
     for heading in filter(None, dict.fromkeys(row.table for row in rows())):
         place = re.compile(rf"(^#+ {re.escape(heading)}\n)((?:(?!#|\(\w).*\n)*)", re.MULTILINE)
         found = place.search(text)

@@ -35,12 +35,12 @@ class Link(NamedTuple):
 
 @cache
 def linked() -> frozenset[str]:
-    """The terms that are linked without a mark."""
+    """The terms that are linked automatically."""
     return frozenset(LINKED.read_text(encoding="utf-8").splitlines())
 
 
 def singular(said: str, names: frozenset[str]) -> str | None:
-    """The name among `names` that words in a sentence stand for: capitalized, or in the plural."""
+    """The name among `names` that words in a sentence stand for, which may be capitalized or plural."""
     for bare in (said, said[:1].lower() + said[1:]):
         for form in (bare, bare.removesuffix("s"), bare.removesuffix("es")):
             if form in names:

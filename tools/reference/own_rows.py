@@ -1,4 +1,4 @@
-"""What the book measured itself, on GPUs that it had for quarters of an hour, beside what it predicts."""
+"""Predictions for the book's own measurements on rented GPUs."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,7 +22,7 @@ PURE = "all in bf16"  # what a row's notes say where no copy of the weights is w
 
 
 def _counted() -> Iterator[tuple[Row, training.TrainingMemory]]:
-    """The rows of training, each with what is counted of its plan."""
+    """The rows of training runs with their predicted memory."""
     for row in read_table(ROOT / "data" / "own_training.csv"):
         found = planned(read(row))
         pure = {"weights": BF16, "gradients": BF16, "moments": BF16, "master": None}
@@ -31,9 +31,9 @@ def _counted() -> Iterator[tuple[Row, training.TrainingMemory]]:
 
 
 def memory() -> dict[str, str]:
-    """Peaks over what is counted, of small models in mixed types and of a large one; bytes of a logit.
+    """Measured over predicted peak memory for mixed-precision and pure bf16 models, and bytes per logit.
 
-    Of the larger batches whose layers are done again: what the peak is beyond weights, optimizer and inputs.
+    The latter from large batches with full rematerialization: the peak minus weights, optimizer and inputs.
     """
     ratios, logits = {False: [], True: []}, []
     for row, m in _counted():
@@ -53,7 +53,7 @@ def memory() -> dict[str, str]:
 
 
 def _found(*tables: str) -> list[tuple[str, RowPrediction]]:
-    """What is predicted of their rows, each with what was run."""
+    """The predictions for the rows of these tables, with what was run."""
     rows = (row for name in tables for row in read_table(ROOT / "data" / f"{name}.csv"))
     return [
         (row.row["source"].partition(": ")[2], row.found) for row in evidence.score([*rows]).rows if row.found
@@ -61,7 +61,7 @@ def _found(*tables: str) -> list[tuple[str, RowPrediction]]:
 
 
 def served() -> dict[str, str]:
-    """Words and prompts, and how many of them the band of unknown software holds."""
+    """The number of serving rows, and how many lie in the interval of unknown software."""
     found = [one for _, one in _found("own_inference")]
     (factor,) = {f"{one.factor:.2f}" for one in found}
     return {
@@ -72,7 +72,7 @@ def served() -> dict[str, str]:
 
 
 def rows() -> Cells:
-    """By what was run, on which chip, and by class; no fit has seen any."""
+    """Errors by chip, by what was run, and by class; nothing was fitted to these rows."""
     found = _found(*TABLES)
     for (chip, by, kind), same in grouped(found, lambda pair: (pair[1].chip, pair[0], pair[1].kind)).items():
         errors = Summary.of(kind, [one.error for _, one in same])

@@ -1,7 +1,7 @@
-"""Which prices and announcements of the catalogue should somebody look up again?
+"""Lists prices and announcements of the catalogue that should be checked again.
 
-`make stale`, or `python -m tools.reference.stale 2027-06-01`: those that are older than half a year on that
-day, the oldest first. What is younger is counted.
+`make stale`, or `python -m tools.reference.stale 2027-06-01`: those older than half a year on that day, the
+oldest first. Younger ones are counted.
 """
 
 import sys
@@ -11,7 +11,7 @@ from scalingbook_lib.machines import age, chips
 
 
 def report(today: date) -> str:
-    """The list as it is printed."""
+    """The printed list."""
     found = sorted(age.stale_candidates(chips.KNOWN.values(), today), key=lambda one: one.source.as_of)
     old = [one for one in found if one.stale]
     young = f"{len(found) - len(old)} of {len(found)} prices and announcements are younger on {today}."

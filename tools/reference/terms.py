@@ -1,7 +1,7 @@
-"""Which words has the glossary, and where is each taught?
+"""The terms of the glossary, and the section that teaches each.
 
-An entry of `glossary.md` may have several forms, a line each; the first is its headword. `data/terms.csv` has
-for each the label of a section and, where it is another, the word as it stands there.
+An entry of `glossary.md` may have several forms, one per line; the first is its headword. `data/terms.csv`
+has the label of the section for each and, if it differs, the word used there.
 """
 
 import csv
@@ -25,7 +25,7 @@ _BOLD = re.compile(r"(?<!\*)\*\*(?!\*)([^*]+?)\*\*(?!\*)")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A term, the label of the section that teaches it, and the word that stands there."""
+    """A term, the label of the section that teaches it, and the word used there."""
 
     term: str
     section: str
@@ -47,13 +47,13 @@ def entries() -> dict[tuple[str, ...], str]:
 
 @cache
 def headwords() -> dict[str, str]:
-    """The headword of every form, in small letters; the glossary is read once."""
+    """The headword of every form, in lower case."""
     return {form.casefold(): forms[0] for forms in entries() for form in forms}
 
 
 @cache
 def sections() -> dict[str, str]:
-    """The text below every label of chapters and notation page, up to the next labelled heading."""
+    """The text of every labelled section of the chapters and the notation page."""
     texts = [page.text for page in pages.every()] + [(ROOT / "notation.md").read_text(encoding="utf-8")]
     return {label: text for source in texts for label, text in _sections(_BLOCK.sub("", source))}
 
@@ -67,24 +67,24 @@ def _sections(source: str) -> Iterator[tuple[str, str]]:
 
 
 def bold(source: str) -> set[str]:
-    """What stands in bold in a text, in small letters, without the full stop of a label."""
+    """The bold phrases of a text, in lower case."""
     said = _BOLD.findall(_BLOCK.sub("", source))
     return {" ".join(one.split()).rstrip(".:").casefold() for one in said}
 
 
 def bare(name: str) -> str:
-    """A name without the sense that follows in parentheses: `chunk (of a prompt)` is a chunk."""
+    """A name without the sense in parentheses: `chunk (of a prompt)` is a chunk."""
     return name.partition(" (")[0]
 
 
 def forms(words: str) -> set[str]:
-    """A term's own forms: as it is, or one of several."""
+    """Lower-case singular and plural forms of a term."""
     small = words.casefold()
     return {small, f"{small}s", f"{small}es", small.removesuffix("s"), small.removesuffix("es")}
 
 
 def said_in_bold(source: str) -> set[str]:
-    """What a text has in bold within its sentences: no label of a paragraph or of an item, no formula."""
+    """The phrases that a text has in bold within sentences, without paragraph labels and formulas."""
     text = _LABEL.sub("", _BLOCK.sub("", source))
     plain = [" ".join(said.split()).casefold() for said in _BOLD.findall(text) if not _SIGNS.search(said)]
     return {said for said in plain if len(said) > 1 and len(said.split()) < 5}

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from scalingbook_lib import cli
-from scalingbook_lib.cli import kinds, script
+from scalingbook_lib.cli import parameter_types, script
 
 APART = ("measure", "grade")  # they take this machine's devices, and run what others wrote
 NO_NUMBER = re.compile(r"(?<![\w-])[+-]?(inf|nan)(?![\w-])", re.IGNORECASE)
@@ -73,8 +73,8 @@ WORDS = {
     "name": ["peak", "calibrated", "/dev/null"],
     "file": ["-", "/dev/null", "README.md"],
     "collective": ["all-gather", "reduce-scatter", "all-reduce", "all-to-all"],
-    "model": [*kinds.MODEL.names, "-", "README.md", "/dev/null"],
-    "chip": list(kinds.CHIP.names),
+    "model": [*parameter_types.MODEL.names, "-", "README.md", "/dev/null"],
+    "chip": list(parameter_types.CHIP.names),
 }
 SEARCHES = (
     ["plan", "llama-3-405b", "h100:16384", "--batch", "16Mi"],

@@ -1,8 +1,8 @@
-// The page's Python: one worker, started once. A question that comes before it is live waits, and none is lost.
+// The page's Python: one worker, started once; questions wait until it is ready.
 import { words } from "./words.mjs";
 
-const PATIENCE_MS = 90_000;
-const AGAIN_MS = [1000, 4000]; // a worker whose script did not come is started again after these waits
+const START_TIMEOUT_MS = 90_000;
+const RETRY_DELAYS_MS = [1000, 4000]; // before each new worker, where the worker's script did not load
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
 /** @typedef {"paint" | "place" | "table" | "judge" | "guess" | "hint" | "workbench"} Call */
@@ -20,16 +20,16 @@ export class Engine {
   waiting = new Map();
   /** @type {Set<Listener>} */
   listeners = new Set();
-  tries = 0;
-  lost = false; // whether the network failed, and not the book
+  attempts = 0;
+  networkError = false; // whether the failure was the network's, so that a retry may succeed
 
-  constructor() { addEventListener("online", () => { if (this.lost) this.start(); }); }
+  constructor() { addEventListener("online", () => { if (this.networkError) this.start(); }); }
 
   /** @param {Listener} listener */
   onchange(listener) { this.listeners.add(listener); }
 
   /**
-   * What the worker answers, read as JSON.
+   * The worker's answer, parsed from JSON; rejected if Python failed to start.
    * @param {Call} call
    * @param {...unknown} args
    */
@@ -44,17 +44,17 @@ export class Engine {
     return JSON.parse(await answer);
   }
 
-  /** Where the network failed a start, a touch or the network's return begins another. */
+  /** Start Python once; after a network error, start it again. */
   start() {
-    if (this.state !== "asleep" && !(this.state === "failed" && this.lost)) return;
-    this.tries = 0;
-    this.lost = false;
+    if (this.state !== "asleep" && !(this.state === "failed" && this.networkError)) return;
+    this.attempts = 0;
+    this.networkError = false;
     this.change("starting");
     performance.mark("book:starting");
-    this.hire();
+    this.spawnWorker();
   }
 
-  hire() {
+  spawnWorker() {
     try {
       this.worker = new Worker(new URL("./worker.mjs", import.meta.url), { type: "module" });
     } catch (problem) {
@@ -68,12 +68,12 @@ export class Engine {
   listen(worker) {
     const timer = setTimeout(() => {
       if (this.state === "starting") this.fail("Python did not start within 90 seconds");
-    }, PATIENCE_MS);
+    }, START_TIMEOUT_MS);
     worker.addEventListener("error", (event) => {
       event.preventDefault();
       clearTimeout(timer);
-      const wait = event.message ? undefined : AGAIN_MS[this.tries++]; // a script that did not come has no message
-      if (wait !== undefined && this.state === "starting") setTimeout(() => this.rehire(worker), wait);
+      const wait = event.message ? undefined : RETRY_DELAYS_MS[this.attempts++]; // the error of a script that did not load has no message
+      if (wait !== undefined && this.state === "starting") setTimeout(() => this.respawnWorker(worker), wait);
       else this.fail(event.message || "the worker's script could not be loaded", !event.message);
     });
     worker.addEventListener("message", ({ data }) => {
@@ -81,8 +81,8 @@ export class Engine {
         clearTimeout(timer);
         performance.mark("book:live");
         this.change("live");
-      } else if (data.failed) this.fail(data.failed, data.lost);
-      else this.pass(data.id, data.answer);
+      } else if (data.failed) this.fail(data.failed, data.networkError);
+      else this.resolveAnswer(data.id, data.answer);
     });
   }
 
@@ -90,29 +90,29 @@ export class Engine {
    * @param {number} id
    * @param {string} answer JSON
    */
-  pass(id, answer) {
+  resolveAnswer(id, answer) {
     this.waiting.get(id)?.resolve(answer);
     this.waiting.delete(id);
   }
 
   /**
-   * Another worker in the place of one that never came; what was asked of that one is asked again.
-   * @param {Worker} gone
+   * Replace the worker, and send the new one the questions that wait.
+   * @param {Worker} former
    */
-  rehire(gone) {
-    gone.terminate();
-    this.hire();
+  respawnWorker(former) {
+    former.terminate();
+    this.spawnWorker();
     for (const [id, { call, args }] of this.waiting) this.worker?.postMessage({ id, call, args });
   }
 
   /**
    * @param {string} reason
-   * @param {boolean} [lost] whether it was the network
+   * @param {boolean} [networkError] whether the network failed
    */
-  fail(reason, lost = false) {
+  fail(reason, networkError = false) {
     if (this.state === "failed") return;
     this.problem = reason;
-    this.lost = lost;
+    this.networkError = networkError;
     this.worker?.terminate();
     this.change("failed");
     for (const { reject } of this.waiting.values()) reject(new Error(reason));

@@ -1,4 +1,4 @@
-// What is kept of an exercise or a guess: read with suspicion, and joined so that nothing is lost.
+// The stored progress of exercises and guesses: validated when read, and merged without loss when imported.
 
 /** @typedef {{ answer?: string, guess?: string, judged?: string, page?: string, when?: string }} Said the last answer, or a Predict box's guess */
 /** @typedef {{ solved: boolean, tries: number, hints: number } & Said} Entry what was done with one exercise */

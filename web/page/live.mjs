@@ -1,4 +1,4 @@
-// What computes on a page: its explorers and answer boxes, and one Python that starts on touch or when idle.
+// Sets up a page's explorers and answer boxes, and the one Python that they share.
 import { setUpAnswers } from "./answers.mjs";
 import { all } from "./dom.mjs";
 import { Engine } from "./engine.mjs";

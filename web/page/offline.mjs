@@ -1,13 +1,13 @@
-// The book's service worker, at its root: what a reader has opened is there without a network, and on a lame one.
-// Every file is asked of the network first, as no name says its content. The build writes `told` above.
+// The book's service worker, at its root: opened pages stay readable without a network, and on a slow one.
+// Every request goes to the network first, because file names carry no hash. The build writes `buildFiles` above.
 
 /** @type {{ build: string, first: string[], live: string[] }} */
-const { build, first, live } = /** @type {any} */ (globalThis).told;
+const { build, first, live } = /** @type {any} */ (globalThis).buildFiles;
 const worker = /** @type {any} */ (globalThis); // no type of the page's says what a service worker has
 /** @type {string} */
 const scope = worker.registration.scope; // several books may stand on one host
 const store = `${scope} ${build}`;
-const SILENT_MS = 3000; // so long may a network say nothing about what is kept
+const SILENT_MS = 3000; // how long a stored file waits for the network's answer
 const AT_ONCE = 6;
 
 /** @param {string} name */
@@ -17,25 +17,25 @@ const whole = (name) => new URL(name, scope).href;
 const key = (url) => url.replace(/[?#].*/s, "").replace(/\/$/, "/index.html");
 
 /**
- * Bring files that are not kept yet. One that is gone is left out; a lost network is thrown.
+ * Fetch and store the files that are not stored yet. A missing one is skipped; a network error is thrown.
  * @param {string[]} urls
  */
 async function keep(urls) {
   const cache = await caches.open(store), waiting = [...new Set(urls.map(key))];
-  const bring = async () => {
+  const fetchNext = async () => {
     for (let url = waiting.pop(); url; url = waiting.pop()) {
       if (await cache.match(url)) continue;
       const response = await fetch(url, { cache: "no-cache" });
       if (response.ok) await cache.put(url, response);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, bring));
+  await Promise.all(Array.from({ length: AT_ONCE }, fetchNext));
 }
 
 /** The stores of this book's earlier builds. */
 const older = async () => (await caches.keys()).filter((name) => name.startsWith(`${scope} `) && name !== store);
 
-/** What a reader had in an earlier build is brought anew, and only then is that one dropped. */
+/** Fetch this build's copy of every file that an earlier build stored; activation then deletes the earlier one. */
 async function install() {
   const had = [];
   for (const name of await older()) had.push(...await (await caches.open(name)).keys());
@@ -48,7 +48,7 @@ async function activate() {
   await worker.clients.claim();
 }
 
-/** For a page that is not kept: one that says so, with links as from the root. */
+/** The response for a page that is not stored: the page that says so, with links relative to the root. */
 async function missing() {
   const page = await caches.match(whole("offline.html"));
   if (!page) return Response.error();

@@ -1,6 +1,6 @@
 // Search: results while typing, in the dialog that the page's script has opened and that loads this one.
 import MiniSearch from "minisearch";
-import { book, bring } from "./book.mjs";
+import { book, loadScript } from "./book.mjs";
 import { find, need } from "./dom.mjs";
 import { Engine } from "./search/engine.mjs";
 import { marked } from "./search/marks.mjs";
@@ -68,7 +68,7 @@ function show() {
 field.addEventListener("input", () => {
   if (!wide) {
     wide = true;
-    for (const name of ["search-whole.js", "search-texts.js"]) bring(name).addEventListener("error", failed);
+    for (const name of ["search-whole.js", "search-texts.js"]) loadScript(name).addEventListener("error", failed);
   }
   show();
 });
@@ -86,4 +86,4 @@ dialog.addEventListener("keydown", (event) => {
 });
 
 Object.assign(globalThis, { bookSearch: take });
-bring("search-heads.js").addEventListener("error", failed);
+loadScript("search-heads.js").addEventListener("error", failed);

@@ -1,4 +1,4 @@
-// The page's furniture: color mode, search, sidebars, contents, copy buttons, term cards. No arithmetic, no framework.
+// The page's controls: color mode, search, sidebars, contents, copy buttons, term cards. No arithmetic, no framework.
 import { all } from "./dom.mjs";
 import { setUpCopying, setUpFolding, setUpScrolling } from "./site/blocks.mjs";
 import { setUpColorMode } from "./site/color-mode.mjs";
@@ -16,20 +16,20 @@ import { words } from "./words.mjs";
 
 const here = document.currentScript instanceof HTMLScriptElement ? document.currentScript.src : location.href;
 
-const LOST_MS = [1000, 4000]; // a script that the network lost is asked for again after these waits
+const RETRY_DELAYS_MS = [1000, 4000]; // before each new request for a script that did not load
 
 /** @param {string} name */
 const load = (name) => import(new URL(name, here).href);
 
 /**
- * The same, and again where it did not come: under another address, because browsers remember what failed.
+ * Load a module, and retry after a failure under another address, because browsers cache a failed import.
  * @param {string} name
  */
-async function loadSurely(name, tries = 0) {
-  try { return await load(tries ? `${name}?again=${tries}` : name); } catch (problem) {
-    if (location.protocol === "file:" || tries === LOST_MS.length) throw problem;
-    await new Promise((done) => { setTimeout(done, LOST_MS[tries]); });
-    return loadSurely(name, tries + 1);
+async function loadWithRetry(name, attempts = 0) {
+  try { return await load(attempts ? `${name}?again=${attempts}` : name); } catch (problem) {
+    if (location.protocol === "file:" || attempts === RETRY_DELAYS_MS.length) throw problem;
+    await new Promise((done) => { setTimeout(done, RETRY_DELAYS_MS[attempts]); });
+    return loadWithRetry(name, attempts + 1);
   }
 }
 
@@ -61,8 +61,8 @@ setUpFound();
 setUpPaths();
 setUpPlace();
 setUpVisited();
-if (document.querySelector(".admonition.predict")) loadSurely("guesses.mjs").catch(() => { for (const one of all(document, "[hidden='until-found']", HTMLElement)) one.hidden = false; });
+if (document.querySelector(".admonition.predict")) loadWithRetry("guesses.mjs").catch(() => { for (const one of all(document, "[hidden='until-found']", HTMLElement)) one.hidden = false; });
 load("progress.mjs").catch(() => {}); // a page opened from a file: nothing is stored
 if (document.querySelector(".save-book") && location.protocol !== "file:") load("whole.mjs").catch(() => {});
-if (document.querySelector(".explorer, .answer-box")) loadSurely("live.mjs").catch(notLive);
-if (document.querySelector(".workbench")) loadSurely("workbench.mjs").catch(notLive);
+if (document.querySelector(".explorer, .answer-box")) loadWithRetry("live.mjs").catch(notLive);
+if (document.querySelector(".workbench")) loadWithRetry("workbench.mjs").catch(notLive);

@@ -1,11 +1,11 @@
-// When does a page's Python start? Its megabytes come for a reader who may use them.
+// Decides when a page's Python starts: on a touch, or when a live box is near and the browser is idle.
 import { idle } from "./dom.mjs";
 /** @import { Engine } from "./engine.mjs" */
 
 const LONGEST_MS = 5000; // until it starts beside what computes
 
 /**
- * When what computes is touched, or is near and the browser has nothing else to do.
+ * Start the engine when a box is touched, or when one is near the window and the browser is idle.
  * @param {HTMLElement[]} boxes
  * @param {Engine} engine
  */

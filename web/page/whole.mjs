@@ -1,4 +1,4 @@
-// "Save the whole book": every page and what pages load, in this browser; what is kept already is not brought again.
+// "Save the whole book": every page and what pages load, in this browser; files that are stored already are not fetched again.
 import { book } from "./book.mjs";
 import { need } from "./dom.mjs";
 import { words } from "./words.mjs";
@@ -13,7 +13,7 @@ said.setAttribute("role", "status");
 /** @param {number} bytes */
 const megabytes = (bytes) => `${Math.ceil(bytes / 1e6)} MB`;
 
-/** Which files are not kept yet, by their sizes. @param {Cache} store @param {Record<string, number>} files */
+/** The files that are not stored yet, with their sizes in bytes. @param {Cache} store @param {Record<string, number>} files */
 async function missing(store, files) {
   const kept = new Set((await store.keys()).map((request) => request.url));
   return Object.entries(files).filter(([name]) => !kept.has(new URL(name, book).href));
@@ -26,7 +26,7 @@ const total = (files) => files.reduce((sum, [, bytes]) => sum + bytes, 0);
 async function save(store, files) {
   const waiting = [...files];
   bar.max = total(files);
-  const bring = async () => {
+  const fetchNext = async () => {
     for (let next = waiting.pop(); next; next = waiting.pop()) {
       const url = new URL(next[0], book).href, response = await fetch(url, { cache: "no-cache" });
       if (!response.ok) throw new Error(`${next[0]}: the server answered ${response.status}`);
@@ -34,7 +34,7 @@ async function save(store, files) {
       bar.value += next[1];
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, bring)).catch((problem) => { waiting.length = 0; throw problem; });
+  await Promise.all(Array.from({ length: AT_ONCE }, fetchNext)).catch((problem) => { waiting.length = 0; throw problem; });
 }
 
 /** @param {any} problem @param {[string, number][]} left */

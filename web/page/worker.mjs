@@ -1,4 +1,4 @@
-// The page's one worker: Python, and the library's own wheel. It answers what a page asks with JSON.
+// The page's one worker: it loads Python and the library's wheel, and answers each call of the page with JSON.
 import { loadPyodide } from "./live/pyodide.mjs";
 import { words } from "./words.mjs";
 
@@ -18,31 +18,31 @@ scalingbook_lib.__path__.append("/workbench.whl/scalingbook_lib")
 from scalingbook_lib.cli.workbench import workbench_json as workbench
 `;
 
-const AGAIN_MS = [500, 2000, 6000]; // a file that the network lost is asked for again after these waits
+const RETRY_DELAYS_MS = [500, 2000, 6000]; // before each new request, after a network error or a status of 500 or more
 const ask = self.fetch.bind(self);
 
 /** @param {number} ms */
-const rest = (ms) => new Promise((done) => { setTimeout(done, ms); });
+const delay = (ms) => new Promise((done) => { setTimeout(done, ms); });
 
-// a file that is missing fails the start at once: Python's own loader would wait for it
+// A missing file fails the start at once; Pyodide's own loader would wait for it.
 self.fetch = async (...request) => {
-  for (let tries = 0; ; tries++) {
-    const last = tries === AGAIN_MS.length;
+  for (let attempts = 0; ; attempts++) {
+    const last = attempts === RETRY_DELAYS_MS.length;
     try {
       const response = await ask(...request);
       if (response.ok) return response;
       const name = response.url.split("/").pop();
       if (response.status < 500 || last) {
-        postMessage({ failed: `${name}: the server answered ${response.status}`, lost: response.status >= 500 });
+        postMessage({ failed: `${name}: the server answered ${response.status}`, networkError: response.status >= 500 });
         return response;
       }
     } catch (problem) {
       if (last) {
-        postMessage({ failed: "the network is gone; a touch tries again", lost: true });
+        postMessage({ failed: "the network is gone; a touch attempts again", networkError: true });
         throw problem;
       }
     }
-    await rest(AGAIN_MS[tries]);
+    await delay(RETRY_DELAYS_MS[attempts]);
   }
 };
 
@@ -61,13 +61,13 @@ async function start() {
   python.runPython(START);
   const known = Object.fromEntries(["paint", "place", "table", "judge", "guess", "hint"].map((name) => [name, python.globals.get(name)]));
   /** @type {Promise<(question: string) => string> | undefined} */
-  let bench; // brought by its first question: other pages have none
-  const workbench = async (/** @type {string} */ question) => (await (bench ??= bringWorkbench(python)))(question);
+  let loaded; // loaded by its first call: only the workbench's page needs it
+  const workbench = async (/** @type {string} */ question) => (await (loaded ??= loadWorkbench(python)))(question);
   return { ...known, workbench };
 }
 
 /** @param {any} python */
-async function bringWorkbench(python) {
+async function loadWorkbench(python) {
   python.FS.writeFile("/workbench.whl", await bytes("workbench.whl"));
   python.runPython(WORKBENCH);
   return python.globals.get("workbench");

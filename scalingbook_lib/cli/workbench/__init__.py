@@ -1,6 +1,6 @@
-"""How does the page Workbench ask the command line? With a set-up, as JSON; the answer is JSON, too.
+"""The JSON interface between the Workbench page and the command line.
 
-The page loads this wing and Click as soon as its Python is live; the first answers lie in it from the build.
+The page loads this package and Click once its Python runs; the first answers are embedded at build time.
 """
 
 import json
@@ -15,10 +15,10 @@ UNFORESEEN = "The library has a defect here"
 
 
 def workbench_json(question: str) -> str:
-    """What one panel shows: `{"ask": "panel", "panel": "plan", "setups": [...]}`, and so on.
+    """The answer to a question such as `{"ask": "panel", "panel": "plan", "setups": [...]}`, as JSON.
 
-    A set-up is `{"values": {...}, "config": "..."}`. What is refused is `{"error": ..., "field": ...}`, a
-    panel's with the HTML that says so; so is a defect of the library, whose traceback helps no reader.
+    A set-up is `{"values": {...}, "config": "..."}`. A refused question gives `{"error": ..., "field": ...}`,
+    with HTML for a panel; so does an internal error, because a traceback does not help a reader.
     """
     asked = json.loads(question)
     about = asked.get("panel") or asked.get("command") or ""
@@ -60,7 +60,7 @@ def _values(setup: WorkbenchSetup) -> dict[str, Any]:
 
 
 def _lines(setup: WorkbenchSetup) -> dict[str, Any]:
-    """The commands, how fields were read that were not written as commands are, and what cannot be read."""
+    """The commands, notes on corrected input, and errors."""
     errors = {}
     for command in COMMANDS:
         try:

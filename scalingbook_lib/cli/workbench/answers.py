@@ -1,7 +1,4 @@
-"""What do the commands of a set-up answer, as a page shows it?
-
-They are run as a terminal runs them, and what they answer is kept instead of printed.
-"""
+"""Runs the commands of a set-up as a terminal would, and keeps their answers for the page."""
 
 import re
 import tempfile
@@ -15,7 +12,7 @@ from typing import Any
 import click
 
 from scalingbook_lib.cli import HELP, model, plan, serve
-from scalingbook_lib.cli.answer import Answer, DerivationLine, sentence, told
+from scalingbook_lib.cli.answer import Answer, DerivationLine, format_value, sentence
 from scalingbook_lib.cli.workbench.setup import CONFIG, WorkbenchSetup, field_of
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
@@ -26,7 +23,7 @@ _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its 
 
 
 class UnreadableCommand(ValueError):
-    """A command that could not be read: one sentence, and the field whose value it was."""
+    """A command that could not be parsed: one sentence, and the field that it is about."""
 
     def __init__(self, sentence: str, field: str) -> None:
         super().__init__(sentence)
@@ -41,9 +38,9 @@ class Answered:
     answer: Answer
 
     def json(self) -> dict[str, object]:
-        """What a page writes: the sentences, the tables, and each line of the derivation."""
+        """The answer as the page shows it: sentences, tables, and the lines of the derivation."""
         one = self.answer
-        said = [part for part in _PARTS.split(one.told) if part]
+        said = [part for part in _PARTS.split(one.summary) if part]
         return {
             "told": [part for part in said if not _COUNTS.match(part)],
             "searched": [part for part in said if _COUNTS.match(part)],
@@ -56,16 +53,16 @@ class Answered:
 
 
 def derived(steps: Iterable[DerivationLine]) -> list[dict[str, str]]:
-    """A derivation as a page writes it."""
+    """A derivation as the page shows it."""
     return [
-        {"name": s.name, "formula": s.formula, "numbers": s.numbers, "value": told(s.value, s.unit)}
+        {"name": s.name, "formula": s.formula, "numbers": s.numbers, "value": format_value(s.value, s.unit)}
         for s in steps
     ]
 
 
 @lru_cache(maxsize=64)  # a picture, a difference and a notebook ask for what a panel has searched
 def answered(setup: WorkbenchSetup, command: str) -> Answered:
-    """What the command answers; Refused where it cannot be read."""
+    """The answer of a command; raises `Refused` if it cannot be parsed."""
     kept: list[Answer] = []
     with _typed(setup, command) as words:
         COMMANDS[command].main(
@@ -79,14 +76,14 @@ def answered(setup: WorkbenchSetup, command: str) -> Answered:
 
 
 def read(setup: WorkbenchSetup, command: str) -> dict[str, Any]:
-    """What the command makes of the set-up: the values of its arguments and options."""
+    """The parsed arguments and options of a command."""
     with _typed(setup, command) as words:
         return COMMANDS[command].make_context(command, words[1:], help_option_names=HELP).params
 
 
 @contextmanager
 def _typed(setup: WorkbenchSetup, command: str) -> Iterator[list[str]]:
-    """The command's words, the pasted configuration in a file; what it refuses, with the field."""
+    """The command's words, with a pasted configuration in a temporary file; raises `Refused`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, CONFIG)
         path.write_text(setup.config, encoding="utf-8")
@@ -98,7 +95,7 @@ def _typed(setup: WorkbenchSetup, command: str) -> Iterator[list[str]]:
 
 
 def of_field(error: click.ClickException, command: str, path: str = CONFIG) -> UnreadableCommand:
-    """What the command refuses, in a sentence, with the field that it is about."""
+    """The error of a command as a sentence, with the field that it is about."""
     named = getattr(error, "param", None)
     option = named.opts[-1] if named else getattr(error, "param_hint", None) or ""
     said = _PREFIX.sub("", sentence(error).replace(path, CONFIG))

@@ -1,4 +1,4 @@
-"""Where do two set-ups differ, and what makes the difference?"""
+"""Compares two set-ups: their inputs, their results, and the term that changed most."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ _RUN = {"Training run": ("days", "days"), "Chip-hours": ("chip_hours", ""), "Cos
 
 
 def inputs(one: WorkbenchSetup, other: WorkbenchSetup) -> list[str]:
-    """What was set differently."""
+    """The inputs that differ."""
     a, b = dict(one.values), dict(other.values)
     told = [
         f"{f.label}: {b[f.name] or 'none'} instead of {a[f.name] or 'none'}"
@@ -30,7 +30,7 @@ def inputs(one: WorkbenchSetup, other: WorkbenchSetup) -> list[str]:
 
 
 def rows(one: WorkbenchSetup, other: WorkbenchSetup) -> list[Row]:
-    """What comes out, side by side, and the second as a multiple of the first."""
+    """The results side by side, and the second over the first."""
     return [
         row for command in ("plan", "serve") for row in _rows(*(_values(s, command) for s in (one, other)))
     ]
@@ -74,7 +74,7 @@ def _rows(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Row]:
 
 
 def _told(value: float, unit: str) -> str:
-    """Days and dollars as people write them: '2,880 days', '26.5 M USD'."""
+    """Days and dollars for people: '2,880 days', '26.5 M USD'."""
     if unit in ("USD", "days"):
         return f"{count(rounded(value))} {unit}"
     return si(value, unit)

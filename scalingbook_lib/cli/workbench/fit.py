@@ -1,6 +1,6 @@
-"""Does it fit? The first line of every answer, known after one legal plan, long before the best one is.
+"""Whether a set-up fits in memory, which one feasible plan answers long before the best one is found.
 
-Where it does not fit: what a chip would hold, and the next larger machine that fits.
+If it does not fit: what a chip would hold, and the next larger machine that fits.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ import click
 
 from scalingbook_lib import inference, planner, training
 from scalingbook_lib.cli import plan, serve
-from scalingbook_lib.cli.kinds import given
+from scalingbook_lib.cli.parameter_types import written_fields
 from scalingbook_lib.cli.workbench import shown
 from scalingbook_lib.cli.workbench.answers import answered, of_field, read
 from scalingbook_lib.cli.workbench.setup import WorkbenchSetup
@@ -29,12 +29,12 @@ MACHINES = {"plan": "machine", "serve": "server"}  # the field of a command's ma
 OFFERED = ("v5e:4x4", "v5p:4x4x4", "v5p:8x8x8", "v6e:16x16", "tpu7x:4x4x4", "h100:8", "h100:512", "b200:8")
 MOST_CHIPS = 2**17  # larger clusters are not looked at
 TYPED = ("model", "machine", "batch", "T", "efficiency")
-type Asked = plan.PlanRequest | serve.ServeRequest
+type Request = plan.PlanRequest | serve.ServeRequest
 
 
 @dataclass(frozen=True, slots=True)
 class FitAnswer:
-    """Whether a set-up fits; None where that has no answer. On the machine `larger`, it does."""
+    """Whether a set-up fits, None if that is unknown; it fits on the machine `larger`."""
 
     fits: bool | None
     told: str
@@ -42,7 +42,7 @@ class FitAnswer:
     larger: str = ""
 
     def json(self, command: str) -> dict[str, Any]:
-        """What a page shows, and what its button writes into which field."""
+        """What the page shows, and the field and value that its button sets."""
         apply = {"field": MACHINES[command], "value": self.larger} if self.larger else None
         bar = shown.bar(self.short, self.fits)
         return {"fits": self.fits, "told": self.told, "short": self.short, "apply": apply, "bar": bar}
@@ -50,7 +50,7 @@ class FitAnswer:
 
 @lru_cache(maxsize=64)
 def fit(setup: WorkbenchSetup, command: str) -> FitAnswer:
-    """Whether there is any legal way; the search for the best one is not waited for."""
+    """Whether any plan or layout is feasible, without searching for the best."""
     asked, fixed = asked_of(setup, command)
     rejected = _rejected(asked, fixed)
     what, where = WHAT[command], asked.machine.name
@@ -70,7 +70,7 @@ def fit(setup: WorkbenchSetup, command: str) -> FitAnswer:
 
 
 def settled(setup: WorkbenchSetup, command: str) -> FitAnswer:
-    """The same after the search, with the memory of the best way; a missed latency target is told apart."""
+    """The same after the search, with the memory of the best one and any missed latency target."""
     answer = answered(setup, command).answer
     what, values = WHAT[command], answer.values
     if not answer.refused:
@@ -91,10 +91,10 @@ def settled(setup: WorkbenchSetup, command: str) -> FitAnswer:
 
 
 def asked_of(setup: WorkbenchSetup, command: str) -> tuple[Any, dict[str, Any]]:
-    """What a command is asked, as the command reads it, and the fields of a plan or layout that are fixed."""
+    """The question of a command, and the fixed fields of its plan or layout."""
     typed = read(setup, command)
     way = training.Plan if command == "plan" else inference.Layout
-    fixed = given({f.name: typed[f.name] for f in fields(way) if f.name in typed})
+    fixed = written_fields({f.name: typed[f.name] for f in fields(way) if f.name in typed})
     if command == "plan":
         try:
             return plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
@@ -103,8 +103,8 @@ def asked_of(setup: WorkbenchSetup, command: str) -> tuple[Any, dict[str, Any]]:
     return serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)}), fixed
 
 
-def _rejected(asked: Asked, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
-    """Nothing where there is a legal way, which ends the search; else all reasons."""
+def _rejected(asked: Request, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
+    """The reasons of rejection, or () as soon as something is feasible."""
     if isinstance(asked, serve.ServeRequest):
         front = asked.front(dict(fixed), watch=lambda *_: True)
         return () if front.points else front.rejected
@@ -113,8 +113,8 @@ def _rejected(asked: Asked, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
     return () if found.best else found.rejected
 
 
-def _held(asked: Asked, memory: Rejected) -> str:
-    """What a chip would hold, by part, in the way that comes closest."""
+def _held(asked: Request, memory: Rejected) -> str:
+    """The memory of a chip by part, for the plan or layout that comes closest."""
     if isinstance(asked, serve.ServeRequest) or memory.plan is None:
         layout, colon, held = memory.why.partition(": ")
         return f"with {layout.partition(';')[0]}, {held}" if colon else memory.why
@@ -123,8 +123,8 @@ def _held(asked: Asked, memory: Rejected) -> str:
     return str(min((training.memory(asked.model, way, **how) for way in ways), key=lambda held: held.total))
 
 
-def _smallest(asked: Asked, fixed: dict[str, Any]) -> str:
-    """The first of the doubled machines on which there is a legal way, as it is typed; '' where none is."""
+def _smallest(asked: Request, fixed: dict[str, Any]) -> str:
+    """The first of the doubled machines on which something is feasible, as typed, or ""."""
     model = asked.model
     if isinstance(asked, serve.ServeRequest):
         least = model.params * fixed.get("weights", BF16).bytes
@@ -141,7 +141,7 @@ def _smallest(asked: Asked, fixed: dict[str, Any]) -> str:
 
 
 def _larger(machine: Machine) -> Iterator[Machine]:
-    """The most compact slices of twice the chips, four times, ...; clusters of a few nodes more, too."""
+    """The most compact slices of 2, 4, ... times the chips; for clusters also a few more nodes."""
     chip, n = machine.chip, machine.chips
     if isinstance(machine, Slice):
         compact: dict[int, tuple[int, ...]] = {}
@@ -159,12 +159,12 @@ def _doubled(n: int) -> list[int]:
 
 
 def offered() -> list[str]:
-    """What the page proposes for a machine: some slices and clusters, one domain of each switched chip."""
+    """Suggested machines: some slices and clusters, and one domain of each switched chip."""
     return [*OFFERED, *(chip.name.lower() for chip in chips.KNOWN.values() if not chip.torus)]
 
 
 def refusal(machine: str, command: str) -> str:
-    """Why a machine can neither train nor serve any model, in a sentence; '' where it can."""
+    """Why a machine can neither train nor serve any model, or ""."""
     try:
         fit(WorkbenchSetup.of({MACHINES[command]: machine, "model": "llama-3.2-1b"}), command)
     except ValueError as why:
@@ -173,11 +173,11 @@ def refusal(machine: str, command: str) -> str:
 
 
 def typed(machine: Machine) -> str:
-    """'h100:16' or 'v5p:4x4x8'."""
+    """A machine as typed: 'h100:16' or 'v5p:4x4x8'."""
     size = write_shape(machine.shape) if isinstance(machine, Slice) else f"{machine.chips}"
     return f"{short(machine.chip)}:{size}"
 
 
 def short(chip: Chip) -> str:
-    """A chip as it is typed."""
+    """A chip as typed."""
     return chip.name.lower().removeprefix("tpu ")

@@ -1,4 +1,4 @@
-"""Which input would flip the decision, and by how much? Searched again with each input larger and smaller."""
+"""Finds by how much an input must change for a different plan or layout to become the best."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
@@ -6,7 +6,7 @@ from typing import Any
 
 from scalingbook_lib import inference, planner, training
 from scalingbook_lib.cli import plan, serve
-from scalingbook_lib.cli.kinds import given
+from scalingbook_lib.cli.parameter_types import written_fields
 from scalingbook_lib.cli.workbench.answers import read
 from scalingbook_lib.cli.workbench.setup import WorkbenchSetup
 from scalingbook_lib.machines import Machine
@@ -32,7 +32,7 @@ type Search = Callable[[float], tuple[Way, Cost]]
 
 @dataclass(frozen=True, slots=True)
 class Flip(Result):
-    """How much of an input makes another way the best; `factor` is None where none up to four times does."""
+    """The factor of an input at which the choice changes; `factor` is None if none up to 4 does."""
 
     what: str
     factor: float | None
@@ -47,12 +47,12 @@ class Flip(Result):
 
 
 def inputs(command: str) -> tuple[str, ...]:
-    """What can be asked about for a command."""
+    """The inputs of a command that can be varied."""
     return (LENGTHS[command], *RATES)
 
 
 def flip(setup: WorkbenchSetup, command: str, what: str) -> Flip:
-    """The nearest factor of an input at which another way is better by more than a hundredth."""
+    """The nearest factor of an input at which another choice is better by more than 1%."""
     searched = (_training if command == "plan" else _serving)(setup, what)
     now, _ = searched(1.0)
     for factor in FACTORS:
@@ -73,7 +73,7 @@ def _changed(now: Way, then: Way) -> str:
 
 def _training(setup: WorkbenchSetup, what: str) -> Search:
     typed = read(setup, "plan")
-    fixed = given({f.name: typed[f.name] for f in fields(training.Plan) if f.name in typed})
+    fixed = written_fields({f.name: typed[f.name] for f in fields(training.Plan) if f.name in typed})
     now = plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed)
 
     def search(factor: float) -> tuple[Way, Cost]:
@@ -96,7 +96,7 @@ def _training(setup: WorkbenchSetup, what: str) -> Search:
 
 def _serving(setup: WorkbenchSetup, what: str) -> Search:
     typed = read(setup, "serve")
-    fixed = given({f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed})
+    fixed = written_fields({f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed})
     now = serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)})
     itl_s = typed["itl_s"]
 

@@ -1,7 +1,4 @@
-"""How do people write a machine or a batch, and how does the command line? `8xH100` is `h100:8`.
-
-A set-up is corrected before any command reads it, and what was corrected is said under its field.
-"""
+"""Converts common spellings of machines and batches to those of the command line: `8xH100` is `h100:8`."""
 
 import re
 from dataclasses import dataclass
@@ -18,14 +15,14 @@ _CHIP_FIRST = re.compile(r"(?P<chip>[A-Za-z][\w .-]*?)\s*[x×*]\s*(?P<n>[0-9]{1,
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """How a field was read where it was not read to the letter."""
+    """How the value of a field was interpreted, if it was not used as typed."""
 
     field: str
     says: str
 
 
 def machine(text: str) -> str:
-    """'8xH100', '8 H100' and 'H100 x 8' as 'h100:8', '512xv5p' as 'v5p:8x8x8'; anything else as it is."""
+    """'8xH100', '8 H100' and 'H100 x 8' as 'h100:8', '512xv5p' as 'v5p:8x8x8'; anything else unchanged."""
     match = _COUNT_FIRST.fullmatch(text) or _CHIP_FIRST.fullmatch(text)
     if match is None or _known(text):
         return text
@@ -44,13 +41,13 @@ def _known(name: str) -> Chip | None:
 
 
 def shape(chip: Chip, n: int) -> str:
-    """The most compact slice of so many chips, as '8x8x8'; '' where there is none."""
+    """The most compact slice with that many chips, such as '8x8x8', or "" if there is none."""
     found = [sides for sides in chip.topology().shapes() if prod(sides) == n]
     return write_shape(min(found, key=max)) if found else ""
 
 
 def batch(text: str, sequence: str) -> tuple[str, str]:
-    """A batch in tokens as a whole number of sequences, and a sentence where that had to be rounded."""
+    """A batch in tokens as a whole number of sequences, and a sentence if it had to be rounded."""
     try:
         T = reading.whole(sequence)
         tokens = reading.whole(text, words=("tokens",))
@@ -65,7 +62,7 @@ def batch(text: str, sequence: str) -> tuple[str, str]:
 
 
 def corrected(values: dict[str, str]) -> tuple[dict[str, str], tuple[Note, ...]]:
-    """The values as commands read them, and a note for each field that was written another way."""
+    """The values as commands parse them, and a note for each field that was converted."""
     notes = []
     for field in ("machine", "server"):
         if (read := machine(values[field])) != values[field]:

@@ -1,4 +1,4 @@
-"""Which lines of Python give the figures of a set-up? The cells of the notebook that the Workbench saves."""
+"""The cells of the notebook that the Workbench saves, which compute the results of a set-up."""
 
 import json
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ type Cell = dict[str, str]
 
 
 def cells(setups: Iterable[WorkbenchSetup]) -> list[Cell]:
-    """Training and serving of each set-up; what two set-ups have in common stands there once."""
+    """Cells for training and serving of each set-up; cells that two set-ups share appear once."""
     told: list[Cell] = []
     for setup in setups:
         if setup.config:
@@ -86,7 +86,7 @@ def _serving(setup: WorkbenchSetup) -> str:
 
 
 def _call(function: str, arguments: list[str]) -> str:
-    """A call with its short arguments on one line and a longer one on a line of its own."""
+    """A call with its short arguments on one line and each longer one on its own line."""
     short = ", ".join(one for one in arguments if "(" not in one)
     long = [one for one in arguments if "(" in one]
     return "\n".join((f"{function}(", *(f"    {line}," for line in (short, *long)), ")"))
@@ -98,7 +98,7 @@ def _model(setup: WorkbenchSetup) -> str:
 
 
 def _machine(machine: Machine) -> tuple[str, str]:
-    """The class of a machine, and the expression that makes it."""
+    """The class of a machine, and the expression that creates it."""
     chip = f'chips.find("{short(machine.chip)}")'
     if isinstance(machine, Slice):
         return "Slice", f'Slice.of({chip}, "{write_shape(machine.shape)}")'
@@ -106,7 +106,7 @@ def _machine(machine: Machine) -> tuple[str, str]:
 
 
 def _efficiency(setup: WorkbenchSetup, phase: str, compute: str) -> tuple[list[str], list[str]]:
-    """The argument for the efficiency, and its import; the planner's own default is the peak."""
+    """The argument for the efficiency, and its import; the planner's own default is the documented peak."""
     if dict(setup.values)["efficiency"] != "calibrated":
         return [], []
     imported = f"from scalingbook_lib.evidence.{phase} import calibrated"
@@ -114,13 +114,13 @@ def _efficiency(setup: WorkbenchSetup, phase: str, compute: str) -> tuple[list[s
 
 
 def _fixed(fixed: dict[str, Any]) -> list[str]:
-    """The argument for the data types that are not bf16."""
+    """The argument for the dtypes that are not bf16."""
     told = ", ".join(f"{n}={t.name.upper()}" for n, t in fixed.items() if isinstance(t, DType) and t != BF16)
     return [f"fixed=dict({told})"] if told else []
 
 
 def _units(fixed: dict[str, Any], *more: DType) -> list[str]:
-    """The import of the data types that the cell names."""
+    """The import of the dtypes that the cell uses."""
     named = {t.name.upper() for t in (*fixed.values(),) if isinstance(t, DType) and t != BF16}
     named |= {t.name.upper() for t in more}
     return [f"from scalingbook_lib.units import {', '.join(sorted(named))}"] if named else []

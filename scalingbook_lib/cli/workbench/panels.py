@@ -1,4 +1,4 @@
-"""What does each panel show? Whether it fits, a picture, what the command says, and the derivation."""
+"""The content of each Workbench panel: whether it fits, a picture, the command's answer, the derivation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,20 +19,20 @@ _EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused
 
 
 def panel(setup: WorkbenchSetup, panel: str) -> Panel:
-    """A panel's content, and the HTML that shows it."""
+    """A panel's content, and its HTML."""
     found = PANELS[panel](setup)
     return found | {"html": shown.column(found)}
 
 
 def problem(says: str, command: str = "") -> Panel:
-    """A panel whose question has no answer, with the sentence that says why."""
+    """A panel without an answer, with the reason in a sentence."""
     found = _EMPTY | {"refused": True, "error": says}
     bar = shown.bar(f"{WHAT[command]} is not possible", fits=None) if command in WHAT else ""
     return found | {"html": shown.column(found), "bar": bar}
 
 
 def _command(setup: WorkbenchSetup, command: str) -> Panel:
-    """The command's answer, with the picture of the best way where there is one."""
+    """The command's answer, with the picture of the best plan or layout if there is one."""
     found: Panel = {**answered(setup, command).json(), "fit": settled(setup, command).json(command)}
     # the run stands under its costs; where nothing is legal, the first line has said it
     told = [] if found["refused"] else [line for line in found["told"] if "chip-hours" not in line]
@@ -44,7 +44,7 @@ def _command(setup: WorkbenchSetup, command: str) -> Panel:
 
 
 def _model(setup: WorkbenchSetup) -> Panel:
-    """What the model takes, and whether the memory of both machines together is enough for that."""
+    """The memory that the model needs, and whether both machines have enough in total."""
     values: Any = answered(setup, "model").answer.values
     state, params = values["training_state"]["total_bytes"], values["parameters"]["total"]
     told = []
@@ -74,7 +74,7 @@ def _roofline(setup: WorkbenchSetup) -> Panel:
 
 
 def _cost(setup: WorkbenchSetup) -> Panel:
-    """The run and a million tokens, in money and in energy; the plan's bill is likely to be higher."""
+    """The costs of the run and of a million tokens, in dollars and energy."""
     answers = {}
     for command in COSTS:
         try:
@@ -90,7 +90,7 @@ def _cost(setup: WorkbenchSetup) -> Panel:
 
 
 def _both(setup: WorkbenchSetup) -> dict[str, Any]:
-    """In one line for both phases."""
+    """One line on whether both phases fit."""
     told = [_short(setup, command) for command in WHAT]
     return {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
 

@@ -1,4 +1,4 @@
-"""What does an answer look like? A picture for each panel, drawn as the book's explorers are."""
+"""The pictures of the Workbench panels, drawn like the book's explorers."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ DEFAULT_TOKENS = 1024  # of the matmul that is drawn where there is neither a pl
 
 
 def drawn(setup: WorkbenchSetup, panel: str) -> dict[str, str]:
-    """The panel's picture, for a wide place and for a narrow one, and what it shows in a sentence."""
+    """The panel's picture in a wide and a narrow version, and its message in a sentence."""
     view = PICTURES[panel](setup)
     return {
         "wide": draw.figure(view, wide=True),
@@ -34,7 +34,7 @@ def _values(setup: WorkbenchSetup, command: str) -> Any:
 
 
 def _held(setup: WorkbenchSetup) -> View:
-    """What the model takes, beside the HBM of both machines."""
+    """The memory that the model takes, with the HBM of both machines."""
     values = _values(setup, "model")
     rows = {
         "weights in bf16": 2 * values["parameters"]["total"],
@@ -52,7 +52,7 @@ def _held(setup: WorkbenchSetup) -> View:
 
 
 def _machine(setup: WorkbenchSetup, command: str) -> Machine | None:
-    """The machine of a command; None where it could not be read."""
+    """The machine of a command, or None if it cannot be parsed."""
     try:
         return read(setup, command)["machine"]
     except UnreadableCommand:
@@ -60,7 +60,7 @@ def _machine(setup: WorkbenchSetup, command: str) -> Machine | None:
 
 
 def _served(setup: WorkbenchSetup) -> View:
-    """The Pareto front, and the terms of the cheapest layout's decode step."""
+    """The Pareto front, and the decode step of the cheapest layout by term."""
     values = _values(setup, "serve")
     step = _step(values, "a decode step", "decode_step_s")
     points: list[dict[str, Any]] = values["search"]["front"]
@@ -92,7 +92,7 @@ def _step(values: Any, what: str, total: str) -> View:
 
 
 def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
-    """A colour for each part; where there are more parts than colours, one for all of the smallest."""
+    """A color for each part; if there are too many parts, one for all of the smallest."""
     shown = {name: n for name, n in parts.items() if n}
     if len(shown) > len(LIGHT):
         small = sorted(shown, key=lambda name: shown[name])[: 1 - len(LIGHT)]
@@ -101,7 +101,7 @@ def _stack(parts: dict[str, float]) -> tuple[Series, ...]:
 
 
 def _roofs(setup: WorkbenchSetup) -> View:
-    """The MLP matmuls of the fastest training plan and of the cheapest serving layout, where there are."""
+    """The MLP matmuls of the fastest training plan and the cheapest serving layout on the roofline."""
     found = products(setup)
     curves = []
     for at, chip in enumerate({one.chip.name: one.chip for one in found.values()}.values()):
@@ -130,7 +130,7 @@ class ChipMatmul:
     told: str  # what it belongs to, as in "the MLP matmul of a decode step"
 
     def derivation(self, name: str) -> Iterator[DerivationLine]:
-        """FLOPs, bytes and times, each after the name of the phase that the matmul belongs to."""
+        """The lines for FLOPs, bytes and times, with the name of the matmul's phase."""
         count = counted(self.line, self.shape, (BF16.bytes, BF16.bytes, BF16.bytes))
         return (replace(step, name=f"{name}: {step.name}") for step in (*count, *times(self.line)))
 
@@ -138,7 +138,7 @@ class ChipMatmul:
 def products(setup: WorkbenchSetup) -> dict[str, ChipMatmul]:
     """The MLP matmul of the fastest training plan, and of the cheapest serving layout.
 
-    Where neither exists, one of the model with a thousand tokens, on the first machine whose peak is known.
+    If neither exists, one of the model with a thousand tokens, on the first machine with a known peak.
     """
     commands = {"training": "plan", "decode": "serve"}
     found = {name: one for name, command in commands.items() if (one := _product(setup, command))}
@@ -159,7 +159,7 @@ def products(setup: WorkbenchSetup) -> dict[str, ChipMatmul]:
 
 
 def _product(setup: WorkbenchSetup, command: str) -> ChipMatmul | None:
-    """The matmul as a chip sees it, with the tokens of the plan or the layout; None without one."""
+    """The matmul on one chip, with the tokens of the plan or layout, or None without one."""
     try:
         typed, values = read(setup, command), _values(setup, command)
         way = values.get("plan" if command == "plan" else "layout")

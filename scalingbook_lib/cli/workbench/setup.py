@@ -1,6 +1,6 @@
-"""What does a reader of the workbench set, and which commands does it become?
+"""The fields of the Workbench, and the commands that a set-up corresponds to.
 
-Each field is an argument or an option of the command line, so a set-up is the commands that repeat it.
+Each field is an argument or an option of the command line, so a set-up can be repeated in a terminal.
 """
 
 import shlex
@@ -16,7 +16,7 @@ _PLAN, _SERVE = "plan", "serve"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """What a reader sets: what stands there at first, what is offered, and the option of each command."""
+    """A field: its initial value, its suggestions, and the option of each command."""
 
     name: str
     label: str
@@ -125,7 +125,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class WorkbenchSetup:
-    """What a reader has set, by the fields' names, as commands read it, and a pasted config.json, if any."""
+    """The values of all fields as commands parse them, and a pasted config.json, if any."""
 
     values: tuple[tuple[str, str], ...]
     config: str = ""
@@ -133,7 +133,7 @@ class WorkbenchSetup:
 
     @classmethod
     def of(cls, values: Mapping[str, str], config: str = "") -> "WorkbenchSetup":
-        """Missing values are as the page starts; an unknown field is refused."""
+        """A set-up with the initial values for missing fields; raises a ValueError for an unknown field."""
         if unknown := set(values) - {field.name for field in FIELDS}:
             raise ValueError(f"the Workbench has no field {sorted(unknown)[0][:40]!r}")
         typed = {field.name: field.start for field in FIELDS} | dict(values)
@@ -143,7 +143,7 @@ class WorkbenchSetup:
         return cls(tuple(known.items()), config.strip(), notes)
 
     def words(self, command: str) -> list[str]:
-        """The command as a shell splits it."""
+        """The words of a command."""
         values = dict(self.values)
         told = [(field.options.get(command), values[field.name]) for field in FIELDS]
         arguments = [value for option, value in told if option == ARGUMENT]
@@ -153,12 +153,12 @@ class WorkbenchSetup:
         return [command, *options, "--", *arguments] if odd else [command, *arguments, *options]
 
     def line(self, command: str) -> str:
-        """The command as one types it."""
+        """The command as typed in a shell."""
         return shlex.join(["scalingbook", *self.words(command)])
 
 
 def field_of(command: str, option: str) -> str:
-    """The field whose option, or argument, a command refused; '' where it was none."""
+    """The field for an option or argument of a command, or ""."""
     for field in FIELDS:
         known = field.options.get(command)
         argument = known == ARGUMENT and option == ("model" if field.name == "model" else "machine")

@@ -1,4 +1,4 @@
-"""How does a page show an answer? As HTML: when the book is built, and whenever a reader changes a field."""
+"""The HTML of an answer, at build time and whenever a reader changes a field."""
 
 import re
 from collections.abc import Iterable
@@ -27,13 +27,13 @@ def column(panel: dict[str, Any]) -> str:
 
 
 def bar(says: str, fits: bool | None, numbers: str = "") -> str:
-    """One entry of the status bar: whether it fits, and the main numbers where there is room for them."""
+    """One entry of the status bar: whether it fits, and the main numbers."""
     more = f' <span class="workbench-numbers">{escape(numbers)}</span>' if numbers else ""
     return f'<p class="workbench-sum" data-fits="{_FITS[fits]}"><b>{escape(says)}</b>{more}</p>'
 
 
 def _fit(fit: dict[str, Any]) -> str:
-    """The first line; where a larger machine would do, with a button that sets it."""
+    """The first line, with a button that sets a larger machine if that would fit."""
     apply, fits = fit["apply"], _FITS[fit["fits"]]
     button = ""
     if apply:
@@ -52,7 +52,7 @@ def _picture(picture: dict[str, str]) -> str:
 
 
 def paragraph(line: str) -> str:
-    """A line of a terminal as a sentence; the name of an option keeps its letters."""
+    """A line of terminal output as a sentence; option names keep their case."""
     text = _FIRST_WORD.sub(lambda word: word[0].capitalize(), line)
     return f"<p>{escape(text)}{'' if text.endswith('.') else '.'}</p>"
 
@@ -62,7 +62,7 @@ def _folded(title: str, content: str) -> str:
 
 
 def table(title: str, columns: Iterable[str], rows: Iterable[Iterable[str]], words: Iterable[int]) -> str:
-    """A table that scrolls where it is too wide; columns of numbers are aligned to the right."""
+    """A scrollable table with right-aligned numbers."""
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     head = _row(columns, words, "th") if any(columns) else ""
     body = "".join(_row(row, words, "td") for row in rows)
@@ -81,7 +81,7 @@ def _row(cells: Iterable[str], words: Iterable[int], tag: str) -> str:
 
 
 def derivation(lines: Iterable[dict[str, str]]) -> str:
-    """Each line: its name, its formula, the same with numbers, and what it gives."""
+    """Each line of a derivation: its name, formula, numbers, and result."""
     told = []
     for line in lines:
         given = (line["formula"], line["numbers"], line["value"])
@@ -91,7 +91,7 @@ def derivation(lines: Iterable[dict[str, str]]) -> str:
 
 
 def differences(answer: dict[str, Any]) -> str:
-    """What was set differently, why the results differ, and the results side by side."""
+    """The different inputs, the reasons, and the results side by side."""
     told = answer["inputs"]
     says = (
         f"Changed: {'; '.join(told)}."

@@ -73,7 +73,7 @@ class Estimates(Result):
 
     @property
     def critical_batch(self) -> float:
-        """Where the roofline of a very wide layer has its knee, in rows."""
+        """The critical batch of a very wide layer by the roofline, in rows."""
         return rules.critical_batch(self.chip, weights=self.dtype, compute=self.dtype).tokens
 
     def __str__(self) -> str:

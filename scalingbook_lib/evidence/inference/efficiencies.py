@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 
 from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence.calibration import Calibration
-from scalingbook_lib.evidence.fitting import Expected, Values
+from scalingbook_lib.evidence.fitting import Prior, Values
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import ServingEfficiency
@@ -25,44 +25,44 @@ from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import BF16, DType
 
 CLASSES = {
-    "attention": Expected(0.5, 0.15, 0.1, 1.0),  # kernels: 0.56, their launches apart
-    "weights": Expected(0.85, 0.07, 0.3, 1.0),  # kernels: 0.75 to 0.9 of the rate for one token
-    "kv": Expected(0.88, 0.1, 0.2, 1.0),  # kernels: 0.83 to 0.93 where they read 1 GiB
-    "memory": Expected(0.7, 0.3, 0.1, 1.0),
-    "apart": Expected(0.3, 0.7, 0.01, 1.0),
-    "torus": Expected(0.75, 0.2, 0.2, 1.0),
-    "domain": Expected(0.7, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
-    "hosted": Expected(0.6, 0.3, 0.1, 1.0),  # PCIe cards without links of their own
-    "network": Expected(0.6, 0.3, 0.1, 1.0),
-    "exposed": Expected(0.5, 0.5, 0.02, 1.0),
-    "dequantize": Expected(1.0, 0.5, 0.1, 10.0),
-    "layer_s": Expected(2e-5, 0.5, 1e-6, 5e-4),
-    "collective_s": Expected(8e-6, 0.5, 1e-6, 1e-4),  # collectives: 5 to 10 µs for the smallest
-    "network_s": Expected(5e-5, 0.7, 1e-6, 1e-3),
-    "Grace": Expected(1.0, 0.7, 0.1, 10.0),
-    **{f"experts, {n} bits": Expected(0.6, 0.3, 0.05, 1.4) for n in (16, 8, 4)},
-    **{f"expert_layer_s, {n} bits": Expected(7e-5, 1.0, 1e-6, 5e-3) for n in (16, 8, 4)},
-    "scheduling: slowness": Expected(1.1, 0.15, 0.5, 3.0),
-    "scheduling: fixed_s": Expected(2e-3, 0.7, 1e-5, 0.1),
-    "scheduling: sequence_s": Expected(2e-6, 0.8, 1e-8, 1e-3),
-    "scheduling: host_s": Expected(2.5e-5, 0.3, 1e-8, 1e-3),
-    "bare: slowness": Expected(1.1, 0.15, 0.5, 3.0),
-    "bare: fixed_s": Expected(5e-4, 0.7, 1e-5, 0.1),
-    "bare: sequence_s": Expected(1e-6, 0.8, 1e-8, 1e-3),
-    "bare: host_s": Expected(1e-6, 0.3, 1e-8, 1e-3),
+    "attention": Prior(0.5, 0.15, 0.1, 1.0),  # kernels: 0.56, their launches apart
+    "weights": Prior(0.85, 0.07, 0.3, 1.0),  # kernels: 0.75 to 0.9 of the rate for one token
+    "kv": Prior(0.88, 0.1, 0.2, 1.0),  # kernels: 0.83 to 0.93 where they read 1 GiB
+    "memory": Prior(0.7, 0.3, 0.1, 1.0),
+    "apart": Prior(0.3, 0.7, 0.01, 1.0),
+    "torus": Prior(0.75, 0.2, 0.2, 1.0),
+    "domain": Prior(0.7, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
+    "hosted": Prior(0.6, 0.3, 0.1, 1.0),  # PCIe cards without links of their own
+    "network": Prior(0.6, 0.3, 0.1, 1.0),
+    "exposed": Prior(0.5, 0.5, 0.02, 1.0),
+    "dequantize": Prior(1.0, 0.5, 0.1, 10.0),
+    "layer_s": Prior(2e-5, 0.5, 1e-6, 5e-4),
+    "collective_s": Prior(8e-6, 0.5, 1e-6, 1e-4),  # collectives: 5 to 10 µs for the smallest
+    "network_s": Prior(5e-5, 0.7, 1e-6, 1e-3),
+    "Grace": Prior(1.0, 0.7, 0.1, 10.0),
+    **{f"experts, {n} bits": Prior(0.6, 0.3, 0.05, 1.4) for n in (16, 8, 4)},
+    **{f"expert_layer_s, {n} bits": Prior(7e-5, 1.0, 1e-6, 5e-3) for n in (16, 8, 4)},
+    "scheduling: slowness": Prior(1.1, 0.15, 0.5, 3.0),
+    "scheduling: fixed_s": Prior(2e-3, 0.7, 1e-5, 0.1),
+    "scheduling: sequence_s": Prior(2e-6, 0.8, 1e-8, 1e-3),
+    "scheduling: host_s": Prior(2.5e-5, 0.3, 1e-8, 1e-3),
+    "bare: slowness": Prior(1.1, 0.15, 0.5, 3.0),
+    "bare: fixed_s": Prior(5e-4, 0.7, 1e-5, 0.1),
+    "bare: sequence_s": Prior(1e-6, 0.8, 1e-8, 1e-3),
+    "bare: host_s": Prior(1e-6, 0.3, 1e-8, 1e-3),
 }
 """Shares of the documented rate, except: `experts` of the dense matmul share, `apart` the part of the shorter
 of compute and memory time that does not overlap, `exposed` of collectives (on tori; under switches all are
 exposed), `dequantize` vector instructions per dequantized weight, `Grace` the host overhead of Arm hosts
 relative to others, and seconds."""
 SOFTWARE = {  # relative to the mean of its kind
-    "slowness": Expected(1.0, 0.15, 0.3, 5.0),
-    "kv": Expected(1.0, 0.5, 0.2, 8.0),
-    "fixed_s": Expected(1.0, 0.7, 0.01, 100.0),
-    "sequence_s": Expected(1.0, 0.7, 0.01, 100.0),
-    "host_s": Expected(1.0, 0.3, 0.01, 100.0),
-    "experts": Expected(1.0, 0.4, 0.3, 3.0),
-    "expert_layer_s": Expected(1.0, 0.7, 0.01, 100.0),
+    "slowness": Prior(1.0, 0.15, 0.3, 5.0),
+    "kv": Prior(1.0, 0.5, 0.2, 8.0),
+    "fixed_s": Prior(1.0, 0.7, 0.01, 100.0),
+    "sequence_s": Prior(1.0, 0.7, 0.01, 100.0),
+    "host_s": Prior(1.0, 0.3, 0.01, 100.0),
+    "experts": Prior(1.0, 0.4, 0.3, 3.0),
+    "expert_layer_s": Prior(1.0, 0.7, 0.01, 100.0),
 }
 EXPERTS = "experts", "expert_layer_s"
 UNSCHEDULED = "gpt-fast", "PaLM's JAX", "TensorRT-LLM before continuous batching", "NeuronX", "Optimum Habana"
@@ -118,14 +118,14 @@ def _soft_limited(share: float) -> float:
     return share / (1 + share**16) ** (1 / 16)
 
 
-def priors(runs: Sequence[InferenceRun]) -> dict[str, Expected]:
+def priors(runs: Sequence[InferenceRun]) -> dict[str, Prior]:
     """The prior of every value that these runs determine."""
     found = dict(CLASSES)
     for run in runs:
         precision = run.compute.name
         attained = factors.kernel_share(run.chip, precision)
-        found[factors.figure_key(run.chip, precision)] = Expected(attained, MATMUL_SPREAD, 0.05, 1.0)
-        found[f"{run.chip.name}: reads"] = Expected(1.0, READ_SPREAD, 0.1, 1.2)
+        found[factors.figure_key(run.chip, precision)] = Prior(attained, MATMUL_SPREAD, 0.05, 1.0)
+        found[f"{run.chip.name}: reads"] = Prior(1.0, READ_SPREAD, 0.1, 1.2)
         for what, one in SOFTWARE.items():
             if run.experts or what not in EXPERTS:
                 found[f"{run.software[0]}: {what}"] = one

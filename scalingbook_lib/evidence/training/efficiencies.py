@@ -23,37 +23,37 @@ from functools import cache, lru_cache
 
 from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence.calibration import Calibration
-from scalingbook_lib.evidence.fitting import Expected, Values
+from scalingbook_lib.evidence.fitting import Prior, Values
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.training.planned import planned, seconds
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.training.efficiency import TrainingEfficiency
 
 CLASSES = {
-    "attention": Expected(0.56, 0.15, 0.1, 1.0),  # kernels: 0.56, without the ramp
-    "early": Expected(0.3, 0.3, 0.05, 1.0),
-    "early, after A100": Expected(0.2, 0.3, 0.05, 1.0),  # written for the A100, without Hopper's instructions
-    "unfused": Expected(0.3, 0.3, 0.05, 1.0),
-    "memory": Expected(0.75, 0.25, 0.1, 1.3),  # kernels: 0.73 to 0.84
-    "torus": Expected(0.8, 0.2, 0.2, 1.0),
-    "domain": Expected(0.75, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
-    "network": Expected(0.75, 0.2, 0.1, 1.0),
-    "dcn": Expected(0.7, 0.3, 0.1, 1.0),
-    "exposed": Expected(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
-    "layer_s": Expected(3e-5, 1.0, 1e-6, 5e-3),
-    "exchange": Expected(0.8, 0.3, 0.05, 1.0),
-    "experts, 16 bits": Expected(0.5, 0.3, 0.05, 1.4),  # of the dense matmul share
-    "experts, 8 bits": Expected(0.6, 0.3, 0.05, 1.4),
-    "experts, mx": Expected(0.6, 0.3, 0.05, 1.4),  # block scales of 32 elements, in the matrix unit
-    "expert_layer_s, 16 bits": Expected(7e-4, 1.0, 1e-5, 2e-2),
-    "expert_layer_s, 8 bits": Expected(5e-4, 1.0, 1e-5, 2e-2),
-    "expert_layer_s, mx": Expected(3e-4, 1.0, 1e-5, 2e-2),
-    "software": Expected(1.1, 0.1, 0.5, 3.0),  # the mean slowness of all software
+    "attention": Prior(0.56, 0.15, 0.1, 1.0),  # kernels: 0.56, without the ramp
+    "early": Prior(0.3, 0.3, 0.05, 1.0),
+    "early, after A100": Prior(0.2, 0.3, 0.05, 1.0),  # written for the A100, without Hopper's instructions
+    "unfused": Prior(0.3, 0.3, 0.05, 1.0),
+    "memory": Prior(0.75, 0.25, 0.1, 1.3),  # kernels: 0.73 to 0.84
+    "torus": Prior(0.8, 0.2, 0.2, 1.0),
+    "domain": Prior(0.75, 0.2, 0.1, 1.0),  # collectives: 0.71 to 0.76 of large arrays
+    "network": Prior(0.75, 0.2, 0.1, 1.0),
+    "dcn": Prior(0.7, 0.3, 0.1, 1.0),
+    "exposed": Prior(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
+    "layer_s": Prior(3e-5, 1.0, 1e-6, 5e-3),
+    "exchange": Prior(0.8, 0.3, 0.05, 1.0),
+    "experts, 16 bits": Prior(0.5, 0.3, 0.05, 1.4),  # of the dense matmul share
+    "experts, 8 bits": Prior(0.6, 0.3, 0.05, 1.4),
+    "experts, mx": Prior(0.6, 0.3, 0.05, 1.4),  # block scales of 32 elements, in the matrix unit
+    "expert_layer_s, 16 bits": Prior(7e-4, 1.0, 1e-5, 2e-2),
+    "expert_layer_s, 8 bits": Prior(5e-4, 1.0, 1e-5, 2e-2),
+    "expert_layer_s, mx": Prior(3e-4, 1.0, 1e-5, 2e-2),
+    "software": Prior(1.1, 0.1, 0.5, 3.0),  # the mean slowness of all software
 }
 SOFTWARE = {  # software relative to that mean, and a release relative to its software
-    "slowness": (Expected(1.0, 0.3, 0.4, 3.0), Expected(1.0, 0.05, 0.4, 3.0)),
-    "experts": (Expected(1.0, 0.3, 0.3, 3.0), Expected(1.0, 0.5, 0.3, 3.0)),
-    "expert_layer_s": (Expected(1.0, 0.6, 0.03, 30.0), Expected(1.0, 0.5, 0.03, 30.0)),
+    "slowness": (Prior(1.0, 0.3, 0.4, 3.0), Prior(1.0, 0.05, 0.4, 3.0)),
+    "experts": (Prior(1.0, 0.3, 0.3, 3.0), Prior(1.0, 0.5, 0.3, 3.0)),
+    "expert_layer_s": (Prior(1.0, 0.6, 0.03, 30.0), Prior(1.0, 0.5, 0.03, 30.0)),
 }
 CHIP_SPREAD, TPU_SPREAD = 0.05, 0.1  # standard deviations of the matmul share; few TPU kernels were measured
 NOISE, NOISE_EXPERTS = 0.05, 0.1
@@ -111,13 +111,13 @@ def expert_overhead_key(chip: Chip) -> str:
     return "expert_layer_s, Grace" if chip.host_bytes_per_s else "expert_layer_s"
 
 
-def priors(runs: Sequence[TrainingRun]) -> dict[str, Expected]:
+def priors(runs: Sequence[TrainingRun]) -> dict[str, Prior]:
     """The prior of every value that these runs determine."""
     found = dict(CLASSES)
     for run in runs:
         spread = TPU_SPREAD if run.chip.torus else CHIP_SPREAD
         attained = factors.kernel_share(run.chip, run.precision)
-        found[factors.figure_key(run.chip, run.precision)] = Expected(attained, spread, 0.1, 1.0)
+        found[factors.figure_key(run.chip, run.precision)] = Prior(attained, spread, 0.1, 1.0)
         for what in ("slowness", "experts", expert_overhead_key(run.chip)) if run.experts else ("slowness",):
             each = SOFTWARE[what.split(",")[0]]
             for name, one in zip(run.software, each, strict=True):

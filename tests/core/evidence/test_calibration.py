@@ -5,7 +5,7 @@ from math import exp, log
 
 import pytest
 
-from scalingbook_lib.evidence.fitting import Expected, far, fitted, least, without
+from scalingbook_lib.evidence.fitting import Prior, fitted, least, pseudo_huber, without
 from scalingbook_lib.evidence.scores import Summary, prediction_interval, quantile
 
 approx = pytest.approx
@@ -30,20 +30,20 @@ def test_a_fit_never_evaluates_values_outside_its_limits():
         tried.append(values["share"])
         return [10 * log(values["share"] / 2)]
 
-    assert fitted({"share": Expected(0.5, 1.0, 0.1, 0.95)}, errors) == {"share": 0.95}
+    assert fitted({"share": Prior(0.5, 1.0, 0.1, 0.95)}, errors) == {"share": 0.95}
     assert 0.1 <= min(tried) < 0.6 < max(tried) <= 0.95
 
 
 @pytest.mark.parametrize("error", [-100, -3.0, -1e-9, 0, 0.5, 1, 40.0])
 def test_the_loss_is_quadratic_for_small_errors_and_linear_for_large_ones(error):
-    assert far(error, 1.0) ** 2 <= error**2 + 1e-9
-    assert far(error, 1.0) * error >= 0
-    assert far(1e-3, 1.0) == approx(1e-3, rel=1e-5)
-    assert far(100, 1.0) ** 2 < 200
+    assert pseudo_huber(error, 1.0) ** 2 <= error**2 + 1e-9
+    assert pseudo_huber(error, 1.0) * error >= 0
+    assert pseudo_huber(1e-3, 1.0) == approx(1e-3, rel=1e-5)
+    assert pseudo_huber(100, 1.0) ** 2 < 200
 
 
 def test_leave_one_out_values_equal_a_new_fit():
-    asked = {name: Expected(1.0, 1.0, 0.1, 10.0) for name in ("a", "b", "alone")}
+    asked = {name: Prior(1.0, 1.0, 0.1, 10.0) for name in ("a", "b", "alone")}
     points = [("a", 2.0), ("a", 2.2), ("b", 0.5), ("b", 0.6), ("alone", 3.0)]
 
     def errors(values, left=points):

@@ -1,22 +1,22 @@
-// What a screen reader hears: one voice for a page, that speaks when its explorers rest, and says nothing twice.
+// The page's one live region for screen readers: it announces a text once the explorers are at rest, and never twice.
 import { find } from "../dom.mjs";
 
-const QUIET_MS = 800; // longer than a step that plays: what a drag or a player passes by is not read out
+const QUIET_MS = 800; // longer than a step of the player, so that intermediate states are not announced
 
 /** @type {HTMLElement | undefined} */
-let voice;
+let liveRegion;
 /** @type {ReturnType<typeof setTimeout> | undefined} */
-let resting;
+let timer;
 
-/** Put the voice on the page before it has anything to say: browsers tell readers of changes only. */
-export function addVoice() {
-  voice = Object.assign(document.createElement("p"), { className: "spoken" });
-  voice.setAttribute("role", "status");
-  (find(document, "article", HTMLElement) ?? document.body).append(voice);
+/** Add the live region while it is empty: browsers announce only changes of its text. */
+export function addLiveRegion() {
+  liveRegion = Object.assign(document.createElement("p"), { className: "spoken" });
+  liveRegion.setAttribute("role", "status");
+  (find(document, "article", HTMLElement) ?? document.body).append(liveRegion);
 }
 
 /** @param {string} text */
-export function say(text) {
-  clearTimeout(resting);
-  resting = setTimeout(() => { if (voice && voice.textContent !== text) voice.textContent = text; }, QUIET_MS);
+export function announce(text) {
+  clearTimeout(timer);
+  timer = setTimeout(() => { if (liveRegion && liveRegion.textContent !== text) liveRegion.textContent = text; }, QUIET_MS);
 }

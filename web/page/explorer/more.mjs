@@ -1,7 +1,7 @@
 // What else an explorer offers, in one quiet menu: a link to its state, its figure, its numbers, the whole screen.
 import { find, need } from "../dom.mjs";
 import { save } from "../save.mjs";
-import { say } from "./aloud.mjs";
+import { announce } from "./aloud.mjs";
 import { drawing } from "./drawing.mjs";
 /** @import { Explorer } from "./explorer.mjs" */
 
@@ -54,7 +54,7 @@ function button(name, act) {
     let said = "";
     try { said = await act(); } catch (problem) { said = problem instanceof Error ? problem.message : String(problem); }
     if (!said) return;
-    say(said);
+    announce(said);
     made.textContent = said;
     setTimeout(() => { made.textContent = name; }, SAID_MS);
   });

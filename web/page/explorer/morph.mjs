@@ -1,4 +1,4 @@
-// New content for an element: what stays the same is not laid out or painted again.
+// Replaces an element's content and keeps the nodes that stay the same, so that they are not laid out or painted again.
 
 /**
  * Give an element new content, touching only the nodes that differ.

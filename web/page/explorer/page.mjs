@@ -1,6 +1,6 @@
 // All explorers of a page: each is found, named, told how Python fares, and fitted again when the window changes.
 import { all } from "../dom.mjs";
-import { addVoice, say } from "./aloud.mjs";
+import { addLiveRegion, announce } from "./aloud.mjs";
 import { Explorer } from "./explorer.mjs";
 import { notLive } from "./status.mjs";
 /** @import { Engine } from "../engine.mjs" */
@@ -9,11 +9,11 @@ const RESIZED_MS = 200;
 
 /** @param {Engine} engine */
 export function setUpExplorers(engine) {
-  addVoice();
+  addLiveRegion();
   const explorers = mount(engine);
   engine.onchange((state, problem) => {
     for (const explorer of explorers) explorer.status(state, problem);
-    if (state === "failed") say(notLive(problem));
+    if (state === "failed") announce(notLive(problem));
     if (state === "live") for (const explorer of explorers) explorer.wake();
   });
   for (const explorer of explorers) explorer.status(engine.state);

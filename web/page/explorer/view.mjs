@@ -1,6 +1,6 @@
 // Where an explorer shows what Python answered: picture, numbers, verdict, error, in a box that never jumps.
 import { find, need } from "../dom.mjs";
-import { say } from "./aloud.mjs";
+import { announce } from "./aloud.mjs";
 import { become } from "./morph.mjs";
 /** @import { State } from "./controls.mjs" */
 
@@ -86,7 +86,7 @@ export class View {
     if (!painted.error) this.replace(painted, wide);
     // between frames there is time for it; a drag comes at the start of one, which lays the page out anyway
     if (!this.height || !this.root.matches(":active")) this.settle();
-    say(painted.error ?? painted.verdict);
+    announce(painted.error ?? painted.verdict);
   }
 
   /**

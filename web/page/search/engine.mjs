@@ -1,4 +1,4 @@
-// Which sections answer a query? MiniSearch finds and scores them; here is what counts for how much.
+// Ranks the sections that match a query: MiniSearch finds and scores them by the weights below.
 import { places } from "./marks.mjs";
 import { FIELDS, options, term, tokens } from "./tokens.mjs";
 

@@ -1,4 +1,4 @@
-// Where in a text are the words that a query found?
+// Finds the words of a query's result in a text, so that they can be marked.
 import { term, tokens } from "./tokens.mjs";
 
 /**

@@ -1,4 +1,4 @@
-// What is a word? The build reads the book with this module, and the page reads the query with it.
+// The tokenizer of the search: the build uses it for the book, and the page for the query.
 
 /** @typedef {import("minisearch").Options<Record<string, any>>} Options */
 

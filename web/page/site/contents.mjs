@@ -1,4 +1,4 @@
-// Where am I on this page: the entry of the contents whose section is being read is marked.
+// Marks the entry of the contents whose section is being read.
 import { all } from "../dom.mjs";
 
 /** @param {HTMLAnchorElement} link */

@@ -1,5 +1,5 @@
 // Dialogs: search, and the sidebars on a narrow screen.
-import { bring } from "../book.mjs";
+import { loadScript } from "../book.mjs";
 import { all, find, need } from "../dom.mjs";
 
 /** @param {HTMLDialogElement} dialog */
@@ -16,7 +16,7 @@ export function setUpSearch() {
   if (!dialog) return;
   let loaded = false;
   const open = () => {
-    if (!loaded) bring("search.js");
+    if (!loaded) loadScript("search.js");
     loaded = true;
     if (dialog.open) dialog.close();
     else {

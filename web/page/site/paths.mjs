@@ -1,4 +1,4 @@
-// Which way through the book was chosen? The cover's choice is kept in this browser, and the contents are marked by it.
+// Stores the reading path chosen on the cover in this browser, and marks its chapters in the contents.
 import { book } from "../book.mjs";
 import { all, find } from "../dom.mjs";
 

@@ -1,4 +1,4 @@
-// Where a reader was: kept in this browser, and offered on the cover.
+// Stores the last page and section read in this browser, and offers them on the cover.
 import { find } from "../dom.mjs";
 import { book } from "../book.mjs";
 

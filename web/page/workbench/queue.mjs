@@ -1,7 +1,7 @@
-// One question at a time; a newer set-up waits for an old search a few seconds, then ends it.
+// Asks Python one question at a time; a newer set-up ends a search that has run for more than four seconds.
 /** @import { Engine } from "../engine.mjs" */
 
-const ENDURED_MS = 4000; // starting Python again takes about as long
+const MAX_SEARCH_MS = 4000; // starting Python again takes about as long
 
 export class Queue {
   /**
@@ -18,9 +18,9 @@ export class Queue {
     this.known = new Map(known.map(([question, answer]) => [JSON.stringify(question), answer]));
   }
 
-  /** From now on, what was asked before is dropped; a long search is ended. */
+  /** Begin a round: earlier questions are rejected, and a search that has run too long is ended. @returns {number} the round */
   begin() {
-    if (this.asked_ms && performance.now() - this.asked_ms > ENDURED_MS) this.restart();
+    if (this.asked_ms && performance.now() - this.asked_ms > MAX_SEARCH_MS) this.restart();
     return ++this.round;
   }
 
@@ -29,14 +29,14 @@ export class Queue {
     if (engine.state !== "live" || !engine.worker) return;
     for (const { reject } of engine.waiting.values()) reject(new Error("a newer set-up is asked for"));
     engine.waiting.clear();
-    engine.rehire(engine.worker);
+    engine.respawnWorker(engine.worker);
   }
 
   /** @param {number} round */
   current(round) { return round === this.round; }
 
   /**
-   * What Python answers; rejected where a newer round has begun.
+   * The answer of Python; rejected if a newer round has begun.
    * @param {object} question
    * @returns {Promise<any>}
    */

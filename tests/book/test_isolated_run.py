@@ -1,4 +1,4 @@
-"""Does a notebook alone find its library, and does the tool that tries it notice one that cannot?"""
+"""Tests that a notebook alone finds the library, and that the tool notices one that cannot."""
 
 import base64
 import subprocess
@@ -7,7 +7,7 @@ import zipfile
 import nbformat
 import pytest
 
-from tools import alone, first_cell, wheel
+from tools import first_cell, isolated_run, wheel
 from tools.environment import ROOT
 from tools.notebooks import Notebook
 
@@ -19,13 +19,13 @@ WHOLE_BYTES = 1_500_000  # what a download may weigh more than the notebook
 def made(tmp_path_factory):
     """A wheel of this tree, and an environment without the library."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(alone, "WORK", tmp_path_factory.mktemp("alone"))
-        return alone.wheel(), alone.newest()
+        patch.setattr(isolated_run, "WORK", tmp_path_factory.mktemp("alone"))
+        return isolated_run.wheel(), isolated_run.newest()
 
 
 @pytest.fixture
 def empty():
-    with alone.index() as index:
+    with isolated_run.index() as index:
         yield index
 
 
@@ -37,44 +37,53 @@ def put(notebook, code):
 
 
 @pytest.mark.parametrize("carrying", ["", CARRYING], ids=["beside a wheel", "from the site"])
-def test_a_notebook_alone_runs_and_one_that_reads_the_tree_does_not(
+def test_a_notebook_runs_alone_and_one_that_reads_the_repository_fails(
     executed, made, empty, tmp_path, monkeypatch, carrying
 ):
-    monkeypatch.setattr(alone, "WORK", tmp_path / "work")
-    one = alone.Run(Notebook("exercises", "sums", root=executed), made[1], carrying)
-    assert alone.run(one, made[0], empty) == ""
-    assert empty.asked == []
+    monkeypatch.setattr(isolated_run, "WORK", tmp_path / "work")
+    one = isolated_run.Run(Notebook("exercises", "sums", root=executed), made[1], carrying)
+    assert isolated_run.run(one, made[0], empty) == ""
+    assert empty.requests == []
     put(one.notebook, 'open("../solutions/sums.md").read()')
-    problem = alone.run(one, made[0], empty)
+    problem = isolated_run.run(one, made[0], empty)
     assert problem.startswith("exercises/sums ")
     assert "FileNotFoundError" in problem
 
 
-def test_what_is_asked_of_the_index_is_noticed(executed, made, empty, tmp_path, monkeypatch):
-    monkeypatch.setattr(alone, "WORK", tmp_path / "work")
-    one = alone.Run(Notebook("exercises", "sums", root=executed), made[1])
+def test_a_request_to_the_package_index_fails_the_run(executed, made, empty, tmp_path, monkeypatch):
+    monkeypatch.setattr(isolated_run, "WORK", tmp_path / "work")
+    one = isolated_run.Run(Notebook("exercises", "sums", root=executed), made[1])
     put(one.notebook, "%pip install --quiet jax-metal")
-    alone.run(one, made[0], empty)
-    assert empty.asked[0] == "/simple/jax-metal/"
+    isolated_run.run(one, made[0], empty)
+    assert empty.requests[0] == "/simple/jax-metal/"
 
 
-def test_where_every_cell_is_run_anyway_only_what_sets_up_is_copied(executed, tmp_path):
+def test_only_set_up_cells_run_where_tests_run_every_cell(executed, tmp_path):
     chapter = Notebook("chapters", "sums", root=executed)
     stored = chapter.committed()
     stored.cells += [nbformat.v4.new_code_cell("1 / 0")]
     nbformat.write(stored, chapter.path)
-    whole, some = (alone.Versions("", tmp_path, whole=whole) for whole in (True, False))
+    whole, some = (isolated_run.Versions("", tmp_path, whole=whole) for whole in (True, False))
     setting_up = ["2 + 2", 'print("four")']
 
-    def copied(on, carrying=""):
-        return [c.source for c in alone.Run(chapter, on, carrying).copied().cells if c.cell_type == "code"]
+    def sources_to_run(on, carrying=""):
+        return [
+            c.source
+            for c in isolated_run.Run(chapter, on, carrying).notebook_to_run().cells
+            if c.cell_type == "code"
+        ]
 
-    assert copied(whole)[1:] == copied(some)[1:] == copied(some, "carried")[1:] == setting_up
-    assert copied(whole, "carried") == ["carried", *setting_up, "1 / 0"]
+    assert (
+        sources_to_run(whole)[1:]
+        == sources_to_run(some)[1:]
+        == sources_to_run(some, "carried")[1:]
+        == setting_up
+    )
+    assert sources_to_run(whole, "carried") == ["carried", *setting_up, "1 / 0"]
 
 
 def ran(made, folder, code):
-    """A program in the environment that has no library; what it said."""
+    """The output of a program in the environment without the library."""
     python = made[1].home / "bin" / "python"
     return subprocess.run([python, "-"], input=code, cwd=folder, capture_output=True, text=True, check=False)
 
@@ -82,7 +91,7 @@ def ran(made, folder, code):
 TELLS = "\nimport scalingbook_lib, sys; print('from', scalingbook_lib.__file__)"
 
 
-def test_a_committed_notebook_takes_the_library_of_the_copy_around_it(made, tmp_path):
+def test_a_committed_notebook_uses_the_library_of_the_surrounding_repository(made, tmp_path):
     (tmp_path / "scalingbook_lib").symlink_to(ROOT / "scalingbook_lib")
     (tmp_path / "chapters").mkdir()
     done = ran(made, tmp_path / "chapters", first_cell.source() + TELLS)
@@ -90,13 +99,13 @@ def test_a_committed_notebook_takes_the_library_of_the_copy_around_it(made, tmp_
     assert f"from {tmp_path / 'scalingbook_lib'}" in done.stdout
 
 
-def test_where_the_library_is_nowhere_one_sentence_says_what_to_do(made, tmp_path):
+def test_a_missing_library_raises_an_error_that_says_what_to_do(made, tmp_path):
     done = ran(made, tmp_path, first_cell.source())
     assert done.stderr.splitlines()[-1] == f"RuntimeError: {first_cell.NOWHERE}"
     assert first_cell.NOWHERE.count(".") == 0
 
 
-def test_a_download_uses_the_library_that_it_carries_and_none_that_stands_about(made, tmp_path):
+def test_a_download_uses_the_library_that_it_carries(made, tmp_path):
     (tmp_path / "scalingbook_lib").mkdir()
     (tmp_path / "scalingbook_lib" / "__init__.py").write_text("raise SystemExit('somebody else')")
     done = ran(made, tmp_path, CARRYING + TELLS)
@@ -105,7 +114,7 @@ def test_a_download_uses_the_library_that_it_carries_and_none_that_stands_about(
     assert "from " in done.stdout
 
 
-def test_a_download_that_was_changed_on_its_way_is_refused_before_anything_is_imported(made, tmp_path):
+def test_a_corrupted_download_is_refused_before_anything_is_imported(made, tmp_path):
     first = next(line for line in CARRYING.split("\n") if len(line) == first_cell.LINE)
     done = ran(made, tmp_path, CARRYING.replace(first, first.swapcase()))
     assert done.stderr.splitlines()[-1].endswith("is not what the book put there: download it again")

@@ -1,4 +1,4 @@
-"""How does a terminal show an answer? As tables, or as JSON for programs."""
+"""Prints an answer to the terminal, as tables or as JSON."""
 
 import json
 import math
@@ -11,20 +11,20 @@ from rich.console import Console
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from scalingbook_lib.cli.answer import Answer, DerivationLine, TextTable, told
+from scalingbook_lib.cli.answer import Answer, DerivationLine, TextTable, format_value
 
-PIPED_COLUMNS = 120  # where nobody says how wide a line is
+PIPED_COLUMNS = 120  # where the width is unknown
 
 
 def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
-    """Print an answer, with its derivation where that is asked for."""
+    """Print an answer, with its derivation if `explain`."""
     lines = answer.steps if explain else ()
     if as_json:
         values = dict(answer.values) | ({"derivation": [asdict(line) for line in lines]} if explain else {})
         click.echo(json.dumps(_plain(values), indent=2, allow_nan=False))
         return
     console = _console()
-    console.print(Text(answer.told))
+    console.print(Text(answer.summary))
     for table in answer.tables:
         console.print()
         console.print(_drawn(table))
@@ -52,16 +52,16 @@ def _drawn(table: TextTable) -> Drawn:
 
 
 def _written(line: DerivationLine) -> Text:
-    """The formula, the numbers and the result below each other, the equality signs in a column."""
+    """Formula, numbers and result on separate lines with aligned equality signs."""
     text = [Text.assemble((line.name, "bold"), f" = {line.formula}")]
     if line.numbers:
         text.append(Text(f"  = {line.numbers}"))
-    text.append(Text.assemble("  = ", (told(line.value, line.unit), "green")))
+    text.append(Text.assemble("  = ", (format_value(line.value, line.unit), "green")))
     return Text("\n").join(text)
 
 
 def _plain(value: object) -> object:
-    """What JSON can hold: null for what is infinite or unknown."""
+    """A value that JSON can represent; null for infinite or unknown numbers."""
     if isinstance(value, Mapping):
         return {str(key): _plain(one) for key, one in value.items()}
     if isinstance(value, list | tuple):

@@ -1,10 +1,10 @@
-"""Does every notebook run alone, in an empty folder, where nobody has installed the library?
+"""Runs every notebook alone in an empty folder, where the library is not installed.
 
-`python -m tools.alone` tries two kinds on the versions that Colab has (`tools/colab.txt`): every notebook as
-the site gives it, which carries the library, whole; and those of one chapter as committed, beside a wheel of
-this tree, the cells that set up. On the versions of `uv.lock`, where `make test-all` runs every cell, one
-chapter's cells that set up are tried again. Nothing may be installed meanwhile: the only index that pip is
-told of stands in this process, knows no package at all, and what is asked of it fails the run.
+`python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`): every notebook as the
+site offers it, which carries the library, in full; and the set-up cells of one chapter's committed notebooks,
+next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell, it runs one
+chapter's set-up cells. Nothing may be installed during a run: the only package index that pip can reach is
+in this process and empty, and a request to it fails the run.
 """
 
 import argparse
@@ -34,14 +34,14 @@ from tools.notebooks import Notebook
 WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
 COLAB = ROOT / "tools" / "colab.txt"
-SETTING_UP = 3  # code cells: the first, the one that asks for devices, the imports
+SET_UP_CELLS = 3  # code cells: the first one, the devices, the imports
 PYTEST = ["-q", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]
 PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """An environment without the library, and whether notebooks run on it from end to end."""
+    """An environment without the library; `whole` if notebooks run on it from end to end."""
 
     name: str
     home: Path
@@ -50,35 +50,35 @@ class Versions:
 
 @dataclass(frozen=True)
 class Index:
-    """An index on this machine that has no package; `asked` is what was asked of it."""
+    """An empty package index on this machine; `requests` are the paths that were requested."""
 
     url: str
-    asked: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A notebook to run alone: as the site gives it, or as it is committed, with a wheel beside it."""
+    """A notebook to run alone: as the site offers it, or as committed with a wheel next to it."""
 
     notebook: Notebook
     on: Versions
-    carrying: str = ""  # the cell that carries the library
+    carrying: str = ""  # the text of the first cell that carries the library
 
     def __str__(self) -> str:
         kind = "from the site" if self.carrying else "beside a wheel"
         return f"{self.notebook} {kind} on {self.on.name}"
 
-    def copied(self) -> NotebookNode:
-        """What is copied of the notebook: all of it, or what sets it up."""
+    def notebook_to_run(self) -> NotebookNode:
+        """The notebook, or only its set-up cells."""
         copy = self.notebook.committed()
         if self.carrying:
             copy = first_cell.put(copy, self.carrying)
-            return copy if self.on.whole else NotebookNode(copy | {"cells": list(_setting_up(copy.cells))})
-        return NotebookNode(copy | {"cells": list(_setting_up(copy.cells))})
+            return copy if self.on.whole else NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
+        return NotebookNode(copy | {"cells": list(_set_up_cells(copy.cells))})
 
 
-def _setting_up(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
-    left = SETTING_UP
+def _set_up_cells(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
+    left = SET_UP_CELLS
     for cell in cells:
         yield cell
         left -= cell.cell_type == "code"
@@ -87,17 +87,17 @@ def _setting_up(cells: Iterable[NotebookNode]) -> Iterator[NotebookNode]:
 
 
 def wheel() -> Path:
-    """The library as a wheel, made of this tree."""
+    """Build the library of this tree as a wheel and return its path."""
     folder = WORK / "wheel"
     shutil.rmtree(folder, ignore_errors=True)
-    here = ("--no-build-isolation", "--python", sys.executable)  # with what uv.lock pins
+    here = ("--no-build-isolation", "--python", sys.executable)  # with the pinned build backend
     subprocess.run([UV, "build", "--wheel", "--quiet", *here, "--out-dir", folder, ROOT], check=True)
     (made,) = folder.glob("*.whl")
     return made
 
 
 def colab() -> Versions:
-    """What Colab has, in an environment of its own."""
+    """An environment with Colab's package versions."""
     home, stamp = WORK / "packages", WORK / "packages" / ".set-up"
     digest = hashlib.sha256(COLAB.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
@@ -112,13 +112,13 @@ def colab() -> Versions:
 
 
 def newest() -> Versions:
-    """What uv.lock pins: an environment that sees everything in this one but the library."""
+    """An environment with everything that `uv.lock` pins except the library."""
     home, links = WORK / "newest", WORK / "links"
     for leftover in (home, links):
         shutil.rmtree(leftover, ignore_errors=True)
-    links.mkdir(parents=True)  # of links and not a copy: this environment has gigabytes
+    links.mkdir(parents=True)  # links, because a copy would take gigabytes
     for path in _packages(Path(sys.prefix)).iterdir():
-        # A .pth file is how an editable install is found: with it the library would be there after all.
+        # A .pth file would make the library's editable install visible.
         if "scalingbook_lib" not in path.name and path.suffix != ".pth":
             (links / path.name).symlink_to(path)
     venv.create(home, symlinks=True)
@@ -127,24 +127,24 @@ def newest() -> Versions:
 
 
 def _packages(environment: Path) -> Path:
-    """The site-packages of an environment."""
+    """The site-packages folder of an environment."""
     (found,) = environment.glob("lib/python3*/site-packages")
     return found
 
 
-def _installed(versions: Versions) -> set[Path]:
-    """What stands there, but for bytecode."""
+def _installed_paths(versions: Versions) -> set[Path]:
+    """What is installed in an environment, without bytecode."""
     return {path for path in _packages(versions.home).iterdir() if path.name != "__pycache__"}
 
 
 @contextlib.contextmanager
 def index() -> Iterator[Index]:
-    """An index that knows no package, while the block runs."""
-    asked: list[str] = []
+    """An empty package index that runs during the block."""
+    requests: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            asked.append(self.path)
+            requests.append(self.path)
             self.send_error(404)
 
         def log_message(self, format: str, *args: object) -> None:
@@ -152,29 +152,29 @@ def index() -> Iterator[Index]:
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield Index(f"http://127.0.0.1:{server.server_port}/simple", asked)
+    yield Index(f"http://127.0.0.1:{server.server_port}/simple", requests)
     server.shutdown()
 
 
 def run(what: Run, wheel: Path, empty: Index) -> str:
-    """Copy a notebook into an empty folder and run it there; what went wrong, or ''."""
+    """Copy a notebook into an empty folder, run it, and return what went wrong, or ""."""
     home = WORK / str(what).replace("/", "-").replace(" ", "-")
     shutil.rmtree(home, ignore_errors=True)
     alone = home / "alone"
     alone.mkdir(parents=True)
-    nbformat.write(what.copied(), alone / what.notebook.path.name)
+    nbformat.write(what.notebook_to_run(), alone / what.notebook.path.name)
     if not what.carrying:
         (alone / wheel.name).symlink_to(wheel)
-    if what.carrying and what.on.whole:  # what only sets up compiles nothing
+    if what.carrying and what.on.whole:  # set-up cells compile nothing
         environment.profile(home / "ipython", environment.COMPILE_CACHE)
-    problem = ended(alone / what.notebook.path.name, what.on, empty)
+    problem = run_failure(alone / what.notebook.path.name, what.on, empty)
     if not problem:
         shutil.rmtree(home)
     return f"{what}: {problem}" if problem else ""
 
 
-def ended(notebook: Path, on: Versions, empty: Index) -> str:
-    """Run a notebook where it lies, on these versions; what went wrong, or ''."""
+def run_failure(notebook: Path, on: Versions, empty: Index) -> str:
+    """Run a notebook in its folder on these versions; return what went wrong, or "" where it passed."""
     command = [on.home / "bin" / "python", "-P", "-m", "pytest", *PYTEST, notebook.name]
     done = subprocess.run(
         command,
@@ -189,8 +189,8 @@ def ended(notebook: Path, on: Versions, empty: Index) -> str:
 
 
 def _variables(home: Path, empty: Index) -> dict[str, str]:
-    """This process's variables, without what makes the book's kernels quiet, and no index but ours."""
-    # A reader has none of these: PYTHONWARNINGS and JAX_PLATFORMS would hide what a fresh kernel says.
+    """This process's environment without variables that a reader lacks, and with only the empty index."""
+    # PYTHONWARNINGS and JAX_PLATFORMS would hide what a reader's kernel prints.
     kept = {
         k: v
         for k, v in os.environ.items()
@@ -206,9 +206,9 @@ def _variables(home: Path, empty: Index) -> dict[str, str]:
 
 
 def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
-    """What is to run on these versions; where it only sets up, one chapter: the cell is the same in all.
+    """The runs on these versions; set-up runs cover one chapter, because the cell is the same in all.
 
-    Of the notebooks with exercises one chapter runs too: their cells are those of the worked solutions.
+    Exercise notebooks of one chapter run too; the cells of the others are those of the worked solutions.
     """
     for notebook in notebooks.every(stems):
         first = notebook.stem == (stems or ["intro"])[0]
@@ -219,8 +219,10 @@ def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run them all; 1 where something is wrong."""
-    parser = argparse.ArgumentParser(prog="python -m tools.alone", description="Run every notebook alone.")
+    """Run all notebooks and return 1 if any run failed."""
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.isolated_run", description="Run every notebook alone."
+    )
     parser.add_argument("stems", nargs="*")
     parser.add_argument(
         "--only", choices=["colab", "newest"], help="the versions to run on; both if left out"
@@ -229,20 +231,22 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     started, made, carrying = time.monotonic(), wheel(), first_cell.carrying(library.carried())
     on = [make() for make in (colab, newest) if asked.only in (None, make.__name__)]
-    before = {versions: _installed(versions) for versions in on}
-    todo = [run for versions in on for run in runs(versions, asked.stems, carrying)]
-    # The longest first: where the last to start is short, no worker waits long for the other.
-    todo.sort(key=lambda run: -run.on.whole * bool(run.carrying) * run.notebook.path.stat().st_size)
+    before = {versions: _installed_paths(versions) for versions in on}
+    planned = [run for versions in on for run in runs(versions, asked.stems, carrying)]
+    # The longest first, so that no worker waits long at the end.
+    planned.sort(key=lambda run: -run.on.whole * bool(run.carrying) * run.notebook.path.stat().st_size)
     with index() as empty, ThreadPoolExecutor(asked.jobs) as pool:
-        problems = list(filter(None, pool.map(lambda one: _told(run(one, made, empty)), todo)))
-    problems += [_told(f"the index was asked for {path}") for path in empty.asked]
-    installed = (new for v in on for new in _installed(v) - before[v])
-    problems += [_told(f"was installed: {new}") for new in installed]
-    print(f"{len(todo)} runs alone, {len(problems)} failed, {time.monotonic() - started:.0f} s", flush=True)
+        problems = list(filter(None, pool.map(lambda one: _report(run(one, made, empty)), planned)))
+    problems += [_report(f"the index was asked for {path}") for path in empty.requests]
+    installed = (new for v in on for new in _installed_paths(v) - before[v])
+    problems += [_report(f"was installed: {new}") for new in installed]
+    print(
+        f"{len(planned)} runs alone, {len(problems)} failed, {time.monotonic() - started:.0f} s", flush=True
+    )
     return 1 if problems else 0
 
 
-def _told(problem: str) -> str:
+def _report(problem: str) -> str:
     if problem:
         print(problem, file=sys.stderr, flush=True)
     return problem

@@ -1,7 +1,6 @@
-"""How does an option of the command line read its value, and which say how a model is trained or served?
+"""The parameter types of the command line, and the options for every field of `Plan` and `Layout`.
 
-An option's kind reads it and knows what the shell completes. Of a way to train or to serve there is one
-option for each field of `Plan`, and of `Layout`.
+A type parses its value with a function of `reading` and offers names for shell completion.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +18,7 @@ from scalingbook_lib.units import DTYPES
 
 
 class ArgumentType(click.ParamType):
-    """A type of value: a function of `reading`, and the names that a shell may offer."""
+    """A parameter type: a parser, and the names for completion."""
 
     def __init__(
         self, name: str, read: Callable[[str], object], names: Iterable[str] = (), files: bool = False
@@ -27,7 +26,7 @@ class ArgumentType(click.ParamType):
         self.name, self.read, self.names, self.files = name, read, tuple(names), files
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """The value that was meant; what cannot be read ends the command with one sentence."""
+        """The parsed value; an invalid one fails with one sentence."""
         if not isinstance(value, str):
             return value
         if len(value) > reading.MOST_CHARACTERS and not self.files:
@@ -42,18 +41,18 @@ class ArgumentType(click.ParamType):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The names that begin like what is typed, whatever its capitals; files too where a file will do."""
+        """Names with the typed prefix, in any case, and files where a file is accepted."""
         start = incomplete.lower()
         found = [CompletionItem(name) for name in self.names if name.lower().startswith(start)]
         return found + [CompletionItem(incomplete, type="file")] * self.files
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """What stands for the value in the help."""
+        """The placeholder in the help text."""
         return self.name.upper()
 
 
-def defaulted(name: str, kind: click.ParamType, default: str, says: str) -> Callable[..., Any]:
-    """An option that shows its default; `name` may have the variable's behind it, as in '--best keep'."""
+def option_with_default(name: str, kind: click.ParamType, default: str, says: str) -> Callable[..., Any]:
+    """An option that shows its default; `name` may include the parameter name, as in '--best keep'."""
     return click.option(*name.split(), type=kind, default=default, show_default=True, help=says)
 
 
@@ -67,7 +66,7 @@ _MODELS = [_typed(model.name) for model in models.CATALOGUE]
 _MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.KNOWN.values()]
 
 WHOLE = ArgumentType("count", reading.whole)
-FEW = ArgumentType("count", reading.few)
+LIST_LENGTH = ArgumentType("count", reading.list_length)
 TOKENS = ArgumentType("tokens", partial(reading.whole, words=("tokens",)))
 BYTES = ArgumentType("bytes", partial(reading.amount, unit="B"))
 FLOPS = ArgumentType("flops", partial(reading.amount, unit="FLOP"))
@@ -83,7 +82,9 @@ MESH = ArgumentType("mesh", reading.mesh)
 MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
 SHARE_OR_WORD = ArgumentType("share", reading.overlap, ("full", "none"))
 EFFICIENCY = ArgumentType("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
-REACHED = ArgumentType("name", reading.reached, ("peak", reading.CALIBRATED), files=True)
+SERVING_EFFICIENCY = ArgumentType(
+    "name", reading.serving_efficiency, ("peak", reading.CALIBRATED), files=True
+)
 
 
 type Command = Callable[..., Any]
@@ -126,12 +127,12 @@ _LAYOUT_TYPES = {
 
 
 def layout_options(command: Command) -> Command:
-    """A way of serving, for `inference.Layout`; what is not given is None."""
+    """Add an option for every field of `inference.Layout`; None if not given."""
     return _with(command, (*_counts(_LAYOUT_WAYS), *_types(_LAYOUT_TYPES)))
 
 
 def plan_options(command: Command) -> Command:
-    """A way of training, for `training.Plan`; what is not given is None."""
+    """Add an option for every field of `training.Plan`; None if not given."""
     pods = "Machines like this one, copies over the data-center network."
     shared = "What --fsdp ranks share: 1 the optimizer's state, 2 gradients too, 3 weights too."
     attends = "How --cp attends: keys and values around a ring, gathered, or heads exchanged."
@@ -153,8 +154,8 @@ def plan_options(command: Command) -> Command:
     return _with(command, options)
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
-    """The fields that were written; what was not is as `Plan` or `Layout` has it."""
+def written_fields(options: dict[str, Any]) -> dict[str, Any]:
+    """The fields that were given; the others keep the defaults of `Plan` or `Layout`."""
     master = {} if options.get("master") is None else {"master": options["master"][0]}
     return {name: value for name, value in options.items() if value is not None} | master
 
@@ -178,6 +179,6 @@ def _either(name: str, says: str) -> Command:
 
 
 def _if_written(ctx: click.Context, param: click.Parameter, value: object) -> object:
-    """In a tuple, so that no master copy differs from nothing said."""
+    """The value in a tuple if it was given, so that `--master none` differs from no option."""
     written = ctx.get_parameter_source(param.name or "") == click.core.ParameterSource.COMMANDLINE
     return (value,) if written else None
