@@ -176,7 +176,7 @@ def _decode() -> Cells:
 
 def _parts(run: InferenceRun) -> tuple[float, ...]:
     efficiency, p = published.calibrated(run.chip, run.compute, run.software[0]), planned(run)
-    step = inference.decode(run.model, p.machine, p.layout, B=1, S=run.S or 0, efficiency=efficiency)
+    step = inference.decode(run.model, p.machine, p.layout, batch=1, S=run.S or 0, efficiency=efficiency)
     held = shape(run.model, p.layout)
     stored = held.projections.stored + held.mlp.stored + held.head.stored
     narrow = run.weights.bytes < run.compute.bytes

@@ -148,7 +148,7 @@ class ServeRequest:
         most = inference.largest_batch(self.model, layout, self.machine, **self.memory_arguments)
         if most < (self.batch or 1):
             held = inference.memory(
-                self.model, layout, self.machine, B=self.batch or 1, **self.memory_arguments
+                self.model, layout, self.machine, batch=self.batch or 1, **self.memory_arguments
             )
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(summary=f"{layout}: {held}", values=self.values | values, refused=True)
@@ -208,7 +208,7 @@ class ServeRequest:
     ) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
         held = inference.memory(
-            self.model, one.step.layout, self.machine, B=int(one.slots), **self.memory_arguments
+            self.model, one.step.layout, self.machine, batch=int(one.slots), **self.memory_arguments
         )
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)

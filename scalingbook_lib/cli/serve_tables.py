@@ -87,7 +87,7 @@ def tables(one: Serving, memory: ServingMemory, usd: float | None, price: ChipPr
 
 def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
     rows = [
-        ("sequences of a copy", count(one.B)),
+        ("sequences of a copy", count(one.batch)),
         ("first token", si(one.ttft_s, "s")),
         ("a token of each", si(one.itl_s, "s")),
         ("requests", si(one.requests_per_s, "requests/s")),
@@ -105,7 +105,7 @@ def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
 def _traffic(one: Serving) -> tuple[TextTable, ...]:
     rows = []
     for row in one.step.traffic:
-        array, took = si(row.nbytes(one.B, one.B), "B"), si(one.step.collectives[row.name], "s")
+        array, took = si(row.nbytes(one.batch, one.batch), "B"), si(one.step.collectives[row.name], "s")
         what = (row.name, row.what, f"{row.n:,}", count(row.times))
         rows.append((*what, array, took, one.step.bound[row.name]))
     columns = ("of", "collective", "chips", "times", "array", "all", "longest")
@@ -117,7 +117,7 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
     return {
         "layout": shared.way_values(one.step.layout),
         "policy": one.policy,
-        "sequences": one.B,
+        "sequences": one.batch,
         **fields_of(one, "ttft_s", "itl_s", "latency_s", "requests_per_s"),
         "output_tokens_per_s": one.tokens_per_s,
         "output_tokens_per_s_per_chip": one.tokens_per_s_per_chip,
@@ -134,7 +134,7 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
                 "collective": row.what,
                 "chips": row.n,
                 "times": row.times,
-                "array_bytes": row.nbytes(one.B, one.B),
+                "array_bytes": row.nbytes(one.batch, one.batch),
                 "total_s": one.step.collectives[row.name],
             }
             for row in one.step.traffic
@@ -151,7 +151,7 @@ def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iter
     name = "T_cycle, in which each slot serves a request"
     yield DerivationLine(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
     name, rate = "output tokens each second of a copy", one.tokens_per_s
-    numbers = f"{product(one.B, one.G)} / {figure(one.cycle_s)}"
+    numbers = f"{product(one.batch, one.G)} / {figure(one.cycle_s)}"
     yield DerivationLine(name, "B · G / T_cycle", numbers, rate, "tokens/s")
     if price is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def score(table: str | Path | Iterable[Mapping[str, str]]) -> "ScoreReport":
-    """A `Report` on every row of a CSV file of measurements, or of a table already read; see `scoring`.
+    """A `ScoreReport` on every row of a CSV file of measurements, or of a table already read; see `scoring`.
 
     Raises a ValueError if no kind of table has these columns.
     """

@@ -3,7 +3,7 @@
 `Layout` says how one copy of the model is spread over a machine (`slices.Slice` or `clusters.Cluster`);
 `memory` and `largest_batch` what fits; `decode`, `prefill` and `mixed` how long a step takes, term by term;
 `case(...).step_s` its seconds alone, for simulators and searches; `ServingEfficiency` what real chips reach.
-B counts sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
+`batch` is sequences, S tokens in the cache of each, T new tokens of each, P prompt and G generated tokens.
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
 `speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
 `scalingbook_lib.rules`.
@@ -11,7 +11,7 @@ Chapters: Inference, Serving LLaMA 3, Other architectures.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
->>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), B=32, S=2048).binds
+>>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), batch=32, S=2048).binds
 'weights'
 """
 

@@ -67,7 +67,7 @@ class ServingCase:
             one = passed(self.constants, load)
             return self._staged(load, one, 1, one.total_s)
         # a chunk can be cut at any token, sequences cannot
-        m = pp if load.chunk else max(min(pp, ceil(load.B)), 1)
+        m = pp if load.chunk else max(min(pp, ceil(load.batch)), 1)
         one = passed(self.constants, load.microbatch(m))
         return self._staged(load, one, m, max(one.total_s, m * self._longest_s(one)))
 

@@ -13,12 +13,12 @@ from scalingbook_lib.units import BF16, DType, Result, require_min, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Diffusion(Result):
-    """B answers of T tokens: in `passes` over the whole block, or one token after the other."""
+    """A batch of answers of T tokens: in `passes` over the whole block, or one token after the other."""
 
     P: float
     T: int
     passes: int
-    B: float
+    batch: float
     chip: Chip
     dtype: DType
 
@@ -34,12 +34,12 @@ class Diffusion(Result):
     @property
     def block_s(self) -> float:
         """By diffusion: every pass computes all T tokens of all answers."""
-        return self.passes * max(self.read_s, self.math_s(self.B * self.T))
+        return self.passes * max(self.read_s, self.math_s(self.batch * self.T))
 
     @property
     def one_by_one_s(self) -> float:
-        """Autoregressive: T steps of B tokens."""
-        return self.T * max(self.read_s, self.math_s(self.B))
+        """Autoregressive: T steps, one token of each answer."""
+        return self.T * max(self.read_s, self.math_s(self.batch))
 
     @property
     def gain(self) -> float:
@@ -57,13 +57,15 @@ class Diffusion(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.B:g} × {self.T} tokens in {self.passes} passes: {si(self.block_s, 's')}, one by one "
+            f"{self.batch:g} × {self.T} tokens in {self.passes} passes: {si(self.block_s, 's')}, one by one "
             f"{si(self.one_by_one_s, 's')}; even at {self.even_batch:.3g}"
         )
 
 
-def diffusion(P: float, chip: Chip, *, T: int, passes: int, B: float = 1, dtype: DType = BF16) -> Diffusion:
-    """A block of T tokens of each of B sequences, by P parameters on one chip, in one type."""
+def diffusion(
+    P: float, chip: Chip, *, T: int, passes: int, batch: float = 1, dtype: DType = BF16
+) -> Diffusion:
+    """A block of T tokens of each sequence of a batch, by P parameters on one chip, in one type."""
     require_min(1, P=P, T=T, passes=passes)
-    require_min(0, B=B)
-    return Diffusion(P=P, T=T, passes=passes, B=B, chip=chip, dtype=dtype)
+    require_min(0, batch=batch)
+    return Diffusion(P=P, T=T, passes=passes, batch=batch, chip=chip, dtype=dtype)

@@ -72,7 +72,7 @@ class Pools(Result):
 
     prefill_s: float  # of one prompt
     step_s: float
-    B: float
+    batch: float
     G: float
 
     @property
@@ -83,8 +83,8 @@ class Pools(Result):
     @property
     def requests_per_s(self) -> float:
         """What one decode copy ends in a second."""
-        # a sequence ends after G steps, and B are under way (little1961proof)
-        return self.B / (self.step_s * self.G)
+        # a sequence ends after G steps, and a batch is under way (little1961proof)
+        return self.batch / (self.step_s * self.G)
 
     def rate_per_s(self, prefill: float, decode: float) -> float:
         """Requests/s of so many copies of each kind: the slower kind sets the pace."""
@@ -117,8 +117,10 @@ class Pools(Result):
         )
 
 
-def pools(prefill_s: float, step_s: float, *, B: float, G: float) -> Pools:
-    """n_p / n_d = T_p · B / (T_step · G): one prompt's time, and G steps of B sequences at once."""
-    if min(prefill_s, step_s, B, G) <= 0:
-        raise ValueError(f"prefill_s={prefill_s}, step_s={step_s}, B={B}, G={G}: write positive numbers")
-    return Pools(prefill_s=prefill_s, step_s=step_s, B=B, G=G)
+def pools(prefill_s: float, step_s: float, *, batch: float, G: float) -> Pools:
+    """n_p / n_d = T_p · batch / (T_step · G): one prompt's time, and G steps of a batch of sequences."""
+    if min(prefill_s, step_s, batch, G) <= 0:
+        raise ValueError(
+            f"prefill_s={prefill_s}, step_s={step_s}, batch={batch}, G={G}: write positive numbers"
+        )
+    return Pools(prefill_s=prefill_s, step_s=step_s, batch=batch, G=G)

@@ -36,27 +36,33 @@ def memory(
     layout: Layout,
     machine: Machine,
     *,
-    B: int,
+    batch: int,
     S: int,
     step_tokens: int | None = None,
     reserve: float = 0.0,
 ) -> ServingMemory:
-    """One chip's share of the weights and of the cache of B sequences of S tokens, all at their end.
+    """One chip's share of the weights and of the cache of `batch` sequences of S tokens, all at their end.
 
-    `step_tokens` pass the model at once (B, or more where prompts do); `reserve` is the share of the HBM that
-    stays free for the runtime.
+    `step_tokens` pass the model at once (`batch`, or more where prompts do); `reserve` is the share of the
+    HBM that stays free for the runtime.
     """
-    return held_by(shape(model, layout), machine, B=B, S=S, step_tokens=step_tokens, reserve=reserve)
+    return held_by(shape(model, layout), machine, batch=batch, S=S, step_tokens=step_tokens, reserve=reserve)
 
 
 def held_by(
-    s: ServingShape, machine: Machine, *, B: int, S: int, step_tokens: int | None = None, reserve: float = 0.0
+    s: ServingShape,
+    machine: Machine,
+    *,
+    batch: int,
+    S: int,
+    step_tokens: int | None = None,
+    reserve: float = 0.0,
 ) -> ServingMemory:
-    """`memory` of B sequences of S tokens, of a shape that is known already."""
-    working, logits = _working_by_batch(s)(B, B if step_tokens is None else step_tokens)
+    """`memory` of `batch` sequences of S tokens, of a shape that is known already."""
+    working, logits = _working_by_batch(s)(batch, batch if step_tokens is None else step_tokens)
     return ServingMemory(
         weights=_weights(s),
-        kv=_cache_by_batch(s, S)(B),
+        kv=_cache_by_batch(s, S)(batch),
         activations=working,
         logits=logits,
         reserve=reserve * machine.chip.hbm_bytes,

@@ -19,9 +19,9 @@ from scalingbook_lib.models.arithmetic.layers import pairs
 
 @dataclass(slots=True)
 class Load:
-    """What passes the model at once: B sequences get T tokens each, `chunk` tokens of prompts are read."""
+    """What passes the model at once: `batch` sequences get T tokens each, `chunk` prompt tokens are read."""
 
-    B: float = 0.0
+    batch: float = 0.0
     kv_tokens: float = 0.0  # in the cache, of all sequences together
     chunk: float = 0.0  # of all prompts together
     context: float = 0.0  # of each prompt, the tokens that are in the cache already
@@ -31,13 +31,13 @@ class Load:
     @property
     def sequences(self) -> float:
         """Those that decode and those that are read."""
-        return self.B + self.prompts if self.chunk else self.B
+        return self.batch + self.prompts if self.chunk else self.batch
 
     def microbatch(self, m: int) -> "Load":
         """The fullest of m: a sequence is in one of them, a chunk is spread over all."""
-        B = fullest(self.B, m)
-        kv_tokens = self.kv_tokens * B / self.B if self.B else 0.0
-        return replace(self, B=B, kv_tokens=kv_tokens, chunk=self.chunk / m)
+        B = fullest(self.batch, m)
+        kv_tokens = self.kv_tokens * B / self.batch if self.batch else 0.0
+        return replace(self, batch=B, kv_tokens=kv_tokens, chunk=self.chunk / m)
 
 
 @dataclass(slots=True)
@@ -90,15 +90,15 @@ class Pass:
 def passed(k: Constants, load: Load) -> Pass:
     """One microbatch through all stages, on the chip that has most to do."""
     one, o, T = Pass(), k.layout, load.T
-    if not load.B and not load.chunk:
+    if not load.batch and not load.chunk:
         return one
-    B = fullest(load.B, o.cp)  # sequences of one tensor group
+    B = fullest(load.batch, o.cp)  # sequences of one tensor group
     own = fullest(B, o.attention_dp)  # and of one group that shares a cache
     rows = tokens = B * T  # of logits; that pass the MLPs of a tensor group
     own_tokens = own * T  # that pass the attention of a group
     decoded_s = prompts_s = 0.0  # collectives of one kind of tokens alone
-    if load.B:
-        _decode(one, k, own, load.kv_tokens / load.B, T)
+    if load.batch:
+        _decode(one, k, own, load.kv_tokens / load.batch, T)
         decoded_s = k.decoded_sent.seconds(tokens)
     if load.chunk:
         read = load.chunk / o.cp  # tokens of prompts that a tensor group reads

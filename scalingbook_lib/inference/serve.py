@@ -29,7 +29,7 @@ class Serving(Priced):
     P: int
     G: int
     slots: float  # sequences that are served at once
-    B: float  # those of them that decode, in the mean
+    batch: float  # those of them that decode, in the mean
     step: InferenceStep  # of decoding alone
     reading: InferenceStep  # a prompt alone, or a step with a chunk
     cycle_s: float
@@ -39,7 +39,7 @@ class Serving(Priced):
     @property
     def requests_per_s(self) -> float:
         """Of one copy."""
-        return self.B / self.cycle_s
+        return self.batch / self.cycle_s
 
     @property
     def tokens_per_s(self) -> float:
@@ -59,7 +59,7 @@ class Serving(Priced):
     def __str__(self) -> str:
         return (
             f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
-            f"{count(self.B, 4)} sequence{'s' * (self.B != 1)} on {self.chips:,} chips: "
+            f"{count(self.batch, 4)} sequence{'s' * (self.batch != 1)} on {self.chips:,} chips: "
             f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, first token in "
             f"{si(self.ttft_s, 's')}, then one every {si(self.itl_s, 's')}"
         )
@@ -99,23 +99,23 @@ def serve(
         )
     on = case(model, machine, layout, efficiency)
     if policy == "interleaved":
-        return _interleaved(on, P=P, G=G, B=float(batch), cached=cached)
-    return _chunked(on, P=P, G=G, B=float(batch), cached=cached, chunk=chunk)
+        return _interleaved(on, P=P, G=G, batch=float(batch), cached=cached)
+    return _chunked(on, P=P, G=G, batch=float(batch), cached=cached, chunk=chunk)
 
 
-def _interleaved(on: ServingCase, *, P: int, G: int, B: float, cached: int) -> Serving:
+def _interleaved(on: ServingCase, *, P: int, G: int, batch: float, cached: int) -> Serving:
     """cycle = (G - 1) steps and B prompts, each of which all wait for; groups read theirs at once."""
-    step = stepped(on, B=B, S=P + G / 2)
-    groups = min(on.layout.attention_dp, int(B)) or 1
+    step = stepped(on, batch=batch, S=P + G / 2)
+    groups = min(on.layout.attention_dp, int(batch)) or 1
     reading = prefilled(on, P=P, prompts=groups, cached=cached)
-    cycle_s = (G - 1) * step.total_s + B / groups * reading.total_s
+    cycle_s = (G - 1) * step.total_s + batch / groups * reading.total_s
     return Serving(
         case=on,
         policy="interleaved",
         P=P,
         G=G,
-        slots=B,
-        B=B,
+        slots=batch,
+        batch=batch,
         step=step,
         reading=reading,
         cycle_s=cycle_s,
@@ -124,30 +124,30 @@ def _interleaved(on: ServingCase, *, P: int, G: int, B: float, cached: int) -> S
     )
 
 
-def _chunked(on: ServingCase, *, P: int, G: int, B: float, cached: int, chunk: int) -> Serving:
+def _chunked(on: ServingCase, *, P: int, G: int, batch: float, cached: int, chunk: int) -> Serving:
     """Each of B slots waits for its prompt, then decodes G - 1 steps; so many requests come to a step.
 
     A prompt alone is read in one step, or in as many as it fills chunks. Where all prompts together need more
     than a chunk a step, they queue: by Little's law as long as slots have to wait for each other.
     """
     new, S, steps = P - cached, P + G / 2, G - 1
-    waits = max(new / chunk, 1.0, B * new / chunk - steps)  # in steps
-    requests = B / (waits + steps)  # of a step
+    waits = max(new / chunk, 1.0, batch * new / chunk - steps)  # in steps
+    requests = batch / (waits + steps)  # of a step
     c = min(max(requests, 1.0) * new, float(chunk))
     busy = requests * new / c  # the share of the steps that have a chunk
     prompts = max(c / new, min(on.layout.attention_dp, c))
     context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
     decoding = requests * steps
-    step = stepped(on, B=decoding or 1, S=S)
-    reading = stepped(on, B=decoding, S=S, chunk=c, context=context, prompts=prompts)
+    step = stepped(on, batch=decoding or 1, S=S)
+    reading = stepped(on, batch=decoding, S=S, chunk=c, context=context, prompts=prompts)
     mean_s = busy * reading.total_s + (1 - busy) * step.total_s
     return Serving(
         case=on,
         policy="chunked",
         P=P,
         G=G,
-        slots=B,
-        B=decoding or requests,  # prompts alone leave with every chunk
+        slots=batch,
+        batch=decoding or requests,  # prompts alone leave with every chunk
         step=step,
         reading=reading,
         cycle_s=max(steps, 1) * mean_s,

@@ -34,7 +34,7 @@ OWN = ("weights", "matmul", "KV", "attention", "activations")  # terms of what a
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InferenceStep(Priced):
-    """One step of one copy of the model: `B` sequences with S cached tokens get T each, and prompts c in all.
+    """One step of a copy of the model: `batch` sequences with S cached tokens get T each, prompts c in all.
 
     `times` has its microbatches, and what is lost beside them.
     """
@@ -45,9 +45,9 @@ class InferenceStep(Priced):
     times: Staged
 
     @property
-    def B(self) -> float:
+    def batch(self) -> float:
         """Sequences that decode."""
-        return self.load.B
+        return self.load.batch
 
     @property
     def total_s(self) -> float:
@@ -94,7 +94,7 @@ class InferenceStep(Priced):
         """The bytes of a collective, for what passes a tensor group in one microbatch."""
         m, cp, load = self.times.microbatches, self.layout.cp, self.load
         # the same numbers of tokens as in `passes.passed`, or the parts would not add up
-        decoded = fullest(fullest(load.B, m), cp) * load.T
+        decoded = fullest(fullest(load.batch, m), cp) * load.T
         prompts = load.prompts if load.chunk else 0
         prompts, read = fullest(prompts, m) if self.what == "prefill" else prompts, load.chunk / m
         return row.bandwidth_s(decoded, decoded + prompts, read / cp, read + prompts * load.context)
@@ -113,20 +113,20 @@ class InferenceStep(Priced):
     @property
     def traffic(self) -> tuple[ServingCollective, ...]:
         """Every collective of the step."""
-        some = {"all": True, "decoded": self.load.B, "prompts": self.load.chunk}
+        some = {"all": True, "decoded": self.load.batch, "prompts": self.load.chunk}
         return tuple(row for row in self.case.traffic if some[row.of])
 
     @property
     def tokens(self) -> float:
         """Those that pass the model."""
         # T new ones of each sequence, and those of prompts
-        return self.load.B * self.load.T + self.load.chunk
+        return self.load.batch * self.load.T + self.load.chunk
 
     @property
     def tokens_per_s(self) -> float:
         """Of one copy: generated ones, or of a prefill those that are read."""
         # prompts that ride along are not counted: they are read, not written
-        return (self.load.B * self.load.T if self.load.B else self.load.chunk) / self.total_s
+        return (self.load.batch * self.load.T if self.load.batch else self.load.chunk) / self.total_s
 
     @property
     def binds(self) -> str:
@@ -141,7 +141,7 @@ class InferenceStep(Priced):
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
         load = self.load
-        decoded = f"{count(load.B)} sequences of {count(self.S)} tokens" if load.B else ""
+        decoded = f"{count(load.batch)} sequences of {count(self.S)} tokens" if load.batch else ""
         read = f"{count(load.chunk)} tokens of {count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
         work = [part for part in (decoded, read if load.chunk else "") if part]
         return (
@@ -155,16 +155,16 @@ def decode(
     machine: Machine,
     layout: Layout,
     *,
-    B: float,
+    batch: float,
     S: float,
     T: int = 1,
     efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
-    """One step of B sequences with S tokens in the cache each; T > 1 new tokens of each are checked at once.
+    """One step of a batch of sequences with S cached tokens each; T > 1 new tokens are checked at once.
 
-    With stages, B sequences are in as many microbatches; the step is the time until each has its tokens.
+    With stages, the sequences are in as many microbatches; the step is the time until each has its tokens.
     """
-    return stepped(case(model, machine, layout, efficiency), B=B, S=S, T=T)
+    return stepped(case(model, machine, layout, efficiency), batch=batch, S=S, T=T)
 
 
 def mixed(
@@ -172,7 +172,7 @@ def mixed(
     machine: Machine,
     layout: Layout,
     *,
-    B: float,
+    batch: float,
     S: float,
     chunk: float,
     chunk_context: float = 0,
@@ -182,7 +182,7 @@ def mixed(
 ) -> InferenceStep:
     """A decode step that also reads `chunk` tokens of prompts, `chunk_context` of each are read already."""
     on = case(model, machine, layout, efficiency)
-    return stepped(on, B=B, S=S, T=T, chunk=chunk, context=chunk_context, prompts=prompts)
+    return stepped(on, batch=batch, S=S, T=T, chunk=chunk, context=chunk_context, prompts=prompts)
 
 
 def prefill(
@@ -205,22 +205,22 @@ def prefill(
 def stepped(
     on: ServingCase,
     *,
-    B: float,
+    batch: float,
     S: float,
     T: int = 1,
     chunk: float = 0,
     context: float = 0,
     prompts: float = 1,
 ) -> InferenceStep:
-    """`mixed`, of B sequences with S cached tokens each, of a case that is known already."""
-    require_min(0, B=B, S=S, chunk=chunk, chunk_context=context)
-    if (not B and not chunk) or T < 1 or prompts < 1:
+    """`mixed`, of a batch of sequences with S cached tokens each, of a case that is known already."""
+    require_min(0, batch=batch, S=S, chunk=chunk, chunk_context=context)
+    if (not batch and not chunk) or T < 1 or prompts < 1:
         raise ValueError(
-            f"B={B} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
+            f"batch={batch} with T={T} and chunk={chunk} of {prompts} prompts: write at least 1 token to do"
         )
     # S is the mean context: attention is linear in the sum of all
-    load = Load(B=B, kv_tokens=B * S, T=T, chunk=chunk, context=context, prompts=prompts)
-    what = "decode step" if not chunk else "mixed step" if B else "chunk"
+    load = Load(batch=batch, kv_tokens=batch * S, T=T, chunk=chunk, context=context, prompts=prompts)
+    what = "decode step" if not chunk else "mixed step" if batch else "chunk"
     return InferenceStep(case=on, what=what, load=load, S=S, times=on.staged(load))
 
 

@@ -1,7 +1,7 @@
-"""What does every device hold of a result, and what should it hold? From JAX's shards to plain values.
+"""Extracts from JAX's shards what every device holds of a result and what it should hold.
 
-`reader.figures.placement` draws them; `boxes` is the drawing of a terminal, with the first numbers of each
-block, from the entry that is farthest off.
+`reader.figures.placement` draws them as a picture; `boxes` draws them as text, with the first numbers of each
+shard, starting at the entry with the largest error.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ type Near = Callable[[np.ndarray, np.ndarray], bool]
 
 
 def placed(array: jax.Array, name: str, mesh: jax.sharding.Mesh, text: str = "") -> Placed:
-    """The blocks of an array where they lie on a mesh."""
+    """The shards of an array and the devices that hold them."""
     held = {shard.device: shard.index for shard in array.addressable_shards}
     return Placed(name, array.shape, tuple(_block(held.get(d), array.shape) for d in mesh.devices.flat), text)
 
@@ -29,7 +29,7 @@ def placed(array: jax.Array, name: str, mesh: jax.sharding.Mesh, text: str = "")
 def compared(
     got: jax.Array, wanted: np.ndarray, asked: Placed | None, mesh: jax.sharding.Mesh, near: Near
 ) -> Compared:
-    """A result beside the right one; without `asked` it may lie anywhere."""
+    """A result compared with the right one; without `asked` its placement is free."""
     holds = placed(got, asked.name if asked else "result", mesh)
     if holds.shape != wanted.shape:  # there is nothing to compare
         whole = (tuple((0, n) for n in wanted.shape),) * mesh.size
@@ -54,12 +54,12 @@ def compared(
 
 
 def exact(a: Any) -> np.ndarray:
-    """As float64, which bf16 and integers fit into."""
+    """The array as float64, which represents bf16 and small integers exactly."""
     return np.asarray(a).astype(np.float64)
 
 
 def boxes(found: Compared, places: Sequence[str]) -> str:
-    """The devices as boxes of text, so many in a row; nothing where the result has another shape."""
+    """The devices as boxes of text, several in a row; "" where the result has another shape."""
     if found.holds.shape != found.should.shape:
         return ""
     drawn = [_box(*one) for one in zip(places, found.right, found.values, strict=True)]
@@ -69,7 +69,7 @@ def boxes(found: Compared, places: Sequence[str]) -> str:
 
 
 def _box(place: str, right: bool, values: Values) -> list[str]:
-    """The lines of one box, not yet equally long."""
+    """The lines of one box, not padded yet."""
     return [f"{place} {'✓' if right else '✗'}", f"holds   {values.holds}", f"should  {values.should}"]
 
 
@@ -92,7 +92,7 @@ def _slices(block: Block) -> tuple[slice, ...]:
 
 
 def _farthest(holds: np.ndarray, should: np.ndarray) -> int:
-    """Where a block is farthest off, as an index of all its numbers; 0 if it has another shape."""
+    """The index of the entry with the largest error; 0 where the shard has another shape."""
     if holds.shape != should.shape:
         return 0
     off = np.nan_to_num(np.abs(holds - should), nan=np.inf)

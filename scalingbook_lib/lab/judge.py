@@ -1,7 +1,7 @@
-"""Is a reader's program right, and does it move no more than it has to?
+"""Judges a reader's program by its result, device by device, and by the collectives that it runs.
 
-`task = Task("jax.scattered-sum", oracle, (a, w))`, then `task(f)`: what `f` makes of the placed arrays is
-compared with what the oracle makes of the whole ones on one device, shard by shard; then the collectives of
+`task = Task("jax.scattered-sum", oracle, (a, w))`, then `task(f)`: the result of `f` for the placed arrays is
+compared, shard by shard, with the oracle's result for the whole arrays on one device; then the collectives of
 the compiled program are read. Without a key, `asked={"all-gather X": 4096}` says what it may move (times and
 bytes where times matter). Chapters: Profiling, JAX.
 """
@@ -49,7 +49,7 @@ class Task(Result):
     written: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, fn: Any) -> Any:
-        """The verdict on a function of these arrays; its own errors come through, with their traceback."""
+        """The verdict on a function of these arrays; errors of the function itself propagate."""
         if fn is ...:
             return fn  # not answered yet
         mesh = mesh_of(self.arrays)
@@ -71,7 +71,7 @@ class Task(Result):
         return ProgramVerdict(wrong, moved, self.key, asked, also, picture, drawing)
 
     def _repr_html_(self) -> str | None:
-        """The devices with the blocks that they hold and those that they must return."""
+        """A drawing of the devices with the shards that they hold and those that they must return."""
         if not self.given:
             return None
         mesh = mesh_of(self.arrays)
@@ -83,7 +83,7 @@ class Task(Result):
         return placement.asked(_grid(mesh), given, answer).html()
 
     def _placed(self, wanted: list[Any], mesh: jax.sharding.Mesh) -> list[Placed | None]:
-        """How each result is to lie; None where that is not asked for. A scalar lies on every device."""
+        """The required placement of each result; None where it is free. A scalar is on every device."""
         grid, scalar = _grid(mesh), Placed("result", (), ((),) * mesh.size, "the result")
         return [
             placement.placed(text, grid, np.shape(one)) if text else None if np.ndim(one) else scalar
@@ -91,7 +91,7 @@ class Task(Result):
         ]
 
     def _compared(self, got: Any, wanted: Any, mesh: jax.sharding.Mesh) -> Compared | None:
-        """The first array that is wrong, device by device, or else the first that lies elsewhere."""
+        """The first array that is wrong, device by device, or else the first whose placement is wrong."""
         results, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
         if len(results) != len(right):
             return None
@@ -103,7 +103,7 @@ class Task(Result):
         return next(off, None) or next((one for one in found if not all(one.right)), None)
 
     def _unwritten(self, fn: Callable, mesh: jax.sharding.Mesh) -> Iterator[str]:
-        """Collectives that are asked for and not written, or not as often."""
+        """The required collectives that the program lacks, or has a different number of."""
         if self.written:
             with jax.set_mesh(mesh):
                 there = _collectives(jax.make_jaxpr(fn)(*self.arrays).jaxpr)
@@ -118,7 +118,7 @@ class Task(Result):
         return checks.find(self.key).answer().moves if self.key else None
 
     def _compiled(self, fn: Callable, mesh: jax.sharding.Mesh) -> hlo.Collectives:
-        """What it communicates on the slice."""
+        """The collectives of the program compiled for the slice."""
         grid = aot.mesh_for(self.topology, mesh).devices
         there = jax.sharding.Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
         structs = jax.tree.map(lambda a: _struct(a, there), self.arrays)
@@ -132,7 +132,7 @@ class Task(Result):
 
 
 def _collectives(jaxpr: Any, times: int = 1) -> Counter[str]:
-    """The sums of a traced program by their axes, those of a scan as often as it runs."""
+    """The number of psums of a traced program by their axes, those in a scan once per iteration."""
     found: Counter[str] = Counter()
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
@@ -148,7 +148,7 @@ def _collectives(jaxpr: Any, times: int = 1) -> Counter[str]:
 
 
 def mesh_of(arrays: Any) -> jax.sharding.Mesh:
-    """The mesh that these arrays lie on."""
+    """The mesh of these arrays. Raises ValueError where none of them is on a mesh."""
     for array in jax.tree.leaves(arrays):
         if isinstance(mesh := getattr(array.sharding, "mesh", None), jax.sharding.Mesh):
             return mesh
@@ -158,7 +158,10 @@ def mesh_of(arrays: Any) -> jax.sharding.Mesh:
 
 
 def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCount, ...]:
-    """The collectives of a program, those of one kind over the same axes (and shifts) as one."""
+    """The collectives of a program, summed by kind and axes (and shifts).
+
+    Raises HloError where the program does not reveal everything that it sends.
+    """
     if rows.not_counted:
         raise hlo.HloError(f"{rows.not_counted[0]}; a program that is judged must say all that it moves")
 
@@ -171,7 +174,7 @@ def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCo
 
 
 def _grid(mesh: jax.sharding.Mesh) -> notation.Mesh:
-    """A mesh as the notation has it."""
+    """A JAX mesh as a mesh of the notation."""
     return notation.Mesh(**hlo.sizes_of(mesh))
 
 
@@ -186,7 +189,9 @@ type Turned = Callable[[], list[np.ndarray]]
 def _wrong(
     got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh, turned: Turned = lambda: []
 ) -> Iterator[str]:
-    """What is wrong about a result; `turned` gives what the oracle would if it rolled the other way."""
+    """What is wrong about a result; `turned` gives the oracle's result
+    with all rolls in the other direction.
+    """
     found, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
     if len(found) != len(right):
         yield f"its arrays are {len(found)}, and {len(right)} are asked for"
@@ -202,7 +207,7 @@ def _wrong(
 
 
 def _classic(got: Any, wanted: np.ndarray, turned: np.ndarray | None, rel_tol: float) -> str:
-    """The classic slip that this result comes from, or ''."""
+    """The common mistake that leads to this result; "" where none is recognized."""
     whole = np.asarray(got) if got.is_fully_replicated or got.is_fully_addressable else None
     if whole is None:
         return ""
@@ -212,13 +217,15 @@ def _classic(got: Any, wanted: np.ndarray, turned: np.ndarray | None, rel_tol: f
 
 
 def _near(got: Any, wanted: np.ndarray, whole: np.ndarray, rel_tol: float) -> bool:
-    """Is every entry near enough, as a share of the largest entry of the whole result?"""
+    """Whether every entry is within `rel_tol` of the right one,
+    relative to the largest entry of the result.
+    """
     room = rel_tol * float(np.abs(drawn.exact(whole)).max(initial=0.0))
     return np.allclose(drawn.exact(got), drawn.exact(wanted), rtol=0, atol=room)
 
 
 def _where(off: list[Any], whole: np.ndarray, of: int, mesh: jax.sharding.Mesh) -> str:
-    """On which devices a result is wrong, and the entry that is farthest off on the first of them."""
+    """The devices on which a result is wrong, and the entry with the largest error on the first of them."""
     first = off[0]
     got, wanted = drawn.exact(first.data), drawn.exact(whole[first.index])
     far = np.nan_to_num(np.abs(got - wanted), nan=np.inf)
@@ -229,7 +236,7 @@ def _where(off: list[Any], whole: np.ndarray, of: int, mesh: jax.sharding.Mesh) 
 
 
 def _place(device: Any, mesh: jax.sharding.Mesh) -> str:
-    """A device by its place on the mesh: 'X=0, Y=3'."""
+    """The position of a device on the mesh: 'X=0, Y=3'."""
     places = np.argwhere(mesh.devices == device)
     if not len(places):
         return str(device)
@@ -237,7 +244,7 @@ def _place(device: Any, mesh: jax.sharding.Mesh) -> str:
 
 
 def _elsewhere(got: Any, out: tuple[str, ...], mesh: jax.sharding.Mesh) -> Iterator[str]:
-    """Results that are not split as is asked for."""
+    """The results whose sharding is not the required one."""
     for text, array in zip(out, jax.tree.leaves(got), strict=False):
         asked = sharding.array(text)
         where = jax.sharding.NamedSharding(mesh, sharding.spec(asked))

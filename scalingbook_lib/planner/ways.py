@@ -81,7 +81,7 @@ class Ways:
             if most:
                 yield policy, most
                 continue
-            held = held_by(s, machine, B=1, S=S, reserve=self.reserve)
+            held = held_by(s, machine, batch=1, S=S, reserve=self.reserve)
             if self.tally.counts("memory", 1, held.total):
                 self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
 

@@ -189,7 +189,7 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
     assert told["output_tokens_per_s"] == served.tokens_per_s
     assert told["itl_s"] == served.itl_s
     assert told["decode_step_s"] == served.step.total_s
-    held = inference.memory(llama, layout, node, B=64, S=2176, reserve=0.1)
+    held = inference.memory(llama, layout, node, batch=64, S=2176, reserve=0.1)
     assert told["memory_bytes_by_part"] == held.terms
     assert (told["within_factor"] is None) == (efficiency == "peak")
 

@@ -66,4 +66,4 @@ def cases(draw, which=MODELS, efficiencies=EFFICIENCIES):
 
 def decode(case, B, S, **more):
     model, machine, layout, efficiency = case
-    return inference.decode(model, machine, layout, B=B, S=S, efficiency=efficiency, **more)
+    return inference.decode(model, machine, layout, batch=B, S=S, efficiency=efficiency, **more)

@@ -43,7 +43,7 @@ class Served(Case):
     def held(self) -> float:
         m, layout, B, T, S = self.asked
         where = _slice(self.devices)
-        return inference.memory(m, layout, where, B=B, S=S, step_tokens=B * T).total
+        return inference.memory(m, layout, where, batch=B, S=S, step_tokens=B * T).total
 
 
 @dataclass(frozen=True, kw_only=True)

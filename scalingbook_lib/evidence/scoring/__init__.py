@@ -37,7 +37,7 @@ ROW_LABELS = "system", "collective", "op", "dtype", "n_devices", "m", "n", "k", 
 
 
 def score(table: str | Path | Iterable[Cells]) -> ScoreReport:
-    """A `Report` on every row of a CSV file or of a table already read.
+    """A `ScoreReport` on every row of a CSV file or of a table already read.
 
     Raises a ValueError if no kind of table has these columns.
     """

@@ -187,7 +187,9 @@ def scales(config: Config) -> float:
 
 def _predicted_memory(config: Config) -> inference.ServingMemory:
     """The plan's memory for this configuration."""
-    return inference.memory(config.model, plan(config), machine(config), B=config.sequences, S=config.tokens)
+    return inference.memory(
+        config.model, plan(config), machine(config), batch=config.sequences, S=config.tokens
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
 def refused(model: str, where: str) -> View:
     """The view for a model that does not fit: bytes per chip in int8 with one sequence, beside the HBM."""
     on = machine(where)
-    held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, B=1, S=1)
+    held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, batch=1, S=1)
     bars = Bars(
         Scale("bytes of a chip", "B"),
         ["weights"],

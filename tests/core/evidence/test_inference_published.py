@@ -159,7 +159,7 @@ def test_faster_memory_never_slows_decoding():
         table = inference.calibrated(chip, FP8)
         assert table.fixed_s == inference.calibrated(chips.H100, FP8).fixed_s
         for B in (1, 64):
-            step = formulas.decode(model, Cluster.of(chip, 1), how, B=B, S=1000, efficiency=table)
+            step = formulas.decode(model, Cluster.of(chip, 1), how, batch=B, S=1000, efficiency=table)
             steps.append(step.total_s)
     assert steps[2] < 0.8 * steps[0]
     assert steps[3] < 0.85 * steps[1]

@@ -16,19 +16,19 @@ def test_both_take_as_long_at_the_ridge_over_the_passes(chip, passes):
     even = diffusion(8e9, chip, T=256, passes=passes).even_batch
     assert even == approx(ridge / passes)
     if even * 256 > ridge:  # there the block computes
-        assert diffusion(8e9, chip, T=256, passes=passes, B=even).gain == approx(1)
-    assert diffusion(3e9, chip, T=512, passes=passes, B=4 * even).gain < 1
+        assert diffusion(8e9, chip, T=256, passes=passes, batch=even).gain == approx(1)
+    assert diffusion(3e9, chip, T=512, passes=passes, batch=4 * even).gain < 1
 
 
 def test_alone_it_gains_tokens_over_passes_until_it_computes():
     one = diffusion(8e9, chips.H100, T=256, passes=64)
     assert one.gain == approx(4)
     assert one.block_s == approx(0.306, abs=0.001)
-    assert diffusion(8e9, chips.H100, T=256, passes=64, B=64).gain == approx(1 / 14, rel=0.02)
+    assert diffusion(8e9, chips.H100, T=256, passes=64, batch=64).gain == approx(1 / 14, rel=0.02)
 
 
 def test_as_many_passes_as_tokens_never_gain():
-    same = diffusion(8e9, chips.H100, T=64, passes=64, B=16)
+    same = diffusion(8e9, chips.H100, T=64, passes=64, batch=16)
     assert same.even_batch == 0
     assert same.gain <= 1
 
@@ -40,7 +40,7 @@ def test_a_narrow_type_reads_less_and_computes_faster():
 
 
 @pytest.mark.parametrize(
-    "bad", [{"T": 0, "passes": 1}, {"T": 1, "passes": 0}, {"T": 1, "passes": 1, "B": -1}]
+    "bad", [{"T": 0, "passes": 1}, {"T": 1, "passes": 0}, {"T": 1, "passes": 1, "batch": -1}]
 )
 def test_nothing_to_write_is_refused(bad):
     with pytest.raises(ValueError, match="write"):

@@ -18,7 +18,7 @@ def test_the_seconds_of_a_case_are_those_of_the_step(case, B, S, chunk, context,
     model, machine, layout, efficiency = case
     on = inference.case(*case)
     told = inference.mixed(
-        model, machine, layout, B=B, S=S, chunk=chunk, chunk_context=context, prompts=prompts,
+        model, machine, layout, batch=B, S=S, chunk=chunk, chunk_context=context, prompts=prompts,
         efficiency=efficiency,
     )  # fmt: skip
     assert on.step_s(B, B * S, chunk, context, prompts) == told.total_s
@@ -42,7 +42,7 @@ def test_a_prefill_is_a_chunk_of_whole_prompts(case, P, prompts, cached):
 @hypothesis.given(cases(), SIZES, CONTEXTS)
 def test_a_mixed_step_without_a_chunk_is_a_decode_step(case, B, S):
     model, machine, layout, efficiency = case
-    step = inference.mixed(model, machine, layout, B=B, S=S, chunk=0, efficiency=efficiency)
+    step = inference.mixed(model, machine, layout, batch=B, S=S, chunk=0, efficiency=efficiency)
     assert step.terms == decode(case, B, S).terms
 
 
@@ -118,9 +118,9 @@ def test_the_steady_state_conserves_tokens(case, P, G, batch, policy, chunk):
     )
     assert found.tokens_per_s == pytest.approx(found.requests_per_s * G)
     assert 0 <= found.prefill_share <= 1
-    assert batch >= found.B or G == 1
+    assert batch >= found.batch or G == 1
     if G > 1:
-        assert found.requests_per_s * (G - 1) * found.itl_s == pytest.approx(found.B)  # Little's law
+        assert found.requests_per_s * (G - 1) * found.itl_s == pytest.approx(found.batch)  # Little's law
         assert found.itl_s >= found.step.total_s * (1 - 1e-9)
     if policy == "chunked" and G > 1:  # prompt tokens never pass faster than chunks bring them
         assert found.requests_per_s * P * found.reading.total_s <= found.reading.load.chunk * (1 + 1e-9)
@@ -138,7 +138,7 @@ def test_drafts_give_between_one_token_and_all(p, cost, K):
 @SETTINGS
 @hypothesis.given(st.floats(0.01, 10), st.floats(1e-3, 1), st.integers(1, 200), st.integers(1, 2000))
 def test_the_balanced_pools_leave_nobody_idle(prefill_s, step_s, B, G):
-    found = inference.pools(prefill_s, step_s, B=B, G=G)
+    found = inference.pools(prefill_s, step_s, batch=B, G=G)
     rate = found.rate_per_s(found.ratio, 1)
     assert rate == pytest.approx(found.requests_per_s)
     assert found.idle(found.ratio, 1) == pytest.approx((0, 0), abs=1e-9)

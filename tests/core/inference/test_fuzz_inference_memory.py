@@ -28,7 +28,7 @@ def test_sharding_the_cache_never_changes_its_useful_bytes(case, B, S):
     hypothesis.assume(model.L % layout.pp == 0 and not model.linear)
     heads = 1 if model.latent else model.K
     copies = ceil(heads / layout.kv_heads) * layout.kv_heads / heads
-    held = inference.memory(model, layout, machine, B=B, S=S).kv * layout.chips
+    held = inference.memory(model, layout, machine, batch=B, S=S).kv * layout.chips
     useful = arithmetic.kv_cache(model, S, layout.kv, sequences=B).nbytes
     assert held == pytest.approx(useful * copies)
 
@@ -40,12 +40,12 @@ def test_a_chip_holds_less_of_weights_and_cache_with_more_ways(case, B, S, name)
     wider = replace(layout, **{name: 2 * getattr(layout, name)})
     machine = Cluster(chip=chips.H100, chips=1024)
     try:
-        more = inference.memory(model, wider, machine, B=B, S=S)
+        more = inference.memory(model, wider, machine, batch=B, S=S)
     except LayoutError:
         more = None
     hypothesis.assume(more)
     assert more
-    one = inference.memory(model, layout, machine, B=B, S=S)
+    one = inference.memory(model, layout, machine, batch=B, S=S)
     assert more.weights <= one.weights * (1 + 1e-12)
     assert more.kv <= one.kv * (1 + 1e-12)
 
@@ -54,7 +54,7 @@ def test_a_chip_holds_less_of_weights_and_cache_with_more_ways(case, B, S, name)
 def test_the_cache_of_a_chip_falls_with_ways_until_the_heads_run_out(name):
     model, machine = models.find(name), Cluster.of(chips.H100, 64)
     heads = 1 if model.latent else model.K
-    kv = {n: inference.memory(model, Layout(tp=n), machine, B=8, S=4096).kv for n in (1, 2, 4, 8, 16, 32)}
+    kv = {n: inference.memory(model, Layout(tp=n), machine, batch=8, S=4096).kv for n in (1, 2, 4, 8, 16, 32)}
     for n in (1, 2, 4, 8, 16):
         expected = kv[n] / 2 if 2 * n <= heads else kv[n]
         assert kv[2 * n] == pytest.approx(expected)
@@ -71,8 +71,8 @@ def test_the_critical_batch_is_the_knee(model, chip, weights, compute):
     knee = rules.critical_batch(chip, sparsity=model.sparsity, weights=weights, compute=compute).tokens
     machine = Slice.of(chip, "1x1") if chip.torus else Cluster.of(chip, 1)
     layout = Layout(weights=weights, compute=compute)
-    below = inference.decode(model, machine, layout, B=knee * 0.999, S=10)
-    above = inference.decode(model, machine, layout, B=knee * 1.001, S=10)
+    below = inference.decode(model, machine, layout, batch=knee * 0.999, S=10)
+    above = inference.decode(model, machine, layout, batch=knee * 1.001, S=10)
     assert below.times.one.matmul_s == 0
     assert below.times.one.head_waits
     assert above.times.one.weights_s == 0
@@ -98,7 +98,7 @@ def test_a_step_reads_the_experts_that_its_tokens_visit(model, B):
     x = model.experts
     visited = x.E * (1 - (1 - x.k / x.E) ** B)
     waited = max(k.routed.read_s * visited / x.E, k.routed.token_s * B)
-    one = passed(k, Load(B=B))
+    one = passed(k, Load(batch=B))
     assert one.weights_s + one.matmul_s >= waited * (1 - 1e-12)
     assert visited <= min(x.E, x.k * B) * (1 + 1e-12)
 
@@ -109,5 +109,5 @@ def test_the_largest_batch_fits_and_one_more_does_not(case, S):
     model, machine, layout, _ = case
     B = inference.largest_batch(model, layout, machine, S=S, reserve=0.05)
     if B:
-        assert inference.memory(model, layout, machine, B=B, S=S, reserve=0.05).fits
-    assert not inference.memory(model, layout, machine, B=B + 1, S=S, reserve=0.05).fits
+        assert inference.memory(model, layout, machine, batch=B, S=S, reserve=0.05).fits
+    assert not inference.memory(model, layout, machine, batch=B + 1, S=S, reserve=0.05).fits

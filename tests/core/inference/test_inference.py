@@ -66,7 +66,7 @@ def test_a_latent_prefill_makes_keys_anew_where_that_is_less():
     step = inference.prefill(V3, one, Layout(), P=P)
     counted = arithmetic.flops(V3, 1, P, causal=True, logits=1)
     assert step.terms["attention"] == pytest.approx(counted.attention / chips.H200.bf16_flops_per_s)
-    late = inference.mixed(V3, one, Layout(), B=0, S=0, chunk=1, chunk_context=P)
+    late = inference.mixed(V3, one, Layout(), batch=0, S=0, chunk=1, chunk_context=P)
     absorbed = arithmetic.flops(V3, 1, 1, S=P + 1, absorbed=True).attention
     busy = absorbed / chips.H200.bf16_flops_per_s
     read = arithmetic.kv_cache(V3, P + 1).nbytes / chips.H200.hbm_bytes_per_s
@@ -76,40 +76,40 @@ def test_a_latent_prefill_makes_keys_anew_where_that_is_less():
 @pytest.mark.parametrize("name", ["LLaMA-3 70B", "Gemma-3 27B", "gpt-oss 120B", "DeepSeek-V3"])
 def test_the_cache_is_that_of_arithmetic(name):
     model = models.find(name)
-    held = inference.memory(model, Layout(), HOST, B=7, S=9000).kv
+    held = inference.memory(model, Layout(), HOST, batch=7, S=9000).kv
     assert held == pytest.approx(arithmetic.kv_cache(model, 9000, sequences=7).nbytes)
 
 
 @pytest.mark.parametrize("name", ["LLaMA-3 70B", "LLaMA-3.2 1B", "GPT-2 124M", "Mixtral 8x7B", "DeepSeek-V3"])
 def test_one_chip_holds_all_parameters(name):
     model = models.find(name)
-    assert inference.memory(model, Layout(), HOST, B=1, S=1).weights == pytest.approx(2 * model.params)
+    assert inference.memory(model, Layout(), HOST, batch=1, S=1).weights == pytest.approx(2 * model.params)
 
 
 def test_a_chip_that_is_full_to_the_last_byte_holds_it():
-    held = inference.memory(L8B, Layout(), HOST, B=3, S=1000, reserve=0.1)
+    held = inference.memory(L8B, Layout(), HOST, batch=3, S=1000, reserve=0.1)
     assert replace(held, chip=replace(chips.H100, hbm_bytes=held.total)).fits
     assert not replace(held, chip=replace(chips.H100, hbm_bytes=held.total - 1)).fits
 
 
 def test_heads_are_copied_where_ways_are_more_than_heads():
-    whole = inference.memory(L70B, Layout(tp=8), SIXTEEN, B=32, S=8192).kv
-    assert inference.memory(L70B, Layout(tp=16), SIXTEEN, B=32, S=8192).kv == whole  # 8 heads on 16 chips
-    assert inference.memory(L70B, Layout(tp=16, kv_batch=2), SIXTEEN, B=32, S=8192).kv == whole / 2
-    assert inference.memory(L70B, Layout(tp=16, kv_sequence=2), SIXTEEN, B=32, S=8192).kv == whole / 2
+    whole = inference.memory(L70B, Layout(tp=8), SIXTEEN, batch=32, S=8192).kv
+    assert inference.memory(L70B, Layout(tp=16), SIXTEEN, batch=32, S=8192).kv == whole  # 8 heads on 16 chips
+    assert inference.memory(L70B, Layout(tp=16, kv_batch=2), SIXTEEN, batch=32, S=8192).kv == whole / 2
+    assert inference.memory(L70B, Layout(tp=16, kv_sequence=2), SIXTEEN, batch=32, S=8192).kv == whole / 2
     cache = arithmetic.kv_cache(L70B, 8192, sequences=32).nbytes
-    assert 16 * inference.memory(L70B, Layout(tp=16), SIXTEEN, B=32, S=8192).kv == 2 * cache  # two copies
+    assert 16 * inference.memory(L70B, Layout(tp=16), SIXTEEN, batch=32, S=8192).kv == 2 * cache  # two copies
 
 
 def test_latent_vectors_are_copied_to_every_chip_of_a_group():
-    one = inference.memory(V3, Layout(), HOST, B=8, S=4096).kv
-    assert inference.memory(V3, Layout(tp=8), HOST, B=8, S=4096).kv == one
-    assert inference.memory(V3, Layout(tp=8, attention_dp=8), HOST, B=8, S=4096).kv == one / 8
+    one = inference.memory(V3, Layout(), HOST, batch=8, S=4096).kv
+    assert inference.memory(V3, Layout(tp=8), HOST, batch=8, S=4096).kv == one
+    assert inference.memory(V3, Layout(tp=8, attention_dp=8), HOST, batch=8, S=4096).kv == one / 8
 
 
 def test_the_compiled_70b_step_holds_the_argument_bytes_that_were_measured():
     """XLA:TPU, v5e 4x4, Z2 x Y8, int8, B = 32, S = 8,192: 7.18 GB of arguments, 2 all-to-alls a layer."""
-    held = inference.memory(L70B, INT8_16, SIXTEEN, B=32, S=8192)
+    held = inference.memory(L70B, INT8_16, SIXTEEN, batch=32, S=8192)
     assert held.weights + held.kv == pytest.approx(7.18e9, rel=2e-3)
     exchanges = [r for r in inference.case(L70B, SIXTEEN, INT8_16).traffic if r.what == "AllToAll"]
     assert [(r.times, r.n) for r in exchanges] == [(80, 2)] * 2
@@ -140,7 +140,7 @@ def test_the_table_of_llama_2_13b_on_eight_chips(B, ms):
     found = rules.decode_step(13e9, ROUND, 8, batch=B, cache_bytes=6.7e9)
     assert 1e3 * found.total_s == pytest.approx(ms, rel=2e-3)
     eight = Slice.of(ROUND, "2x4")
-    step = inference.decode(models.find("LLaMA-2 13B"), eight, Layout(tp=8), B=B, S=8192)
+    step = inference.decode(models.find("LLaMA-2 13B"), eight, Layout(tp=8), batch=B, S=8192)
     assert step.times.one.kv_s + step.terms["weights"] == pytest.approx(found.total_s, rel=0.03)
 
 
@@ -166,7 +166,7 @@ def test_the_pop_quiz():
 
 
 def test_the_sheet_step_is_the_rule_with_network_and_activations_added():
-    step = inference.decode(L70B, SIXTEEN, INT8_16, B=32, S=8192)
+    step = inference.decode(L70B, SIXTEEN, INT8_16, batch=32, S=8192)
     met = L70B.params - L70B.V * L70B.D  # the embedding is looked up
     rule = rules.decode_step(met, chips.V5E, 16, batch=32, cache_bytes=163840 * 8192, weights=INT8)
     assert step.times.one.kv_s == pytest.approx(rule.kv_s)
@@ -195,7 +195,7 @@ def test_palm_540b_is_slower_than_the_peak_and_at_most_three_times(rows, B, S, P
     """Pope et al., arXiv 2211.05102, table 2: 64 TPU v4, 28.4 ms a step at B = 64 and 0.29 s for a prompt."""
     machine = Slice.of(chips.V4, "4x4x4")
     layout = Layout(tp=64, rows=rows, kv_batch=64 if B else 1, weights=weights)
-    step = (inference.decode(PALM, machine, layout, B=B, S=S) if B else
+    step = (inference.decode(PALM, machine, layout, batch=B, S=S) if B else
             inference.prefill(PALM, machine, layout, P=P))  # fmt: skip
     assert seconds / 3 < step.total_s < seconds
 
@@ -204,7 +204,7 @@ def test_deepseeks_decode_step_spends_a_third_on_the_way_to_experts():
     """About 48 ms on H800 with collectives at 40 GB/s: 22 ms of exchanges, as the trace was read."""
     network = Cluster(chip=chips.H100, chips=64, nic_bytes_per_s=40e9)
     layout = Layout(tp=64, ep=64, attention_dp=64, weights=FP8, compute=FP8, dispatch=FP8)
-    step = inference.decode(V3, network, layout, B=88 * 64, S=4989)
+    step = inference.decode(V3, network, layout, batch=88 * 64, S=4989)
     assert step.terms["weights"] == pytest.approx(6.6e-3, rel=0.2)
     assert step.collectives["tokens to experts"] + step.collectives["tokens from experts"] > step.total_s / 3
     assert step.times.one.collectives_s == pytest.approx(22e-3, rel=0.45)  # a domain takes a token once
@@ -213,25 +213,25 @@ def test_deepseeks_decode_step_spends_a_third_on_the_way_to_experts():
 def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():
     """25 µs a sequence: nothing at first, then all there is; each group of attention has its own host."""
     slow = ServingEfficiency(host_s=25e-6)
-    few, many = (inference.decode(L8B, HOST, Layout(tp=8), B=B, S=64, efficiency=slow) for B in (4, 4096))
-    assert few.total_s == inference.decode(L8B, HOST, Layout(tp=8), B=4, S=64).total_s
+    few, many = (inference.decode(L8B, HOST, Layout(tp=8), batch=B, S=64, efficiency=slow) for B in (4, 4096))
+    assert few.total_s == inference.decode(L8B, HOST, Layout(tp=8), batch=4, S=64).total_s
     assert many.total_s == pytest.approx(4096 * 25e-6)
     assert many.binds == "host"
     assert sum(many.terms.values()) == pytest.approx(many.total_s)
-    groups = inference.decode(L8B, HOST, Layout(tp=8, attention_dp=8), B=4096, S=64, efficiency=slow)
+    groups = inference.decode(L8B, HOST, Layout(tp=8, attention_dp=8), batch=4096, S=64, efficiency=slow)
     assert groups.times.host_s == pytest.approx(many.times.host_s / 8)
 
 
 def test_what_rounding_leaves_is_no_wait_for_the_host():
     slow = ServingEfficiency(host_s=25e-6, fixed_s=3e-3, sequence_s=2e-6, layer_s=22e-6, matmul=0.7)
     for B in range(1, 65):
-        step = inference.decode(L70B, SIXTEEN, INT8_16, B=B, S=8192, efficiency=slow)
+        step = inference.decode(L70B, SIXTEEN, INT8_16, batch=B, S=8192, efficiency=slow)
         assert "host" not in step.terms
 
 
 def test_each_stage_starts_each_microbatch_and_waits_for_its_host():
     peak, lost = (
-        inference.decode(L70B, HOST, Layout(tp=2, pp=4), B=64, S=64, efficiency=e)
+        inference.decode(L70B, HOST, Layout(tp=2, pp=4), batch=64, S=64, efficiency=e)
         for e in (ServingEfficiency(), ServingEfficiency(fixed_s=1e-3, host_s=25e-6))
     )
     assert lost.total_s - peak.total_s == pytest.approx(4 * 1e-3 + 64 * 25e-6)

@@ -55,7 +55,7 @@ def test_a_cache_split_in_any_way_is_attended_to_once(layout):
     here = B / layout.kv_batch * S / layout.kv_sequence
     counted = arithmetic.flops(L70B, B, 1, S=S).attention
     assert sum(k.flops for k in s.kinds) * here * 16 == pytest.approx(counted)
-    one = inference.decode(L70B, OPEN, layout, B=B, S=S).times.one
+    one = inference.decode(L70B, OPEN, layout, batch=B, S=S).times.one
     assert one.kv_s == pytest.approx(arithmetic.kv_cache(L70B, S, sequences=B).nbytes / 16 / 819e9)
 
 
@@ -70,7 +70,7 @@ def test_with_expert_ways_each_group_holds_dense_and_shared_weights():
 
 def test_the_longest_stage_has_whole_layers():
     """126 layers in four stages: 32 of them in the first."""
-    held = inference.memory(L405B, Layout(tp=8, pp=4), HOSTS, B=1, S=1).weights
+    held = inference.memory(L405B, Layout(tp=8, pp=4), HOSTS, batch=1, S=1).weights
     layers = sum(n for part, n in L405B.by_part.items() if part in ("attention", "mlp"))
     end = L405B.D * L405B.V
     norms = 2 * L405B.D * 126 + L405B.D
@@ -85,16 +85,16 @@ def test_linear_attention_reads_and_writes_its_state_and_counts_its_products():
     assert a
     state = 4 * (NEXT.L - NEXT.softmax_layers) * a.v_heads * a.key * a.value
     cache = arithmetic.kv_cache(NEXT, 100, sequences=5).nbytes
-    assert inference.memory(NEXT, Layout(), HOST, B=5, S=100).kv == pytest.approx(5 * state + cache)
+    assert inference.memory(NEXT, Layout(), HOST, batch=5, S=100).kv == pytest.approx(5 * state + cache)
     quick = inference.case(NEXT, HOST, Layout())
     each = (2 * state + cache / 5) / chips.H100.hbm_bytes_per_s
-    assert passed(quick.constants, Load(B=5, kv_tokens=500)).kv_s == pytest.approx(5 * each)
+    assert passed(quick.constants, Load(batch=5, kv_tokens=500)).kv_s == pytest.approx(5 * each)
 
 
 def test_a_latent_chunk_expands_the_context_where_that_is_less():
     T = before = 4096
     one = inference.mixed(
-        V3, Cluster.of(chips.H200, 1), Layout(), B=0, S=0, chunk=T, chunk_context=before
+        V3, Cluster.of(chips.H200, 1), Layout(), batch=0, S=0, chunk=T, chunk_context=before
     ).times.one
     counted = arithmetic.flops(V3, 1, T, S=T + before, causal=True)
     late = (
@@ -117,7 +117,7 @@ def test_prompts_follow_one_another_through_the_stages(prompts):
 
 @pytest.mark.parametrize("B", [1, 2, 4, 8])
 def test_a_stage_without_a_microbatch_waits(B):
-    step = inference.decode(L70B, OPEN, Layout(tp=4, pp=4), B=B, S=100)
+    step = inference.decode(L70B, OPEN, Layout(tp=4, pp=4), batch=B, S=100)
     busy = sum(s for name, s in step.terms.items() if name != "bubble")
     assert step.times.microbatches == min(B, 4)
     assert busy == pytest.approx(step.times.one.total_s * min(B, 4) / 4)
@@ -127,7 +127,7 @@ def test_a_stage_without_a_microbatch_waits(B):
 def test_groups_read_their_prompts_at_once():
     layout = Layout(tp=8, ep=8, attention_dp=8, weights=FP8, compute=FP8)
     found = inference.serve(V3, HOST, layout, P=1000, G=101, batch=64)
-    step = inference.decode(V3, HOST, layout, B=64, S=1050.5)
+    step = inference.decode(V3, HOST, layout, batch=64, S=1050.5)
     read = inference.prefill(V3, HOST, layout, P=1000, prompts=8)
     assert found.cycle_s == pytest.approx(100 * found.step.total_s + 8 * read.total_s)
     assert found.step.total_s == pytest.approx(step.total_s, rel=1e-3)
@@ -157,7 +157,7 @@ def test_a_hand_off_by_layers_ends_one_layer_after_the_prompt():
 def test_a_chunk_reads_its_own_heads_of_the_context():
     """One token late in a long prompt waits for the cache: eight heads over sixteen chips, one each."""
     for layout in (Layout(tp=16), Layout(tp=16, kv_batch=4)):
-        one = inference.mixed(L70B, OPEN, layout, B=0, S=0, chunk=1, chunk_context=29_999).times.one
+        one = inference.mixed(L70B, OPEN, layout, batch=0, S=0, chunk=1, chunk_context=29_999).times.one
         assert one.kv_s == pytest.approx(arithmetic.kv_cache(L70B, 30_000).nbytes / 8 / 819e9)
 
 
@@ -175,6 +175,6 @@ def test_steps_without_a_chunk_are_as_many_as_prompts_leave():
     """64 slots read 1 step and decode 100: in 64 steps of 101 a prompt of 1,000 is read."""
     found = inference.serve(L70B, HOST, Layout(tp=8), P=1000, G=101, batch=64, policy="chunked", chunk=1024)
     busy = 64 / 101
-    assert pytest.approx(64 - busy) == found.B
+    assert pytest.approx(64 - busy) == found.batch
     assert found.reading.load.chunk == 1000
     assert found.itl_s == pytest.approx(busy * found.reading.total_s + (1 - busy) * found.step.total_s)

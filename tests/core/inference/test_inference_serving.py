@@ -20,7 +20,7 @@ ONE = Cluster.of(chips.H100, 1)
 
 def test_interleaved_serving_adds_every_prompt_to_the_decode_steps():
     found = inference.serve(L70B, SIXTEEN, LAYOUT, P=2048, G=512, batch=64)
-    step = inference.decode(L70B, SIXTEEN, LAYOUT, B=64, S=2048 + 256)
+    step = inference.decode(L70B, SIXTEEN, LAYOUT, batch=64, S=2048 + 256)
     read = inference.prefill(L70B, SIXTEEN, LAYOUT, P=2048)
     assert found.cycle_s == pytest.approx(511 * step.total_s + 64 * read.total_s)
     assert found.ttft_s == read.total_s
@@ -33,27 +33,27 @@ def test_interleaved_serving_adds_every_prompt_to_the_decode_steps():
 def test_chunks_cost_nothing_while_weights_are_waited_for():
     """A chunk up to the critical batch is free but for its attention, activations and collectives."""
     free = ServingEfficiency(overlap=1.0)
-    step = inference.decode(L8B, ONE, Layout(), B=32, S=100, efficiency=free)
-    mixed = inference.mixed(L8B, ONE, Layout(), B=32, S=100, chunk=256, efficiency=free)
+    step = inference.decode(L8B, ONE, Layout(), batch=32, S=100, efficiency=free)
+    mixed = inference.mixed(L8B, ONE, Layout(), batch=32, S=100, chunk=256, efficiency=free)
     assert mixed.times.one.weights_s == step.times.one.weights_s
     assert mixed.times.one.matmul_s == step.times.one.matmul_s == 0
-    more = inference.mixed(L8B, ONE, Layout(), B=32, S=100, chunk=270, efficiency=free)
+    more = inference.mixed(L8B, ONE, Layout(), batch=32, S=100, chunk=270, efficiency=free)
     assert more.times.one.weights_s == 0
     assert more.times.one.matmul_s > step.times.one.weights_s
 
 
 def test_chunks_that_are_too_small_feed_fewer_sequences():
     few = inference.serve(L8B, ONE, Layout(), P=4000, G=101, batch=64, policy="chunked", chunk=400)
-    assert pytest.approx(400 * 100 / 4000) == few.B
+    assert pytest.approx(400 * 100 / 4000) == few.batch
     assert few.itl_s == few.reading.total_s
     many = inference.serve(L8B, ONE, Layout(), P=4000, G=101, batch=64, policy="chunked", chunk=8000)
-    assert pytest.approx(64 * 100 / 101) == many.B  # one step of 101 is the prompt's
+    assert pytest.approx(64 * 100 / 101) == many.batch  # one step of 101 is the prompt's
     assert many.itl_s > few.itl_s
 
 
 def test_without_a_batch_memory_decides():
     found = inference.serve(L8B, ONE, Layout(), P=3000, G=200)
-    assert inference.largest_batch(L8B, Layout(), ONE, S=3100) == found.B
+    assert inference.largest_batch(L8B, Layout(), ONE, S=3100) == found.batch
     with pytest.raises(ValueError, match="no room"):
         inference.serve(L70B, ONE, Layout(), P=3000, G=200)
 
@@ -86,14 +86,14 @@ def test_the_hand_off_of_the_sheet_takes_54_milliseconds():
 def test_the_pools_of_the_sheet():
     """0.91 s a prompt, 512 tokens: 2.99, 3.9 and 3.3 prefill copies for each that decodes."""
     for B, step_s, ratio in ((32, 19e-3, 2.99), (43, 19.5e-3, 3.9), (32, 17.2e-3, 3.3)):
-        assert inference.pools(0.91, step_s, B=B, G=512).ratio == pytest.approx(ratio, rel=0.01)
-    found = inference.pools(1.0, 0.02, B=50, G=500)
+        assert inference.pools(0.91, step_s, batch=B, G=512).ratio == pytest.approx(ratio, rel=0.01)
+    found = inference.pools(1.0, 0.02, batch=50, G=500)
     assert found.ratio == 5
     assert (found.best(6), found.best(2)) == ((5, 1), (1, 1))
     assert found.idle(5, 2) == (0, 0.5)
-    uneven = inference.pools(1.0, 0.02, B=50, G=900)  # 2.8 for each that decodes
+    uneven = inference.pools(1.0, 0.02, batch=50, G=900)  # 2.8 for each that decodes
     assert (uneven.best(4), uneven.best(4, 2)) == ((3, 1), (2, 1))
-    uneven = inference.pools(1.0, 0.02, B=10, G=800)  # 1.6 that decode for each
+    uneven = inference.pools(1.0, 0.02, batch=10, G=800)  # 1.6 that decode for each
     assert (uneven.best(4), uneven.best(4, 1, 2)) == ((1, 2), (1, 1))
 
 
@@ -121,8 +121,8 @@ def test_the_drafts_of_the_sheet():
 
 def test_checking_is_free_until_the_critical_batch_and_then_is_not():
     def check(B):
-        plain = inference.decode(L8B, ONE, Layout(), B=B, S=1000).total_s
-        return lambda T: inference.decode(L8B, ONE, Layout(), B=B, S=1000, T=T).total_s / plain
+        plain = inference.decode(L8B, ONE, Layout(), batch=B, S=1000).total_s
+        return lambda T: inference.decode(L8B, ONE, Layout(), batch=B, S=1000, T=T).total_s / plain
 
     few = inference.best_draft(0.8, cost=0.05, verify=check(4))
     many = inference.best_draft(0.8, cost=0.05, verify=check(256))
@@ -204,9 +204,9 @@ def test_narrow_weights_do_not_speed_decoding_by_their_bytes():
 def test_types_of_experts_and_of_the_ends_are_their_own():
     oss = models.find("gpt-oss 120B")
     layout = Layout(experts=FP4, experts_compute=BF16)
-    held = inference.memory(oss, layout, ONE, B=1, S=1).weights
+    held = inference.memory(oss, layout, ONE, batch=1, S=1).weights
     assert held == pytest.approx(2 * (oss.params - oss.by_part["experts"]) + oss.by_part["experts"] / 2)
-    quantized = inference.memory(L8B, Layout(weights=INT4, outer=BF16), ONE, B=1, S=1).weights
+    quantized = inference.memory(L8B, Layout(weights=INT4, outer=BF16), ONE, batch=1, S=1).weights
     ends = L8B.by_part["embedding"] + L8B.by_part["unembedding"]
     norms = L8B.by_part["norms"]
     assert quantized == pytest.approx(2 * ends + 2 * norms + (L8B.params - ends - norms) / 2)
@@ -226,16 +226,16 @@ def test_an_efficiency_tells_what_it_states_and_refuses_what_cannot_be():
 
 def test_a_chip_without_the_type_to_compute_in_says_so():
     with pytest.raises(ValueError, match="no fp8 matrix unit"):
-        inference.decode(L8B, SIXTEEN, Layout(tp=16, compute=FP8), B=1, S=1)
+        inference.decode(L8B, SIXTEEN, Layout(tp=16, compute=FP8), batch=1, S=1)
     with pytest.raises(LayoutError, match="let tp · cp · pp be a divisor"):
-        inference.decode(L8B, SIXTEEN, Layout(tp=32), B=1, S=1)
+        inference.decode(L8B, SIXTEEN, Layout(tp=32), batch=1, S=1)
 
 
 def test_results_tell_themselves():
     told = [
-        inference.memory(L8B, Layout(), ONE, B=4, S=100), rules.critical_batch(chips.H100),
+        inference.memory(L8B, Layout(), ONE, batch=4, S=100), rules.critical_batch(chips.H100),
         inference.crossover_batch(L8B, S=100), inference.transfer(L8B, P=100, bytes_per_s=1e9),
-        inference.pools(1, 0.01, B=8, G=100), inference.prefix(L8B, HOST, Layout(), P=100, cached=50),
+        inference.pools(1, 0.01, batch=8, G=100), inference.prefix(L8B, HOST, Layout(), P=100, cached=50),
         inference.speculative(0.5, 2, cost=0.1), inference.serve(L8B, ONE, Layout(), P=10, G=10, batch=2),
         rules.decode_step(8e9, chips.H100, 1, batch=1, cache_bytes=1e6),
         rules.two_dimensional_layout(10, 40, 8, chips.V5P),

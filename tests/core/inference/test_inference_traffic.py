@@ -142,11 +142,11 @@ def test_groups_of_a_ring_split_a_prompt_and_the_sequences_but_no_weights():
     for name in ("matmul", "attention", "MLP's output"):
         assert split.terms[name] == pytest.approx(alone.terms[name] / 4, rel=0.01)  # hops stay
     fewer, many = (
-        inference.decode(L70B, OPEN, one, B=8, S=900),
-        inference.decode(L70B, OPEN, four, B=32, S=900),
+        inference.decode(L70B, OPEN, one, batch=8, S=900),
+        inference.decode(L70B, OPEN, four, batch=32, S=900),
     )
     assert many.total_s == pytest.approx(fewer.total_s)
-    held = [inference.memory(L70B, layout, OPEN, B=8, S=900) for layout in (one, four)]
+    held = [inference.memory(L70B, layout, OPEN, batch=8, S=900) for layout in (one, four)]
     assert held[0].weights == held[1].weights
     assert held[0].kv == 4 * held[1].kv
 
@@ -173,14 +173,14 @@ def test_slower_links_and_calls_cost_what_they_say():
 
 
 def test_what_can_overlap_is_hidden_as_far_as_the_rest_is_long():
-    apart = inference.decode(L70B, OPEN, Layout(tp=16), B=32, S=2048)
+    apart = inference.decode(L70B, OPEN, Layout(tp=16), batch=32, S=2048)
     beside = inference.decode(
-        L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=ServingEfficiency(overlap=1.0)
+        L70B, OPEN, Layout(tp=16), batch=32, S=2048, efficiency=ServingEfficiency(overlap=1.0)
     )
     assert apart.network_s > 0
     assert beside.network_s == pytest.approx(max(apart.network_s - apart.compute_s, 0))
     half = inference.decode(
-        L70B, OPEN, Layout(tp=16), B=32, S=2048, efficiency=ServingEfficiency(overlap=0.5)
+        L70B, OPEN, Layout(tp=16), batch=32, S=2048, efficiency=ServingEfficiency(overlap=0.5)
     )
     assert half.total_s == pytest.approx((apart.total_s + beside.total_s) / 2)
 

@@ -86,7 +86,10 @@ def broken(count, seed):
 
 def least(one, other):
     """Whole waves, as a bound: how much less of a wave than `other` `one` has for nothing, level by level."""
-    ways = [rough(s.layout, s.reading.load.B or s.step.load.B, s.reading.load.prompts) for s in (one, other)]
+    ways = [
+        rough(s.layout, s.reading.load.batch or s.step.load.batch, s.reading.load.prompts)
+        for s in (one, other)
+    ]
     return min(1.0, *(a / b for a, b in zip(*ways, strict=True)))
 
 
@@ -119,7 +122,7 @@ def test_127_and_128_tokens_of_a_prompt_are_nearly_the_same():
 
 SLOWED = {  # seconds that a pass takes more, each against one law
     "rate": lambda k, load: 1e-12 / k.head.token_s,
-    "batch": lambda k, load: 1e-5 * load.B**2,
+    "batch": lambda k, load: 1e-5 * load.batch**2,
     "prompt": lambda k, load: 1 / (1 + load.chunk),
 }
 

@@ -106,4 +106,7 @@ def test_a_run_and_a_token_take_the_chips_watts_for_their_time():
     m, on = models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 8)
     served = inference.serve(m, on, Layout(tp=4), P=1024, G=256, batch=16)
     assert served.joules_per_token == approx(4 * 700 / served.tokens_per_s)
-    assert inference.decode(m, Slice.of(chips.V5E, "2x2"), Layout(tp=4), B=1, S=1024).joules_per_token is None
+    assert (
+        inference.decode(m, Slice.of(chips.V5E, "2x2"), Layout(tp=4), batch=1, S=1024).joules_per_token
+        is None
+    )

@@ -199,7 +199,7 @@ def merged():
     """Attention with the keys sharded over four devices, each of which ends with two heads."""
     over, last = jax.P(None, "C"), jax.P(None, None, "C")
     return jax.jit(jax.shard_map(
-        lambda q, k, v, seen: paged_attention.merged(*paged_attention.attend(q, seen, k, v)),
+        lambda q, k, v, seen: paged_attention.merge(*paged_attention.attend(q, seen, k, v)),
         mesh=sharding.mesh(C=4),
         in_specs=(jax.P(), over, over, last), out_specs=last, check_vma=False,
     ))  # fmt: skip

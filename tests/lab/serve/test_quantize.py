@@ -88,7 +88,7 @@ def test_each_output_channel_has_a_scale():
 def test_quantization_changes_logits_by_less_than_a_bound(kind, logits):
     told = change(kind)
     assert 0 < told.relative < logits
-    assert abs(told.narrow_perplexity / told.perplexity - 1) < logits / 4
+    assert abs(told.quantized_perplexity / told.perplexity - 1) < logits / 4
     assert told.agree > 1 - 2 * logits
 
 
@@ -99,7 +99,7 @@ def test_int4_has_ten_times_the_error_of_int8():
 def test_quantization_is_the_same_on_every_mesh():
     for other in (change("both", Z=2, Y=4), change("both", X=2, C=2, Y=2), change("scanned")):
         assert other.relative == pytest.approx(change("both").relative, rel=0.02)
-        assert other.narrow_perplexity == pytest.approx(change("both").narrow_perplexity, rel=1e-4)
+        assert other.quantized_perplexity == pytest.approx(change("both").quantized_perplexity, rel=1e-4)
 
 
 def test_experts_are_quantized_too():
@@ -120,7 +120,7 @@ def test_int8_takes_a_quarter_of_fp32_plus_scales():
 
 
 def test_results_print_as_text():
-    told = quantize.Compared(0.125, 0.005, 1.0, 6.5, 6.625, 0.996)
+    told = quantize.LogitError(0.125, 0.005, 1.0, 6.5, 6.625, 0.996)
     assert str(told) == (
         "logits off by 0.5% (at most 0.125), perplexity 6.5000 → 6.6250, the same next token in 99.6%"
     )

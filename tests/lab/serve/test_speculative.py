@@ -154,5 +154,8 @@ def test_impossible_configurations_are_refused():
 
 
 def test_results_print_as_text():
-    told = speculative.Written(np.zeros((2, 4), int), np.array([[2, 0], [0, -1], [-1, 2]]), 2)
-    assert str(told) == "8 tokens in 4 steps of the target, 2.00 each; 67% of the judged drafts kept (K = 2)"
+    told = speculative.Generation(np.zeros((2, 4), int), np.array([[2, 0], [0, -1], [-1, 2]]), 2)
+    assert (
+        str(told)
+        == "8 tokens in 4 steps of the target, 2.00 each; 67% of the verified drafts accepted (K = 2)"
+    )

@@ -77,7 +77,7 @@ def test_hosts_with_different_programs_are_refused(monkeypatch, capsys, tmp_path
     assert "Y stays in one\nall run the same program" in capsys.readouterr().out
     one = hosts.Host(0, "alpha", 4, "cpu", "0.12.0", "d338bc17ffb0")
     two = dataclasses.replace(one, process=1, name="beta", jax="0.11.0")
-    monkeypatch.setattr(hosts, "ask", lambda trainer: hosts.Hosts((one, two), {"X": 2}))
+    monkeypatch.setattr(hosts, "gather_hosts", lambda trainer: hosts.Hosts((one, two), {"X": 2}))
     with pytest.raises(SystemExit):
         hosts.main(here)
     assert "NOT all run the same program" in capsys.readouterr().out

@@ -28,7 +28,7 @@ _BATCHES = [2.0**e for e in range(9)]
 
 def _blocks(*, chip: str, billions: int, T: int, passes: int, B: int) -> View:
     def at(batch: float) -> Diffusion:
-        return diffusion(billions * 1e9, chips.find(chip), T=T, passes=passes, B=batch)
+        return diffusion(billions * 1e9, chips.find(chip), T=T, passes=passes, batch=batch)
 
     now = at(B)
     chart = Chart(

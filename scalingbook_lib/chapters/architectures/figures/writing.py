@@ -60,7 +60,7 @@ def blocks() -> Figure:
     spans = list[Span]()
     told = []
     for B in (1, 8):
-        one = diffusion(8e9, H100, T=256, passes=64, B=B)
+        one = diffusion(8e9, H100, T=256, passes=64, batch=B)
         name = f"{B} answer{'s' * (B > 1)}"
         spans.append(Span(f"{name}, token by token", 0, one.one_by_one_s, si(one.one_by_one_s, "s"), MEMORY))
         spans.append(Span(f"{name}, {one.passes} passes", 0, one.block_s, si(one.block_s, "s"), MATH))

@@ -206,7 +206,7 @@ SERVERS = (
     Check(
         key="inference.prefill-copies",
         title="A pool for each",
-        answer=lambda: inference.pools(0.2, 16e-3, B=96, G=1024).ratio,
+        answer=lambda: inference.pools(0.2, 16e-3, batch=96, G=1024).ratio,
         difficulty=2,
         hints=(
             "How many requests does one decoding copy end in a second?",
@@ -214,7 +214,7 @@ SERVERS = (
         ),
         mistakes=(
             Mistake(
-                lambda: 1 / inference.pools(0.2, 16e-3, B=96, G=1024).ratio,
+                lambda: 1 / inference.pools(0.2, 16e-3, batch=96, G=1024).ratio,
                 "The other way round: copies that read prompts for each that decodes.",
             ),
             Mistake(5.0, "That is how many requests a copy ends in a second. How long is each prompt?"),

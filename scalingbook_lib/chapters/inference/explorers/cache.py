@@ -76,7 +76,7 @@ def lengths(mean: int, most: int) -> tuple[int, ...]:
 def room(model: str, where: str, weights: str) -> float:
     """Bytes of all chips together that are left for caches, a tenth of the memory kept back."""
     m, on = models.find(model), machine(where)
-    held = inference.memory(m, spread(model, where, weights, "bf16"), on, B=1, S=1, reserve=0.1)
+    held = inference.memory(m, spread(model, where, weights, "bf16"), on, batch=1, S=1, reserve=0.1)
     return on.chips * (on.chip.hbm_bytes - held.weights - held.reserve)
 
 

@@ -57,7 +57,7 @@ def stepped(
     """A decode step over all chips; None where there is no such layout."""
     m = models.find(model)
     try:
-        return inference.decode(m, machine(where), layouts(m, where, weights)[how], B=B, S=S)
+        return inference.decode(m, machine(where), layouts(m, where, weights)[how], batch=B, S=S)
     except (inference.LayoutError, KeyError):
         return None
 
@@ -97,7 +97,7 @@ def _held(
 ) -> Bars:
     """A latent cache is copied to every chip of a group; weights of attention to every group."""
     on = machine(where)
-    found = [inference.memory(m, s.layout, on, B=B, S=S) for s in steps.values()]
+    found = [inference.memory(m, s.layout, on, batch=B, S=S) for s in steps.values()]
     series = (
         Series("weights", [one.weights for one in found], 0),
         Series("cache", [one.kv for one in found], 2),

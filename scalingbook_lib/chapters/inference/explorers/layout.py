@@ -61,8 +61,8 @@ def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
             (Grid("What each chip keeps of the cache", ["chip"], ("K",), [[Cell("–", None, "nothing")]]),),
         )
     o = layout(ways)
-    step = inference.decode(m, on, o, B=B, S=S)
-    kept = inference.memory(m, o, on, B=B, S=S)
+    step = inference.decode(m, on, o, batch=B, S=S)
+    kept = inference.memory(m, o, on, batch=B, S=S)
     held, least = kept.kv, kept.kv / _waste(m.K, ways, B)
     return View(
         _verdict(kind, ways, kept, least, step),

@@ -28,7 +28,7 @@ MOST = 16
 def checks(model: str, where: str, S: int, B: int) -> tuple[float, ...]:
     """Seconds of a step that gives each of B sequences 1, 2, ... tokens to check."""
     m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
-    return tuple(inference.decode(m, on, o, B=B, S=S, T=T).total_s for T in range(1, MOST + 2))
+    return tuple(inference.decode(m, on, o, batch=B, S=S, T=T).total_s for T in range(1, MOST + 2))
 
 
 def room(model: str, where: str, S: int) -> int:

@@ -38,7 +38,7 @@ def stepped(model: str, name: str, rows: int, B: int, S: int) -> InferenceStep |
     heads = max(n for n in range(1, min(on.chips, m.K) + 1) if on.chips % n == 0 and m.K % n == 0)
     try:
         o = Layout(tp=on.chips, rows=rows, kv_batch=on.chips // heads, weights=INT8, kv=INT8)
-        return inference.decode(m, on, o, B=B, S=S) if columns <= m.N else None
+        return inference.decode(m, on, o, batch=B, S=S) if columns <= m.N else None
     except (LayoutError, SliceError):
         return None
 
@@ -90,7 +90,7 @@ def least(model: str, chip: str, B: int, S: int) -> int:
     for shape in SLICES[chip]:
         on = machine(f"{chip} {shape}")
         found = ways(model, f"{chip} {shape}", B, S).values()
-        if any(inference.memory(models.find(model), s.layout, on, B=B, S=S).fits for s in found):
+        if any(inference.memory(models.find(model), s.layout, on, batch=B, S=S).fits for s in found):
             return on.chips
     return 0
 

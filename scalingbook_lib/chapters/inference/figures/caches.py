@@ -65,7 +65,7 @@ def cache_split() -> Figure:
         "tokens": replace(NARROW, kv_batch=1, kv_sequence=2),
     }
     steps = {
-        name: inference.decode(LLAMA, SIXTEEN, layout, B=USERS, S=S).total_s
+        name: inference.decode(LLAMA, SIXTEEN, layout, batch=USERS, S=S).total_s
         for name, layout in splits.items()
     }
     said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in steps.items())

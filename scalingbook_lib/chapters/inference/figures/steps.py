@@ -32,7 +32,7 @@ TIMES = 32  # how much longer the bars of a step are drawn beside themselves
 
 def step_of(B: int) -> inference.InferenceStep:
     """One decode step of the opening's server."""
-    return inference.decode(LLAMA, SIXTEEN, NARROW, B=B, S=S)
+    return inference.decode(LLAMA, SIXTEEN, NARROW, batch=B, S=S)
 
 
 def two_phases() -> Figure:

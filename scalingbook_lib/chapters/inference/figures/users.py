@@ -36,7 +36,7 @@ def _points(shape: str) -> list[tuple[float, float]]:
     machine = Slice.of(V5E, shape)
     layout = replace(NARROW, tp=machine.chips, kv_batch=max(machine.chips // 8, 1))
     most = inference.largest_batch(LLAMA, layout, machine, S=S)
-    steps = [inference.decode(LLAMA, machine, layout, B=B, S=S) for B in BATCHES if most >= B]
+    steps = [inference.decode(LLAMA, machine, layout, batch=B, S=S) for B in BATCHES if most >= B]
     return [(1e3 * step.total_s, step.usd_per_million()) for step in steps]
 
 

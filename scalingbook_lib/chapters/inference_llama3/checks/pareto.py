@@ -23,7 +23,7 @@ def _points(machine: Machine) -> tuple[Point, ...]:
     n = machine.chips
     layout = Layout(tp=n, kv_batch=max(n // 8, 1), **_INT8)
     most = inference.largest_batch(_70B, layout, machine, S=8192)
-    steps = (inference.decode(_70B, machine, layout, B=B, S=8192) for B in range(1, most + 1))
+    steps = (inference.decode(_70B, machine, layout, batch=B, S=8192) for B in range(1, most + 1))
     return tuple((step.total_s, step.usd_per_million(1.0)) for step in steps)
 
 

@@ -14,8 +14,8 @@ _LENGTH = 100_000
 
 def _pools() -> inference.Pools:
     prompt_s = inference.prefill(_70B, _SQUARE, _SPREAD, P=4096).total_s
-    step_s = inference.decode(_70B, _SQUARE, _SPREAD, B=48, S=4096 + 256).total_s
-    return inference.pools(prompt_s, step_s, B=48, G=512)
+    step_s = inference.decode(_70B, _SQUARE, _SPREAD, batch=48, S=4096 + 256).total_s
+    return inference.pools(prompt_s, step_s, batch=48, G=512)
 
 
 def _network(mfu: float = 0.5) -> float:

@@ -24,7 +24,7 @@ def _drafted(B: int = 8, free: bool = False) -> float:
     whole = Layout(tp=8)
 
     def step_s(model: models.Transformer, T: int = 1) -> float:
-        return inference.decode(model, _EIGHT, whole, B=B, S=8192, T=T).total_s
+        return inference.decode(model, _EIGHT, whole, batch=B, S=8192, T=T).total_s
 
     plain = step_s(_70B)
     cost = 0.0 if free else step_s(_8B) / plain
@@ -35,7 +35,9 @@ def _slower(model: models.Transformer, B: int = 64) -> float:
     """A step of B sequences over one of a single sequence, on eight H200."""
     by_sequence = 8 if model.latent else 1
     layout = Layout(tp=8, kv_batch=by_sequence, weights=FP8, compute=FP8, kv=BF16)
-    step_s = [inference.decode(model, Cluster.of(chips.H200, 8), layout, B=n, S=4096).total_s for n in (B, 1)]
+    step_s = [
+        inference.decode(model, Cluster.of(chips.H200, 8), layout, batch=n, S=4096).total_s for n in (B, 1)
+    ]
     return step_s[0] / step_s[1]
 
 
@@ -47,7 +49,7 @@ def _with_links(ways: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> float:
         for heads in (1, 2, 4, 8):
             layout = Layout(tp=128, rows=rows, kv_batch=128 // heads, **_INT8)
             for B in range(1, 200):
-                step = inference.decode(_405B, machine, layout, B=B, S=8192)
+                step = inference.decode(_405B, machine, layout, batch=B, S=8192)
                 if step.total_s > 0.015:
                     break
                 best = min(best, step.usd_per_million(1.2))

@@ -59,7 +59,7 @@ def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool)
     """All batches of one setting."""
     m, on, o = models.find(model), machine(where), spread(model, where, weights, kv)
     sizes = sorted({round(2 ** (k / 4)) for k in range(41)})
-    rows = [parts(inference.decode(m, on, o, B=B, S=S), links) for B in sizes]
+    rows = [parts(inference.decode(m, on, o, batch=B, S=S), links) for B in sizes]
     knee = rules.critical_batch(on.chip, sparsity=m.sparsity, weights=o.weights, compute=o.compute).tokens
     level = inference.crossover_batch(m, S=S, weights=o.weights, kv=o.kv).sequences
     return BatchSweep(sizes, rows, on.chips, knee, level, inference.largest_batch(m, o, on, S=S))
@@ -67,7 +67,9 @@ def swept(model: str, where: str, *, weights: str, kv: str, S: int, links: bool)
 
 def _breakdown(*, model: str, where: str, weights: str, kv: str, S: int, B: int, links: bool) -> View:
     sweep = swept(model, where, weights=weights, kv=kv, S=S, links=links)
-    step = inference.decode(models.find(model), machine(where), spread(model, where, weights, kv), B=B, S=S)
+    step = inference.decode(
+        models.find(model), machine(where), spread(model, where, weights, kv), batch=B, S=S
+    )
     now = parts(step, links)
     return View(
         _verdict(where, B, S, now, sweep.most),

@@ -69,8 +69,8 @@ def fits(model: str, name: str, weights: str, kv: str, S: int) -> ServingFit | N
     try:
         o = spread(model, name, weights, kv)
         B = inference.largest_batch(m, o, on, S=S)
-        held = inference.memory(m, o, on, B=max(B, 1), S=S)
-        step = inference.decode(m, on, o, B=B, S=S) if B else None
+        held = inference.memory(m, o, on, batch=max(B, 1), S=S)
+        step = inference.decode(m, on, o, batch=B, S=S) if B else None
     except inference.LayoutError:
         return None
     n, room = on.chips, on.chip.hbm_bytes

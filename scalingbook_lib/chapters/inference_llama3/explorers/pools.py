@@ -47,9 +47,9 @@ def balance(model: str, where: str, P: int, G: int, B: int) -> Balance | None:
     if B < 1:
         return None
     read = inference.prefill(m, on, o, P=P).total_s
-    step = inference.decode(m, on, o, B=B, S=P + G / 2).total_s
+    step = inference.decode(m, on, o, batch=B, S=P + G / 2).total_s
     moved = inference.transfer(m, P=P, chip=on.chip, chips=on.chips, kv=o.kv).seconds / P
-    return Balance(inference.case(m, on, o), B, read, step, moved, inference.pools(read, step, B=B, G=G))
+    return Balance(inference.case(m, on, o), B, read, step, moved, inference.pools(read, step, batch=B, G=G))
 
 
 @lru_cache(maxsize=16)  # a run keeps much

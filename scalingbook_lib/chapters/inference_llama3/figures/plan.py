@@ -20,4 +20,4 @@ def spread(n: int, weights: DType = INT8, kv: DType = INT8) -> Layout:
 def step_on(shape: str) -> inference.InferenceStep:
     """A decode step of the chapter's 32 sequences on one slice."""
     where = Slice.of(V5E, shape)
-    return inference.decode(LLAMA, where, spread(where.chips), B=B, S=S)
+    return inference.decode(LLAMA, where, spread(where.chips), batch=B, S=S)

@@ -82,7 +82,7 @@ def _prices(chip=V5E, weights=INT8, kv=INT8) -> list[float]:
     """USD a million for one, for 32, and for as many sequences as fit a memory with a tenth kept free."""
     where, how = Slice.of(chip, "4x4"), spread(16, weights, kv)
     full = inference.largest_batch(LLAMA, how, where, S=S, reserve=0.1)
-    return [inference.decode(LLAMA, where, how, B=n, S=S).usd_per_million() for n in (1, B, full)]
+    return [inference.decode(LLAMA, where, how, batch=n, S=S).usd_per_million() for n in (1, B, full)]
 
 
 def _bars(wide: float, saved: dict[str, list[float]]) -> Sketch:

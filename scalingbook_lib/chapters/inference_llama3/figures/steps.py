@@ -162,7 +162,9 @@ def _meshes(wide: float, ways: dict[str, int], spent: dict[str, float]) -> Sketc
 def losses() -> Figure:
     """What does an engine lose?"""
     peak = step_on("4x4")
-    real = inference.decode(LLAMA, SIXTEEN, spread(16), B=B, S=S, efficiency=published.calibrated(V5E, BF16))
+    real = inference.decode(
+        LLAMA, SIXTEEN, spread(16), batch=B, S=S, efficiency=published.calibrated(V5E, BF16)
+    )
     parts = (
         ("weights", real.terms["weights"] - peak.terms["weights"], MEMORY),
         ("cache", real.terms["KV"] - peak.terms["KV"], CACHE),

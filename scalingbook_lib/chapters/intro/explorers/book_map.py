@@ -117,7 +117,7 @@ CHAPTERS = (
         "gpus",
         "GPUs: the chip",
         "What changes when 132 small cores do the arithmetic?",
-        "peak = SMs · 4 · FLOPs a cycle · clock",
+        "peak = SMs · 4 · FLOPs per cycle · clock",
         f"{rules.ridge(chips.H100):.0f} FLOPs per byte are needed to keep an H100 busy from its {chips.H100.hbm_bytes / GiB:.0f} GiB of HBM",
     ),
     Chapter(
@@ -202,7 +202,7 @@ def _map(*, path: str, step: int) -> View:
     cells = [[_box(chapter, place, at)] for place, chapter in enumerate(order)]
     return View(
         f"{at + 1} of {len(order)}: {here.title}. {here.question}",
-        (Grid(f"Path: {path}", [str(CHAPTERS.index(c)) for c in order], (), cells),),
+        (Grid(f"Path: {path}", [str(1 + CHAPTERS.index(c)) for c in order], (), cells),),
         (
             Readout("formula", 0, "", here.formula),
             Readout("number", 0, "", here.number),

@@ -15,7 +15,7 @@ _M8 = models.find("LLaMA-3 8B")
 
 def _joules(B: int = 64) -> float:
     narrow = Layout(weights=FP8, kv=FP8, compute=FP8)
-    step = inference.decode(_M8, Cluster.of(_H100, 1), narrow, B=B, S=4096)
+    step = inference.decode(_M8, Cluster.of(_H100, 1), narrow, batch=B, S=4096)
     return _H100.power_w * step.total_s / B if _H100.power_w else 0.0
 
 

@@ -105,7 +105,7 @@ def test_usual_mistakes_are_named(key, given, says):
 def test_a_decode_step_of_the_pools_is_one_amid_its_answer():
     big, square = models.find("LLaMA-3 70B"), Slice.of(V5E, "4x4")
     spread = inference.Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
-    ends = [inference.decode(big, square, spread, B=48, S=S).total_s for S in (4096, 4096 + 512)]
+    ends = [inference.decode(big, square, spread, batch=48, S=S).total_s for S in (4096, 4096 + 512)]
     prompt_s = inference.prefill(big, square, spread, P=4096).total_s
     ratio = 48 * prompt_s / (512 * sum(ends) / 2)
     assert CHECKS["inference_llama3.prefill-per-decode"].answer() == pytest.approx(ratio, rel=1e-6)

@@ -103,7 +103,7 @@ def test_windows_keep_less_of_long_sequences_only():
 def test_what_a_chip_keeps_is_its_eighth_times_the_copies(kind, heads, rest):
     m, ways = models.find(inference_layout.MODELS[kind]), inference_layout.split(heads, rest)
     held = inference.memory(
-        m, inference_layout.layout(ways), inference_layout.machine("TPU v5e 2x4"), B=32, S=8192
+        m, inference_layout.layout(ways), inference_layout.machine("TPU v5e 2x4"), batch=32, S=8192
     )
     whole = arithmetic.kv_cache(m, 8192, INT8, sequences=32).nbytes
     assert held.kv == pytest.approx(whole / 8 * inference_layout._waste(m.K, ways, 32))

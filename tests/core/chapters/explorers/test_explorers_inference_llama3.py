@@ -59,7 +59,7 @@ def test_the_terms_of_the_chosen_way_are_its_time_between_tokens():
 def test_parts_add_up_to_the_step(S):
     model, where = "LLaMA-3 70B", "TPU v5e 4x4"
     o = spread(model, where, "int8", "int8")
-    step = inference.decode(models.find(model), machine(where), o, B=32, S=S)
+    step = inference.decode(models.find(model), machine(where), o, batch=32, S=S)
     assert sum(breakdown.parts(step, True)) == pytest.approx(step.total_s)
     assert sum(breakdown.parts(step, False)) == pytest.approx(step.compute_s)
 

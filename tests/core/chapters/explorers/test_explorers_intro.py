@@ -164,4 +164,4 @@ def test_the_map_promises_numbers_from_the_catalogue():
 def test_the_map_lists_a_path_in_its_order_with_the_formula_of_each_chapter(name):
     grid = ALL["map"].evaluate(path=name).panels[0]
     assert [row[0].text.split("\n")[1] for row in grid.cells] == [c.formula for c in PATHS[name]]
-    assert list(grid.rows) == [str(CHAPTERS.index(c)) for c in PATHS[name]]
+    assert list(grid.rows) == [str(1 + CHAPTERS.index(c)) for c in PATHS[name]]
