@@ -17,7 +17,7 @@ from scalingbook_lib.evidence.overhead import ChipHourOverhead, chip_hour_overhe
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import PEAK, Plan, TrainingEfficiency, TrainingStep
+from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
@@ -65,7 +65,7 @@ def command(
 ) -> Answer:
     """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
 
-    Every way to spread the step is judged; an option leaves only the plans that are like it. With
+    All ways to spread the step are searched; an option leaves only the plans that are like it. With
     --as-written, the one plan that the options say. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
@@ -84,11 +84,10 @@ def command(
         if isinstance(efficiency, TrainingEfficiency)
         else published.prediction_interval(experts=model.experts is not None)
     )
-    peak = training.step(model, machine, found.step.plan, batch=asked.batch, T=T, efficiency=PEAK)
     added = None if factor is None else chip_hour_overhead()  # the overhead of whole runs over plans
-    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": peak.total_s}
+    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": found.step.peak_s}
     return Answer(
-        summary="\n".join(_summary_lines(found.summary, factor, peak, run, added)),
+        summary="\n".join(_summary_lines(found.summary, factor, found.step.peak_s, run, added)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
@@ -109,13 +108,13 @@ def _efficiency(
 def _summary_lines(
     found: str,
     factor: float | None,
-    peak: TrainingStep,
+    peak_s: float,
     run: training.PlannedRun | None,
     added: ChipHourOverhead | None,
 ) -> Iterator[str]:
     yield found
-    if peak.efficiency is PEAK and factor is not None:
-        yield f"at documented peaks the same plan takes {si(peak.total_s, 's')}"
+    if factor is not None:
+        yield f"at documented peaks the same plan takes {si(peak_s, 's')}"
     if factor is not None:  # calibrated against published runs
         holds = percent(published.COVERAGE)
         yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
@@ -191,7 +190,7 @@ class PlanRequest:
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
         """The best of all feasible plans with these fields, and what faster hardware would change."""
-        with Progress(lambda done, _: f"{done:,} plans judged", always=progress) as watch:
+        with Progress(_progress_text, always=progress) as watch:
             ranking = planner.plans(
                 self.model,
                 self.machine,
@@ -213,6 +212,11 @@ class PlanRequest:
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
         return StepAnswer(ranking.winner.step, _why(ranking), known, tuple(tables))
+
+
+def _progress_text(done: int, of: int) -> str:
+    """The progress of a search: it finds the legal spreads (`of` is 0), then evaluates plans."""
+    return f"{done:,} plans judged" if of else f"{done:,} legal ways to spread it found"
 
 
 def _why(ranking: Ranking) -> str:

@@ -37,9 +37,10 @@ def best(ranking: Ranking) -> TextTable:
     """The best plans, one per row."""
     columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
     rows = []
-    for place, (plan, step) in enumerate(ranking.best, start=1):
-        judged = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
-        rows.append((str(place), *_plan(plan), *judged))
+    for place, one in enumerate(ranking.best, start=1):
+        step = one.step
+        times = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
+        rows.append((str(place), *_plan(one.plan), *times))
     return TextTable("Best plans", columns, tuple(rows))
 
 
@@ -51,16 +52,16 @@ def _plan(plan: Plan) -> tuple[str, ...]:
 def search_values(ranking: Ranking) -> dict[str, object]:
     """Counts of the search, rejections, and the best plans, for JSON."""
     return {
-        **fields_of(ranking, "spreads", "legal", "judged", "spared", "stopped"),
+        **fields_of(ranking, "spreads", "legal", "judged", "pruned", "stopped"),
         "rejected": shared.rejected_values(ranking.rejected),
         "best": [
             {
-                "plan": shared.way_values(plan),
-                "step_s": step.total_s,
-                "mfu": step.mfu,
-                "memory_bytes": step.memory.total,
+                "plan": shared.way_values(one.plan),
+                "step_s": one.step.total_s,
+                "mfu": one.step.mfu,
+                "memory_bytes": one.step.memory.total,
             }
-            for plan, step in ranking.best
+            for one in ranking.best
         ],
     }
 

@@ -129,6 +129,10 @@ class Chip(Result):
                     f"{self.name}: {name} is {value}; write a positive figure, or None where unknown"
                 )
 
+    def __hash__(self) -> int:
+        """The hash of its name, as equal chips have one; a search looks things up by chip all the time."""
+        return hash(self.name)
+
     def figures(self) -> dict[str, float | Torus]:
         """Every figure that this chip has, by field name, in base units."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}

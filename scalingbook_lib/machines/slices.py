@@ -106,11 +106,14 @@ class SliceMesh(MachineMesh[Axis]):
             raise SliceError("a mesh needs at least one axis, of at least one chip, as in mesh(X=4, Y=16)")
         # every way is tried: a torus has three axes at most, and a mesh few more
         torus = [a for a in self.machine.axes if a.size > 1]
-        for owners in itertools.product(self.sizes, repeat=len(torus)):
-            given = list(zip(owners, torus, strict=True))
-            laid = {name: tuple(a for owner, a in given if owner == name) for name in self.sizes}
-            if all(math.prod(a.size for a in laid[name]) == size for name, size in self.named):
-                return laid
+        asked = self.sizes
+        for owners in itertools.product(asked, repeat=len(torus)):
+            given = dict.fromkeys(asked, 1)
+            for owner, axis in zip(owners, torus, strict=True):
+                given[owner] *= axis.size
+            if given == asked:
+                pairs = list(zip(owners, torus, strict=True))
+                return {name: tuple(axis for owner, axis in pairs if owner == name) for name in asked}
         raise SliceError(
             f"a mesh of {self._wanted()} does not fit {self.machine.name}: each mesh axis is a product of "
             f"whole torus axes ({', '.join(str(a.size) for a in torus)}), and all {self.machine.chips} chips "

@@ -129,6 +129,10 @@ class Transformer(Result):
         """Every weight of the model, part by part."""
         return self._weights
 
+    def __hash__(self) -> int:
+        """The hash of its name, as equal models have one; a search looks things up by model all the time."""
+        return hash(self.name)
+
     @cached_property
     def _weights(self) -> tuple[Weight, ...]:
         return weights_of(self)

@@ -1,10 +1,10 @@
-"""Which plan is best? Every way to spread a training step, or to serve, over a machine, judged.
+"""Searches for the best plan of a training step and for the best ways to serve.
 
-`plans` searches; `sensitivity` asks what faster links, memory or arithmetic would change; a `Comparison` sets
-two plans side by side, term by term. `training` judges, nothing here costs anything by a formula of its own;
-`fast` adds up what `training` says of one token and one parameter, and is held to `training.step`.
-`serve` searches the ways to serve: a front of latency against cost. `posttraining` shares chips between
-those that write answers and those that train on them.
+`plans` searches all legal plans; `sensitivity` searches again with faster links, memory or arithmetic; a
+`Comparison` sets two plans side by side, term by term. Every time is `training`'s or `inference`'s: nothing
+here has a formula of its own, and what prunes a search is a lower bound made of theirs. `serve` searches the
+ways to serve: a front of latency against cost. `posttraining` shares chips between those that write answers
+and those that train on them.
 
 Chapters: Training LLaMA 3, Serving LLaMA 3, After pretraining.
 
@@ -19,22 +19,23 @@ from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.front import Front, Option
 from scalingbook_lib.planner.loops import Loop, Split, Splits, loop
 from scalingbook_lib.planner.posttraining import posttraining
-from scalingbook_lib.planner.ranking import Judged, Point, Ranking
+from scalingbook_lib.planner.ranking import Objective, Point, Ranked, Ranking, step_time
+from scalingbook_lib.planner.rejections import Rejected
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.planner.sensitivity import Change, Sensitivity, faster, sensitivity
 from scalingbook_lib.planner.serving import serve
-from scalingbook_lib.planner.space import TRIED
-from scalingbook_lib.planner.tally import Rejected
+from scalingbook_lib.planner.space import CANDIDATES
 
 __all__ = [
-    "TRIED",
+    "CANDIDATES",
     "Change",
     "Comparison",
     "Front",
-    "Judged",
     "Loop",
+    "Objective",
     "Option",
     "Point",
+    "Ranked",
     "Ranking",
     "Rejected",
     "Sensitivity",
@@ -46,4 +47,5 @@ __all__ = [
     "posttraining",
     "sensitivity",
     "serve",
+    "step_time",
 ]

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from scalingbook_lib.inference import Layout, Serving
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.tally import Rejected
+from scalingbook_lib.planner.rejections import Rejected
 from scalingbook_lib.units import Result, count, rounded, si
 
 USD, HOURS = "USD", "chip-hours"

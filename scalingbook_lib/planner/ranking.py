@@ -1,43 +1,45 @@
-"""What did the search find? The best plans, why the first beats the second, and what was refused.
+"""What a search for a training plan found: the best plans, why the first beats the second, what was rejected.
 
 Chapter: Training LLaMA 3.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from heapq import nsmallest
+from math import inf
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from scalingbook_lib import training
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison
-from scalingbook_lib.planner.spread import Group, Policy, Sharing, ways
-from scalingbook_lib.planner.tally import Rejected
+from scalingbook_lib.planner.rejections import Rejected
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
 
+type Objective = Callable[[TrainingStep], float]  # seconds: never less than those of the step
+TIE = 2e-9  # relative: closer times may have the same ten digits
+
+
+def step_time(step: TrainingStep) -> float:
+    """Seconds of the step: what a search minimizes unless it is told otherwise."""
+    return step.total_s
+
 
 class Point(NamedTuple):
-    """One legal plan of a search: its step, a chip's memory, and how it is spread."""
+    """One plan that was timed: what it is ranked by, its step, and a chip's memory."""
 
+    objective_s: float
     step_s: float
     memory_bytes: float
-    group: Group
-    sharing: Sharing
-    policy: Policy
-
-    @property
-    def ways(self) -> dict[str, Any]:
-        """What makes the plan: fields of `training.Plan`."""
-        return {**ways(self.group, self.sharing), **self.policy._asdict()}
+    plan: Plan
 
 
-class Judged(NamedTuple):
-    """A plan with its step."""
+class Ranked(NamedTuple):
+    """A plan with its step, and what it is ranked by."""
 
     plan: Plan
     step: TrainingStep
+    objective_s: float
 
     def __str__(self) -> str:
         return str(self.step)
@@ -45,11 +47,12 @@ class Judged(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ranking(Result):
-    """Every legal plan for a model on a machine, the best first, and the rejected by reason.
+    """The best legal plans for a model on a machine, and the rejected by reason.
 
-    A spread is a mesh, a microbatch and a schedule; `judged` plans are spreads with a kind of ZeRO and a
-    rematerialization. `spared` plans fit too, but do more of one and no less of the other than a judged
-    one of the same spread: no law lets them be faster. A search that was `stopped` has seen a part of all.
+    A spread is a mesh, a microbatch and a schedule; plans are spreads with a kind of ZeRO and a
+    rematerialization. `points` are the plans that were timed. Of `pruned` legal spreads none was: a lower
+    bound of their step is above the best. `best` leaves out plans that use more of ZeRO and of remat than a
+    better one of the same spread. A search that was `stopped` has seen a part of all.
     """
 
     model: Transformer
@@ -60,12 +63,12 @@ class Ranking(Result):
     pods: int
     fixed: dict[str, Any]
     tried: dict[str, tuple[Any, ...]]
-    constant: dict[str, Any] = field(repr=False)
     points: list[Point] = field(repr=False)
-    best: tuple[Judged, ...]
+    best: tuple[Ranked, ...]
+    next_mesh: Ranked | None  # the best with another degree of tensor parallelism, or other stages
     spreads: int
     legal: int
-    spared: int
+    pruned: int
     rejected: tuple[Rejected, ...]
     stopped: bool = False
 
@@ -75,47 +78,35 @@ class Ranking(Result):
         return len(self.points)
 
     @property
-    def winner(self) -> Judged:
+    def winner(self) -> Ranked:
         """The best; a ValueError that tells the nearest misses where there is none."""
         if not self.best:
             raise ValueError(str(self))
         return self.best[0]
 
     @property
-    def runner_up(self) -> Judged:
-        """The best plan with other tensor ways or stages than the winner; else simply the second."""
-        best = self.winner.plan
-        spreads = ((p.group.spread, p) for p in self.points)
-        others = [p for s, p in spreads if (s.tp, s.pp) != (best.tp, best.pp)]
-        if not others and len(self.best) < 2:
+    def runner_up(self) -> Ranked:
+        """The best plan with another TP degree or other stages than the winner; else simply the second."""
+        _ = self.winner  # where there is none, it says why
+        if self.next_mesh:
+            return self.next_mesh
+        if len(self.best) < 2:
             raise ValueError("one plan is legal, and there is no other to compare it with")
-        if not others:
-            return self.best[1]
-        step = self.step(first(others, 1)[0])
-        return Judged(step.plan, step)
+        return self.best[1]
 
     @property
     def why(self) -> Comparison:
         """Why the winner wins over the runner-up, term by term."""
         return Comparison(self.winner.step, self.runner_up.step)
 
-    def plan(self, point: Point) -> Plan:
-        """The plan of a point."""
-        return Plan(**{**self.constant, **point.ways})
-
-    def step(self, point: Point) -> TrainingStep:
-        """The step of a point, by term."""
-        asked = {"batch": self.batch, "T": self.T, "efficiency": self.efficiency}
-        return training.step(self.model, self.machine, self.plan(point), **asked)
-
     @property
     def counts(self) -> str:
         """How many plans there are, and why not more."""
         refused = "; ".join(map(str, self.rejected))
-        spared = f", {self.spared:,} more cannot be faster" if self.spared else ""
+        pruned = f", {self.pruned:,} ways pruned (their lower bound is slower than the best found)"
         return (
             f"{self.spreads:,} ways to spread it, {self.legal:,} legal, {self.judged:,} plans judged"
-            f"{spared}; rejected: {refused or 'none'}"
+            f"{pruned * (self.pruned > 0)}; rejected: {refused or 'none'}"
         )
 
     @property
@@ -127,34 +118,76 @@ class Ranking(Result):
         head = f"{self.model.name}, {count(self.batch * self.T)} tokens on {self.machine.name}"
         if not self.best:
             return f"{head}: no plan is legal. {self.counts}"
-        also = f"\nNext, {self.why}" if len(self.points) > 1 else ""
+        also = f"\nNext, {self.why}" if self.next_mesh or len(self.best) > 1 else ""
         return f"{head}: {self.winner.plan} is the best.\n{self.table}{also}\n{self.counts}"
 
-    def __iter__(self) -> Iterator[Judged]:
+    def __iter__(self) -> Iterator[Ranked]:
         return iter(self.best)
 
 
-def order(point: Point) -> tuple[Any, ...]:
-    """By time to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then less memory."""
-    ways = point.ways
-    first = ways["pp"], ways["cp"], ways["tp"], ways["zero"]  # of equals the simplest: what is easiest to run
-    rest = [(isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in map(ways.get, _ORDER)]
-    return (float(f"{point.step_s:.9e}"), *first, rest)  # comparable, whatever the types
+class Shortlist:
+    """The best plans so far: `keep` of them, and the best of each pair of TP degree and stages.
+
+    Given the `remats` from the one that recomputes least, a plan is left out where another of its spread, as
+    good, uses no more of ZeRO and of remat.
+    """
+
+    def __init__(self, keep: int, remats: tuple[str, ...] | None) -> None:
+        self.keep, self._remats = keep, remats
+        self.meshes: set[tuple[int, int]] = set()  # pairs of TP degree and stages for which a plan is legal
+        self.limit_s = inf  # what is above cannot be listed, nor be the best of the second pair
+        self._listed: list[Ranked] = []
+        self._best: dict[tuple[int, int], Ranked] = {}
+
+    def add(self, one: Ranked) -> None:
+        """Take in a plan."""
+        if one.objective_s > self.limit_s:
+            return
+        mesh = one.plan.tp, one.plan.pp
+        if mesh not in self._best or order(one) < order(self._best[mesh]):
+            self._best[mesh] = one
+        self._listed.append(one)
+        best, meshes = self.best, sorted(found.objective_s for found in self._best.values())
+        kth_s = best[-1].objective_s if len(best) == self.keep else inf
+        second_s = meshes[1] if len(meshes) > 1 else inf if len(self.meshes) > 1 else 0.0
+        self.limit_s = max(kth_s, second_s) * (1 + TIE)
+        self._listed = [found for found in self._listed if found.objective_s <= self.limit_s]
+
+    @property
+    def best(self) -> tuple[Ranked, ...]:
+        """The best first, in an order that rounding cannot change."""
+        found: list[Ranked] = []
+        for one in sorted(self._listed, key=order):
+            if not any(self._does_more(one.plan, other.plan) for other in found):
+                found.append(one)
+            if len(found) == self.keep:
+                break
+        return tuple(found)
+
+    @property
+    def next_mesh(self) -> Ranked | None:
+        """The best of those with another TP degree or other stages than the winner."""
+        found = sorted(self._best.values(), key=order)
+        return found[1] if len(found) > 1 else None
+
+    def _does_more(self, one: Plan, other: Plan) -> bool:
+        """Whether plans of one spread differ in ZeRO and remat alone, and `one` uses no less of each."""
+        if self._remats is None or one.zero < other.zero or _SPREAD(one) != _SPREAD(other):
+            return False
+        return self._remats.index(one.remat) >= self._remats.index(other.remat)
 
 
+def order(one: Ranked) -> tuple[Any, ...]:
+    """By objective to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then remat."""
+    plan = one.plan
+    first = plan.pp, plan.cp, plan.tp, plan.zero  # of equals the simplest: what is easiest to run
+    fields = (getattr(plan, name) for name in _ORDER)
+    rest = [(isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in fields]
+    return (float(f"{one.objective_s:.9e}"), *first, rest)  # comparable, whatever the types
+
+
+_SPREAD = attrgetter("pp", "cp", "tp", "fsdp", "dp", "ep", "expert_tp", "schedule", "chunks", "microbatch")
 _ORDER = ("fsdp", "dp", "dcn", "ep", "expert_tp", "zero", "remat", "schedule", "chunks", "microbatch")
-
-
-def first(points: list[Point], keep: int) -> list[Point]:
-    """The best, in an order that rounding cannot change."""
-    # of all points, which may be hundreds of thousands, only these few are put in order
-    near = nsmallest(keep, [p.step_s for p in points])
-    if not near:
-        return []
-    most = near[-1] * (1 + 1e-9)
-    return sorted((p for p in points if p.step_s <= most), key=order)[:keep]
-
-
 _AXES = ("tp", "cp", "pp", "fsdp", "dp", "ep")
 _HEADER = (
     *(f"{name:>5}" for name in (*_AXES, "ZeRO", "mb")), f"{'schedule':14}", f"{'remat':9}", f"{'step':>8}",
@@ -162,8 +195,8 @@ _HEADER = (
 )  # fmt: skip
 
 
-def _line(one: Judged) -> tuple[str, ...]:
-    p, s = one
+def _line(one: Ranked) -> tuple[str, ...]:
+    p, s = one.plan, one.step
     pipe = f"{p.schedule}{f' ×{p.chunks}' if p.chunks > 1 else ''}" if p.pp > 1 else "–"
     zero = p.zero if p.fsdp * p.cp > 1 else "–"  # nobody to share with
     return (

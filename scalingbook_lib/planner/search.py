@@ -1,20 +1,25 @@
-"""Which of all legal plans is the fastest?
+"""A search for the fastest legal plan: branch and bound over `training.evaluate`.
 
-Chapter: Training LLaMA 3.
+Groups of plans are visited in the order of a lower bound of their step. The search ends where that bound is
+above the best plans found. Chapter: Training LLaMA 3.
 """
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count, groupby
+from math import inf
+from typing import Any
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.fast import Fast
-from scalingbook_lib.planner.one_by_one import OneByOne
-from scalingbook_lib.planner.ranking import Judged, Point, Ranking, first
-from scalingbook_lib.planner.space import Space, has_laws, needs_plans, space
+from scalingbook_lib.planner import step_bounds
+from scalingbook_lib.planner.feasible import Feasible
+from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
+from scalingbook_lib.planner.ranking import TIE, Objective, Point, Ranked, Ranking, Shortlist, step_time
+from scalingbook_lib.planner.space import Space, is_monotone, space
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.serving.simulate import no_garbage
-from scalingbook_lib.training import PEAK, TrainingEfficiency
+from scalingbook_lib.training import PEAK, TrainingCase, TrainingEfficiency, TrainingStep, evaluate
 
 
 def plans(
@@ -27,20 +32,24 @@ def plans(
     fixed: dict[str, Any] | None = None,
     tried: dict[str, tuple[Any, ...]] | None = None,
     efficiency: TrainingEfficiency = PEAK,
+    objective: Objective = step_time,
     keep: int = 10,
     every: bool = False,
     watch: Watch = unwatched,
 ) -> Ranking:
-    """Every legal plan for `batch` sequences of T tokens on `pods` such machines, judged; the best first.
+    """The best `keep` legal plans for `batch` sequences of T tokens on `pods` such machines.
 
     `fixed`: fields of `training.Plan` with the one value they may have, `fixed=dict(tp=8, remat="full")`;
-    `tried`: the values to try for a field, else those of `space.TRIED`, and all divisors for the ways of
-    the mesh. With `every`, plans are judged too that no law lets be faster (see `Ranking`). `watch` is told
-    how many plans are judged, and says whether to end with the best so far.
+    `tried`: the candidates for a field, else those of `space.CANDIDATES`, and all divisors for the degrees of
+    the mesh. `objective` ranks a step, in seconds that are never less than the step's. With `every`, all
+    legal plans are timed, else those that no lower bound rules out. `watch` is told how many spreads are
+    found, then how many plans are timed, and says whether to end with the best so far.
     """
-    asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, tried=tried or {})
-    seen = _judged(asked, efficiency, every or not has_laws(asked), watch)
-    ranking = Ranking(
+    asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, candidates=tried or {})
+    case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency)
+    search = Search(asked, case, objective, keep=keep, every=every)
+    stopped = search.run(watch)
+    return Ranking(
         model=model,
         machine=machine,
         batch=batch,
@@ -49,34 +58,138 @@ def plans(
         pods=asked.pods,
         fixed=fixed or {},
         tried=tried or {},
-        constant=asked.constant,
-        best=(),
-        spreads=seen.legal + asked.tally.total,
-        rejected=asked.tally.rejected,
-        **seen._asdict(),
+        points=search.points,
+        best=search.shortlist.best,
+        next_mesh=search.shortlist.next_mesh,
+        spreads=search.legal + asked.rejections.total,
+        legal=search.legal,
+        pruned=0 if stopped else search.legal - len(search.timed),
+        rejected=asked.rejections.rejected,
+        stopped=stopped,
     )
-    best = tuple(Judged(step.plan, step) for step in map(ranking.step, first(seen.points, keep)))
-    return replace(ranking, best=best)
 
 
-class _Seen(NamedTuple):
-    """The legal plans, how many spreads are legal, and how many plans no law lets be faster."""
-
-    points: list[Point]
-    legal: int
-    spared: int
-    stopped: bool
+type Experts = tuple[int, int | None]  # ep and expert_tp
 
 
-def _judged(asked: Space, efficiency: TrainingEfficiency, every: bool, watch: Watch) -> _Seen:
-    # both judge alike: a test holds the fast way to the other over whole spaces
-    judge = (OneByOne if needs_plans(asked) else Fast)(asked, efficiency).judge
-    found: list[Point] = []
-    legal = spared = 0
-    with no_garbage():  # to look for it takes a tenth of a search's time
-        for group in asked.groups():
-            if watch(len(found), 0) and found:
-                return _Seen(found, legal, spared, stopped=True)
-            here, more = judge(group, every, found)
-            legal, spared = legal + here, spared + more
-    return _Seen(found, legal, spared, stopped=False)
+class Search:
+    """What was found so far, and the branches that may hold better plans."""
+
+    def __init__(
+        self, asked: Space, case: TrainingCase, objective: Objective, *, keep: int, every: bool
+    ) -> None:
+        self.space, self.case, self.objective, self.every = asked, case, objective, every
+        self.remats, self.monotone = asked.candidates["remat"], is_monotone(asked)
+        # places of remats of which one recomputes least
+        self._least = range(1 if self.monotone else len(self.remats))
+        self.shortlist = Shortlist(keep, self.remats if self.monotone else None)
+        self.feasible = Feasible(asked, case)
+        self.points: list[Point] = []
+        self.legal = 0  # spreads
+        self.timed: set[tuple[Group, int]] = set()  # spreads of which some plan was
+        self._known: dict[tuple[Group, Sharing], list[tuple[int, int, float]]] = {}
+        # Lower bounds of branches, and how to visit each; numbered, as visits cannot be compared.
+        self._queue: list[tuple[float, int, Callable[[], None]]] = []
+        self._pushed = count()
+
+    def run(self, watch: Watch) -> bool:
+        """Find the groups, then visit what may be among the best; whether `watch` ended it."""
+        stopped = self._find(watch)
+        while self._queue:
+            bound_s, _, visit = heappop(self._queue)
+            if bound_s > self.shortlist.limit_s and not self.every:
+                break
+            visit()
+            if (stopped or watch(len(self.points), self.legal)) and self.points:
+                return True
+        return stopped
+
+    def _find(self, watch: Watch) -> bool:
+        """Queue every group with a legal plan; whether `watch` ended it."""
+        then = self._visit_tensor if self.space.model.experts else self._visit_group
+        for _, groups in groupby(self.space.groups(), key=lambda g: g.mesh):
+            for g, fsdp in self.feasible.degrees(list(groups)):
+                if fsdp:
+                    self.legal += len(fsdp)
+                    self.shortlist.meshes.add((g.mesh.tp, g.mesh.pp))
+                    self._push(self._least_s(step_bounds.compute_s, g), partial(then, g, fsdp))
+            if watch(self.legal, 0) and self._queue:
+                return True
+        return False
+
+    def _push(self, bound_s: float, visit: Callable[[], None]) -> None:
+        heappush(self._queue, (bound_s, next(self._pushed), visit))
+
+    def _least_s(self, bound: Callable[[Space, TrainingCase, Group, str], float], g: Group) -> float:
+        """The bound of all remats of a group."""
+        return min(bound(self.space, self.case, g, self.remats[r]) for r in self._least)
+
+    def _visit_tensor(self, g: Group, fsdp: list[int]) -> None:
+        """With experts, a bound of the group that is closer."""
+        self._push(self._least_s(step_bounds.tensor_s, g), partial(self._visit_group, g, fsdp))
+
+    def _visit_group(self, g: Group, fsdp: list[int]) -> None:
+        """One branch for each way to spread experts; without experts, one."""
+        placed: dict[Experts, list[int]] = {}
+        for degree in fsdp:
+            for one in self.feasible.sharings(g, degree):
+                placed.setdefault((one.ep, one.expert_tp), []).append(degree)
+        for experts, found in placed.items():
+            if len(placed) == 1:
+                self._visit_experts(g, found, experts)
+                continue
+            bound_s = min(self._exposed_s(g, found, experts, r) for r in self._least)
+            self._push(bound_s, partial(self._visit_experts, g, found, experts))
+
+    def _visit_experts(self, g: Group, fsdp: list[int], experts: Experts) -> None:
+        """One branch for each remat."""
+        for r in range(len(self.remats)):
+            bound_s = self._exposed_s(g, fsdp, experts, r)
+            self._push(bound_s, partial(self._visit_plans, g, fsdp, experts, r))
+
+    def _exposed_s(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> float:
+        """The bound of one place of experts with one remat, at the FSDP degree that shares most."""
+        sharing = _sharing(g, fsdp[-1], experts)
+        return step_bounds.exposed_s(self.space, self.case, g, sharing, self.remats[r])
+
+    def _visit_plans(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> None:
+        """Evaluate the plans of one remat and one place of experts, as far as they fit and are of use."""
+        for zero in self.space.candidates["zero"]:
+            for degree in reversed(fsdp):
+                sharing = _sharing(g, degree, experts)
+                known = self._known.setdefault((g, sharing), [])
+                if zero not in self.feasible.zeros(g, sharing) or self._useless(known, zero, r):
+                    continue
+                plan = self.space.plan(**plan_fields(g, sharing), zero=zero, remat=self.remats[r])
+                one = evaluate(self.case, plan)
+                if one.step:
+                    known.append((zero, r, one.step.total_s))
+                    self.timed.add((g, degree))
+                    self._add(one.step)
+                elif one.memory_bytes < inf:
+                    break  # fewer that share hold no less
+
+    def _useless(self, known: list[tuple[int, int, float]], zero: int, r: int) -> bool:
+        """Whether a plan with no more of ZeRO and of remat is known that is no slower, and that is enough.
+
+        The step of that plan bounds this one's. For the default objective, this one is not better; for any
+        other, it is not where the bound is above the limit.
+        """
+        if self.every or not self.monotone:
+            return False
+        enough_s = 0.0 if self.objective is step_time else self.shortlist.limit_s
+        return any(z <= zero and q <= r and step_s > enough_s for z, q, step_s in known)
+
+    def _add(self, step: TrainingStep) -> None:
+        objective_s = self.objective(step)
+        if objective_s < step.total_s * (1 - TIE):
+            raise ValueError(
+                f"the objective of {step.plan} is {objective_s} s, below the {step.total_s} s of its step: "
+                "a search prunes by lower bounds of the step, so let it be the step or longer"
+            )
+        self.points.append(Point(objective_s, step.total_s, step.memory.total, step.plan))
+        self.shortlist.add(Ranked(step.plan, step, objective_s))
+
+
+def _sharing(g: Group, fsdp: int, experts: Experts) -> Sharing:
+    return Sharing(fsdp, g.mesh.data_ranks // fsdp, *experts)

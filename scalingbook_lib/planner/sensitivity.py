@@ -8,7 +8,7 @@ from typing import Any
 
 from scalingbook_lib import training
 from scalingbook_lib.machines import Chip, Machine, Slice
-from scalingbook_lib.planner.ranking import Judged, Ranking
+from scalingbook_lib.planner.ranking import Ranked, Ranking
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.units import Result, percent, si
 
@@ -29,7 +29,7 @@ class Change(Result):
     factor: float
     before_s: float
     same_s: float
-    then: Judged
+    then: Ranked
 
     @property
     def gain(self) -> float:

@@ -16,7 +16,6 @@ from scalingbook_lib.planner.front import HOURS, USD, Front, Option, pareto
 from scalingbook_lib.planner.promising import Judge
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import Way, Ways
-from scalingbook_lib.serving.simulate import no_garbage
 
 
 def serve(
@@ -61,10 +60,9 @@ def _searched(
 ) -> Front:
     ways, (unit, prices) = judge.ways, _prices(machines, usd_per_hour)
     days = {price.as_of for m in machines if (price := price_of(m.chip, usd_per_hour)).as_of}
-    with no_garbage():
-        found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
-        there = list(_until(watch, found))
-        stopped = judge.run(there, watch, every=every)
+    found = (way for priced in zip(machines, prices, strict=True) for way in ways.on(*priced))
+    there = list(_until(watch, found))
+    stopped = judge.run(there, watch, every=every)
     number = sum(map(judge.count, there))  # layouts times policies times batches
     in_time = _in_time(judge, len(judge.options) if stopped else number)
     return Front(
@@ -79,7 +77,7 @@ def _searched(
         layouts=ways.layouts,
         ways=number,
         options=tuple(judge.options),
-        rejected=ways.tally.rejected,
+        rejected=ways.rejections.rejected,
         stopped=stopped,
     )
 
@@ -100,7 +98,7 @@ def _in_time(judge: Judge, ways: int) -> list[Option]:
         nearest = min(late, key=lambda one: one[0])[1]
         some = in_time and len(over) < ways
         kind, count = ("latency, of those judged", len(late)) if some else ("latency", ways - len(in_time))
-        judge.ways.tally.refuse(kind, count, str(nearest.serving))
+        judge.ways.rejections.refuse(kind, count, str(nearest.serving))
     return in_time
 
 

@@ -13,8 +13,8 @@ from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import ServingShape, resplit, shape
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.planner.spread import divisors, tried_ways
-from scalingbook_lib.planner.tally import Tally
+from scalingbook_lib.planner.meshes import degrees, divisors
+from scalingbook_lib.planner.rejections import RejectionStats
 
 WAYS = ("tp", "cp", "pp", "rows", "ep", "attention_dp", "kv_batch", "kv_sequence")
 
@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 @dataclass(kw_only=True, slots=True)
 class Ways:
-    """All of them for one question; `layouts` and `tally` count while they are found."""
+    """All of them for one question; `layouts` and `rejections` count while they are found."""
 
     model: Transformer
     P: int
@@ -44,7 +44,7 @@ class Ways:
     reserve: float
     layouts: int = 0
     places: int = 0
-    tally: Tally = field(default_factory=Tally)
+    rejections: RejectionStats = field(default_factory=RejectionStats)
     _shapes: dict[tuple[int, ...], ServingShape] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Ways:
                 layout = Layout(**ways, **constant)
                 layout.check(self.model)
             except LayoutError as refused:
-                self.tally.refuse("the model's sizes", 1, str(refused))
+                self.rejections.refuse("the model's sizes", 1, str(refused))
                 continue
             for policy, most in self._most(machine, layout):
                 self.places += 1
@@ -82,8 +82,8 @@ class Ways:
                 yield policy, most
                 continue
             held = held_by(s, machine, batch=1, S=S, reserve=self.reserve)
-            if self.tally.counts("memory", 1, held.total):
-                self.tally.nearest("memory", f"{layout}: {held}", None, held.total)
+            if self.rejections.count("memory", 1, held.total):
+                self.rejections.closest("memory", f"{layout}: {held}", None, held.total)
 
     def _shape(self, layout: Layout) -> ServingShape:
         """Found once for all layouts that differ in their stages and in their cache alone."""
@@ -101,10 +101,10 @@ class Ways:
         Heads of the cache are split before they are copied.
         """
         for tp, cp, pp in self._chips(chips):
-            for dp in tried_ways(self.tried, "attention_dp", tp):
+            for dp in degrees(self.tried, "attention_dp", tp):
                 for kv_batch, kv_sequence in self._cache(tp // dp):
-                    for rows in tried_ways(self.tried, "rows", tp if dp == 1 else 1):
-                        for ep in tried_ways(
+                    for rows in degrees(self.tried, "rows", tp if dp == 1 else 1):
+                        for ep in degrees(
                             self.tried,
                             "ep",
                             tp if (self.model.experts or "ep" in self.tried) and rows == 1 else 1,
@@ -114,9 +114,9 @@ class Ways:
 
     def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
         """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""
-        for tp in tried_ways(self.tried, "tp", chips):
-            for cp in tried_ways(self.tried, "cp", chips // tp) if "cp" in self.tried else (1,):
-                for pp in tried_ways(self.tried, "pp", chips // tp // cp):
+        for tp in degrees(self.tried, "tp", chips):
+            for cp in degrees(self.tried, "cp", chips // tp) if "cp" in self.tried else (1,):
+                for pp in degrees(self.tried, "pp", chips // tp // cp):
                     yield tp, cp, pp
 
     def _cache(self, group: int) -> Iterator[tuple[int, int]]:
@@ -129,7 +129,7 @@ class Ways:
                     heads <= max(self.model.K, 1) or "kv_batch" in self.tried or "kv_sequence" in self.tried
                 )
                 named = zip(("kv_batch", "kv_sequence"), both, strict=True)
-                if fits and all(n in tried_ways(self.tried, name, rest) for name, n in named):
+                if fits and all(n in degrees(self.tried, name, rest) for name, n in named):
                     yield both
 
 

@@ -2,8 +2,8 @@
 
 `Plan` says how the work is spread; `memory`, `traffic`, `step` and `feasible` judge it for a model, a machine
 (`slices.Slice`, several pods of it, or `clusters.Cluster`) and a batch; `run` and `run_at` tell days, cost;
-`TrainingCase(...).judge` is the quick way for a search; `effective_width` is a real layer's F in the closed
-forms of `scalingbook_lib.rules`. Chapter: Training.
+`evaluate(TrainingCase(...), plan)` is for many plans of one case; `effective_width` is a real layer's F in
+the closed forms of `scalingbook_lib.rules`. Chapter: Training.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
@@ -13,14 +13,14 @@ forms of `scalingbook_lib.rules`. Chapter: Training.
 ('arithmetic', 0.49)
 """
 
-from scalingbook_lib.training.case import PlanEvaluation, TrainingCase
+from scalingbook_lib.training.case import TrainingCase
 from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
 from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.training.memory import TrainingMemory, memory, states
 from scalingbook_lib.training.packing import Packing, pack
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.run import PlannedRun, run, run_at
-from scalingbook_lib.training.step import TrainingStep, feasible, step, traffic
+from scalingbook_lib.training.step import PlanEvaluation, TrainingStep, evaluate, feasible, step, traffic
 from scalingbook_lib.training.work import effective_width
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "TrainingMemory",
     "TrainingStep",
     "effective_width",
+    "evaluate",
     "feasible",
     "memory",
     "pack",

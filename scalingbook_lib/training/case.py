@@ -1,12 +1,12 @@
-"""What is known of a model on a machine before any plan? Everything, so that a plan takes microseconds.
+"""What all plans for a model, a machine and a batch share; of each plan its shape, collectives and time.
 
-`TrainingCase(model, machine, batch=, T=).judge(plan)`: the numbers a search needs. Chapter: Training.
+`step.evaluate(case, plan)` puts them together. Chapter: Training.
 """
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate
 from operator import mul
-from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine, Slice
 from scalingbook_lib.models import Transformer
@@ -22,27 +22,20 @@ from scalingbook_lib.steps.placement import (
     rate,
 )
 from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
-from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.links import MOVED_AS, TrainingCollective
-from scalingbook_lib.training.memory import held
+from scalingbook_lib.training.links import MOVED_AS, Rates, TrainingCollective
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.times import Seconds, seconds
-from scalingbook_lib.training.traffic import rows
+from scalingbook_lib.training.traffic import activations, rows
 from scalingbook_lib.training.work import Work, work
-
-
-class PlanEvaluation(NamedTuple):
-    """One plan: the step and the memory of a chip, or why there is none. `why` is empty for a legal plan."""
-
-    step_s: float
-    memory_bytes: float
-    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingCase:
-    """A model, a machine, a batch of sequences of T tokens."""
+    """A model, a machine, a batch of sequences of T tokens.
+
+    What a byte costs on a mesh axis is kept: a search asks for the same few hundred rates thousands of times.
+    """
 
     model: Transformer
     machine: Machine
@@ -51,6 +44,9 @@ class TrainingCase:
     T: int
     efficiency: TrainingEfficiency = PEAK
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
+    _rates: dict[tuple[object, ...], Rate] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def work(self, plan: Plan) -> Work:
         """The model's constants under the plan's rematerialization."""
@@ -62,19 +58,36 @@ class TrainingCase:
 
     def traffic(self, s: TrainingShape, loop: bool | None = None) -> list[TrainingCollective]:
         """Every collective; a ClusterError or SliceError where the machine has no such mesh."""
-        where = place(self.machine, s.sizes)
+        return rows(s, self._links(s), loop)
+
+    def activations(self, s: TrainingShape) -> list[TrainingCollective]:
+        """Those of activations: what does not depend on ZeRO."""
+        return activations(s, self._links(s))
+
+    def _links(self, s: TrainingShape) -> Rates:
+        """What a byte costs on each axis of the mesh."""
+        where, known = place(self.machine, s.sizes), self._rates
+        # on a cluster the rest of a mesh changes nothing for an axis; on a torus it does
+        mesh = s.plan.expert_domains, s.sizes if isinstance(self.machine, Slice) else None
 
         def rates(axes: str, what: str, inside: int, n: int) -> Rate:
-            # Neither the host nor other pods are on the machine's own mesh.
-            if axes == "H":
-                return self._host()
-            networks = between_pods(self.machine.chip, n) if axes == "S" else self._under(where, s, inside, n)
-            # Copies of a token for experts behind one wire are sent once, so k decides what a byte costs.
-            if axes == "Z" and self.model.experts:
-                return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
-            return rate(MOVED_AS[what], networks, self.efficiency)
+            key = axes, what, inside, n, mesh
+            if key not in known:
+                known[key] = self._rate(s, where, axes, what, inside, n)
+            return known[key]
 
-        return rows(s, rates, loop)
+        return rates
+
+    def _rate(self, s: TrainingShape, where: Placement, axes: str, what: str, inside: int, n: int) -> Rate:
+        """What a byte costs, and the hops, over n groups of `inside` neighbors."""
+        # Neither the host nor other pods are on the machine's own mesh.
+        if axes == "H":
+            return self._host()
+        networks = between_pods(self.machine.chip, n) if axes == "S" else self._under(where, s, inside, n)
+        # Copies of a token for experts behind one wire are sent once, so k decides what a byte costs.
+        if axes == "Z" and self.model.experts:
+            return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
+        return rate(MOVED_AS[what], networks, self.efficiency)
 
     def _under(self, where: Placement, s: TrainingShape, inside: int, n: int) -> Networks:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
@@ -89,25 +102,7 @@ class TrainingCase:
             raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
         return Rate(1 / bytes_per_s, 0.0, "host")  # large copies: what starts one is not counted
 
-    def judge(self, plan: Plan, *, memory_first: bool = True) -> PlanEvaluation:
-        """The step's time and a chip's memory; where the plan cannot be, the reasons in `why`.
-
-        With `memory_first`, a plan that does not fit is not timed: its step is infinite.
-        """
-        try:
-            why = reasons(self.model, plan, self.T, self.machine)
-            if why:
-                return PlanEvaluation(float("inf"), float("inf"), why)
-            s = self.shape(plan)
-            nbytes = held(s, self.machine).total  # bytes at the fullest moment
-            # What does not fit needs no time: its collectives are not laid out.
-            if memory_first and nbytes > self.machine.chip.hbm_bytes:
-                return PlanEvaluation(float("inf"), nbytes, (too_large(nbytes, self.machine.chip),))
-            return PlanEvaluation(self.seconds(s).total_s, nbytes)
-        except ValueError as refused:
-            return PlanEvaluation(float("inf"), float("inf"), (str(refused),))
-
-    def seconds(self, s: TrainingShape, traffic: list[TrainingCollective] | None = None) -> Seconds:
+    def seconds(self, s: TrainingShape, traffic: Sequence[TrainingCollective] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""
         return seconds(s, self.traffic(s) if traffic is None else traffic, self.machine.chip, self.efficiency)
 

@@ -3,7 +3,8 @@
 Chapter: Training.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
@@ -13,6 +14,7 @@ from scalingbook_lib.training.feasible import reasons, too_large
 from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.training.memory import TrainingMemory, held
 from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.training.work import Work
 from scalingbook_lib.units import Result, count, percent, si
@@ -52,16 +54,51 @@ UNBIND = {
 class TrainingStep(Result):
     """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
 
-    model: Transformer
-    machine: Machine
-    plan: Plan
-    batch: int
-    T: int
-    efficiency: TrainingEfficiency
-    work: Work
+    case: TrainingCase
+    shape: TrainingShape
     seconds: Seconds
     traffic: tuple[TrainingCollective, ...]
     memory: TrainingMemory
+
+    @property
+    def model(self) -> Transformer:
+        """The model that is trained."""
+        return self.case.model
+
+    @property
+    def machine(self) -> Machine:
+        """The machine, or one pod of it."""
+        return self.case.machine
+
+    @property
+    def plan(self) -> Plan:
+        """How the step is spread over the chips."""
+        return self.shape.plan
+
+    @property
+    def batch(self) -> int:
+        """Sequences of one step."""
+        return self.case.batch
+
+    @property
+    def T(self) -> int:
+        """Tokens of a sequence."""
+        return self.case.T
+
+    @property
+    def efficiency(self) -> TrainingEfficiency:
+        """What share of its documented peak each class of operation and each link reaches."""
+        return self.case.efficiency
+
+    @property
+    def work(self) -> Work:
+        """FLOPs, bytes and parameters of the model under the plan's rematerialization."""
+        return self.shape.work
+
+    @property
+    def peak_s(self) -> float:
+        """The step of the same plan with every unit and every link at its documented peak."""
+        return replace(self.case, efficiency=PEAK).seconds(self.shape).total_s
 
     @property
     def total_s(self) -> float:
@@ -184,6 +221,42 @@ class TrainingStep(Result):
         )
 
 
+class PlanEvaluation(NamedTuple):
+    """One plan: its step, and the bytes that a chip holds; or why there is none, and then no step."""
+
+    step: TrainingStep | None
+    memory_bytes: float
+    why: tuple[str, ...] = ()
+
+    @property
+    def step_s(self) -> float:
+        """Seconds of the step; infinite without one."""
+        return self.step.total_s if self.step else float("inf")
+
+
+def evaluate(case: TrainingCase, plan: Plan, *, memory_first: bool = True) -> PlanEvaluation:
+    """The plan's step and a chip's memory; where the plan cannot be, the reasons in `why`.
+
+    With `memory_first`, a plan that does not fit is not timed: it has no step.
+    """
+    if why := reasons(case.model, plan, case.T, case.machine):
+        return PlanEvaluation(None, float("inf"), why)
+    try:
+        s = case.shape(plan)
+        memory = held(s, case.machine)
+        # What does not fit needs no time: its collectives are not laid out.
+        if memory_first and not memory.fits:
+            return PlanEvaluation(None, memory.total, (too_large(memory.total, case.machine.chip),))
+        return PlanEvaluation(_timed(case, s, memory), memory.total)
+    except ValueError as refused:
+        return PlanEvaluation(None, float("inf"), (str(refused),))
+
+
+def _timed(case: TrainingCase, s: TrainingShape, memory: TrainingMemory) -> TrainingStep:
+    rows = tuple(case.traffic(s))
+    return TrainingStep(case=case, shape=s, seconds=case.seconds(s, rows), traffic=rows, memory=memory)
+
+
 def step(
     model: Transformer,
     machine: Machine,
@@ -199,23 +272,11 @@ def step(
     `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
     pod of `plan.dcn`.
     """
-    known = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
+    case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
     if why := reasons(model, plan, T, machine):
         raise ValueError(f"{plan}: {'; '.join(why)}")
-    s = known.shape(plan)
-    rows = known.traffic(s)
-    return TrainingStep(
-        model=model,
-        machine=machine,
-        plan=plan,
-        batch=batch,
-        T=T,
-        efficiency=efficiency,
-        work=s.work,
-        seconds=known.seconds(s, rows),
-        traffic=tuple(rows),
-        memory=held(s, machine),
-    )
+    s = case.shape(plan)
+    return _timed(case, s, held(s, machine))
 
 
 def traffic(

@@ -36,6 +36,12 @@ def rows(s: TrainingShape, rates: Rates, loop: bool | None = None) -> list[Train
         if s.expert:  # where tensor ways do not split experts, they too hold the same ones
             inside = plan.expert_ways * plan.ep
             found += _weights(s, rates, "expert ", params=s.expert, ways=s.expert_shared, inside=inside)
+    return found + activations(s, rates)
+
+
+def activations(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
+    """Every collective but those of weights and of their gradients over the chips that share or copy them."""
+    plan, found = s.plan, list[TrainingCollective]()
     for needed, moved in (
         (plan.tp > 1, _tensor),
         (s.kv and not plan.frozen, _copied_heads),

@@ -21,7 +21,7 @@ from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.torus import write_shape
 from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner import Rejected
-from scalingbook_lib.planner.space import LADDER, TRIED
+from scalingbook_lib.planner.space import CANDIDATES, LADDER
 from scalingbook_lib.units import BF16, si
 
 WHAT = {"plan": "Training", "serve": "Serving"}
@@ -109,9 +109,7 @@ def _rejected(asked: Request, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
         front = asked.front(dict(fixed), watch=lambda *_: True)
         return () if front.points else front.rejected
     how: dict[str, Any] = {"batch": asked.batch, "T": asked.T, "efficiency": asked.efficiency}
-    found = planner.plans(
-        asked.model, asked.machine, fixed=dict(fixed), keep=1, watch=lambda done, _: done > 0, **how
-    )
+    found = planner.plans(asked.model, asked.machine, fixed=dict(fixed), keep=1, watch=lambda *_: True, **how)
     return () if found.best else found.rejected
 
 
@@ -120,7 +118,7 @@ def _held(asked: Request, memory: Rejected) -> str:
     if isinstance(asked, serve.ServeRequest) or memory.plan is None:
         layout, colon, held = memory.why.partition(": ")
         return f"with {layout.partition(';')[0]}, {held}" if colon else memory.why
-    ways = [replace(memory.plan, zero=z, remat=r) for z in TRIED["zero"] for r in LADDER]
+    ways = [replace(memory.plan, zero=z, remat=r) for z in CANDIDATES["zero"] for r in LADDER]
     how = {"batch": asked.batch, "T": asked.T, "machine": asked.machine}
     return str(min((training.memory(asked.model, way, **how) for way in ways), key=lambda held: held.total))
 

@@ -1,5 +1,6 @@
 """Tests of the serving simulator on small cases that can be computed by hand."""
 
+import gc
 import math
 
 import pytest
@@ -240,3 +241,13 @@ def test_results_print_as_sentences():
 def test_invalid_arguments_raise_an_error_that_says_what_to_write(made, words):
     with pytest.raises(ServingError, match=words):
         made()
+
+
+@pytest.mark.parametrize("collects", [True, False])
+def test_a_simulation_leaves_the_garbage_collector_as_it_was(collects):
+    (gc.enable if collects else gc.disable)()
+    try:
+        simulate(crowd(3, 10, 10), PLAIN, Static(2))
+        assert gc.isenabled() == collects
+    finally:
+        gc.enable()

@@ -14,6 +14,7 @@ from scalingbook_lib.training import (
     PlanError,
     TrainingCase,
     TrainingEfficiency,
+    evaluate,
     memory,
     shape,
     times,
@@ -68,8 +69,8 @@ def draw(r, model, place, remat, T):
     return model, place, plan, {"batch": batch, "T": T, "efficiency": r.choice((PEAK, ROUGH, table))}
 
 
-def judged(model, place, plan, asked, *faster):
-    return TrainingCase(model, machine(*place, *faster), **asked).judge(plan, memory_first=False)
+def evaluated(model, place, plan, asked, *faster):
+    return evaluate(TrainingCase(model, machine(*place, *faster), **asked), plan, memory_first=False)
 
 
 def slower(count, seed, rates=tuple(RATES)):
@@ -78,12 +79,12 @@ def slower(count, seed, rates=tuple(RATES)):
     while done < count:
         asked = asked if done % 10 and r.random() < 0.95 else subject(r)
         drawn = draw(r, *asked)
-        before = judged(*drawn)
+        before = evaluated(*drawn)
         if before.why:
             continue
         done += 1
         rate, by = r.choice(rates), r.choice((1.1, 2.0, 8.0))
-        after = judged(*drawn, rate, by)
+        after = evaluated(*drawn, rate, by)
         if after.step_s > before.step_s * SLACK:
             found.append((rate, by, after.step_s / before.step_s, drawn))
     return found

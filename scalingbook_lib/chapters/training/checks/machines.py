@@ -50,7 +50,7 @@ def _stands() -> str:
 
 
 @cache
-def _winner(**fixed: Any) -> planner.Judged:
+def _winner(**fixed: Any) -> planner.Ranked:
     """The best plan that the planner finds."""
     return planner.plans(_13B, _CUBE, batch=96, T=32_768, fixed=fixed, keep=1).winner
 

@@ -40,7 +40,7 @@ def judged(
     for tp in divisors(on.chips, _MOST_TP):
         for ways in _rest_ways(on.chips):
             if on.chips % (tp * ways) == 0:
-                found[tp, ways] = case.judge(_plan(base, rest, tp, ways, on.chips))
+                found[tp, ways] = training.evaluate(case, _plan(base, rest, tp, ways, on.chips))
     return found
 
 

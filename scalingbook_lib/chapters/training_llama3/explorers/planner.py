@@ -81,8 +81,8 @@ def _table(found: planner.Ranking) -> Grid:
     return Grid("The best plans", [f"{i + 1}" for i in range(len(cells))], heads, cells)
 
 
-def _row(one: planner.Judged, best: float) -> list[Cell]:
-    p, s = one
+def _row(one: planner.Ranked, best: float) -> list[Cell]:
+    p, s = one.plan, one.step
     also = [f"{name} {n}" for name, n in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if n > 1]
     level = best / s.total_s
     zero = f"ZeRO-{p.zero}" if p.fsdp * p.cp > 1 else "no ZeRO"
@@ -124,7 +124,7 @@ def _none(found: planner.Ranking) -> str:
 
 
 def _verdict(found: planner.Ranking) -> str:
-    p, step = found.winner
+    p, step = found.winner.plan, found.winner.step
     ways = (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp))
     also = [f"{name} {n}" for name, n in ways if n > 1]
     with_ = f" with {', '.join(also)}" if also else ""

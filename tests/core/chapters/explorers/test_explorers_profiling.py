@@ -82,7 +82,7 @@ def test_the_compiler_turns_an_argument_to_save_padding():
 def test_the_heat_map_has_a_row_for_every_unit_and_the_bars_no_idle_one(program):
     view, kernel = BUNDLES.evaluate(program=program), KERNELS[program]
     assert [len(row) for row in panel(view, Grid).cells] == [STRIPS] * len(kernel.used)
-    assert len(panel(view, Bars).labels) == sum(kernel.filled(unit) > 0 for unit in kernel.used)
+    assert len(panel(view, Bars).labels) == sum(kernel.utilization(unit) > 0 for unit in kernel.used)
 
 
 def test_the_matrix_units_idle_at_both_ends_of_a_product():
