@@ -190,7 +190,7 @@ class PlanRequest:
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
         """The best of all feasible plans with these fields, and what faster hardware would change."""
-        with Progress(_done, always=progress) as watch:
+        with Progress(_progress_text, always=progress) as watch:
             ranking = planner.plans(
                 self.model,
                 self.machine,
@@ -214,8 +214,8 @@ class PlanRequest:
         return StepAnswer(ranking.winner.step, _why(ranking), known, tuple(tables))
 
 
-def _done(done: int, of: int) -> str:
-    """How far a search is: it finds the spreads that are legal, then judges plans."""
+def _progress_text(done: int, of: int) -> str:
+    """The progress of a search: it finds the legal spreads (`of` is 0), then evaluates plans."""
     return f"{done:,} plans judged" if of else f"{done:,} legal ways to spread it found"
 
 
