@@ -145,7 +145,7 @@ def test_speculative_output_has_the_targets_distribution():
 
 
 def test_impossible_configurations_are_refused():
-    with pytest.raises(ValueError, match="vocabulary has 16 tokens and the draft.s 8"):
+    with pytest.raises(ValueError, match="vocabulary has 16 tokens and the draft"):
         Pair(config(TARGET), config(replace(DRAFT, V=8)))
     with pytest.raises(ValueError, match="K=0"):
         Pair(config(TARGET), config(DRAFT), K=0)
