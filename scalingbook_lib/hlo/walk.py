@@ -41,7 +41,7 @@ def visits(module: HloModule, weigh: Weigh | None = None) -> Iterator[Visit]:
 
 
 def _visits(module: HloModule, at: Visit, weigh: Weigh | None) -> Iterator[Visit]:
-    """The visits of `at.computation` and of all computations that it calls, times the runs of `at`."""
+    """The visits of the computation of `at` and of all computations that it calls, times the runs of `at`."""
     computation, times, inside = at.computation, at.times, at.inside
     for instruction in computation.instructions.values():
         yield Visit(instruction, computation, times, inside)
