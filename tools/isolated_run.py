@@ -35,7 +35,7 @@ WORK = ROOT / ".make" / "alone"
 UV = Path(sys.executable).with_name("uv")
 COLAB = ROOT / "tools" / "colab.txt"
 SET_UP_CELLS = 3  # code cells: the first one, the devices, the imports
-PYTEST = ["-q", "-p", "no:cacheprovider", "--nbval-lax", "--nbval-current-env"]
+PYTEST = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly", "--nbval-lax", "--nbval-current-env"]
 PYTEST += ["--nbval-cell-timeout=900", "--durations=5"]
 
 

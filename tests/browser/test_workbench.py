@@ -11,7 +11,9 @@ from scalingbook_lib.units import si
 from tests.browser.conftest import PATIENCE_MS
 
 SMALL = "model=llama-3-8b&machine=v5e%3A4x4&server=v5e%3A2x2&batch=64&weights=int8"
-DONE = """() => /^(Computed|Not)/.test(document.querySelector('.workbench-status').textContent)
+# a round, because the page is built with the answers to its default set-up
+DONE = """() => document.querySelector('.workbench').dataset.round
+  && /^(Computed|Not)/.test(document.querySelector('.workbench-status').textContent)
   && !document.querySelector('.workbench-stale')"""
 
 
