@@ -21,6 +21,9 @@ def moved(visit):
         visited = visit(width=width)
         page = visited.page
         page.set_viewport_size({"width": width, "height": height})
+        if path != "index.html":  # whoever has opened the book has its fonts
+            visited.go("index.html")
+            page.evaluate("document.fonts.ready")
         page.add_init_script(SHIFTS)
         visited.go(path)
         page.evaluate("document.fonts.ready")
