@@ -16,19 +16,32 @@ dialog.append(said, list);
 
 /** @type {Engine | undefined} */
 let engine;
-let wide = false;
+/** @type {Set<string>} files of the index that are loaded or on their way */
+const requested = new Set();
 
 /** What the three files of the index call. @param {any} told */
 function take(told) {
   if (told.sections) engine = new Engine(told, MiniSearch);
   if (told.index) engine?.widen(told);
   if (told.texts && engine) engine.texts = told.texts;
+  load();
   show();
 }
 
-function failed() {
-  said.textContent = "The index did not load: type on to try again.";
-  wide = false;
+/** Load the titles, then, for a query, the rest: it may have been typed before the titles or this script arrived. */
+function load() {
+  if (!engine) request("search-heads.js");
+  else if (field.value) for (const name of ["search-whole.js", "search-texts.js"]) request(name);
+}
+
+/** @param {string} name */
+function request(name) {
+  if (requested.has(name)) return;
+  requested.add(name);
+  loadScript(name).addEventListener("error", () => {
+    requested.delete(name);
+    said.textContent = "The index did not load: type on to try again.";
+  });
 }
 
 /** @param {Result} result */
@@ -66,10 +79,7 @@ function show() {
 }
 
 field.addEventListener("input", () => {
-  if (!wide) {
-    wide = true;
-    for (const name of ["search-whole.js", "search-texts.js"]) loadScript(name).addEventListener("error", failed);
-  }
+  load();
   show();
 });
 
@@ -86,4 +96,4 @@ dialog.addEventListener("keydown", (event) => {
 });
 
 Object.assign(globalThis, { bookSearch: take });
-loadScript("search-heads.js").addEventListener("error", failed);
+load();
