@@ -20,7 +20,7 @@ def _scattered_or_gathered() -> float:
     found = solve("A[I, J_X] · B[J, K] -> C[I, K_X]", Rings(chips.V5P, X=16), sizes)
     first, last = (
         found.named(name)
-        for name in ("gather A over X, cut B over X", "cut B over X, reduce-scatter C over X")
+        for name in ("gather A over X, slice B over X", "slice B over X, reduce-scatter C over X")
     )
     return first.nbytes / last.nbytes
 
@@ -28,7 +28,7 @@ def _scattered_or_gathered() -> float:
 @cache
 def _strategies(B: int, D: int = 8192) -> tuple[Strategy, Strategy]:
     found = solve("A[B, D] · W[D_X, F] -> Z[B, F]", _V6E, {"B": B, "D": D, "F": 16384})
-    return found.named("gather W over X"), found.named("cut A over X, all-reduce Z over X")
+    return found.named("gather W over X"), found.named("slice A over X, all-reduce Z over X")
 
 
 def _few_tokens(B: int = 1024) -> float:
