@@ -184,7 +184,9 @@ def _alternatives(moves: Moves, start: Subscripts, goal: Subscripts) -> list[Pat
 
 def _detour(path: Path, better: Path) -> bool:
     """Whether a path makes all the moves of a better one and perhaps more; slices do not count."""
-    moved = [[(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "slice"] for p in (path, better)]
+    moved = [
+        [(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "slice"] for p in (path, better)
+    ]
     return Counter(moved[0]) >= Counter(moved[1])
 
 
