@@ -161,7 +161,7 @@ def _both(I: int, J: int) -> list[float]:
     """Gather the weight, or reduce the result: the time of each if all overlaps."""
     mesh = Slice.of(V5E, "2x4").mesh(X=2, Y=4)
     found = solve("A[I_X, J] · B[J_Y, K] -> C[I_X, K]", mesh, {"I": I, "J": J, "K": 8192})
-    return [found.named(f"{name} over Y").lower_s for name in ("gather B", "cut A over Y, all-reduce C")]
+    return [found.named(f"{name} over Y").lower_s for name in ("gather B", "slice A over Y, all-reduce C")]
 
 
 def rounds() -> Figure:
