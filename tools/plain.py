@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from scalingbook_lib.viz import explore, figure
+from scalingbook_book.show import explore, figure
 from tools import exercises
 
 # MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the answer that the site hides, the

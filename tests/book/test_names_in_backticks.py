@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 import scalingbook_lib
-from scalingbook_lib.chapters import checks, explorers, figures
+from scalingbook_book.chapters import checks, explorers, figures
 from tools.environment import ROOT
 
 DOTTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(.*?\))?`(?!`)")

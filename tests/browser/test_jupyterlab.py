@@ -104,7 +104,7 @@ def drag(page, row, share):
 
 def test_what_is_typed_is_read_and_steps_play(opened):
     notebook = opened("chapters/sharding.ipynb")
-    notebook.run(notebook.cell("from scalingbook_lib.viz import explore"))
+    notebook.run(notebook.cell("from scalingbook_book.show import explore"))
     painter = notebook.explorer("sharding.painter")
     array = painter.row("array").locator("input")
     painter.moves(lambda: retype(array, "A[I_XY, J]"))

@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib import inference
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.models import Transformer, Weight
 from tests.lab.architectures import grouped, mlp, norm, routed, softmax
 

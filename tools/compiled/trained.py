@@ -7,11 +7,11 @@ from typing import Any
 
 import jax
 
+from scalingbook_lab.compiler import aot, slices
+from scalingbook_lab.train import agreement
+from scalingbook_lab.train.trainer import Trainer
 from scalingbook_lib import training
 from scalingbook_lib.hlo.predicted import KINDS
-from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.lab.train import agreement
-from scalingbook_lib.lab.train.trainer import Trainer
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.training.links import unpriced
 from scalingbook_lib.training.shape import shape

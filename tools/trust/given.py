@@ -11,8 +11,8 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from scalingbook_book.chapters import checks
 from scalingbook_lib import models, notation
-from scalingbook_lib.chapters import checks
 from scalingbook_lib.models import ModelError
 from scalingbook_lib.notation import NotationError
 from tests.core.hf_configs import CONFIGS

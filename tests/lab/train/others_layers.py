@@ -6,7 +6,7 @@ from jax import lax
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import NamedSharding, PartitionSpec
 
-from scalingbook_lib.lab.compiler import aot
+from scalingbook_lab.compiler import aot
 from tests.lab.train.others import Style
 
 DATA = ("dp", "fsdp")

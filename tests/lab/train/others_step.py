@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from scalingbook_lib.lab.compiler import slices
+from scalingbook_lab.compiler import slices
 from tests.lab.train.others import Style
 from tests.lab.train.others_layers import DATA, SHARED, Layers
 

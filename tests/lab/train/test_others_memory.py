@@ -5,8 +5,8 @@ from statistics import median
 
 import pytest
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib import training
-from scalingbook_lib.lab.compiler import aot
 from tests.lab.train import others
 from tests.lab.train.others_step import lowered
 from tools.compiled.compile_cache import cached, digest

@@ -7,10 +7,10 @@ from statistics import median
 
 import pytest
 
+from scalingbook_lab.compiler import aot
+from scalingbook_lab.train.agreement import SHAPES
 from scalingbook_lib import hlo, training
 from scalingbook_lib.hlo.predicted import on_axes
-from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.train.agreement import SHAPES
 from scalingbook_lib.machines import Slice, chips
 from tests.lab.train import moved
 from tests.lab.train.others import Style
