@@ -1,0 +1,23 @@
+"""What limits one operation? The explorers of the chapter on rooflines."""
+
+from scalingbook_book.chapters.rooflines.explorers import (
+    batch,
+    levels,
+    measured,
+    overlap,
+    roofline,
+    tiles,
+    tokens,
+)
+
+EXPLORERS = (
+    overlap.OVERLAP,
+    roofline.ROOFLINE,
+    batch.BATCH,
+    batch.CRITICAL_BATCH,
+    tokens.TOKENS,
+    tiles.TILES,
+    tiles.SPLIT,
+    levels.LEVELS,
+    measured.MEASURED,
+)
