@@ -6,7 +6,7 @@ from scalingbook_lib import models, planner, serving
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.models.arithmetic import training_state
-from scalingbook_lib.planner.posttraining import hand_over_s
+from scalingbook_lib.planner.posttraining import weight_sync_s
 from scalingbook_lib.reader.checks.check import Check, Mistake
 
 _H100, _B200 = chips.H100, chips.B200
@@ -50,7 +50,7 @@ CHECKS = (
     Check(
         key="posttraining.new-weights",
         title="New weights for everybody",
-        answer=lambda: hand_over_s(_M405, Cluster.of(_B200, 512), Layout(tp=16)),
+        answer=lambda: weight_sync_s(_M405, Cluster.of(_B200, 512), Layout(tp=16)),
         unit="s",
         hints=("The number of engines is not in it.", "Sixteen cards take in one copy."),
         mistakes=(
@@ -122,7 +122,7 @@ CHECKS = (
     Check(
         key="posttraining.best-split",
         title="The planner's split",
-        answer=lambda: float(_chosen().winner.writing),
+        answer=lambda: float(_chosen().winner.rollout_chips),
         unit="chips",
         rel_tol=1e-9,
         difficulty=3,
@@ -131,9 +131,9 @@ CHECKS = (
             "Ask for the winner with answers at most one update old.",
         ),
         mistakes=(
-            Mistake(lambda: float(_chosen().winner.training), "So many train. How many write?"),
+            Mistake(lambda: float(_chosen().winner.training_chips), "So many train. How many write?"),
             Mistake(
-                lambda: float(_chosen().best("apart, refilled").writing),
+                lambda: float(_chosen().best("fully asynchronous").rollout_chips),
                 "There the answers are older than one update.",
             ),
         ),
