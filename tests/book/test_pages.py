@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from scalingbook_lib.chapters import checks, explorers, stems
-from scalingbook_lib.chapters.explorers import catalogue
+from scalingbook_book.chapters import checks, explorers, stems
+from scalingbook_book.chapters.explorers import catalogue
 from tools import exercises, notebooks, pages
 from tools.environment import ROOT
 from tools.notebooks import Notebook
@@ -120,7 +120,7 @@ def test_the_pages_of_a_chapter_ask_its_exercises_once_and_show_its_explorers(st
     shown = [one.key for names in asked for one in exercises.shown(stem, names)]
     assert sorted(shown) == sorted(check.key for check in checks.catalogue(stem).values())
     text += "".join(path.read_text() for path in ROOT.glob("*.md"))  # which show some, too
-    explored = set(re.findall(r'(?:explore\.show\("|^```\{explorer\} )([\w.]+)', text, re.M))
+    explored = set(re.findall(r'(?:show\.explorer\("|^```\{explorer\} )([\w.]+)', text, re.M))
     assert explored <= set(catalogue())
     assert {key for key in catalogue() if key.startswith(f"{stem}.")} <= explored
 

@@ -1,5 +1,0 @@
-"""The exercises on RL post-training, fault tolerance and energy, in the order of their headings."""
-
-from scalingbook_lib.chapters.posttraining.checks import energy, rollouts, stops
-
-CHECKS = (*rollouts.CHECKS, *stops.CHECKS, *energy.CHECKS)
