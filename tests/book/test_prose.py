@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from scalingbook_lib.chapters.explorers import catalogue
+from scalingbook_book.chapters.explorers import catalogue
 from tools import pages
 from tools.environment import ROOT
 from tools.reference import letters, terms
 
 PROSE = sorted([*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md"), *ROOT.glob("solutions/*.md")])
-ROOMS = sorted(ROOT.glob("scalingbook_lib/chapters/**/*.py"))
+ROOMS = sorted(ROOT.glob("scalingbook_book/chapters/**/*.py"))
 COMMENT = re.compile(r"^%.*", re.MULTILINE)
 THE_REFERENCE = re.compile(r"\bthe\s+reference\b", re.IGNORECASE)
 ERRATA = "errata.md"
