@@ -3,7 +3,7 @@
 import jupytext
 import pytest
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from tools import exercises
 from tools.environment import ROOT
 from tools.exercises import Cell, ExerciseError

@@ -7,7 +7,7 @@ import switch_schedules as schedules
 import switch_simulator as simulator
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from scalingbook_lib.machines.clusters import Level
 
 CHECKS = checks.catalogue("gpus")
@@ -54,9 +54,9 @@ def test_answers_worked_out_by_hand(key, given):
         ("gpus.node-allgather", "149 µs", "links of all GPUs"),
         ("gpus.tokens-to-experts", "457 µs", "4/8"),
         ("gpus.two-node-alltoall", 4.5, "half of the bytes stay"),
-        ("gpus.rate-into-node", "413 GB/s", "through the same cards"),
+        ("gpus.rate-into-node", "413 GB/s", "through the same NICs"),
         ("gpus.two-axes-gather", "168 µs", "Y = 256"),
-        ("gpus.eight-racks", 694, "in each rack already"),
+        ("gpus.eight-racks", 694, "already has an eighth"),
     ],
 )
 def test_what_the_reference_prints_is_named(key, given, says):
@@ -68,25 +68,25 @@ def test_what_the_reference_prints_is_named(key, given, says):
     [
         ("gpus.peak-at-clock", "1513 TFLOPs/s", "sparse"),
         ("gpus.sm-bytes", "33 MiB", "one of the two"),
-        ("gpus.resident-warps", 21, "blocks come whole"),
+        ("gpus.resident-warps", 21, "completely or not at all"),
         ("gpus.vector-add", "157 ns", "written as well"),
-        ("gpus.node-egress", "6.4 TB/s", "Who sends it"),
+        ("gpus.node-egress", "6.4 TB/s", "GPUs cannot send it"),
         ("gpus.fat-tree-switches", 192, "Two tiers"),
-        ("gpus.tokens-to-experts", "432 µs", "its own GPU"),
+        ("gpus.tokens-to-experts", "432 µs", "own GPU"),
         ("gpus.sums-in-switch", 1.5, "two passes"),
-        ("gpus.four-node-allreduce", "166 ms", "a single card"),
+        ("gpus.four-node-allreduce", "166 ms", "a single NIC"),
         ("gpus.four-node-allreduce", "24.5 ms", "waits for NVLink"),
         ("gpus.latency-bandwidth-fit", "4 MB", "smallest message"),
         ("gpus.mesh-tensor-width", 2917, "all seven links"),
         ("gpus.host-offload", "2.1%", "NVLink-C2C"),
         ("gpus.most-gpus", 512, "second stage"),
         ("gpus.two-node-fsdp", 1923, "two nodes of H100"),
-        ("gpus.two-node-fsdp", 2188, "cards take longer"),
-        ("gpus.two-node-tensor", 35_000, "cards' stage"),
+        ("gpus.two-node-fsdp", 2188, "NICs take longer"),
+        ("gpus.two-node-tensor", 35_000, "stage of the NICs"),
         ("gpus.fewest-stages", 4, "still above"),
-        ("gpus.fewest-stages", 16, "not the least"),
+        ("gpus.fewest-stages", 16, "not the smallest"),
         ("gpus.experts-eight-nodes", 5.61, "limit of four nodes"),
-        ("gpus.experts-eight-nodes", 1.69, "on H100"),
+        ("gpus.experts-eight-nodes", 1.69, "for H100"),
         ("gpus.eight-racks", 2739, "without tensor parallelism"),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from judged import right, wrong
 from link_simulator import execute
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from scalingbook_lib.collectives import schedules
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.steps import pipelines
@@ -74,7 +74,7 @@ def test_what_the_reference_prints_is_named(key, given, says):
         ("training.zero2-state", "6.5 GB", "stage 3"),
         ("training.data-parallel-batch", 2295 * 8960, "one axis"),
         ("training.kept-activations", "19.7 TB", "F wide"),
-        ("training.best-split", 3.07, "tensor ways"),
+        ("training.best-split", 3.07, "TP degree"),
         ("training.best-split", 943, "two of the three axes"),
         ("training.overlap-needed", 0.65, "Y = 2"),
         ("training.million-tokens", 0.883, "no power of two"),
@@ -87,7 +87,7 @@ def test_what_the_reference_prints_is_named(key, given, says):
         ("training.interleaved-bubble", (8 / 4) / (32 + 8 / 4), "the seven before it"),
         ("training.zero-bubble", 64, "not twice"),
         ("training.ring-attention", 7880, "without the mask"),
-        ("training.ring-attention", 63_040, "key-value heads"),
+        ("training.ring-attention", 63_040, "KV heads"),
         ("training.four-pods", 220_320, "bf16"),
         ("training.two-pod-pipeline", "70.3%", "one layer"),
         ("training.expert-width", 6120, "ring of 16"),
