@@ -152,7 +152,9 @@ def _outs(row: Row, across: tuple[float, float], y: float, narrow: bool) -> Iter
     left, wide = across
     each = wide / max(len(row.out), 1)
     for k, out in enumerate(row.out):
-        text = out if not narrow else f"{out}\n{row.each[k]} FLOPs" if row.each else f"{out}, {row.flops} FLOPs"
+        text = (
+            out if not narrow else f"{out}\n{row.each[k]} FLOPs" if row.each else f"{out}, {row.flops} FLOPs"
+        )
         yield Words(x=left + each * (k + 0.5), y=y + 14, text=text, quiet=True, size=SIZE)
 
 
