@@ -9,8 +9,8 @@ import re
 import pytest
 from looked import values
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from tools.testing import scope
 
 ALL = explorers.catalogue()

@@ -6,10 +6,10 @@ import math
 import pytest
 from looked import curve, marks, panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Curve, Points, RefLine, Regions, Timeline
 from scalingbook_lib import roofline, rules
-from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Curve, Points, RefLine, Regions, Timeline
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}

@@ -5,11 +5,11 @@ import itertools
 import pytest
 from looked import curve, marks, panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Bars, Grid, Points, RefLine
 from scalingbook_lib import roofline
-from scalingbook_lib.chapters import explorers
 from scalingbook_lib.evidence import measured
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Bars, Grid, Points, RefLine
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("rooflines")}
 OVERLAP, ROOFLINE, BATCH, MAP, TOKENS, TILES, SPLIT, LEVELS, MEASURED = (

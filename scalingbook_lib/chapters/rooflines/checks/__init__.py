@@ -1,6 +1,0 @@
-"""Checks of the exercises on rooflines."""
-
-from scalingbook_lib.chapters.rooflines.checks.batches import BATCHES
-from scalingbook_lib.chapters.rooflines.checks.machines import MACHINES
-
-CHECKS = BATCHES + MACHINES
