@@ -23,11 +23,11 @@ def growth() -> Figure:
     flops, hbm, link = (grown[-1] for grown in GROWN.values())
     return Figure(
         key="tpus.growth",
-        alt="Three lines over seven generations, v2 to TPU7x, as multiples of v2 on a log axis: FLOPs/s "
-        f"rise {flops:.0f} times, the bandwidth of HBM {hbm:.1f} times, that of a link {link:.1f} times.",
-        caption=f"The gap between the lines is the ridge: that of HBM has grown {flops / hbm:.1f} times, "
-        f"that of a link {flops / link:.0f} times. What hid behind arithmetic on v2 need not hide any "
-        "longer. (The axis is logarithmic.)",
+        alt="Three lines over seven generations, v2 to TPU7x, as multiples of v2 on a logarithmic axis. FLOPs/s have grown "
+        f"by a factor of {flops:.0f}, the bandwidth of HBM by {hbm:.1f}, and that of a link by {link:.1f}.",
+        caption=f"Growth since v2, on a logarithmic axis. The gap between two lines shows how the ridge point has grown: by a factor "
+        f"of {flops / hbm:.1f} for HBM and {flops / link:.0f} for a link. Communication that could be hidden on v2 may be "
+        "exposed today.",
         parts=lambda wide: [_lines(wide)],
     )
 
