@@ -112,7 +112,7 @@ def _rows(batch: float) -> str:
 def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
     rows = f"{B:,} row{'s' * (B > 1)}"
-    where = f"if its operands come from {join_and(fast)}" if fast else "from no level"
+    where = f"if its operands come from {join_and(fast)}" if fast else "from none of the levels"
     said = f"With {rows}, the matmul reaches the peak {where}"
     slow = [level for level in now if level not in fast]
     if not slow:
@@ -121,7 +121,7 @@ def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str
     batch = work.batch(rates[slow[0]])
     if math.isinf(batch):
         return f"{said}, and no number of rows is enough, because X and Y alone take longer than the compute."
-    return f"{said}; {math.ceil(batch):,} rows would be needed for all of it."
+    return f"{said}; it would take {math.ceil(batch):,} rows to reach it."
 
 
 LADDER = Explorer(

@@ -80,7 +80,7 @@ def _verdict(now: systolic.Padding) -> str:
     )
     if now.tiles > 1 and now.side > now.M:
         rows = f"{now.M} row{'s' * (now.M > 1)}"
-        return f"{said}. With only {rows}, the array waits {now.side} cycles for each tile to load."
+        return f"{said}. With {rows}, a tile still takes the {now.side} cycles that loading takes."
     if (other := now.activation_stationary).cycles < now.cycles:
         less, more = si(other.cycles), si(now.cycles)
         return f"{said}. If X were stationary instead, it would take {less} cycles, not {more}."

@@ -233,8 +233,8 @@ def _verdict(here: Slice, nbytes: float) -> str:
     ratio = time.total_s / _gather(best, nbytes).total_s
     if ratio > 1.001:
         return f"{said}, {ratio:.3g} times as long as on {write_shape(best.shape)}."
-    twisted = "; it is also offered as a twisted torus" if here.chip.topology().twistable(here.shape) else ""
-    return f"{said}{twisted}."
+    twisted = " The shape is also offered as a twisted torus." * here.chip.topology().twistable(here.shape)
+    return f"{said}.{twisted}"
 
 
 SLICES = Explorer(

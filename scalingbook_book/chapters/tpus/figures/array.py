@@ -106,7 +106,7 @@ def _lanes(wide: float, shares: dict[int, str]) -> Sketch:
     shapes: list[Shape] = []
     for k, (M, share) in enumerate(shares.items()):
         base, columns = 92.0 * k + 82, busy(M, SIDE)[step // 2 :: step]
-        words = f"{M:,} rows: {share} of the cells busy on average"
+        words = f"{M:,} rows: {share} of cells busy"
         shapes += [
             *(
                 Cells(
@@ -123,7 +123,9 @@ def _lanes(wide: float, shares: dict[int, str]) -> Sketch:
             Words(x=left, y=base - tall - 8, text=words, align="start", bold=True),
         ]
     ends = f"{ROWS[-1] + 2 * SIDE - 2:,} cycles"
-    shapes.append(Words(x=wide - 4, y=92.0 * len(shares) + 6, text=ends, align="end", quiet=True))
+    low = 92.0 * len(shares) + 6
+    shapes.append(Words(x=left, y=low, text="height: busy cells", align="start", quiet=True))
+    shapes.append(Words(x=wide - 4, y=low, text=ends, align="end", quiet=True))
     return Sketch(wide, 92.0 * len(shares) + 12, shapes)
 
 

@@ -45,7 +45,7 @@ def _cycle(wide: float) -> Sketch:
             Words(
                 x=(left + right) / 2 + 6,
                 y=middle - 10,
-                text=f"in {EACH} FLOPs each" if wide > 400 else f"× {EACH}",
+                text=f"used in {EACH} FLOPs each" if wide > 400 else f"× {EACH}",
             ),
             Area(x=right, y=8, wide=side, high=side, color=MATH, text=f"{FLOPS:,}\nFLOPs", bold=True),
         ],

@@ -73,8 +73,8 @@ def twist() -> Figure:
         alt=f"Two grids of {SHORT} × {LONG} chips, the farthest layer of a torus of 4 × 4 × 8, each chip "
         f"with its hops from one corner. In the plain torus they reach {max(plain.values())}, in the twisted "
         f"one {max(twisted.values())}.",
-        caption="Shifting the wraparound links of the short axes by half of the long axis brings the farthest chips "
-        "closer. No link is added.",
+        caption="Hops from one corner of a torus of 4 × 4 × 8 to the layer with the farthest chips. Shifting the "
+        "wraparound links of the short axes by half of the long axis brings these chips closer. No link is added.",
         parts=lambda wide: [_layers(wide, {"plain": plain, "twisted": twisted})],
     )
 

@@ -112,5 +112,5 @@ def test_one_column_too_many_costs_a_tile():
     )
     assert readout(over, "W as stored, with padding") == 2 * readout(full, "W as stored, with padding")
     assert "X were stationary" in over.verdict
-    assert "waits 128 cycles" in PADDING.evaluate(M=8).verdict
+    assert "still takes the 128 cycles" in PADDING.evaluate(M=8).verdict
     assert "useful" in full.verdict
