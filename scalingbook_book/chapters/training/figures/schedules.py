@@ -36,7 +36,7 @@ def schedules() -> Figure:
 
 
 def _told(name: str, run: PipelineRun) -> str:
-    twice = ", twice the weights" * (COPIES[name] > 1)
+    twice = ", 2× weights" * (COPIES[name] > 1)
     return f"{name}: idle {percent(float(run.bubble))}, keeps {float(max(run.live)):.3g}{twice}"
 
 

@@ -20,9 +20,9 @@ SCHEMES = {  # the dimensions of the five arrays, with the mesh axis that splits
     "FSDP + TP": ("B_X D_Y", "D_X F_Y", "B_X F_Y", "F_Y D_X", "B_X D_Y"),
 }
 MOVES = {
-    "DP": "gradients are all-reduced",
-    "FSDP": "weights are gathered, gradients reduce-scattered",
-    "TP": "activations are gathered and reduce-scattered",
+    "DP": "AllReduce gradients",
+    "FSDP": "AllGather weights, ReduceScatter gradients",
+    "TP": "AllGather and ReduceScatter activations",
     "FSDP + TP": "both, on smaller arrays",
 }
 
