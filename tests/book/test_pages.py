@@ -118,8 +118,7 @@ def test_the_pages_of_a_chapter_ask_its_exercises_once_and_show_its_explorers(st
     asked = exercises.asking(stem).values()  # a page may show exercises and explorers of other chapters too
     shown = [one.key for names in asked for one in exercises.shown(stem, names)]
     assert sorted(shown) == sorted(check.key for check in checks.catalogue(stem).values())
-    text = "
-".join(page.text for page in pages.every())
+    text = "\n".join(page.text for page in pages.every())
     text += "".join(path.read_text() for path in ROOT.glob("*.md"))
     explored = set(re.findall(r'(?:show\.explorer\("|^```\{explorer\} )([\w.]+)', text, re.M))
     assert explored <= set(catalogue())
@@ -165,5 +164,5 @@ def test_links_between_the_projects_files_lead_somewhere(page):
 
 def test_the_explorers_of_rooflines_stand_in_the_order_of_the_page():
     main, *_ = pages.of("rooflines")
-    shown = re.findall(r'explore\.show\("(rooflines\.\w+)"', main.text)
+    shown = re.findall(r'show\.explorer\("(rooflines\.\w+)"', main.text)
     assert [one.key for one in explorers.chapter("rooflines") if one.key in shown] == shown
