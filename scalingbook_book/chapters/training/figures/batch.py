@@ -45,7 +45,7 @@ def _curves(floors: dict[float, float]) -> Chart:
         Curve(f"{b:.0f} tokens per chip", chips, [days(n, b) for n in chips], color=k)
         for k, b in enumerate(floors)
     ]
-    lines = [RefLine(f"floor: {floor:.2g} days", floor, axis="y") for floor in floors.values()]
+    lines = [RefLine(f"floor: {floor:.2g}", floor, axis="y") for floor in floors.values()]
     return Chart(
         x=Scale("chips", "", "pow2", high=100_000), y=Scale("days", "", "log", low=5), marks=(*curves, *lines)
     )
