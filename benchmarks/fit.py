@@ -6,7 +6,7 @@ what the page keeps on its top. Prints what does not.
 
 from pathlib import Path
 
-from benchmarks import browser as chromium
+from web import browser as chromium
 from web import serve, vendor
 
 SITE = vendor.ROOT / "_build" / "html"

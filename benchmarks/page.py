@@ -11,8 +11,8 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from benchmarks import browser as chromium
 from benchmarks import kept, scripts, weight
+from web import browser as chromium
 from web import live, serve, vendor
 
 SITE = vendor.ROOT / "_build" / "html"

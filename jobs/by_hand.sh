@@ -18,5 +18,5 @@ if [ "$process" -eq "$processes" ]; then
   echo "this computer is $me, which is not in HOSTS=\"$HOSTS\"; write the names that hostname -s prints" >&2
   exit 2
 fi
-exec python -m "scalingbook_lib.lab.$RUN" --mesh "$MESH" --steps "$STEPS" --folder "$FOLDER" \
+exec python -m "scalingbook_lab.$RUN" --mesh "$MESH" --steps "$STEPS" --folder "$FOLDER" \
   --simulate "$SIMULATE" --address "$first:$PORT" --processes "$processes" --process "$process"

@@ -8,7 +8,7 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY # the processes must not loo
 started=
 trap 'kill $started 2>/dev/null || true' EXIT INT TERM # no process stays behind alone
 for process in 0 1; do
-  python -m "scalingbook_lib.lab.$RUN" --mesh "$MESH" --steps "$STEPS" --folder "$FOLDER" --simulate 4 \
+  python -m "scalingbook_lab.$RUN" --mesh "$MESH" --steps "$STEPS" --folder "$FOLDER" --simulate 4 \
     --address "127.0.0.1:$PORT" --processes 2 --process "$process" &
   started="$started $!"
 done

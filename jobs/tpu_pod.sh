@@ -14,4 +14,4 @@ on_all "tar xzf book.tar.gz && pip install --quiet uv && python3 -m uv venv --al
   python3 -m uv pip install --quiet --python env/bin/python 'jax[tpu]' './book[lab]'"
 
 # The platform tells each process who the others are.
-on_all "env/bin/python -m scalingbook_lib.lab.$RUN --mesh '$MESH' --steps $STEPS --folder '$FOLDER' --pod"
+on_all "env/bin/python -m scalingbook_lab.$RUN --mesh '$MESH' --steps $STEPS --folder '$FOLDER' --pod"

@@ -7,9 +7,9 @@ from functools import partial
 from math import ceil
 from pathlib import Path
 
+from scalingbook_book.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from scalingbook_lib.evidence.compiled import RECORDED
 from scalingbook_lib.evidence.scores import Summary, signed
-from scalingbook_lib.reader.explorers.view import Chart, Points, RefLine, Scale, View
 from tools.compiled import tables
 from tools.compiled.beside import CLASSES, FAR, FLOPS, MEASURES, REASONS, Beside, every, reasons
 from tools.environment import ROOT

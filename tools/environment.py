@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("scalingbook_lib", "scalingbook_lab", "scalingbook_book", "scalingbook_cli")
 
 QUIET = {
     "JAX_PLATFORMS": "cpu",  # the stored outputs come from simulated devices, whatever this machine has

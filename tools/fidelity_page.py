@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from statistics import mean
 
+from scalingbook_cli.score import PARTS
 from scalingbook_lib import evidence
-from scalingbook_lib.cli.score import PARTS
 from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.reading.cells import Cells as Row

@@ -46,7 +46,7 @@ if missing:
     sys.path.insert(0, home)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
 
-from scalingbook_lib.lab.devices import runtime
+from scalingbook_lab.devices import runtime
 
 runtime.begin(installed=missing)"""
 NOWHERE = (
@@ -84,7 +84,7 @@ zipfile.ZipFile(io.BytesIO(lzma.decompress(carried))).extractall(home)
 sys.path.insert(0, home)
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [home, os.environ.get("PYTHONPATH")]))
 
-from scalingbook_lib.lab.devices import runtime
+from scalingbook_lab.devices import runtime
 
 runtime.begin(installed=True)"""
 

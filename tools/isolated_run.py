@@ -119,7 +119,7 @@ def newest() -> Versions:
     links.mkdir(parents=True)  # links, because a copy would take gigabytes
     for path in _packages(Path(sys.prefix)).iterdir():
         # A .pth file would make the library's editable install visible.
-        if "scalingbook_lib" not in path.name and path.suffix != ".pth":
+        if "scalingbook" not in path.name and path.suffix != ".pth":
             (links / path.name).symlink_to(path)
     venv.create(home, symlinks=True)
     (_packages(home) / "links.pth").write_text(f"{links}\n")

@@ -185,7 +185,8 @@ def _stripped(notebook: NotebookNode) -> NotebookNode:
 
 def _library(root: Path) -> str:
     """A fingerprint of what notebooks depend on besides their source: code, tables, and the lock file."""
-    code = [path for path in (root / "scalingbook_lib").rglob("*.*") if path.suffix != ".pyc"]
+    packages = (root / package for package in environment.PACKAGES)
+    code = [path for package in packages for path in package.rglob("*.*") if path.suffix != ".pyc"]
     quoted = (root / "data").rglob("*.*")
     digest = hashlib.sha256()
     for path in (*sorted(code), *sorted(quoted), root / "uv.lock", Path(__file__)):

@@ -2,7 +2,7 @@
 
 Admonitions become quotes, references become links, labels become anchors, and citations are named and linked.
 Anything else raises an error. The site is made from the sources, so nothing is lost there. The outputs of
-`explore.show("...")` and `figure.show("...")` are pure functions of the library, so `repaint` updates them
+`show.explorer("...")` and `show.figure("...")` are pure functions of the library, so `repaint` updates them
 without a kernel.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from scalingbook_lib.viz import explore, figure
+from scalingbook_book import show
 from tools import exercises
 
 # MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the answer that the site hides, the
@@ -31,8 +31,8 @@ _KIND = re.compile(rf"(?:^|#)(?P<kind>{'|'.join(_KINDS)})-")
 _NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 # Whatever of it is left after all substitutions: a reader of a notebook would see the markup itself.
 _LEFT = re.compile(r"(?<!`)\{[a-z:]+\}`|^:::|^```\{|^\([\w-]+\)=$", re.MULTILINE)
-_SHOWN = re.compile(r'(explore|figure)\.show\("([\w.]+)"\)')
-_SHOWS = {"explore": explore.show, "figure": figure.show}
+_SHOWN = re.compile(r'show\.(explorer|figure)\("([\w.]+)"\)')
+_SHOWS = {"explorer": show.explorer, "figure": show.figure}
 # BibTeX, as far as `references.bib` uses it: one field a line, braces around each value.
 _WORK = re.compile(r"^@\w+\{(?P<key>[^,]+),\n(?P<fields>.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ *(?P<name>\w+) *= *\{(?P<value>.*)\},?$", re.MULTILINE)

@@ -15,11 +15,11 @@ from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
 
+from scalingbook_book.reader import draw
+from scalingbook_book.reader.draw import svg
+from scalingbook_book.reader.draw.palette import DARK, ink
+from scalingbook_book.reader.explorers.view import Chart, Panel, Points, RefLine, Scale, View
 from scalingbook_lib.evidence.scores import Score
-from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw import svg
-from scalingbook_lib.reader.draw.palette import DARK, ink
-from scalingbook_lib.reader.explorers.view import Chart, Panel, Points, RefLine, Scale, View
 from scalingbook_lib.units import si
 from tools.environment import ROOT
 

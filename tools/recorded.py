@@ -13,14 +13,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from scalingbook_lab.compiler import aot, stack
+from scalingbook_lab.kernels import matmul
+from scalingbook_lab.kernels.matmul import Tiles
 from scalingbook_lib.evidence.compiled.bundles import STRIPS, Kernel
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.hlo import module as hlo_module
 from scalingbook_lib.hlo import replica_groups
 from scalingbook_lib.hlo.bundles import Bundles
-from scalingbook_lib.lab.compiler import aot, stack
-from scalingbook_lib.lab.kernels import matmul
-from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import BF16, INT8, DType, dtype
 

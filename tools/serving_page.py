@@ -2,6 +2,7 @@
 
 from statistics import mean
 
+from scalingbook_book.reader.explorers.view import Scale
 from scalingbook_lib import inference
 from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence import inference as published
@@ -13,7 +14,6 @@ from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, Infe
 from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.inference.shape import shape
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import BF16, si
 from tools.published import Cells, Page, share, sources, worst_predicted
 

@@ -11,7 +11,7 @@ say() { printf '==> %s\n' "$*" >&2; }
 fail() { printf 'set-up: %s\n' "$*" >&2; exit 1; }
 
 case "${1:-}" in
-  book) layers="--extra viz --extra cli --group site" ;;
+  book) layers="--extra book --extra cli --group site" ;;
   test) layers="--all-extras --all-groups" ;;
   *) fail "say which layers to set up: tools/setup.sh book, or tools/setup.sh test" ;;
 esac

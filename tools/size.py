@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 
 from tools import pages, words
-from tools.environment import ROOT
+from tools.environment import PACKAGES, ROOT
 
-FOLDERS = ("scalingbook_lib", "tools", "web", "benchmarks", "tests")
+FOLDERS = (*PACKAGES, "tools", "web", "benchmarks", "tests")
 LINES_OF_A_MODULE, LINES_OF_A_FUNCTION = 250, 40
 REASON = "# long: "
 
@@ -34,7 +34,7 @@ def sources() -> dict[str, str]:
 def package(module: str) -> str:
     """Return the folder below the library, or the folder below the root, that holds a module."""
     parts = Path(module).parts
-    return "/".join(parts[: 2 if parts[0] == "scalingbook_lib" and len(parts) > 2 else 1])
+    return "/".join(parts[: 2 if parts[0] in PACKAGES and len(parts) > 2 else 1])
 
 
 def warnings() -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 Every worked solution is a short calculation. It is changed as readers would change it: a term or factor is
 left out, a link is counted in one direction, hops are forgotten, a dtype has a different size. The results,
-as multiples of the correct answer, are written to `scalingbook_lib/chapters/slips.csv` together with the
+as multiples of the correct answer, are written to `scalingbook_book/chapters/slips.csv` together with the
 facts that the question names, so that the diagnosis of a wrong answer considers only mistakes that the
 exercise allows.
 
@@ -23,8 +23,8 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.reader.checks.check import Check
+from scalingbook_book.chapters import checks
+from scalingbook_book.reader.checks.check import Check
 from tools import exercises
 from tools.environment import ROOT
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from statistics import geometric_mean, mean, median
 
+from scalingbook_book.reader.explorers.view import Scale
 from scalingbook_lib import training
 from scalingbook_lib.evidence import factors
 from scalingbook_lib.evidence import training as published
@@ -19,7 +20,6 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ramp
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Scale
 from scalingbook_lib.units import si
 from tools import training_compared as compared
 from tools.environment import ROOT

@@ -12,21 +12,19 @@ import tomllib
 import zipfile
 from pathlib import Path
 
-from tools.environment import ROOT
+from tools.environment import PACKAGES, ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
-WINGS = (
-    "viz",
-    "lab",
-    "cli",
-    "__main__.py",
-)  # packages that need more than the standard library, or a terminal
+# What the pages of the site need: only the standard library is there.
+BOOK = "scalingbook_book/__init__.py"
+CORE = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
 EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def core() -> dict[str, bytes]:
     """The files of the library that need only the standard library, by path in a wheel."""
-    return {name: told for name, told in _library().items() if name.split("/")[1] not in WINGS}
+    files = {name: content for folder in CORE for name, content in _below(ROOT / folder, folder).items()}
+    return files | {BOOK: (ROOT / BOOK).read_bytes()}
 
 
 def workbench() -> dict[str, bytes]:
@@ -35,7 +33,7 @@ def workbench() -> dict[str, bytes]:
     assert spec
     assert spec.origin
     click = {n: told for n, told in _below(Path(spec.origin).parent, "click").items() if n.endswith(".py")}
-    return click | {name: told for name, told in _library().items() if name.split("/")[1] == "cli"}
+    return click | _below(ROOT / "scalingbook_cli", "scalingbook_cli")
 
 
 def whole() -> dict[str, bytes]:
@@ -43,11 +41,8 @@ def whole() -> dict[str, bytes]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     added = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     beside = [_below(ROOT / folder, name) for folder, name in added.items()]
-    return _library() | {name: told for files in beside for name, told in files.items()}
-
-
-def _library() -> dict[str, bytes]:
-    return _below(LIBRARY, LIBRARY.name)
+    packages = [_below(ROOT / package, package) for package in PACKAGES]
+    return {name: content for files in (*packages, *beside) for name, content in files.items()}
 
 
 def _below(folder: Path, name: str) -> dict[str, bytes]:

@@ -145,8 +145,8 @@ def _places(told: list[dict[str, str]]) -> tuple[tuple[str, str], ...]:
 
 def main() -> None:
     """Parse the command line and bind the volumes."""
-    from benchmarks.browser import chromium
     from web import epub, pdf, serve, site, volumes
+    from web.browser import chromium
 
     parser = argparse.ArgumentParser(prog="python -m web.bound", description=__doc__)
     parser.add_argument("kind", choices=("pdf", "epub"))

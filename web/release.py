@@ -9,10 +9,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from benchmarks.browser import chromium
 from tools import wheel
 from tools.environment import ROOT
 from web import bound, downloads, epub, pdf, serve, site, stamp, volumes
+from web.browser import chromium
 
 DIST = ROOT / "dist"
 SUMS = "SHA256SUMS"

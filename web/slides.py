@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-from scalingbook_lib.chapters import checks, figures
+from scalingbook_book.chapters import checks, figures
 from tools import pages
 from tools.environment import ROOT
 from web import stamp, vendor

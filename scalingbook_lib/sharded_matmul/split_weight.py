@@ -19,9 +19,9 @@ type Cost = Callable[[float], float]  # from bytes to seconds
 BOUNDS = ("compute", "memory", "network")
 NAMES = (
     "gather W over X",
-    "cut X over X, all-reduce Z over X",
+    "slice X over X, all-reduce Z over X",
     "all-to-all W over X, gather Z over X",
-    "cut X over X, gather W over X, gather Z over X",
+    "slice X over X, gather W over X, gather Z over X",
 )
 
 
@@ -115,7 +115,7 @@ class SplitWeight(Result):
             (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does all of the product
             (shared, (x / n + w / n + z) * hbm, sum_z),  # D split: every chip has a partial sum of all of Z
             (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),  # F split: W[D_X, F] to W[D, F_X]
-            # B split: X is cut for nothing, as every chip has it
+            # B split: X is sliced for free, because every chip holds all of it
             (shared, (x / n + w + z / n) * hbm, gather_w + gather_z),
         )
 

@@ -10,7 +10,7 @@ TARGET = re.compile(r"(?:^|`)make ([a-z][a-z-]*)", re.MULTILINE)
 IMPORTS = """\
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.checks.check import Check, Mistake
+from scalingbook_book.reader.checks.check import Check, Mistake
 """
 
 

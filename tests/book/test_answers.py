@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from scalingbook_lib.reader.checks import guess
+from scalingbook_book.reader.checks import guess
 from tools import pages, plain
 from tools.environment import ROOT
 

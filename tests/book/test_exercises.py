@@ -5,7 +5,7 @@ import re
 import jupytext
 import pytest
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from tools import exercises
 from tools.exercises import Cell, ExerciseError
 from web.extension import numbers

@@ -12,15 +12,14 @@ from functools import cache
 
 import pytest
 
-import scalingbook_lib
-from scalingbook_lib.chapters import checks, explorers, figures
-from tools.environment import ROOT
+from scalingbook_book.chapters import checks, explorers, figures
+from tools.environment import PACKAGES, ROOT
 
 DOTTED = re.compile(r"(?<!`)`([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+)(?:\(.*?\))?`(?!`)")
 SINGLE = re.compile(r"(?<!`)`([A-Za-z_]\w*)(?:\([^`]*)?`(?!`)")
 FILES = re.compile(r"\.(bib|cff|csv|css|h|html|ipynb|js|json|lock|md|mjs|py|sh|toml|txt|xml|yml)$")
 PAGES = [p for room in (".", "chapters", "solutions", "tools", "data") for p in (ROOT / room).glob("*.md")]
-CODE = [p for folder in ("scalingbook_lib", "tools", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
+CODE = [p for folder in (*PACKAGES, "tools", "benchmarks") for p in (ROOT / folder).rglob("*.py")]
 SPOKEN = {  # how people call what has a longer name
     "compiled": "jax.stages.Compiled", "jnp": "jax.numpy", "lax": "jax.lax",
     "AxisType": "jax.sharding.AxisType", "topologies": "jax.experimental.topologies",
@@ -34,7 +33,12 @@ ELSEWHERE = {"plgpu"}  # Pallas for GPUs, which imports where there is one
 def modules():
     """Every module of the library, under each of the names by which a text may call it."""
     found = defaultdict(list)
-    for module in pkgutil.walk_packages(scalingbook_lib.__path__, "scalingbook_lib."):
+    walked = (
+        module
+        for package in map(importlib.import_module, PACKAGES)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    )
+    for module in walked:
         if not module.name.endswith("__main__"):
             parts = module.name.split(".")
             for start in range(len(parts)):
@@ -48,7 +52,7 @@ def classes():
     found = defaultdict(set)
     for module in {m for some in modules().values() for m in some}:
         for name, value in vars(module).items():
-            if inspect.isclass(value) and value.__module__.startswith("scalingbook_lib"):
+            if inspect.isclass(value) and value.__module__.startswith("scalingbook_"):
                 found[name].add(value)
                 found[name.lower()].add(value)
     return found
@@ -136,7 +140,7 @@ def test_every_dotted_name_exists():
 
 def identifiers():
     """Every word of the library's code that is no comment and no docstring."""
-    for path in (ROOT / "scalingbook_lib").rglob("*.py"):
+    for path in (p for package in PACKAGES for p in (ROOT / package).rglob("*.py")):
         yield from path.relative_to(ROOT).with_suffix("").parts
         tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
         for token in tokens:
@@ -151,7 +155,8 @@ def test_every_name_in_a_docstring_occurs_in_the_code():
     known = {*identifiers(), "cost_analysis"}  # JAX's
     told = {
         (path.name, name)
-        for path in (ROOT / "scalingbook_lib").rglob("*.py")
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("*.py")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef)
         for name in SINGLE.findall(ast.get_docstring(node) or "")

@@ -6,8 +6,8 @@ import statistics
 
 import pytest
 
-from scalingbook_lib.chapters import checks, explorers, stems
-from scalingbook_lib.chapters.explorers import catalogue
+from scalingbook_book.chapters import checks, explorers, stems
+from scalingbook_book.chapters.explorers import catalogue
 from tools import exercises, notebooks, pages
 from tools.environment import ROOT
 from tools.notebooks import Notebook

@@ -91,7 +91,7 @@ def test_the_site_has_the_text_of_the_source_and_the_outputs_of_the_notebook(fol
     shown = [cell for cell in read.cells if cell.cell_type == "code"]
     assert [(cell.source, cell.outputs) for cell in shown] == [(cell.source, cell.outputs) for cell in code]
     without = {cell.source for cell in shown if "remove-input" in cell.metadata.get("tags", ())}
-    assert all(source.startswith(("explore.show(", "figure.show(")) for source in without)
+    assert all(source.startswith(("show.explorer(", "show.figure(")) for source in without)
 
 
 def test_citations_are_named_as_in_prose():

@@ -4,13 +4,13 @@ import re
 
 import pytest
 
-from scalingbook_lib.chapters.explorers import catalogue
+from scalingbook_book.chapters.explorers import catalogue
 from tools import pages
 from tools.environment import ROOT
 from tools.reference import letters, terms
 
 PROSE = sorted([*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md"), *ROOT.glob("solutions/*.md")])
-ROOMS = sorted(ROOT.glob("scalingbook_lib/chapters/**/*.py"))
+ROOMS = sorted(ROOT.glob("scalingbook_book/chapters/**/*.py"))
 COMMENT = re.compile(r"^%.*", re.MULTILINE)
 THE_REFERENCE = re.compile(r"\bthe\s+reference\b", re.IGNORECASE)
 ERRATA = "errata.md"
@@ -95,7 +95,7 @@ CONTROLS = [c for one in catalogue().values() for c in one.controls.values()]
 ON_A_CONTROL = {said.casefold() for c in CONTROLS for said in (c.label, *getattr(c, "options", ()))}
 EMPHASIS = {  # no terms, and on no control
     *("and", "row", "weights", "flops/s", "fills", "drains", "three times", "no batch is enough"),
-    *("bundles are not cycles", "defer the allgather", "switches", "core", "resident", "ragged"),
+    *("bundles are not cycles", "deferring the allgather", "switches", "core", "resident", "ragged"),
     *("sequences", "data ways"),
 }
 NO_TERMS = ON_A_CONTROL | EMPHASIS

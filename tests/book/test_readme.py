@@ -8,31 +8,32 @@ import pytest
 import yaml
 
 from tests.book import examples
-from tools.environment import ROOT
+from tools.environment import PACKAGES, ROOT
 from tools.reference import readme_picture
 
 README = examples.text("README.md")
-LIBRARY = ROOT / "scalingbook_lib"
-CHAPTERS = "chapters/"  # the tree has one line for all of its folders
+CHAPTERS = "chapters/"
+CHAPTER_FOLDERS = "scalingbook_book/chapters/"  # the tree has one line for all of them
 LONGEST = 200  # lines
 PICTURE_BYTES = 60_000
 
 
 def listed_packages():
     """The packages and modules of the annotated tree, by path."""
-    block = README.split("```text\nscalingbook_lib/\n")[1].split("```")[0]
-    found, parent = set(), ""
-    for indent, name in re.findall(r"^( +)(\S+) +\S.*$", block, re.MULTILINE):
-        parent = name if len(indent) == 2 else parent
-        found.add(name if len(indent) == 2 else parent + name)
+    block = README.split("```text\n", 1)[1].split("scalingbook_lib/", 1)[1].split("```")[0]
+    found, above = set(), ["scalingbook_lib/"]
+    for indent, name in re.findall(r"^( *)(\S+/|\S+\.py) +\S.*$", "scalingbook_lib/" + block, re.MULTILINE):
+        above = [*above[: len(indent) // 2], name]
+        found.add("".join(above))
     return found
 
 
 def existing_packages():
-    """The packages of the library, down to the second level."""
-    folders = [p for pattern in ("*/", "*/*/") for p in LIBRARY.glob(pattern) if any(p.glob("*.py"))]
-    names = {f"{p.relative_to(LIBRARY).as_posix()}/" for p in folders} | {"units.py"}
-    return {name for name in names if name == CHAPTERS or not name.startswith(CHAPTERS)}
+    """The packages, down to the second level below each, and the module of units."""
+    folders = [p for top in PACKAGES for pattern in (".", "*/", "*/*/") for p in (ROOT / top).glob(pattern)]
+    names = {f"{p.relative_to(ROOT).as_posix()}/" for p in folders if any(p.glob("*.py"))}
+    names = {name for name in names if name == CHAPTER_FOLDERS or not name.startswith(CHAPTER_FOLDERS)}
+    return names | {"scalingbook_lib/units.py"}
 
 
 def test_the_tree_lists_every_package_of_the_library():
@@ -43,7 +44,7 @@ def test_every_folder_of_the_repository_is_named():
     written_by_make_release = "dist"
     folders = {p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith((".", "_"))}
     unnamed = {name for name in folders if f"`{name}/`" not in README}
-    assert unnamed <= {"scalingbook_lib", written_by_make_release}
+    assert unnamed <= {*PACKAGES, written_by_make_release}
 
 
 def test_the_table_lists_every_chapter_by_its_title_in_the_order_of_the_book():

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from scalingbook_book.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib import collectives, notation, rules
-from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Axis
 from scalingbook_lib.units import INT8, MiB, si

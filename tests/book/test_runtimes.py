@@ -6,8 +6,8 @@ import tomllib
 
 import pytest
 
+from scalingbook_lab import devices
 from scalingbook_lib import models
-from scalingbook_lib.lab import devices
 from scalingbook_lib.machines import chips
 from tools import first_cell, notebooks, pages
 from tools.environment import ROOT

@@ -135,7 +135,7 @@ def test_the_book_needs_no_jax_and_no_layer_takes_another_away(standing):
     (standing / ".venv/installed").unlink()
     set_up(standing, layer="book")
     assert "sync --frozen --inexact" in log(standing)[-1]
-    assert log(standing)[-1].endswith("--extra viz --extra cli --group site")
+    assert log(standing)[-1].endswith("--extra book --extra cli --group site")
     (standing / ".venv/installed").unlink()
     set_up(standing)
     assert log(standing)[-1].endswith("--all-extras --all-groups")

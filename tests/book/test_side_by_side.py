@@ -10,6 +10,7 @@ from web.extension.side_by_side import CHIPS, MODELS, table, write_csv
 def test_every_chip_and_model_has_a_row_with_its_values():
     html = table("chips", "Chips", CHIPS, tuple(chips.KNOWN.values()), "")
     assert html.count("<tr>") == 1 + len(chips.KNOWN)
+    assert html.index('class="widest"') < html.index("<tbody>")  # columns have their widths before their rows
     assert '<th scope="row">H100</th>' in html
     assert "989 TFLOP/s" in html
     assert table("models", "Models", MODELS, models.CATALOGUE, "").count("<tr>") == 1 + len(models.CATALOGUE)

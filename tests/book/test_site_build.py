@@ -9,9 +9,9 @@ import nbformat
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
+from scalingbook_book.chapters.checks import Check
+from scalingbook_book.reader.checks.programs import SOLVED, right
 from scalingbook_lib import __version__
-from scalingbook_lib.chapters.checks import Check
-from scalingbook_lib.reader.checks.programs import SOLVED, right
 from tools import first_cell, wheel
 from tools.exercises import Exercise
 from web import site, vendor

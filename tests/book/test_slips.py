@@ -4,8 +4,8 @@ import csv
 
 import pytest
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.reader.checks import diagnosis
+from scalingbook_book.chapters import checks
+from scalingbook_book.reader.checks import diagnosis
 from tools import slips
 
 

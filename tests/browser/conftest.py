@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("playwright", reason="the browser tests need playwright")
-from benchmarks import browser as chromium
 from benchmarks.scripts import ASLEEP
 from tools.pages import every
+from web import browser as chromium
 from web import serve, vendor
 from web import site as builder
 

@@ -155,7 +155,7 @@ class Opened:
 
     def explorer(self, key):
         """Run the cell that shows an explorer; its widget, alive."""
-        cell = self.cell(f'explore.show("{key}"')
+        cell = self.cell(f'show.explorer("{key}"')
         self.run(cell)
         shown = Explorer(cell.locator(".widget-vbox").first)
         shown.box.locator(".ex-live svg:visible").first.wait_for()

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.slider import Slider
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.slider import Slider
 from web.extension import labels
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.chapters import figures
+from scalingbook_book.chapters import figures
 from web import vendor
 
 STYLES = (vendor.HERE / "explorer.css").read_text(encoding="utf-8")

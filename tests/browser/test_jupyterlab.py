@@ -74,7 +74,7 @@ def test_a_download_shows_its_pictures_and_folds_the_library_before_it_is_truste
 def test_a_chapter_runs_to_its_first_explorer_and_its_sliders_move(opened):
     notebook = opened("chapters/rooflines.ipynb")
     assert notebook.page.locator(".jp-Notebook h1").inner_text().startswith("Rooflines")
-    stored = notebook.cell('explore.show("rooflines.roofline"')
+    stored = notebook.cell('show.explorer("rooflines.roofline"')
     stored.scroll_into_view_if_needed()
     stored.locator("svg.ex-panel:visible").first.wait_for()
     notebook.run_above(stored)
@@ -104,7 +104,7 @@ def drag(page, row, share):
 
 def test_what_is_typed_is_read_and_steps_play(opened):
     notebook = opened("chapters/sharding.ipynb")
-    notebook.run(notebook.cell("from scalingbook_lib.viz import explore"))
+    notebook.run(notebook.cell("from scalingbook_book import show"))
     painter = notebook.explorer("sharding.painter")
     array = painter.row("array").locator("input")
     painter.moves(lambda: retype(array, "A[I_XY, J]"))

@@ -5,7 +5,7 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from tests.browser.touching import right
 
 PAGE = "chapters/rooflines.html"

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from benchmarks import fit
-from scalingbook_lib.reader.explorers.controls import Notation, Steps
+from scalingbook_book.reader.explorers.controls import Notation, Steps
 from tests.browser.conftest import SITE
 from tests.browser.touching import PAINT, boxes, drag, give, moves, others, reset, right, roots, wrong
 

@@ -10,8 +10,8 @@ import pikepdf
 import pytest
 
 from conftest import SITE, pages
+from scalingbook_book.chapters.conclusion import sheet
 from scalingbook_lib import __version__
-from scalingbook_lib.chapters.conclusion import sheet
 from tools.environment import ROOT
 from web import bound, epub, pdf
 from web.extension import licenses

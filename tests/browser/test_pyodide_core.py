@@ -32,7 +32,12 @@ def carried():
             files[f"site/{name}/{path.relative_to(folder).as_posix()}"] = path.read_text(encoding="utf-8")
     data, tools = vendor.ROOT / "data", vendor.ROOT / "tools"
     scope = (tools / "testing" / "scope.py", *(tools / at for at in ("__init__.py", "environment.py")))
-    tables = (*data.glob("*.csv"), *data.glob("own_survey*.json"), *data.glob("traces/*.json"))
+    tables = (
+        *data.glob("*.csv"),
+        *data.glob("own_survey*.json"),
+        *data.glob("traces/*.json"),
+        data / "hf_configs.json",
+    )
     for path in (*scope, *_core(), *CORE.rglob("*.txt"), *tables):
         # these need hypothesis, processes, a table beside them, and binary files
         if not path.name.startswith(("test_fuzz_", "test_cli_", "test_wrong_answers", "test_xplane_h100")):

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.controls import Slider
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.controls import Slider
 from tests.browser.conftest import SITE, with_text
 from web import serve
 

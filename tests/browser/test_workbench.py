@@ -180,7 +180,7 @@ def test_what_is_saved_repeats_the_figures(bench, tmp_path):
         bench.click('[data-do="json"]')
     (kept,) = json.loads(saved.value.path().read_text(encoding="utf-8"))
     line = next(x for x in bench.inner_text(".workbench-repeat pre").splitlines() if " plan " in x)
-    command = [sys.executable, "-m", "scalingbook_lib", *line.split()[1:], "--json"]
+    command = [sys.executable, "-m", "scalingbook_cli", *line.split()[1:], "--json"]
     again = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert again["plan"] == kept["plan"]["plan"]
     assert again["step_s"] == pytest.approx(kept["plan"]["step_s"], rel=1e-9)

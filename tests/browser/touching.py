@@ -2,9 +2,9 @@
 
 import re
 
-from scalingbook_lib.chapters import checks, explorers
-from scalingbook_lib.reader.checks.programs import SOLVED
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
+from scalingbook_book.chapters import checks, explorers
+from scalingbook_book.reader.checks.programs import SOLVED
+from scalingbook_book.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from tests.browser.conftest import PATIENCE_MS
 
 EXAMPLE = re.compile(r"[A-Z]\[[^\]]*\](?:\{\w+\})?")  # an array in the notation

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from scalingbook_lib import cli
+import scalingbook_cli as cli
 from tests.core import repeatable as repeatable
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import cli
+import scalingbook_cli as cli
 from scalingbook_lib.models import CATALOGUE
 
 WRONG = {
@@ -134,7 +134,7 @@ def test_more_characters_than_a_size_can_have_are_refused(ask):
 
 @pytest.mark.parametrize("missing", ["click", "rich"])
 def test_without_the_extra_one_sentence_says_what_to_install(missing):
-    program = f"import sys; sys.modules[{missing!r}] = None; from scalingbook_lib import cli; "
+    program = f"import sys; sys.modules[{missing!r}] = None; import scalingbook_cli as cli; "
     program += "sys.exit(cli.main([]))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
@@ -145,16 +145,16 @@ def test_without_the_extra_one_sentence_says_what_to_install(missing):
 
 
 def test_an_error_in_an_import_of_our_own_is_not_taken_for_a_missing_extra(monkeypatch):
-    from scalingbook_lib import cli
+    import scalingbook_cli as cli
 
-    monkeypatch.setitem(sys.modules, "scalingbook_lib.cli.script", None)
-    monkeypatch.delattr("scalingbook_lib.cli.script", raising=False)
+    monkeypatch.setitem(sys.modules, "scalingbook_cli.script", None)
+    monkeypatch.delattr("scalingbook_cli.script", raising=False)
     with pytest.raises(ImportError, match="script"):
         cli.main([])
 
 
 def test_a_reader_who_has_seen_enough_ends_it_quietly():
-    one = f"{sys.executable} -m scalingbook_lib chips h100 --json | head -c 1"
+    one = f"{sys.executable} -m scalingbook_cli chips h100 --json | head -c 1"
     done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
     assert (done.stdout, done.stderr) == ("{", "")
 
@@ -165,14 +165,14 @@ def test_a_reader_who_has_seen_enough_ends_it_quietly():
 )
 @pytest.mark.parametrize("line", ["chips", "chips --json", "--help"])
 def test_an_answer_that_cannot_be_written_is_told_in_one_sentence(line, where, why):
-    one = f"{sys.executable} -m scalingbook_lib {line} {where}"
+    one = f"{sys.executable} -m scalingbook_cli {line} {where}"
     done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"scalingbook: cannot write standard output: {why}; write where there is room\n"
 
 
 def test_a_terminal_without_our_signs_gets_the_numbers():
-    line = [sys.executable, "-m", "scalingbook_lib", "roofline", "v5e", "--matmul", "64x64x64", "--explain"]
+    line = [sys.executable, "-m", "scalingbook_cli", "roofline", "v5e", "--matmul", "64x64x64", "--explain"]
     env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "PATH": ""}
     done = subprocess.run(line, capture_output=True, text=True, check=False, env=env)
     assert (done.returncode, done.stderr) == (0, "")
@@ -190,10 +190,10 @@ def one_line(text):
 def test_an_interrupt_while_the_commands_load_is_no_traceback(monkeypatch):
     class Interrupted:
         def find_spec(self, name, *_):
-            if name == "scalingbook_lib.cli.script":
+            if name == "scalingbook_cli.script":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "scalingbook_lib.cli.script", raising=False)
+    monkeypatch.delitem(sys.modules, "scalingbook_cli.script", raising=False)
     monkeypatch.delattr(cli, "script", raising=False)
     monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
     assert cli.main(["chips"]) == 130
@@ -202,7 +202,7 @@ def test_an_interrupt_while_the_commands_load_is_no_traceback(monkeypatch):
 def test_nothing_loads_outside_of_what_watches_for_an_interrupt():
     """Python's own start is its own; from there on the library has `sys` alone until it can answer."""
     root = str(Path(cli.__file__).parents[2])
-    program = f"import sys; sys.path.append({root!r}); old = set(sys.modules); import scalingbook_lib.cli"
+    program = f"import sys; sys.path.append({root!r}); old = set(sys.modules); import scalingbook_cli"
     asked = [sys.executable, "-I", "-S", "-c", f"{program}; print(*sorted(set(sys.modules) - old))"]
     loaded = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.split()
-    assert loaded == ["scalingbook_lib", "scalingbook_lib.cli"]
+    assert loaded == ["scalingbook_lib", "scalingbook_cli"]

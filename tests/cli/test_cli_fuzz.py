@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from scalingbook_lib import cli
+import scalingbook_cli as cli
 from tests.core import repeatable
 from tools.testing import scope
 

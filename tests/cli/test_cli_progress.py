@@ -16,7 +16,7 @@ LONG = {
 
 
 def started(line, **streams):
-    run = [sys.executable, "-m", "scalingbook_lib", *line]
+    run = [sys.executable, "-m", "scalingbook_cli", *line]
     return subprocess.Popen(
         run,
         stdout=subprocess.PIPE,

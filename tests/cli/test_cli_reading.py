@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import cli, models
-from scalingbook_lib.cli import reading
+import scalingbook_cli as cli
+from scalingbook_cli import reading
+from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
@@ -120,7 +121,7 @@ def test_bytes_that_are_no_text_are_refused(ask, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda model: model.name)
 def test_every_completed_name_is_read_back(model):
-    from scalingbook_lib.cli import parameter_types
+    from scalingbook_cli import parameter_types
 
     typed = [parameter_types.MODEL.names[i] for i, m in enumerate(models.CATALOGUE) if m is model]
     assert reading.model(typed[0]) is model
@@ -128,7 +129,7 @@ def test_every_completed_name_is_read_back(model):
 
 
 def test_every_completed_chip_is_read_back():
-    from scalingbook_lib.cli import parameter_types
+    from scalingbook_cli import parameter_types
 
     assert [reading.chip(name) for name in parameter_types.CHIP.names] == list(chips.KNOWN.values())
 
@@ -166,7 +167,7 @@ def test_the_installed_script_is_this_one():
     import subprocess
 
     script = Path(sys.executable).with_name("scalingbook")
-    for command in ([script], [sys.executable, "-m", "scalingbook_lib"]):
+    for command in ([script], [sys.executable, "-m", "scalingbook_cli"]):
         done = subprocess.run([*command, "--version"], capture_output=True, text=True, check=True)
         assert done.stdout == "scalingbook 0.1.0\n"
 

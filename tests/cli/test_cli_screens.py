@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import cli
+import scalingbook_cli as cli
 
 FIGURE = re.compile(r"(?<= )[0-9.]+(?=\s)")
 FOLDER = Path(__file__).with_name("screens")

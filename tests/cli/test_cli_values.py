@@ -2,8 +2,8 @@
 
 import pytest
 
+from scalingbook_cli import parameter_types, reading
 from scalingbook_lib import collectives, inference, models, planner, roofline, rules, training
-from scalingbook_lib.cli import parameter_types, reading
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.inference import calibrated
 from scalingbook_lib.inference.layout import WAYS

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.lab import grade
+from scalingbook_book.chapters import checks
+from scalingbook_book.code_exercises import grade
 
 KEYS = ("intro.compute-time", "intro.read-weights", "intro.cache-size")
 RIGHT = [checks.find(key).answer() for key in KEYS]
-FIND = "from scalingbook_lib.chapters import checks"
+FIND = "from scalingbook_book.chapters import checks"
 
 
 def check(key, answer):
@@ -92,8 +92,8 @@ def test_memory_and_output_are_bounded(graded):
 @pytest.mark.parametrize(
     "cell",
     [
-        f"from scalingbook_lib.reader.checks.check import Check\nCheck('{KEYS[0]}', '', lambda: 1)(1)",
-        "from scalingbook_lib.reader.checks.check import Check\nCheck.__call__ = lambda *_: True",
+        f"from scalingbook_book.reader.checks.check import Check\nCheck('{KEYS[0]}', '', lambda: 1)(1)",
+        "from scalingbook_book.reader.checks.check import Check\nCheck.__call__ = lambda *_: True",
         check(KEYS[0], f"checks.find('{KEYS[0]}').answer()"),
         "import glob\nfor f in glob.glob('../*'):\n  open(f, 'a').write('x [\"given\", \""
         + KEYS[0]
@@ -110,7 +110,7 @@ def test_what_a_cell_says_of_itself_does_not_count(graded, cell):
     ["'solved in the notebook'", "programs.right({})", f"checks.find({PROGRAM!r})"],
 )
 def test_a_verdict_that_no_judge_made_does_not_count(graded, answer):
-    _, each = graded("from scalingbook_lib.reader.checks import programs", check(PROGRAM, answer))
+    _, each = graded("from scalingbook_book.reader.checks import programs", check(PROGRAM, answer))
     assert each[PROGRAM].status != "right"
 
 

@@ -6,11 +6,11 @@ import shlex
 
 import pytest
 
+from scalingbook_book.reader.draw.palette import LIGHT
+from scalingbook_cli.workbench import UNFORESEEN, fit, notation, panels, pictures, workbench_json
+from scalingbook_cli.workbench.flips import CLOSE, FACTORS, flip
+from scalingbook_cli.workbench.setup import FIELDS, WorkbenchSetup
 from scalingbook_lib import models, planner
-from scalingbook_lib.cli.workbench import UNFORESEEN, fit, notation, panels, pictures, workbench_json
-from scalingbook_lib.cli.workbench.flips import CLOSE, FACTORS, flip
-from scalingbook_lib.cli.workbench.setup import FIELDS, WorkbenchSetup
-from scalingbook_lib.reader.draw.palette import LIGHT
 
 SMALL = {"model": "llama-3-8b", "machine": "v5e:4x4", "server": "v5e:2x2", "batch": "64", "weights": "int8"}
 CONFIG = {

@@ -1,7 +1,7 @@
 """One panel of every kind, with whatever it can carry: for the tests of what draws them."""
 
-from scalingbook_lib.reader.explorers import layouts
-from scalingbook_lib.reader.explorers.view import (  # fmt: skip
+from scalingbook_book.reader.explorers import layouts
+from scalingbook_book.reader.explorers.view import (  # fmt: skip
     Band,
     Bars,
     Cell,

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.checks import Check
-from scalingbook_lib.reader.checks.programs import ProgramVerdict
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.checks import Check
+from scalingbook_book.reader.checks.programs import ProgramVerdict
 
 
 def by_judge(check: Check, given: Any) -> Any:

@@ -1,6 +1,6 @@
 """What is seen of an explorer? What the tests of its laws look for in a view."""
 
-from scalingbook_lib.reader.explorers.view import Chart, Curve
+from scalingbook_book.reader.explorers.view import Chart, Curve
 
 
 def panel(view, kind, at=0):

@@ -20,7 +20,7 @@ def test_the_library_needs_no_command_line():
 
 
 def test_the_script_says_which_extra_to_install():
-    done = run("import runpy; runpy.run_module('scalingbook_lib', run_name='__main__')")
+    done = run("import runpy; runpy.run_module('scalingbook_cli', run_name='__main__')")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert "write pip install click rich" in done.stderr

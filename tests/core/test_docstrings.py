@@ -5,9 +5,10 @@ import functools
 import importlib
 import pkgutil
 
+import scalingbook_book
 import scalingbook_lib
 
-WINGS = ("viz", "lab", "cli", "__main__")  # what they import is not there where the core is tried alone
+NEED_MORE = ("show", "code_exercises", "profile_timeline")  # than the standard library
 ROOMS = (
     "notation", "machines", "models", "roofline", "collectives", "sharded_matmul", "steps", "training",
     "inference", "hlo", "profiles", "serving", "planner", "reader", "chapters",
@@ -17,9 +18,13 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @functools.cache
 def core():
-    """Every module of the core, by its name below the library."""
-    found = pkgutil.walk_packages(scalingbook_lib.__path__, "scalingbook_lib.")
-    names = [module.name for module in found if module.name.split(".")[1] not in WINGS]
+    """Every module of the core, by its name below its package."""
+    found = (
+        module.name
+        for package in (scalingbook_lib, scalingbook_book)
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+    )
+    names = [name for name in found if name.split(".")[1] not in NEED_MORE]
     return {name.partition(".")[2]: importlib.import_module(name) for name in names}
 
 

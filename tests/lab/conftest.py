@@ -6,7 +6,7 @@ import os
 import jax
 import pytest
 
-from scalingbook_lib.lab import devices
+from scalingbook_lab import devices
 from tests.core import repeatable as repeatable
 from tools.compiled import compile_cache as compile_cache
 
@@ -24,7 +24,7 @@ def as_quick_in_its_processes(monkeypatch):
 @pytest.fixture(scope="session")
 def tpu():
     """Compiles for a TPU slice; the same program is compiled once per session."""
-    from scalingbook_lib.lab.compiler import aot
+    from scalingbook_lab.compiler import aot
 
     if not aot.available():
         if os.environ.get("CI"):
@@ -40,6 +40,6 @@ def cpu():
 
 
 def _compile(fn, *arrays, **how):
-    from scalingbook_lib.lab.compiler import aot
+    from scalingbook_lab.compiler import aot
 
     return aot.compile(fn, *arrays, **how)

@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.checkpoints import Checkpoints
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train.checkpoints import Checkpoints
 
 STEP, LINE, *REST = sys.argv[1:]
 FOLDER = train.arguments().parse_args(REST).folder

@@ -5,14 +5,14 @@ import sys
 import jax
 import numpy as np
 
-from scalingbook_lib.lab import hosts
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train import text
+from scalingbook_lab import hosts
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train import text
 
 args = train.arguments().parse_args(sys.argv[1:])
 trainer = train.join(args)
 
-from scalingbook_lib.lab.train.trainer import READ, SMALL, Trainer  # noqa: E402
+from scalingbook_lab.train.trainer import READ, SMALL, Trainer  # noqa: E402
 
 mine = np.array_split(np.arange(trainer.batch), jax.process_count())[jax.process_index()]
 rows = text.batch(7, batch=trainer.batch, T=trainer.T, rows=slice(mine[0], mine[-1] + 1))

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import PartitionSpec
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.lab.compiler import sharding
+from scalingbook_book.chapters import checks
+from scalingbook_lab.compiler import sharding
 from tools import exercises
 
 

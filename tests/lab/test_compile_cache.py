@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import pytest
 from jax.experimental import pallas as pl
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib import hlo
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.notation import Mesh
 from tests.lab.compiler import test_cases as cases
 from tools.compiled import compile_cache

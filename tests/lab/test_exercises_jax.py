@@ -11,7 +11,7 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 from jax.sharding import reshard
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from tests.lab import programs
 from tests.lab.programs import local
 

@@ -7,10 +7,10 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from scalingbook_book.chapters.jax.explorers.types import NOT_GIVEN, operands
+from scalingbook_lab.compiler import aot
 from scalingbook_lib import hlo
-from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, operands
 from scalingbook_lib.hlo.predicted import KINDS
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.notation.types import spec as jax_spec
 from scalingbook_lib.notation.types.operands import MESH

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib.chapters.jax.explorers.calculator import split
-from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, SPECS, operands
-from scalingbook_lib.lab.compiler import sharding
+from scalingbook_book.chapters.jax.explorers.calculator import split
+from scalingbook_book.chapters.jax.explorers.types import NOT_GIVEN, SPECS, operands
+from scalingbook_lab.compiler import sharding
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.notation.types import rules
 from scalingbook_lib.notation.types import spec as jax_spec

@@ -7,11 +7,11 @@ import pytest
 from jax import lax
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.checks import Check
-from scalingbook_lib.lab import judge
-from scalingbook_lib.lab.compiler import sharding
-from scalingbook_lib.reader.checks.programs import ProgramVerdict, right
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.checks import Check
+from scalingbook_book.code_exercises import judge
+from scalingbook_book.reader.checks.programs import ProgramVerdict, right
+from scalingbook_lab.compiler import sharding
 
 MESH = sharding.mesh(X=2, Y=4)
 A, W = np.random.default_rng(0).normal(size=(2, 16, 16)).astype(np.float32)

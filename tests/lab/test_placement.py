@@ -8,11 +8,11 @@ import pytest
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.lab import drawn, judge
-from scalingbook_lib.lab.compiler import sharding
+from scalingbook_book.chapters import checks
+from scalingbook_book.code_exercises import drawn, judge
+from scalingbook_book.reader.figures import placement
+from scalingbook_lab.compiler import sharding
 from scalingbook_lib.notation import Mesh
-from scalingbook_lib.reader.figures import placement
 from tests.lab import programs
 
 GRID = Mesh(X=2, Y=4)

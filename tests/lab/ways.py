@@ -2,7 +2,7 @@
 
 import functools
 
-from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer
+from scalingbook_lab.train.trainer import SMALL, SMALL_MOE, Trainer
 
 STEPS = 10
 TOLERANCE = 1e-5  # of the loss: sums in another order, amplified over the steps

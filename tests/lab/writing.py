@@ -6,8 +6,8 @@ import functools
 import jax
 import numpy as np
 
-from scalingbook_lib.lab.serve import decode
-from scalingbook_lib.lab.train import trainer
+from scalingbook_lab.serve import decode
+from scalingbook_lab.train import trainer
 
 SEED = 0
 TINY, TINY_MOE = (dataclasses.replace(m, L=2) for m in (trainer.SMALL, trainer.SMALL_MOE))

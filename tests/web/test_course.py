@@ -5,7 +5,7 @@ import re
 import pytest
 
 pytest.importorskip("sphinx", reason="the site's layer is not set up")
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from web import slides
 from web.extension import course, cover
 

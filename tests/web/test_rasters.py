@@ -28,7 +28,7 @@ DRAWN = """<figure class="fig">
 
 def notebook(html):
     output = v4.new_output("execute_result", {HTML: html, "text/plain": "told"}, execution_count=1)
-    return v4.new_notebook(cells=[v4.new_code_cell("figure.show()", outputs=[output])])
+    return v4.new_notebook(cells=[v4.new_code_cell("show.figure()", outputs=[output])])
 
 
 @pytest.fixture(scope="module", autouse=True)

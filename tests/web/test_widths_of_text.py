@@ -5,7 +5,7 @@ import string
 import pytest
 from fontTools.ttLib import TTFont
 
-from scalingbook_lib.reader.draw import svg
+from scalingbook_book.reader.draw import svg
 from web import vendor
 
 TEXTS = ("43.6 µs", "tokens per chip", "131,072 of 917,504 FLOPs/s", "A[I, J] · B[J, K] → C[I, K]", "prefill")

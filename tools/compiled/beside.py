@@ -7,10 +7,10 @@ from functools import cache, cached_property
 from scalingbook_lib.evidence.compiled.cycles import Estimates
 from scalingbook_lib.training.memory import AT_LOGITS, IN_LAYER
 from scalingbook_lib.units import BF16
-from tests.lab.train.others import Style
 from tools.compiled.case import Case, by_kind
 from tools.compiled.cases import cases
 from tools.compiled.facts import Facts, recorded
+from tools.compiled.others import Style
 from tools.compiled.served import Engine, Reading, Served
 from tools.compiled.trained import Lab, Step
 

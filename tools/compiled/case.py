@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from scalingbook_lab.compiler import aot, slices
 from scalingbook_lib.collectives import bytes_received
-from scalingbook_lib.lab.compiler import aot, slices
 from scalingbook_lib.machines import Chip, chips
 
 type Moved = dict[str, float]  # bytes that a device receives, by collective and axes: "all-gather XC"

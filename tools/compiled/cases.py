@@ -13,11 +13,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.train.trainer import Trainer
 from scalingbook_lib import models
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.train.trainer import Trainer
-from tests.lab.train.others import Style
 from tools.compiled.case import Case
+from tools.compiled.others import Style
 from tools.compiled.served import Engine, Reading
 from tools.compiled.serving import Serving, cut
 from tools.compiled.trained import Lab, Step

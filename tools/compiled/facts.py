@@ -19,12 +19,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from scalingbook_lab.compiler import aot, memory
 from scalingbook_lib import hlo
 from scalingbook_lib.hlo import cost, not_counted
-from scalingbook_lib.lab.compiler import aot, memory
-from tests.lab.train.others import held
 from tools import record
 from tools.compiled.case import Case, Moved, over
+from tools.compiled.others import held
 from tools.environment import ROOT
 
 TABLE = record.path_of("programs")

@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from scalingbook_lab.compiler import aot, stack
+from scalingbook_lab.profiler.lessons import READING
 from scalingbook_lib import profiles
 from scalingbook_lib.hlo import buffers, scopes
-from scalingbook_lib.lab.compiler import aot, stack
-from scalingbook_lib.lab.profiler.lessons import READING
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, Trace
 
 WHOLE = ("recompile", "input")  # what counts lies between the runs

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from scalingbook_lab.compiler import aot, slices
+from scalingbook_lab.serve import decode, serving_step
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.train import agreement
 from scalingbook_lib import inference
 from scalingbook_lib.inference import traffic as serving_traffic
 from scalingbook_lib.inference.shape import shape as serving_shape
-from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.lab.serve import decode, serving_step
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.train import agreement
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic.layers import pairs

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib import inference
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.models import Transformer, Weight
-from tests.lab.architectures import grouped, mlp, norm, routed, softmax
+from tools.compiled.architectures import grouped, mlp, norm, routed, softmax
 
 HEADS, KV_HEADS = ("q", "q up", "k up", "v up", "attention gate"), ("k", "v")
 

@@ -7,19 +7,19 @@ from typing import Any
 
 import jax
 
+from scalingbook_lab.compiler import aot, slices
+from scalingbook_lab.train import agreement
+from scalingbook_lab.train.trainer import Trainer
 from scalingbook_lib import training
 from scalingbook_lib.hlo.predicted import KINDS
-from scalingbook_lib.lab.compiler import aot, slices
-from scalingbook_lib.lab.train import agreement
-from scalingbook_lib.lab.train.trainer import Trainer
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.training.links import unpriced
 from scalingbook_lib.training.shape import shape
 from scalingbook_lib.training.traffic import rows
 from scalingbook_lib.training.work import work
-from tests.lab.train import others_step
-from tests.lab.train.others import Style
+from tools.compiled import others_step
 from tools.compiled.case import Case, Moved, over, summed
+from tools.compiled.others import Style
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from itertools import accumulate
 from xml.etree import ElementTree
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw import palette, svg
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.slider import Slider
-from scalingbook_lib.reader.explorers.view import Panel
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader import draw
+from scalingbook_book.reader.draw import palette, svg
+from scalingbook_book.reader.explorers.explorer import Explorer
+from scalingbook_book.reader.explorers.slider import Slider
+from scalingbook_book.reader.explorers.view import Panel
 from tools.environment import ROOT
 
 PICTURE = ROOT / "web/readme.svg"

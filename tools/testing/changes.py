@@ -17,10 +17,9 @@ from random import Random
 import grimp
 
 from tools import notebooks
-from tools.environment import ROOT
+from tools.environment import PACKAGES, ROOT
 from tools.notebooks import Notebook
 
-LIBRARY = "scalingbook_lib"
 CANARIES = (
     "chapters/rooflines",
     "chapters/sharding",
@@ -66,10 +65,10 @@ def changed() -> set[str]:
 
 def affected(paths: set[str]) -> set[str]:
     """Return the library modules among these files, and all modules that import them, however indirectly."""
-    graph = grimp.build_graph(LIBRARY)
+    graph = grimp.build_graph(*PACKAGES)
     found: set[str] = set()
     for path in paths:
-        if path.startswith(f"{LIBRARY}/"):
+        if path.startswith(tuple(f"{package}/" for package in PACKAGES)):
             module = path.rpartition(".")[0].removesuffix("/__init__").replace("/", ".")
             while module not in graph.modules:  # a data file belongs to the package that holds it
                 module = module.rpartition(".")[0]
@@ -98,7 +97,7 @@ def _imported(cell: str) -> Iterator[str]:
 
 def chapters(paths: set[str]) -> set[str]:
     """Return the chapters whose package is among these files."""
-    parts = (path.split("/") for path in paths if path.startswith(f"{LIBRARY}/chapters/"))
+    parts = (path.split("/") for path in paths if path.startswith("scalingbook_book/chapters/"))
     return {path[2] for path in parts if len(path) > 3}
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from tools.trust import given, lines
 
 MOST_S = 30  # of the processor, for one trial: a search that is asked for more says what it has
-SHARES = {"commands": 6, "configurations": 2, "notations": 2, "answers": 2, "kills": 2, "outputs": 1}
+SHARES = {"commands": 6, "configurations": 2, "notations": 2, "kills": 2, "outputs": 1}
 
 
 class TooLong(BaseException):

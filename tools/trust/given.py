@@ -1,24 +1,18 @@
-"""What is given to the library in an attack? Configurations, notations and answers, most of them wrong.
+"""What is given to the library in an attack? Configurations and notations, most of them wrong.
 
 Each function draws one, tries it and returns how it ended; what is broken raises.
 """
 
-import contextlib
 import json
-import operator
-from collections.abc import Callable
-from functools import cache
 from random import Random
-from typing import Any
 
 from scalingbook_lib import models, notation
-from scalingbook_lib.chapters import checks
 from scalingbook_lib.models import ModelError
 from scalingbook_lib.notation import NotationError
-from tests.core.hf_configs import CONFIGS
-from tests.core.reader.test_fuzz_hostile import hostile
+from tools.environment import ROOT
 from tools.trust.lines import NO_NUMBER
 
+CONFIGS = json.loads((ROOT / "data" / "hf_configs.json").read_text(encoding="utf-8"))
 RETYPED = (
     *(None, True, False, 0, 1, -1, 3, 0.5, 10**9, 10**400, 1e308, float("nan")),
     *("", "8", "llama", [], [1], {}, {"a": 1}),
@@ -93,26 +87,3 @@ def sentence(error: Exception, given: str) -> str:
     assert told.isprintable(), f"{given}: {told!r}"
     assert len(told) < 1000, f"{given}: {told}"
     return "refused"
-
-
-every_check = cache(lambda: list(checks.catalogue().values()))
-every_object: Callable[[], list[Any]] = cache(lambda: list(hostile()))
-
-
-def answers(pick: Random) -> str:
-    """A check judges whatever it is given, and nothing hostile is right."""
-    check, given = pick.choice(every_check()), pick.choice(every_object())
-    try:
-        outcome = check(given)
-    except Exception as error:
-        raise AssertionError(f"{check.key} raises {type(error).__name__}") from None
-    assert not outcome.ok or number(given), f"{check.key}: {outcome}"
-    return outcome.status
-
-
-def number(given: Any) -> bool:
-    """Is it a number, by Python's own rules or as other libraries' numbers give theirs?"""
-    for read in (operator.index, float, operator.methodcaller("item")):
-        with contextlib.suppress(Exception):
-            return read(given) is not None
-    return False

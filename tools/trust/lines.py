@@ -17,8 +17,8 @@ from typing import Any
 
 import click
 
-from scalingbook_lib import cli
-from scalingbook_lib.cli import parameter_types, script
+import scalingbook_cli as cli
+from scalingbook_cli import parameter_types, script
 
 APART = ("measure", "grade")  # they take this machine's devices, and run what others wrote
 NO_NUMBER = re.compile(r"(?<![\w-])[+-]?(inf|nan)(?![\w-])", re.IGNORECASE)
@@ -132,7 +132,7 @@ def commands(pick: Random) -> str:
 
 
 def started(words: list[str], **streams: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-m", "scalingbook_lib", *words], text=True, **streams)
+    return subprocess.Popen([sys.executable, "-m", "scalingbook_cli", *words], text=True, **streams)
 
 
 def kills(pick: Random) -> str:
@@ -142,7 +142,7 @@ def kills(pick: Random) -> str:
     time.sleep(pick.uniform(0.5, 3))
     asked.send_signal(signal.SIGINT)
     said, why = asked.communicate(timeout=120)
-    ours = "scalingbook_lib" in said + why  # before Python has come to the library, what it says is its own
+    ours = "scalingbook_" in said + why  # before Python has come to the library, what it says is its own
     assert "Traceback" not in said + why or not ours, f"{words}: {why[-600:]}"
     assert asked.returncode in (0, 1, 130, -signal.SIGINT), (
         f"{words}: status {asked.returncode}: {why[-300:]}"
@@ -157,7 +157,7 @@ def outputs(pick: Random) -> str:
         with Path("/dev/full").open("w") as full:
             asked = started(words, stdout=full, stderr=subprocess.PIPE)
     else:
-        command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "scalingbook_lib", *words]
+        command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "scalingbook_cli", *words]
         asked = subprocess.Popen(command, text=True, stderr=subprocess.PIPE)
     why = asked.communicate(timeout=120)[1]
     assert (asked.returncode, why.count("\n")) == (1, 1), f"{words}: status {asked.returncode}: {why[-600:]}"

@@ -10,8 +10,8 @@ from typing import Any
 
 from tools.environment import ROOT
 
-LIBRARY = ROOT / "scalingbook_lib"
-NOT_COMPUTING = {"viz", "lab", "cli", "figures", "explorers", "draw"}  # wings, and what is looked at
+FOLDERS = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
+NOT_COMPUTING = {"figures", "explorers", "draw"}  # what is looked at
 OTHER: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -113,7 +113,7 @@ def become(node: ast.AST, other: ast.AST) -> None:
 
 def computing() -> list[str]:
     """The modules of the core that compute."""
-    paths = sorted(path.relative_to(ROOT) for path in LIBRARY.rglob("*.py"))
+    paths = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
     return [path.as_posix() for path in paths if not NOT_COMPUTING.intersection(path.with_suffix("").parts)]
 
 

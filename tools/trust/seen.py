@@ -15,7 +15,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 
 from tools.environment import ROOT
-from tools.trust.mutants import LIBRARY, Mutant
+from tools.trust.mutants import FOLDERS, Mutant
 from tools.trust.state import FOLDER
 
 KEPT = FOLDER / "seen.pickle"
@@ -24,10 +24,10 @@ NEAR = 8  # lines
 
 def watch(line: Callable[[str, int], object]) -> None:
     """From now on, tell the lines of the library that run, each once."""
-    monitor, root = sys.monitoring, f"{LIBRARY}/"
+    monitor, roots = sys.monitoring, tuple(f"{ROOT / folder}/" for folder in FOLDERS)
 
     def ran(code: CodeType, number: int) -> object:
-        if code.co_filename.startswith(root):
+        if code.co_filename.startswith(roots):
             line(os.path.relpath(code.co_filename, ROOT), number)
         return monitor.DISABLE
 

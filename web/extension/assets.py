@@ -79,7 +79,7 @@ def _join_sheets(static: Path, whole: Path) -> None:
 def _used_by_programs() -> set[str]:
     """Every class and id that scripts and the library's drawings may give to an element."""
     used: set[str] = set()
-    library = vendor.ROOT / "scalingbook_lib"
+    library = vendor.ROOT / "scalingbook_book"
     drawn = [path.read_text("utf-8") for path in library.glob("reader/**/*.py")]
     for text in drawn:
         used |= stylesheet.names_in_html(text)

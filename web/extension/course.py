@@ -13,7 +13,7 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from tools import exercises, pages
 from tools.environment import ROOT
 from web.extension import cover

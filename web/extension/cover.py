@@ -18,8 +18,8 @@ from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
-from scalingbook_lib.chapters import explorers, figures
-from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
+from scalingbook_book.chapters import explorers, figures
+from scalingbook_book.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from tools import pages, words
 from tools.environment import ROOT
 from web import stamp, vendor

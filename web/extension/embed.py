@@ -14,7 +14,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.application import Sphinx
 
-from scalingbook_lib.chapters import explorers
+from scalingbook_book.chapters import explorers
 from tools import wheel
 from web.extension.page_data import page_data
 

@@ -16,9 +16,9 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.reader.checks.check import Check
-from scalingbook_lib.reader.checks.programs import SOLVED
+from scalingbook_book.chapters import checks
+from scalingbook_book.reader.checks.check import Check
+from scalingbook_book.reader.checks.programs import SOLVED
 from tools import exercises, pages
 from tools.environment import ROOT
 from web import downloads

@@ -8,8 +8,8 @@ import re
 from functools import cache
 from html import escape
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.slider import Slider
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.slider import Slider
 
 MOST = 400
 BETWEEN = "|"

@@ -26,7 +26,12 @@ def shows_the_library(env: BuildEnvironment) -> None:
 @cache
 def _library() -> tuple[str, ...]:
     """The paths of the library's files."""
-    return tuple(str(p) for p in wheel.LIBRARY.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
+    return tuple(
+        str(p)
+        for folder in wheel.CORE
+        for p in (wheel.ROOT / folder).rglob("*")
+        if p.is_file() and "__pycache__" not in p.parts
+    )
 
 
 def _all(env: BuildEnvironment) -> dict[str, dict[str, Any]]:

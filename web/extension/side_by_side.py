@@ -100,8 +100,17 @@ MODELS: tuple[Column[Transformer], ...] = (
 
 
 def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[T, ...], sources: str) -> str:
-    """The table as HTML; a cell carries the value by which its column is sorted."""
-    heads = "".join(f'<th scope="col">{escape(column.heading)}</th>' for column in columns)
+    """The table as HTML; a cell carries the value by which its column is sorted.
+
+    The first row is invisible and holds the widest text of each column, so that columns do not move while a
+    browser receives the rows.
+    """
+    heads = "".join(
+        f'<th scope="col"><button type="button">{escape(column.heading)}</button></th>' for column in columns
+    )
+    widest = "".join(
+        _cell(column, max(rows, key=lambda row: len(_text(column, column.value(row))))) for column in columns
+    )
     body = "".join(f"<tr>{''.join(_cell(column, row) for column in columns)}</tr>" for row in rows)
     find = '<label>Filter <input type="search" autocomplete="off" spellcheck="false"></label>'
     return (
@@ -109,19 +118,24 @@ def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[
         f'<span class="side-by-side-find js-only">{find} <span role="status"></span></span> '
         f'<a href="{FOLDER}/{name}.csv" download>Download as CSV</a></p>'
         f'<div class="table-wrapper" tabindex="0" role="region" aria-label="{escape(title)}">'
-        f'<table class="table"><caption>{escape(title)}</caption><thead><tr>{heads}</tr></thead>'
+        f'<table class="table"><caption>{escape(title)}</caption><thead><tr>{heads}</tr>'
+        f'<tr class="widest" aria-hidden="true">{widest}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>{sources}</div>"
     )
 
 
+def _text[T](column: Column[T], value: float | str | None) -> str:
+    if value is None:
+        return "–"
+    return value if isinstance(value, str) else column.shown(value)
+
+
 def _cell[T](column: Column[T], row: T) -> str:
     value = column.value(row)
-    if value is None:
-        return "<td>–</td>"
-    if isinstance(value, str):
-        head = column.field == "name"
-        return f'<th scope="row">{escape(value)}</th>' if head else f"<td>{escape(value)}</td>"
-    return f'<td class="text-right" data-value="{float(value):.6g}">{escape(column.shown(value))}</td>'
+    text = escape(_text(column, value))
+    if value is None or isinstance(value, str):
+        return f'<th scope="row">{text}</th>' if column.field == "name" else f"<td>{text}</td>"
+    return f'<td class="text-right" data-value="{float(value):.6g}">{text}</td>'
 
 
 def write_csv[T](path: Path, columns: tuple[Column[T], ...], rows: tuple[T, ...]) -> None:

@@ -13,12 +13,12 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from scalingbook_cli.workbench import workbench_json
+from scalingbook_cli.workbench.fit import MACHINES as MACHINE_FIELDS
+from scalingbook_cli.workbench.fit import offered, refusal
+from scalingbook_cli.workbench.flips import inputs
+from scalingbook_cli.workbench.setup import FIELDS, Field, WorkbenchSetup
 from scalingbook_lib import models
-from scalingbook_lib.cli.workbench import workbench_json
-from scalingbook_lib.cli.workbench.fit import MACHINES as MACHINE_FIELDS
-from scalingbook_lib.cli.workbench.fit import offered, refusal
-from scalingbook_lib.cli.workbench.flips import inputs
-from scalingbook_lib.cli.workbench.setup import FIELDS, Field, WorkbenchSetup
 from web.extension.page_data import shows_the_library
 
 BUILT = "Computed when the book was built. Change a field, and your browser computes the answer."

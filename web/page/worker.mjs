@@ -6,16 +6,15 @@ const live = new URL("./live/", import.meta.url);
 const START = `
 import gc, sys
 sys.path.insert(0, "/library.whl")
-from scalingbook_lib.chapters.explorers import paint_json as paint, place_json as place, table_json as table
-from scalingbook_lib.chapters.checks import guess_json as guess, hint_json as hint, judge_json as judge
+from scalingbook_book.chapters.explorers import paint_json as paint, place_json as place, table_json as table
+from scalingbook_book.chapters.checks import guess_json as guess, hint_json as hint, judge_json as judge
 gc.freeze()
 `;
 
 const WORKBENCH = `
-import sys, scalingbook_lib
+import sys
 sys.path.append("/workbench.whl")
-scalingbook_lib.__path__.append("/workbench.whl/scalingbook_lib")
-from scalingbook_lib.cli.workbench import workbench_json as workbench
+from scalingbook_cli.workbench import workbench_json as workbench
 `;
 
 const RETRY_DELAYS_MS = [500, 2000, 6000]; // before each new request, after a network error or a status of 500 or more

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.chapters import explorers, figures
+from scalingbook_book.chapters import explorers, figures
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.roofline import scaling
 from scalingbook_lib.units import count, si

@@ -5,8 +5,8 @@ from base64 import b64decode
 
 import pytest
 
+from scalingbook_book.chapters.conclusion import sheet
 from scalingbook_lib import models
-from scalingbook_lib.chapters.conclusion import sheet
 from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import measured
 from scalingbook_lib.evidence import training as trained

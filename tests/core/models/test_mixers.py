@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from scalingbook_lib import models
-from scalingbook_lib.chapters.architectures.case import (
+from scalingbook_book.chapters.architectures.case import (
     DENSE,
     DSA,
     K3,
@@ -16,6 +15,7 @@ from scalingbook_lib.chapters.architectures.case import (
     V4,
     V4_ACTIVE,
 )
+from scalingbook_lib import models
 from scalingbook_lib.inference import Layout, shape
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import (

@@ -5,8 +5,8 @@ from functools import cache
 
 import pytest
 
+from scalingbook_book.chapters.posttraining import case
 from scalingbook_lib import inference, models, planner, serving
-from scalingbook_lib.chapters.posttraining import case
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER

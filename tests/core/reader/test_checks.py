@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import pytest
 
+from scalingbook_book.chapters.checks import Check, Mistake
+from scalingbook_book.reader.checks import diagnosis
+from scalingbook_book.reader.checks.given import Unparsable, canonical, number
 from scalingbook_lib import units
-from scalingbook_lib.chapters.checks import Check, Mistake
-from scalingbook_lib.reader.checks import diagnosis
-from scalingbook_lib.reader.checks.given import Unparsable, canonical, number
 
 TIME = Check(
     key="here.1",

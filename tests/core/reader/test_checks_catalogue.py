@@ -6,8 +6,8 @@ import re
 import pytest
 from judged import by_judge
 
+from scalingbook_book.chapters import checks
 from scalingbook_lib import units
-from scalingbook_lib.chapters import checks
 
 
 def test_a_key_that_does_not_exist_is_answered_and_not_raised_in_the_page():

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.checks import Check, Mistake
-from scalingbook_lib.reader.checks import programs
-from scalingbook_lib.reader.checks.programs import SOLVED, CollectiveCount, ProgramVerdict, right
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.checks import Check, Mistake
+from scalingbook_book.reader.checks import programs
+from scalingbook_book.reader.checks.programs import SOLVED, CollectiveCount, ProgramVerdict, right
 
 RING = {"collective-permute Y": (3, 384)}
 CHECK = Check(

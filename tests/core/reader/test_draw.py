@@ -8,10 +8,10 @@ import xml.etree.ElementTree as ET
 import pytest
 from gallery import PANELS
 
-from scalingbook_lib.chapters.explorers import find
-from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw import axes, labels, palette, svg
-from scalingbook_lib.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
+from scalingbook_book.chapters.explorers import find
+from scalingbook_book.reader import draw
+from scalingbook_book.reader.draw import axes, labels, palette, svg
+from scalingbook_book.reader.explorers.view import Cell, Chart, Curve, Grid, Points, Readout, Scale, View
 
 WIDTHS = (draw.WIDE, draw.NARROW)
 BOTH = list(itertools.product(PANELS, WIDTHS))

@@ -4,9 +4,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw import grid, svg
-from scalingbook_lib.reader.explorers.view import Cell, Grid, Span, Timeline
+from scalingbook_book.reader import draw
+from scalingbook_book.reader.draw import grid, svg
+from scalingbook_book.reader.explorers.view import Cell, Grid, Span, Timeline
 
 LOW_PX = 640  # a figure of it, drawn at 0.66 of its size at least, leaves a laptop room for the controls
 

@@ -5,8 +5,7 @@ from collections import Counter
 
 import pytest
 
-from scalingbook_lib.notation import Mesh, parse
-from scalingbook_lib.reader.figures.placement import (
+from scalingbook_book.reader.figures.placement import (
     SIDE,
     Compared,
     Placed,
@@ -16,7 +15,8 @@ from scalingbook_lib.reader.figures.placement import (
     placed,
     spread,
 )
-from scalingbook_lib.reader.figures.shapes import Area, BlockRow
+from scalingbook_book.reader.figures.shapes import Area, BlockRow
+from scalingbook_lib.notation import Mesh, parse
 
 GRID = Mesh(X=2, Y=4)
 SHAPES = {1: (64,), 2: (64, 32), 3: (8, 64, 32), 4: (16, 8, 64, 32)}

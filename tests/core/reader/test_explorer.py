@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
-from scalingbook_lib.reader.explorers.explorer import Explorer
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Readout, Scale, View
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
+from scalingbook_book.reader.explorers.explorer import Explorer
+from scalingbook_book.reader.explorers.view import Chart, Curve, Readout, Scale, View
 
 SLIDERS = [
     Slider("B", 1, 16384, 64, "log"),

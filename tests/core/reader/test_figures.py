@@ -5,9 +5,9 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from scalingbook_lib.chapters import figures
-from scalingbook_lib.reader.figures.shapes import Area, Arrow, Brace, Cells, Words
-from scalingbook_lib.reader.figures.sketch import Sketch
+from scalingbook_book.chapters import figures
+from scalingbook_book.reader.figures.shapes import Area, Arrow, Brace, Cells, Words
+from scalingbook_book.reader.figures.sketch import Sketch
 
 KEYS = tuple(figures.catalogue())
 

@@ -6,20 +6,20 @@ from typing import Any
 
 import pytest
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.inference.figures import steps
+from scalingbook_book.chapters.intro.figures import ring, wall
+from scalingbook_book.chapters.sharding.figures import deeper
+from scalingbook_book.chapters.training.figures import schedules
+from scalingbook_book.chapters.transformers.figures import block, memory
+from scalingbook_book.reader import draw
+from scalingbook_book.reader.draw import labels
+from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Cells, Words
+from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import models
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.inference.figures import steps
-from scalingbook_lib.chapters.intro.figures import ring, wall
-from scalingbook_lib.chapters.sharding.figures import deeper
-from scalingbook_lib.chapters.training.figures import schedules
-from scalingbook_lib.chapters.transformers.figures import block, memory
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.reader import draw
-from scalingbook_lib.reader.draw import labels
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series
-from scalingbook_lib.reader.figures.figure import Figure
-from scalingbook_lib.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Cells, Words
-from scalingbook_lib.reader.figures.sketch import Sketch
 
 WIDTHS = [draw.WIDE, draw.NARROW]
 
@@ -130,7 +130,7 @@ def test_a_bars_value_stands_above_a_reference_line():
 
 
 def test_a_long_name_of_a_bar_is_written_on_two_lines():
-    name = "4. gather A over Y, cut B over Y, gather C over Y"
+    name = "4. gather A over Y, slice B over Y, gather C over Y"
     series = [Series(str(k), (1.0,), k) for k in range(3)]
     drawn = draw.panel(Bars(Scale("time", "s"), (name,), series), draw.WIDE)
     assert "…" not in drawn

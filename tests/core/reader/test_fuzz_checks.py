@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from scalingbook_book.chapters.checks import Check, catalogue, judge_json
+from scalingbook_book.reader.checks.given import canonical
 from scalingbook_lib import units
-from scalingbook_lib.chapters.checks import Check, catalogue, judge_json
-from scalingbook_lib.reader.checks.given import canonical
 from tests.core import repeatable
 
 pytest.importorskip("hypothesis")

@@ -11,11 +11,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.checks import Check
+from scalingbook_book.reader.checks.given import Unparsable
+from scalingbook_book.reader.checks.programs import SOLVED, CollectiveCount, ProgramVerdict, right
 from scalingbook_lib import notation, units
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.checks import Check
-from scalingbook_lib.reader.checks.given import Unparsable
-from scalingbook_lib.reader.checks.programs import SOLVED, CollectiveCount, ProgramVerdict, right
 
 ASKS = {"here.1": {}, "here.2": {"all-gather X": 64}}
 KINDS = (

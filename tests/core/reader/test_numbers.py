@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.controls import Slider
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.controls import Slider
 
 
 @pytest.mark.parametrize("key", explorers.catalogue())

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from scalingbook_lib.reader.explorers import scales
-from scalingbook_lib.reader.explorers.view import (  # fmt: skip
+from scalingbook_book.reader.explorers import scales
+from scalingbook_book.reader.explorers.view import (  # fmt: skip
     Band,
     Bars,
     Cell,

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.reader.checks import diagnosis
+from scalingbook_book.chapters import checks
+from scalingbook_book.reader.checks import diagnosis
 
 with Path(__file__).with_name("wrong_answers.csv").open(encoding="utf-8", newline="") as file:
     ROWS = list(csv.DictReader(file))

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from scalingbook_lab.compiler import aot, sharding, slices
 from scalingbook_lib import hlo
-from scalingbook_lib.lab.compiler import aot, sharding, slices
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import SliceError
 from scalingbook_lib.notation import Mesh

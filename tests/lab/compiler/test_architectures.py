@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from scalingbook_lib.models import CATALOGUE, arithmetic
-from tests.lab.architectures import T, counted, forward, structures, weights
+from tools.compiled.architectures import T, counted, forward, structures, weights
 
 B = 2
 STRUCTURES = structures()

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from jax import lax
 
+from scalingbook_lab.compiler import aot, sharding
 from scalingbook_lib import collectives, hlo, sharded_matmul
-from scalingbook_lib.lab.compiler import aot, sharding
 from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Mesh, parse_product
 from scalingbook_lib.units import BF16, FP32

@@ -4,9 +4,9 @@ records, and for a sample with the compiler.
 
 import pytest
 
-from scalingbook_lib.lab.compiler import aot
+from scalingbook_book.reader.explorers.view import Chart, Points, Scale, View
+from scalingbook_lab.compiler import aot
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Chart, Points, Scale, View
 from tools.compiled import facts, tables
 from tools.compiled.beside import MEASURES, REASONS, every, reasons
 from tools.compiled.cases import cases

@@ -8,7 +8,7 @@ import pytest
 from jax._src.ad_checkpoint import saved_residuals
 
 from scalingbook_lib.models import Experts, Latent, Transformer, arithmetic
-from tests.lab.architectures import counted, forward, heads, latent, latents, mlp, norm, softmax, weights
+from tools.compiled.architectures import counted, forward, heads, latent, latents, mlp, norm, softmax, weights
 
 B, T = 2, 24
 GQA = Transformer(name="dense", D=32, F=80, L=1, N=4, K=2, H=16, V=100)

@@ -10,8 +10,8 @@ import pytest
 from jax import lax
 from jax.sharding import NamedSharding, PartitionSpec
 
+from scalingbook_lab.compiler import aot, slices
 from scalingbook_lib import hlo
-from scalingbook_lib.lab.compiler import aot, slices
 from scalingbook_lib.notation import Mesh
 
 pytestmark = pytest.mark.usefixtures("tpu")

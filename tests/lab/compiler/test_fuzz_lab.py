@@ -9,8 +9,8 @@ hypothesis = pytest.importorskip("hypothesis")
 from hypothesis import given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
+from scalingbook_lab.compiler import sharding  # noqa: E402
 from scalingbook_lib.hlo import replica_groups  # noqa: E402
-from scalingbook_lib.lab.compiler import sharding  # noqa: E402
 from scalingbook_lib.notation import Array, Dim  # noqa: E402
 from tests.core import repeatable  # noqa: E402
 

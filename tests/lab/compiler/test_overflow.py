@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import aot, slices
+from scalingbook_lab.compiler import aot, slices
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import FP32, GiB
 

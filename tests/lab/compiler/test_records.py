@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.compiled import RECORDED, cycles, layout
 from scalingbook_lib.evidence.compiled.bundles import KERNELS
 from scalingbook_lib.evidence.compiled.lines import LINES
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.units import BF16, FP32, INT8
 from tools import recorded as programs
 from tools.compiled import profiled

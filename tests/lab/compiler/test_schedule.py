@@ -3,7 +3,7 @@
 import pytest
 from jax import lax
 
-from scalingbook_lib.lab.compiler import aot
+from scalingbook_lab.compiler import aot
 from scalingbook_lib.notation import Mesh
 
 X2Y4 = Mesh(X=2, Y=4)

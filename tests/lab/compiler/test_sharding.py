@@ -6,7 +6,7 @@ import pytest
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from scalingbook_lib.lab.compiler import sharding
+from scalingbook_lab.compiler import sharding
 from scalingbook_lib.notation import Mesh, NotationError, parse
 from scalingbook_lib.units import FP32, INT8
 

@@ -8,8 +8,8 @@ from jax import lax
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
-from scalingbook_lib.lab import compat
-from scalingbook_lib.lab.compiler import aot, explicit, sharding
+from scalingbook_lab import compat
+from scalingbook_lab.compiler import aot, explicit, sharding
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.units import FP32
 

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from scalingbook_lab.compiler import compile_process, llo, stack
 from scalingbook_lib.hlo import listings
-from scalingbook_lib.lab.compiler import compile_process, llo, stack
 from scalingbook_lib.notation import Mesh
 
 SIZES = {"B": 256, "D": 256, "F": 512}

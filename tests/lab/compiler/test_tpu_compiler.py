@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.lab.compiler import slices
+from scalingbook_lab.compiler import slices
 
 JAX_072 = ["numpy>=1.26", 'libtpu==0.0.23; extra == "tpu"']
 JAX_012 = ['libtpu==0.0.50.*; extra == "tpu"']

@@ -5,10 +5,10 @@ import jax.numpy as jnp
 import pytest
 from jax import lax
 
+from scalingbook_book.code_exercises import judge
+from scalingbook_lab.compiler import aot
+from scalingbook_lab.kernels import comparison
 from scalingbook_lib import hlo
-from scalingbook_lib.lab import judge
-from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.kernels import comparison
 from scalingbook_lib.notation import Mesh
 
 pytestmark = pytest.mark.usefixtures("tpu")

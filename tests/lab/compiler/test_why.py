@@ -75,7 +75,7 @@ def test_a_loop_explains_repeated_collectives():
 
         return lax.scan(step, jnp.zeros(x.shape[1:]), x)[0]
 
-    from scalingbook_lib.lab.compiler import aot
+    from scalingbook_lab.compiler import aot
 
     program = aot.compile(summed, "A[N, I_X]", out="B[I]", mesh=Mesh(X=4), local=True, dtype=FP32, N=5, I=64)
     told = hlo.compare({"all-reduce X": (1, 4 * 16)}, program)

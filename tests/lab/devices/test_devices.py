@@ -6,14 +6,14 @@ import sys
 import jax
 import pytest
 
-from scalingbook_lib.lab import devices
+from scalingbook_lab import devices
 
 TOO_LATE = """
 import os
 os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 jax.devices()
-from scalingbook_lib.lab import devices
+from scalingbook_lab import devices
 try:
     devices.simulate(8)
 except RuntimeError as error:
@@ -21,7 +21,7 @@ except RuntimeError as error:
 """
 AFTER_IMPORT = """
 import jax
-from scalingbook_lib.lab import devices
+from scalingbook_lab import devices
 print(devices.simulate(4))
 print(devices.simulate(4))
 """
@@ -32,8 +32,8 @@ from jax._src import xla_bridge
 from jaxlib import xla_client
 made = lambda: xla_client.make_cpu_client(num_devices=COUNT)
 xla_bridge.register_backend_factory("real", made, priority=1000)
-from scalingbook_lib.lab import devices
-from scalingbook_lib.lab.compiler import aot, sharding
+from scalingbook_lab import devices
+from scalingbook_lab.compiler import aot, sharding
 devices.simulate(8)
 import jax
 import jax.numpy as jnp

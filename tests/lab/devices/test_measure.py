@@ -6,9 +6,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.lab.compiler import sharding
-from scalingbook_lib.lab.devices import Devices, measure
-from scalingbook_lib.lab.devices.measure import Machine, Timing
+from scalingbook_lab.compiler import sharding
+from scalingbook_lab.devices import Devices, measure
+from scalingbook_lab.devices.measure import Machine, Timing
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.roofline import Roofline
 

@@ -7,9 +7,9 @@ import subprocess
 import jax
 import pytest
 
-from scalingbook_lib.lab import devices
-from scalingbook_lib.lab.compiler import slices
-from scalingbook_lib.lab.devices import runtime
+from scalingbook_lab import devices
+from scalingbook_lab.compiler import slices
+from scalingbook_lab.devices import runtime
 
 
 class Tpu:

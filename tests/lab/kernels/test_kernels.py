@@ -5,9 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from scalingbook_lib import collectives, roofline
-from scalingbook_lib.lab.compiler import sharding
-from scalingbook_lib.lab.kernels import (
+from scalingbook_lab.compiler import sharding
+from scalingbook_lab.kernels import (
     attention,
     collective_matmul,
     matmul,
@@ -15,8 +14,9 @@ from scalingbook_lib.lab.kernels import (
     ring_sum,
     traffic,
 )
-from scalingbook_lib.lab.kernels.interpreter import interpreter
-from scalingbook_lib.lab.kernels.matmul import Tiles
+from scalingbook_lab.kernels.interpreter import interpreter
+from scalingbook_lab.kernels.matmul import Tiles
+from scalingbook_lib import collectives, roofline
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.models import arithmetic

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from scalingbook_lab.compiler import aot
+from scalingbook_lab.kernels import collective_matmul, comparison, matmul
+from scalingbook_lab.kernels.matmul import Tiles
 from scalingbook_lib.hlo import cost
-from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.kernels import collective_matmul, comparison, matmul
-from scalingbook_lib.lab.kernels.matmul import Tiles
 from scalingbook_lib.units import GiB, MiB
 
 pytestmark = pytest.mark.usefixtures("tpu")

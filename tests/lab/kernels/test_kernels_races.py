@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.lab.kernels import races
+from scalingbook_lab.kernels import races
 
 
 @pytest.fixture(autouse=True)

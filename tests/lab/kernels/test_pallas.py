@@ -6,8 +6,8 @@ import pytest
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib.hlo import out_of_memory
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.units import BF16, FP32, MiB
 
 

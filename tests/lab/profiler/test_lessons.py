@@ -2,9 +2,9 @@
 
 import pytest
 
+from scalingbook_lab.profiler import lessons
 from scalingbook_lib import profiles
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.lab.profiler import lessons
 from scalingbook_lib.profiles.files import FOLDERS
 from tools.compiled import profiled
 

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.lab import judge
-from scalingbook_lib.lab.compiler import sharding
+from scalingbook_book.chapters import checks
+from scalingbook_book.code_exercises import judge
+from scalingbook_lab.compiler import sharding
 from scalingbook_lib.notation import Mesh
 
 X8 = Mesh(X=8)

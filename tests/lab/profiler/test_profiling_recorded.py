@@ -5,9 +5,9 @@ from itertools import groupby
 import jax.numpy as jnp
 import pytest
 
+from scalingbook_book.chapters.profiling.checks import recorded as r
+from scalingbook_lab.compiler import aot, slices, stack
 from scalingbook_lib import profiles
-from scalingbook_lib.chapters.profiling.checks import recorded as r
-from scalingbook_lib.lab.compiler import aot, slices, stack
 
 
 def near(seconds):

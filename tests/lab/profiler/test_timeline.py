@@ -2,7 +2,7 @@
 
 import pytest
 
-from scalingbook_lib.lab.profiler import timeline
+from scalingbook_book import profile_timeline as timeline
 from tests.core.profiles.test_traces import TRACE
 
 

@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from scalingbook_lab.compiler import sharding
+from scalingbook_lab.profiler import trace
 from scalingbook_lib import profiles
-from scalingbook_lib.lab.compiler import sharding
-from scalingbook_lib.lab.profiler import trace
 from scalingbook_lib.notation import Mesh
 
 MESH = Mesh(X=4)

@@ -4,10 +4,10 @@ and cycles, the formulas' times on links.
 
 import pytest
 
+from scalingbook_lab.compiler import aot
+from scalingbook_lab.profiler import lessons
 from scalingbook_lib import collectives, profiles
 from scalingbook_lib.hlo.schedule import ScheduledStep
-from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.profiler import lessons
 from scalingbook_lib.machines import chips
 from scalingbook_lib.notation import Mesh
 from scalingbook_lib.profiles.expected import _unrolled

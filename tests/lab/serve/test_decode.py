@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
-from scalingbook_lib.lab.compiler import aot, sharding
-from scalingbook_lib.lab.serve import decode, paged_attention
-from scalingbook_lib.lab.serve.decoder import Placement
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.train import text
+from scalingbook_lab.compiler import aot, sharding
+from scalingbook_lab.serve import decode, paged_attention
+from scalingbook_lab.serve.decoder import Placement
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.train import text
 from tests.core import repeatable
 
 B, T, LIMIT = 8, 20, 8

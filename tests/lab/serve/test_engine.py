@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from writing import CLOSE, TINY, TINY_MOE, weights, written
 
-from scalingbook_lib.lab.serve.engine import Engine
-from scalingbook_lib.lab.serve.layout import Config, on_other_devices
-from scalingbook_lib.lab.serve.requests import RequestState
-from scalingbook_lib.lab.train import text
+from scalingbook_lab.serve.engine import Engine
+from scalingbook_lab.serve.layout import Config, on_other_devices
+from scalingbook_lab.serve.requests import RequestState
+from scalingbook_lab.train import text
 
 TIGHT, ROOMY = 12, 32  # blocks of 8 tokens
 SPREAD = {

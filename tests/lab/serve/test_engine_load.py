@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from writing import CLOSE, weights, written
 
+from scalingbook_lab.serve import requests
+from scalingbook_lab.serve.engine import Engine
+from scalingbook_lab.serve.layout import Config, on_other_devices
+from scalingbook_lab.serve.requests import RequestState
 from scalingbook_lib import models
-from scalingbook_lib.lab.serve import requests
-from scalingbook_lib.lab.serve.engine import Engine
-from scalingbook_lib.lab.serve.layout import Config, on_other_devices
-from scalingbook_lib.lab.serve.requests import RequestState
 
 COUNT, WORDS, GIVEN_UP = 2000, (1, 8), 0.1
 PATIENCE = 60  # steps: from its place to its last word, whatever comes after it

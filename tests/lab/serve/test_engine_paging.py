@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from scalingbook_lib.lab.serve.paging import OutOfBlocks, Pool
+from scalingbook_lab.serve.paging import OutOfBlocks, Pool
 from tests.core import repeatable
 
 SIZE = 2

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from writing import TINY
 
-from scalingbook_lib.lab.serve import engine
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.requests import RequestState
-from scalingbook_lib.lab.serve.worker import Worker
+from scalingbook_lab.serve import engine
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.serve.requests import RequestState
+from scalingbook_lab.serve.worker import Worker
 from tests.core import repeatable
 
 BLOCK, TOKENS = 2, 10

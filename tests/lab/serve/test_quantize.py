@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scalingbook_lib.lab.serve import quantize
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.quantize import CACHE8, QuantizedConfig, compare_logits, dequantize
-from scalingbook_lib.lab.train import text
-from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer, initial
+from scalingbook_lab.serve import quantize
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.serve.quantize import CACHE8, QuantizedConfig, compare_logits, dequantize
+from scalingbook_lab.train import text
+from scalingbook_lab.train.trainer import SMALL, SMALL_MOE, Trainer, initial
 from tests.core import repeatable
 
 SIZES = {"sequences": 8, "tokens": 64}

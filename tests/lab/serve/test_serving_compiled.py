@@ -8,14 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from scalingbook_lab.compiler import knee
+from scalingbook_lab.serve import cache_layout, decode, quantize, serving_step
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.serve.paged_attention import Codec
+from scalingbook_lab.serve.quantize import CACHE8, QuantizedConfig
+from scalingbook_lab.train.expert_exchange import RoutedExperts
+from scalingbook_lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib import inference, models
-from scalingbook_lib.lab.compiler import knee
-from scalingbook_lib.lab.serve import cache_layout, decode, quantize, serving_step
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.paged_attention import Codec
-from scalingbook_lib.lab.serve.quantize import CACHE8, QuantizedConfig
-from scalingbook_lib.lab.train.expert_exchange import RoutedExperts
-from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
 LAYER = replace(models.find("LLaMA-3 70B"), L=1)

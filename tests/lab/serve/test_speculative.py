@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from scalingbook_lab.serve import decode, speculative
+from scalingbook_lab.serve.layout import Config
+from scalingbook_lab.serve.speculative import Pair, accepted, plain
+from scalingbook_lab.train import trainer, transformer
 from scalingbook_lib import inference, models
-from scalingbook_lib.lab.serve import decode, speculative
-from scalingbook_lib.lab.serve.layout import Config
-from scalingbook_lib.lab.serve.speculative import Pair, accepted, plain
-from scalingbook_lib.lab.train import trainer, transformer
 
 WORDS = 16
 TARGET = models.Transformer(name="target", D=32, L=2, V=WORDS, N=4, K=2, H=8, F=64)

@@ -11,8 +11,8 @@ from pathlib import Path
 from scalingbook_lib import hlo
 from scalingbook_lib.hlo.compiled_collectives import Collectives, CompiledCollective
 from scalingbook_lib.hlo.known_differences import LOOKUPS
-from tests.lab.train import others
-from tests.lab.train.others import Style
+from tools.compiled import others
+from tools.compiled.others import Style
 
 TABLE = Path(__file__).with_suffix(".csv")
 AXES = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # of a program, and of a plan

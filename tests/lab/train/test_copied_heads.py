@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib.hlo.predicted import Amount, Key, read
-from scalingbook_lib.lab.compiler import aot
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.shape import shape

@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from test_training_processes import port
 
-from scalingbook_lib.lab import hosts
-from scalingbook_lib.lab.train import host_failures
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.checkpoints import Checkpoints
-from scalingbook_lib.lab.train.trainer import SMALL, Trainer
+from scalingbook_lab import hosts
+from scalingbook_lab.train import host_failures
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train.checkpoints import Checkpoints
+from scalingbook_lab.train.trainer import SMALL, Trainer
 
 HERE = Path(__file__).parents[1]
 WITHOUT_PROXIES = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
@@ -90,7 +90,7 @@ def steps_done(folder):
 
 
 def test_when_one_process_dies_the_others_end_and_a_complete_checkpoint_is_left(tmp_path):
-    what = ("-m", "scalingbook_lib.lab.train", "--steps", "10000", "--every", "2")  # more than it gets to
+    what = ("-m", "scalingbook_lab.train", "--steps", "10000", "--every", "2")  # more than it gets to
     with both(tmp_path, *what, mesh="X8") as started:
         while steps_done(tmp_path) < 5:
             assert started[0].poll() is None, (tmp_path / "process0.txt").read_text()
@@ -161,7 +161,7 @@ def test_an_axis_crosses_hosts_where_its_lines_span_several_processes():
     ],
 )
 def test_axes_cross_hosts_where_the_tiles_of_hosts_end(topology, mesh, crossing):
-    from scalingbook_lib.lab.compiler import aot
+    from scalingbook_lab.compiler import aot
 
     if not aot.available():
         pytest.skip(aot.why_not())

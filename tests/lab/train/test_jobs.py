@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.trainer import SMALL, Trainer
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train.trainer import SMALL, Trainer
 from scalingbook_lib.notation import Mesh
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.lab.compiler import aot
+from scalingbook_lab.compiler import aot
 
 PAGE = Path(__file__).parents[3] / "chapters" / "training_llama3_compiled.md"
 CELL = re.compile(r"```\{code-cell\} ipython3\n(?!:tags)(.*?)```", re.DOTALL)

@@ -9,9 +9,9 @@ import jax
 import pytest
 from test_hosts_detected import CASES, GKE, ONE_A_NODE, SLICES, SLURM
 
-from scalingbook_lib.lab import hosts
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.trainer import SMALL, Trainer
+from scalingbook_lab import hosts
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train.trainer import SMALL, Trainer
 from scalingbook_lib.notation import Mesh
 
 ROOT = Path(__file__).parents[3]

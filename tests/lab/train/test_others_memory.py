@@ -5,11 +5,11 @@ from statistics import median
 
 import pytest
 
+from scalingbook_lab.compiler import aot
 from scalingbook_lib import training
-from scalingbook_lib.lab.compiler import aot
-from tests.lab.train import others
-from tests.lab.train.others_step import lowered
+from tools.compiled import others
 from tools.compiled.compile_cache import cached, digest
+from tools.compiled.others_step import lowered
 
 RECORDED = others.recorded()
 DIFFERENT = ("p03", "p09", "p13", "p31", "p37", "p42", "p48", "q00")

@@ -7,15 +7,15 @@ from statistics import median
 
 import pytest
 
+from scalingbook_lab.compiler import aot
+from scalingbook_lab.train.agreement import SHAPES
 from scalingbook_lib import hlo, training
 from scalingbook_lib.hlo.predicted import on_axes
-from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.train.agreement import SHAPES
 from scalingbook_lib.machines import Slice, chips
 from tests.lab.train import moved
-from tests.lab.train.others import Style
-from tests.lab.train.others_step import lowered
 from tools.compiled.compile_cache import cached, digest
+from tools.compiled.others import Style
+from tools.compiled.others_step import lowered
 
 RECORDED = moved.recorded()
 DIFFERENT = ("t05", "t20", "u02", "v07", "y05", "y16")

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from ways import STEPS, TOLERANCE, WAYS, alone, trainer
 
-from scalingbook_lib.lab import attention
-from scalingbook_lib.lab.train import agreement, text
-from scalingbook_lib.lab.train import trainer as training
-from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer
+from scalingbook_lab import attention
+from scalingbook_lab.train import agreement, text
+from scalingbook_lab.train import trainer as training
+from scalingbook_lab.train.trainer import SMALL, SMALL_MOE, Trainer
 
 DENSE = [ways for ways in WAYS if "EP" not in ways]
 

@@ -3,8 +3,8 @@
 import pytest
 from ways import STEPS, TOLERANCE, WAYS, alone, trainer
 
-from scalingbook_lib.lab.train import agreement
-from scalingbook_lib.lab.train.trainer import SMALL, Trainer
+from scalingbook_lab.train import agreement
+from scalingbook_lab.train.trainer import SMALL, Trainer
 
 EXPERTS = [ways for ways in WAYS if "EP" in ways]
 

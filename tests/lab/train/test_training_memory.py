@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from scalingbook_lab.compiler import aot
+from scalingbook_lab.train import agreement
+from scalingbook_lab.train.trainer import Trainer
 from scalingbook_lib import models, training
-from scalingbook_lib.lab.compiler import aot
-from scalingbook_lib.lab.train import agreement
-from scalingbook_lib.lab.train.trainer import Trainer
 
 # large enough for HBM: what is small stays in VMEM
 MIDDLE = models.Transformer(name="middle", D=1024, L=6, V=1024, N=4, K=4, H=128, F=2048)

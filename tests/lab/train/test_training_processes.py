@@ -9,9 +9,9 @@ import sys
 import pytest
 from ways import TOLERANCE, alone
 
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.checkpoints import Checkpoints
-from scalingbook_lib.lab.train.trainer import SMALL, Trainer
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train.checkpoints import Checkpoints
+from scalingbook_lab.train.trainer import SMALL, Trainer
 
 STEPS = 6
 
@@ -29,7 +29,7 @@ def port():
 def two(tmp_path_factory):
     """A run of FSDP over two processes and TP within them, until both end: JAX waits for no dead process."""
     folder = tmp_path_factory.mktemp("two")
-    command = [sys.executable, "-m", "scalingbook_lib.lab.train", "--mesh", "X4 Y2", "--folder", str(folder)]
+    command = [sys.executable, "-m", "scalingbook_lab.train", "--mesh", "X4 Y2", "--folder", str(folder)]
     command += ["--steps", str(STEPS), "--every", "3", "--simulate", "4", "--processes", "2"]
     without = {name: value for name, value in os.environ.items() if "proxy" not in name.lower()}
     outs = [folder / f"process{i}.txt" for i in range(2)]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from ways import TOLERANCE
 
-from scalingbook_lib.lab.train import run as train
-from scalingbook_lib.lab.train.checkpoints import Checkpoints, DamagedError
-from scalingbook_lib.lab.train.trainer import SMALL, SMALL_MOE, Trainer
+from scalingbook_lab.train import run as train
+from scalingbook_lab.train.checkpoints import Checkpoints, DamagedError
+from scalingbook_lab.train.trainer import SMALL, SMALL_MOE, Trainer
 
 HERE = Path(__file__).parents[1]
 STEPS, EVERY = 24, 2

@@ -28,14 +28,12 @@ function sort(table, at, descending) {
 function makeSortable(table) {
   const heads = [...table.tHead?.rows[0].cells ?? []];
   for (const [at, head] of heads.entries()) {
-    const button = Object.assign(document.createElement("button"), { type: "button", textContent: head.textContent });
-    button.addEventListener("click", () => {
+    find(head, "button", HTMLButtonElement)?.addEventListener("click", () => {
       const descending = head.getAttribute("aria-sort") === "ascending" || (!head.hasAttribute("aria-sort") && at > 2);
       for (const one of heads) one.removeAttribute("aria-sort");
       head.setAttribute("aria-sort", descending ? "descending" : "ascending");
       sort(table, at, descending);
     });
-    head.replaceChildren(button);
   }
 }
 

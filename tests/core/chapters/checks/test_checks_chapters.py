@@ -7,8 +7,8 @@ import re
 import pytest
 from judged import by_judge
 
+from scalingbook_book.chapters import checks
 from scalingbook_lib import units
-from scalingbook_lib.chapters import checks
 
 ALL = checks.catalogue()
 EVERY = [pytest.param(check, id=key) for key, check in ALL.items()]

@@ -3,9 +3,9 @@
 import pytest
 from judged import right, wrong
 
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.conclusion import checks as conclusion
 from scalingbook_lib import planner
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.conclusion import checks as conclusion
 
 CHECKS = checks.catalogue("conclusion")
 

@@ -7,7 +7,7 @@ import switch_schedules as schedules
 import switch_simulator as simulator
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from scalingbook_lib.machines.clusters import Level
 
 CHECKS = checks.catalogue("gpus")

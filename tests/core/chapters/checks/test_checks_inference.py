@@ -6,8 +6,8 @@ from math import ceil, sin, sqrt
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.inference.checks import speculative
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.inference.checks import speculative
 
 CHECKS = checks.catalogue("inference")
 HBM = 16 * 819e9  # sixteen v5e, bytes/s

@@ -3,8 +3,8 @@
 import pytest
 from judged import right, wrong
 
+from scalingbook_book.chapters import checks
 from scalingbook_lib import inference, models
-from scalingbook_lib.chapters import checks
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import INT8

@@ -5,7 +5,7 @@ import random
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 
 CHECKS = checks.catalogue("jax")
 

@@ -6,9 +6,9 @@ from math import ceil
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.profiling.checks import traces, written
-from scalingbook_lib.reader.checks import programs
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.profiling.checks import traces, written
+from scalingbook_book.reader.checks import programs
 
 CHECKS = checks.catalogue("profiling")
 

@@ -6,7 +6,7 @@ A line that is to change is written anew by `PYTHONPATH=. python` with this file
 import csv
 from pathlib import Path
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 
 RECORDED = Path(__file__).with_name("recorded.csv")
 

@@ -6,7 +6,7 @@ import pytest
 from judged import right, wrong
 from link_simulator import execute
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 from scalingbook_lib.collectives import schedules
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.steps import pipelines

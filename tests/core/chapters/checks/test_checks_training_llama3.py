@@ -3,7 +3,7 @@
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
+from scalingbook_book.chapters import checks
 
 CHECKS = checks.catalogue("training_llama3")
 

@@ -5,8 +5,8 @@ import itertools
 import pytest
 from judged import right, wrong
 
-from scalingbook_lib.chapters import checks
-from scalingbook_lib.chapters.transformers.checks.attention import GQA_LAYER, SMALL
+from scalingbook_book.chapters import checks
+from scalingbook_book.chapters.transformers.checks.attention import GQA_LAYER, SMALL
 
 CHECKS = checks.catalogue("transformers")
 

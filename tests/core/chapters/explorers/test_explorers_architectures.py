@@ -3,8 +3,8 @@
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.reader.explorers.view import Bars, Chart
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Bars, Chart
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("architectures")}
 approx = pytest.approx

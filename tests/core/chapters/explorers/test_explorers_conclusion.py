@@ -7,11 +7,11 @@ import math
 
 import pytest
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.conclusion.explorers import errors
+from scalingbook_book.chapters.conclusion.explorers.estimate import QUESTIONS, estimate, said
+from scalingbook_book.chapters.conclusion.explorers.questions import question
 from scalingbook_lib import units
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.conclusion.explorers import errors
-from scalingbook_lib.chapters.conclusion.explorers.estimate import QUESTIONS, estimate, said
-from scalingbook_lib.chapters.conclusion.explorers.questions import question
 from scalingbook_lib.evidence import training
 from scalingbook_lib.machines import chips
 

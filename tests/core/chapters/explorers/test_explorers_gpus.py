@@ -5,11 +5,11 @@ import itertools
 import pytest
 from looked import readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, Grid, Network, Points
 from scalingbook_lib import rules
-from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Network, Points
 from scalingbook_lib.units import MiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus")}

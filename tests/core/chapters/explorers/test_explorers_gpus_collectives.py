@@ -3,10 +3,10 @@
 import pytest
 from looked import readout
 
-from scalingbook_lib.chapters import explorers
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine
 from scalingbook_lib.evidence.measured import RUNS
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Chart, Curve, Points, RefLine
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("gpus")}
 ATLAS, FABRIC, MEASURED, SHARP = (ALL[name] for name in ("atlas", "fabric", "measured", "sharp"))

@@ -6,14 +6,14 @@ import math
 import pytest
 from looked import curve, panels, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.gpus.explorers import alltoall, inner_axis, moe
+from scalingbook_book.chapters.gpus.explorers import plan as gpus_plan
+from scalingbook_book.reader.explorers.view import Bars, Chart, Points
+from scalingbook_book.reader.options import gpus
 from scalingbook_lib import collectives, models
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.gpus.explorers import alltoall, inner_axis, moe
-from scalingbook_lib.chapters.gpus.explorers import plan as gpus_plan
 from scalingbook_lib.machines import chips, occupancy
 from scalingbook_lib.machines.clusters import Cluster
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Points
-from scalingbook_lib.reader.options import gpus
 from scalingbook_lib.steps import limits
 
 MINE = ("inner_axis", "alltoall", "plan", "moe", "occupancy")

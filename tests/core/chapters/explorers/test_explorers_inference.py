@@ -3,9 +3,8 @@
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib import inference, models, rules
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.inference.explorers import (
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.inference.explorers import (
     batch,
     cache,
     intensity,
@@ -14,13 +13,14 @@ from scalingbook_lib.chapters.inference.explorers import (
     sampling,
     speculative,
 )
-from scalingbook_lib.chapters.inference.explorers import experts as inference_experts
-from scalingbook_lib.chapters.inference.explorers import layout as inference_layout
-from scalingbook_lib.chapters.inference.explorers import split as inference_split
+from scalingbook_book.chapters.inference.explorers import experts as inference_experts
+from scalingbook_book.chapters.inference.explorers import layout as inference_layout
+from scalingbook_book.chapters.inference.explorers import split as inference_split
+from scalingbook_book.reader.explorers.view import Bars, Timeline
+from scalingbook_lib import inference, models, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic.experts import active_expert_share, params_read
-from scalingbook_lib.reader.explorers.view import Bars, Timeline
 from scalingbook_lib.units import BF16, INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference")}

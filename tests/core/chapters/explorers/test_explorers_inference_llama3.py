@@ -5,15 +5,15 @@ import math
 import pytest
 from looked import curve, panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.inference_llama3.explorers import breakdown, fit, pareto, pools, price
+from scalingbook_book.chapters.inference_llama3.explorers import load as inference_llama3_load
+from scalingbook_book.reader.explorers.view import Bars, Chart, Grid, Points, RefLine
+from scalingbook_book.reader.options.machines import machine
+from scalingbook_book.reader.options.serving import SERVING_MACHINES, spread
+from scalingbook_book.reader.words import sig3
 from scalingbook_lib import inference, models, planner
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.inference_llama3.explorers import breakdown, fit, pareto, pools, price
-from scalingbook_lib.chapters.inference_llama3.explorers import load as inference_llama3_load
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, RefLine
-from scalingbook_lib.reader.options.machines import machine
-from scalingbook_lib.reader.options.serving import SERVING_MACHINES, spread
-from scalingbook_lib.reader.words import sig3
 from scalingbook_lib.units import INT8
 
 ALL = {e.key: e for e in explorers.chapter("inference_llama3")}

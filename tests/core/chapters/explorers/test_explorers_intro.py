@@ -5,11 +5,11 @@ import math
 import pytest
 from looked import curve, marks
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.intro.explorers.book_map import CHAPTERS, PATHS
+from scalingbook_book.reader.explorers.view import Band, Bars, Grid, RefLine
 from scalingbook_lib import rules
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.intro.explorers.book_map import CHAPTERS, PATHS
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Band, Bars, Grid, RefLine
 from scalingbook_lib.units import GiB
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("intro")}

@@ -5,13 +5,13 @@ import itertools
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.jax.explorers.calculator import numbers, split
-from scalingbook_lib.chapters.jax.explorers.types import NOT_GIVEN, SPECS, code, operands
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.jax.explorers.calculator import numbers, split
+from scalingbook_book.chapters.jax.explorers.types import NOT_GIVEN, SPECS, code, operands
+from scalingbook_book.reader.explorers.view import Bars, Grid
 from scalingbook_lib.notation import Mesh, parse
 from scalingbook_lib.notation.types import rules, spec
 from scalingbook_lib.notation.types.operands import MESH
-from scalingbook_lib.reader.explorers.view import Bars, Grid
 from scalingbook_lib.sharded_matmul import prices as jax_prices
 from scalingbook_lib.sharded_matmul import solve
 from scalingbook_lib.sharded_matmul.prices import machine

@@ -7,13 +7,13 @@ from statistics import mean
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.jax.explorers import buckets
-from scalingbook_lib.chapters.jax.explorers.ring import GATHER, SCATTER
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.jax.explorers import buckets
+from scalingbook_book.chapters.jax.explorers.ring import GATHER, SCATTER
+from scalingbook_book.reader.explorers.view import Grid
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models.arithmetic.experts import Buckets, capacity, routing_probabilities, sample_routing
 from scalingbook_lib.notation.types import rules
-from scalingbook_lib.reader.explorers.view import Grid
 from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("jax")}

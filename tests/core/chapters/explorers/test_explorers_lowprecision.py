@@ -3,9 +3,9 @@
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.lowprecision import case
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.lowprecision import case
+from scalingbook_book.reader.explorers.view import Bars, Chart, Curve
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("lowprecision")}
 approx = pytest.approx

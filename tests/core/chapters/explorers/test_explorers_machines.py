@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 from looked import panel, readout
 
-from scalingbook_lib.chapters import explorers
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Grid, Timeline
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Grid, Timeline
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("machines")}
 approx = pytest.approx

@@ -6,18 +6,18 @@ from dataclasses import replace
 import pytest
 from looked import curve, panel, readout
 
+from scalingbook_book.chapters.profiling.explorers.bundles import BUNDLES
+from scalingbook_book.chapters.profiling.explorers.cycles import CYCLES
+from scalingbook_book.chapters.profiling.explorers.dissector import DISSECTOR, WRITTEN
+from scalingbook_book.chapters.profiling.explorers.tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
+from scalingbook_book.chapters.profiling.explorers.timeline import SCHEDULES, TIMELINE
+from scalingbook_book.chapters.profiling.explorers.words import PARTS
+from scalingbook_book.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib import collectives
-from scalingbook_lib.chapters.profiling.explorers.bundles import BUNDLES
-from scalingbook_lib.chapters.profiling.explorers.cycles import CYCLES
-from scalingbook_lib.chapters.profiling.explorers.dissector import DISSECTOR, WRITTEN
-from scalingbook_lib.chapters.profiling.explorers.tiles import BY_COMPILER, TILES, TILES_EXPLORER, lay
-from scalingbook_lib.chapters.profiling.explorers.timeline import SCHEDULES, TIMELINE
-from scalingbook_lib.chapters.profiling.explorers.words import PARTS
 from scalingbook_lib.evidence.compiled.bundles import KERNELS, STRIPS
 from scalingbook_lib.evidence.compiled.cycles import ESTIMATES
 from scalingbook_lib.evidence.compiled.lines import LINES
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.sharded_matmul.overlap import RingMatmul
 from scalingbook_lib.units import dtype
 

@@ -6,20 +6,20 @@ import math
 import pytest
 from looked import marks, panels, readout
 
-from scalingbook_lib import collectives
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.sharding.explorers.painter import painting
-from scalingbook_lib.chapters.sharding.explorers.player import COLLECTIVES, exact, plan
-from scalingbook_lib.collectives import schedules
-from scalingbook_lib.machines import chips
-from scalingbook_lib.notation import Mesh
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.sharding.explorers.painter import painting
+from scalingbook_book.chapters.sharding.explorers.player import COLLECTIVES, exact, plan
+from scalingbook_book.reader.explorers.view import (
     Curve,
     Grid,
     Network,
     RefLine,
     Regions,
 )
+from scalingbook_lib import collectives
+from scalingbook_lib.collectives import schedules
+from scalingbook_lib.machines import chips
+from scalingbook_lib.notation import Mesh
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("sharding")}
 PLAYER, PAINTER, LATENCY, TORUS = (ALL[name] for name in ("player", "painter", "latency", "torus"))

@@ -7,19 +7,19 @@ import random
 import pytest
 from looked import marks, panels, readout
 
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.sharding.explorers.reshard import resharding
-from scalingbook_lib.chapters.sharding.explorers.strategies import product
-from scalingbook_lib.chapters.sharding.explorers.transpose import gather_matrix, transposed
-from scalingbook_lib.collectives.resharding import Rings
-from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import (
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.sharding.explorers.reshard import resharding
+from scalingbook_book.chapters.sharding.explorers.strategies import product
+from scalingbook_book.chapters.sharding.explorers.transpose import gather_matrix, transposed
+from scalingbook_book.reader.explorers.view import (
     Bars,
     Curve,
     Grid,
     Regions,
     Timeline,
 )
+from scalingbook_lib.collectives.resharding import Rings
+from scalingbook_lib.machines import chips
 from scalingbook_lib.sharded_matmul import SplitWeight, solve
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("sharding")}

@@ -5,10 +5,10 @@ import itertools
 import pytest
 from looked import curve, panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Grid, Timeline
 from scalingbook_lib import roofline
-from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips, systolic
-from scalingbook_lib.reader.explorers.view import Grid, Timeline
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("tpus")}
 ARRAY, PIPELINE, PADDING = (ALL[name] for name in ("systolic", "pipeline", "padding"))

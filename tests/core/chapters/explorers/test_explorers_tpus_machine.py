@@ -6,12 +6,12 @@ import math
 import pytest
 from looked import panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.tpus.explorers import slices
+from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, Grid, Network
 from scalingbook_lib import collectives, roofline, rules
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.tpus.explorers import slices
 from scalingbook_lib.machines import chips, systolic
 from scalingbook_lib.machines.chips import Slice
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Curve, Grid, Network
 from scalingbook_lib.units import INT8
 
 LADDER, SLICES, PEAK = (explorers.find(f"tpus.{name}") for name in ("ladder", "slices", "peak"))

@@ -5,11 +5,11 @@ import itertools
 import pytest
 from looked import panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib import rules
-from scalingbook_lib.chapters import explorers
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import Slice
-from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.sharded_matmul import overlap as tpus_chain
 from scalingbook_lib.sharded_matmul.overlap import MatvecChain
 

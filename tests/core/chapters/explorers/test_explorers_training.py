@@ -5,13 +5,13 @@ import itertools
 import pytest
 from looked import curve, panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.training.explorers import experts as training_experts
+from scalingbook_book.chapters.training.explorers import pipeline, zero
+from scalingbook_book.chapters.training.explorers import split as training_split
+from scalingbook_book.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib import models, rules, training
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.training.explorers import experts as training_experts
-from scalingbook_lib.chapters.training.explorers import pipeline, zero
-from scalingbook_lib.chapters.training.explorers import split as training_split
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Bars, Grid, Timeline
 from scalingbook_lib.steps import limits, pipelines
 from scalingbook_lib.training import Plan, program
 from scalingbook_lib.units import FP32

@@ -5,13 +5,13 @@ import itertools
 import pytest
 from looked import panel, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.training_llama3.explorers import board, cost, planner
+from scalingbook_book.reader.explorers.view import Bars, Chart, Grid, Points, Regions
+from scalingbook_book.reader.options.machines import machine
 from scalingbook_lib import models, rules, training
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.training_llama3.explorers import board, cost, planner
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import chips
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points, Regions
-from scalingbook_lib.reader.options.machines import machine
 
 ALL = {e.key: e for stem in ("training", "training_llama3") for e in explorers.chapter(stem)}
 approx = pytest.approx

@@ -7,13 +7,13 @@ import random
 import pytest
 from looked import curve, panels, readout
 
+from scalingbook_book.chapters import explorers
+from scalingbook_book.chapters.transformers.explorers import kv, share
+from scalingbook_book.chapters.transformers.explorers import model as transformers_model
+from scalingbook_book.reader.explorers.view import Bars, Chart, Grid, Points
 from scalingbook_lib import models
-from scalingbook_lib.chapters import explorers
-from scalingbook_lib.chapters.transformers.explorers import kv, share
-from scalingbook_lib.chapters.transformers.explorers import model as transformers_model
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import experts
-from scalingbook_lib.reader.explorers.view import Bars, Chart, Grid, Points
 
 ALL = {e.key.partition(".")[2]: e for e in explorers.chapter("transformers")}
 LLAMA_8B = {

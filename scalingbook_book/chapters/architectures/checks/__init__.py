@@ -1,0 +1,5 @@
+"""Which exercises does the chapter on other architectures have? In the order of their headings."""
+
+from scalingbook_book.chapters.architectures.checks import mixing, writing
+
+CHECKS = tuple(sorted((*mixing.CHECKS, *writing.CHECKS), key=lambda check: check.difficulty))

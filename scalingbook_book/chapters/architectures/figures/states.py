@@ -1,0 +1,203 @@
+"""A state in place of a cache: the family, three ways to compute it, a hybrid's layers, a relay over chips."""
+
+from collections.abc import Sequence
+
+from scalingbook_book.chapters.architectures.case import K3, KDA, MILLION, MLA, STACKS
+from scalingbook_book.reader.explorers.view import Bars, Scale, Series
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    EXPERTS,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Cells,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
+from scalingbook_lib.units import binary, count, percent, si
+
+
+def million() -> Figure:
+    """What does one sequence of a million tokens keep, and what does a step read of it?"""
+    kept = [one.cached_bytes(MILLION) for one in STACKS]
+    read = [one.read_bytes(MILLION) for one in STACKS]
+    names = [one.name for one in STACKS]
+    said = "; ".join(
+        f"{n}: {si(k, 'B')} kept, {si(r, 'B')} read" for n, k, r in zip(names, kept, read, strict=True)
+    )
+    bars = Bars(
+        Scale("one sequence of a million tokens", "B", "log", 3e8, 2e12),
+        names,
+        [Series("kept", kept, MEMORY), Series("read by a step", read, CACHE)],
+    )
+    return Figure(
+        key="architectures.million",
+        alt=f"Two bars for each of six models, on a logarithmic axis. {said}.",
+        caption=f"From {si(kept[0], 'B')} to {si(kept[-1], 'B')}. Some designs keep less, some read less than they keep, one does both.",
+        parts=lambda wide: [bars],
+    )
+
+
+FAMILY = (  # columns: what fades; rows: whether the key's old value is taken out first
+    ("linear attention", "RetNet, Mamba-2,\nLightning", "GLA, RWKV-6"),
+    ("DeltaNet", "Gated DeltaNet\n(Qwen3-Next)", "KDA\n(Kimi)"),
+)
+
+
+def family() -> Figure:
+    """Which recurrences are there?"""
+    told = "; ".join(", ".join(name.replace("\n", " ") for name in row) for row in FAMILY)
+    return Figure(
+        key="architectures.family",
+        alt=f"A table of two rows and three columns. Rows: write only, and erase before writing. Columns: nothing fades, one decay a head, one a channel. {told}.",
+        caption="Two questions make the family: does the state fade, and is what the key finds taken out before the new value is written?",
+        parts=lambda wide: [_family(wide)],
+    )
+
+
+def _family(wide: float) -> Sketch:
+    column, shapes = (wide - 8) / 3, list[Shape]()
+    for k, fades in enumerate(("nothing fades", "a decay a head", "one a channel")):
+        shapes.append(Words(x=4 + column * (k + 0.5), y=14, text=fades, quiet=True))
+    rows = ("write: Z + kvᵀ", "erase, then write: Z − βk(kᵀZ) + βkvᵀ")
+    for j, (row, names) in enumerate(zip(rows, FAMILY, strict=True)):
+        y = 26 + 94.0 * j
+        shapes.append(Words(x=6, y=y + 14, text=row, align="start", bold=True))
+        for k, name in enumerate(names):
+            color = EXPERTS if "(" in name else MATH
+            text = name if wide > 400 else name.replace(" attention", "\nattention").replace(", ", ",\n")
+            text = (
+                text.replace("Gated DeltaNet\n(Qwen3-Next)", "Gated\nDeltaNet\n(Qwen3-N.)")
+                if wide < 400
+                else text
+            )
+            text = text.replace(",\n\n", ",\n")
+            shapes.append(
+                Area(x=4 + column * k + 2, y=y + 22, wide=column - 4, high=60, text=text, color=color)
+            )
+    return Sketch(wide, 210, shapes)
+
+
+T, CHUNK = 8192, 64
+
+
+def executions() -> Figure:
+    """One recurrence, three ways to compute it."""
+    state = RecurrentState(heads=1, key=128, value=128)
+    ways = {
+        "step by step": state.flops(),
+        "in chunks": state.chunk_flops(CHUNK),
+        "at once": state.chunk_flops(T),
+    }
+    said = "; ".join(f"{name}: {count(round(flops))} FLOPs" for name, flops in ways.items())
+    return Figure(
+        key="architectures.executions",
+        alt=f"Three drawings of the same tokens. A chain of single tokens; squares along a diagonal with arrows between them; one whole triangle. {said}.",
+        caption=f"The same numbers at three prices: FLOPs of a token and head, of side 128, for {count(T)} tokens and chunks of {CHUNK}. "
+        "Step by step is cheapest and has no large product; chunks buy products with FLOPs.",
+        parts=lambda wide: [_executions(wide, ways)],
+    )
+
+
+def _executions(wide: float, ways: dict[str, float]) -> Sketch:
+    shapes, column, n = list[Shape](), wide / 3, 8
+    side = min(column - 16, 128.0)
+    cell = side / n
+    for k, (name, flops) in enumerate(ways.items()):
+        x, y = column * k + (column - side) / 2, 26.0
+        size = {"step by step": 1, "in chunks": 2, "at once": n}[name]
+        filled = [[MATH if i <= j and i // size == j // size else None for i in range(n)] for j in range(n)]
+        shapes.append(Words(x=column * (k + 0.5), y=14, text=name, bold=True))
+        shapes.append(Cells(x=x, y=y, rows=filled, wide=cell, high=cell))
+        for j in range(size, n, size):
+            end = y + cell * j
+            shapes.append(
+                Arrow(
+                    x0=x + cell * (j - 0.6),
+                    y0=end - 1,
+                    x1=x + cell * (j + 0.4),
+                    y1=end + 2,
+                    color=NETWORK,
+                    bend=-0.6,
+                )
+            )
+        shapes.append(
+            Words(
+                x=column * (k + 0.5),
+                y=y + side + 18,
+                text=f"{count(round(flops))}\nFLOPs a token",
+                quiet=True,
+            )
+        )
+    return Sketch(wide, 26 + side + 44, shapes)  # fmt: skip
+
+
+def strip() -> Figure:
+    """What do a hybrid's few full layers weigh?"""
+    states, full = (MixedLayers("", (part,)).cached_bytes(MILLION) for part in K3.layers)
+    whole = K3.L * MLA.cached_bytes(MILLION)
+    return Figure(
+        key="architectures.strip",
+        alt=f"{K3.L} cells in a row, every fourth of them full attention. Below, an area of {binary(full)} for the {K3.layers[1][0]} full layers and a sliver of "
+        f"{binary(states)} for the {K3.layers[0][0]} states.",
+        caption=f"Kimi K3 at a million tokens: {percent(full / (full + states), 3)} of {binary(full + states)} is in a quarter of its layers. With full attention in all, "
+        f"{binary(whole)}.",
+        parts=lambda wide: [_strip(wide, states, full, whole)],
+    )
+
+
+def _strip(wide: float, states: float, full: float, whole: float) -> Sketch:
+    in_row = 31
+    cells = [CACHE if k % 4 == 3 or k == K3.L - 1 else MATH for k in range(K3.L)]
+    side = (wide - 4) / in_row
+    rows = [cells[k : k + in_row] for k in range(0, K3.L, in_row)]
+    below, scale = 26 + 3 * side + 20, (wide - 8) / whole
+    shapes: list[Shape] = [
+        Words(x=4, y=14, text=f"{K3.layers[0][0]} layers of state, {K3.layers[1][0]} of full attention", align="start"),
+        Cells(x=2, y=22, rows=rows, wide=side, high=side),
+        Area(x=4, y=below, wide=whole * scale, high=30, text="", color=None, shade=0.03, dashed=True),
+        Area(x=4, y=below, wide=max(states * scale, 2), high=30, color=MATH, shade=0.8),
+        Area(x=4 + max(states * scale, 2), y=below, wide=full * scale, high=30, text="cache", color=CACHE),
+        Words(x=4, y=below + 48, text=f"states {binary(states)}, cache {binary(full)}", align="start"),
+        Words(x=wide - 4, y=below - 6, text=f"all layers full: {binary(whole)}", align="end", quiet=True),
+    ]  # fmt: skip
+    return Sketch(wide, below + 58, shapes)
+
+
+def relay() -> Figure:
+    """What crosses the links when a sequence lies on four chips?"""
+    one, tokens = KDA.handoff_bytes(), MILLION // 4
+    caches = MLA.cached_bytes(tokens)
+    return Figure(
+        key="architectures.relay",
+        alt=f"Two rows of four chips, each with a quarter of a million tokens. Between the upper ones thin arrows carry states of {si(one, 'B')}; between the lower "
+        f"ones thick arrows carry keys and values of {si(caches, 'B')}.",
+        caption=f"A chip tells the others what its part does to any state, {si(one, 'B')} a layer of Kimi K3, however long the part is. A ring of full attention passes on "
+        f"every key and value: {si(caches, 'B')} of latent vectors.",
+        parts=lambda wide: [_relay(wide, (one, caches))],
+    )
+
+
+def _relay(wide: float, sizes: Sequence[float]) -> Sketch:
+    shapes = list[Shape]()
+    column = wide / 4
+    for j, (name, size, thick, color) in enumerate(
+        zip(("states", "keys and values"), sizes, (1.6, 5.0), (MATH, CACHE), strict=True)
+    ):
+        y = 24 + 92.0 * j
+        shapes.append(
+            Words(x=4, y=y - 8, text=f"{name}: {si(size, 'B')} of each chip", align="start", bold=True)
+        )
+        for k in range(4):
+            shapes.append(
+                Area(x=column * k + 4, y=y, wide=column - 22, high=44, text=f"part {k + 1}", color=color)
+            )
+            if k < 3:
+                x = column * (k + 1)
+                shapes.append(Arrow(x0=x - 17, y0=y + 22, x1=x + 3, y1=y + 22, thick=thick, color=NETWORK))
+    return Sketch(wide, 170, shapes)

@@ -1,0 +1,135 @@
+"""What sparse attention scores, attends to and keeps; blocks in time; pictures and videos as tokens."""
+
+from scalingbook_book.chapters.architectures.case import (
+    CSA,
+    DENSE,
+    DSA,
+    HCA,
+    MILLION,
+    SIGLIP,
+    WAN,
+)
+from scalingbook_book.reader.explorers.view import Bars, Scale, Series, Span
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.lanes import lanes
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Cells,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib.inference import diffusion
+from scalingbook_lib.machines.chips import H100
+from scalingbook_lib.models.arithmetic.mixers import bidirectional_flops, video_tokens
+from scalingbook_lib.units import count, percent, si
+
+DESIGNS = {"full (MLA)": (DENSE,), "V3.2: DSA": (DSA,), "V4: CSA": CSA, "V4: HCA": HCA}
+
+
+def funnels() -> Figure:
+    """How many entries are kept, scored by an index, attended to?"""
+    far = {name: mixer[0] for name, mixer in DESIGNS.items()}  # the window's 128 are beside it
+    kept = [one.entries(MILLION) for one in far.values()]
+    scored = [one.entries(MILLION) if one.index_flops else 0.0 for one in far.values()]
+    attended = [one.attended(MILLION) for one in far.values()]
+    said = "; ".join(
+        f"{name}: {count(k)} kept, {count(s)} scored, {count(a)} attended to"
+        for name, k, s, a in zip(far, kept, scored, attended, strict=True)
+    )
+    bars = Bars(
+        Scale("entries, at a million tokens", "", "log", 100, 3e7),
+        list(far),
+        [Series("kept", kept, MEMORY), Series("scored", scored, NETWORK), Series("attended", attended, CACHE)],
+    )  # fmt: skip
+    return Figure(
+        key="architectures.funnels",
+        alt=f"Three bars for each of four designs, on a logarithmic axis. {said}.",
+        caption="An index chooses what is attended to, and has to score everything that is kept. To keep less, entries must stand for more than one token.",
+        parts=lambda wide: [bars],
+    )
+
+
+def blocks() -> Figure:
+    """When is a block in a few passes faster?"""
+    spans = list[Span]()
+    told = []
+    for B in (1, 8):
+        one = diffusion(8e9, H100, T=256, passes=64, batch=B)
+        name = f"{B} answer{'s' * (B > 1)}"
+        spans.append(Span(f"{name}, token by token", 0, one.one_by_one_s, si(one.one_by_one_s, "s"), MEMORY))
+        spans.append(Span(f"{name}, {one.passes} passes", 0, one.block_s, si(one.block_s, "s"), MATH))
+        told.append(
+            f"{name}: {si(one.one_by_one_s, 's')} token by token, {si(one.block_s, 's')} in {one.passes} passes"
+        )
+    even = diffusion(8e9, H100, T=256, passes=64).even_batch
+    return Figure(
+        key="architectures.blocks",
+        alt=f"Four lanes of time. {'; '.join(told)}.",
+        caption=f"256 tokens of an 8B model on one H100. A step waits for weights, whoever else is served; a pass computes. They are even at {even:.2g} answers at once.",
+        parts=lambda wide: [lanes(wide, spans)],
+    )
+
+
+def eye() -> Figure:
+    """How does a picture become tokens?"""
+    patches, tokens = 4096, 256
+    encoder = sum(bidirectional_flops(SIGLIP.params, patches, SIGLIP.D, SIGLIP.L))
+    model = 2 * 27e9 * tokens
+    return Figure(
+        key="architectures.eye",
+        alt=f"A picture of 896 × 896 pixels, cut into 64 × 64 patches, leads through an encoder to 16 × 16 tokens and into a language model. "
+        f"{si(encoder, 'FLOPs')} in the encoder, {si(model, 'FLOPs')} in the model.",
+        caption=f"Gemma 3: {count(patches)} patches enter the encoder, {tokens} tokens leave it. The encoder's {si(encoder, 'FLOPs')} are {percent(encoder / model)} of what these tokens "
+        "cost the 27B model.",
+        parts=lambda wide: [_eye(wide, encoder, model)],
+    )
+
+
+def _eye(wide: float, encoder: float, model: float) -> Sketch:
+    column = wide / 3
+    side = min(column - 24, 110.0)
+    first, last = (column - side) / 2, 2 * column + (column - side) / 2
+    shapes: list[Shape] = [
+        Words(x=column / 2, y=14, text="896 × 896 pixels", quiet=True),
+        Cells(x=first, y=24, rows=[[MEMORY] * 16] * 16, wide=side / 16, high=side / 16, air=1),
+        Words(x=column / 2, y=42 + side, text="64 × 64 patches"),
+        Area(x=column + 14, y=44, wide=column - 28, high=70, text=f"encoder\n{si(encoder, 'FLOPs')}", color=MATH, size=12),
+        Arrow(x0=first + side + 3, y0=79, x1=column + 11, y1=79),
+        Arrow(x0=2 * column - 12, y0=79, x1=last - 3, y1=79),
+        Words(x=2.5 * column, y=14, text="into the model", quiet=True),
+        Cells(x=last, y=24, rows=[[CACHE] * 4] * 4, wide=side / 4, high=side / 4),
+        Words(x=2.5 * column, y=42 + side, text=f"16 × 16 tokens\n{si(model, 'FLOPs')}"),
+    ]  # fmt: skip
+    return Sketch(wide, side + 70, shapes)
+
+
+def video() -> Figure:
+    """Why does a video cost so much?"""
+    sizes = {"one picture": (1, 720, 1280), "1 s": (17, 720, 1280), "5 s": (81, 720, 1280), "5 s of 1080p": (81, 1088, 1920)}  # fmt: skip
+    tokens = {name: video_tokens(*size) for name, size in sizes.items()}
+    counted = {name: bidirectional_flops(WAN.params, n, WAN.D, WAN.L) for name, n in tokens.items()}
+    said = "; ".join(
+        f"{name}: {count(tokens[name])} tokens, attention {percent(a / (w + a))}"
+        for name, (w, a) in counted.items()
+    )
+    bars = Bars(
+        Scale("one pass", "FLOPs"),
+        [f"{name}: {count(n)} tokens" for name, n in tokens.items()],
+        [
+            Series("weights", [w for w, _ in counted.values()], MATH),
+            Series("attention", [a for _, a in counted.values()], CACHE),
+        ],
+        stacked=True,
+    )
+    return Figure(
+        key="architectures.video",
+        alt=f"Stacked bars of FLOPs of weights and of attention. {said}.",
+        caption=f"Weights grow with the tokens, attention with their square. ({WAN.params / 1e9:g} billion parameters, 720p where nothing else is said; a whole video is 100 such passes.)",
+        parts=lambda wide: [bars],
+    )

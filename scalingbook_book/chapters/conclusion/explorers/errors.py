@@ -1,0 +1,144 @@
+"""How uncertain is a step if the share of each peak is known to within a few points?"""
+
+from dataclasses import replace
+from typing import Any
+
+from scalingbook_book.reader.explorers.parts import (
+    Bars,
+    Choice,
+    Explorer,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
+from scalingbook_lib import models, training
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.machines import Cluster, chips
+from scalingbook_lib.units import percent, si
+
+CASES = {  # model, machine, plan, sequences, tokens of each
+    "Falcon 40B, 256 v6e": (
+        "Falcon 40B",
+        chips.Slice.of(chips.V6E, "16x16"),
+        training.Plan(fsdp=256, remat="selective"),
+        512,
+        2048,
+    ),
+    "LLaMA-3 70B, 4,096 v5p": (
+        "LLaMA-3 70B",
+        chips.Slice.of(chips.V5P, "16x16x16"),
+        training.Plan(fsdp=1024, cp=4),
+        1024,
+        4096,
+    ),
+    "LLaMA-3 70B, 512 H100": (
+        "LLaMA-3 70B",
+        Cluster.of(chips.H100, 512),
+        training.Plan(fsdp=64, tp=8, zero=1, remat="selective"),
+        512,
+        4096,
+    ),
+}
+SHARES: tuple[str, ...] = ("products", "memory", "links", "overlap")
+_FIELDS = {
+    "products": ("matmul", "head"),
+    "memory": ("memory",),
+    "links": ("torus", "domain", "network"),
+    "overlap": ("overlap",),
+}
+_PARTS = ("arithmetic", "memory", "waiting for links", "the rest")
+
+
+def step(case: str, given: tuple[float, ...] | None) -> training.TrainingStep:
+    """The step with these shares, in percent and in the order of `SHARES`; None: all at the peak."""
+    name, machine, plan, batch, T = CASES[case]
+    efficiency = training.PEAK if given is None else _efficiency(machine.chip, given)
+    return training.step(models.find(name), machine, plan, batch=batch, T=T, efficiency=efficiency)
+
+
+def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.TrainingEfficiency:
+    shares = dict(zip(SHARES, given, strict=True))
+    fields: dict[str, Any] = {field: shares[name] / 100 for name, found in _FIELDS.items() for field in found}
+    return replace(published.calibrated(chip), **fields)
+
+
+def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[float, ...]:
+    """Every share, or only one, by so many points; between 5 and 100%."""
+    return tuple(
+        min(max(value + points * (only in ("", name)), 5.0), 100.0)
+        for name, value in zip(SHARES, given, strict=True)
+    )
+
+
+def parts(found: training.TrainingStep) -> tuple[float, ...]:
+    """Seconds by `_PARTS`; they add up to the step."""
+    waits = sum(found.exposed.values())
+    arithmetic, memory = found.terms["arithmetic"], found.terms.get("memory", 0.0)
+    return arithmetic, memory, waits, max(found.total_s - arithmetic - memory - waits, 0.0)
+
+
+def _errors(
+    *, case: str, products: float, memory: float, links: float, overlap: float, points: float
+) -> View:
+    given = (products, memory, links, overlap)
+    rows = {
+        "at the peaks": step(case, None),
+        "all better": step(case, _moved(given, points)),
+        "as set": step(case, given),
+        "all worse": step(case, _moved(given, -points)),
+    }
+    low, mid, high = (found.total_s for found in list(rows.values())[1:])
+    return View(
+        f"{case}: {si(mid, 's')} a step, MFU {percent(rows['as set'].mfu)}; with every share known to within "
+        f"{points:.0f} points, {si(low, 's')} to {si(high, 's')}.",
+        (_steps(rows), _each(case, given, points)),
+        (
+            Readout("the step", mid, "s"),
+            Readout("at the earliest", low, "s"),
+            Readout("at the latest", high, "s"),
+            Readout("at the peaks", rows["at the peaks"].total_s, "s"),
+            Readout("factor between earliest and latest", high / low),
+        ),
+        columns=2,
+    )
+
+
+def _steps(rows: dict[str, training.TrainingStep]) -> Bars:
+    found = [parts(one) for one in rows.values()]
+    series = [Series(name, [row[i] for row in found], i) for i, name in enumerate(_PARTS)]
+    return Bars(
+        Scale("time of a step", "s"), list(rows), series, stacked=True, title="The step, and its interval"
+    )
+
+
+def spans(case: str, given: tuple[float, ...], points: float) -> dict[str, float]:
+    """Seconds from the earliest to the latest step if one share alone is uncertain."""
+    return {
+        name: step(case, _moved(given, -points, name)).total_s
+        - step(case, _moved(given, points, name)).total_s
+        for name in SHARES
+    }
+
+
+def _each(case: str, given: tuple[float, ...], points: float) -> Bars:
+    wide = spans(case, given, points)
+    series = [Series("from earliest to latest", [max(s, 0.0) for s in wide.values()], 5)]
+    return Bars(Scale("width of the interval", "s"), list(wide), series, title="If only one is uncertain")
+
+
+ERRORS = Explorer(
+    key="conclusion.errors",
+    title="The interval of a step",
+    question="Which share of a peak has to be known well?",
+    controls={
+        "case": Choice("training of", tuple(CASES), "Falcon 40B, 256 v6e"),
+        "products": Slider("products reach", 20.0, 100.0, 67.0, unit="%", step=1.0),
+        "memory": Slider("memory reaches", 20.0, 100.0, 89.0, unit="%", step=1.0),
+        "links": Slider("links reach", 20.0, 100.0, 90.0, unit="%", step=1.0),
+        "overlap": Slider("hidden of what can be", 5.0, 100.0, 90.0, unit="%", step=1.0),
+        "points": Slider("each known to within", 0.0, 20.0, 10.0, unit="points", step=1.0),
+    },
+    view=_errors,
+)

@@ -1,0 +1,14 @@
+"""What is drawn in the conclusions? Their figures, in their order."""
+
+from scalingbook_book.chapters.conclusion.figures import decision, laws, scored, worked
+
+FIGURES = (
+    worked.seven_questions,
+    worked.staircase,
+    laws.boundaries,
+    laws.split,
+    laws.copies,
+    laws.prices,
+    scored.predicted_and_published,
+    decision.deadlines,
+)

@@ -1,0 +1,174 @@
+"""The four laws, each as one picture."""
+
+from math import log
+
+from scalingbook_book.reader.explorers.view import Bars, Chart, Points, RefLine, Scale, Series
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import CACHE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import collectives, models, rules, training
+from scalingbook_lib.machines import Slice
+from scalingbook_lib.machines.chips import H100, V5P
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import count, si
+
+LLAMA, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
+ROWS, D, F = 4096, 8192, 28672  # of the product that is split
+ZERO = ("copied", "ZeRO-1", "ZeRO-2", "FSDP")
+CUBE = Slice.of(V5P, "4x4x4")
+
+
+def asked() -> dict[str, dict[str, float]]:
+    """C/W of every boundary, chip outward, in FLOPs for each byte."""
+    rates = {
+        "TPU v5p": {
+            "HBM": V5P.hbm_bytes_per_s,
+            "3 axes": 6 * V5P.link_bytes_per_s,
+            "1 axis": 2 * V5P.link_bytes_per_s,
+        },
+        "H100": {
+            "HBM": H100.hbm_bytes_per_s,
+            "NVLink": H100.links * H100.link_bytes_per_s,
+            "network": H100.dcn_bytes_per_s or 0.0,
+        },
+    }
+    return {
+        chip.name: {name: chip.bf16_flops_per_s / W for name, W in rates[chip.name].items()}
+        for chip in (V5P, H100)
+    }
+
+
+def boundaries() -> Figure:
+    """How much does each boundary ask for?"""
+    found = asked()
+    said = ". ".join(
+        f"{chip}: {', '.join(f'{name} {count(round(ratio))}' for name, ratio in each.items())}"
+        for chip, each in found.items()
+    )
+    return Figure(
+        key="conclusion.boundaries",
+        alt=f"Two chips, each at the start of a line to the right, on a log axis of FLOPs per byte, with its boundaries on it. {said}.",
+        caption="The further from the chip, the more arithmetic each byte must bring: "
+        f"{count(round(found['H100']['HBM']))} FLOPs at the HBM of an H100, {count(round(found['H100']['network']))} at its network.",
+        parts=lambda wide: [_outward(wide, found)],
+    )
+
+
+def _outward(wide: float, found: dict[str, dict[str, float]]) -> Sketch:
+    left, right, low, high = 8.0, wide - 34, 140.0, 22_000.0
+    shapes: list[Shape] = []
+    for k, (chip, each) in enumerate(found.items()):
+        y = 52.0 + 92 * k
+        shapes.append(Words(x=left, y=y - 36, text=chip, align="start", bold=True))
+        shapes.append(Arrow(x0=left, y0=y, x1=wide - 4, y1=y, thick=1.2))
+        for name, ratio in each.items():
+            x = left + (right - left) * log(ratio / low) / log(high / low)
+            color = MEMORY if name == "HBM" else NETWORK
+            shapes.append(Area(x=x - 6, y=y - 6, wide=12, high=12, color=color, shade=0.9))
+            shapes.append(Words(x=x, y=y - 14, text=name))
+            shapes.append(Words(x=x, y=y + 23, text=count(round(ratio)), bold=True))
+    shapes.append(Words(x=wide - 4, y=196, text="C/W in FLOPs per byte, log scale", align="end", quiet=True))
+    return Sketch(wide, 202, shapes)
+
+
+def times() -> dict[int, tuple[float, float]]:
+    """Arithmetic and AllReduce of a product whose contraction is split over so many chips."""
+    return {
+        n: (
+            2 * ROWS * F * D / (n * V5P.bf16_flops_per_s),
+            collectives.all_reduce(2 * ROWS * D, V5P.axis(n, wrapped=True)).bandwidth_s,
+        )
+        for n in (4, 8, 16)
+    }
+
+
+def split() -> Figure:
+    """What does a split divide, and what not?"""
+    found = times()
+    said = "; ".join(
+        f"{n} chips {si(math, 's')} and {si(traffic, 's')}" for n, (math, traffic) in found.items()
+    )
+    return Figure(
+        key="conclusion.split",
+        alt=f"Three pairs of bars, arithmetic and AllReduce: {said}.",
+        caption=f"The bars of arithmetic halve, those of the sum do not. (X[{ROWS}, {F}] times W[{F}, {D}], bf16, over one axis of v5p.)",
+        parts=lambda wide: [_halving(found)],
+    )
+
+
+def _halving(found: dict[int, tuple[float, float]]) -> Bars:
+    math, traffic = zip(*found.values(), strict=True)
+    series = [Series("arithmetic", math, MATH), Series("AllReduce", traffic, NETWORK)]
+    return Bars(Scale("time", "s"), [f"{n} chips" for n in found], series)
+
+
+def zero() -> dict[str, tuple[float, float]]:
+    """State of a chip and seconds that its links are busy, by what is split."""
+    found = {}
+    for stage, name in enumerate(ZERO):
+        step = training.step(LLAMA, CUBE, Plan(fsdp=CUBE.chips, zero=stage), batch=256, T=4096)
+        found[name] = (step.memory.state, sum(row.seconds for row in step.traffic))
+    return found
+
+
+def copies() -> Figure:
+    """What does a copy cost, and what does a gather?"""
+    found = zero()
+    said = "; ".join(f"{name} {si(state, 'B')} and {si(busy, 's')}" for name, (state, busy) in found.items())
+    return Figure(
+        key="conclusion.copies",
+        alt=f"Four points, state on a chip against seconds that links are busy: {said}. A line marks the HBM of a v5p.",
+        caption="Less held means more moved. Only FSDP stands left of the chip's HBM. "
+        f"(LLaMA-3 70B, 16 bytes a parameter, {CUBE.chips} TPU v5p, four microbatches.)",
+        parts=lambda wide: [_traded(found)],
+    )
+
+
+def _traded(found: dict[str, tuple[float, float]]) -> Chart:
+    state, busy = zip(*found.values(), strict=True)
+    dots = Points("kinds of ZeRO", state, busy, labels=tuple(found), color=NETWORK)
+    return Chart(
+        x=Scale("state on a chip", "B", "log", low=1.5e10, high=3e12),
+        y=Scale("links busy in a step", "s"),
+        marks=(dots, RefLine("HBM", V5P.hbm_bytes)),
+    )
+
+
+def tokens() -> dict[str, float]:
+    """The least tokens that each kind of work asks for, on TPU v5p in bf16."""
+    return {
+        "decode": rules.critical_batch(V5P).tokens,
+        "decode, experts": rules.critical_batch(V5P, sparsity=DEEPSEEK.sparsity).tokens,
+        "FSDP, a chip": rules.data_parallel_tokens(V5P, axes=3),
+        "ring attention, a chip": rules.context_parallel_tokens(LLAMA.G, V5P),
+        "two pods, each": rules.cross_pod_tokens(V5P, 2),
+    }
+
+
+def prices() -> Figure:
+    """What does each kind of parallelism cost in tokens?"""
+    found = tokens()
+    said = ", ".join(f"{name} {count(round(price))}" for name, price in found.items())
+    return Figure(
+        key="conclusion.prices",
+        alt=f"Five bars on a log axis of tokens, serving first, then training: {said}.",
+        caption=f"Every price is C/W times a factor of its own. Without experts a server needs {count(round(found['decode']))} sequences that decode; "
+        f"a pod that trains beside another needs {count(round(found['two pods, each']))} tokens. (TPU v5p, bf16.)",
+        parts=lambda wide: [_priced(wide, found)],
+    )
+
+
+def _priced(wide: float, found: dict[str, float]) -> Sketch:
+    left, low = 158.0, 60.0
+    most = wide - left - 62
+    shapes: list[Shape] = []
+    for k, (name, price) in enumerate(found.items()):
+        long = most * log(price / low) / log(max(found.values()) / low)
+        color = CACHE if k < 2 else MATH
+        shapes.append(
+            Area(
+                x=left, y=6.0 + 32 * k, wide=long, high=22, color=color, left=name, right=count(round(price))
+            )
+        )
+    shapes.append(Words(x=left, y=184, text="tokens at least, log scale", align="start", quiet=True))
+    return Sketch(wide, 190, shapes)

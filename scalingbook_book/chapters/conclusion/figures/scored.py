@@ -1,0 +1,72 @@
+"""Predicted against published: how often is a prediction how far off?"""
+
+from collections.abc import Iterable
+
+from scalingbook_book.reader.explorers.view import Band, Chart, Curve, Scale
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import CACHE, EXPERTS, IDLE, MATH
+from scalingbook_lib.evidence import inference as served
+from scalingbook_lib.evidence import training as published
+from scalingbook_lib.units import percent
+
+PERCENTS = range(2, 99, 2)
+
+
+def ranked(ratios: Iterable[float]) -> list[float]:
+    """The ratio below which so many percent of the cases lie, for each of `PERCENTS`."""
+    rising = sorted(ratios)
+    return [rising[len(rising) * share // 100] for share in PERCENTS]
+
+
+def ratios() -> dict[str, list[float]]:
+    """Predicted time over reported time of every run, its source left out of the fit."""
+    trained, dense = published.scores(), [one for one in served.scores() if one.kind == "serving, dense"]
+    step = {
+        experts: [
+            one.leave_one_out / one.published
+            for one in trained
+            if (one.run.model.experts is not None) == experts
+        ]
+        for experts in (False, True)
+    }
+    return {
+        "training, dense": step[False],
+        "training, experts": step[True],
+        "serving, dense": [one.published / one.leave_one_out for one in dense],
+        "serving, dense, by peaks": [one.published / one.peak for one in dense],
+    }
+
+
+def predicted_and_published() -> Figure:
+    """How often is a prediction how far off, and on which side?"""
+    found = ratios()
+    band = published.prediction_interval(experts=False)
+    peaks = found["serving, dense, by peaks"]
+    early = f"{sum(ratio < 1 for ratio in peaks)} of {len(peaks)}"
+    held = percent(
+        sum(1 / band <= ratio <= band for ratio in found["training, dense"]) / len(found["training, dense"]),
+        2,
+    )
+    return Figure(
+        key="conclusion.predicted_and_published",
+        alt="Four rising curves of predicted over reported time, runs ranked from too fast to too slow, on a log axis. Three cross "
+        f"1 in the middle and stay near it, those with experts least; {held} of dense training lie within the shaded factor of {band:.2f}. "
+        f"The curve by peaks alone lies below 1 for {early} runs.",
+        caption=f"Fitted predictions are wrong to both sides, and {held} of dense steps lie within the band. Peaks alone are too fast for "
+        f"{early} servers. (Each source left out of its fit.)",
+        parts=lambda wide: [_curves(found, band)],
+    )
+
+
+def _curves(found: dict[str, list[float]], band: float) -> Chart:
+    ends, colors = (0.0, 100.0), (MATH, EXPERTS, CACHE, IDLE)
+    curves = [
+        Curve(name, [float(share) for share in PERCENTS], ranked(each), color=color, dashed="peaks" in name)
+        for (name, each), color in zip(found.items(), colors, strict=True)
+    ]
+    shaded = Band(f"factor {band:.2f}", ends, (1 / band,) * 2, (band,) * 2, color=MATH)
+    return Chart(
+        x=Scale("% of the runs, from too fast to too slow"),
+        y=Scale("predicted over reported time", "", "log"),
+        marks=(shaded, *curves),
+    )

@@ -1,0 +1,25 @@
+"""What joins GPUs, and what does it carry? The explorers of the GPU chapter."""
+
+from scalingbook_book.chapters.gpus.explorers import (
+    alltoall,
+    atlas,
+    fabric,
+    inner_axis,
+    measured,
+    moe,
+    occupancy,
+    plan,
+    sharp,
+)
+
+EXPLORERS = (
+    atlas.ATLAS,
+    fabric.FABRIC,
+    measured.MEASURED,
+    sharp.SHARP,
+    inner_axis.INNER_AXIS,
+    alltoall.ALLTOALL,
+    plan.PLAN,
+    moe.MOE,
+    occupancy.OCCUPANCY,
+)

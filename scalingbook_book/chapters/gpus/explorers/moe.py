@@ -1,0 +1,133 @@
+"""How wide must an expert be to be shared out, with 8 chips in a domain and with 64 or 72?"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from scalingbook_book.reader.explorers.parts import (
+    CLUSTERS,
+    DOMAINS,
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    Switch,
+    View,
+    cluster,
+    join_and,
+)
+from scalingbook_lib.steps import limits
+from scalingbook_lib.steps.limits import Limit
+from scalingbook_lib.units import BF16, FP8, count
+
+_MOST = 512
+_SIZES = [2**e for e in range(1, 10)]
+_OUT = {"bf16 out, bf16 back": BF16, "fp8 out, bf16 back": FP8}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A layer of experts, and how its tokens travel."""
+
+    k: int
+    E: int
+    shared: int
+    gated: bool
+    out: str
+    once: bool
+
+
+@lru_cache(maxsize=8192)
+def width(machine: str, Z: int, layer: Layer) -> Limit:
+    """The width that the experts need when Z chips of that machine share them."""
+    return limits.expert_parallel(
+        cluster(machine, Z),
+        Z,
+        k=layer.k,
+        E=layer.E,
+        shared=layer.shared,
+        gated=layer.gated,
+        dispatch=_OUT[layer.out],
+        once=layer.once,
+    )
+
+
+def _moe(*, F: int, Z: int, k: int, E: int, shared: int, gated: bool, out: str, once: bool) -> View:
+    layer = Layer(k=k, E=E, shared=shared, gated=gated, out=out, once=once)
+    found = {name: width(name, Z, layer) for name in CLUSTERS}
+    return View(
+        _verdict(F, Z, found),
+        (_chart(F, Z, layer, found), _bars(F, found)),
+        tuple(
+            Readout(f"{name}: F at least", f.least, "", count(round(f.least))) for name, f in found.items()
+        ),
+    )
+
+
+def _chart(F: int, Z: int, layer: Layer, found: dict[str, Limit]) -> Chart:
+    sizes = [z for z in _SIZES if z <= layer.E]
+    curves = [
+        Curve(name, sizes, [width(name, z, layer).least for z in sizes], color)
+        for color, name in enumerate(CLUSTERS)
+    ]
+    return Chart(
+        Scale("chips Z that share the experts", "", "pow2", 2, _MOST),
+        Scale("width F that hides the exchange", "", "log"),
+        (
+            *curves,
+            *(Points("", [Z], [f.least], color=color) for color, f in enumerate(found.values())),
+            RefLine(f"your F, {count(F)}", F, axis="y"),
+        ),
+    )
+
+
+def _bars(F: int, found: dict[str, Limit]) -> Bars:
+    """The exchange over the arithmetic; 1 is where they take as long."""
+    return Bars(
+        Scale("exchange over arithmetic", "×"),
+        list(found),
+        (Series("both ways", [f.least / F for f in found.values()], 0),),
+        refs=(RefLine("hidden up to here", 1),),
+    )
+
+
+def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
+    hidden = [name for name, f in found.items() if f.holds(F)]
+    worst = max(found, key=lambda name: found[name].least)
+    who = join_and([_short(name) for name in hidden]) if hidden else "no machine"
+    said = f"Over {count(Z)} chips, {who} can hide the exchange of experts {count(F)} wide"
+    if len(hidden) == len(found):
+        return f"{said}."
+    level = "NVLink" if found[worst].bound == "NVLink" else "the network"
+    return (
+        f"{said}; {_short(worst)} would need F = {count(round(found[worst].least))}, "
+        f"{count(found[worst].least / F)} times as wide, because of {level}."
+    )
+
+
+def _short(name: str) -> str:
+    return f"{DOMAINS[name][0]} (domains of {DOMAINS[name][1]})"
+
+
+MOE = Explorer(
+    key="gpus.moe",
+    title="Experts in small and large domains",
+    question="How wide must an expert be, so that its tokens arrive no later than they are needed?",
+    controls={
+        "F": Slider("width F of an expert", 512, 32768, 2048, "log", step=128),
+        "Z": Slider("chips Z", 2, _MOST, 64, "pow2"),
+        "k": Slider("experts k of a token", 1, 16, 8),
+        "E": Slider("experts E", 16, _MOST, 256, "pow2"),
+        "shared": Slider("shared experts", 0, 2, 1),
+        "gated": Switch("gated MLP, three matrices", True),
+        "out": Choice("tokens travel as", tuple(_OUT), "fp8 out, bf16 back"),
+        "once": Switch("no copy twice to a chip or domain", True),
+    },
+    view=_moe,
+)

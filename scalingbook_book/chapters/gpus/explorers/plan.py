@@ -1,0 +1,157 @@
+"""Does a training plan keep the chips busy, and if not, which of its terms is in the way?"""
+
+import math
+
+from scalingbook_book.reader.explorers.parts import (
+    DOMAINS,
+    Bars,
+    Chart,
+    Chips,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+    cluster,
+)
+from scalingbook_lib import models
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.steps import limits
+from scalingbook_lib.steps.limits import Audit
+from scalingbook_lib.units import binary, count, percent
+
+MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x22B", "Qwen3 235B-A22B", "DeepSeek-V3")
+_LEAST, _MOST = 2**16, 2**26
+_TOKENS = [2.0**e for e in range(16, 27)]
+
+
+def plan(machine: str, model: str, *, n: int, tokens: float, tp: int, pp: int, ep: int, m: int) -> Audit:
+    """The plan audited; a plan that does not exist raises a ValueError that says why."""
+    shape = models.find(model)
+    most = shape.experts.E if shape.experts else 1
+    if ep > most:
+        raise ValueError(f"{model} has {most} expert{'s' * (most > 1)} a layer: set EP to at most {most}")
+    if tp * pp * ep > n:
+        raise ValueError(
+            f"TP {tp} · PP {pp} · EP {ep} are {count(tp * pp * ep)} chips, and there are {count(n)}: "
+            "lower one of them or take more GPUs"
+        )
+    return limits.audit(cluster(machine, n), shape, tokens=tokens, tp=tp, pp=pp, ep=ep, m=m)
+
+
+def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep: int, m: int) -> View:
+    here = plan(machine, model, n=n, tokens=tokens, tp=tp, pp=pp, ep=ep, m=m)
+    state, alone = arithmetic.training_state(models.find(model)).total / n, here.math_s / here.upper_s
+    return View(
+        _verdict(here, state, cluster(machine, n).chip.hbm_bytes),
+        (_bars(here), _chart(here, tokens)),
+        (
+            Readout("tokens a chip", here.tokens_per_chip, "", count(here.tokens_per_chip)),
+            Readout("data parallel needs", *_needed(here)),
+            Readout("copies (DP)", here.dp),
+            Readout.percent("bubble", here.bubble),
+            Readout.percent("at most, of the peak", here.utilization),
+            Readout.percent("if nothing overlaps", alone),
+            Readout("training state, a chip", state, "", binary(state)),
+        ),
+    )
+
+
+_NAMES = {
+    "arithmetic": "arithmetic",
+    "data": "DP: weights",
+    "tensor": "TP: activations",
+    "expert": "EP: tokens",
+    "pipeline": "PP: hops",
+}
+_COLORS = {"arithmetic": 0, "data": 1, "tensor": 2, "expert": 3, "pipeline": 4}
+
+
+def _bars(here: Audit) -> Bars:
+    return Bars(
+        Scale("time of a forward pass", "s"),
+        list(_NAMES.values()),
+        (Series("time", [here.terms[name] for name in _NAMES], 0),),
+        refs=(RefLine("arithmetic", here.math_s),),
+        title="Every term alone",
+    )
+
+
+def _chart(here: Audit, tokens: int) -> Chart:
+    """All terms grow with the tokens but one: the weights are moved once, however many tokens there are."""
+    curves = [
+        Curve(
+            _NAMES[name], _TOKENS, [s if name == "data" else s * (t / tokens) for t in _TOKENS], _COLORS[name]
+        )
+        for name, s in here.terms.items()
+        if s
+    ]
+    return Chart(
+        Scale("tokens of a step", "tokens", "pow2", _LEAST, _MOST),
+        Scale("time of a forward pass", "s", "log"),
+        (*curves, RefLine("you", tokens), *_crossing(here, tokens)),
+    )
+
+
+def _crossing(here: Audit, tokens: int) -> tuple[Points, ...]:
+    """Where the arithmetic takes as long as moving the weights."""
+    at = tokens * here.data_s / here.math_s
+    return (Points("", [at], [here.data_s], [count(round(at))], 1),) if _LEAST <= at <= _MOST else ()
+
+
+def _needed(here: Audit) -> tuple[float, str, str]:
+    """Tokens a chip from which the arithmetic hides data parallelism."""
+    least = here.tokens_per_chip * here.data_s / here.math_s
+    return least, "", f"{count(math.ceil(round(least, 6)))} tokens"
+
+
+def _verdict(here: Audit, state: float, hbm: float) -> str:
+    ways = {"TP": here.tp, "PP": here.pp, "EP": here.ep}
+    split = ", ".join(f"{name} {n}" for name, n in ways.items() if n > 1) or "nothing but DP"
+    said = f"{here.machine}, {split}, {count(round(here.tokens_per_chip))} tokens a chip: "
+    said += _bound(here)
+    if state > hbm:
+        said += (
+            f" But weights, gradients and Adam's state do not fit: {binary(state)} a chip, of {binary(hbm)}."
+        )
+    return said
+
+
+def _bound(here: Audit) -> str:
+    if here.bound == "arithmetic":
+        rest = f", less a bubble of {percent(here.bubble)}" if here.bubble > 0.005 else ""
+        return f"the arithmetic takes longest{rest}; at most {percent(here.utilization)} of the peak."
+    longer = here.terms[here.bound] / here.math_s
+    what = {
+        "data": "the weights (DP)",
+        "tensor": "the activations (TP)",
+        "expert": "the tokens (EP)",
+        "pipeline": "the hops (PP)",
+    }[here.bound]
+    return (
+        f"{what} take {count(longer)} times as long as the arithmetic; at most "
+        f"{percent(here.utilization)} of the peak."
+    )
+
+
+PLAN = Explorer(
+    key="gpus.plan",
+    title="A plan, term by term",
+    question="Which term keeps a training step from being all arithmetic?",
+    controls={
+        "machine": Chips("machine", tuple(DOMAINS)),
+        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "n": Slider("GPUs", 64, 16384, 4096, "pow2"),
+        "tokens": Slider("tokens of a step", _LEAST, _MOST, 2**22, "pow2", "tokens"),
+        "tp": Slider("TP", 1, 64, 8, "pow2"),
+        "pp": Slider("PP", 1, 16, 2, "pow2"),
+        "ep": Slider("EP", 1, 256, 1, "pow2"),
+        "m": Slider("microbatches", 1, 256, 32, "pow2"),
+    },
+    view=_plan,
+)

@@ -1,0 +1,32 @@
+"""What is drawn in the chapters on GPUs and on their network? Their figures, in their order."""
+
+from scalingbook_book.chapters.gpus.figures import (
+    chip,
+    errors,
+    node,
+    nodes,
+    plans,
+    spread,
+    switch,
+    tiles,
+    warps,
+)
+
+FIGURES = (
+    chip.sm,
+    chip.peak,
+    warps.divergence,
+    warps.tanks,
+    tiles.patch,
+    tiles.waves,
+    node.gather,
+    node.three_nodes,
+    switch.sums,
+    nodes.line,
+    errors.errors,
+    nodes.fat_tree,
+    nodes.stages,
+    spread.bounds,
+    spread.token_trip,
+    plans.audit,
+)

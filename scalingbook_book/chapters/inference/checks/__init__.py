@@ -1,0 +1,8 @@
+"""Can a reader say what serving costs, and why? Checks of the chapter on inference."""
+
+from scalingbook_book.chapters.inference.checks.machines import MACHINES, SERVERS
+from scalingbook_book.chapters.inference.checks.sizes import SIZES
+from scalingbook_book.chapters.inference.checks.speculative import ACCEPTED, BUILT
+from scalingbook_book.chapters.inference.checks.trades import TRADES
+
+CHECKS = SIZES + MACHINES + SERVERS + ACCEPTED + TRADES + BUILT

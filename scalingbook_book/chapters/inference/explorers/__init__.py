@@ -1,0 +1,27 @@
+"""What does a token cost once a model is trained? The explorers of the chapter on inference."""
+
+from scalingbook_book.chapters.inference.explorers import (
+    batch,
+    cache,
+    experts,
+    intensity,
+    layout,
+    player,
+    prefix,
+    sampling,
+    speculative,
+    split,
+)
+
+EXPLORERS = (
+    sampling.SAMPLING,
+    batch.BATCH,
+    intensity.INTENSITY,
+    cache.CACHE,
+    layout.LAYOUT,
+    split.SPLIT,
+    player.PLAYER,
+    prefix.PREFIX,
+    speculative.SPECULATIVE,
+    experts.EXPERTS,
+)

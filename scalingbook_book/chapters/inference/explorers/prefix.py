@@ -1,0 +1,136 @@
+"""What is a known beginning worth? Prompts that share one, blocks that keep it, and loading it."""
+
+from functools import lru_cache
+
+from scalingbook_book.reader.explorers.parts import (
+    Bars,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+    machine,
+    sig3,
+    spread,
+)
+from scalingbook_lib import inference, models, serving
+from scalingbook_lib.units import count, percent, si
+
+MODELS = ("LLaMA-3 70B", "LLaMA-3 8B", "LLaMA-3 405B", "Qwen3 32B")
+WHERE = {"LLaMA-3 405B": "TPU v5e 8x8"}
+STORES = {"host, by PCIe": None, "network, 25 GB/s": 25e9, "network, 3 GB/s": 3e9, "disk, 1 GB/s": 1e9}
+REQUESTS, SEED, SLOTS, OWN, G, SIZE = 120, 13, 4, 200, 64, 16
+_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 2.0)  # of what all beginnings need
+
+
+def where(model: str) -> str:
+    """The machine that holds it."""
+    return WHERE.get(model, "TPU v5e 4x4")
+
+
+def room(families: int, shared: int, size: float) -> int:
+    """Blocks: what the slots need for their own tokens, and a share of what all beginnings need."""
+    own = SLOTS * -(-(2 * OWN + G) // SIZE)
+    return own + max(round(size * families), 1) * -(-shared // SIZE)
+
+
+@lru_cache(maxsize=32)  # a run keeps much
+def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> serving.ServingRun:
+    """At 0.8 of what the server can do if it must read every prompt; without `kept` no block is shared."""
+    on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
+    full = inference.serve(models.find(model), on, o, P=shared + OWN, G=G, batch=SLOTS)
+    asked = serving.poisson(
+        0.8 * full.requests_per_s,
+        REQUESTS,
+        prompt=serving.lognormal(OWN, 0.5, 4 * OWN),
+        output=G,
+        seed=SEED,
+        families=families,
+        prefix=shared,
+    )
+    quick = inference.case(models.find(model), on, o)
+    return serving.simulate(
+        asked, quick, serving.Continuous(SLOTS), blocks=serving.PagedCache(blocks, SIZE), prefix_cache=kept
+    )
+
+
+def loaded(model: str, shared: int, store: str) -> inference.Prefix:
+    """The beginning read again, or loaded from where it waits."""
+    on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
+    return inference.prefix(
+        models.find(model), on, o, P=shared + OWN, cached=shared, bytes_per_s=STORES[store]
+    )
+
+
+def _prefix(*, model: str, families: int, shared: int, size: float, store: str) -> View:
+    blocks = room(families, shared, size)
+    run, bare = (played(model, families, shared, blocks, kept) for kept in (True, False))
+    one = loaded(model, shared, store)
+    return View(
+        _verdict(run, bare, one, store),
+        (_hits(model, families, shared, size, run), _latency(run, bare), _ways(one)),
+        (
+            Readout.percent("hit rate", run.hit_rate),
+            Readout("first token, median", run.ttft(50), "s"),
+            Readout("without the cache", bare.ttft(50), "s"),
+            Readout("blocks evicted", run.evicted_blocks),
+            Readout("worth loading from", one.break_even_bytes_per_s, "B/s"),
+        ),
+        columns=2,
+    )
+
+
+def _hits(model: str, families: int, shared: int, size: float, run: serving.ServingRun) -> Chart:
+    runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
+    here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
+    x = Scale("room for beginnings, as a share of all of them", "", "log")
+    line = Curve("least recently used goes first", _SHARES, [r.hit_rate for r in runs], 0)
+    return Chart(x, Scale("share of prompt tokens found", "", "linear", 0.0, 1.0), (line, here), title="Hits")
+
+
+def _ways(one: inference.Prefix) -> Bars:
+    labels = ("read again", "loaded")
+    series = (Series("time", (one.recompute_s, one.reload_s), 1),)
+    return Bars(
+        Scale("time", "s"), labels, series, title=f"{count(one.cached)} known tokens: {si(one.nbytes, 'B')}"
+    )
+
+
+def _latency(run: serving.ServingRun, bare: serving.ServingRun) -> Chart:
+    ranks = list(range(5, 100, 5))
+    lines = (
+        Curve("without it", ranks, [bare.ttft(p) for p in ranks], 5, dashed=True),
+        Curve("with the cache", ranks, [run.ttft(p) for p in ranks], 0),
+    )
+    x, y = Scale("percentile of requests"), Scale("time to the first token", "s", "log")
+    return Chart(x, y, lines, title="Time to the first token")
+
+
+def _verdict(run: serving.ServingRun, bare: serving.ServingRun, one: inference.Prefix, store: str) -> str:
+    faster = bare.ttft(50) / run.ttft(50)
+    again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
+    return (
+        f"{percent(run.hit_rate)} of all prompt tokens are found, and the median first token comes "
+        f"{sig3(faster)} times as soon as without, in the same memory. To load a beginning "
+        f"from the {store.split(',')[0]} takes {load_s}, to read it again {again_s}."
+    )
+
+
+PREFIX = Explorer(
+    key="inference.prefix",
+    title="Prompts that begin alike",
+    question="How much is saved if the beginning of a prompt is known, and how much room does that take?",
+    controls={
+        "model": Choice("model", MODELS),
+        "families": Slider("different beginnings", 1, 64, 16, "pow2"),
+        "shared": Slider("tokens of a beginning", 256, 16384, 2048, "pow2"),
+        "size": Slider("room for them, of all", 0.125, 2.0, 0.5, "log"),
+        "store": Choice("kept elsewhere on", tuple(STORES)),
+    },
+    view=_prefix,
+)

@@ -1,0 +1,152 @@
+"""What does each token cost, with and without a cache? Token by token."""
+
+from functools import lru_cache
+from typing import NamedTuple
+
+from scalingbook_book.reader.explorers.parts import (
+    Cell,
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Grid,
+    Points,
+    Readout,
+    Scale,
+    Slider,
+    Steps,
+    Switch,
+    View,
+    sig3,
+)
+from scalingbook_lib import models
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.units import count, si
+
+MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B")
+DRAWN, PROMPT = 12, 5  # tokens of the small picture, and of its prompt
+
+
+class TokenCost(NamedTuple):
+    """FLOPs of one token's products with weights, of its logits, and of one pair of a query and a key."""
+
+    token: float
+    logits: float
+    pair: float
+
+
+class Spent(NamedTuple):
+    """FLOPs: products with weights, and attention."""
+
+    weights: float
+    attention: float
+
+
+@lru_cache(maxsize=16)
+def unit(model: str) -> TokenCost:
+    """From one token and from two."""
+    one, two = (arithmetic.flops(models.find(model), 1, T, causal=True, logits=1) for T in (1, 2))
+    token = two.weights - one.weights
+    return TokenCost(token, one.weights - token, one.attention)
+
+
+def spent(model: str, P: int, G: int, cached: bool) -> Spent:
+    """A prompt of P tokens and G generated ones, the first of them by the prompt's pass.
+
+    With a cache, pass i has one token, which meets P + i; without, it has all P + i again.
+    """
+    u, n = unit(model), G - 1
+    met = [x * (x + 1) / 2 for x in (P, P + n)]  # pairs of all tokens up to there
+    if cached:
+        return Spent((P + n) * u.token + G * u.logits, met[1] * u.pair)
+    tokens = G * P + n * G / 2
+    pairs = ((P + n) * (P + n + 1) * (P + n + 2) - (P - 1) * P * (P + 1)) / 6
+    return Spent(tokens * u.token + G * u.logits, pairs * u.pair)
+
+
+def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
+    now = min(step, DRAWN - PROMPT)
+    with_, without = spent(model, P, G, True), spent(model, P, G, False)
+    one, how = (with_, "with it") if cached else (without, "without")
+    ratio, share = sum(without) / sum(with_), one.attention / sum(one)
+    return View(
+        _verdict(P, G, ratio, sum(without)),
+        (_strip(now, cached), _curves(model, P, G)),
+        (
+            Readout("with a cache", sum(with_), "FLOP"),
+            Readout("without", sum(without), "FLOP"),
+            Readout("times as much", ratio),
+            Readout.percent(f"attention's share, {how}", share),
+        ),
+        frames=DRAWN - PROMPT + 1,
+        columns=2,
+    )
+
+
+def _strip(now: int, cached: bool) -> Grid:
+    """Which tokens go through the model in each pass, up to this one."""
+    rows = [[_cell(i, at, now, cached) for at in range(DRAWN)] for i in range(DRAWN - PROMPT + 1)]
+    names = ["prompt", *(f"pass {i}" for i in range(1, DRAWN - PROMPT + 1))]
+    title = (
+        "A prompt of 5: computed (orange), kept (gray)"
+        if cached
+        else "A prompt of 5: what each pass computes"
+    )
+    return Grid(title, names, [f"{at + 1}" for at in range(DRAWN)], rows)
+
+
+def _cell(i: int, at: int, now: int, cached: bool) -> Cell:
+    last = PROMPT + i - 1  # the last token that pass i reads
+    if i > now or at > last:
+        return Cell("", None, "")
+    computed = not cached or i == 0 or at == last
+    note = (
+        f"token {at + 1} goes through the model"
+        if computed
+        else f"keys and values of token {at + 1} are read"
+    )
+    return Cell("●" if computed else "·", 1 if computed else 5, note, level=0.7 if computed else 0.15)
+
+
+def _curves(model: str, P: int, G: int) -> Chart:
+    sizes = sorted({max(round(G * 2 ** (-k / 2)), 1) for k in range(17)})
+    lines = [
+        Curve(
+            f"{what}, {'cache' if cached else 'no cache'}",
+            sizes,
+            [getattr(spent(model, P, n, cached), what) for n in sizes],
+            color,
+            dashed=cached,
+        )
+        for color, what in enumerate(("weights", "attention"))
+        for cached in (False, True)
+    ]
+    at = Points("", [G], [spent(model, P, G, False).weights], [f"{count(G)} tokens"], 0)
+    return Chart(
+        Scale("generated tokens", "", "log"),
+        Scale("FLOPs so far", "FLOP", "log"),
+        (*lines, at),
+        title="What it adds up to",
+    )
+
+
+def _verdict(P: int, G: int, ratio: float, flops: float) -> str:
+    return (
+        f"To write {count(G)} tokens after a prompt of {count(P)}, a program that keeps nothing does "
+        f"{sig3(ratio)} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
+    )
+
+
+SAMPLING = Explorer(
+    key="inference.sampling",
+    title="Sampling, token by token",
+    question="How much is computed again if nothing is kept?",
+    controls={
+        "model": Choice("model", MODELS),
+        "cached": Switch("keep keys and values", False),
+        "P": Slider("prompt tokens", 16, 32768, 512, "pow2"),
+        "G": Slider("generated tokens", 2, 32768, 512, "pow2"),
+        "step": Steps("pass after the prompt", 3),
+    },
+    view=_sampling,
+)

@@ -1,0 +1,139 @@
+"""The cache: in pages, split over chips, owned by groups."""
+
+from dataclasses import replace
+
+from scalingbook_book.chapters.inference.figures.steps import LLAMA, NARROW, SIXTEEN, USERS, S
+from scalingbook_book.reader.explorers.view import Chart, Curve, Scale
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import CACHE, EXPERTS, MATH, MEMORY, NETWORK, Cells, Shape, Words
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import inference, models, serving
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.machines import Cluster
+from scalingbook_lib.machines.chips import H200
+from scalingbook_lib.units import FP8, INT8, percent, si
+
+LENGTHS = (5, 11, 3, 8)  # tokens of four sequences, drawn
+ROOM, BLOCK = 24, 2
+COLORS = (MEMORY, MATH, NETWORK, EXPERTS)
+DEEPSEEK = models.find("DeepSeek-V3")
+
+
+def pages() -> Figure:
+    """Whose memory is empty?"""
+    blocks = [serving.PagedCache(1, BLOCK).needed_for(length) for length in LENGTHS]
+    reserved = sum(LENGTHS) / (ROOM * len(LENGTHS))
+    paged = sum(LENGTHS) / (BLOCK * sum(blocks))
+    return Figure(
+        key="inference.pages",
+        alt=f"Above, four rows reserved to the longest possible length, mostly empty: {percent(reserved)} in use. Below, the same sequences in "
+        f"blocks of {BLOCK} tokens that lie anywhere: {percent(paged)} of their blocks in use, and the rest of the memory free.",
+        caption="Reserved for the longest, memory is mostly empty. In blocks, each sequence takes what it has, and loses half a block on average; "
+        "a table says which blocks are whose.",
+        parts=lambda wide: [_memory(wide, blocks, reserved, paged)],
+    )
+
+
+def _memory(wide: float, blocks: list[int], reserved: float, paged: float) -> Sketch:
+    side = (wide - 8) / ROOM
+    high = min(side, 18.0)
+    rows = [
+        [color] * length + [None] * (ROOM - length) for color, length in zip(COLORS, LENGTHS, strict=True)
+    ]
+    order = [(turn, k) for k, count in enumerate(blocks) for turn in range(count)]
+    flat: list[int | None] = []
+    for turn, k in sorted(order):  # blocks as they were asked for, one sequence after the other
+        used = min(BLOCK, LENGTHS[k] - BLOCK * turn)
+        flat += [COLORS[k]] * used + [None] * (BLOCK - used)
+    flat += [None] * (ROOM * len(LENGTHS) - len(flat))
+    packed = [flat[i : i + ROOM] for i in range(0, len(flat), ROOM)]
+    low = 60 + high * len(LENGTHS)
+    shapes: list[Shape] = [
+        Words(x=4, y=14, text=f"reserved to the longest: {percent(reserved)} in use", align="start"),
+        Cells(x=4, y=22, rows=rows, wide=side, high=high),
+        Words(x=4, y=low - 8, text=f"in blocks of {BLOCK}: {percent(paged)} of them in use", align="start"),
+        Cells(x=4, y=low, rows=packed, wide=side, high=high),
+    ]
+    return Sketch(wide, low + high * len(packed) + 4, shapes)
+
+
+def cache_split() -> Figure:
+    """Which part of the cache does a chip hold when there are more chips than heads?"""
+    splits = {
+        "copies": Layout(tp=16, weights=INT8, kv=INT8),
+        "sequences": NARROW,
+        "tokens": replace(NARROW, kv_batch=1, kv_sequence=2),
+    }
+    steps = {
+        name: inference.decode(LLAMA, SIXTEEN, layout, batch=USERS, S=S).total_s
+        for name, layout in splits.items()
+    }
+    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in steps.items())
+    return Figure(
+        key="inference.cache_split",
+        alt="Three drawings of a cache with heads across and sequences downward, over eight heads and sixteen chips. Copies: two chips hold "
+        f"the same. Sequences: each holds half of the sequences of its head. Tokens: each holds half of every sequence. A step: {said}.",
+        caption=f"Heads end at eight ways. Beyond, two chips share a head, a color each: by sequences or by tokens, or both hold copies: {USERS} sequences of {S:,} tokens take {said} a step. "
+        "(Heads run across and sequences down. In the third drawing the two halves of a head's tokens stand side by side.)",
+        parts=lambda wide: [_boxes(wide, steps)],
+    )
+
+
+def _boxes(wide: float, steps: dict[str, float]) -> Sketch:
+    across = wide / 3
+    side = (across - 24) / 8
+    halves = {"copies": [EXPERTS, EXPERTS], "sequences": [MEMORY, MATH], "tokens": [MEMORY, MATH]}
+    shapes: list[Shape] = []
+    for k, (name, seconds) in enumerate(steps.items()):
+        x, middle = across * k + 12, across * (k + 0.5)
+        first, second = halves[name]
+        if name == "tokens":  # within every head, left and right half of its tokens
+            rows = [[first, second] * 8 for _ in range(6)]
+            shapes.append(Cells(x=x, y=44, rows=rows, wide=side / 2, high=14, air=1.5))
+        else:
+            rows = [[first] * 8 for _ in range(3)] + [[second] * 8 for _ in range(3)]
+            shapes.append(Cells(x=x, y=44, rows=rows, wide=side, high=14))
+        shapes.append(Words(x=middle, y=14, text=name, bold=True))
+        shapes.append(Words(x=x, y=34, text="8 heads →", align="start", quiet=True))
+        shapes.append(Words(x=x, y=148, text="↓ sequences", align="start", quiet=True))
+        shapes.append(Words(x=middle, y=170, text=f"{si(seconds, 's')} a step"))
+    return Sketch(wide, 178, shapes)
+
+
+OWNED = Layout(weights=FP8, compute=FP8, dispatch=FP8)  # its cache stays in bf16
+
+
+def owners() -> Figure:
+    """How many sequences fit when the cache has one head?"""
+    counts = (8, 16, 32, 64)
+    most = {n: _most(n) for n in counts}
+    together, apart = most[64]
+    return Figure(
+        key="inference.owners",
+        alt=f"Sequences that fit over 8 to 64 GPUs, two curves. With tensor parallelism alone: {', '.join(f'{most[n][0]:,}' for n in counts)}. "
+        f"With groups that own their sequences: {', '.join(f'{most[n][1]:,}' for n in counts)}.",
+        caption=f"With latent attention every chip of a tensor-parallel group needs the whole vector of every sequence. Where each GPU owns its sequences, "
+        f"64 of them hold {apart:,} and not {together:,}. (DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens.)",
+        parts=lambda wide: [_fits(most)],
+    )
+
+
+def _most(n: int) -> tuple[int, int]:
+    one = replace(OWNED, tp=n)
+    layouts = one, replace(one, attention_dp=n, ep=n)
+    together, apart = (
+        inference.largest_batch(DEEPSEEK, layout, Cluster.of(H200, n), S=4096) for layout in layouts
+    )
+    return together, apart
+
+
+def _fits(most: dict[int, tuple[int, int]]) -> Chart:
+    gpus = list(most)
+    return Chart(
+        x=Scale("GPUs", "", "pow2"),
+        y=Scale("sequences that fit", "", "log"),
+        marks=(
+            Curve("all chips together", gpus, [pair[0] for pair in most.values()], color=CACHE),
+            Curve("each GPU its own", gpus, [pair[1] for pair in most.values()], color=MATH),
+        ),
+    )

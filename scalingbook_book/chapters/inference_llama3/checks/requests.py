@@ -1,0 +1,119 @@
+"""What do prompts, pools and sessions cost? Exercises on requests, not steps."""
+
+from scalingbook_book.reader.checks.check import Check, Mistake
+from scalingbook_lib import inference, models
+from scalingbook_lib.machines import Slice, chips
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.units import BF16, INT8
+
+_8B, _70B = models.find("LLaMA-3 8B"), models.find("LLaMA-3 70B")
+_SQUARE = Slice.of(chips.V5E, "4x4")
+_SPREAD = inference.Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
+_LENGTH = 100_000
+
+
+def _pools() -> inference.Pools:
+    prompt_s = inference.prefill(_70B, _SQUARE, _SPREAD, P=4096).total_s
+    step_s = inference.decode(_70B, _SQUARE, _SPREAD, batch=48, S=4096 + 256).total_s
+    return inference.pools(prompt_s, step_s, batch=48, G=512)
+
+
+def _network(mfu: float = 0.5) -> float:
+    """Bytes a second with which the cache of a token is sent while the next one is read."""
+    token_s = 2 * _8B.params / (chips.H100.bf16_flops_per_s * mfu)
+    return arithmetic.kv_cache(_8B, 1, BF16).nbytes / token_s
+
+
+def _read(turns: int = 64) -> int:
+    """Prompt tokens of a session that is read from the start in every turn."""
+    return sum(4000 + 1250 + 1500 * turn for turn in range(turns))
+
+
+def _again_s(scores: bool = True) -> float:
+    """Reading the whole context on eight H100 at half of their peak."""
+    pairs = _LENGTH**2 / 2 * scores
+    flops = 2 * _70B.params * _LENGTH + 4 * _70B.L * _70B.N * _70B.H * pairs
+    return flops / (8 * chips.H100.bf16_flops_per_s * 0.5)
+
+
+def _share(weights: bool = True) -> float:
+    """Of the room for caches (or of all HBM), what the context takes."""
+    room = 8 * chips.H100.hbm_bytes - BF16.bytes * _70B.params * weights
+    return arithmetic.kv_cache(_70B, _LENGTH, BF16).nbytes / room
+
+
+REQUESTS = (
+    Check(
+        key="inference_llama3.prefill-per-decode",
+        title="Readers for one writer",
+        answer=lambda: _pools().ratio,
+        difficulty=2,
+        hints=(
+            "How many requests does the decode server end in a second?",
+            "Each of them needs a prompt to be read: so many seconds of prefill in every second.",
+        ),
+        mistakes=(
+            Mistake(lambda: _pools().ratio / 48, "48 sequences are decoded at once."),
+            Mistake(512.0, "An answer takes 512 steps, not one."),
+            Mistake(lambda: 1 / _pools().ratio, "That is decode servers for each one that reads."),
+        ),
+        right="Right, and in practice three: whole servers.",
+    ),
+    Check(
+        key="inference_llama3.cache-network",
+        title="A network for caches",
+        answer=_network,
+        unit="B/s",
+        difficulty=2,
+        hints=(
+            "Prompt length cancels: take one token. How long is it read, how many bytes has its cache?",
+            "2 · P FLOPs at half the peak; 2 · L · K · H elements of two bytes.",
+        ),
+        mistakes=(
+            Mistake(2.0, "Only half of the peak is reached, so there is twice the time to send."),
+            Mistake(0.5, "Keys and values, of two bytes an element: one factor of two is missing."),
+            Mistake(4.0, "Eight heads are kept, not the 32 of the queries."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.agent-session",
+        title="A session of a hundred thousand tokens",
+        answer=lambda: _read() / (4000 + 64 * 1250),
+        difficulty=2,
+        rel_tol=0.01,
+        hints=(
+            "Without a cache, a turn reads all that is there before its answer. Add up over the turns.",
+            "With a cache, only what is new is read. Answers are in it since they were generated.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _read() / (4000 + 64 * 1500),
+                "Answers need not be read: they are in the cache already.",
+            ),
+            Mistake(lambda: _read() / (64 * 1250), "The first 4,000 tokens have to be read once, too."),
+            Mistake(lambda: 64.0, "The session gets longer with each turn, and is short at first."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.keep-or-recompute",
+        title="Keep it or read it again",
+        answer=lambda: _again_s() / _share(),
+        unit="s",
+        difficulty=3,
+        hints=(
+            "What does reading the context again take, in seconds of all eight GPUs? Attention counts here.",
+            "What share of the room for caches does the context take? That share of all eight is kept busy.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _again_s(scores=False) / _share(),
+                "At this length attention is nearly as much work as the products with weights.",
+            ),
+            Mistake(
+                lambda: _again_s() / _share(weights=False),
+                "The weights are there in any case. Caches share what they leave.",
+            ),
+            Mistake(_again_s, "That is what reading takes. Keeping it occupies only a share of the GPUs."),
+        ),
+    ),
+)

@@ -1,0 +1,140 @@
+"""Which of many ways is best? The last exercises on serving LLaMA 3: each is a small program."""
+
+import math
+from functools import cache
+from typing import Any
+
+from scalingbook_book.reader.checks.check import Check, Mistake
+from scalingbook_lib import inference, models, rules, serving
+from scalingbook_lib.inference import Layout
+from scalingbook_lib.machines import Cluster, Slice, chips
+from scalingbook_lib.units import BF16, FP8, INT8
+
+_8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_V3 = models.find("DeepSeek-V3")
+_V5E = chips.V5E
+_EIGHT = Cluster.of(chips.H100, 8)
+_INT8: dict[str, Any] = {"weights": INT8, "kv": INT8}
+_SERVER = Slice.of(_V5E, "4x4"), Layout(tp=16, kv_batch=2, **_INT8)
+
+
+@cache
+def _drafted(B: int = 8, free: bool = False) -> float:
+    """The best speed-up of any number of drafts, at 80% acceptance."""
+    whole = Layout(tp=8)
+
+    def step_s(model: models.Transformer, T: int = 1) -> float:
+        return inference.decode(model, _EIGHT, whole, batch=B, S=8192, T=T).total_s
+
+    plain = step_s(_70B)
+    cost = 0.0 if free else step_s(_8B) / plain
+    return inference.best_draft(0.8, cost=cost, verify=lambda T: step_s(_70B, T) / plain).speed_up
+
+
+def _slower(model: models.Transformer, B: int = 64) -> float:
+    """A step of B sequences over one of a single sequence, on eight H200."""
+    by_sequence = 8 if model.latent else 1
+    layout = Layout(tp=8, kv_batch=by_sequence, weights=FP8, compute=FP8, kv=BF16)
+    step_s = [
+        inference.decode(model, Cluster.of(chips.H200, 8), layout, batch=n, S=4096).total_s for n in (B, 1)
+    ]
+    return step_s[0] / step_s[1]
+
+
+@cache
+def _with_links(ways: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)) -> float:
+    """USD a million of the largest batch within 15 ms on 8 x 16, by rows and heads."""
+    machine, best = Slice.of(_V5E, "8x16"), math.inf
+    for rows in ways:
+        for heads in (1, 2, 4, 8):
+            layout = Layout(tp=128, rows=rows, kv_batch=128 // heads, **_INT8)
+            for B in range(1, 200):
+                step = inference.decode(_405B, machine, layout, batch=B, S=8192)
+                if step.total_s > 0.015:
+                    break
+                best = min(best, step.usd_per_million(1.2))
+    return best
+
+
+def _by_rule() -> float:
+    cached = inference.crossover_batch(_405B, S=8192, kv=INT8).cache_bytes
+    B = int(rules.batch_within(0.015, _405B.params, _V5E, 128, cache_bytes=cached, weights=INT8))
+    step = rules.decode_step(_405B.params, _V5E, 128, batch=B, cache_bytes=cached, weights=INT8)
+    return step.usd_per_million(1.2)
+
+
+@cache
+def _late_s(readers: int) -> float:
+    """The 99th percentile of the time to the first token, with so many prefill servers."""
+    asked = serving.poisson(4, 1000, prompt=4096, output=serving.geometric(512), seed=8)
+    policy = serving.Disaggregated(prefill=readers, decode=1, slots=48)
+    return serving.simulate(asked, inference.case(_70B, *_SERVER), policy).ttft(99)
+
+
+SEARCHES = (
+    Check(
+        key="inference_llama3.draft-speed-up",
+        title="Drafts for eight users",
+        answer=_drafted,
+        difficulty=3,
+        rel_tol=0.01,
+        hints=(
+            "Three times of a step: of the 70B model, of the 8B model, and of the 70B model with T = K + 1.",
+            "`inference.best_draft(0.8, cost=..., verify=...)` tries every K; `verify` may be a function.",
+        ),
+        mistakes=(
+            Mistake(lambda: _drafted(free=True), "The drafts take time too: K steps of the small model."),
+            Mistake(lambda: _drafted(64), "That is for 64 users. Here there are eight.", slip="wrong-count"),
+            Mistake(lambda: _drafted(1), "That is for a single user."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.experts-wake",
+        title="Experts wake up",
+        answer=lambda: _slower(_V3),
+        difficulty=3,
+        hints=(
+            "Two calls of `inference.decode`, with B = 64 and B = 1.",
+            "How many of 256 experts do 64 tokens touch, and how many does one?",
+        ),
+        mistakes=(
+            Mistake(lambda: _slower(_70B), "So much slower is the dense 70B model."),
+            Mistake(lambda: 64.0, "It is one step for all of them."),
+            Mistake(lambda: 64 / _slower(_V3), "By so much the tokens a second grow."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.cheapest-in-time",
+        title="Fifteen milliseconds with links",
+        answer=_with_links,
+        unit="USD",
+        difficulty=3,
+        hints=(
+            "Try every split of the weights (rows) and of the cache (heads, the rest by sequences).",
+            "For each, the largest batch whose step is short enough; then its `usd_per_million(1.2)`.",
+        ),
+        mistakes=(
+            Mistake(_by_rule, "That is without the links. On 128 chips they are most of the step."),
+            Mistake(lambda: _with_links((1,)), "Weights may be split over two dimensions: rows above 1."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.pools-simulated",
+        title="Pools, played",
+        answer=lambda: next(n for n in range(1, 20) if _late_s(n) < 1),
+        unit="servers",
+        difficulty=3,
+        rel_tol=0.0,
+        hints=(
+            "By rule, how many are busy all the time? With fewer the queue grows without end.",
+            "`ServingRun.ttft(99)` of a `Disaggregated` policy, for one more server each time.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: math.ceil(4 * inference.prefill(_70B, *_SERVER, P=4096).total_s),
+                "So many can keep up. One in a hundred users still waits for longer than a second.",
+            ),
+            Mistake(lambda: 1.0, "One server reads fewer prompts than come: its queue grows without end."),
+        ),
+    ),
+)

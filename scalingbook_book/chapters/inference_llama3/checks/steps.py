@@ -1,0 +1,214 @@
+"""How long does a step take, and how many sequences share it? Exercises by hand, on serving LLaMA 3."""
+
+from collections.abc import Callable
+from functools import cache
+from math import ceil, log2, prod
+
+from scalingbook_book.reader.checks.check import Check, Mistake
+from scalingbook_lib import models, rules
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.units import BF16, INT4, INT8
+
+_8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_V5E, _V5P = chips.V5E, chips.V5P
+
+
+def _small(n: int = 4) -> rules.DecodeStep:
+    cached = arithmetic.kv_cache(_8B, 2048, INT8).nbytes
+    return rules.decode_step(_8B.params, _V5E, n, batch=240, cache_bytes=cached, weights=INT8)
+
+
+def _mixed(n: int, weights=INT4, kv=INT8) -> rules.DecodeStep:
+    cached = arithmetic.kv_cache(_70B, 8192, kv).nbytes
+    B = int((n * _V5E.hbm_bytes - _70B.params * weights.bytes) // cached)
+    return rules.decode_step(_70B.params, _V5E, n, batch=B, cache_bytes=cached, weights=weights)
+
+
+def _gain(**types) -> float:
+    return _mixed(8, **types).tokens_per_s / _mixed(4, **types).tokens_per_s / 2
+
+
+_CACHED = arithmetic.kv_cache(_405B, 4096, INT8).nbytes
+_ONE = rules.decode_step(_405B.params, _V5E, 64, batch=1, cache_bytes=_CACHED, weights=INT8)
+
+
+def _within() -> int:
+    return int(rules.batch_within(0.015, _405B.params, _V5E, 64, cache_bytes=_CACHED, weights=INT8))
+
+
+def _prompt_s(pairs: float = 0.5, mfu: float = 0.4) -> float:
+    """32,768 tokens; `pairs` of all pairs of tokens are computed."""
+    scores = 4 * _70B.L * _70B.N * _70B.H * 32_768**2 * pairs
+    return (2 * _70B.params * 32_768 + scores) / (16 * _V5E.bf16_flops_per_s * mfu)
+
+
+_NODE = rules.decode_step(
+    _70B.params, chips.H100, 8, batch=64, cache_bytes=arithmetic.kv_cache(_70B, 8192, BF16).nbytes
+)
+_MEMORIES = tuple(n * 1e12 for n in (1, 2, 3, 4, 6, 8, 10, 12, 15, 18, 20))
+
+
+@cache
+def _ordered(rounded: Callable[[int], int]) -> int:
+    return sum(rounded(ceil(nbytes / _V5P.hbm_bytes)) for nbytes in _MEMORIES)
+
+
+def _legal(n: int) -> int:
+    return min(size for shape in _V5P.topology().shapes() if (size := prod(shape)) >= n)
+
+
+def _sequences(n: int, S: int) -> int:
+    """What a slice has room for; negative where the weights alone are too many."""
+    room = n * _V5E.hbm_bytes - _70B.params
+    return int(room // arithmetic.kv_cache(_70B, S, INT8).nbytes)
+
+
+def _all_batches(read: Callable[[int], int] = lambda B: max(B, 0)) -> int:
+    return sum(read(_sequences(n, 2**k)) for n in (4, 8, 16, 32) for k in range(9, 18))
+
+
+STEPS = (
+    Check(
+        key="inference_llama3.small-model-step",
+        title="240 users of the small model",
+        answer=lambda: _small().total_s,
+        unit="s",
+        difficulty=2,
+        hints=(
+            "Weights and cache together decide the slice. Three chips are not one.",
+            "The cache, and the larger of arithmetic and reading weights. Which one is it at 240 sequences?",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _small().kv_s + _small().weights_s,
+                "With int8 weights, 240 sequences are beyond the critical batch: arithmetic takes longer.",
+            ),
+            Mistake(
+                lambda: _small().total_s + _small().weights_s,
+                "Weights are read while others are multiplied by: only the longer of the two counts.",
+            ),
+            Mistake(lambda: _small(3).total_s, "There is no slice of three v5e."),
+            Mistake(lambda: _small().kv_s, "That is the cache alone."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.int4-per-chip",
+        title="Four bits beside eight",
+        answer=lambda: _gain(),
+        difficulty=2,
+        rel_tol=0.01,
+        hints=(
+            "How many whole sequences does each slice have room for?",
+            "Tokens a second of each chip: B / (T · n). Look twice which side of the maximum is longer.",
+        ),
+        mistakes=(
+            Mistake(lambda: _gain(kv=INT4), "The cache is int8 here, not int4."),
+            Mistake(
+                lambda: _mixed(8).batch / _mixed(4).batch / 2,
+                "So many more sequences; but the step is longer.",
+            ),
+            Mistake(lambda: 2 * _gain(), "That is of the slice. Asked is each chip."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.batch-in-time",
+        title="Fifteen milliseconds on paper",
+        answer=_within,
+        unit="sequences",
+        difficulty=2,
+        rel_tol=0.005,
+        hints=(
+            "Each sequence adds its cache. From the critical batch on, it adds its arithmetic too.",
+            "Say that arithmetic is the longer side; then see whether the batch is beyond the critical one.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: (0.015 - _ONE.weights_s) / _ONE.kv_s,
+                "At that batch the arithmetic takes longer than reading the weights.",
+            ),
+            Mistake(
+                lambda: (0.015 - _ONE.weights_s) / (_ONE.kv_s + _ONE.matmul_s),
+                "Arithmetic and reading the weights go on at once: only the longer counts.",
+            ),
+            Mistake(lambda: 0.015 / _ONE.matmul_s, "The cache has to be read as well."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.prefill-time",
+        title="A long prompt",
+        answer=_prompt_s,
+        unit="s",
+        difficulty=2,
+        hints=(
+            "2 · P FLOPs a token for the weights, and at this length attention is no trifle.",
+            "Scores and weighted values: 4 · L · N · H for each pair of tokens; a causal mask leaves half.",
+        ),
+        mistakes=(
+            Mistake(lambda: _prompt_s(0), "That is without attention, which is a quarter of the whole here."),
+            Mistake(lambda: _prompt_s(1), "A causal mask leaves half of the pairs."),
+            Mistake(0.4, "That is at the peak; 40% of it is reached."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.tokens-per-user",
+        title="Eight GPUs and 64 users",
+        answer=lambda: 1 / _NODE.total_s,
+        unit="tokens/s",
+        difficulty=2,
+        rel_tol=0.01,
+        hints=(
+            "Every user gets one token a step. How long is a step?",
+            "Bytes of the weights and of 64 caches, over the bandwidth of eight GPUs.",
+        ),
+        mistakes=(
+            Mistake(64.0, "That is for all users together."),
+            Mistake(lambda: 1 / _NODE.weights_s, "The caches have to be read too."),
+            Mistake(lambda: 1 / _NODE.kv_s, "The weights have to be read too."),
+            Mistake(
+                lambda: 1 / (_NODE.kv_s + _NODE.weights_s + _NODE.matmul_s),
+                "Arithmetic hides behind the reading of the weights.",
+            ),
+        ),
+    ),
+    Check(
+        key="inference_llama3.slices-that-exist",
+        title="Slices that exist",
+        answer=lambda: _ordered(_legal),
+        unit="chips",
+        difficulty=2,
+        rel_tol=0.0,
+        hints=(
+            "`chips.V5P.topology().shapes()` names every slice of v5p that there is.",
+            "For each memory: the fewest chips that hold it, then the smallest slice with at least as many.",
+        ),
+        mistakes=(
+            Mistake(
+                lambda: _ordered(lambda n: 2 ** ceil(log2(n))),
+                "Those are powers of two. Between 128 and 256 chips, v5p has a slice that is none.",
+            ),
+            Mistake(lambda: _ordered(lambda n: n), "Those are chips. Which slices have as many?"),
+            Mistake(lambda: _ordered(lambda n: -(-n // 4) * 4), "Whole hosts are not enough."),
+        ),
+    ),
+    Check(
+        key="inference_llama3.largest-batches",
+        title="The largest batch, everywhere",
+        answer=_all_batches,
+        unit="sequences",
+        difficulty=2,
+        rel_tol=0.0,
+        hints=(
+            "Room is what the weights leave. Divide by the cache of a sequence and drop the rest.",
+            "Look at 2 × 2 on its own.",
+        ),
+        mistakes=(
+            Mistake(lambda: _all_batches(lambda B: B), "Where the weights do not fit, there are none."),
+            Mistake(
+                # the largest of 1, 5, 9, ... up to B
+                lambda: _all_batches(lambda B: (B - 1) // 4 * 4 + 1 if B > 0 else 0),
+                "A search in steps of four stops short of the largest batch.",
+            ),
+        ),
+    ),
+)

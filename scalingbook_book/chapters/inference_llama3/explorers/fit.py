@@ -1,0 +1,172 @@
+"""Which slice is the smallest that holds the model, and is the next one the better buy?"""
+
+from typing import NamedTuple
+
+from scalingbook_book.reader.explorers.parts import (
+    SERVING_MODELS,
+    SWITCHED,
+    TYPES,
+    Bars,
+    Cell,
+    Chips,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+    machine,
+    pluralize,
+    sig3,
+    spread,
+)
+from scalingbook_lib import inference, models
+from scalingbook_lib.machines import chips
+from scalingbook_lib.machines.age import price_of
+from scalingbook_lib.units import binary, count, si
+
+SLICES = {
+    "TPU v5e": ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8", "8x16"),
+    "TPU v5p": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8"),
+    "TPU v6e": ("1x1", "2x2", "2x4", "4x4", "4x8", "8x8"),
+    "TPU7x": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4"),
+} | dict.fromkeys(SWITCHED, ("1", "2", "4", "8", "16"))
+_SHOWN = 4
+
+
+class ServingFit(NamedTuple):
+    """What a machine holds: bytes of all its chips together, sequences, and the step with all of them."""
+
+    name: str
+    chips: int
+    weights: float
+    cache: float
+    free: float
+    sequences: int
+    step: inference.InferenceStep | None
+
+    @property
+    def room(self) -> float:
+        """Bytes of all its chips."""
+        return self.chips * machine(self.name).chip.hbm_bytes
+
+    @property
+    def rate(self) -> float:
+        """Output tokens each second of a chip."""
+        return self.sequences / self.step.total_s / self.chips if self.step else 0.0
+
+
+def named(chip: str, size: str) -> str:
+    """The name of a machine of this chip: '4x4' of a torus, a number of others."""
+    return f"{chip} {size}" if "x" in size else f"{chip} × {size}"
+
+
+def fits(model: str, name: str, weights: str, kv: str, S: int) -> ServingFit | None:
+    """What fits; None where the model's heads do not divide."""
+    m, on = models.find(model), machine(name)
+    try:
+        o = spread(model, name, weights, kv)
+        B = inference.largest_batch(m, o, on, S=S)
+        held = inference.memory(m, o, on, batch=max(B, 1), S=S)
+        step = inference.decode(m, on, o, batch=B, S=S) if B else None
+    except inference.LayoutError:
+        return None
+    n, room = on.chips, on.chip.hbm_bytes
+    cache = held.kv if B else 0.0
+    return ServingFit(
+        name, n, n * held.weights, n * cache, n * max(room - held.weights - cache, 0.0), B, step
+    )
+
+
+def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> View:
+    all_of = [f for size in SLICES[chip] if (f := fits(model, named(chip, size), weights, kv, S))]
+    first = next((i for i, f in enumerate(all_of) if f.sequences), None)
+    if first is None:
+        return View(
+            f"No machine of {chip} here holds {model} and one sequence of {count(S)} tokens.",
+            (_tanks(all_of[-_SHOWN:]),),
+        )
+    on = chips.find(chip)
+    shown = all_of[max(first - 1, 0) :][:_SHOWN]
+    one = all_of[first]
+    return View(
+        _verdict(model, one, all_of[first + 1 : first + 2], S),
+        (_tanks(shown), _table(shown, G)),
+        (
+            Readout("weights", one.weights, "B"),
+            Readout("cache of a sequence", one.cache / one.sequences, "B"),
+            Readout("the smallest", one.chips, "", f"{one.name}, {pluralize(one.chips, 'chip')}"),
+            Readout("sequences", one.sequences),
+            Readout("price of a chip", price_of(on).usd_per_hour or 0.0, "", str(price_of(on))),
+        ),
+        columns=2,
+    )
+
+
+def _tanks(shown: list[ServingFit]) -> Bars:
+    parts = {"weights": 0, "cache": 1, "free": 5}
+    return Bars(
+        Scale("HBM of all chips together", "B"),
+        [f"{f.name}: {si(f.room, 'B')}" for f in shown],
+        [Series(name, [getattr(f, name) for f in shown], color) for name, color in parts.items()],
+        stacked=True,
+        title="What the memory is filled with",
+    )
+
+
+def _table(shown: list[ServingFit], G: int) -> Grid:
+    heads = ("fit", "a step", "tokens\n/s of a\nchip", "served\n/s", "USD a\nmillion")
+    best = max(f.rate for f in shown)
+    return Grid(
+        "Decoding, with all of them at once",
+        [f.name for f in shown],
+        heads,
+        [_row(f, G, best) for f in shown],
+    )
+
+
+def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
+    if f.step is None:
+        return [Cell(text, None, f"{f.name} holds no sequence") for text in ("0", "–", "–", "–", "–")]
+    price = machine(f.name).chip.usd_per_hour
+    usd = f"${sig3(price / 3600 / f.rate * 1e6)}" if price else "no price"
+    texts = (
+        count(f.sequences),
+        si(f.step.total_s, "s"),
+        sig3(f.rate),
+        sig3(f.chips * f.rate / G),
+        usd,
+    )
+    return [Cell(text, 2, str(f.step), level=f.rate / best) for text in texts]
+
+
+def _verdict(model: str, one: ServingFit, following: list[ServingFit], S: int) -> str:
+    hbm = binary(machine(one.name).chip.hbm_bytes)
+    said = (
+        f"{one.name} is the smallest that holds {model}: "
+        f"{pluralize(one.sequences, 'sequence')} of {count(S)} "
+        f"tokens beside the weights, in {one.chips} × {hbm}"
+    )
+    if not following or not following[0].sequences:
+        return f"{said}."
+    more = following[0]
+    many, much = sig3(more.sequences / one.sequences), sig3(more.rate / one.rate)
+    return f"{said}. {more.name} holds {many} times as many, and each chip gives {much} times the tokens."
+
+
+FIT = Explorer(
+    key="inference_llama3.fit",
+    title="Fill the memory",
+    question="Which is the smallest machine that serves this model, and should you buy the next?",
+    controls={
+        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "chip": Chips("chip", tuple(SLICES), "TPU v5e"),
+        "weights": Choice("weights", tuple(TYPES), "int8"),
+        "kv": Choice("cache", tuple(TYPES), "int8"),
+        "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
+        "G": Slider("output tokens", 64, 4096, 512, "pow2"),
+    },
+    view=_fit,
+)

@@ -1,0 +1,155 @@
+"""How much load can a server take before its users notice? Simulated request by request."""
+
+from functools import lru_cache
+from math import ceil
+from typing import NamedTuple
+
+from scalingbook_book.reader.explorers.parts import (
+    Chart,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Slider,
+    View,
+    machine,
+    refused,
+    spread,
+)
+from scalingbook_lib import inference, models, serving
+from scalingbook_lib.inference.serve import serve as steady
+from scalingbook_lib.units import count, percent, si
+
+MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B")
+MACHINES = (
+    "TPU v5e 2x4",
+    "TPU v5e 4x4",
+    "TPU v5e 8x8",
+    "TPU v5p 2x2x2",
+    "TPU v6e 2x4",
+    "H100 × 8",
+    "B200 × 8",
+)
+POLICIES = ("prompts first", "chunked prompts")
+LOADS = (0.2, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2)
+REQUESTS, SEED, SLOTS = 150, 7, 128
+_LOADED = Scale("load, as a share of the server's most")
+
+
+class ServerSetting(NamedTuple):
+    """What is served where, and how."""
+
+    model: str
+    where: str
+    policy: str
+    P: int
+    G: int
+
+
+class LoadedServer(NamedTuple):
+    """A model on a machine, laid out, and the most requests that it serves each second."""
+
+    quick: inference.ServingCase
+    policy: serving.Policy
+    most: float
+
+
+@lru_cache(maxsize=64)
+def server(asked: ServerSetting) -> LoadedServer | None:
+    """int8 weights and cache, slots for as many as fit; chunks of 512 or an eighth of a prompt; or None."""
+    model, where, policy, P, G = asked
+    m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
+    slots = min(inference.largest_batch(m, o, on, S=ceil(P + G), reserve=0.1), SLOTS)
+    if not slots:
+        return None
+    chunked = policy == POLICIES[1]
+    chunk = max(512, P // 8)
+    how = serving.Chunked(slots, budget=slots + chunk) if chunked else serving.Continuous(slots)
+    kind = "chunked" if chunked else "interleaved"
+    full = steady(m, on, o, P=P, G=G, batch=slots, policy=kind, chunk=chunk)
+    return LoadedServer(inference.case(m, on, o), how, full.requests_per_s)
+
+
+@lru_cache(maxsize=32)  # a run keeps much
+def played(asked: ServerSetting, found: LoadedServer, load: float) -> serving.ServingRun:
+    """The same requests at another rate: lengths spread around their means, arrivals at random."""
+    prompts = serving.lognormal(asked.P, 0.5, 4 * asked.P)
+    outputs = serving.lognormal(asked.G, 0.5, 4 * asked.G)
+    requests = serving.poisson(load * found.most, REQUESTS, prompt=prompts, output=outputs, seed=SEED)
+    return serving.simulate(requests, found.quick, found.policy)
+
+
+def _load(
+    *, model: str, where: str, policy: str, P: int, G: int, load: float, ttft_s: float, itl_ms: float
+) -> View:
+    asked = ServerSetting(model, where, policy, P, G)
+    found = server(asked)
+    if found is None:
+        return refused(model, where)
+    runs = [played(asked, found, x) for x in LOADS]
+    run, wanted = played(asked, found, load), {"ttft_s": ttft_s, "itl_s": itl_ms / 1e3}
+    share = run.slo_attainment(**wanted)
+    good = [x * one.slo_attainment(**wanted) for x, one in zip(LOADS, runs, strict=True)]
+    return View(
+        _verdict(run, load, share),
+        (_waits(runs, load, run, ttft_s), _good(good, load, share)),
+        (
+            Readout("the server's most", found.most, "", f"{found.most:.3g} requests/s"),
+            Readout("first token, median", run.ttft(50), "s"),
+            Readout("first token, 99th percentile", run.ttft(99), "s"),
+            Readout("a token, median", run.itl(50), "s"),
+            Readout("a token, 99th percentile", run.itl(99), "s"),
+            Readout.percent("slots taken", run.occupancy),
+        ),
+        columns=2,
+    )
+
+
+def _waits(runs: list[serving.ServingRun], load: float, run: serving.ServingRun, ttft_s: float) -> Chart:
+    marks = (
+        Curve("median", LOADS, [one.ttft(50) for one in runs], 0),
+        Curve("99th percentile", LOADS, [one.ttft(99) for one in runs], 1),
+        Points("", [load], [run.ttft(99)], [si(run.ttft(99), "s")], 1),
+        RefLine("wanted", ttft_s, axis="y"),
+    )
+    return Chart(
+        _LOADED, Scale("time to the first token", "s", "log"), marks, title="How long a prompt waits"
+    )
+
+
+def _good(good: list[float], load: float, share: float) -> Chart:
+    marks = (
+        Curve("all of them", LOADS, LOADS, 5, dashed=True),
+        Curve("in time", LOADS, good, 2),
+        Points("", [load], [load * share], [percent(share)], 2),
+    )
+    return Chart(_LOADED, Scale("served in time, as a share of the most"), marks, title="Goodput")
+
+
+def _verdict(run: serving.ServingRun, load: float, share: float) -> str:
+    return (
+        f"At {percent(load)} of its most the server gives half of its users a first token within "
+        f"{si(run.ttft(50), 's')}, 99 of 100 within {si(run.ttft(99), 's')}; {percent(share)} of "
+        f"the {count(REQUESTS)} requests were served in time."
+    )
+
+
+LOAD = Explorer(
+    key="inference_llama3.load",
+    title="Load and latency",
+    question="How close to its limit can a server run before waiting takes over?",
+    controls={
+        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "where": Choice("machine", MACHINES, "TPU v5e 4x4"),
+        "policy": Choice("policy", POLICIES),
+        "P": Slider("prompt tokens, mean", 128, 16384, 2048, "pow2"),
+        "G": Slider("output tokens, mean", 32, 2048, 256, "pow2"),
+        "load": Slider("load", 0.1, 1.2, 0.8, step=0.05),
+        "ttft_s": Slider("s to the first token, wanted", 0.1, 20, 2.0, "log"),
+        "itl_ms": Slider("ms a token, wanted", 5, 500, 100, "log"),
+    },
+    view=_load,
+)

@@ -1,0 +1,186 @@
+"""One step of the 70B: what fits a slice, where the time goes, which way a message takes, what engines lose."""
+
+from scalingbook_book.chapters.inference_llama3.figures.plan import LLAMA, SIXTEEN, B, S, spread, step_on
+from scalingbook_book.reader.explorers.view import Span
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.lanes import lanes
+from scalingbook_book.reader.figures.layout import Part, key, strip
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    IDLE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Cells,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import inference, rules
+from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.machines import Slice
+from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.units import BF16, INT4, INT8, si
+
+SMALLEST = {"4x4": BF16, "2x4": INT8, "2x2": INT4}
+CORNERS = ("4x4", "4x8")
+
+
+def tanks() -> Figure:
+    """How many sequences fit the smallest slice?"""
+    held = {
+        shape: inference.largest_batch(
+            LLAMA, spread(Slice.of(V5E, shape).chips, dtype, dtype), Slice.of(V5E, shape), S=S
+        )
+        for shape, dtype in SMALLEST.items()
+    }
+    said = ", ".join(f"{shape} in {SMALLEST[shape]} {most}" for shape, most in held.items())
+    return Figure(
+        key="inference_llama3.tanks",
+        alt=f"Three tanks, the memory of 16, 8 and 4 chips, each half as high as the one before. Half of each is weights, the rest sequences: {said}.",
+        caption="Half the bytes on half the chips are the same division: each tank is half weights, and has room for the same sequences.",
+        parts=lambda wide: [_tanks(wide, held)],
+    )
+
+
+def _tanks(wide: float, held: dict[str, int]) -> Sketch:
+    across, tall = wide / 3, 200.0
+    floor = tall + 30
+    broad = min(across - 30, 120.0)
+    shapes: list[Shape] = []
+    for k, (shape, dtype) in enumerate(SMALLEST.items()):
+        n, x, middle = Slice.of(V5E, shape).chips, across * (k + 0.5) - broad / 2, across * (k + 0.5)
+        high = tall * n / 16
+        filled = high * LLAMA.params * dtype.bytes / (n * V5E.hbm_bytes)
+        one = high * arithmetic.kv_cache(LLAMA, S, dtype).nbytes / (n * V5E.hbm_bytes)
+        shapes.append(Area(x=x, y=floor - high, wide=broad, high=high, color=IDLE, shade=0.04))
+        shapes.append(Area(x=x, y=floor - filled, wide=broad, high=filled, color=MEMORY, text="weights"))
+        cells = [[CACHE] for _ in range(held[shape])]
+        shapes.append(
+            Cells(
+                x=x,
+                y=floor - filled - one * held[shape],
+                rows=cells,
+                wide=broad,
+                high=one,
+                air=min(0.6, one / 4),
+            )
+        )
+        shapes.append(Words(x=middle, y=floor - high - 8, text=f"{held[shape]} sequences"))
+        shapes.append(Words(x=middle, y=floor + 18, text=f"{shape.replace('x', ' × ')}, {dtype}", bold=True))
+        shapes.append(Words(x=middle, y=floor + 35, text=si(n * V5E.hbm_bytes, "B"), quiet=True))
+    return Sketch(wide, floor + 42, shapes)
+
+
+def step() -> Figure:
+    """Where does the time of a step go?"""
+    rule = rules.decode_step(
+        LLAMA.params, V5E, 16, batch=B, cache_bytes=arithmetic.kv_cache(LLAMA, S, INT8).nbytes, weights=INT8
+    )
+    real = {shape: step_on(shape) for shape in CORNERS}
+    lanes = {"the rule": (rule.weights_s, rule.kv_s, 0.0, 0.0)} | {
+        shape.replace("x", " × "): _parts(one) for shape, one in real.items()
+    }
+    first, second = (si(one.total_s, "s") for one in real.values())
+    return Figure(
+        key="inference_llama3.step",
+        alt="Three bars of time, from weights, cache, bytes on links and hops. "
+        + "; ".join(f"{name}: {', '.join(si(part, 's') for part in parts)}" for name, parts in lanes.items())
+        + ".",
+        caption=f"With its links a step takes {first} in place of {si(rule.total_s, 's')}. Twice the chips take {second}: they halve what "
+        f"is read, and hops grow. ({B} sequences of {S:,} tokens, int8.)",
+        parts=lambda wide: [_lanes(wide, lanes)],
+    )
+
+
+def _parts(one: inference.InferenceStep) -> tuple[float, float, float, float]:
+    """Weights with all small rest, cache, bytes, hops: they add up to the step."""
+    hops = sum(t.hops_s for t in one.traffic)
+    return one.total_s - one.terms["KV"] - one.network_s, one.terms["KV"], one.network_s - hops, hops
+
+
+def _lanes(wide: float, lanes: dict[str, tuple[float, float, float, float]]) -> Sketch:
+    left = 76.0
+    names = ((MEMORY, "weights"), (CACHE, "cache"), (NETWORK, "bytes on links"), (IDLE, "hops"))
+    most = max(sum(parts) for parts in lanes.values())
+    shapes, y = key(wide, 2, dict(names))
+    for name, parts in lanes.items():
+        long = (wide - left - 72) * sum(parts) / most
+        pieces = [
+            Part(si(size, "s"), size, color) for (color, _), size in zip(names, parts, strict=True) if size
+        ]
+        shapes.append(Words(x=left - 8, y=y + 24, text=name, align="end"))
+        shapes += strip(left, y + 6, long, 28, pieces)
+        shapes.append(Words(x=left + long + 6, y=y + 24, text=si(sum(parts), "s"), align="start", bold=True))
+        y += 42
+    return Sketch(wide, y + 2, shapes)
+
+
+def corners() -> Figure:
+    """How far is it from corner to corner?"""
+    ways = {shape: sum(size - 1 for size in map(int, shape.split("x"))) for shape in CORNERS}
+    spent = {shape: rules.hops_s(LLAMA.L, hops, V5E) for shape, hops in ways.items()}
+    said = ", ".join(
+        f"{hops} hops on a {shape.replace('x', ' × ')}, {si(spent[shape], 's')} a step"
+        for shape, hops in ways.items()
+    )
+    return Figure(
+        key="inference_llama3.corners",
+        alt=f"Two meshes of chips whose axes do not close. The way from one corner to the opposite one is colored: {said}.",
+        caption=f"Without wraparound the farthest chip is at the opposite corner: {said}. Each of {2 * LLAMA.L} AllReduces goes there and back, at {si(V5E.hop_s, 's')} a hop.",
+        parts=lambda wide: [_meshes(wide, ways, spent)],
+    )
+
+
+def _meshes(wide: float, ways: dict[str, int], spent: dict[str, float]) -> Sketch:
+    side, size = min((wide - 60) / 12, 40.0), 16.0
+    shapes: list[Shape] = []
+    x0 = (wide - 12 * side) / 3
+    for shape, hops in ways.items():
+        down, across = (int(part) for part in shape.split("x"))
+        at = [(x0 + side * (i + 0.5), 22 + side * (j + 0.5)) for j in range(down) for i in range(across)]
+        shapes.append(Words(x=x0 + side * across / 2, y=14, text=shape.replace("x", " × "), bold=True))
+        for x, y in at:
+            shapes.append(Area(x=x - size / 2, y=y - size / 2, wide=size, high=size, color=MATH))
+        right, low = at[across - 1][0], at[-1][1]
+        shapes += [
+            Arrow(x0=at[0][0], y0=at[0][1], x1=right, y1=at[0][1], color=NETWORK, thick=3, heads=0),
+            Arrow(x0=right, y0=at[0][1], x1=right, y1=low, color=NETWORK, thick=3),
+            Words(
+                x=x0 + side * across / 2,
+                y=22 + side * down + 18,
+                text=f"{hops} hops\n{si(spent[shape], 's')} a step",
+            ),
+        ]
+        x0 += side * across + (wide - 12 * side) / 3
+    return Sketch(wide, 22 + 4 * side + 44, shapes)
+
+
+def losses() -> Figure:
+    """What does an engine lose?"""
+    peak = step_on("4x4")
+    real = inference.decode(
+        LLAMA, SIXTEEN, spread(16), batch=B, S=S, efficiency=published.calibrated(V5E, BF16)
+    )
+    parts = (
+        ("weights", real.terms["weights"] - peak.terms["weights"], MEMORY),
+        ("cache", real.terms["KV"] - peak.terms["KV"], CACHE),
+        ("network", real.network_s - peak.network_s, NETWORK),
+        ("launches", real.terms.get("launch", 0.0), IDLE),
+    )
+    rows, at = [Span("at peaks", 0, peak.total_s, si(peak.total_s, "s"), MEMORY)], peak.total_s
+    for name, size, color in parts:
+        rows.append(Span(name, at, at + size, f"+{si(size, 's')}", color))
+        at += size
+    rows.append(Span("in an engine", 0, real.total_s, si(real.total_s, "s"), MEMORY))
+    said = ", ".join(f"{name} {si(size, 's')}" for name, size, _ in parts)
+    return Figure(
+        key="inference_llama3.losses",
+        alt=f"A waterfall from {si(peak.total_s, 's')} at peaks to {si(real.total_s, 's')} in an engine: {said}.",
+        caption=f"An engine takes {real.total_s / peak.total_s:.1f} times as long as the peaks say. Products do not hide their reading, and every layer "
+        "and step launches anew. (The same step, figures fitted to published runs.)",
+        parts=lambda wide: [lanes(wide, rows)],
+    )

@@ -1,0 +1,120 @@
+"""Who waits for whom? A cycle of prompts and steps, and one user's tokens."""
+
+from functools import cache
+
+from scalingbook_book.chapters.inference_llama3.figures.plan import LLAMA, SIXTEEN, B, G, P, spread
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import Part, strip
+from scalingbook_book.reader.figures.shapes import MATH, MEMORY, Area, Arrow, Shape, Words
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import inference, serving
+from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.units import INT8, percent, si
+
+RATE, SLICES, USERS = 4.0, 5, 1500
+CHUNK = 512
+WINDOW_S = 2.0
+
+
+def cycle() -> Figure:
+    """Where does a server's time go while sequences come and go?"""
+    served = inference.serve(LLAMA, SIXTEEN, spread(16), P=P, G=G, batch=B)
+    reading = served.prefill_share
+    return Figure(
+        key="inference_llama3.cycle",
+        alt=f"One cycle of {si(served.cycle_s, 's')} as a bar: {B} prompts, {percent(reading)} of it, and {G - 1} decode steps. Below, a stretch between two prompts, drawn larger.",
+        caption=f"Every slot serves one request in a cycle: {B} prompts of {P:,} tokens and {G - 1} steps. {percent(reading)} of the time goes to prompts.",
+        parts=lambda wide: [_cycle(wide, served)],
+    )
+
+
+def _cycle(wide: float, served: inference.Serving) -> Sketch:
+    long, share = wide - 8, served.prefill_share
+    steps_each = (G - 1) / B
+    parts = [Part(f"{B} prompts", share, MATH), Part("steps", 1 - share, MEMORY)]
+    zoomed = [
+        Part("", 1 - share, MEMORY),
+        Part(f"one prompt, {si(served.cycle_s * share / B, 's')}", share, MATH),
+    ]
+    shapes: list[Shape] = [
+        Words(x=4, y=16, text=f"one cycle, {si(served.cycle_s, 's')}", align="start"),
+        *strip(4, 24, long, 40, parts),
+        Words(x=4, y=96, text=f"as it runs: {steps_each:.0f} steps, then everybody waits", align="start"),
+    ]
+    shapes += strip(4, 104, long, 32, zoomed)
+    for k in range(1, round(steps_each)):
+        x = 4 + long * (1 - share) * k / steps_each
+        shapes.append(Arrow(x0=x, y0=104, x1=x, y1=136, heads=0, thick=0.6))
+    return Sketch(wide, 142, shapes)
+
+
+@cache
+def runs() -> dict[str, serving.ServingRun]:
+    """Five slices, four requests a second, three ways to serve."""
+    step = inference.case(LLAMA, SIXTEEN, spread(16))
+    travel = inference.transfer(LLAMA, P=P, chip=V5E, chips=16, kv=INT8).seconds / P
+    ways = {
+        "prompts first": (serving.Continuous(B), SLICES),
+        f"chunks of {CHUNK}": (serving.Chunked(B, B + CHUNK), SLICES),
+        "four and one": (serving.Disaggregated(SLICES - 1, 1, B, travel), 1),
+    }
+    return {
+        name: serving.simulate(
+            serving.poisson(RATE / n, USERS // n, prompt=P, output=serving.geometric(G), seed=5), step, policy
+        )
+        for name, (policy, n) in ways.items()
+    }
+
+
+def gaps() -> Figure:
+    """What does one user see?"""
+    longest = {name: run.itl(99) for name, run in runs().items()}
+    said = ", ".join(f"{si(gap, 's')} with {name}" for name, gap in longest.items())
+    return Figure(
+        key="inference_llama3.gaps",
+        alt=f"Three lanes with a tick for each token that one user gets within {WINDOW_S:g} s. Prompts first: dense runs with long gaps. "
+        f"Chunks: even runs, some slow. Four and one: all even. The 99th percentile of gaps: {said}.",
+        caption=f"Five slices at {RATE:g} requests a second. The median gap is nearly the same; one gap in a hundred is at least {said}.",
+        parts=lambda wide: [_ticks(wide, longest)],
+    )
+
+
+def _ticks(wide: float, longest: dict[str, float]) -> Sketch:
+    left, high, thick = 110.0, 30.0, wide / 500
+    shapes: list[Shape] = []
+    for k, (name, gap) in enumerate(longest.items()):
+        y = 8 + 62.0 * k
+        shapes.append(Words(x=left - 8, y=y + 20, text=name, align="end"))
+        shapes += [
+            Area(
+                x=left + (wide - left - 10) * at / WINDOW_S,
+                y=y,
+                wide=thick,
+                high=high,
+                color=MEMORY,
+                shade=0.9,
+            )
+            for at in _seen(runs()[name])
+        ]
+        shapes.append(
+            Words(
+                x=left,
+                y=y + high + 16,
+                text=f"one gap in a hundred: {si(gap, 's')}",
+                align="start",
+                quiet=True,
+            )
+        )
+    y = 8 + 62.0 * len(longest) + 6
+    shapes.append(Arrow(x0=left, y0=y, x1=wide - 6, y1=y))
+    shapes.append(Words(x=wide - 8, y=y + 18, text=f"{WINDOW_S:g} s of one user", align="end", quiet=True))
+    return Sketch(wide, y + 24, shapes)
+
+
+def _seen(run: serving.ServingRun) -> list[float]:
+    """The tokens of a user in the middle of the run, from its tenth of a second on, within the window."""
+    for request in range(len(run.requests) // 2, len(run.requests)):
+        times = run.token_times(request)
+        if times and times[-1] - times[0] > WINDOW_S:
+            return [at - times[0] for at in times if at - times[0] < WINDOW_S]
+    raise ValueError(f"nobody gets tokens for {WINDOW_S:g} s")

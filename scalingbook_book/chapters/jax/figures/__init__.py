@@ -1,0 +1,18 @@
+"""What is drawn in the chapter on JAX and on its deeper pages? Their figures, in their order."""
+
+from scalingbook_book.chapters.jax.figures import blocks, deeper, modes, moves
+
+FIGURES = (
+    modes.three_answers,
+    blocks.mesh_blocks,
+    blocks.dictionary,
+    modes.four_answers,
+    blocks.varies,
+    moves.transposes,
+    moves.ring,
+    moves.exchange,
+    deeper.five_sums,
+    deeper.ticks,
+    deeper.credit,
+    deeper.hosts,
+)

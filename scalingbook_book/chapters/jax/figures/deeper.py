@@ -1,0 +1,145 @@
+"""What do the deeper pages draw? One sum or five, the ticks of a pipeline, a credit, and where hosts end."""
+
+from scalingbook_book.reader.explorers.view import Span
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.lanes import lanes
+from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Shape, Words
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib.collectives import all_reduce
+from scalingbook_lib.machines.chips import V5E, Slice
+from scalingbook_lib.units import FP32, percent, si
+
+BATCHES = 5
+TOKENS, D, F = 8192, 4096, 4096  # of one microbatch on all eight chips, and of the layer
+STAGES, MICROBATCHES = 4, 6
+TICKS = STAGES + MICROBATCHES - 1
+# the first slice has hosts that are squares of two by two chips; in the second a host has all of X
+MESHES = {"v5e:4x4": lambda x, y: (x // 2, y // 2), "v4:2x2x4": lambda x, y: (0, y)}
+
+
+def five_sums() -> Figure:
+    """Five microbatches, a sum after each or one at the end."""
+    math = 6.0 * TOKENS * D * F / 8 / V5E.bf16_flops_per_s
+    sum_s = all_reduce(FP32.bytes * D * F, *Slice.of(V5E, "2x4").mesh(X=8).axes("X")).total_s
+    often, once = BATCHES * (math + sum_s), BATCHES * math + sum_s
+    return Figure(
+        key="jax.five_sums",
+        alt=f"Two lanes of five products. In the first an AllReduce follows each, {si(often, 's')} in all; in the second one follows the "
+        f"last, {si(once, 's')}.",
+        caption=f"A sum of gradients can wait until the last of them is there: {si(often, 's')} become {si(once, 's')}. (One layer, D = F = "
+        f"{D:,}, {TOKENS:,} tokens a microbatch, gradients in fp32, eight v5e; nothing overlaps.)",
+        parts=lambda wide: [lanes(wide, _batches(math, sum_s), end=often)],
+    )
+
+
+def _batches(math: float, sum_s: float) -> list[Span]:
+    """Each lane's products, and the sums after them."""
+    spans: list[Span] = []
+    for name, sums in (("each time", [sum_s] * BATCHES), ("at the end", [0.0] * (BATCHES - 1) + [sum_s])):
+        at = 0.0
+        for k, summed in enumerate(sums):
+            spans += [
+                Span(name, at, at + math, str(k + 1), MATH),
+                Span(name, at + math, at + math + summed, "", NETWORK),
+            ]
+            at += math + summed
+    return spans
+
+
+def ticks() -> Figure:
+    """A pipeline as a table of ticks and stages."""
+    lost = (STAGES - 1) / TICKS
+    return Figure(
+        key="jax.ticks",
+        alt=f"A grid of {STAGES} stages and {TICKS} ticks. Microbatch numbers run along diagonals; each stage has {STAGES - 1} ticks, dashed, "
+        "without one.",
+        caption=f"{MICROBATCHES} microbatches, {STAGES} stages, {TICKS} ticks: {percent(lost)} of a device's ticks are lost. It is not idle in them. It "
+        "computes on zeros, and throws the result away.",
+        parts=lambda wide: [_ticks(wide)],
+    )
+
+
+def _ticks(wide: float) -> Sketch:
+    left = 62.0
+    pitch = (wide - left - 2) / TICKS
+    shapes: list[Shape] = [
+        Words(x=left + pitch * (t + 0.5), y=13, text=str(t), quiet=True) for t in range(TICKS)
+    ]
+    shapes.append(Words(x=2, y=13, text="tick", align="start", quiet=True))
+    for s in range(STAGES):
+        shapes.append(Words(x=2, y=42 + 34 * s, text=f"stage {s}", align="start", quiet=True))
+        for t in range(TICKS):
+            useful = 0 <= t - s < MICROBATCHES
+            text, color, shade = (str(t - s), (t - s) % 6, 0.5) if useful else ("", IDLE, 0.06)
+            shapes.append(
+                Area(
+                    x=left + pitch * t,
+                    y=22.0 + 34 * s,
+                    wide=pitch - 3,
+                    high=30,
+                    text=text,
+                    color=color,
+                    shade=shade,
+                    dashed=not useful,
+                )
+            )
+    return Sketch(wide, 22 + 34 * STAGES, shapes)
+
+
+def credit() -> Figure:
+    """Two receive buffers: the write that overtakes a read, and the wait that prevents it."""
+    return Figure(
+        key="jax.credit",
+        alt="Two pairs of lanes. Without credit a fast chip writes buffers 0, 1 and again 0 while its neighbor still reads buffer 0 of the "
+        "first. With credit the third write waits until that read has ended.",
+        caption="The third write goes where the first still is being read. A credit, sent when a read has ended, makes the writer wait for it.",
+        parts=lambda wide: [
+            lanes(wide, _writes(2), title="without credit"),
+            lanes(wide, _writes(4), title="with credit", end=7),
+        ],
+    )
+
+
+def _writes(third: float) -> list[Span]:
+    """Writes of one unit of time, reads of three; the third write starts at `third`."""
+    writes = [Span("fast chip writes", at, at + 1, str(k % 2), NETWORK) for k, at in enumerate((0, 1, third))]
+    reads = [Span("slow chip reads", at, at + 3, str(k), MEMORY) for k, at in enumerate((1, 4))]
+    return [*writes, *reads]
+
+
+def hosts() -> Figure:
+    """A mesh of four by four on two slices: which chips share a host."""
+    return Figure(
+        key="jax.hosts",
+        alt="Two meshes of four by four chips, colored by host. On v5e a host is a square of two by two, so that either axis leaves it. On v4 "
+        "a host has all four chips of X, and only Y leaves it.",
+        caption="The same mesh in a program. On the v5e either axis meets two hosts; on the v4 X stays within one, and Y meets four.",
+        parts=lambda wide: [_hosts(wide)],
+    )
+
+
+def _hosts(wide: float) -> Sketch:
+    abreast = wide > 400
+    side = 30.0 if abreast else 26.0
+    shapes: list[Shape] = []
+    for k, (name, host) in enumerate(MESHES.items()):
+        x0 = 40 + k * wide / 2
+        numbers = list(dict.fromkeys(host(x, y) for x in range(4) for y in range(4)))
+        shapes.append(Words(x=x0 + 2 * side + 5, y=14, text=name, bold=True))
+        shapes += [Words(x=x0 + (side + 4) * (y + 0.4), y=34, text=f"Y{y}", quiet=True) for y in range(4)]
+        for x in range(4):
+            shapes.append(Words(x=x0 - 6, y=58 + (side + 4) * x, text=f"X{x}", quiet=True, align="end"))
+            shapes += [
+                Area(
+                    x=x0 + (side + 4) * y,
+                    y=40 + (side + 4) * x,
+                    wide=side,
+                    high=side,
+                    text=str(number),
+                    color=number,
+                    shade=0.5,
+                )
+                for y in range(4)
+                for number in [numbers.index(host(x, y))]
+            ]
+    return Sketch(wide, 44 + 4 * (side + 4), shapes)

@@ -1,0 +1,12 @@
+"""What can be tried in the chapter on other machines? Its explorers, in their order."""
+
+from scalingbook_book.chapters.machines.explorers import experts, pinned, sheets
+
+EXPLORERS = (
+    sheets.UNMASK,
+    sheets.SIX,
+    experts.BALANCE,
+    experts.TURNS,
+    experts.BUBBLE,
+    pinned.PINNED,
+)

@@ -1,0 +1,163 @@
+"""Six numbers of a chip, every machine as a point, and how many chips are at full speed."""
+
+from math import ceil, sqrt
+
+from scalingbook_book.chapters.machines.case import narrowest
+from scalingbook_book.reader.explorers.view import Chart, Curve, Points, Scale
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import (
+    EXPERTS,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Cells,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import rules
+from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.units import FP8, count, si
+
+RUBIN = rules.ChipRatios(chips.RUBIN, FP8)
+
+
+def six() -> Figure:
+    """Which six numbers are a machine?"""
+    chip = RUBIN.chip
+    return Figure(
+        key="machines.six",
+        alt=f"A chip as a box with products of {si(RUBIN.flops_per_s, 'FLOPs/s')}, beside it its memory; an arrow goes into a domain of {chip.domain_chips} chips, another into the network. "
+        f"Between them stand the ratios: {RUBIN.ridge:.0f} FLOPs a byte of memory, {count(RUBIN.balance)} a byte into the domain.",
+        caption=f"Rubin, as announced, in six numbers. What matters are their ratios: the ridge, the time to read the memory once ({si(RUBIN.hbm_read_time_s, 's')}), and FLOPs for each byte that leaves the chip.",
+        parts=lambda wide: [_six(wide)],
+    )
+
+
+def _six(wide: float) -> Sketch:
+    chip, narrow = RUBIN.chip, wide < 400
+    box = 96.0 if narrow else 170.0
+    right, gap = wide - box - 2, wide - 2 * box - 4
+    out = [
+        (f"W = {si(RUBIN.scale_up_bytes_per_s, 'B/s')}", f"{chip.domain_chips} chips", 30.0),
+        (si(chip.dcn_bytes_per_s or 0, "B/s"), "network", 122.0),
+    ]
+    shapes: list[Shape] = [
+        Area(x=2, y=22, wide=box, high=66, text=f"{si(chip.hbm_bytes, 'B')}\n{chip.memory}", color=MEMORY),
+        Area(x=2, y=112, wide=box, high=66, text=f"C = {RUBIN.flops_per_s / 1e15:g}\nPFLOPs/s", color=MATH),
+        Arrow(x0=2 + box / 2, y0=88, x1=2 + box / 2, y1=112, color=MEMORY, thick=5),
+        Words(x=box + 10, y=104, text=si(chip.hbm_bytes_per_s, "B/s"), align="start", color=MEMORY),
+        Words(x=2, y=200, text=f"at most {chip.power_w:,.0f} W", align="start", quiet=True),
+    ]
+    for k, (rate, name, y) in enumerate(out):
+        shapes.append(Area(x=right, y=y, wide=box, high=56, text=name, color=NETWORK, shade=0.3 - 0.2 * k))
+        shapes.append(Arrow(x0=box + 4, y0=140 + 16 * k, x1=right, y1=y + 28, color=NETWORK, thick=5 - 3 * k))
+        place = 60 if k == 0 else 176
+        shapes.append(Words(x=2 + box + gap / 2, y=place, text=rate, color=NETWORK))
+    return Sketch(wide, 206, shapes)
+
+
+FAMILIES = {
+    "TPUs": (chips.V5E, chips.V5P, chips.TPU7X, chips.TPU8T, chips.TPU8I),
+    "NVIDIA": (chips.A100, chips.H100, chips.GB300, chips.RUBIN),
+    "AMD, AWS, Intel": (chips.MI300X, chips.MI355X, chips.MI455X, chips.TRAINIUM3, chips.GAUDI3),
+    "SRAM, desk": (chips.GROQ3, chips.WSE3, chips.DGX_SPARK),
+}
+RIDGES = (10, 100, 1000)
+
+
+def ridges() -> Figure:
+    """Where does every machine stand?"""
+    said = "; ".join(
+        f"{c.name} {count(rules.ChipRatios(c, narrowest(c)).ridge)} in {narrowest(c)}"
+        for row in FAMILIES.values()
+        for c in row
+    )
+    return Figure(
+        key="machines.ridges",
+        alt=f"Points over bandwidth of memory and rate of products, both axes logarithmic, with dashed diagonals for ridges of {', '.join(map(str, RIDGES))}. {said}.",
+        caption="Each machine in the narrowest type it multiplies. On a diagonal the ridge is the same. HBM machines climbed from 150 to 1,900 FLOPs a byte by narrower types; SRAM machines "
+        "are below 10, far to the right.",
+        parts=lambda wide: [_ridges(wide)],
+    )
+
+
+def _ridges(wide: float) -> Chart:
+    lines = [Curve(f"ridge {r}", [2e11, 3e16], [2e11 * r, 3e16 * r], None, dashed=True) for r in RIDGES]
+    points = [
+        Points(
+            name,
+            [c.hbm_bytes_per_s for c in row],
+            [rules.ChipRatios(c, narrowest(c)).flops_per_s for c in row],
+            [c.name if c in NAMED or (wide > 400 and c in MORE) else "" for c in row],
+            color,
+        )
+        for color, (name, row) in enumerate(FAMILIES.items())
+    ]
+    return Chart(
+        Scale("bytes/s of memory", "B/s", "log", 2e11, 3e16),
+        Scale("FLOPs/s", "FLOPs/s", "log", 1e14, 3e17),
+        (*lines, *points),
+    )
+
+
+NAMED = (chips.WSE3, chips.GROQ3, chips.DGX_SPARK, chips.A100)
+MORE = (chips.RUBIN, chips.TPU8T, chips.V5E)
+
+DOMAINS = (chips.MI355X, chips.TRAINIUM2, chips.TRAINIUM3, chips.RUBIN, chips.TPU8I, chips.TPU8T)
+
+
+def size(chip: Chip) -> int:
+    """Chips that are joined at full speed."""
+    return chip.torus.pod_chips if chip.torus else chip.domain_chips or 1
+
+
+def _kind(chip: Chip) -> str:
+    if chip.torus:
+        return "torus"
+    return "mesh" if chip.full_mesh else "switches"
+
+
+def domains() -> Figure:
+    """How many chips are near?"""
+    said = "; ".join(f"{c.name} {size(c):,} ({_kind(c)})" for c in DOMAINS)
+    return Figure(
+        key="machines.domains",
+        alt=f"A square of cells for each machine, a cell a chip, all to one scale. {said}.",
+        caption="Chips at full speed, one cell each. On a mesh a pair has a seventh of a chip's links, through switches all of them, on a torus the neighbors' alone. "
+        "TPU 8i is joined by Boardfly: no axes, at most seven hops.",
+        parts=lambda wide: [_domains(wide)],
+    )
+
+
+def _domains(wide: float) -> Sketch:
+    sides = [ceil(sqrt(size(c))) for c in DOMAINS]
+    narrow = wide < 400
+    cell = (wide - (60 if narrow else 190)) / sum(sides[:-1] if narrow else sides)
+    shapes: list[Shape] = []
+    x, top, high = 4.0, 44.0, 0.0
+    for chip, side in zip(DOMAINS, sides, strict=True):
+        if narrow and chip is DOMAINS[-1]:
+            shapes.append(Words(x=4, y=top + high + 20, text=f"{chip.name} {size(chip):,}", align="start"))
+            x, top, cell = 4.0, top + high + 30, (wide - 8) / side
+        rows = [[_color(chip)] * min(side, size(chip) - side * r) for r in range(ceil(size(chip) / side))]
+        shapes.append(Cells(x=x, y=top, rows=rows, wide=cell, high=cell, air=cell / 5))
+        high = max(high, side * cell)
+        x += max(side * cell, 14) + (11 if narrow else 36)
+    return Sketch(wide, top + high + 4, shapes + _names(wide, narrow))
+
+
+def _color(chip: Chip) -> int:
+    return {"torus": MEMORY, "mesh": EXPERTS, "switches": NETWORK}[_kind(chip)]
+
+
+def _names(wide: float, narrow: bool) -> list[Shape]:
+    told = [f"{c.name} {size(c):,}" for c in DOMAINS]
+    if narrow:
+        return [
+            Words(x=4, y=14, text=", ".join(told[:3]), align="start"),
+            Words(x=4, y=31, text=", ".join(told[3:5]), align="start"),
+        ]
+    return [Words(x=4, y=14, text=", ".join(told), align="start")]

@@ -1,0 +1,18 @@
+"""What is drawn in the chapter on profiling? Its figures, in its order."""
+
+from scalingbook_book.chapters.profiling.figures import clocks, compiled, recorded
+
+FIGURES = (
+    recorded.before_after,
+    clocks.lanes,
+    recorded.stages,
+    compiled.line,
+    compiled.padding,
+    compiled.groups,
+    clocks.passes,
+    clocks.ring,
+    recorded.alive,
+    recorded.four_faults,
+    clocks.where,
+    clocks.gpu,
+)

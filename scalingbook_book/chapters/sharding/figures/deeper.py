@@ -1,0 +1,186 @@
+"""What do the deeper pages draw? Shapes of a torus, slices, a detour, what a rule leaves out, rounds."""
+
+from itertools import pairwise
+
+from scalingbook_book.reader.explorers.view import Span
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.lanes import lanes
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Cells,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.shards import extent, sharded, subscripted
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib.collectives import all_reduce, all_to_all, hierarchical_all_reduce, schedules
+from scalingbook_lib.collectives.resharding import reshard
+from scalingbook_lib.machines import Axis
+from scalingbook_lib.machines.chips import V5E, V5P, Slice
+from scalingbook_lib.notation import Mesh
+from scalingbook_lib.sharded_matmul import solve
+from scalingbook_lib.units import si
+
+CUBE = Slice.of(V5P, "4x4x4").mesh(X=4, Y=4, Z=4)
+SHAPES = ((64,), (4, 16), (8, 8), (4, 4, 4))
+GIGABYTE = 1e9
+
+
+def shapes() -> Figure:
+    """An AllToAll over 64 chips in four shapes of torus."""
+    times = {" × ".join(map(str, shape)): _exchange(shape) for shape in SHAPES}
+    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in times.items())
+    spans = [Span(name, 0, seconds, si(seconds, "s"), NETWORK) for name, seconds in times.items()]
+    return Figure(
+        key="sharding.shapes",
+        alt=f"Bars of the time of an AllToAll of 1 GB on 64 chips as a ring or a torus: {said}.",
+        caption="The same chips and the same bytes: the longest axis decides. Every axis more, and every "
+        "step towards a square, gives the pieces more ways to go. (v5e links, all axes closed.)",
+        parts=lambda wide: [lanes(wide, spans)],
+    )
+
+
+def _exchange(shape: tuple[int, ...]) -> float:
+    """An AllToAll of a gigabyte on closed axes of v5e."""
+    return all_to_all(GIGABYTE, *(V5E.axis(n, wrapped=True) for n in shape)).total_s
+
+
+def slices() -> Figure:
+    """A sum over two slices: inside, across, inside again; or all of it across."""
+    rate = V5P.dcn_bytes_per_s or 0.0
+    dcn = Axis(size=2, wrapped=False, link_bytes_per_s=rate, hop_s=10e-6)
+    ordered = hierarchical_all_reduce(GIGABYTE, *CUBE.axes("XYZ"), dcn=dcn)
+    naive = all_reduce(GIGABYTE, dcn)
+    return Figure(
+        key="sharding.slices",
+        alt="Two slices of 64 chips. Inside each, chips sum; then each chip sends its 64th across the "
+        f"data-center network; then the sums are gathered inside: {si(ordered.total_s, 's')}. Sending "
+        f"everything across takes {si(naive.total_s, 's')}.",
+        caption=f"Sum inside, send one 64th across, gather inside: {si(ordered.total_s, 's')} for 1 GB on "
+        f"every chip of two v5p slices. All of it across would take {si(naive.total_s, 's')}.",
+        parts=lambda wide: [_slices(wide)],
+    )
+
+
+def _slices(wide: float) -> Sketch:
+    """Two slices as squares of chips, and the arrows between their chips."""
+    side, ends = 128.0, (12.0, wide - 140)
+    drawn: list[Shape] = [
+        Words(x=wide / 2, y=40, text="2. a 64th each" if wide > 400 else "2. 1/64", bold=True)
+    ]
+    for left in ends:
+        drawn += [
+            Words(x=left + side / 2, y=14, text="1. sum, 3. gather", bold=True),
+            Area(x=left, y=30, wide=side, high=side, color=None, shade=0.04, below="64 chips"),
+            Cells(x=left + 11, y=41, rows=[[CACHE] * 4] * 4, wide=28, high=28, air=6),
+        ]
+    x0, x1 = ends[0] + side + 4, ends[1] - 4
+    links = [Arrow(x0=x0, y0=y, x1=x1, y1=y, heads=2, color=NETWORK) for y in (52, 80, 108, 136)]
+    return Sketch(wide, 182, [*drawn, *links])
+
+
+def detour() -> Figure:
+    """From A[I_X, J] to A[I, J_Y]: gather and then cut, or cut and then gather."""
+    sizes = {"I": 4096, "J": 8192}
+    ways = (("A[I_X, J]", "A[I, J]", "A[I, J_Y]"), ("A[I_X, J]", "A[I_X, J_Y]", "A[I, J_Y]"))
+    steps = [[reshard(a, b, CUBE, sizes).best.total_s for a, b in pairwise(way)] for way in ways]
+    said = [si(sum(times), "s") for times in steps]
+    return Figure(
+        key="sharding.detour",
+        alt="Two ways from rows cut over X to columns cut over Y, drawn on two by two chips. Gathering first "
+        f"and cutting then takes {said[0]}; cutting first and gathering then takes {said[1]}.",
+        caption="A cut is free, and what is gathered after it is smaller. The order of the same two steps is "
+        "worth a factor as large as the axis. (bf16[4096, 8192], v5p, axes of four.)",
+        parts=lambda wide: [_ways(wide, ways, said)],
+    )
+
+
+def _ways(wide: float, ways: tuple[tuple[str, ...], ...], said: list[str]) -> Sketch:
+    side, square = (38.0 if wide > 400 else 28.0), Mesh(X=2, Y=2)
+    across, down = extent(square, side)
+    step = (wide - 4 - across) / 2
+    drawn: list[Shape] = []
+    for k, (way, time) in enumerate(zip(ways, said, strict=True)):
+        y = 24.0 + k * (down + 62)
+        drawn.append(Words(x=2, y=y - 10, text=time, bold=True, align="start"))
+        for i, text in enumerate(way):
+            drawn += sharded(text, square, x=2 + i * step, y=y, side=side)
+            drawn.append(Words(x=2 + i * step + across / 2, y=y + down + 17, text=subscripted(text)))
+        for i, what in enumerate(("cut", "gather") if k else ("gather", "cut")):
+            left, right, level = i * step + across + 8, (i + 1) * step - 4, y + down / 2
+            color = NETWORK if what == "gather" else None
+            drawn.append(Arrow(x0=left, y0=level, x1=right, y1=level, color=color))
+            drawn.append(Words(x=(left + right) / 2, y=level - 8, text=what))
+    return Sketch(wide, 2 * (down + 62) - 10, drawn)
+
+
+WAYS = ("gather B", "reduce C")
+CHOSEN = {(3072, 2048): WAYS[1], (16384, 8192): WAYS[0]}  # by XLA for a v5e 2x4; the page compiles both
+
+
+def omits() -> Figure:
+    """Two products for which a rule that counts the bytes of arrays picks the slower way."""
+    spans = {case: _gather_or_reduce(*case, chosen) for case, chosen in CHOSEN.items()}
+    said = "; ".join(
+        f"I = {I:,}, J = {J:,}: {', '.join(f'{span.lane} {span.label}' for span in pair)}"
+        for (I, J), pair in spans.items()
+    )
+    return Figure(
+        key="sharding.omits",
+        alt=f"Two pairs of bars, each on a scale of its own: the times of a product in two ways. {said}.",
+        caption="The rule compares the bytes of the result with those of the weight. In the first product it "
+        "reduces, and leaves out that a sum moves twice. In the second it gathers, and leaves out that every "
+        "chip then multiplies all of it. (Each product has its own time scale.)",
+        parts=lambda wide: [
+            lanes(wide, pair, title=f"I = {I:,}, J = {J:,}") for (I, J), pair in spans.items()
+        ],
+    )
+
+
+def _gather_or_reduce(I: int, J: int, chosen: str) -> list[Span]:
+    """Both ways of one product; the one that XLA takes is named and filled."""
+    return [
+        Span(
+            way,
+            0,
+            seconds,
+            f"{si(seconds, 's')}: chosen by XLA" if way == chosen else si(seconds, "s"),
+            color,
+        )
+        for way, seconds in zip(WAYS, _both(I, J), strict=True)
+        for color in [MATH if way == chosen else MEMORY]
+    ]
+
+
+def _both(I: int, J: int) -> list[float]:
+    """Gather the weight, or reduce the result: the time of each if all overlaps."""
+    mesh = Slice.of(V5E, "2x4").mesh(X=2, Y=4)
+    found = solve("A[I_X, J] · B[J_Y, K] -> C[I_X, K]", mesh, {"I": I, "J": J, "K": 8192})
+    return [found.named(f"{name} over Y").lower_s for name in ("gather B", "slice A over Y, all-reduce C")]
+
+
+def rounds() -> Figure:
+    """The rounds of an AllGather over eight chips, one way and both ways."""
+    ring, nbytes = V5E.axis(8, wrapped=True), 2.0**27
+    plans = {"one way": schedules.all_gather(8, True, False), "both ways": schedules.all_gather(8)}
+    took = {name: plan.step_seconds(nbytes, ring) for name, plan in plans.items()}
+    spans = [
+        Span(f"{name}, {way}", sum(seconds[:k]), sum(seconds[: k + 1]), str(k + 1), color)
+        for name, seconds in took.items()
+        for color, way in enumerate(("up", "down")[: 1 + (name == "both ways")])
+        for k in range(len(seconds))
+    ]
+    one, both = (si(sum(seconds), "s") for seconds in took.values())
+    return Figure(
+        key="sharding.rounds",
+        alt=f"Three lanes of rounds. One way: {len(took['one way'])} rounds, one after the other, {one}. "
+        f"Both ways: {len(took['both ways'])} rounds, the last half as long, {both}.",
+        caption="As many shards arrive, through twice the links. The last round of the second plan sends the "
+        "opposite chip's shard in halves. (134 MB over eight v5e chips.)",
+        parts=lambda wide: [lanes(wide, spans)],
+    )

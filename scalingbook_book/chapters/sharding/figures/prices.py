@@ -1,0 +1,121 @@
+"""What does a plan cost? Hops or bytes, gather or reduce, three times of a layer, two lanes in step."""
+
+from itertools import pairwise
+from math import sqrt
+
+from scalingbook_book.chapters.sharding.figures.cuts import LAYER, halves
+from scalingbook_book.reader.explorers.view import (
+    Chart,
+    Curve,
+    Points,
+    RefLine,
+    Regions,
+    Scale,
+    Span,
+)
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.lanes import lanes as stretches
+from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK
+from scalingbook_lib.collectives import all_gather, latency_bound_below
+from scalingbook_lib.machines.chips import V5E, V5P, Slice
+from scalingbook_lib.roofline import CopyPipeline
+from scalingbook_lib.sharded_matmul import SplitWeight, solve
+from scalingbook_lib.units import si
+
+RINGS = {n: V5E.axis(n, wrapped=True) for n in (4, 16, 64)}
+SIZES = [10 ** (3 + k / 4) for k in range(25)]
+
+
+def bend() -> Figure:
+    """Time over bytes: a plateau of hops, then a slope of bytes."""
+    bends = {n: latency_bound_below(ring) for n, ring in RINGS.items()}
+    said = ", ".join(f"{n} chips {si(at, 'B')}" for n, at in bends.items())
+    curves = [
+        Curve(f"{n} chips", SIZES, [all_gather(size, ring).total_s for size in SIZES], color)
+        for color, (n, ring) in enumerate(RINGS.items())
+    ]
+    turned = [all_gather(at, RINGS[n]).total_s for n, at in bends.items()]
+    dots = Points("bend", list(bends.values()), turned, ["", "", ""], IDLE)
+    return Figure(
+        key="sharding.bend",
+        alt="Time of an AllGather over the bytes of the array, both on log axes, for rings of 4, 16 and 64 "
+        f"chips: level at first, higher for more chips, then all on one slope. They bend at: {said}.",
+        caption="Small arrays wait for hops, and more chips mean more of them. Large arrays wait for bytes, "
+        "and then the number of chips no longer matters. Dots: hops and bytes take equally long. (v5e "
+        "links.)",
+        parts=lambda wide: [
+            Chart(Scale("gathered array M", "B", "log", 1e3, 1e9), Scale("time", "s", "log"), (*curves, dots))
+        ],
+    )
+
+
+def border() -> Figure:
+    """Who wins, by tokens and width: gather the weight, or reduce the result?"""
+    split = SplitWeight(V5P, V5P.axis(4), 16384, exact=False)
+    r, (xs, ys) = split.r, (_edges(16, 65536, 48), _edges(64, 65536, 48))
+    inside, beside = ([sqrt(a * b) for a, b in pairwise(edges)] for edges in (xs, ys))
+    cells = [[way for way, _ in row] for row in split.fastest_of_all(inside, beside, 2)]
+    curve = [16, r, 65536]
+    marks = (
+        Regions(["gather W", "reduce Z"], xs, ys, cells, colors=(MATH, NETWORK)),
+        Curve("", curve, [2 * min(b, r) for b in curve], IDLE),
+        RefLine(f"B = r = {r:,.0f}", r),
+        Points("", [LAYER["B"]], [LAYER["D"]], ["the opening's layer"], IDLE),
+    )
+    return Figure(
+        key="sharding.border",
+        alt="A map over tokens B and width D. Above the border, which rises as D = 2B and is level from "
+        f"B = {r:,.0f} on, reducing the result wins; below it, gathering the weight. The layer of the "
+        f"opening, at {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above.",
+        caption="Wide layers and moderate batches: leave the weights where they are. Narrow layers or large "
+        "batches: gather them. (As the two formulas count; v5p, one ring of four.)",
+        parts=lambda wide: [
+            Chart(Scale("tokens B", "", "log", 16, 65536), Scale("width D", "", "log", 64, 65536), marks)
+        ],
+    )
+
+
+def _edges(low: float, high: float, cells: int) -> list[float]:
+    return [low * (high / low) ** (k / cells) for k in range(cells + 1)]
+
+
+def three() -> Figure:
+    """The opening's layer, weights at rest: network, arithmetic, memory."""
+    names = {"network": ("comms_s", NETWORK), "arithmetic": ("math_s", MATH), "HBM": ("hbm_s", MEMORY)}
+    times = {name: sum(getattr(half, term) for half in halves()) for name, (term, _) in names.items()}
+    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in times.items())
+    spans = [Span(name, 0, times[name], si(times[name], "s"), names[name][1]) for name in names]
+    return Figure(
+        key="sharding.three",
+        alt=f"Three lanes from one start for one layer on four chips: {said}.",
+        caption="Two of the three times look fine, and the third decides: reading the weights takes longest. "
+        f"({LAYER['B']} tokens, four TPU v5e, activations moved.)",
+        parts=lambda wide: [stretches(wide, spans)],
+    )
+
+
+def lanes() -> Figure:
+    """A gather and its product: one after the other, and in four chunks."""
+    mesh = Slice.of(V5E, "2x4").mesh(X=2, Y=4)
+    found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", mesh, {"I": 4096, "J": 8192, "K": 32768})
+    gather = found.named("gather A over Y")
+    runs = {chunks: gather.overlapped(chunks) for chunks in (1, 4)}
+    took = {chunks: si(run.total_s, "s") for chunks, run in runs.items()}
+    return Figure(
+        key="sharding.lanes",
+        alt=f"Two time lines. In one piece the matrix unit waits for the whole gather: {took[1]}. In four "
+        f"chunks it starts after the first, and later chunks arrive meanwhile: {took[4]}.",
+        caption="One chunk of the shorter lane sticks out, the rest hides. No number of chunks goes below "
+        f"{si(gather.lower_s, 's')}, the longer lane alone.",
+        parts=lambda wide: [
+            stretches(wide, _spans(run), end=runs[1].total_s, title=f"{name}: {took[chunks]}")
+            for (chunks, run), name in zip(runs.items(), ("in one piece", "in four chunks"), strict=True)
+        ],
+    )
+
+
+def _spans(run: CopyPipeline) -> list[Span]:
+    """The chunks on the network's lane, and their products on the chip's."""
+    lanes = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
+    turns = [(lanes[turn.stage], turn) for turn in run.turns]
+    return [Span(name, t.start_s, t.end_s, str(t.chunk + 1), color) for (name, color), t in turns]

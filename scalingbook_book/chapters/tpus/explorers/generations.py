@@ -1,0 +1,125 @@
+"""What has grown from one TPU to the next, and what has not? Any figure, or two of them, with its source."""
+
+import textwrap
+
+from scalingbook_book.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    Scale,
+    Series,
+    View,
+)
+from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.units import si
+
+_NONE = "nothing: the figure itself"
+_FIGURES = {
+    "FLOPs/s in bf16": ("bf16_flops_per_s", "FLOPs/s"),
+    "int8 operations/s": ("int8_ops_per_s", "OPs/s"),
+    "FLOPs/s in fp8": ("fp8_flops_per_s", "FLOPs/s"),
+    "FLOPs/s of the vector unit": ("vector_flops_per_s", "FLOPs/s"),
+    "HBM": ("hbm_bytes", "B"),
+    "HBM bandwidth": ("hbm_bytes_per_s", "B/s"),
+    "VMEM": ("vmem_bytes", "B"),
+    "one link, one way": ("link_bytes_per_s", "B/s"),
+    "PCIe": ("pcie_bytes_per_s", "B/s"),
+    "DCN": ("dcn_bytes_per_s", "B/s"),
+}
+_OVER = ("HBM bandwidth", "one link, one way", "PCIe", "DCN")
+_SAME = 0.005
+_LINE = 52  # characters that fit on a phone
+
+
+def _generations(*, figure: str, per: str, chip: str) -> View:
+    values = {on.name: value for on in chips.TPUS if (value := ratio(on, figure, per)) is not None}
+    if not values:
+        raise ValueError(f"no generation documents both {figure} and {per}; choose another figure")
+    unit = _unit(figure, per)
+    bars = Bars(
+        Scale("value", unit),
+        tuple(values),
+        (Series(figure, tuple(values.values()), 0),),
+        title=_named(figure, per),
+    )
+    return View(
+        _verdict(values, figure, per),
+        (bars, _sources(chips.find(chip), [name for name in (figure, per) if name != _NONE])),
+        _readouts(values, chip, unit),
+    )
+
+
+def _readouts(values: dict[str, float], chip: str, unit: str) -> tuple[Readout, ...]:
+    """The chosen generation's value, and the ends of all."""
+    most, least = (end(values, key=lambda name: values[name]) for end in (max, min))
+    own = [Readout(chip, values[chip], unit)] if chip in values else []
+    return (
+        *own,
+        Readout(f"most: {most}", values[most], unit),
+        Readout(f"least: {least}", values[least], unit),
+    )
+
+
+def ratio(on: Chip, figure: str, per: str) -> float | None:
+    """A figure of a chip, or a figure over another; None where one is not documented."""
+    names = [_FIGURES[name][0] for name in (figure, per) if name != _NONE]
+    found = [getattr(on, name) for name in names]
+    if None in found:
+        return None
+    return found[0] / found[1] if len(found) == 2 else found[0]
+
+
+def _unit(figure: str, per: str) -> str:
+    """The unit of a figure, or of a figure over a bandwidth."""
+    unit = _FIGURES[figure][1]
+    if per == _NONE:
+        return unit
+    return {"B": "s", "B/s": "×"}.get(unit, f"{unit.removesuffix('/s')}/byte")
+
+
+def _named(figure: str, per: str) -> str:
+    return figure if per == _NONE else f"{figure} over {per}"
+
+
+def _sources(on: Chip, figures: list[str]) -> Grid:
+    """Who says so, for the chosen generation, and what other sources print."""
+    told = [_told(on, figure) for figure in figures]
+    return Grid(f"{on.name}: where the figures come from", (), (), [[Cell(text, level=0.5)] for text in told])
+
+
+def _told(on: Chip, figure: str) -> str:
+    name, unit = _FIGURES[figure]
+    value = getattr(on, name)
+    if value is None:
+        return f"{figure}: not documented"
+    lines = textwrap.wrap(f"{on.sources[name]}", _LINE)
+    return "\n".join([f"{figure}: {si(value, unit, 4)}", *lines])
+
+
+def _verdict(values: dict[str, float], figure: str, per: str) -> str:
+    first, *_, last = [*values, *values]  # the same where only one is known
+    missing = [on.name for on in chips.TPUS if on.name not in values]
+    said = f"From {first} to {last}, {_named(figure, per)} {_grew(values[last] / values[first])}."
+    return f"{said} Nobody documents it for {', '.join(missing)}." if missing else said
+
+
+def _grew(times: float) -> str:
+    if abs(times - 1) < _SAME:
+        return "stayed the same"
+    return f"grew {times:.3g} times" if times > 1 else f"fell to 1/{1 / times:.3g}"
+
+
+GENERATIONS = Explorer(
+    key="tpus.generations",
+    title="All generations",
+    question="What has grown from one TPU to the next, and what has not kept up?",
+    controls={
+        "figure": Choice("figure", tuple(_FIGURES), "FLOPs/s in bf16"),
+        "per": Choice("divided by", (_NONE, *_OVER), "HBM bandwidth"),
+        "chip": Choice("sources of", tuple(chip.name for chip in chips.TPUS), "TPU v5e"),
+    },
+    view=_generations,
+)

@@ -1,0 +1,24 @@
+"""What is drawn in the chapters on TPUs, the chip and the network? Their figures, in their order."""
+
+from scalingbook_book.chapters.tpus.figures import array, chip, growth, levels, links, pods, routes, stream
+
+FIGURES = (
+    chip.cycle,
+    chip.chip,
+    array.systolic,
+    array.fill,
+    array.padding,
+    stream.stream,
+    stream.buffers,
+    growth.growth,
+    links.rates,
+    links.ring,
+    links.slices,
+    pods.cubes,
+    pods.twist,
+    routes.route,
+    routes.hosts,
+    levels.wait,
+    levels.ladder,
+    levels.chain,
+)

@@ -1,0 +1,75 @@
+"""How do large operations pass through a small memory? Chunks in lanes, and the buffers that they need."""
+
+from scalingbook_book.chapters.tpus.explorers.pipeline import Reduction
+from scalingbook_book.reader.explorers.marks import RefLine
+from scalingbook_book.reader.explorers.panels import Span, Timeline
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY, Area, Brace, Shape, Words
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.roofline import CopyPipeline
+from scalingbook_lib.units import MiB, binary, si
+
+ARRAY, OPS, CHUNKS = 64 * MiB, 16, 8
+WORK = Reduction(ARRAY, OPS, V5E.hbm_bytes_per_s)
+TILE, DEPTH = 512, 512
+
+
+def stream() -> Figure:
+    """Two arrays through VMEM to the vector unit, in one chunk and in eight."""
+    one, many = WORK.pipeline(1), WORK.pipeline(CHUNKS)
+    return Figure(
+        key="tpus.stream",
+        alt="Two time lines of three lanes: HBM to VMEM, VMEM to registers, vector unit. In one chunk they "
+        f"work one after the other, {si(one.total_s, 's')}. In {CHUNKS} chunks they overlap, "
+        f"{si(many.total_s, 's')}; the slowest lane alone takes {si(many.lower_s, 's')}.",
+        caption="In one chunk the lanes wait for each other. In eight they work side by side, and the time "
+        "comes near that of the slowest lane. (Σ f(x, y) over two arrays of 64 MiB, 16 FLOPs an element, "
+        "v5e.)",
+        parts=lambda wide: [_lanes(one, one.total_s), _lanes(many, one.total_s)],
+    )
+
+
+def _lanes(line: CopyPipeline, end: float) -> Timeline:
+    numbered = line.chunks > 1
+    spans = [Span(t.stage, t.start_s, t.end_s, str(t.chunk + 1) * numbered, t.chunk % 2) for t in line.turns]
+    chunks = f"{line.chunks} chunk{'s' * numbered}: {si(line.total_s, 's')}"
+    return Timeline(tuple(line.chunk_s), spans, "s", end, [RefLine("slowest alone", line.lower_s)], chunks)
+
+
+def buffers() -> Figure:
+    """What a tiled matmul keeps in VMEM: two of each tile that moves, one of the sums."""
+    tile = 2 * TILE * DEPTH
+    parts = [
+        ("X", tile, MEMORY, 2),
+        ("W", tile, MEMORY, 2),
+        ("Y", 2 * TILE**2, CACHE, 2),
+        ("sums", 4 * TILE**2, MATH, 1),
+    ]
+    total = sum(nbytes * copies for _, nbytes, _, copies in parts)
+    return Figure(
+        key="tpus.buffers",
+        alt="A bar of 16 MiB, the share of VMEM that a kernel gets unasked. In it two tiles of X, two of W, "
+        f"two of Y and one of sums in fp32, {binary(total)} together; the rest is free.",
+        caption=f"Tiles of {TILE} × {TILE}: while one buffer of a tile is used, the next tile arrives in the "
+        f"other. The sums never move, so one buffer is enough. Together {binary(total)}.",
+        parts=lambda wide: [_bar(wide, parts, total)],
+    )
+
+
+def _bar(wide: float, parts: list[tuple[str, int, int, int]], total: int) -> Sketch:
+    scale = (wide - 8) / (1.5 * total)
+    x, shapes = 4.0, list[Shape]()
+    for name, nbytes, color, copies in parts:
+        step = nbytes * scale
+        for k in range(copies):
+            shapes.append(
+                Area(x=x + k * step, y=30, wide=step - 2, high=56, color=color, shade=0.5 - 0.25 * k)
+            )
+        shapes.append(Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name))
+        x += step * copies
+    shapes.append(
+        Area(x=x, y=30, wide=wide - x - 4, high=56, color=IDLE, shade=0.04, dashed=True, text="free ...")
+    )
+    shapes.append(Brace(x0=4, x1=x, y=92, text=f"{binary(total)} of {binary(16 * MiB)}"))
+    return Sketch(wide, 122, shapes)

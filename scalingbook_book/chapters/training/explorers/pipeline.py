@@ -1,0 +1,162 @@
+"""Which stage works when? Five schedules of a pipeline, played out."""
+
+from functools import lru_cache
+
+from scalingbook_book.reader.explorers.parts import (
+    Bars,
+    Cell,
+    Choice,
+    Explorer,
+    Grid,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    Steps,
+    Timeline,
+    View,
+)
+from scalingbook_book.reader.explorers.parts import Span as Block
+from scalingbook_lib.steps import pipelines
+from scalingbook_lib.steps.pipelines import PipelineError, PipelineRun
+from scalingbook_lib.units import count, percent
+
+SCHEDULES = {
+    "GPipe": "gpipe",
+    "1F1B": "1f1b",
+    "interleaved": "interleaved",
+    "zero-bubble": "zero-bubble",
+    "DualPipe": "dualpipe",
+}
+COPIES = {name: 2 if name == "DualPipe" else 1 for name in SCHEDULES}  # of a stage's weights
+COLORS = {"F": 0, "B": 1, "W": 2}
+_WORDS = {"F": "forward", "B": "backward", "W": "backward of weights"}
+
+
+@lru_cache(maxsize=64)
+def played(schedule: str, P: int, M: int, *, chunks: int, backward: float, hop: float) -> PipelineRun:
+    """One step; a forward pass of one microbatch through a stage takes 1."""
+    chunks = chunks if schedule == "interleaved" else 1
+    return pipelines.simulate(SCHEDULES[schedule], P, M, chunks=chunks, backward_s=backward, hop_s=hop)
+
+
+def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, hop: float, step: int) -> View:
+    run = played(schedule, P, M, chunks=chunks, backward=backward, hop=hop)
+    frames = int(float(run.total_s)) + 1
+    now = min(step, frames - 1)
+    return View(
+        _verdict(schedule, run),
+        (
+            _gantt(run, now),
+            _stages(run, now),
+            _compared(schedule, P=P, M=M, chunks=chunks, backward=backward, hop=hop),
+        ),
+        (
+            Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
+            Readout.percent("idle, of the step", float(run.bubble), 3),
+            Readout.percent("idle, over the work", float(run.overhead), 3),
+            Readout("microbatches held at most", float(max(run.live))),
+            Readout("weights of a stage", COPIES[schedule], "×"),
+        ),
+        frames=frames,
+    )
+
+
+def _gantt(run: PipelineRun, now: int) -> Timeline:
+    lanes = [f"stage {s}" for s in range(run.stages)]
+    named = run.microbatches * run.chunks <= 24
+    blocks = [
+        Block(
+            lanes[s.stage],
+            float(s.start),
+            float(s.end),
+            str(s.microbatch + 1) if named else "",
+            COLORS[s.kind],
+        )
+        for s in run.spans
+    ]
+    return Timeline(
+        lanes,
+        blocks,
+        "",
+        float(run.total_s),
+        (RefLine("now", now),),
+        "Forward blue, backward orange, put-off gradients of weights green",
+        "time, in forward passes",
+    )
+
+
+def _stages(run: PipelineRun, now: int) -> Grid:
+    """What every stage does and holds at this moment."""
+    does = [[s for s in run.stage(stage) if s.start <= now < s.end] for stage in range(run.stages)]
+    cells = [
+        [_doing(tasks) for tasks in does],
+        [Cell(f"{holds(run, stage, now):.3g}", level=0.4) for stage in range(run.stages)],
+        [Cell(f"{float(most):.3g}", level=0.4) for most in run.live],
+    ]
+    columns = [f"{s}" for s in range(run.stages)]
+    return Grid(f"Stages at time {now}", ("does", "holds", "at most"), columns, cells)
+
+
+def _doing(tasks: list[pipelines.TaskSpan]) -> Cell:
+    if not tasks:
+        return Cell("–", None, "idle")
+    text = "+".join(f"{t.kind}{t.microbatch + 1}" for t in tasks)
+    note = ", ".join(f"{_WORDS[t.kind]}, microbatch {t.microbatch + 1}" for t in tasks)
+    return Cell(text, COLORS[tasks[0].kind], note)
+
+
+def holds(run: PipelineRun, stage: int, now: float) -> float:
+    """Microbatches whose activations a stage has: begun forward, their backward pass not over."""
+    begun = {(t.microbatch, t.chunk) for t in run.stage(stage) if t.kind == "F" and t.start <= now}
+    last: dict[tuple[int, int], float] = {}
+    for t in run.stage(stage):
+        last[t.microbatch, t.chunk] = max(float(t.end), last.get((t.microbatch, t.chunk), 0.0))
+    return sum(last[task] > now for task in begun) / run.chunks if begun else 0.0
+
+
+def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
+    """All five with these stages and microbatches; what a schedule does not allow is left out."""
+    runs: dict[str, PipelineRun] = {}
+    for name in SCHEDULES:
+        try:
+            runs[name] = played(name, P, M, chunks=chunks, backward=backward, hop=hop)
+        except PipelineError:
+            continue
+    labels = [
+        f"{name}, holds {float(max(run.live)):.3g}" + ", weights twice" * (COPIES[name] > 1)
+        for name, run in runs.items()
+    ]
+    idle = [100 * float(run.bubble) for run in runs.values()]
+    title = "All schedules that these numbers allow, and what a stage holds: microbatches, weights"
+    return Bars(Scale("idle, of the step", "%"), labels, (Series("idle", idle, 5),), title=title)
+
+
+def _verdict(schedule: str, run: PipelineRun) -> str:
+    idle = f"{percent(float(run.bubble))} of the step"
+    held = f"a stage holds up to {float(max(run.live)):.3g} microbatch{'es' * (max(run.live) != 1)}"
+    if run.stages == 1:
+        return f"One stage waits for nobody; {held}."
+    through = (
+        f"{count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)} through {run.stages} stages"
+    )
+    price = " It keeps the weights of two stages, twice as many as the others." * (COPIES[schedule] > 1)
+    return f"{schedule}: {through}, and a stage is idle for {idle}; {held}.{price}"
+
+
+PIPELINE = Explorer(
+    key="training.pipeline",
+    title="A pipeline's schedule, played",
+    question="How long do the stages wait for each other, and how much do they keep meanwhile?",
+    controls={
+        "schedule": Choice("schedule", tuple(SCHEDULES), "1F1B"),
+        "P": Slider("stages P", 2, 12, 4, step=2),
+        "M": Slider("microbatches M", 1, 48, 8),
+        "chunks": Slider("chunks of a stage, interleaved", 2, 4, 2),
+        "backward": Slider("backward pass, in forward passes", 1.0, 3.0, 2.0, step=0.5),
+        "hop": Slider("a hop, in forward passes", 0.0, 1.0, 0.0, step=0.125),
+        "step": Steps("time", 6),
+    },
+    view=_pipeline,
+)

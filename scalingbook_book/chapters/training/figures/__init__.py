@@ -1,0 +1,17 @@
+"""What is drawn in the chapter on training? Its figures, in its order."""
+
+from scalingbook_book.chapters.training.figures import batch, machine, packing, schedules, schemes
+
+FIGURES = (
+    schemes.same_batch,
+    schemes.four_schemes,
+    schemes.three_lanes,
+    machine.zero,
+    machine.piece_of_a_ring,
+    machine.memory_of_a_chip,
+    machine.bubble,
+    batch.floor_of_days,
+    batch.recipe,
+    packing.packed,
+    schedules.schedules,
+)

@@ -1,0 +1,170 @@
+"""What a machine adds: state that is split, a ring that does not close, memory, and a pipeline's bubble."""
+
+from dataclasses import replace
+
+from scalingbook_book.reader.explorers.view import Bars, RefLine, Scale, Series, Span, Timeline
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    EXPERTS,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import models, training
+from scalingbook_lib.machines import Slice
+from scalingbook_lib.machines.chips import V5P
+from scalingbook_lib.steps import pipelines
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import percent, si
+
+LLAMA = models.find("LLaMA-3 70B")
+PARAMS, SHARING = 7.5e9, 64
+STAGES = {"plain DP: 2M": 0, "ZeRO-1: 2M": 1, "ZeRO-2: 2M": 2, "ZeRO-3: 3M": 3}
+POLICIES = {"none": "everything", "selective": "products", "full": "layer inputs"}
+LONG = Slice.of(V5P, "4x32x32")
+PLAN = Plan(fsdp=1024, tp=4)
+
+
+def zero() -> Figure:
+    """What does each stage of ZeRO leave on a chip, and what does it move?"""
+    held = {name: training.states(PARAMS, Plan(fsdp=SHARING, zero=stage)) for name, stage in STAGES.items()}
+    said = ", ".join(f"{name.split(':')[0]} {si(memory.total, 'B')}" for name, memory in held.items())
+    return Figure(
+        key="training.zero",
+        alt=f"Four stacked bars of weights, gradients and optimizer state on each of {SHARING} chips: {said}.",
+        caption="Each stage splits one part more. The first step down is the largest, because the optimizer has 12 of the "
+        f"16 bytes; only the last moves more, 3M in place of 2M bytes. ({PARAMS / 1e9:g} billion parameters, {SHARING} chips.)",
+        parts=lambda wide: [_stages(held)],
+    )
+
+
+def _stages(held: dict[str, training.TrainingMemory]) -> Bars:
+    parts = {"weights": MEMORY, "gradients": MATH, "optimizer": EXPERTS}
+    series = [
+        Series(part, [memory[part] for memory in held.values()], color) for part, color in parts.items()
+    ]
+    return Bars(Scale("bytes on each chip", "B"), list(held), series, stacked=True)
+
+
+def piece_of_a_ring() -> Figure:
+    """Why does an axis that does not close take twice as long?"""
+    waits = {shape: _waits(shape) for shape in ("16x16x16", "4x32x32")}
+    piece, ring = waits.values()
+    return Figure(
+        key="training.piece_of_a_ring",
+        alt=f"Above, an axis of 16 chips, four of which work together: an open line, with one link at each end chip. Below, an axis "
+        f"of four chips that closes to a ring. Waiting for tensor parallelism: {si(piece, 's')} and {si(ring, 's')} a step.",
+        caption=f"Four chips of an axis of 16 are a line, and an end chip receives through one link. An axis of four is a ring, and every "
+        f"chip receives through two: a step waits {si(ring, 's')} for tensor parallelism and not {si(piece, 's')}.",
+        parts=lambda wide: [_axes(wide, piece, ring)],
+    )
+
+
+def _waits(shape: str) -> float:
+    return training.step(LLAMA, Slice.of(V5P, shape), PLAN, batch=1024, T=4096).exposed["tensor"]
+
+
+def _axes(wide: float, piece: float, ring: float) -> Sketch:
+    pitch = wide / 16
+    side = pitch * 0.62
+    shapes: list[Shape] = []
+    for k in range(16):
+        used = k < 4
+        x = pitch * (k + 0.5) - side / 2
+        shapes.append(
+            Area(x=x, y=30, wide=side, high=side, color=MATH if used else None, shade=0.5 if used else 0.04)
+        )
+        if k < 15:
+            line = Arrow(
+                x0=x + side,
+                y0=30 + side / 2,
+                x1=x + pitch,
+                y1=30 + side / 2,
+                heads=0,
+                thick=3 if k < 3 else 1,
+            )
+            shapes.append(line)
+    shapes.append(Words(x=4, y=16, text=f"a piece of an axis of 16: {si(piece, 's')}", align="start"))
+    y = 84 + side
+    for k in range(4):
+        x = pitch * (2 * k + 1) - side / 2
+        shapes.append(Area(x=x, y=y, wide=side, high=side, color=MATH, shade=0.5))
+        if k < 3:
+            shapes.append(
+                Arrow(x0=x + side, y0=y + side / 2, x1=x + 2 * pitch, y1=y + side / 2, heads=0, thick=3)
+            )
+    low = y + side
+    shapes.append(
+        Arrow(x0=pitch * 7, y0=low, x1=pitch, y1=low, heads=0, thick=3, bend=-0.12 if wide > 400 else -0.2)
+    )
+    shapes.append(Words(x=4, y=y - 14, text=f"an axis of 4, closed: {si(ring, 's')}", align="start"))
+    return Sketch(wide, y + side + 36, shapes)
+
+
+def memory_of_a_chip() -> Figure:
+    """What fills a chip, and what does remat change?"""
+    steps = {
+        name: training.step(LLAMA, LONG, replace(PLAN, remat=remat), batch=1024, T=4096)
+        for remat, name in POLICIES.items()
+    }
+    more = {name: step.hardware_flops / step.useful_flops - 1 for name, step in steps.items()}
+    said = "; ".join(
+        f"{name} {si(step.memory.total, 'B')}, {percent(more[name], 2)} more FLOPs"
+        for name, step in steps.items()
+    )
+    state = next(iter(steps.values())).memory.state
+    return Figure(
+        key="training.memory_of_a_chip",
+        alt=f"Three stacked bars under the HBM of a TPU v5p, by what is kept: {said}.",
+        caption=f"Split over 4,096 chips the state of LLaMA-3 70B is {si(state, 'B')} a chip, too thin to see. Activations fill it, and remat "
+        f"trades them for FLOPs: {', '.join(percent(share, 2) for share in more.values())} more.",
+        parts=lambda wide: [_held({name: step.memory for name, step in steps.items()})],
+    )
+
+
+def _held(memory: dict[str, training.TrainingMemory]) -> Bars:
+    parts = {"state": MEMORY, "activations": MATH, "logits": CACHE, "gathered weights": NETWORK}
+    values = {
+        part: [each.state if part == "state" else each[part] for each in memory.values()] for part in parts
+    }
+    series = [Series(part, values[part], color) for part, color in parts.items()]
+    return Bars(
+        Scale("bytes on a chip", "B"),
+        list(memory),
+        series,
+        stacked=True,
+        refs=(RefLine("HBM", V5P.hbm_bytes),),
+    )
+
+
+def bubble() -> Figure:
+    """When does a stage wait, and what does it hold?"""
+    runs = {
+        name: pipelines.simulate(schedule, 4, 8) for name, schedule in (("GPipe", "gpipe"), ("1F1B", "1f1b"))
+    }
+    idle = {name: percent(float(run.bubble)) for name, run in runs.items()}
+    held = {name: float(max(run.live)) for name, run in runs.items()}
+    return Figure(
+        key="training.bubble",
+        alt=f"Two timelines of four stages and eight microbatches. GPipe runs all forward passes, then all backward; 1F1B "
+        f"alternates. Both leave triangles of idle time at start and end, {idle['GPipe']} of the step.",
+        caption=f"Both schedules wait {idle['1F1B']} of the step. But a stage holds up to {held['GPipe']:.0f} microbatches under GPipe and "
+        f"{held['1F1B']:.0f} under 1F1B. (Blue forward, orange backward; the number is the microbatch.)",
+        parts=lambda wide: [_played(name, run) for name, run in runs.items()],
+    )
+
+
+def _played(name: str, run: pipelines.PipelineRun) -> Timeline:
+    lanes = [f"stage {s + 1}" for s in range(run.stages)]
+    colors = {"F": MEMORY, "B": MATH}
+    spans = [
+        Span(lanes[s.stage], float(s.start), float(s.end), str(s.microbatch + 1), colors[s.kind])
+        for s in run.spans
+    ]
+    return Timeline(lanes, spans, unit="", title=name, label="time, forward pass of a microbatch = 1")

@@ -1,0 +1,146 @@
+"""How many chips does a run need to hold it all? State and checkpoints, shared by all of them."""
+
+from dataclasses import dataclass
+
+from scalingbook_book.reader.explorers.parts import (
+    ALL_CHIPS,
+    Bars,
+    Chart,
+    Chips,
+    Choice,
+    Curve,
+    Explorer,
+    Points,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
+from scalingbook_lib import models, rules
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.models.arithmetic import Policy
+from scalingbook_lib.units import BF16, FP32, DType, binary, count, percent, si
+
+MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 7B", "Qwen3 32B", "DeepSeek-V3")
+_STATE: dict[str, tuple[DType | None, DType | None]] = {
+    "10 (fp32 moments)": (None, None),
+    "12 (gradients too)": (BF16, None),
+    "16 (fp32 copy too)": (BF16, FP32),
+}
+_KEPT: dict[str, Policy | None] = {
+    "arrays [B, D]": None,
+    "layer inputs": "full",
+    "products with weights": "dots_no_batch",
+    "every product": "dots",
+    "everything": "all",
+}
+_T = 4096
+
+
+@dataclass(frozen=True)
+class PodMemory:
+    """Bytes of all chips together, by part."""
+
+    terms: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(self.terms.values())
+
+    @property
+    def activations(self) -> float:
+        """What waits for the backward pass."""
+        return self.terms["activations"]
+
+
+def held(model: str, tokens: int, arrays: int, state: str, keeps: str) -> PodMemory:
+    """The least that the run must hold somewhere, with sequences of 4,096 tokens."""
+    m, (gradients, master) = models.find(model), _STATE[state]
+    made = arithmetic.training_state(m, gradients=gradients, master=master)
+    policy = _KEPT[keeps]
+    waits = (
+        rules.pooled(m, tokens, arrays=arrays).checkpoints
+        if policy is None
+        else arithmetic.activations(m, tokens // _T, _T, policy, flash=True).nbytes
+    )
+    return PodMemory({**{term.name: term.value for term in made.terms}, "activations": waits})
+
+
+def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: str, keeps: str) -> View:
+    all_of = held(model, tokens, arrays, state, keeps)
+    hbm = chips.find(chip).hbm_bytes
+    least = max(-(-all_of.total // hbm), 1)
+    return View(
+        _verdict(model, chip, n, all_of=all_of, hbm=hbm, least=least),
+        (_bars(all_of, chip, n, hbm), _curves(all_of, chip, n, hbm)),
+        (
+            Readout("on all chips together", all_of.total, "B"),
+            Readout("on each", all_of.total / n, "B"),
+            Readout.percent("of its HBM", all_of.total / n / hbm),
+            Readout("chips at least", least),
+            Readout(
+                "activations",
+                all_of.activations / all_of.total,
+                "",
+                f"{percent(all_of.activations / all_of.total)} of it",
+            ),
+        ),
+        columns=2,
+    )
+
+
+def _bars(all_of: PodMemory, chip: str, n: int, hbm: float) -> Bars:
+    parts = {**all_of.terms, "all": all_of.total}
+    return Bars(
+        Scale("bytes on each chip", "B", "log", 1e6),
+        list(parts),
+        (Series("bytes", [v / n for v in parts.values()], 0),),
+        refs=(RefLine(f"HBM of {chip}", hbm),),
+        title=f"Shared by {count(n)} chips",
+    )
+
+
+def _curves(all_of: PodMemory, chip: str, n: int, hbm: float) -> Chart:
+    sizes = [2.0**e for e in range(3, 15)]
+    fixed = all_of.total - all_of.activations
+    return Chart(
+        Scale("chips", "", "pow2", sizes[0], sizes[-1]),
+        Scale("bytes on each chip", "B", "log", 1e7, 1e13),
+        (
+            Curve("all", sizes, [all_of.total / s for s in sizes], 0),
+            Curve("state alone", sizes, [fixed / s for s in sizes], 1),
+            RefLine(f"HBM of {chip}", hbm, axis="y"),
+            Points("", [n], [all_of.total / n], [si(all_of.total / n, "B")], 0),
+        ),
+        title="Shared by more or fewer",
+    )
+
+
+def _verdict(model: str, chip: str, n: int, *, all_of: PodMemory, hbm: float, least: float) -> str:
+    each = all_of.total / n
+    said = f"{model} and its step take {si(all_of.total, 'B')}, {percent(all_of.activations / all_of.total)} "
+    said += f"of it activations: {si(each, 'B')} on each of {count(n)} {chip}"
+    if each > hbm:
+        return f"{said}, more than {binary(hbm)}; it takes {count(int(least))} of them."
+    return f"{said}, {percent(each / hbm)} of its memory; {count(int(least))} would hold it."
+
+
+MEMORY = Explorer(
+    key="training_llama3.memory",
+    title="What must be held somewhere",
+    question="How many chips hold the model, its optimizer and what waits for the backward pass?",
+    controls={
+        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "chip": Chips("chip", ALL_CHIPS, "TPU v5p"),
+        "n": Slider("chips", 8, 16384, 8960, "log", step=8),
+        "tokens": Slider("tokens of a step", 2**18, 2**26, 2**22, "pow2"),
+        "arrays": Slider("arrays of a layer", 1, 16, 4),
+        "state": Choice("bytes of a parameter", tuple(_STATE), next(iter(_STATE))),
+        "keeps": Choice("kept of activations", tuple(_KEPT), next(iter(_KEPT))),
+    },
+    view=_memory,
+)

@@ -1,0 +1,168 @@
+"""Which scheme does a number of chips and a batch ask for? A map of the closed forms."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from scalingbook_book.reader.explorers.parts import (
+    TORI,
+    Chart,
+    Choice,
+    Explorer,
+    Points,
+    Readout,
+    Regions,
+    Scale,
+    Slider,
+    View,
+)
+from scalingbook_lib import models, rules
+from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.training import effective_width
+from scalingbook_lib.units import count
+
+MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
+REGIMES = (
+    "FSDP, a sequence or more a chip",
+    "FSDP with context ways",
+    "FSDP with TP",
+    "waits for the network",
+    "waits between pods",
+    "does not fit",
+)
+_COLORS = (2, 0, 3, 1, 4, 5)
+_CHIPS = [2 ** (e / 4) for e in range(16, 69)]  # 16 to 131,072
+_TOKENS = [2 ** (e / 4) for e in range(64, 109)]  # 65,536 to 134 million
+
+
+@dataclass(frozen=True)
+class RegimeSetting:
+    """A model on pods of one chip, sequences of T tokens, and how far its collectives take turns."""
+
+    model: models.Transformer
+    chip: Chip
+    T: int
+    arrays: int
+    dial: float
+
+    @property
+    def axes(self) -> int:
+        """Those of the torus."""
+        return self.chip.torus.dims if self.chip.torus else 1
+
+    @property
+    def pod(self) -> int:
+        """Chips of the largest pod."""
+        return self.chip.torus.pod_chips if self.chip.torus else 1
+
+    def pods(self, n: float) -> int:
+        """Pods that n chips take."""
+        return max(-int(-n // self.pod), 1)
+
+    @property
+    def data(self) -> float:
+        """Tokens a chip from which FSDP alone is enough."""
+        return rules.data_parallel_tokens(self.chip, axes=self.axes)
+
+    @property
+    def mixed(self) -> float:
+        """Tokens a chip from which FSDP with TP is."""
+        width = effective_width(self.model)
+        return rules.fsdp_with_tensor_tokens(width, self.chip, data_axes=self.axes - 1, dial=self.dial)
+
+    def holders(self, tokens: float) -> float:
+        """Chips that hold the state and the checkpoints of a step."""
+        return rules.pooled(self.model, tokens, arrays=self.arrays).chips(self.chip)
+
+    def between(self, n: float) -> float:
+        """Tokens of a step from which the sum between the pods of n chips is hidden."""
+        pods = self.pods(n)
+        return pods * rules.cross_pod_tokens(self.chip, pods) if pods > 1 else 0.0
+
+    def regimes(self, ns: Sequence[float], batches: Sequence[float]) -> list[list[int]]:
+        """The regime of every pair: a row for each batch."""
+        network = [self.between(n) for n in ns]
+        data, mixed = self.data, self.mixed
+        rows = []
+        for B in batches:
+            least = self.holders(B)
+            rows.append(
+                [
+                    self._regime(n, B, least=least, between=b, data=data, mixed=mixed)
+                    for n, b in zip(ns, network, strict=True)
+                ]
+            )
+        return rows
+
+    def _regime(self, n: float, B: float, *, least: float, between: float, data: float, mixed: float) -> int:
+        each = B / n
+        if least > n:
+            return 5
+        if between > B:
+            return 4
+        if each < mixed:
+            return 3
+        if each < data:
+            return 2
+        return 0 if each >= self.T else 1
+
+
+def _regimes(*, model: str, chip: str, n: int, tokens: int, T: int, arrays: int, dial: float) -> View:
+    s = RegimeSetting(models.find(model), chips.find(chip), T, arrays, dial)
+    here = s.regimes([n], [tokens])[0][0]
+    return View(
+        _verdict(s, n, tokens, here),
+        (_map(s, n, tokens),),
+        (
+            Readout("tokens a chip", tokens / n, "", f"{tokens / n:,.0f}"),
+            Readout("FSDP alone needs", s.data, "", f"{s.data:,.0f}"),
+            Readout("FSDP with TP needs", s.mixed, "", f"{s.mixed:,.0f}"),
+            Readout("pods", s.pods(n)),
+            Readout("chips that hold it", s.holders(tokens), "", count(math.ceil(s.holders(tokens)))),
+        ),
+    )
+
+
+def _map(s: RegimeSetting, n: int, tokens: int) -> Chart:
+    """A cell's regime is that of its middle."""
+    middle_n = [(a * b) ** 0.5 for a, b in pairwise(_CHIPS)]
+    middle_b = [(a * b) ** 0.5 for a, b in pairwise(_TOKENS)]
+    return Chart(
+        Scale(f"{s.chip.name} chips", "", "log", _CHIPS[0], _CHIPS[-1]),
+        Scale("tokens of a step", "", "log", _TOKENS[0], _TOKENS[-1]),
+        (
+            Regions(REGIMES, _CHIPS, _TOKENS, s.regimes(middle_n, middle_b), colors=_COLORS),
+            Points("", [n], [tokens], ["you"], 0),
+        ),
+    )
+
+
+def _verdict(s: RegimeSetting, n: int, tokens: int, regime: int) -> str:
+    said = f"{count(tokens)} tokens on {count(n)} {s.chip.name} are {tokens / n:,.0f} a chip: "
+    ends = (
+        "FSDP alone is compute-bound, with whole sequences on every chip.",
+        f"FSDP alone is compute-bound, with sequences of {count(s.T)} cut over several chips.",
+        "too few for FSDP alone, enough for FSDP with TP.",
+        f"too few even for FSDP with TP, which needs {s.mixed:,.0f}: the chips wait for the network.",
+        f"too few tokens for {s.pods(n)} pods, whose sum of gradients takes longer than the backward pass.",
+        "the chips do not hold the state and the checkpoints.",
+    )
+    return said + ends[regime]
+
+
+REGIMES_MAP = Explorer(
+    key="training_llama3.regimes",
+    title="Which scheme for how many chips",
+    question="Where does training wait, and for what, over all numbers of chips and all batches?",
+    controls={
+        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "chip": Choice("chip", TORI, "TPU v5p"),
+        "n": Slider("chips", 16, 131072, 8960, "log", step=8),
+        "tokens": Slider("tokens of a step", 2**16, 2**27, 2**22, "pow2"),
+        "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
+        "arrays": Slider("arrays [B, D] kept of a layer", 1, 16, 4),
+        "dial": Slider("dial: 0 overlap, 1 in turn", 0.0, 1.0, 0.0, step=0.05),
+    },
+    view=_regimes,
+)

@@ -1,0 +1,14 @@
+"""What is drawn in the chapter that plans a run of LLaMA 3? Its figures, in its order."""
+
+from scalingbook_book.chapters.training_llama3.figures import plans, pod, reached
+
+FIGURES = (
+    pod.pod,
+    pod.who_fills_memory,
+    plans.four_checks,
+    plans.a_place_for_35,
+    plans.four_plans,
+    plans.whole_slice,
+    reached.three_mfus,
+    reached.failures,
+)

@@ -1,0 +1,213 @@
+"""From the envelope to a plan: four checks, whole numbers, four plans for a cube, and a gather over a whole slice."""
+
+from scalingbook_book.chapters.training_llama3.figures.pod import BATCH, LLAMA, POD
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import Part, key, strip
+from scalingbook_book.reader.figures.shapes import (
+    CACHE,
+    EXPERTS,
+    IDLE,
+    MATH,
+    MEMORY,
+    NETWORK,
+    Area,
+    Arrow,
+    Shape,
+    Words,
+)
+from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_lib import rules, training
+from scalingbook_lib.machines import Slice
+from scalingbook_lib.machines.chips import V5P
+from scalingbook_lib.training import Plan
+from scalingbook_lib.units import count, percent, si
+
+T, SEQUENCES = 4096, BATCH // 4096
+MIXED = Plan(fsdp=1024, tp=4)
+CUBE, LONG = Slice.of(V5P, "16x16x16"), Slice.of(V5P, "4x32x32")
+PLANS = {
+    "TP 4, a piece of an axis of 16": (MIXED, CUBE),
+    "TP 4, a ring of 4 (4 × 32 × 32)": (MIXED, LONG),
+    "TP 4 with collective matmul": (Plan(fsdp=1024, tp=4, collective_matmul=True), CUBE),
+    "no TP; sequences cut in 4": (Plan(fsdp=1024, cp=4), CUBE),
+}
+COPIES = Plan(dp=16, fsdp=16, cp=16, microbatch=4)  # what the compiler takes as it is meant
+
+
+def four_checks() -> Figure:
+    """Which check does the plan for a full pod pass first?"""
+    each, alone = BATCH / POD.chips, rules.data_parallel_tokens(V5P, axes=3)
+    together, in_turn = (rules.fsdp_with_tensor_tokens(LLAMA.F, V5P, dial=dial) for dial in (0, 1))
+    gates = (
+        (
+            "1 sequences",
+            f"{count(SEQUENCES)} for\n{count(POD.chips)} chips",
+            POD.chips <= SEQUENCES,
+            "cut sequences",
+        ),
+        ("2 tokens", f"{each:.0f} a chip,\nFSDP asks {alone:.0f}", each > alone, "split widths"),
+        (
+            "3 widths",
+            f"{each:.0f} a chip,\nboth ask {together:.0f}\nor {in_turn:.0f}",
+            each > in_turn,
+            "larger batch",
+        ),
+        ("4 pods", "one pod,\nnothing between", True, "larger batch"),
+    )
+    said = "; ".join(f"{name}, {why}, {'passes' if fine else 'fails'}" for name, why, fine, _ in gates)
+    return Figure(
+        key="training_llama3.four_checks",
+        alt=f"Four gates in a row. {said}.".replace("\n", " "),
+        caption=f"Each check that fails brings the next remedy. The plan for {count(POD.chips)} chips fails two and passes the third: FSDP "
+        "with tensor parallelism.",
+        parts=lambda wide: [_gates(wide, gates)],
+    )
+
+
+def _gates(wide: float, gates: tuple[tuple[str, str, bool, str], ...]) -> Sketch:
+    columns = 4 if wide > 400 else 2
+    across = wide / columns
+    shapes: list[Shape] = []
+    for k, (name, why, fine, remedy) in enumerate(gates):
+        x, y = across * (k % columns), 6 + 168.0 * (k // columns)
+        shapes.append(Area(x=x + 4, y=y, wide=across - 22, high=112, color=MATH if fine else IDLE, shade=0.2))
+        middle = x + across / 2 - 7
+        shapes.append(Words(x=middle, y=y + 20, text=name, bold=True))
+        shapes.append(Words(x=middle, y=y + 44, text=why))
+        shapes.append(Words(x=middle, y=y + 102, text="✓ passes" if fine else "✗ fails", bold=True))
+        if not fine:
+            shapes.append(Arrow(x0=x + across - 17, y0=y + 56, x1=x + across + 3, y1=y + 56))
+            shapes.append(Words(x=middle, y=y + 132, text=f"so: {remedy}", quiet=True))
+    return Sketch(wide, 6 + 168.0 * (len(gates) // columns) - 16, shapes)
+
+
+def a_place_for_35() -> Figure:
+    """Where in a plan can the factors 5 and 7 of a pod go?"""
+    places = {
+        "heads (tensor ways)": LLAMA.N,
+        "key heads (tensor ways)": LLAMA.K,
+        "tokens (context ways)": T,
+        "width D (FSDP shards)": LLAMA.D,
+        "sequences (data ways)": SEQUENCES,
+        "layers (stages)": LLAMA.L,
+        "a batch 9% larger": 1120,
+    }
+    fits = {name: tuple(size % factor == 0 for factor in (5, 7)) for name, size in places.items()}
+    said = "; ".join(
+        f"{name} {count(places[name])}: {' and '.join('fits' if fit else 'does not' for fit in both)}"
+        for name, both in fits.items()
+    )
+    return Figure(
+        key="training_llama3.a_place_for_35",
+        alt=f"The pod's chips as factors, 2 to the 8th, 5 and 7. A table tries 5 and 7 in each place of a plan. {said}.",
+        caption=f"{count(POD.chips)} = 2⁸ · 5 · 7, and a model has powers of two. The 5 fits layers, as stages; both fit only a batch that was "
+        "chosen for them, as 35 copies of the model.",
+        parts=lambda wide: [_places(wide, places, fits)],
+    )
+
+
+def _places(wide: float, places: dict[str, int], fits: dict[str, tuple[bool, ...]]) -> Sketch:
+    right = wide - 20 if wide < 400 else 520.0
+    columns = (right - 66, right - 14)
+    shapes: list[Shape] = []
+    x = 2.0
+    for name, color, long in (("2⁸ = 256", MEMORY, 120), ("5", MATH, 44), ("7", EXPERTS, 44)):
+        shapes.append(Area(x=x, y=4, wide=long, high=34, text=name, color=color, bold=True))
+        x += long + 8
+    shapes += [
+        Words(x=at, y=64, text=text, bold=True, color=color)
+        for at, text, color in zip(columns, ("5", "7"), (MATH, EXPERTS), strict=True)
+    ]
+    for k, (name, both) in enumerate(fits.items()):
+        y = 88.0 + 26 * k
+        shapes.append(Words(x=2, y=y, text=name, align="start"))
+        shapes.append(Words(x=right - 96, y=y, text=count(places[name]), align="end", quiet=True))
+        shapes += [
+            Words(x=at, y=y, text="✓" if fit else "✗", bold=fit, color=MATH if fit else None, quiet=not fit)
+            for at, fit in zip(columns, both, strict=True)
+        ]
+    return Sketch(wide, 82 + 26.0 * len(fits), shapes)
+
+
+def four_plans() -> Figure:
+    """Which of four plans for the same cube waits, and for what?"""
+    steps = {
+        name: training.step(LLAMA, machine, plan, batch=SEQUENCES, T=T)
+        for name, (plan, machine) in PLANS.items()
+    }
+    said = "; ".join(f"{name}: {si(s.total_s, 's')}, {percent(s.mfu)}" for name, s in steps.items())
+    return Figure(
+        key="training_llama3.four_plans",
+        alt=f"Four strips of time, of arithmetic, memory and waiting for tensor parallelism. {said}.",
+        caption="The arithmetic is the same in all four. Two wait for tensor parallelism, a ring half as long as a line; one hides it in "
+        "the products, and one does without. (Ceilings, at peak rates.)",
+        parts=lambda wide: [_waits(wide, steps)],
+    )
+
+
+def _waits(wide: float, steps: dict[str, training.TrainingStep]) -> Sketch:
+    most = max(step.total_s for step in steps.values())
+    shapes: list[Shape] = []
+    for k, (name, step) in enumerate(steps.items()):
+        y, waits = 22.0 + 56 * k, step.exposed.get("tensor", 0.0)
+        parts = (
+            Part("arithmetic", step.terms["arithmetic"], MATH),
+            Part("", step.total_s - step.terms["arithmetic"] - waits, MEMORY),
+            Part("waits for TP", waits, NETWORK),
+        )
+        shapes.append(
+            Words(x=2, y=y - 6, text=f"{name}: {si(step.total_s, 's')}, {percent(step.mfu)}", align="start")
+        )
+        shapes += strip(2, y, (wide - 4) * step.total_s / most, 24, [part for part in parts if part.size])
+    names = {MATH: "arithmetic", MEMORY: "memory and the rest", NETWORK: "waiting for TP"}
+    swatches, end = key(wide, 22 + 56.0 * len(steps), names)
+    return Sketch(wide, end, [*shapes, *swatches])
+
+
+def whole_slice() -> Figure:
+    """What does the compiler make of a gather over all axes of a slice?"""
+    whole = 2 * LLAMA.D * LLAMA.F  # bytes; a chip has its own part, and what is summed passes twice
+    rows = {ways: LLAMA.D // ways for ways in (CUBE.chips, COPIES.fsdp * COPIES.cp)}
+    fewer_ways = COPIES.fsdp * COPIES.cp
+    most, fewer = ((ways - 1) / ways * whole for ways in rows)
+    moved = f"{si(fewer, 'B')}", f"{si(2 * most, 'B')}"
+    return Figure(
+        key="training_llama3.whole_slice",
+        alt=f"Left, a gather over two axes, {fewer_ways} chips: pieces laid end to end by an AllGather, {moved[0]}. Right, over all three, "
+        f"{count(CUBE.chips)} chips: each writes its rows into a matrix of zeros, and an AllReduce adds them up: {moved[1]}.",
+        caption=f"Over two axes of the cube the compiler lays {fewer_ways} pieces end to end. Over all three, {count(CUBE.chips)} chips, it adds up "
+        "matrices of zeros: the same result for twice the bytes.",
+        parts=lambda wide: [_shards(wide, rows, moved)],
+    )
+
+
+def _shards(wide: float, rows: dict[int, int], moved: tuple[str, str]) -> Sketch:
+    across = wide / 2 if wide > 400 else wide
+    most, fewer = rows
+    colors = (MEMORY, MATH, EXPERTS, CACHE)
+    ends: list[Shape] = [
+        Words(x=across / 2, y=16, text=f"two axes, {fewer} chips", bold=True),
+        *(
+            Area(x=20 + 58.0 * k, y=30 + 34.0 * k, wide=44, high=32, color=c, shade=0.5)
+            for k, c in enumerate(colors)
+        ),
+        Arrow(x0=252, y0=98, x1=278, y1=98),
+        *(Area(x=284, y=30 + 34.0 * k, wide=44, high=32, color=c, shade=0.5) for k, c in enumerate(colors)),
+        Words(x=across / 2, y=186, text=f"AllGather: {moved[0]} come in"),
+    ]
+    x, y = (across, 0.0) if wide > 400 else (0.0, 206.0)
+    zeros: list[Shape] = [
+        Words(x=x + across / 2, y=y + 16, text=f"all three axes, {count(most)} chips", bold=True)
+    ]
+    for k, c in enumerate((*colors, None)):
+        left = x + 20 + 58.0 * k + (32 if c is None else 0)
+        zeros.append(Area(x=left, y=y + 30, wide=44, high=134, color=None, shade=0.03))
+        mine = range(4) if c is None else (k,)
+        zeros += [
+            Area(x=left, y=y + 30 + 33.5 * i, wide=44, high=33.5, color=colors[i], shade=0.5) for i in mine
+        ]
+        if k < 3:
+            zeros.append(Words(x=left + 51, y=y + 101, text="+"))
+    zeros.append(Arrow(x0=x + 248, y0=y + 98, x1=x + 278, y1=y + 98))
+    zeros.append(Words(x=x + across / 2, y=y + 186, text=f"AllReduce: {moved[1]} come in"))
+    return Sketch(wide, y + 196, [*ends, *zeros])

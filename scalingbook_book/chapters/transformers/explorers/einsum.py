@@ -1,0 +1,130 @@
+"""Which index is summed, which is shared, which is free? A product and its gradients, counted."""
+
+from scalingbook_book.reader.explorers.parts import (
+    CHIPS,
+    Bars,
+    Cell,
+    Chips,
+    Explorer,
+    Grid,
+    Notation,
+    Readout,
+    Scale,
+    Series,
+    Slider,
+    View,
+    join_and,
+    sig3,
+)
+from scalingbook_lib import rules
+from scalingbook_lib.machines import Chip, chips
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.models.arithmetic import Einsum
+from scalingbook_lib.units import BF16, count, si
+
+_COLORS = {"contracting": 1, "batching": 0, "free": 2}
+_MOST = 6  # indices that have a slider
+
+
+def _einsum(*, text: str, a: int, b: int, c: int, d: int, e: int, f: int, chip: str) -> View:
+    product = _read(text, (a, b, c, d, e, f))
+    on = chips.find(chip)
+    left, right = product.backward
+    passes = {"forward": product, "gradient of the left": left, "gradient of the right": right}
+    return View(
+        _verdict(product, on),
+        (_roles(product), _times(passes, on)),
+        (
+            Readout("forward", product.flops, "FLOPs", si(product.flops, "FLOPs")),
+            Readout("backward", product.backward_flops, "FLOPs", si(product.backward_flops, "FLOPs")),
+            Readout("elements in and out", product.total_elements, "", count(product.total_elements)),
+            Readout("bytes in bf16", product.nbytes(), "B", si(product.nbytes(), "B")),
+            Readout("intensity", product.intensity(), "FLOPs/byte"),
+            Readout("sizes", 0, "", ", ".join(f"{i} {count(n)}" for i, n in product.sizes)),
+        ),
+    )
+
+
+def _read(text: str, sizes: tuple[int, ...]) -> Einsum:
+    """The product, its indices sized in the order in which they first appear."""
+    inputs = text.replace("\N{RIGHTWARDS ARROW}", "->").partition("->")[0]
+    letters = list(dict.fromkeys(letter for letter in inputs if letter.isalpha()))
+    if len(letters) > _MOST:
+        raise ValueError(
+            f"{text!r} has {len(letters)} indices ({', '.join(letters)}), and there are sliders for {_MOST}; "
+            "merge two that stand together"
+        )
+    return arithmetic.einsum(text, **dict(zip(letters, sizes, strict=False)))
+
+
+def _roles(product: Einsum) -> Grid:
+    """A row for each array, a column for each index, colored by the index's role."""
+    arrays = {"left": product.left, "right": product.right, "output": product.out}
+    cells = [
+        [_role(product, index) if index in indices else Cell("") for index, _ in product.sizes]
+        for indices in arrays.values()
+    ]
+    says = [[_named(product, index) for index, _ in product.sizes]]
+    return Grid(
+        f"{product.text}: what becomes of each index",
+        (*(f"{name} {indices}" for name, indices in arrays.items()), "role"),
+        [index for index, _ in product.sizes],
+        cells + says,
+    )
+
+
+def _role(product: Einsum, index: str) -> Cell:
+    role, size = product.role(index), product.size[index]
+    return Cell(count(size), _COLORS[role], f"{index}, of size {size:,}, is {role}", level=0.6)
+
+
+def _named(product: Einsum, index: str) -> Cell:
+    words = {"contracting": "summed", "batching": "shared", "free": "free"}
+    role = product.role(index)
+    return Cell(words[role], None, role)
+
+
+def _times(passes: dict[str, Einsum], on: Chip) -> Bars:
+    return Bars(
+        Scale(f"time on {on.name}", "s"),
+        list(passes),
+        (
+            Series("math", [p.flops / on.flops_per_s(BF16) for p in passes.values()], 2),
+            Series("HBM", [p.nbytes() / on.hbm_bytes_per_s for p in passes.values()], 3),
+        ),
+    )
+
+
+def _verdict(product: Einsum, on: Chip) -> str:
+    summed = f"sums over {join_and(product.contracting)}" if product.contracting else "sums over nothing"
+    said = f"{product.text} {summed}"
+    if product.batching:
+        said += f" for each {join_and(product.batching)}"
+    intensity, ridge = product.intensity(), rules.ridge(on)
+    bound = "compute-bound" if intensity > ridge else "memory-bound"
+    said += (
+        f": {si(product.flops, 'FLOPs')} forward, {product.backward_flops / product.flops:.3g} times that "
+    )
+    return (
+        f"{said}backward; {sig3(intensity)} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
+    )
+
+
+EINSUM = Explorer(
+    key="transformers.einsum",
+    title="Count a product",
+    question="Which indices are summed, shared or free, and what do the product and its gradients cost?",
+    controls={
+        "text": Notation(
+            "product", "btkgh,bskh->btkgs", "two arrays and an output, a letter an index: BTD,DF->BTF"
+        ),
+        "a": Slider("size of the 1st index", 1, 65536, 8, "pow2"),
+        "b": Slider("size of the 2nd", 1, 65536, 4096, "pow2"),
+        "c": Slider("size of the 3rd", 1, 65536, 8, "pow2"),
+        "d": Slider("size of the 4th", 1, 65536, 8, "pow2"),
+        "e": Slider("size of the 5th", 1, 65536, 128, "pow2"),
+        "f": Slider("size of the 6th", 1, 65536, 4096, "pow2"),
+        "chip": Chips("chip", CHIPS, "TPU v5e"),
+    },
+    view=_einsum,
+)

@@ -1,0 +1,139 @@
+"""How many sequences fit? A cache of keys and values beside the weights, for four kinds of attention."""
+
+from dataclasses import replace
+
+from scalingbook_book.reader.explorers.parts import (
+    ALL_CHIPS,
+    MODELS,
+    Bars,
+    Chart,
+    Chips,
+    Choice,
+    Curve,
+    Explorer,
+    Panel,
+    Readout,
+    RefLine,
+    Scale,
+    Series,
+    Slider,
+    View,
+)
+from scalingbook_lib import models
+from scalingbook_lib.machines import chips
+from scalingbook_lib.models import Latent, Transformer, arithmetic
+from scalingbook_lib.units import DType, binary, count, dtype
+
+PUBLISHED = "as published"
+_KV_RANK, _ROPE, _SHARED = 512, 64, 8  # of DeepSeek's latent attention; key-value heads of grouped queries
+_LENGTHS = [2**e for e in range(10, 22)]
+
+
+def _plain(model: Transformer, K: int) -> Transformer:
+    """The model with K key-value heads; what was latent gets heads as wide as its values."""
+    H = model.latent.v if model.latent else model.H
+    return replace(model, K=K, H=H, latent=None)
+
+
+def _latent(model: Transformer) -> Transformer:
+    """The model with one latent vector for all heads of a layer."""
+    if model.latent:
+        return model
+    latent = Latent(q_rank=None, kv_rank=_KV_RANK, nope=model.H, rope=_ROPE, v=model.H)
+    return replace(model, K=model.N, H=latent.qk, latent=latent, biases=(), qk_norm=None)
+
+
+def kinds(name: str) -> dict[str, Transformer]:
+    """The published model, and the same with each kind of attention."""
+    model = models.find(name)
+    grouped = max(K for K in range(1, _SHARED + 1) if model.N % K == 0)
+    latent = _latent(model)
+    return {
+        PUBLISHED: model,
+        "MHA": _plain(model, model.N),
+        "GQA": _plain(model, grouped),
+        "MQA": _plain(model, 1),
+        "MLA": latent,
+    }
+
+
+def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: str, chip: str, n: int) -> View:
+    made = kinds(name)
+    hbm = n * chips.find(chip).hbm_bytes
+    free = {k: hbm - dtype(weights).bytes * m.params for k, m in made.items()}
+    each = {k: arithmetic.kv_cache(m, S, dtype(cache)).nbytes for k, m in made.items()}
+    fits = {k: int(max(free[k], 0) // each[k]) for k in made}
+    token = arithmetic.kv_cache(made[kind], 1, dtype(cache))
+    bars = Bars(
+        Scale("bytes", "B"),
+        [_label(k, m) for k, m in made.items()],
+        (
+            Series(f"weights in {weights}", [dtype(weights).bytes * m.params for m in made.values()], 3),
+            Series(f"cache of {count(sequences)} × {count(S)}", [sequences * each[k] for k in made], 0),
+        ),
+        stacked=True,
+        refs=(RefLine(f"HBM of {n} {chip}", hbm),),
+    )
+    return View(
+        _verdict(made[kind], kind, S, fits=fits, free=free[kind], where=f"{n} {chip}"),
+        (bars, *_lengths(made, kind, free, dtype(cache), S)),
+        (
+            Readout("cache of a token", 0, "", binary(token.bytes_per_token)),
+            Readout.binary("cache of a sequence", each[kind]),
+            Readout("left beside the weights", free[kind], "B", binary(max(free[kind], 0))),
+            Readout("sequences that fit", fits[kind], "", count(fits[kind])),
+            Readout("tokens that fit", fits[kind] * S, "", count(fits[kind] * S)),
+            Readout.percent("cache / weights, as set", sequences * each[kind] / (hbm - free[kind])),
+        ),
+    )
+
+
+def _label(kind: str, m: Transformer) -> str:
+    return f"{kind}: {m.latent.kv_rank} + {m.latent.rope}" if m.latent else f"{kind}: K = {m.K}, H = {m.H}"
+
+
+def _lengths(
+    made: dict[str, Transformer], kind: str, free: dict[str, float], cache: DType, S: int
+) -> tuple[Panel, ...]:
+    """Sequences that fit over their length; nothing where the weights alone are too large."""
+    curves = []
+    for color, (k, m) in enumerate(made.items()):
+        shown = k == kind or (k != PUBLISHED and m != made[kind])
+        if free[k] > 0 and shown:
+            ys = [free[k] / arithmetic.kv_cache(m, length, cache).nbytes for length in _LENGTHS]
+            curves.append(Curve(k, _LENGTHS, ys, color, dashed=k != kind))
+    if not curves:
+        return ()
+    marks = (*curves, RefLine("your S", S), RefLine("one sequence", 1, axis="y"))
+    return (Chart(Scale("positions S", "tokens", "pow2"), Scale("sequences that fit", "", "log"), marks),)
+
+
+def _verdict(model: Transformer, kind: str, S: int, *, fits: dict[str, int], free: float, where: str) -> str:
+    name = model.name if kind == PUBLISHED else f"{model.name} with {kind}"
+    if free <= 0:
+        return f"{name}: the weights alone need {binary(-free)} more than the HBM of {where}."
+    if fits[kind] == 0:
+        return f"{name}: not one sequence of {count(S)} positions fits beside the weights in {where}."
+    said = f"{name}: {count(fits[kind])} sequence{'s' * (fits[kind] > 1)} of {count(S)} positions fit "
+    said += f"beside the weights in {where}"
+    if kind == "MHA":
+        return f"{said}; with one key and value for all heads, {count(fits['MQA'])}."
+    return f"{said}; with a key and a value for every head, {count(fits['MHA']) if fits['MHA'] else 'none'}."
+
+
+KV = Explorer(
+    key="transformers.kv",
+    title="The budget for keys and values",
+    question="How many sequences fit beside the weights, and which kind of attention makes room?",
+    controls={
+        "name": Choice("model", MODELS, "LLaMA-3 70B"),
+        "kind": Choice("attention", (PUBLISHED, "MHA", "GQA", "MQA", "MLA")),
+        "S": Slider("positions S", 1024, 2**21, 8192, "pow2", "tokens"),
+        "sequences": Slider("sequences in the bars", 1, 1024, 32, "pow2"),
+        "cache": Choice("cache in", ("bf16", "int8", "fp32")),
+        "weights": Choice("weights in", ("bf16", "int8", "fp32")),
+        "chip": Chips("chip", ALL_CHIPS, "TPU v5e"),
+        "n": Slider("chips", 1, 256, 16, "pow2"),
+    },
+    view=_kv,
+)

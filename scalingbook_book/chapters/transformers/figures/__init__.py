@@ -1,0 +1,25 @@
+"""What is drawn in the chapter on Transformers? Its figures, in its order."""
+
+from scalingbook_book.chapters.transformers.figures import (
+    block,
+    experts,
+    layer,
+    memory,
+    models,
+    products,
+    serving,
+)
+
+FIGURES = (
+    layer.layer,
+    block.block,
+    products.product,
+    products.backward,
+    models.where_parameters_are,
+    products.causal,
+    memory.kept,
+    memory.sixteen_bytes,
+    memory.heads,
+    serving.prefill_decode,
+    experts.grouped,
+)

@@ -1,0 +1,63 @@
+"""From how many rows does each expert keep the matrix unit busy? One kernel multiplies for all of them."""
+
+from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import EXPERTS, IDLE, MATH, MEMORY
+from scalingbook_lib import roofline, rules
+from scalingbook_lib.evidence import resources
+from scalingbook_lib.machines.chips import H200
+from scalingbook_lib.units import BF16, dtype, percent
+
+SHOWN = (("bf16", 32, 7168, 2048, EXPERTS), ("bf16", 16, 2048, 768, MEMORY), ("fp8", 32, 7168, 2048, MATH))
+
+
+def reached(kind: str, name: str, experts: int, D: int, F: int) -> dict[int, float]:
+    """By the rows of each expert, the share of the peak that a measured product [D, F] had on an H200.
+
+    `kind` is "grouped", or "dense": one product of as many rows with one matrix. Of several measurements the
+    best counts.
+    """
+    rate, matrices = H200.flops_per_s(dtype(name)), experts if kind == "grouped" else 1
+    found: dict[int, float] = {}
+    for row in resources.rows("own_grouped"):
+        same = (row["what"], row["dtype"], int(row["experts"]), int(row["K"]), int(row["N"]))
+        if same == (kind, name, matrices, D, F):
+            rows = int(row["rows_of_each"]) * matrices
+            share = 2 * rows * D * F / float(row["microseconds"]) * 1e6 / rate
+            found[rows // experts] = max(share, found.get(rows // experts, 0.0))
+    return found
+
+
+def grouped() -> Figure:
+    """From how many rows of each expert is the product of all as fast as one of as many rows?"""
+    kind = SHOWN[0][:4]
+    even = rules.matmul_critical_batch(*kind[2:], H200)
+    large, dense = reached("grouped", *kind), reached("dense", *kind)
+    few, many = (percent(large[n] / dense[n]) for n in (128, 1024))
+    return Figure(
+        key="transformers.grouped",
+        alt="Share of the peak over the rows of each expert, from 64 to 8,192, as measured on an H200. Two curves in bf16 rise to two thirds of the peak, that of 32 experts "
+        "7,168 by 2,048 by 256 rows, that of 16 experts 2,048 by 768 only by 2,048. fp8 rises to three fifths, with a dip at 256 rows. The roofline is above them and turns at "
+        f"the break-even, {even:.0f} rows.",
+        caption=f"With 128 rows each, half of the break-even's {even:.0f}, 32 large experts reach {few} of the rate of one product with one matrix, with 1,024 rows {many}. (H200, PyTorch 2.11; shares of each type's peak.)",
+        parts=lambda _: [_chart(even)],
+    )
+
+
+def _chart(even: float) -> Chart:
+    curves = []
+    for name, E, D, F, color in SHOWN:
+        found = reached("grouped", name, E, D, F)
+        curves.append(Curve(f"{D:,} × {F:,}, {name}", list(found), [100 * x for x in found.values()], color))
+    rows = [64, 128, even, 8192]
+    bounds = [roofline.matmul(n, 7168, 2048, H200, BF16) for n in rows]
+    roof = [100 * b.flops / H200.bf16_flops_per_s / b.lower_s for b in bounds]
+    return Chart(
+        Scale("rows of each expert", "", "pow2", high=8192),
+        Scale("share of the peak", "%", low=0, high=110),
+        (
+            Curve("roofline, 7,168 × 2,048, bf16", rows, roof, IDLE, dashed=True),
+            RefLine("break-even", even),
+            *curves,
+        ),
+    )

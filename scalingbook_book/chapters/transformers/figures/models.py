@@ -1,0 +1,65 @@
+"""Four models: where their parameters are, and what a token costs in each."""
+
+from scalingbook_book.reader.explorers.view import Bars, Scale, Series
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY
+from scalingbook_lib import models
+from scalingbook_lib.models import arithmetic
+from scalingbook_lib.units import percent
+
+NAMES = ("LLaMA-3.2 1B", "LLaMA-3 8B", "LLaMA-3 70B", "DeepSeek-V3")
+T = 8192
+
+
+def where_parameters_are() -> Figure:
+    """Which part is largest, stored and computed?"""
+    known = [models.find(name) for name in NAMES]
+    stored = [_stored(model) for model in known]
+    small, large = (percent(each["vocabulary"] / sum(each.values())) for each in (stored[0], stored[2]))
+    sparse = percent(known[-1].active_params / known[-1].params)
+    return Figure(
+        key="transformers.where_parameters_are",
+        alt=f"Stacked bars for {', '.join(NAMES)}. Shares of parameters: the vocabulary is {small} of the smallest and "
+        f"{large} of the 70B; experts are nearly all of DeepSeek-V3. Shares of the FLOPs of a token at {T:,}: scores "
+        "and weighted values appear, which hold no parameters.",
+        caption="MLPs or experts hold most parameters. In small models the vocabulary takes a part, as it does not shrink with "
+        f"them. A token of DeepSeek-V3 meets {sparse} of its parameters, and all of its context.",
+        parts=lambda wide: [
+            _bars("share of parameters", stored),
+            _bars("share of FLOPs", [_done(m) for m in known]),
+        ],
+    )
+
+
+def _stored(model: models.Transformer) -> dict[str, float]:
+    parts = {term.name: term.value for term in arithmetic.params(model).terms}
+    vocabulary = parts.pop("embedding") + parts.pop("unembedding", 0)
+    attention = parts.pop("attention")
+    return {
+        "MLP or experts": sum(parts.values()),
+        "attention": attention,
+        "scores": 0.0,
+        "vocabulary": vocabulary,
+    }
+
+
+def _done(model: models.Transformer) -> dict[str, float]:
+    flops = arithmetic.flops(model, 1, T)
+    parts = {term.name: term.value for term in flops.terms}
+    attention = sum(
+        value for name, value in parts.items() if name in ("attention projections", "latent up-projection")
+    )
+    rest = flops.total - attention - flops.attention - parts["unembedding"]
+    return {
+        "MLP or experts": rest,
+        "attention": attention,
+        "scores": flops.attention,
+        "vocabulary": parts["unembedding"],
+    }
+
+
+def _bars(title: str, parts: list[dict[str, float]]) -> Bars:
+    colors = {"MLP or experts": MATH, "attention": MEMORY, "scores": IDLE, "vocabulary": CACHE}
+    shares = {name: [100 * each[name] / sum(each.values()) for each in parts] for name in colors}
+    series = [Series(name, shares[name], color) for name, color in colors.items() if any(shares[name])]
+    return Bars(Scale(title, "%", high=112), NAMES, series, stacked=True)

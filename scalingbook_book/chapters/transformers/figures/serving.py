@@ -1,0 +1,47 @@
+"""A prompt and an answer on one roofline."""
+
+from typing import cast
+
+from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine, Scale
+from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.shapes import MATH, MEMORY
+from scalingbook_lib import models, roofline, rules
+from scalingbook_lib.machines.chips import V5E
+from scalingbook_lib.models import arithmetic
+
+S = 8192
+DEEPSEEK = models.find("DeepSeek-V3")
+LATENT = cast(models.Latent, DEEPSEEK.latent)
+
+
+def prefill_decode() -> Figure:
+    """Where does attention stand on the roofline, reading and writing?"""
+    marks = {
+        "decode, G = 1": arithmetic.attention_intensity(1, S, G=1).flops_per_byte,
+        "decode, G = 8": arithmetic.attention_intensity(1, S, G=8).flops_per_byte,
+        "decode, latent": arithmetic.latent_intensity(LATENT, DEEPSEEK.N, S).flops_per_byte,
+        "prefill": arithmetic.attention_intensity(S, S, G=8).flops_per_byte,
+    }
+    said = ", ".join(f"{name} {value:,.0f}" for name, value in marks.items())
+    ridge = rules.ridge(V5E)
+    return Figure(
+        key="transformers.prefill_decode",
+        alt=f"The roofline of a TPU v5e with its ridge at {ridge:.0f} FLOPs for each byte, and four dots: {said}.",
+        caption="Reading a prompt is compute-bound, writing an answer is not: a key that is read meets G query heads, "
+        "however long the context is and however large the batch. Latent attention stands at the ridge.",
+        parts=lambda wide: [_chart(marks, ridge)],
+    )
+
+
+def _chart(marks: dict[str, float], ridge: float) -> Chart:
+    xs = [0.5, ridge, 20_000.0]
+    roof = Curve("TPU v5e", xs, [roofline.attainable(x, V5E) for x in xs], color=MEMORY)
+    dots = Points(
+        "attention", list(marks.values()), [roofline.attainable(x, V5E) for x in marks.values()],
+        labels=list(marks), color=MATH,
+    )  # fmt: skip
+    return Chart(
+        x=Scale("FLOPs for each byte", "", "log"),
+        y=Scale("attainable", "FLOPs/s", "log"),
+        marks=(roof, dots, RefLine("ridge", ridge)),
+    )

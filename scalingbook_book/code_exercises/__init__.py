@@ -1,0 +1,1 @@
+"""Runs and grades the programs and notebooks that readers write, with JAX."""

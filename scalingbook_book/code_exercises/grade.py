@@ -1,0 +1,223 @@
+"""Grades a reader's notebook by the book's own checks: which exercises it solves.
+
+Every notebook runs in a process of its own, which this module is the program of: in an empty folder, with
+limits on time and memory, its output discarded. The last result of each exercise's check is appended to a
+file whose name, and a word that marks its lines, cells do not know. What is right there is judged again here,
+where no cell runs: a number or a text has to be the right one, a verdict the judge's.
+
+This is not a sandbox. A notebook runs as the user who grades it, reads and sends what that user can, and a
+process that it detaches lives on until its time is used up. And it is not an examination: a student who
+searches the library finds the answers, tries them until one fits, writes a verdict, gives the judge an easier
+task, or copies from a neighbor. Where that matters, grade in a container, and read the notebooks too.
+"""
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from scalingbook_book.chapters import checks
+from scalingbook_book.reader.checks import given as reading
+from scalingbook_book.reader.checks.check import Check, Outcome
+from scalingbook_book.reader.checks.programs import CollectiveCount, ProgramVerdict
+
+MOST_BYTES, MOST_CHARACTERS, MOST_PROCESSES = 64 * 2**20, 300, 4096
+_FIND = re.compile(r"""find\(\s*["']([\w.-]{1,80})["']""")
+_MAGIC = re.compile(r"^([ \t]*)(?:%%?time\b|(?:%%?|[!?])\w.*$)", re.MULTILINE)  # lines of IPython's own
+
+
+@dataclass(frozen=True, slots=True)
+class Exercise:
+    """One exercise of one notebook: the check's status, or "unchecked", and its message."""
+
+    key: str
+    status: str
+    says: str
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One notebook: all exercises of the chapters that it names, and what went wrong as it ran, or ""."""
+
+    name: str
+    exercises: tuple[Exercise, ...] = ()
+    problem: str = ""
+
+    @property
+    def solved(self) -> int:
+        """The number of exercises that are right."""
+        return sum(one.status == "right" for one in self.exercises)
+
+
+def folder(where: Path, *, seconds: float = 120.0, gib: float = 16.0) -> Iterator[Graded]:
+    """Grade every notebook of a folder and its subfolders, in the order
+    of their names; or one, if it is a file.
+    """
+    for path in [where] if where.is_file() else sorted(where.rglob("*.ipynb")):
+        if ".ipynb_checkpoints" not in path.parts:
+            name = _printable(str(path.relative_to(where)) if path != where else path.name)
+            try:
+                yield _graded(name, _cells(path), seconds, gib)
+            except Exception as error:  # whatever a file holds, or a cell wrote into the record
+                yield Graded(name, problem=_printable(f"it cannot be read: {error}"))
+
+
+def _printable(text: str) -> str:
+    """A text on one line, without characters that would control a terminal."""
+    line = " ".join(text[:MOST_CHARACTERS].split())
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
+
+
+def _cells(path: Path) -> list[str]:
+    """The code of a notebook's cells. Raises ValueError where the file is not a notebook, or too large."""
+    if not path.is_file() or path.stat().st_size > MOST_BYTES:
+        raise ValueError(f"it is no file of at most {MOST_BYTES:,} bytes; clear its outputs")
+    read = json.loads(path.read_bytes())
+    if not isinstance(read, dict) or not isinstance(cells := read.get("cells"), list):
+        raise ValueError("it is no notebook of format 4, with a list of cells; save it anew in Jupyter")
+    code = [c.get("source") for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
+    parts = (source if isinstance(source, list) else [source] for source in code)
+    return ["".join(part for part in each if isinstance(part, str)) for each in parts]
+
+
+def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
+    """Run a notebook's cells and judge its exercises.
+
+    Raises ValueError where it checks none of the book's.
+    """
+    found = {k: n for n, cell in enumerate(cells, 1) for k in map(str, _FIND.findall(cell))}
+    stems = sorted({key.partition(".")[0] for key in found} & {*checks.stems()})
+    if not stems:
+        raise ValueError("it checks no exercise of the book, as in checks.find(key)(answer)")
+    recorded, problem = _ran(cells, seconds, gib)
+    every = (check for stem in stems for check in checks.catalogue(stem).values())
+    return Graded(name, tuple(_exercise(c, recorded, found.get(c.key), problem) for c in every), problem)
+
+
+def _exercise(check: Check, recorded: dict[tuple, list], cell: int | None, problem: str) -> Exercise:
+    """The status of an exercise; where its check did not run, the reason."""
+    why = problem or "its check did not run" if cell else "not in this notebook"
+    nothing = ["unchecked", *recorded.get(("failed", cell), [why]), None]
+    status, says, value = recorded.get(("judged", check.key), nothing)
+    if status == "right" and not _judged(check, value).ok:
+        status, says = "wrong", "What its check was given is not right where it is judged again."
+    return Exercise(check.key, status, _printable(says))
+
+
+def _judged(check: Check, value: Any) -> Outcome:
+    """The outcome where no cell runs; a verdict has to be about this very exercise."""
+    if check.kind == "program" and isinstance(value, dict) and value["key"] == check.key:
+        moves, required = (
+            tuple(CollectiveCount(**move) for move in value[part]) for part in ("moves", "asked")
+        )
+        return check(ProgramVerdict(value["wrong"], moves, check.key, required, tuple(value["also"])))
+    return check(... if check.kind == "program" else value)
+
+
+def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list], str]:
+    """What a notebook's process recorded, and why it ended early, or ""."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
+        (work := Path(home, "work")).mkdir()
+        (record := Path(home, secrets.token_hex(8))).touch()
+        word = secrets.token_hex(16)
+        job = {"cells": cells, "record": str(record), "word": word, "seconds": seconds, "gib": gib}
+        end = _process(json.dumps(job).encode(), work, seconds)
+        with record.open(encoding="utf-8", errors="replace") as lines:
+            rows = [json.loads(line[len(word) :]) for line in lines if line.startswith(word)]
+    recorded = {(kind, key): what for kind, key, *what in rows}
+    where = f"cell {recorded['at', 0][0]} of {len(cells)}" if ("at", 0) in recorded else "its start"
+    return recorded, "" if ("ended", 0) in recorded else f"{where} {end}; what stands after it was not run"
+
+
+def _process(job: bytes, work: Path, seconds: float) -> str:
+    """Run a notebook's process; returns how it ended. All that it started in its session ends with it."""
+    path = os.pathsep.join(map(os.path.abspath, sys.path))
+    with subprocess.Popen(
+        (sys.executable, "-P", "-m", "scalingbook_book.code_exercises.grade"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=work,
+        env=os.environ | {"PYTHONPATH": path, "MPLBACKEND": "Agg", "TMPDIR": str(work)},
+        start_new_session=True,
+    ) as child:
+        try:
+            child.communicate(job, timeout=seconds)
+            return f"ended Python (exit code {child.returncode})"
+        except subprocess.TimeoutExpired:
+            return f"ran longer than {seconds:g} s"
+        finally:
+            child.kill()
+            with contextlib.suppress(AttributeError, OSError):  # no groups here, or nobody is left
+                os.killpg(child.pid, signal.SIGKILL)
+
+
+def _child() -> None:
+    """The notebook's process: run the cells in order; one that fails does not stop the others."""
+    job = json.loads(sys.stdin.buffer.read())
+    out, own, word = os.open(job["record"], os.O_WRONLY | os.O_APPEND), os.getpid(), job["word"]
+
+    def record(*what: object) -> None:
+        if os.getpid() == own:  # what a fork does is not the notebook's
+            os.write(out, f"{word} {json.dumps(what, default=str)}\n".encode())
+
+    _limit(int(job["gib"] * 2**30), int(job["seconds"] + 1) * (os.cpu_count() or 1))
+    _listen(record)
+    space = {"__name__": "__main__", "display": print, "get_ipython": lambda: None}
+    for number, source in enumerate(job["cells"], 1):
+        record("at", 0, number)
+        try:
+            exec(compile(_MAGIC.sub(r"\1pass;", source), f"<cell {number}>", "exec"), space)
+        except BaseException as error:
+            record("failed", number, f"{type(error).__name__}: {error}"[:MOST_CHARACTERS])
+    record("ended", 0)
+    os._exit(0)  # whatever threads and hooks the notebook leaves
+
+
+def _limit(nbytes: int, cpu_s: int) -> None:
+    """Limit memory, file size, processor time and processes, where the platform can."""
+    bounds = {"AS": nbytes, "FSIZE": nbytes, "CPU": cpu_s, "CORE": 0, "NPROC": MOST_PROCESSES}
+    for name, bound in bounds.items():
+        with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
+            import resource
+
+            kind = getattr(resource, f"RLIMIT_{name}")
+            most = min(bound, resource.getrlimit(kind)[1] % 2**63)  # -1 is none
+            resource.setrlimit(kind, (most, most))
+
+
+def _listen(record: Callable[..., None]) -> None:
+    """Every check records its outcome and, where that is right, the
+    answer; none reveals its answer to a cell.
+    """
+    judge = Check.__call__
+
+    def listening(check: Check, given: Any) -> Outcome:
+        outcome = judge(check, given)
+        value = given if outcome.ok else None  # of what is wrong the sentence is enough
+        if outcome.ok and check.kind == "number":
+            value = reading.number(given, check.unit, check.words)
+        plain = asdict(value) if isinstance(value, ProgramVerdict) else value
+        record("judged", check.key, outcome.status, outcome.message[:MOST_CHARACTERS], plain)
+        return outcome
+
+    def hidden(check: Check, name: str) -> Any:
+        if name == "answer" and sys._getframe(1).f_code.co_filename.startswith("<cell "):
+            raise AttributeError("a check does not tell its answer where it is graded")
+        return object.__getattribute__(check, name)
+
+    for name, new in {"__call__": listening, "__getattribute__": hidden}.items():
+        setattr(Check, name, new)
+
+
+if __name__ == "__main__":
+    _child()

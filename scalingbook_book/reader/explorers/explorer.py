@@ -1,0 +1,127 @@
+"""An explorer: a question, some controls, and a pure view of their values.
+
+It renders itself for any state that arrives and turns whatever it cannot read into a sentence; the page, the
+notebook and the tests all call it in the same way.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scalingbook_book.reader import draw
+from scalingbook_book.reader.draw import form
+from scalingbook_book.reader.explorers.controls import Control, Reading, Slider, State, Steps
+from scalingbook_book.reader.explorers.view import View
+from scalingbook_lib.units import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    """The result of a state: the view or an error, and the value and text of each control."""
+
+    values: Mapping[str, Any]  # what the view was given
+    state: Mapping[str, State]  # the state as corrected
+    outputs: Mapping[str, str]  # what stands beside each control
+    notes: tuple[str, ...] = ()  # what was out of range, or of no control
+    view: View | None = None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """A state as HTML: the view's figure, readouts and verdict; empty where there is an error."""
+
+    evaluated: Evaluated
+    figure: str = ""
+    readouts: str = ""
+    verdict: str = ""
+    frames: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Explorer(Result):
+    """A question, the controls by the view's parameter names, and the view.
+
+    ValueError where `key` is not of the form chapter.name.
+    """
+
+    key: str
+    title: str
+    question: str
+    controls: Mapping[str, Control]
+    view: Callable[..., View]
+
+    def __post_init__(self) -> None:
+        stem, dot, name = self.key.partition(".")
+        if not (dot and stem.isidentifier() and name.isidentifier()):
+            raise ValueError(f"explorer {self.key!r}: a key is chapter.name, as in rooflines.roofline")
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def state(self) -> dict[str, State]:
+        """The initial state: positions, options, texts; an address stores only what differs from it."""
+        return {name: control.initial for name, control in self.controls.items()}
+
+    def starting(self, **values: Any) -> "Explorer":
+        """The same explorer with other initial values; ValueError for an unknown control."""
+        unknown = set(values) - set(self.controls)
+        if unknown:
+            raise ValueError(
+                f"{self.key} has no {', '.join(sorted(unknown))}; it has {', '.join(self.controls)}"
+            )
+        controls = {n: _start(c, values[n]) if n in values else c for n, c in self.controls.items()}
+        return replace(self, controls=controls)
+
+    def read(self, state: Mapping[str, State]) -> dict[str, Reading]:
+        """The reading of every control in a state; a control that the state leaves out is at its start."""
+        return {name: c.read(state.get(name, c.initial)) for name, c in self.controls.items()}
+
+    def evaluate(self, **values: Any) -> View:
+        """The view at these values; other controls are at their start."""
+        return self.view(**{n: r.value for n, r in self.read({}).items()} | values)
+
+    def evaluate_state(self, state: Mapping[str, State]) -> Evaluated:
+        """The view of a state; a ValueError of the view becomes the error."""
+        readings = self.read(state)
+        values = {name: r.value for name, r in readings.items()}
+        given = {name: r.state for name, r in readings.items()}
+        notes = tuple(r.note for r in readings.values() if r.note) + self._unknown_controls(state)
+        try:
+            view = self.view(**values)
+        except (ValueError, ArithmeticError) as problem:
+            return Evaluated(values, given, self._outputs(values, None), notes, error=str(problem))
+        return Evaluated(values, given, self._outputs(values, view.frames), notes, view)
+
+    def render(self, state: Mapping[str, State], *, wide: bool = True) -> Rendered:
+        """The view of a state as HTML, for a wide or a narrow page."""
+        evaluated = self.evaluate_state(state)
+        if (view := evaluated.view) is None:
+            return Rendered(evaluated)
+        return Rendered(
+            evaluated, draw.figure(view, wide=wide), draw.readouts(view), view.verdict, view.frames
+        )
+
+    def html(self, suffix: str = "") -> str:
+        """The page's static HTML: controls and first view; a `suffix` keeps ids unique if shown twice."""
+        return form.explorer(self, self.evaluate(), suffix)
+
+    def text(self) -> str:
+        """One sentence: the title and the verdict of the first view."""
+        return f"{self.title}: {self.evaluate().verdict}"
+
+    def _outputs(self, values: Mapping[str, Any], frames: int | None) -> dict[str, str]:
+        return {
+            name: c.text(min(values[name], (frames or 10**6) - 1), frames)
+            if isinstance(c, Steps)
+            else c.text(values[name])
+            for name, c in self.controls.items()
+        }
+
+    def _unknown_controls(self, state: Mapping[str, State]) -> tuple[str, ...]:
+        return tuple(f"{self.key} has no control {str(n)[:40]!r}" for n in state if n not in self.controls)
+
+
+def _start(control: Control, value: Any) -> Control:
+    """The control with another start: the nearest value that it can hold."""
+    return replace(control, start=value if isinstance(control, Slider) else control.position(value))

@@ -1,0 +1,96 @@
+"""What an explorer shows: a verdict, panels and numbers, as values without any drawing.
+
+A `View` is what a pure function of the controls returns. `reader.draw` draws it as SVG, for pages, notebooks
+and files. All parts of a view can be imported from here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scalingbook_book.reader.explorers import scales
+from scalingbook_book.reader.explorers.marks import Band, Curve, Mark, Points, RefLine, Regions, Scale
+from scalingbook_book.reader.explorers.panels import (
+    Bars,
+    Cell,
+    Chart,
+    Grid,
+    Link,
+    Network,
+    Node,
+    Panel,
+    Series,
+    Span,
+    Timeline,
+    colored,
+)
+from scalingbook_lib.units import binary, percent
+
+__all__ = [
+    "Band",
+    "Bars",
+    "Cell",
+    "Chart",
+    "Curve",
+    "Grid",
+    "Link",
+    "Mark",
+    "Network",
+    "Node",
+    "Panel",
+    "Points",
+    "Readout",
+    "RefLine",
+    "Regions",
+    "Scale",
+    "Series",
+    "Span",
+    "Timeline",
+    "View",
+    "colored",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Readout:
+    """A number with its label and unit (or with a `text` of its own)."""
+
+    label: str
+    value: float
+    unit: str = ""
+    text: str = ""
+
+    @classmethod
+    def percent(cls, label: str, share: float, digits: int = 2) -> "Readout":
+        """A share of 1, in percent."""
+        return cls(label, share, "", percent(share, digits))
+
+    @classmethod
+    def binary(cls, label: str, nbytes: float) -> "Readout":
+        """Bytes of a memory, with a binary prefix."""
+        return cls(label, nbytes, "B", binary(nbytes))
+
+    def __str__(self) -> str:
+        return self.text or scales.written(self.value, self.unit)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One sentence, panels and readouts; `frames` where a Steps control moves through it.
+
+    `columns=2` sets panels side by side where there is room, each then as on a narrow screen; a last one
+    without a neighbor is as wide as both.
+    """
+
+    verdict: str
+    panels: Sequence[Panel]
+    readouts: Sequence[Readout] = ()
+    frames: int = 1
+    columns: int = 1
+
+    def __post_init__(self) -> None:
+        if not self.verdict:
+            raise ValueError("a view needs a verdict: one sentence that says what is seen")
+        if self.frames < 1 or self.columns not in (1, 2):
+            raise ValueError(
+                f"a view has at least one frame, and one or two columns, not {self.frames} and {self.columns}"
+            )

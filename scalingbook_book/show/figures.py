@@ -1,0 +1,22 @@
+"""How does a cell show one of the book's figures? As HTML, or as its caption where there is none."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from scalingbook_book.chapters import figures
+from scalingbook_book.reader.figures.figure import Figure
+
+
+def show(key: str) -> "ShownFigure":
+    """The figure of that key, such as `rooflines.wait`."""
+    return ShownFigure(figures.find(key))
+
+
+@dataclass(frozen=True)
+class ShownFigure:
+    """A figure on display."""
+
+    figure: Figure
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {"text/plain": str(self.figure), "text/html": self.figure.html()}

@@ -1,0 +1,253 @@
+"""The command `scalingbook model`: parameters, FLOPs, KV cache and training state of a model."""
+
+from collections.abc import Iterator
+
+import click
+
+from scalingbook_cli import parameter_types
+from scalingbook_cli.answer import (
+    Answer,
+    DerivationLine,
+    TextTable,
+    added,
+    answer_command,
+    fields_of,
+    figure,
+    format_value,
+    nbytes,
+    product,
+)
+from scalingbook_lib.models import Transformer, Weight, arithmetic
+from scalingbook_lib.models.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
+from scalingbook_lib.units import BF16, FP32, DType, count, percent
+
+LETTERS = "DLVNKHF"
+
+
+@click.command("model", short_help="Parameters, FLOPs, KV cache and training state of a model.")
+@click.argument("model", type=parameter_types.MODEL)
+@parameter_types.option_with_default("--sequence T", parameter_types.WHOLE, "8192", "Tokens of a sequence.")
+@parameter_types.option_with_default("--batch", parameter_types.WHOLE, "1", "Sequences at once.")
+@click.option(
+    "--context", "S", type=parameter_types.WHOLE, help="Positions in the KV cache, where not --sequence."
+)
+@click.option("--causal", is_flag=True, help="Leave out the scores that the mask throws away.")
+@parameter_types.option_with_default("--cache", parameter_types.DTYPE, BF16.name, "The type of the KV cache.")
+@parameter_types.option_with_default(
+    "--weights", parameter_types.DTYPE, BF16.name, "The type of the weights."
+)
+@parameter_types.option_with_default(
+    "--gradients", parameter_types.DTYPE_OR_NONE, BF16.name, "The type of the gradients, or none."
+)
+@parameter_types.option_with_default("--moments", parameter_types.DTYPE, FP32.name, "Of Adam's two moments.")
+@parameter_types.option_with_default(
+    "--master", parameter_types.DTYPE_OR_NONE, FP32.name, "Of a master copy of the weights, or none."
+)
+@click.option(
+    "--tokens", type=parameter_types.TOKENS, help="Tokens of a whole training run, as in 15T: its FLOPs too."
+)
+@answer_command
+def command(
+    *,
+    model: Transformer,
+    T: int,
+    batch: int,
+    S: int | None,
+    causal: bool,
+    cache: DType,
+    tokens: int | None,
+    **stored: DType | None,
+) -> Answer:
+    """Parameters by part, FLOPs, KV cache and training state of one MODEL.
+
+    MODEL is a name of the catalogue (llama-3-70b), the path of a config.json or of its folder, or - for a
+    config.json on standard input.
+    """
+    forward = arithmetic.flops(model, batch, T, causal=causal)
+    training = arithmetic.flops(model, batch, T, causal=causal, training=True)
+    held = arithmetic.kv_cache(model, S or T, cache, sequences=batch)
+    state = arithmetic.training_state(model, **stored)  # type: ignore[arg-type]  # of weights and moments, never none
+    run = arithmetic.training_flops(model, tokens, T, causal=causal) if tokens else None
+    lines = _derivation(forward, training, held, state)
+    return Answer(
+        summary=str(model),
+        tables=(_parameters(model), _flops(forward, training, run), _cache(held), _state(state)),
+        values={"model": model.name, "shape": fields_of(model, *LETTERS)}
+        | _values(forward, training, held, state)
+        | (_run_values(run) if run else {}),
+        steps=(*lines, *(_run_derivation(run) if run else ())),
+    )
+
+
+def _parameters(model: Transformer) -> TextTable:
+    counted = arithmetic.params(model)
+    active = {term.name: term.value for term in counted.active_terms}
+    rows = [
+        (t.name, count(t.value), f"{t.value:,}", count(active.get(t.name, 0)), percent(counted.share(t.name)))
+        for t in counted.terms
+    ]
+    rows.append(("all", count(counted.total), f"{counted.total:,}", count(counted.model.active_params), ""))
+    return TextTable("Parameters", ("part", "", "exactly", "for one token", "share"), tuple(rows))
+
+
+def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> TextTable:
+    what = f"{count(forward.sequences)} × {count(forward.T)} tokens"
+    columns = ["part", "forward", "forward and backward", "share"]
+    rows = [
+        [
+            name,
+            format_value(forward[name], "FLOPs"),
+            format_value(training[name], "FLOPs"),
+            percent(forward.share(name)),
+        ]
+        for name in forward.names
+    ]
+    rows.append(["all", format_value(forward.total, "FLOPs"), format_value(training.total, "FLOPs"), ""])
+    if run:
+        columns.append(f"{count(run.tokens)} tokens")
+        for row, name in zip(rows, forward.names, strict=False):
+            row.append(format_value(run.exact[name], "FLOPs"))
+        rows[-1].append(format_value(run.total, "FLOPs"))
+        rows.append(["6 · P · tokens", "", "", percent(run.six_nd_error), format_value(run.six_nd, "FLOPs")])
+    return TextTable(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
+
+
+def _cache(cache: KVCache) -> TextTable:
+    rows = [(term.name, term.why, nbytes(term.value)) for term in cache.terms]
+    rows.append(("one more token", "", nbytes(cache.bytes_per_token)))
+    rows.append(("all", "", nbytes(cache.total)))
+    title = f"KV cache, {count(cache.sequences)} × {count(cache.S)} positions in {cache.dtype}"
+    return TextTable(title, ("layers", "", "bytes"), tuple(rows))
+
+
+def _state(state: TrainingState) -> TextTable:
+    rows = [(term.name, term.why, nbytes(term.value)) for term in state.terms]
+    rows.append(("all", f"{state.bytes_per_parameter:g} bytes each", nbytes(state.total)))
+    return TextTable("Training state", ("part", "", "bytes"), tuple(rows))
+
+
+def _by_name(terms: Terms) -> dict[str, float]:
+    return {term.name: term.value for term in terms.terms}
+
+
+def _values(forward: Flops, training: Flops, cache: KVCache, state: TrainingState) -> dict[str, object]:
+    model = forward.model
+    return {
+        "parameters": {
+            "total": model.params,
+            "active": model.active_params,
+            **fields_of(model, "by_part", "active_by_part"),
+        },
+        "flops": {
+            "sequences": forward.sequences,
+            "sequence_tokens": forward.T,
+            "tokens": forward.tokens,
+            "forward_flops": forward.total,
+            "training_flops": training.total,
+            "forward_flops_per_token": forward.per_token,
+            "forward_flops_by_part": _by_name(forward),
+            "attention_share": forward.attention_share,
+            "attention_crossover_tokens": arithmetic.crossover(model),
+        },
+        "kv_cache": {
+            "dtype": cache.dtype.name,
+            "sequences": cache.sequences,
+            "context_tokens": cache.S,
+            "total_bytes": cache.total,
+            "bytes_per_token": cache.bytes_per_token,
+            "bytes_by_layers": _by_name(cache),
+        },
+        "training_state": {
+            "total_bytes": state.total,
+            "bytes_per_parameter": state.bytes_per_parameter,
+            "bytes_by_part": _by_name(state),
+        },
+    }
+
+
+def _run_values(run: TrainingFlops) -> dict[str, object]:
+    exact = {"tokens": run.tokens, "total_flops": run.total}
+    return {"training_run": exact | {"six_nd_flops": run.six_nd, "six_nd_error": run.six_nd_error}}
+
+
+_LETTERS = {
+    "embed": "VD",
+    "unembed": "DV",
+    "q": "DNH",
+    "k": "DKH",
+    "v": "DKH",
+    "o": "NHD",
+    "gate": "DF",
+    "up": "DF",
+    "down": "FD",
+    "final norm": "D",
+    "layer norms": "D",
+}
+_PAIRS = "2 · N · H · (pairs of a query and a key)"
+_WORDS = {
+    "attention projections": "2 · B · T · (weights of q, k, v and o)",
+    "scores": _PAIRS,
+    "weighted values": _PAIRS,
+    "mlp": "2 · B · T · (weights of the MLPs)",
+    "experts": "2 · B · T · (weights of the k experts that a token visits)",
+    "unembedding": "2 · B · T · D · V",
+}
+
+
+def _derivation(
+    forward: Flops, training: Flops, cache: KVCache, state: TrainingState
+) -> Iterator[DerivationLine]:
+    """The derivation of every row of the tables."""
+    yield from _parameter_lines(forward.model)
+    yield from _flops_lines(forward, training)
+    yield from _cache_lines(cache)
+    for term in state.terms:
+        numbers = f"{figure(state.params)} × {term.why}"
+        yield DerivationLine(f"training state, {term.name}", "P · bytes", numbers, term.value, "B")
+
+
+def _parameter_lines(model: Transformer) -> Iterator[DerivationLine]:
+    for part, n in model.by_part.items():
+        weights = [w for w in model.weights() if w.part == part and w.copies]
+        formula = added(_formula(model, w) for w in weights)
+        numbers = added(product(*w.shape, w.copies) for w in weights)
+        yield DerivationLine(f"parameters, {part}", formula, numbers, n, "parameters")
+    numbers = added(map(figure, model.by_part.values()))
+    yield DerivationLine("P", "the parts added", numbers, model.params, "parameters")
+
+
+def _formula(model: Transformer, weight: Weight) -> str:
+    """'D · N · H · L' if these letters give the weight's shape, otherwise its name."""
+    letters = _LETTERS.get(weight.name, "")
+    if tuple(getattr(model, letter) for letter in letters) != weight.shape:
+        return f"{weight.name} · copies"
+    times = {1: (), model.L: ("L",)}.get(weight.copies, (figure(weight.copies),))
+    return " · ".join((*letters, *times))
+
+
+def _flops_lines(forward: Flops, training: Flops) -> Iterator[DerivationLine]:
+    for term in forward.terms:
+        formula = _WORDS.get(term.name, f"2 · B · T · (weights of the {term.name})")
+        numbers = f"{figure(forward.sequences)} × ({term.why})" if forward.sequences != 1 else term.why
+        yield DerivationLine(f"FLOPs, {term.name}", formula, numbers, term.value, "FLOPs")
+    terms = added(figure(term.value) for term in forward.terms)
+    yield DerivationLine("FLOPs, forward", "the parts added", terms, forward.total, "FLOPs")
+    thrice = product(3, forward.total)
+    yield DerivationLine("FLOPs, forward and backward", "3 · FLOPs, forward", thrice, training.total, "FLOPs")
+
+
+def _cache_lines(cache: KVCache) -> Iterator[DerivationLine]:
+    per_token = "L · (kv rank + rope)" if cache.model.latent else "2 · L · K · H"
+    formula = f"{per_token} · positions · B · bytes"
+    for term in cache.terms:
+        numbers = f"{term.why} × {figure(cache.sequences)} sequences × {cache.dtype.bytes:g} bytes"
+        yield DerivationLine(f"KV cache, {term.name}", formula, numbers, term.value, "B")
+
+
+def _run_derivation(of: TrainingFlops) -> Iterator[DerivationLine]:
+    """The FLOPs of a whole run, exact and by the rule of thumb."""
+    numbers = f"{figure(of.tokens)} tokens in sequences of {of.exact.T:,}"
+    formula = "tokens · FLOPs for one token, forward and backward"
+    yield DerivationLine("FLOPs of the run", formula, numbers, of.total, "FLOPs")
+    numbers = product(6, of.exact.model.active_params, of.tokens)
+    yield DerivationLine("FLOPs of the run, by the rule", "6 · P · tokens", numbers, of.six_nd, "FLOPs")

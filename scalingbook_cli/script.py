@@ -1,0 +1,95 @@
+"""The command group `scalingbook`: its commands, error messages and exit codes."""
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+import scalingbook_lib
+from scalingbook_cli import (
+    FAILED,
+    HELP,
+    INTERRUPTED,
+    chips,
+    collective,
+    completion,
+    grade,
+    measure,
+    model,
+    plan,
+    roofline,
+    score,
+    serve,
+    terminal,
+)
+from scalingbook_cli.answer import sentence
+
+BAD_INPUT = 2
+
+EXAMPLES = """\b
+Examples:
+  scalingbook model llama-3-70b --sequence 8192
+  scalingbook roofline v5e --matmul 64x8192x8192 --explain
+  scalingbook collective all-gather 2GiB v5p:4x4x8
+  scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
+  scalingbook plan llama-3-405b h100:16384 --batch 16Mi
+  scalingbook serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms
+"""
+
+
+@click.group(
+    context_settings={"help_option_names": HELP, "max_content_width": 100},
+    invoke_without_command=True,
+    epilog=EXAMPLES,
+)
+@click.version_option(scalingbook_lib.__version__, message="scalingbook %(version)s")
+@click.pass_context
+def scalingbook(ctx: click.Context) -> None:
+    """How fast can it run, what limits it, and how should it be split?
+
+    The cost models of the book. Sizes may have prefixes: 16M is 16,000,000, and 16Mi is 16,777,216. A chip
+    is a name as in v5e or h100, a machine is a slice (v5p:16x20x28) or a number of chips under switches
+    (h100:1024). Rates are documented peaks.
+
+    Exit codes: 0 answered, 1 it cannot be done, 2 the question could not be read.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+for module in (model, roofline, collective, plan, serve, measure, score, grade, chips, completion):
+    scalingbook.add_command(module.command)
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code; an error is one sentence on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # for terminals that lack a character
+    try:
+        if sys.stdout is None:
+            raise OSError(0, "it is closed")  # as by `>&-`
+        args = None if argv is None else list(argv)
+        code = scalingbook.main(args, prog_name="scalingbook", standalone_mode=False, obj=terminal.show)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except click.ClickException as error:
+        ctx = getattr(error, "ctx", None)
+        print(f"{ctx.command_path if ctx else 'scalingbook'}: {sentence(error)}", file=sys.stderr)
+        return BAD_INPUT
+    except click.Abort:
+        return INTERRUPTED
+    except OSError as error:
+        if not error.filename:  # the rest of the output would fail again at exit
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        if not isinstance(
+            error, BrokenPipeError
+        ):  # a closed pipe is no error: its reader, such as `head`, has finished
+            print(
+                f"scalingbook: cannot write {error.filename or 'standard output'}: {error.strerror}; "
+                "write where there is room",
+                file=sys.stderr,
+            )
+        return FAILED

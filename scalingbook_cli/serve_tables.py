@@ -1,0 +1,161 @@
+"""The tables, values and derivation of serving: the Pareto front, one layout, memory and collectives."""
+
+from collections.abc import Iterator
+
+from scalingbook_cli import shared
+from scalingbook_cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
+from scalingbook_cli.shared import sum_line
+from scalingbook_lib.inference import Serving, ServingMemory
+from scalingbook_lib.machines.age import ChipPrice
+from scalingbook_lib.planner import Front, Option
+from scalingbook_lib.units import count, percent, si
+
+_WAYS = {
+    "tp": "TP",
+    "rows": "rows",
+    "cp": "CP",
+    "pp": "PP",
+    "ep": "EP",
+    "attention_dp": "attention DP",
+    "kv_batch": "KV/sequences",
+    "kv_sequence": "KV/tokens",
+}
+
+
+def front(found: Front, most: int) -> TextTable:
+    """The Pareto-optimal layouts from the fastest to the cheapest, at most `most` of them."""
+    columns = ("", "a copy", "copies", "B", "prompts", "TTFT", "ITL", f"{found.unit} for 1M", "binds")
+    rows = [
+        (str(place), *_line(found.points[i]))
+        for place, i in enumerate(evenly_spaced(len(found.points), most), start=1)
+    ]
+    return TextTable(
+        f"{len(rows)} of {len(found.points)} that none beats: from the fastest to the cheapest",
+        columns,
+        tuple(rows),
+        words=(1, 4, 8),
+    )
+
+
+def evenly_spaced(n: int, most: int) -> list[int]:
+    """`most` of n indices, evenly spaced, including the first and the last."""
+    if n <= most:
+        return list(range(n))
+    return sorted({round(i * (n - 1) / max(most - 1, 1)) for i in range(most)} | {n - 1})[-most:]
+
+
+def _line(p: Option) -> tuple[str, ...]:
+    ways = [f"{word} {getattr(p.layout, way):,}" for way, word in _WAYS.items() if getattr(p.layout, way) > 1]
+    times = (si(p.ttft_s, "s"), si(p.itl_s, "s"))
+    return (
+        ", ".join(ways) or "one chip",
+        f"{p.copies:,}",
+        count(p.B),
+        p.serving.policy,
+        *times,
+        count(p.cost),
+        p.binds,
+    )
+
+
+def front_values(found: Front) -> dict[str, object]:
+    """The front as a dictionary, for JSON."""
+    return {
+        **fields_of(found, "layouts", "ways", "judged", "stopped"),
+        "cost_unit": found.unit,
+        "rejected": shared.rejected_values(found.rejected),
+        "front": [
+            {
+                "layout": shared.way_values(p.layout),
+                "copies": p.copies,
+                "sequences": p.B,
+                "policy": p.serving.policy,
+                **fields_of(p, "ttft_s", "itl_s"),
+                "cost_per_million_tokens": p.cost,
+                "binds": p.binds,
+            }
+            for p in found.points
+        ],
+    }
+
+
+def tables(one: Serving, memory: ServingMemory, usd: float | None, price: ChipPrice) -> tuple[TextTable, ...]:
+    """Tables of requests, the step, memory and traffic."""
+    step = shared.times("A decode step", one.step.terms, one.step.total_s)
+    return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
+
+
+def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
+    rows = [
+        ("sequences of a copy", count(one.batch)),
+        ("first token", si(one.ttft_s, "s")),
+        ("a token of each", si(one.itl_s, "s")),
+        ("requests", si(one.requests_per_s, "requests/s")),
+        ("output tokens", si(one.tokens_per_s, "tokens/s")),
+        ("of each chip", si(one.tokens_per_s_per_chip, "tokens/s")),
+        ("time for prompts", percent(one.prefill_share)),
+    ]
+    if usd is not None:
+        rows += [("USD for a million output tokens", count(usd)), ("a chip", str(price))]
+    if one.joules_per_token is not None:
+        rows.append(("energy of an output token, the chips alone", si(one.joules_per_token, "J")))
+    return name_value_table("One copy of the model", rows)
+
+
+def _traffic(one: Serving) -> tuple[TextTable, ...]:
+    rows = []
+    for row in one.step.traffic:
+        array, took = si(row.nbytes(one.batch, one.batch), "B"), si(one.step.collectives[row.name], "s")
+        what = (row.name, row.what, f"{row.n:,}", count(row.times))
+        rows.append((*what, array, took, one.step.bound[row.name]))
+    columns = ("of", "collective", "chips", "times", "array", "all", "longest")
+    return (TextTable("Collectives of one decode step", columns, tuple(rows), words=(0, 1)),) if rows else ()
+
+
+def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, object]:
+    """The layout as a dictionary, for JSON."""
+    return {
+        "layout": shared.way_values(one.step.layout),
+        "policy": one.policy,
+        "sequences": one.batch,
+        **fields_of(one, "ttft_s", "itl_s", "latency_s", "requests_per_s"),
+        "output_tokens_per_s": one.tokens_per_s,
+        "output_tokens_per_s_per_chip": one.tokens_per_s_per_chip,
+        "prefill_share": one.prefill_share,
+        "usd_per_million_output_tokens": usd,
+        "chips_joules_per_output_token": one.joules_per_token,
+        "decode_step_s": one.step.total_s,
+        "terms_s": one.step.terms,
+        **fields_of(one.step, "binds", "unbind"),
+        **shared.memory_values(memory, memory.chip),
+        "traffic": [
+            {
+                "name": row.name,
+                "collective": row.what,
+                "chips": row.n,
+                "times": row.times,
+                "array_bytes": row.nbytes(one.batch, one.batch),
+                "total_s": one.step.collectives[row.name],
+            }
+            for row in one.step.traffic
+        ],
+    }
+
+
+def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iterator[DerivationLine]:
+    """The lines for the decode step, memory, cycle and rate, and the cost at a price per chip-hour."""
+    yield sum_line("T_step", one.step.terms, one.step.total_s, "s")
+    yield sum_line("memory of one chip", memory.terms, memory.total, "B")
+    where = "between" if one.policy == "interleaved" else "in"
+    words = f"{one.G - 1:,} tokens after the first, prompts {where} the steps"
+    name = "T_cycle, in which each slot serves a request"
+    yield DerivationLine(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
+    name, rate = "output tokens each second of a copy", one.tokens_per_s
+    numbers = f"{product(one.batch, one.G)} / {figure(one.cycle_s)}"
+    yield DerivationLine(name, "B · G / T_cycle", numbers, rate, "tokens/s")
+    if price is not None:
+        formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
+        numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
+        yield DerivationLine(
+            "USD for a million output tokens", formula, numbers, one.usd_per_million(price), "USD"
+        )

@@ -1,0 +1,127 @@
+"""The content of each Workbench panel: whether it fits, a picture, the command's answer, the derivation."""
+
+from collections.abc import Callable
+from typing import Any
+
+from scalingbook_cli.workbench import pictures, shown
+from scalingbook_cli.workbench.answers import UnreadableCommand, answered, derived, read
+from scalingbook_cli.workbench.fit import WHAT, settled
+from scalingbook_cli.workbench.setup import WorkbenchSetup
+from scalingbook_lib.units import count, si
+
+type Panel = dict[str, Any]
+COSTS = {"plan": "The whole run", "serve": "One copy of the model"}  # tables with prices and energy
+PRICED = (  # of their derivations
+    "T, the whole run", "chip-hours", "USD",
+    "output tokens each second of a copy", "USD for a million output tokens",
+)  # fmt: skip
+_EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused": False}
+
+
+def panel(setup: WorkbenchSetup, panel: str) -> Panel:
+    """A panel's content, and its HTML."""
+    found = PANELS[panel](setup)
+    return found | {"html": shown.column(found)}
+
+
+def problem(says: str, command: str = "") -> Panel:
+    """A panel without an answer, with the reason in a sentence."""
+    found = _EMPTY | {"refused": True, "error": says}
+    bar = shown.bar(f"{WHAT[command]} is not possible", fits=None) if command in WHAT else ""
+    return found | {"html": shown.column(found), "bar": bar}
+
+
+def _command(setup: WorkbenchSetup, command: str) -> Panel:
+    """The command's answer, with the picture of the best plan or layout if there is one."""
+    found: Panel = {**answered(setup, command).json(), "fit": settled(setup, command).json(command)}
+    # the run stands under its costs; where nothing is legal, the first line has said it
+    told = [] if found["refused"] else [line for line in found["told"] if "chip-hours" not in line]
+    found["told"] = told
+    if found["refused"]:
+        return found
+    found["fit"]["bar"] = shown.bar(found["fit"]["short"], found["fit"]["fits"], NUMBERS[command](setup))
+    return found | {"picture": pictures.drawn(setup, command)}
+
+
+def _model(setup: WorkbenchSetup) -> Panel:
+    """The memory that the model needs, and whether both machines have enough in total."""
+    values: Any = answered(setup, "model").answer.values
+    state, params = values["training_state"]["total_bytes"], values["parameters"]["total"]
+    told = []
+    for command in WHAT:
+        try:
+            typed = read(setup, command)
+        except UnreadableCommand:  # the field says why
+            continue
+        what, nbytes = (
+            ("training state", state) if command == "plan" else ("weights", params * typed["weights"].bytes)
+        )
+        machine = typed["machine"]
+        room = machine.chips * machine.chip.hbm_bytes
+        share = "less than 1% of" if nbytes < room / 100 else f"{nbytes / room:.0%} of"
+        share = share if nbytes <= room else f"{nbytes / room:.2g} times"
+        need = "needs" if command == "plan" else "need"
+        told.append(f"The {what} {need} {share} the HBM of {machine.name}")
+    fit = {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
+    return {**answered(setup, "model").json(), "fit": fit, "picture": pictures.drawn(setup, "model")}
+
+
+def _roofline(setup: WorkbenchSetup) -> Panel:
+    """The matmul of each phase, and the phases that do not fit."""
+    found = pictures.products(setup)
+    lines = [line for name, one in found.items() for line in derived(one.derivation(name))]
+    return _EMPTY | {"fit": _both(setup), "lines": lines, "picture": pictures.drawn(setup, "roofline")}
+
+
+def _cost(setup: WorkbenchSetup) -> Panel:
+    """The costs of the run and of a million tokens, in dollars and energy."""
+    answers = {}
+    for command in COSTS:
+        try:
+            answers[command] = answered(setup, command).json()
+        except ValueError:  # its own panel says why
+            continue
+    every: list[Panel] = list(answers.values())
+    tables = [table for one in every for table in one["tables"] if table["title"] in COSTS.values()]
+    said = [line for line in answers.get("plan", _EMPTY)["told"] if "chip-hours" in line]  # type: ignore[union-attr]
+    lines = [line for one in every for line in one["lines"] if line["name"] in PRICED]
+    fit = _both(setup)
+    return _EMPTY | {"fit": fit, "told": said, "tables": tables, "lines": lines, "refused": not tables}
+
+
+def _both(setup: WorkbenchSetup) -> dict[str, Any]:
+    """One line on whether both phases fit."""
+    told = [_short(setup, command) for command in WHAT]
+    return {"fits": None, "told": ". ".join(told) + ".", "short": "", "apply": None}
+
+
+def _short(setup: WorkbenchSetup, command: str) -> str:
+    try:
+        found = settled(setup, command)
+    except ValueError as refused:
+        return f"{WHAT[command]} is not possible: {refused}"
+    return found.short
+
+
+def _trained(setup: WorkbenchSetup) -> str:
+    values: Any = answered(setup, "plan").answer.values
+    run = values.get("run")
+    days = f", {count(round(run['days']) or 1)} days in all" if run else ""
+    return f"{si(values['step_s'], 's')} per step at {values['mfu']:.0%} MFU{days}"
+
+
+def _served(setup: WorkbenchSetup) -> str:
+    values: Any = answered(setup, "serve").answer.values
+    usd = values["usd_per_million_output_tokens"]
+    cost = "" if usd is None else f", ${usd:,.3g} per million output tokens"
+    return f"ITL {si(values['itl_s'], 's')}, TTFT {si(values['ttft_s'], 's')}{cost}"
+
+
+NUMBERS: dict[str, Callable[[WorkbenchSetup], str]] = {"plan": _trained, "serve": _served}
+PANELS: dict[str, Callable[[WorkbenchSetup], Panel]] = {
+    "model": _model,
+    "roofline": _roofline,
+    "plan": lambda setup: _command(setup, "plan"),
+    "serve": lambda setup: _command(setup, "serve"),
+    "cost": _cost,
+}

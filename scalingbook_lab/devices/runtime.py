@@ -1,0 +1,90 @@
+"""Reports what a notebook runs on: versions and devices. Its first cell calls `begin`."""
+
+import os
+import platform
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+
+from scalingbook_lab import devices
+from scalingbook_lab.compiler import slices
+from scalingbook_lab.devices import Devices
+from scalingbook_lib import __version__
+from scalingbook_lib.units import Result
+
+DEMO_DEVICES = 8  # devices that the book's demos of sharding ask for
+_SHOWN = {"jax": "JAX", "numpy": "NumPy", "ipywidgets": "ipywidgets"}
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime(Result):
+    """Versions, this machine's devices, and those of sharding demos; both None without JAX."""
+
+    versions: tuple[tuple[str, str], ...]
+    here: Devices | None
+    demos: Devices | None
+
+    def __str__(self) -> str:
+        versions = ", ".join(f"{name} {number}" for name, number in self.versions)
+        if self.here is None or self.demos is None:
+            return f"{versions}\nNo JAX here: cells of scalingbook_lab will not run."
+        here = "No TPU or GPU here" if self.here.platform == "cpu" else f"Here: {self.here}"
+        return f"{versions}\n{here}. Demos of sharding run on {self.demos}."
+
+
+def begin(*, installed: bool) -> None:
+    """Print the runtime where the first cell has installed something, or this machine has a TPU or a GPU.
+
+    Where the library was installed, the TPU compiler is installed too if there is none that JAX can use.
+    """
+    if installed:
+        install_tpu_compiler()
+    if installed or (devices.has_accelerator() and os.environ.get("JAX_PLATFORMS") != "cpu"):
+        print(runtime())
+
+
+def install_tpu_compiler() -> None:
+    """Install the libtpu that this JAX was built for, if it is missing;
+    print pip's reason where that fails.
+    """
+    try:
+        version = slices.wanted_version(metadata.requires("jax") or [])
+    except metadata.PackageNotFoundError:
+        return
+    if not (slices.is_supported_platform() and slices.why_not()):
+        return
+    requirement = f"libtpu=={version}.*" if version != "0" else "libtpu"
+    print(
+        f"Installing {requirement}, the TPU compiler that this JAX was built for: a few hundred MB.",
+        flush=True,
+    )
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", requirement]
+    result = subprocess.run(pip, capture_output=True, text=True, check=False)
+    if result.returncode:
+        print(
+            f"It could not be installed, so cells that compile for TPUs will not run: {result.stderr.strip()}"
+        )
+
+
+def runtime() -> Runtime:
+    """What this program runs on; it starts JAX, with as many devices as the demos need."""
+    try:
+        demos = devices.simulate(DEMO_DEVICES)
+    except ModuleNotFoundError:
+        return Runtime(_versions(), None, None)
+    return Runtime(_versions(), devices.here(), demos)
+
+
+def _versions() -> tuple[tuple[str, str], ...]:
+    """The versions of this library, of Python and of the packages that notebooks use."""
+    own = ("scalingbook-lib", __version__), ("Python", platform.python_version())
+    return (*own, *((shown, number) for name, shown in _SHOWN.items() if (number := _version(name))))
+
+
+def _version(name: str) -> str:
+    """The version of an installed package; "" where it is not installed."""
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

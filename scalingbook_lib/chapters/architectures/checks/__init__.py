@@ -1,5 +1,0 @@
-"""Which exercises does the chapter on other architectures have? In the order of their headings."""
-
-from scalingbook_lib.chapters.architectures.checks import mixing, writing
-
-CHECKS = tuple(sorted((*mixing.CHECKS, *writing.CHECKS), key=lambda check: check.difficulty))

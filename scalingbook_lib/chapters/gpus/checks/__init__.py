@@ -1,8 +1,0 @@
-"""Can a reader say what a GPU, a node and a cluster of them can do? Checks of the GPU chapter."""
-
-from scalingbook_lib.chapters.gpus.checks.chip import CHIP, LAYERS
-from scalingbook_lib.chapters.gpus.checks.fabric import FABRIC
-from scalingbook_lib.chapters.gpus.checks.plans import PLANS
-from scalingbook_lib.chapters.gpus.checks.sums import SUMS
-
-CHECKS = CHIP + FABRIC + SUMS + LAYERS + PLANS

@@ -1,8 +1,0 @@
-"""Can a reader say what serving costs, and why? Checks of the chapter on inference."""
-
-from scalingbook_lib.chapters.inference.checks.machines import MACHINES, SERVERS
-from scalingbook_lib.chapters.inference.checks.sizes import SIZES
-from scalingbook_lib.chapters.inference.checks.speculative import ACCEPTED, BUILT
-from scalingbook_lib.chapters.inference.checks.trades import TRADES
-
-CHECKS = SIZES + MACHINES + SERVERS + ACCEPTED + TRADES + BUILT

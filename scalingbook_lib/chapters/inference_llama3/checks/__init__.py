@@ -1,9 +1,0 @@
-"""Can a reader plan a service, from a token's bytes to the bill? Checks of the chapter on serving."""
-
-from scalingbook_lib.chapters.inference_llama3.checks.pareto import FRONTS
-from scalingbook_lib.chapters.inference_llama3.checks.requests import REQUESTS
-from scalingbook_lib.chapters.inference_llama3.checks.searches import SEARCHES
-from scalingbook_lib.chapters.inference_llama3.checks.sizes import SIZES
-from scalingbook_lib.chapters.inference_llama3.checks.steps import STEPS
-
-CHECKS = SIZES + STEPS + REQUESTS + SEARCHES + FRONTS

@@ -1,5 +1,0 @@
-"""How is LLaMA 3 served? The explorers of the chapter that does it."""
-
-from scalingbook_lib.chapters.inference_llama3.explorers import breakdown, fit, load, pareto, pools, price
-
-EXPLORERS = (price.PRICE, fit.FIT, breakdown.BREAKDOWN, pareto.PARETO, pools.POOLS, load.LOAD)

@@ -1,5 +1,0 @@
-"""Which exercises does the chapter on smaller numbers have? In the order of their headings."""
-
-from scalingbook_lib.chapters.lowprecision.checks import boundaries, numbers, optimizers
-
-CHECKS = (*numbers.CHECKS, *boundaries.CHECKS, *optimizers.CHECKS)

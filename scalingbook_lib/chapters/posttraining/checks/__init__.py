@@ -1,5 +1,0 @@
-"""Which exercises does the chapter on what comes after pretraining have? In the order of their headings."""
-
-from scalingbook_lib.chapters.posttraining.checks import energy, rollouts, stops
-
-CHECKS = (*rollouts.CHECKS, *stops.CHECKS, *energy.CHECKS)

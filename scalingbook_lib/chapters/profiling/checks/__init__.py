@@ -1,8 +1,0 @@
-"""Can a reader read a compiled program and a profile, and mend what they show? Checks of the chapter."""
-
-from scalingbook_lib.chapters.profiling.checks.compiled import COMPILED
-from scalingbook_lib.chapters.profiling.checks.predicted import PREDICTED
-from scalingbook_lib.chapters.profiling.checks.traces import TRACES
-from scalingbook_lib.chapters.profiling.checks.written import WRITTEN
-
-CHECKS = PREDICTED + TRACES + COMPILED + WRITTEN

@@ -1,9 +1,0 @@
-"""Can a reader tell what every chip holds, what moves, and for how long? Checks of the sharding chapter."""
-
-from scalingbook_lib.chapters.sharding.checks.arrays import ARRAYS
-from scalingbook_lib.chapters.sharding.checks.axes import AXES
-from scalingbook_lib.chapters.sharding.checks.floors import FLOORS
-from scalingbook_lib.chapters.sharding.checks.products import PRODUCTS
-from scalingbook_lib.chapters.sharding.checks.transfers import TRANSFERS
-
-CHECKS = ARRAYS + TRANSFERS + AXES + PRODUCTS + FLOORS

@@ -1,7 +1,0 @@
-"""Can a reader count a model: FLOPs, parameters, caches, what is kept? Checks of the Transformer chapter."""
-
-from scalingbook_lib.chapters.transformers.checks.attention import ATTENTION
-from scalingbook_lib.chapters.transformers.checks.costs import COSTS
-from scalingbook_lib.chapters.transformers.checks.counts import COUNTS
-
-CHECKS = COUNTS + COSTS + ATTENTION

@@ -1,5 +1,0 @@
-"""What does a Transformer cost? The explorers of the Transformers chapter."""
-
-from scalingbook_lib.chapters.transformers.explorers import einsum, kv, model, remat, router, share, softmax
-
-EXPLORERS = (model.MODEL, share.SHARE, kv.KV, remat.REMAT, einsum.EINSUM, router.ROUTER, softmax.SOFTMAX)

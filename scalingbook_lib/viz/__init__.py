@@ -1,1 +1,0 @@
-"""How does a notebook show explorers, figures and tables?"""
