@@ -32,59 +32,79 @@ def _added_s(numbers: int = 65_536, arrays: int = 3) -> float:
 CHIP = (
     Check(
         key="gpus.peak-at-clock",
-        title="The peak at a lower clock",
+        title="Peak FLOPs/s at a lower clock",
         answer=_slowed,
         unit="FLOP/s",
         hints=(
-            "SMs · Tensor Cores in each · FLOPs of one in a cycle · cycles in a second.",
-            "The FLOPs of a cycle already count a multiplication and an addition each.",
+            "Multiply SMs · Tensor Cores per SM · FLOPs per cycle · clock.",
+            "The 1,024 FLOPs per cycle already count a multiply-add as two FLOPs.",
         ),
         mistakes=(
-            Mistake(2, "Twice too much: a multiply-add counted twice, or the sparse figure of a datasheet."),
-            Mistake(0.25, "An SM has four Tensor Cores."),
-            Mistake(lambda: _slowed(1.83e9), "That is the peak at 1.83 GHz, the clock of the datasheet."),
-            Mistake(lambda: _slowed(1.98e9), "That is at the highest clock. This chip is held below it."),
+            Mistake(
+                2,
+                "This is twice the peak: a multiply-add was counted twice, "
+                "or it is the sparse number of a datasheet.",
+            ),
+            Mistake(0.25, "An SM has four Tensor Cores, not one."),
+            Mistake(lambda: _slowed(1.83e9), "This is the peak at 1.83 GHz, the clock of the datasheet."),
+            Mistake(
+                lambda: _slowed(1.98e9),
+                "This is the peak at the highest clock, but this chip runs at 1.4 GHz.",
+            ),
         ),
-        right="Right: three quarters of what the datasheet promises, and no line of code has changed.",
+        right=(
+            "Right: about three quarters of the peak in the datasheet, without a single change in the code."
+        ),
     ),
     Check(
         key="gpus.sm-bytes",
-        title="What the SMs hold",
+        title="Registers and shared memory of all SMs",
         answer=_in_the_sms,
         unit="B",
         rel_tol=0.01,
         hints=(
-            "Per SM: 256 KiB of registers, and 256 KiB that L1 and shared memory divide between them.",
+            "Each SM has 256 KiB of registers, and 256 KiB that are divided between L1 and shared memory.",
             "How many SMs does an H100 have?",
         ),
         mistakes=(
             Mistake(
-                0.5, "That is one of the two, the registers or L1 with shared memory.", slip="term-left-out"
+                0.5,
+                "This is only one of the two: the registers, or L1 with shared memory.",
+                slip="term-left-out",
             ),
             Mistake(
                 lambda: _in_the_sms() + (chips.H100.l2_bytes or 0),
-                "The L2 is outside the SMs, shared by all of them.",
+                "This includes the L2, which is outside the SMs and shared by all of them.",
             ),
-            Mistake(lambda: _in_the_sms(chips.B200), "That is with the 148 SMs of a B200."),
-            Mistake(lambda: _in_the_sms() / (chips.H100.cores or 1), "That is one SM.", slip="one-for-total"),
+            Mistake(lambda: _in_the_sms(chips.B200), "This uses the 148 SMs of a B200. An H100 has 132."),
+            Mistake(
+                lambda: _in_the_sms() / (chips.H100.cores or 1),
+                "This is the amount in one SM.",
+                slip="one-for-total",
+            ),
         ),
-        right="Right: more than the L2 holds, but in 132 pieces, each for its own SM alone.",
+        right="Right: more than the L2 holds, but in 132 pieces, each of which serves only its own SM.",
     ),
     Check(
         key="gpus.resident-warps",
-        title="How many warps?",
+        title="Resident warps per SM",
         answer=lambda: _blocks(256) * 256 / _WARP,
         hints=(
-            "How many bytes of registers does one thread take, and how many one block?",
-            "A block is in the SM whole or not at all. How many warps are in one block?",
+            "How many bytes of registers does one thread need, and how many does one block need?",
+            "A block fits completely or not at all. How many warps does one block have?",
         ),
         mistakes=(
-            Mistake(lambda: _blocks(_WARP), "So many warps would have registers. But blocks come whole."),
-            Mistake(lambda: _blocks(256), "That is the number of blocks. How many warps has each?"),
-            Mistake(lambda: 64, "That is the most that an SM can hold. The registers run out before."),
-            Mistake(lambda: _blocks(256) * 256, "That is the number of threads. 32 of them make a warp."),
+            Mistake(
+                lambda: _blocks(_WARP),
+                "There are registers for that many warps, but a block fits completely or not at all.",
+            ),
+            Mistake(
+                lambda: _blocks(256), "This is the number of blocks. How many warps does each of them have?"
+            ),
+            Mistake(lambda: 64, "This is the maximum for an SM, but the registers run out first."),
+            Mistake(lambda: _blocks(256) * 256, "This is the number of threads. A warp has 32 of them."),
         ),
-        right="Right: a quarter of the 64 that an SM could hold.",
+        right="Right: a quarter of the 64 warps that an SM can hold.",
     ),
     Check(
         key="gpus.vector-add",
@@ -92,44 +112,48 @@ CHIP = (
         answer=_added_s,
         unit="s",
         hints=(
-            "How many bytes are read and how many written for each of the numbers?",
-            "Two arrays come, one goes, four bytes an element, at 3,350 GB/s.",
+            "How many bytes are read and written for each element?",
+            "Two arrays are read and one is written, with four bytes per element, at 3,350 GB/s.",
         ),
         mistakes=(
-            Mistake(lambda: _added_s(arrays=2), "The sum is written as well."),
-            Mistake(lambda: _added_s(1024), "That is for 1,024 numbers. Here there are 64 times as many."),
+            Mistake(lambda: _added_s(arrays=2), "The sum has to be written as well."),
+            Mistake(
+                lambda: _added_s(1024),
+                "This is the time for 1,024 elements. Here there are 64 times as many.",
+            ),
             Mistake(
                 lambda: 65_536 / ((chips.H100.vector_flops_per_s or 0) / 2),
-                "That is the time of the additions. The bytes take longer.",
+                "This is the time of the additions. Moving the bytes takes longer.",
             ),
         ),
-        right="Right, as a bound. Starting a kernel takes longer than that.",
+        right="Right, as a lower bound. Launching a kernel takes longer than that.",
     ),
     Check(
         key="gpus.critical-batch",
-        title="From which batch on?",
+        title="Critical batch size on a B200",
         answer=lambda: rules.matmul_critical_batch(4096, 8192, chips.B200),
         unit="tokens",
         difficulty=2,
         hints=(
-            "The intensity of the product is 1 / (1/B + 1/D + 1/F). What must it equal?",
-            "Solve for B: the ridge, divided by 1 - ridge · (1/D + 1/F).",
+            "The arithmetic intensity of the matmul is 1 / (1/B + 1/D + 1/F). What does it have to equal?",
+            "Solve for B. You get the ridge divided by 1 - ridge · (1/D + 1/F).",
         ),
         mistakes=(
             Mistake(
                 lambda: rules.ridge(chips.B200),
-                "That is the ridge, the batch of a very wide layer. X and Y have bytes as well.",
+                "This is the ridge, which is the critical batch size of a very "
+                "wide layer. Count the bytes of X and Y too.",
             ),
             Mistake(
                 lambda: rules.matmul_critical_batch(4096, 8192, chips.H100),
-                "That is an H100, with its own rates of arithmetic and memory.",
+                "This is the result for an H100, which has different peaks.",
             ),
             Mistake(
                 lambda: rules.matmul_critical_batch(4096, 8192, chips.GB200),
-                "That is with 2,500 TFLOPs/s, a GB200.",
+                "This uses 2,500 TFLOPs/s, the peak of a GB200.",
             ),
         ),
-        right="Right: a tenth more than the ridge, because this layer is not that wide.",
+        right="Right: about a tenth more than the ridge, because this layer is not very wide.",
     ),
 )
 
@@ -154,72 +178,83 @@ def _copied(chip: Chip = chips.H100, bytes_per_s: float | None = None) -> float:
 LAYERS = (
     Check(
         key="gpus.mesh-tensor-width",
-        title="Two GPUs of a full mesh",
+        title="Tensor parallelism on a full mesh",
         answer=lambda: _width(chips.MI300X, 2),
         difficulty=2,
         hints=(
-            "How many of a GPU's seven links lead to one certain other?",
-            "Each has 4BDF/2 FLOPs. The network gathers 2BD bytes and later scatters 2BD; half of them move.",
+            "How many of a GPU's seven links lead to the one other GPU of the group?",
+            "Each GPU performs 4BDF/2 FLOPs. 2BD bytes are gathered and "
+            "2BD are reduce-scattered; half of them move.",
         ),
         mistakes=(
-            Mistake(1 / 7, "That is with all seven links. Six of them lead to GPUs that do not take part."),
-            Mistake(lambda: _width(chips.H100, 2), "That is an H100, whose links all lead to a switch."),
-            Mistake(2, "Half of the array is there already."),
+            Mistake(
+                1 / 7, "This uses all seven links, but six of them lead to GPUs that are not in the group."
+            ),
+            Mistake(
+                lambda: _width(chips.H100, 2),
+                "This is the result for an H100, where all links lead to a switch.",
+            ),
+            Mistake(2, "Each GPU already has half of the array."),
         ),
         right="Right. On a full mesh it is the same width for two, four and eight GPUs.",
     ),
     Check(
         key="gpus.host-offload",
-        title="Activations on the host",
+        title="Offloading activations to the host",
         answer=_copied,
         difficulty=2,
         hints=(
-            "The input of a layer has D elements for each token.",
-            "A layer does two FLOPs per parameter and token: about 0.86 G parameters.",
+            "The input of a layer has D elements per token.",
+            "A layer performs two FLOPs per parameter and token, and has about 0.86 billion parameters.",
         ),
         mistakes=(
             Mistake(
-                lambda: _copied(bytes_per_s=450e9), "That is over NVLink-C2C. An H100 has PCIe, 63 GB/s."
+                lambda: _copied(bytes_per_s=450e9),
+                "This uses the bandwidth of NVLink-C2C. An H100 has PCIe with 63 GB/s.",
             ),
-            Mistake(1 / 80, "That is the whole model's arithmetic for one layer's input."),
-            Mistake(0.5, "Bytes and FLOPs both have a factor of two here: bf16, and multiply-add."),
-            Mistake(1 / 3, "That is with the backward pass. Here the copy has the forward pass to hide in."),
+            Mistake(1 / 80, "This divides by the compute of the whole model instead of one layer."),
+            Mistake(0.5, "There is a factor of two in the bytes (bf16) and in the FLOPs (multiply-add)."),
+            Mistake(
+                1 / 3, "This includes the backward pass, but the copy has to be hidden in the forward pass."
+            ),
         ),
-        right="Right: it hides easily, as long as nothing else uses the bus.",
+        right="Right: it is easy to hide, as long as nothing else uses the bus.",
     ),
     Check(
         key="gpus.two-node-fsdp",
-        title="Data parallelism over two nodes",
+        title="FSDP over two nodes",
         answer=lambda: limits.data_parallel(_TWO).least,
         unit="tokens",
         difficulty=2,
         hints=(
-            "Per GPU: 8BDF/N FLOPs against 8DF bytes, of which a part is there already.",
-            "Through the cards of a node comes half of the array. And over NVLink?",
-            "Each GPU receives 7/8 of the array over NVLink: from its own node, or passed on by it.",
+            "Each GPU performs 8BDF/N FLOPs, and 8DF bytes are gathered, part of which it already has.",
+            "Half of the array comes in through the NICs of a node. "
+            "How much does each GPU receive over NVLink?",
+            "Each GPU receives 7/8 of the array over NVLink: what its "
+            "neighbors hold and what they have received.",
         ),
         mistakes=(
             Mistake(
                 lambda: limits.data_parallel(_TWO).term("NVLink"),
-                "That is NVLink's stage. It binds on H100; here the cards take longer.",
+                "This is the NVLink stage. It is the bottleneck on H100, but here the NICs take longer.",
                 slip="wrong-stage",
             ),
             Mistake(
                 lambda: limits.data_parallel(Cluster.of(chips.H100, 16)).least,
-                "That is two nodes of H100. A B200 calculates faster, with the same card.",
+                "This is the result for two nodes of H100. A B200 has faster compute and the same NIC.",
             ),
             Mistake(
                 lambda: _C / 400e9,
-                "That is for many nodes. With two, half of the array is there already.",
+                "This is the limit for many nodes. With two, a node already has half of the array.",
                 slip="fraction-left-out",
             ),
             Mistake(
                 lambda: _C / 50e9 / 2,
-                "A node has eight cards, and each brings another part.",
+                "A node has eight NICs, and each of them brings in a different part.",
                 slip="one-for-total",
             ),
         ),
-        right="Right: here the cards bind, where on H100 it was NVLink.",
+        right="Right: here the NICs are the bottleneck, whereas on H100 it was NVLink.",
     ),
     Check(
         key="gpus.two-node-tensor",
@@ -227,23 +262,28 @@ LAYERS = (
         answer=lambda: limits.tensor_parallel(_TWO, 16).least,
         difficulty=3,
         hints=(
-            "4BDF / (16 C) of arithmetic; a gather and a scatter of 2BD bytes each.",
-            "The network brings half of 2BD into a node, 400 GB/s. NVLink brings 7/8 of it to each GPU.",
-            "Take the stage that lasts longer; F is 16 C times its seconds per byte.",
+            "The compute takes 4BDF / (16 C), and there are an "
+            "AllGather and a ReduceScatter of 2BD bytes each.",
+            "The NICs bring half of 2BD into a node at 400 GB/s. NVLink brings 7/8 of it to each GPU.",
+            "Take the slower stage. F is 16 C times its seconds per byte.",
         ),
         mistakes=(
             Mistake(
                 lambda: limits.tensor_parallel(_TWO, 16).term("NVLink"),
-                "That is NVLink's stage. The cards' stage lasts longer.",
+                "This is the NVLink stage. The stage of the NICs takes longer.",
             ),
             Mistake(
-                lambda: 15 * _C / 900e9, "That is one domain of 16. Half of what comes has one way more."
+                lambda: 15 * _C / 900e9, "This is the limit of one domain of 16 GPUs, but here there are two."
             ),
             Mistake(
-                lambda: 16 * _C / 400e9, "That is for many nodes, where nearly nothing is there already."
+                lambda: 16 * _C / 400e9,
+                "This is the limit for many nodes. With two, a node already has half of the array.",
             ),
-            Mistake(lambda: 8 * _C / 800e9, "That is for eight GPUs: 16 share the arithmetic."),
+            Mistake(lambda: 8 * _C / 800e9, "This is for eight GPUs, but 16 GPUs share the compute."),
         ),
-        right="Right. A gated MLP has a third matrix for the same activations, and needs two thirds of it.",
+        right=(
+            "Right. A gated MLP has a third matrix for the same "
+            "activations, so it needs only two thirds of this width."
+        ),
     ),
 )

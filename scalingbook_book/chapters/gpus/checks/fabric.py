@@ -29,119 +29,141 @@ def _exchanges() -> float:
 FABRIC = (
     Check(
         key="gpus.node-egress",
-        title="Everybody sends at once",
+        title="Total bandwidth of a node",
         answer=lambda: 8 * _W,
         unit="B/s",
         hints=(
-            "What can the GPUs give, and what can the switches take? The smaller of the two counts.",
-            "A GPU has 18 links of 25 GB/s one way; a switch has 64 of them.",
+            "How much can the GPUs send, and how much can the "
+            "switches accept? The smaller of the two counts.",
+            "A GPU has 18 links of 25 GB/s in one direction, and a switch has 64 ports.",
         ),
         mistakes=(
-            Mistake(lambda: 4 * 64 * 25e9, "So much the switches could take. Who sends it?"),
-            Mistake(lambda: _W, "That is one GPU."),
+            Mistake(
+                lambda: 4 * 64 * 25e9, "The switches could accept this much, but the GPUs cannot send it."
+            ),
+            Mistake(lambda: _W, "This is the bandwidth of one GPU."),
             Mistake(
                 lambda: _NODE.bisection_bytes_per_s,
-                "That crosses a cut into halves, one way. Here all eight send.",
+                "This is the bisection bandwidth in one direction. Here all eight GPUs send.",
             ),
-            Mistake(2, "That is both directions together. Each GPU sends and, at the same time, receives."),
+            Mistake(2, "This adds up both directions. Count only what the GPUs send."),
         ),
         right="Right. The switches have more ports than the GPUs have links.",
     ),
     Check(
         key="gpus.node-allgather",
-        title="A gather in a node",
+        title="AllGather in a node",
         answer=lambda: collectives.all_gather(_GATHERED, *_NODE.levels).bandwidth_s,
         unit="s",
         chips=8,
         hints=(
-            "How many bytes has the array, and how many of them does each GPU lack?",
-            "Each GPU receives what it lacks over all its links, 450 GB/s.",
+            "How many bytes does the array have, and how many of them does each GPU lack?",
+            "Each GPU receives what it lacks over all of its links, at 450 GB/s.",
         ),
         mistakes=(
-            Mistake(8 / 7, "Each GPU has an eighth of the array already.", slip="fraction-left-out"),
+            Mistake(8 / 7, "Each GPU already has an eighth of the array.", slip="fraction-left-out"),
             Mistake(
                 lambda: _GATHERED / (8 * _W),
-                "That divides by the links of all GPUs. But each of the eight must receive the whole array.",
+                "This divides by the links of all GPUs, but each of the "
+                "eight has to receive the whole array.",
                 slip="wrong-formula-part",
             ),
-            Mistake(2, "That is an AllReduce, or two passes. A gather is one.", slip="two-passes"),
+            Mistake(
+                2,
+                "This is the time of an AllReduce, which moves the data twice. An AllGather moves it once.",
+                slip="two-passes",
+            ),
             Mistake(
                 lambda: 7 / 8 * _GATHERED / _NODE.chip.dcn_bytes_per_s,  # type: ignore[operator]
-                "That is over the network card. In the node there is NVLink.",
+                "This is the time over the NIC. Within a node, there is NVLink.",
             ),
         ),
-        right="Right, at documented rates.",
+        right="Right, at the documented bandwidth.",
     ),
     Check(
         key="gpus.fat-tree-switches",
-        title="Counting switches",
+        title="Switches of a fat tree",
         answer=_switches,
         rel_tol=1e-6,
         difficulty=2,
         hints=(
-            "Half of a leaf's ports go down. How many leaves does it take to connect every card?",
+            "Half of a leaf's ports lead down. How many leaves do you need to connect every NIC?",
             "How many ports does a spine have, and how many leaves would it have to reach?",
-            "With a third tier, spines have half of their ports down and half up; the cores all down.",
+            "With a third tier, half of a spine's ports lead down and half "
+            "lead up. All ports of the cores lead down.",
         ),
         mistakes=(
             Mistake(
                 lambda: 128 + 64,
-                "Two tiers are not enough: a spine would need a port for every one of the leaves.",
+                "Two tiers are not enough: a spine would need a port for each of the leaves.",
             ),
-            Mistake(lambda: 128 + 128, "Something must join the spines above: half of their ports go up."),
-            Mistake(lambda: 3 * 128, "The topmost switches have all of their ports down: half as many do."),
-            Mistake(lambda: _switches(2048), "That is for 2,048 GPUs, the most that two tiers can join."),
-            Mistake(lambda: 128, "Those are the leaves alone."),
+            Mistake(
+                lambda: 128 + 128, "Half of the spines' ports lead up, so another tier has to connect them."
+            ),
+            Mistake(
+                lambda: 3 * 128,
+                "All ports of the top tier lead down, so half as many switches are enough there.",
+            ),
+            Mistake(lambda: _switches(2048), "This is for 2,048 GPUs, the most that two tiers can connect."),
+            Mistake(lambda: 128, "These are only the leaves."),
         ),
-        right="Right: at twice the size it takes more than three times the switches.",
+        right="Right: twice as many GPUs as 2,048 need more than three times as many switches.",
     ),
     Check(
         key="gpus.tokens-to-experts",
-        title="Tokens to four experts",
+        title="Dispatching tokens to four experts",
         answer=_dispatch_s,
         unit="s",
         difficulty=2,
         hints=(
-            "What is the chance that none of four draws is one certain GPU of the eight?",
-            "The part of its tokens that one GPU sends to one other is 1 minus that.",
-            "Seven others; what does not leave the GPU takes no time.",
+            "What is the probability that none of the four draws is one particular GPU of the eight?",
+            "One minus that is the fraction of its tokens that a GPU sends to each other GPU.",
+            "There are seven others. Tokens that stay on their GPU take no time.",
         ),
         mistakes=(
             Mistake(
                 lambda: _dispatch_s() / collectives.reach_probability(8, 4) / 2,
-                "That is 4/8 for each of the others, as if no two experts of a token were on one GPU.",
+                "This sends 4/8 of the tokens to each GPU, as if no two "
+                "experts of a token were on the same GPU.",
             ),
             Mistake(
                 lambda: _dispatch_s() / collectives.reach_probability(8, 4),
-                "That sends every token to every GPU. Which part is needed there?",
+                "This sends every token to every GPU. What fraction of them is needed there?",
             ),
-            Mistake(8 / 7, "What stays on its own GPU crosses no link."),
-            Mistake(1 / 7, "That is what one of the seven others gets."),
+            Mistake(8 / 7, "Copies for experts on the token's own GPU cross no link."),
+            Mistake(1 / 7, "This is the time for only one of the seven other GPUs."),
         ),
-        right="Right. The shortcut k/N would have overstated it by a fifth.",
+        right="Right. The common estimate k/N would be too high by a fifth.",
     ),
     Check(
         key="gpus.two-node-alltoall",
-        title="An exchange over two nodes",
+        title="AllToAll over two nodes",
         answer=_exchanges,
         difficulty=2,
         hints=(
-            "In one node a GPU has an eighth of the array, and 7/8 of that leaves it, at 450 GB/s.",
-            "Over two nodes it has a sixteenth, and half of that goes through its card, at 50 GB/s.",
+            "In one node, a GPU holds an eighth of the array, and 7/8 of that leave it at 450 GB/s.",
+            "Over two nodes, it holds a sixteenth, and half of that goes through its NIC at 50 GB/s.",
         ),
         mistakes=(
             Mistake(
                 lambda: 3600 / 800,
-                "That takes 1/N for (N - 1)/N² on both sides. With two nodes, half of the bytes stay.",
+                "This uses 1/N instead of (N - 1)/N² for both. With two nodes, half of the bytes stay.",
             ),
-            Mistake(lambda: 3600 / 1600, "In one node, too, an eighth of a GPU's part stays where it is."),
+            Mistake(
+                lambda: 3600 / 1600, "In one node as well, an eighth of each GPU's data stays where it is."
+            ),
             Mistake(
                 lambda: 450 / 50,
-                "That is the ratio of the rates. Twice as many GPUs share the array, and half of it stays.",
+                "This is the ratio of the bandwidths. But twice as many GPUs share "
+                "the array, and half of it stays in its node.",
                 slip="wrong-formula-rates",
             ),
-            Mistake(2, "That is for the same bytes on each GPU. Here the array is the same."),
+            Mistake(
+                2,
+                "This assumes the same number of bytes on each GPU. Here "
+                "the total size of the array is the same.",
+            ),
         ),
-        right="Right. Over two nodes NVLink limits a gather, and the network an exchange.",
+        right="Right. Over two nodes, NVLink limits an AllGather, and the NICs limit an AllToAll.",
     ),
 )

@@ -51,21 +51,26 @@ def _in_the_rack(**how: Any) -> float:
 PLANS = (
     Check(
         key="gpus.fewest-stages",
-        title="LLaMA-3 70B on 4,096 GPUs",
+        title="Llama 3 70B on 4,096 GPUs",
         answer=_stages,
         rel_tol=1e-6,
         difficulty=3,
         hints=(
-            "How many tokens does each GPU have in a step?",
-            "With p stages, p nodes share the work that one did: 8p GPUs hold one copy, each a part of it.",
-            "The network's limit, about 2,470 tokens per GPU, is divided by p.",
+            "How many tokens does each GPU have per step?",
+            "With p stages, 8p GPUs hold one replica, so the NICs of p nodes share its weights.",
+            "The limit of the NICs, about 2,470 tokens per GPU, is divided by p.",
         ),
         mistakes=(
-            Mistake(2, "That is enough, and it is not the least. Is there slack?"),
-            Mistake(0.5, "Work out the limit for that: it is still above the tokens that a GPU has."),
-            Mistake(1 / 8, "Without a pipeline the network limits a GPU to 2,470 tokens. Are there so many?"),
+            Mistake(2, "This is enough, but it is not the smallest number. Would half as many do?"),
+            Mistake(
+                0.5,
+                "Work out the limit for this number of stages: it is still above the tokens that a GPU has.",
+            ),
+            Mistake(
+                1 / 8, "Without a pipeline, the NICs need about 2,470 tokens per GPU. Are there so many?"
+            ),
         ),
-        right="Right: four stages are too few, and sixteen make the bubble longer for nothing.",
+        right="Right: four stages are too few, and sixteen would lengthen the bubble for nothing.",
     ),
     Check(
         key="gpus.most-gpus",
@@ -74,58 +79,73 @@ PLANS = (
         rel_tol=1e-6,
         difficulty=3,
         hints=(
-            "Two stages of eight GPUs: the cards of two nodes share what one copy has to fetch.",
-            "The limit is (1 - 1/k) · C / 800 GB/s tokens per GPU, for k pairs of nodes.",
-            "384 · 4096 tokens in all. How many GPUs leave each of them more than that?",
+            "With two stages of eight GPUs, the NICs of two nodes share the weights of one replica.",
+            "For k pairs of nodes, the limit is (1 - 1/k) · C / 800 GB/s tokens per GPU.",
+            "There are 384 · 4096 tokens in total. On how many GPUs "
+            "does each of them still have more than that?",
         ),
         mistakes=(
-            Mistake(lambda: 512, "That is with tensor parallelism alone. The second stage halves the limit."),
-            Mistake(lambda: 768, "So many there are. Could it be more?"),
+            Mistake(
+                lambda: 512,
+                "This is the result with tensor parallelism alone. The second stage halves the limit.",
+            ),
+            Mistake(lambda: 768, "This is the number in the published plan. Could there be more?"),
             Mistake(
                 lambda: 1024,
-                "That is fine, but not the most. Of k copies, each pair of nodes already has one: (1 - 1/k).",
+                "This works, but it is not the largest number. A pair of nodes "
+                "already holds 1/k of the array: (1 - 1/k).",
             ),
-            Mistake(lambda: 1536, "Almost: with so many, each GPU has fewer tokens than the limit."),
+            Mistake(lambda: 1536, "Almost, but on so many GPUs each has fewer tokens than the limit."),
         ),
-        right="Right: two thirds more GPUs than the table has.",
+        right="Right: two thirds more GPUs than in the published plan.",
     ),
     Check(
         key="gpus.experts-eight-nodes",
-        title="Experts over eight nodes",
+        title="Expert parallelism over eight nodes",
         answer=_over_nodes,
         rel_tol=0.006,
         difficulty=3,
         hints=(
-            "How many of four nodes do eight draws reach? And how many of those are not the token's own?",
-            "A byte per element on the way out and two on the way back, through a card of 50 GB/s.",
-            "Nine experts of three matrices each: 9 · 6DF FLOPs for a token. D cancels.",
+            "How many of four nodes do eight draws reach on average? "
+            "How many of those are not the token's own?",
+            "One byte per element is dispatched and two bytes come back, through a NIC of 50 GB/s.",
+            "Nine experts with three matrices each perform 9 · 6DF FLOPs per token. D cancels.",
         ),
         mistakes=(
             Mistake(
                 lambda: _over_nodes(most_domains=None),
-                "That is without the limit of four nodes to a token.",
+                "This ignores the limit of four nodes per token.",
             ),
             Mistake(
                 lambda: _over_nodes() * 4 / _NODES,
-                "Now and then one of the four gets none of the eight experts.",
+                "Sometimes one of the four nodes has none of the eight experts.",
             ),
-            Mistake(8 / 7, "One time in eight, the node of an expert is the token's own."),
+            Mistake(8 / 7, "With a probability of 1/8, a node is the token's own."),
             Mistake(
-                lambda: _over_nodes(once=False), "Copies go once to a node, and there NVLink passes them on."
+                lambda: _over_nodes(once=False),
+                "A token crosses to each node only once, and NVLink distributes it there.",
             ),
             Mistake(
                 lambda: _over_nodes(shared=0),
-                "Nine experts work on a token: eight that are chosen and one that all tokens share.",
+                "Nine experts process a token: the eight that are chosen and the shared one.",
             ),
             Mistake(
                 lambda: _exchanged(chips.H100, most_domains=4),
-                "That is on H100, which calculates more slowly.",
+                "This is the result for H100, whose compute is slower.",
             ),
-            Mistake(lambda: _over_nodes(gated=False), "An expert is gated: it has three matrices, not two."),
-            Mistake(lambda: _over_nodes(out=BF16), "fp8 takes one byte an element on the way out."),
-            Mistake(lambda: _over_nodes(back=FP8), "bf16 takes two bytes an element on the way back."),
+            Mistake(
+                lambda: _over_nodes(gated=False),
+                "The experts are gated, so each has three matrices, not two.",
+            ),
+            Mistake(lambda: _over_nodes(out=BF16), "The dispatch is in fp8, with one byte per element."),
+            Mistake(
+                lambda: _over_nodes(back=FP8), "The results come back in bf16, with two bytes per element."
+            ),
         ),
-        right="Right: the network takes longer than the arithmetic, and must hide behind something else.",
+        right=(
+            "Right: the network takes longer than the compute of the experts, so "
+            "it has to be hidden behind something else too."
+        ),
     ),
     Check(
         key="gpus.experts-one-rack",
@@ -134,53 +154,55 @@ PLANS = (
         rel_tol=0.01,
         difficulty=3,
         hints=(
-            "Every copy goes over NVLink now, once to each GPU that needs it: 900 GB/s.",
-            "How many of the 63 others are among eight draws from 64?",
-            "Three bytes an element as before, and 2,500 TFLOPs/s.",
+            "Every copy now moves over NVLink at 900 GB/s, once to each GPU that needs it.",
+            "How many of the 63 other GPUs are among eight draws from 64, on average?",
+            "There are three bytes per element, as before, and 2,500 TFLOPs/s.",
         ),
         mistakes=(
             Mistake(
                 lambda: _in_the_rack(once=False),
-                "Where two experts of a token are on one GPU, one copy is enough.",
+                "If two experts of a token are on the same GPU, one copy is enough.",
             ),
             Mistake(
                 lambda: _in_the_rack() * 18,
-                "That is through the network's card. In the rack there is NVLink.",
+                "This is the time through the NIC. Within the rack, there is NVLink.",
             ),
             Mistake(
                 lambda: _in_the_rack() * chips.H100.bf16_flops_per_s / chips.GB200.bf16_flops_per_s,
-                "That is with the arithmetic of an H100. A GB200 is faster, and has less time to hide in.",
+                "This uses the compute of an H100. A GB200 is faster, so its compute takes less time.",
             ),
-            Mistake(2, "In the rack a GPU has 18 links of 50 GB/s, one way."),
+            Mistake(2, "A GPU of the rack has 18 links of 50 GB/s in one direction."),
         ),
-        right="Right: what was the longer of the two now hides behind the other.",
+        right="Right: the AllToAll now takes less time than the compute and can be hidden behind it.",
     ),
     Check(
         key="gpus.eight-racks",
-        title="Eight racks",
+        title="FSDP over eight racks",
         answer=lambda: _tokens(chips.GB200, 576, 8),
         unit="tokens",
         difficulty=3,
         hints=(
-            "Eight GPUs share each copy, so nine places are left in a rack, and each GPU gathers an eighth.",
-            "NVLink: (1 - 1/9) of an eighth at 900 GB/s.",
-            "The network: (1 - 1/8) of the array into each rack, through 72 cards.",
+            "Eight GPUs share the weights, so there are nine groups "
+            "per rack, and each GPU gathers an eighth.",
+            "The NVLink stage moves (1 - 1/9) of an eighth at 900 GB/s.",
+            "The NICs bring (1 - 1/8) of the array into each rack, 72 of them together.",
         ),
         mistakes=(
             Mistake(
                 lambda: _tokens(chips.GB200, 576, 1),
-                "That is without tensor parallelism, where NVLink binds. What does it leave to gather?",
+                "This is the limit without tensor parallelism, where NVLink is the "
+                "bottleneck. How much is left to gather with it?",
                 slip="factor-left-out",
             ),
-            Mistake(8 / 7, "An eighth of the array is in each rack already.", slip="fraction-left-out"),
+            Mistake(8 / 7, "Each rack already has an eighth of the array.", slip="fraction-left-out"),
             Mistake(
                 lambda: 8 / 9 / 8 * chips.GB200.bf16_flops_per_s / 900e9,
-                "That is NVLink's stage. With tensor parallelism the network's is the longer one.",
+                "This is the NVLink stage. With tensor parallelism, the stage of the NICs takes longer.",
                 slip="wrong-stage",
             ),
-            Mistake(9, "A rack has 72 cards, and not those of a node of eight."),
-            Mistake(1 / 8, "Each of the eight fetches its own part, but each through its own card."),
+            Mistake(9, "A rack has 72 NICs, not the eight of a node."),
+            Mistake(1 / 8, "Each of the eight GPUs fetches its own part, but through its own NIC."),
         ),
-        right="Right: a quarter of what an H100 in nodes of eight needs.",
+        right="Right: a quarter of what H100s in nodes of eight need.",
     ),
 )

@@ -38,143 +38,154 @@ def _line() -> tuple[float, float]:
 SUMS = (
     Check(
         key="gpus.sums-in-switch",
-        title="Who gains from sums in the switch?",
+        title="Who benefits from in-network reduction?",
         answer=_sharded_over_data,
         difficulty=2,
         hints=(
-            "With sums in the switch every GPU sends the array once and receives the sum once: M/W.",
-            "What do gathers gain from a switch that sums? And a ReduceScatter, whose result stays split?",
-            "FSDP: gather for the forward pass, gather for the backward pass, scatter the gradients.",
+            "With in-network reduction, every GPU sends the array once and receives the sum once: M/W.",
+            "Does an AllGather gain from a switch that adds? Does a "
+            "ReduceScatter, whose result stays sharded?",
+            "FSDP performs two AllGathers of the weights and one ReduceScatter of the gradients.",
         ),
         mistakes=(
             Mistake(
                 lambda: _sharded_over_data(in_switch=False),
-                "That is with the sum made by the GPUs themselves, in two passes.",
+                "This is the ratio without in-network reduction, where an AllReduce takes two passes.",
             ),
-            Mistake(lambda: 3, "Each GPU has an eighth of the array already."),
+            Mistake(lambda: 3, "Each GPU already has an eighth of the array."),
             Mistake(
                 lambda: _sharded_over_data(passes=2),
-                "That keeps the gathered weights until the backward pass. Here they are gathered twice.",
+                "This keeps the gathered weights until the backward pass. Here they are gathered twice.",
             ),
-            Mistake(lambda: 1, "Only the AllReduce becomes faster: the switch has nothing to save a gather."),
+            Mistake(
+                lambda: 1,
+                "Only the AllReduce becomes faster. In-network reduction saves an AllGather nothing.",
+            ),
         ),
-        right="Right. Without sums in the switch it would be one and a half.",
+        right="Right. Without in-network reduction, the ratio would be 1.5.",
     ),
     Check(
         key="gpus.four-node-allreduce",
-        title="A sum over four nodes",
+        title="AllReduce over four nodes",
         answer=_summed_s,
         unit="s",
         difficulty=2,
         chips=32,
         hints=(
-            "Scatter in the node, sum over the nodes what each GPU then has, gather in the node.",
-            "Over the network: twice (1 - 1/4) of an eighth of the array through each card.",
-            "NVLink works at the same time on another part. Which of the two takes longer?",
+            "Reduce-scatter within each node, all-reduce each GPU's shard "
+            "between the nodes, then gather within each node.",
+            "Each NIC carries twice (1 - 1/4) of an eighth of the array.",
+            "NVLink works on another part at the same time. Which of the two takes longer?",
         ),
         mistakes=(
             Mistake(
                 lambda: 2 * 31 / 32 * 4 * GiB / 50e9,
-                "That is one ring that enters and leaves a node through a single card. Eight can share it.",
+                "This is one ring that leaves each node through a single "
+                "NIC. All eight NICs can share the work.",
             ),
             Mistake(
                 4 / 3,
-                "A quarter of the array is in the node already, whichever the node.",
+                "Each node already has a quarter of the array.",
                 slip="fraction-left-out",
             ),
             Mistake(
-                0.5, "That is one pass, a gather or a scatter. A sum for everybody is two.", slip="one-pass"
+                0.5,
+                "This is one pass, an AllGather or ReduceScatter. An AllReduce takes two.",
+                slip="one-pass",
             ),
             Mistake(
                 lambda: _summed_s(overlap=False),
-                "That waits for NVLink before it starts the network.",
+                "This waits for NVLink before the network starts, but the two stages overlap.",
                 slip="sum-for-max",
             ),
             Mistake(
                 lambda: 2 * 7 / 8 * 4 * GiB / 900e9,
-                "That is the part of NVLink. The network takes longer.",
+                "This is the NVLink stage. The network takes longer.",
                 slip="wrong-stage",
             ),
         ),
-        right="Right: the network decides, and NVLink rests half of the time.",
+        right="Right: the network sets the pace, and NVLink is idle half of the time.",
     ),
     Check(
         key="gpus.rate-into-node",
-        title="How much passes into a node",
+        title="AllGather bandwidth into a node",
         answer=lambda: 1 / collectives.all_gather(1, *Cluster.of(chips.H100, 1024).levels).bandwidth_s,
         unit="B/s",
         rel_tol=0.003,
         difficulty=2,
         hints=(
-            "Look at one node. Which part of the array does it not have, at the start?",
-            "All of that comes in through its eight cards, however many tiers of switches are above.",
+            "Look at a single node. What fraction of the array does it lack at the start?",
+            "All of that comes in through its eight NICs, however many tiers of switches are above them.",
         ),
         mistakes=(
             Mistake(
                 lambda: 32 / 31 * 400e9,
-                "That is for 32 nodes. What comes from the other units comes through the same cards.",
+                "This is the result for 32 nodes. Data from other units come through the same NICs.",
                 slip="wrong-count",
             ),
-            Mistake(lambda: 4 / 3 * 400e9, "That counts four units, and forgets that each has 32 nodes."),
+            Mistake(lambda: 4 / 3 * 400e9, "This counts the four units, but each of them has 32 nodes."),
             Mistake(
-                lambda: 400e9, "Nearly: the node has a part of the array already.", slip="fraction-left-out"
+                lambda: 400e9, "Nearly: the node already has part of the array.", slip="fraction-left-out"
             ),
-            Mistake(lambda: 8 / 7 * 450e9, "That is the limit of NVLink. The network is slower."),
+            Mistake(lambda: 8 / 7 * 450e9, "This is the limit of NVLink. The network is slower."),
         ),
-        right="Right: what counts is the number of all nodes, at any depth of the tree.",
+        right="Right: only the total number of nodes counts, however many levels the tree has.",
     ),
     Check(
         key="gpus.two-axes-gather",
-        title="Another axis inside",
+        title="AllGather with an inner axis",
         answer=_outer_s,
         unit="s",
         difficulty=2,
         hints=(
-            "Y takes 64 neighboring GPUs, eight nodes. How many GPUs are then along X?",
-            "Each GPU gathers only its 1/64 of the columns, through its own card.",
-            "Of that it lacks (1 - 1/4).",
+            "Y consists of 64 neighboring GPUs, eight nodes. How many GPUs are then along X?",
+            "Each GPU gathers only its 1/64 of the columns, through its own NIC.",
+            "It lacks (1 - 1/4) of that.",
         ),
         mistakes=(
             Mistake(
                 4 / 3,
-                "A quarter is there already. At Y = 256 nothing would be left to gather, in no time.",
+                "Each GPU already has a quarter. (At Y = 256, nothing would be left to gather.)",
             ),
             Mistake(
                 lambda: _outer_s(8),
-                "That is Y = 8, a node. Beyond a node, the cards of more nodes share the work.",
+                "This is the time for Y = 8, one node. Beyond a node, "
+                "the NICs of several nodes share the work.",
             ),
-            Mistake(1 / 9, "That is at the rate of NVLink. The four GPUs along X are in different nodes."),
-            Mistake(64, "That gathers all columns. Y still cuts F."),
+            Mistake(1 / 9, "This is the time over NVLink, but the four GPUs along X are in different nodes."),
+            Mistake(64, "This gathers all columns, but F stays sharded over Y."),
         ),
-        right="Right.",
+        right="Right: the NICs of eight nodes share the work.",
     ),
     Check(
         key="gpus.latency-bandwidth-fit",
-        title="Two points, one line",
+        title="Fitting a line to two points",
         answer=lambda: _line()[0] / _line()[1],
         unit="B",
         difficulty=2,
         hints=(
-            "The slope is the difference of the times over the difference of the sizes.",
-            "Alpha is what is left at size zero.",
-            "Half of the speed is reached where alpha is as long as the bytes.",
+            "The slope is the difference of the times divided by the difference of the sizes.",
+            "The fixed cost is the time of the line at size zero.",
+            "At the size asked for, the fixed cost takes as long as the bytes.",
         ),
         mistakes=(
             Mistake(
                 lambda: 10.14e-6 / _line()[1],
-                "That takes the smallest message for alpha. This line has a larger one, at size zero.",
+                "This uses the time of the smallest message as the fixed "
+                "cost. The fixed cost of this line is larger.",
             ),
             Mistake(
                 lambda: _line()[0] * 450e9,
-                "That is with 450 GB/s. The slope of the line says what was reached.",
+                "This uses 450 GB/s. The slope of the line tells which bandwidth was reached.",
                 slip="wrong-rate",
             ),
             Mistake(
                 7 / 8,
-                "That is the bus bandwidth. The size counts the whole array, and so must the rate.",
+                "This uses the bus bandwidth. The size counts the whole "
+                "array, so use the algorithm bandwidth.",
                 slip="fraction-added",
             ),
         ),
-        right="Right. Below that, an array waits for the start more than for its bytes.",
+        right="Right. Below this size, the fixed cost takes longer than the bytes.",
     ),
 )

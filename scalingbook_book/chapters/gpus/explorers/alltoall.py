@@ -68,8 +68,8 @@ def _alltoall(*, machine: str, Z: int, k: int, E: int, tokens: int, D: int) -> V
             Readout("exact, one way", here[_ONCE], "s"),
             Readout("one for each expert", here[_EACH], "s"),
             Readout("rule", here[_RULE], "s"),
-            Readout("tokens of a chip", nbytes, "B"),
-            Readout("chips that a token reaches", Z * limits.reached(Z, k, E / Z)),
+            Readout("tokens per GPU", nbytes, "B"),
+            Readout("GPUs that a token reaches", Z * limits.reached(Z, k, E / Z)),
         ),
     )
 
@@ -83,7 +83,7 @@ def _chart(machine: str, Z: int, *, k: int, E: int, nbytes: float, here: dict[st
         return Curve(name, sizes, [nbytes * one[name] for one in found], color, dashed)
 
     return Chart(
-        Scale("chips Z that share the experts", "", "pow2", 2, _MOST),
+        Scale("GPUs Z that share the experts", "", "pow2", 2, _MOST),
         Scale("time, one way", "s", "log"),
         (
             curve(_ALL, 1, dashed=True),
@@ -136,7 +136,7 @@ ALLTOALL = Explorer(
     question="What does an AllToAll cost when every token goes to k of the chips only?",
     controls={
         "machine": Chips("machine", tuple(DOMAINS)),
-        "Z": Slider("chips Z", 2, _MOST, 8, "pow2"),
+        "Z": Slider("GPUs Z", 2, _MOST, 8, "pow2"),
         "k": Slider("experts k of a token", 1, 16, 8),
         "E": Slider("experts E", 16, _MOST, 256, "pow2"),
         "tokens": Slider("tokens on each chip", 128, 65536, 4096, "pow2", "tokens"),
