@@ -120,7 +120,7 @@ def test_the_pages_of_a_chapter_ask_its_exercises_once_and_show_its_explorers(st
     assert sorted(shown) == sorted(check.key for check in checks.catalogue(stem).values())
     text = "\n".join(page.text for page in pages.every())
     text += "".join(path.read_text() for path in ROOT.glob("*.md"))
-    explored = set(re.findall(r'(?:explore\.show\("|^```\{explorer\} )([\w.]+)', text, re.M))
+    explored = set(re.findall(r'(?:show\.explorer\("|^```\{explorer\} )([\w.]+)', text, re.M))
     assert explored <= set(catalogue())
     assert {key for key in catalogue() if key.startswith(f"{stem}.")} <= explored
 
