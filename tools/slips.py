@@ -28,7 +28,7 @@ from scalingbook_book.reader.checks.check import Check
 from tools import exercises
 from tools.environment import ROOT
 
-FILE = ROOT / "scalingbook_lib" / "chapters" / "slips.csv"
+FILE = ROOT / "scalingbook_book" / "chapters" / "slips.csv"
 SLOW_S = 0.15  # a calculation that takes longer is not changed a hundred times
 MOST = 40  # slips of one exercise
 _CHIPS = ("V4", "V5E", "V5P", "V6E", "TPU7X", "H100", "B200", "GB200")

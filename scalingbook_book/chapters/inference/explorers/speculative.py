@@ -103,7 +103,8 @@ def _said(one: inference.Speculation, B: int) -> str:
     return (
         f"{pluralize(B, 'sequence')}, {pluralize(one.draft, 'draft token')} each, "
         f"acceptance rate {percent(one.acceptance)}: a round yields {tokens} per sequence, "
-        f"the verification takes {_check(one.verify)} a plain step, and generation is {one.speed_up:.3g} times as fast"
+        f"the verification takes {_check(one.verify)} a plain step, and "
+        f"generation is {one.speed_up:.3g} times as fast"
     )
 
 
