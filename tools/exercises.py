@@ -118,16 +118,23 @@ def _text_of(output: NotebookNode) -> str:
     return output.text if output.output_type == "stream" else output.get("data", {}).get("text/plain", "")
 
 
+def asking(stem: str, root: Path = ROOT) -> dict[Path, list[str]]:
+    """The pages that show exercises of a chapter, each with the names it lists; [] is all the rest."""
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted((root / "chapters").glob("*.md"))}
+    found = {
+        path: [one for one in SHOWN.finditer(text) if one["stem"] == stem] for path, text in texts.items()
+    }
+    return {path: " ".join(one["names"] for one in lists).split() for path, lists in found.items() if lists}
+
+
 def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:
     """The exercises that a page shows: those it names, or all that no page names."""
     every = {exercise.key.partition(".")[2]: exercise for exercise in read(stem, root)}
-    texts = [path.read_text(encoding="utf-8") for path in sorted((root / "chapters").glob(f"{stem}*.md"))]
-    found = (one for text in texts for one in SHOWN.finditer(text) if one["stem"] == stem)
-    named = [name for one in found for name in one["names"].split()]
+    named = [name for names in asking(stem, root).values() for name in names]
     if unknown := {*names, *named} - every.keys():
         raise ExerciseError(f"solutions/{stem}.md has no exercise {', '.join(sorted(unknown))}")
     if twice := sorted(name for name, times in Counter(named).items() if times > 1):
-        raise ExerciseError(f"chapters/{stem}*.md show {', '.join(twice)} more than once")
+        raise ExerciseError(f"chapters/*.md show {stem}.{', '.join(twice)} more than once")
     return [every[name] for name in names or every if names or name not in named]
 
 

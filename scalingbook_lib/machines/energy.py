@@ -1,6 +1,6 @@
 """The energy that chips use, alone, with the node around them, or with the whole site.
 
-Chapter: After pretraining.
+Chapter: Energy and power.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(energy(chips.H100, 30.84e6 * 3600))

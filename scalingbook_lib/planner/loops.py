@@ -1,6 +1,6 @@
-"""What does one step of reinforcement learning do, and how long does it take on chips that are shared so?
+"""One step of reinforcement learning, and its time for a given split of the chips.
 
-Chapter: After pretraining.
+Chapter: RL post-training systems.
 """
 
 from collections.abc import Iterator
@@ -13,102 +13,101 @@ from scalingbook_lib.serving.rollout import sample_lengths
 from scalingbook_lib.training import TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
 
-TOGETHER, ONE_STALE, REFILLED = "together", "apart, one step stale", "apart, refilled"
-WAYS = (TOGETHER, ONE_STALE, REFILLED)
+COLOCATED, ONE_STEP_OFF, ASYNCHRONOUS = "colocated", "one-step off-policy", "fully asynchronous"
+DESIGNS = (COLOCATED, ONE_STEP_OFF, ASYNCHRONOUS)
 
 
 @dataclass(frozen=True, slots=True)
 class Loop(Result):
-    """What one step has to do: answers of these lengths to prompts of P tokens, `scored` forward passes."""
+    """The work of one step: responses of these lengths to prompts of P tokens, `scored` forward passes."""
 
     answers: int
     P: int
     lengths: tuple[int, ...] = field(repr=False)
-    scored: int = 2  # log-probabilities: of the old policy, and of a reference
+    scored: int = 2  # forward passes for log-probabilities: old policy and reference policy
 
     @property
     def G(self) -> float:
-        """Tokens of an answer in the mean."""
+        """Tokens per response, on average."""
         return sum(self.lengths) / len(self.lengths)
 
     @property
     def tokens(self) -> float:
-        """Those that are trained on, prompts included."""
+        """Tokens that are trained on, prompts included."""
         return self.answers * (self.P + self.G)
 
     def __str__(self) -> str:
         return (
-            f"{self.answers:,} answers of {count(round(self.G))} tokens in the mean, "
-            f"{max(self.lengths):,} at most, to prompts of {self.P:,}"
+            f"{self.answers:,} responses of {count(round(self.G))} tokens on average, "
+            f"at most {max(self.lengths):,}, to prompts of {self.P:,}"
         )
 
 
 def loop(
     answers: int, *, P: int, G: float, spread: float = 0.8, most: int = 2**20, scored: int = 2, seed: int = 0
 ) -> Loop:
-    """A step whose answers have lognormal lengths; `spread` is the deviation of the logarithm, 0 for none."""
+    """A step whose responses have lognormal lengths; `spread` is the standard deviation of the logarithm."""
     if answers < 1 or P < 1 or scored < 0:
-        raise ValueError(f"{answers=}, {P=}, {scored=}: write at least one answer and one token of a prompt")
+        raise ValueError(f"{answers=}, {P=}, {scored=}: write at least one response and one prompt token")
     return Loop(answers, P, tuple(sample_lengths(answers, G, spread, max_tokens=most, seed=seed)), scored)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Result):
-    """One way to share the chips: engines that write, chips that train, seconds of each part of a step."""
+    """One split of the chips: engines that generate, chips that train, and the seconds of each phase."""
 
     way: str
     engines: int
-    writing: int  # chips of all engines
-    training: int
-    slots: int  # of one engine
+    rollout_chips: int  # of all engines
+    training_chips: int
+    slots: int  # per engine
     generate_s: float
     score_s: float
     train_s: float
-    hand_over_s: float
-    longest_s: float  # the longest answer, from its first token to its last
+    weight_sync_s: float
+    longest_s: float  # the longest response, from its first token to its last
 
     @property
     def total_s(self) -> float:
-        """One after the other where the chips are the same, else the longer side; then the hand-over."""
-        learn_s = self.score_s + self.train_s  # the learner's side
-        # apart, each side works while the other does
-        both = self.generate_s + learn_s if self.way == TOGETHER else max(self.generate_s, learn_s)
-        return both + self.hand_over_s
+        """Seconds per step: sum of the phases if colocated, else the longer pool; then the weight sync."""
+        learn_s = self.score_s + self.train_s  # the trainer's pool
+        both = self.generate_s + learn_s if self.way == COLOCATED else max(self.generate_s, learn_s)
+        return both + self.weight_sync_s
 
     @property
     def staleness(self) -> int:
-        """By how many updates the weights have moved, at most, when an answer is trained on."""
-        if self.way == TOGETHER:
+        """The most updates by which a response lags behind the weights when it is trained on."""
+        if self.way == COLOCATED:
             return 0
-        # an answer may begin just before one update and run through several
-        return 1 if self.way == ONE_STALE else 1 + ceil(self.longest_s / self.total_s)
+        # a response may begin just before one update and run through several
+        return 1 if self.way == ONE_STEP_OFF else 1 + ceil(self.longest_s / self.total_s)
 
     @property
-    def generating(self) -> float:
-        """The share of the step in which answers are written."""
+    def rollout_share(self) -> float:
+        """Generation time as a share of the step."""
         return self.generate_s / self.total_s
 
     @property
     def binds(self) -> str:
-        """The side that takes longer."""
+        """The phases that take longer: generation, or those of the trainer."""
         learn_s = self.score_s + self.train_s
-        return "rollouts" if self.generate_s >= learn_s else "scores and training"
+        return "rollouts" if self.generate_s >= learn_s else "log-probs and training"
 
     def __str__(self) -> str:
-        chips = f"{self.writing:,} chips" if self.way == TOGETHER else f"{self.writing:,} + {self.training:,}"
-        parts = {"rollouts": self.generate_s, "scores": self.score_s, "training": self.train_s}
-        old = f"answers at most {self.staleness} update{'s' * (self.staleness != 1)} old"
-        age = old if self.staleness else "answers of the newest weights"
+        pools = f"{self.rollout_chips:,}" + f" + {self.training_chips:,}" * (self.way != COLOCATED)
+        parts = {"rollouts": self.generate_s, "log-probs": self.score_s, "training": self.train_s}
+        old = f"staleness at most {self.staleness} update{'s' * (self.staleness != 1)}"
+        age = old if self.staleness else "on-policy"
         told = ", ".join(f"{name} {si(s, 's')}" for name, s in parts.items())
         return (
-            f"{self.way}, {chips}: {si(self.total_s, 's')} a step ({told}, hand-over "
-            f"{si(self.hand_over_s, 's')}), {age}; {self.binds} bind"
+            f"{self.way} on {pools} chips: {si(self.total_s, 's')} per step ({told}, weight sync "
+            f"{si(self.weight_sync_s, 's')}), {age}; limited by {self.binds}"
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Splits(Result):
-    """Every split that was tried, the fastest first, and what could not be."""
+    """Every split that was tried, the fastest first, and the reasons why others are impossible."""
 
     model: Transformer
     machine: Machine
@@ -120,30 +119,30 @@ class Splits(Result):
 
     @property
     def winner(self) -> Split:
-        """The fastest whose answers are fresh enough; a ValueError where there is none."""
+        """The fastest split within the staleness limit; ValueError if there is none."""
         fresh = [split for split in self.splits if split.staleness <= self.staleness]
         if not fresh:
             raise ValueError(
-                f"no split has answers at most {self.staleness} updates old: {'; '.join(self.rejected)}"
+                f"no split keeps staleness to {self.staleness} updates: {'; '.join(self.rejected)}"
             )
         return fresh[0]
 
     def best(self, way: str) -> Split:
-        """The fastest of one way."""
+        """The fastest split of one design."""
         found = [split for split in self.splits if split.way == way]
         if not found:
             raise ValueError(
-                f"no split is {way!r}; ask for one of {', '.join(WAYS)}: {'; '.join(self.rejected)}"
+                f"no split is {way!r}; ask for one of {', '.join(DESIGNS)}: {'; '.join(self.rejected)}"
             )
         return found[0]
 
     @property
     def why(self) -> str:
-        """The winner against the best of the other ways: slower, or with answers that are too old."""
+        """The best of each other design: how much slower than the winner, or too stale."""
         won = self.winner
-        others = [self.best(way) for way in WAYS if way in {s.way for s in self.splits} - {won.way}]
+        others = [self.best(way) for way in DESIGNS if way in {s.way for s in self.splits} - {won.way}]
         longer = [one.total_s / won.total_s - 1 for one in others]
-        told = [f"{percent(more)} longer" if more >= 0 else "too old" for more in longer]
+        told = [f"{percent(more)} slower" if more >= 0 else "too stale" for more in longer]
         return "\n".join(f"{why}: {one}" for why, one in zip(told, others, strict=True))
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""Which chips write answers and which train on them, together or apart, and why?
+"""The best split of chips between generation and training in reinforcement learning.
 
-One step of reinforcement learning: every answer is written (`serving.rollout`), scored by forward passes,
-trained on (`training.step` of the best plan), and the new weights handed to every engine. Three ways are
-tried: all chips do one after the other; two pools, each answer written with weights one step old; two pools
-whose slots are refilled at once, answers as old as the longest takes. Chapter: After pretraining.
+In one step, engines generate every response (`serving.rollout`), forward passes compute log-probabilities,
+the best plan trains on them (`training.step`), and every engine receives the new weights. Three designs are
+tried: colocated (all chips run one phase after the other), one-step off-policy (two pools), and fully
+asynchronous (two pools, and free slots are refilled at once). Chapter: RL post-training systems.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.arithmetic import training_state
-from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER, Loop, Split, Splits
+from scalingbook_lib.planner.loops import ASYNCHRONOUS, COLOCATED, ONE_STEP_OFF, Loop, Split, Splits
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.serving.rollout import mean_context, refilled_tokens_per_s, rollout
 from scalingbook_lib.training import PEAK, TrainingEfficiency, TrainingStep
@@ -31,10 +31,10 @@ def posttraining(
     efficiency: TrainingEfficiency = PEAK,
     serving: inference.ServingEfficiency = inference.PEAK,
 ) -> Splits:
-    """Every number of engines, together and apart; the fastest whose answers are fresh enough is the winner.
+    """All splits of the machine, for every number of engines; the winner is the fastest within `staleness`.
 
-    Training is timed by the best plan on the whole machine, and takes as many chip-seconds on a part of it.
-    An engine is one copy of the model, spread as `engine` says; new weights reach all of them at once.
+    Training is timed by the best plan on the whole machine, and takes the same chip-seconds on a part of it.
+    An engine is one model replica, sharded as `engine` says; new weights reach all engines at the same time.
     """
     T = round(asked.P + asked.G)
     learner = plans(model, machine, batch=asked.answers, T=T, efficiency=efficiency, keep=1).winner.step
@@ -55,7 +55,7 @@ def posttraining(
 
 @dataclass(slots=True, kw_only=True)
 class _Search:
-    """One question: splits found, and why others cannot be."""
+    """The search of one call: the splits found, and the reasons why others are impossible."""
 
     model: Transformer
     machine: Machine
@@ -66,11 +66,11 @@ class _Search:
     rejected: list[str] = field(default_factory=list)
 
     def splits(self) -> Iterator[Split]:
-        """Together on all engines, then apart with one engine, two, ..., as many as leave chips to train."""
+        """Colocated on all engines, then two pools with one engine, two, and so on."""
         n, each = self.machine.chips, self.engine.chips
-        yield from self._split(TOGETHER, n // each, n)
+        yield from self._split(COLOCATED, n // each, n)
         for engines in range(1, n // each):
-            for way in (ONE_STALE, REFILLED):
+            for way in (ONE_STEP_OFF, ASYNCHRONOUS):
                 yield from self._split(way, engines, n - engines * each)
 
     def _split(self, way: str, engines: int, learning: int) -> Iterator[Split]:
@@ -81,15 +81,15 @@ class _Search:
             self.engine,
             self.machine,
             S=ceil(a.P + a.G),
-            # together, the training state stays where the cache would be
-            reserve=state if way == TOGETHER else 0.0,
+            # if colocated, the training state takes memory from the KV cache
+            reserve=state if way == COLOCATED else 0.0,
         )
-        slots = min(room, ceil(a.answers / engines))  # no more than an engine has answers for
+        slots = min(room, ceil(a.answers / engines))  # no more than an engine has responses for
         if state >= 1 or slots < 1:
             what = (
-                f"{learning:,} chips do not hold the training state"
+                f"{learning:,} chips cannot hold the training state"
                 if state >= 1
-                else "no answer fits an engine"
+                else "no response fits on an engine"
             )
             self.rejected.append(f"{way}: {what}")
             return
@@ -98,36 +98,38 @@ class _Search:
         yield Split(
             way=way,
             engines=engines,
-            writing=engines * self.engine.chips,
-            training=learning,
+            rollout_chips=engines * self.engine.chips,
+            training_chips=learning,
             slots=slots,
             generate_s=generate_s,
             score_s=train_s * a.scored / 3,  # forward is a third of forward and backward
             train_s=train_s,
-            hand_over_s=hand_over_s(self.model, self.machine, self.engine),
+            weight_sync_s=weight_sync_s(self.model, self.machine, self.engine),
             longest_s=longest_s,
         )
 
     def _generated(self, way: str, engines: int, slots: int) -> tuple[float, float]:
-        """Seconds of all answers, and of the longest, on the engine that has it."""
+        """Seconds for all responses, and for the longest one."""
         a = self.asked
         case = inference.case(self.model, self.machine, self.engine, self.serving)
-        if way == REFILLED:
+        if way == ASYNCHRONOUS:
             rate = engines * refilled_tokens_per_s(
                 case, a.lengths, P=a.P, slots=slots
             )  # tokens/s of all engines
             step_s = case.step_s(slots, slots * mean_context(a.lengths, a.P))
             return sum(a.lengths) / rate, max(a.lengths) * step_s
-        # dealt in turn, whatever their lengths
+        # round-robin, whatever the lengths
         dealt = (a.lengths[k::engines] for k in range(engines))
-        slowest = rollout(case, max(dealt, key=max), P=a.P, slots=slots)  # the engine with the longest answer
+        slowest = rollout(
+            case, max(dealt, key=max), P=a.P, slots=slots
+        )  # the engine with the longest response
         return slowest.seconds, slowest.seconds
 
 
-def hand_over_s(model: Transformer, machine: Machine, engine: Layout) -> float:
-    """w P over what the network cards of one engine take in; to all engines at once, as a switch copies."""
+def weight_sync_s(model: Transformer, machine: Machine, engine: Layout) -> float:
+    """w P / (n_e W_nic) in seconds: all engines receive at the same time, as by multicast."""
     rate = machine.chip.dcn_bytes_per_s
     if not rate:
-        raise ValueError(f"nobody says what network {machine.chip.name} has; take another chip")
-    # each chip takes in its own part by its own card
+        raise ValueError(f"the network bandwidth of {machine.chip.name} is unknown; choose another chip")
+    # each chip receives its own shard through its own NIC
     return engine.weights.bytes * model.params / (engine.chips * rate)

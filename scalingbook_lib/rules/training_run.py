@@ -1,6 +1,6 @@
 """The least memory that a training run needs over all chips, and the share of its time that counts.
 
-Chapters: Training LLaMA 3, After pretraining.
+Chapters: Training LLaMA 3, Fault tolerance and goodput.
 """
 
 from dataclasses import dataclass

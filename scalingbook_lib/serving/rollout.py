@@ -1,11 +1,11 @@
 """The time to generate a batch of answers until the longest one ends (a rollout of reinforcement learning).
 
 As answers end, the batch shrinks but its steps hardly get shorter, so a few long answers dominate. Chapter:
-After pretraining.
+RL post-training systems.
 
 >>> from scalingbook_lib.serving import Affine
 >>> print(rollout(Affine(), [100, 200, 800], P=10))
-3 answers, 1,100 tokens in 8.09 s: 136 tokens/s, half of the time with 1 alive
+3 responses, 1,100 tokens in 8.09 s: 136 tokens/s, 1 left at half time
 """
 
 from collections.abc import Sequence
@@ -48,8 +48,8 @@ class Rollout(Result):
 
     def __str__(self) -> str:
         return (
-            f"{len(self.end_times_s):,} answers, {count(self.tokens)} tokens in {si(self.seconds, 's')}: "
-            f"{si(self.tokens_per_s, 'tokens/s')}, half of the time with {self.alive(self.seconds / 2)} alive"
+            f"{len(self.end_times_s):,} responses, {count(self.tokens)} tokens in {si(self.seconds, 's')}: "
+            f"{si(self.tokens_per_s, 'tokens/s')}, {self.alive(self.seconds / 2)} left at half time"
         )
 
 

@@ -1,4 +1,4 @@
-"""X[B, D] · W[D_X, F] -> Z[B, F] in closed form: gather the weight, or reduce the result.
+"""A[B, D] · W[D_X, F] -> Z[B, F] in closed form: gather the weight, or reduce the result.
 
 The four strategies that `solve` finds for this product, computed fast enough to draw a whole map in
 milliseconds, either as the textbook counts or exactly. Chapter: Sharding.
@@ -19,9 +19,9 @@ type Cost = Callable[[float], float]  # from bytes to seconds
 BOUNDS = ("compute", "memory", "network")
 NAMES = (
     "gather W over X",
-    "cut X over X, all-reduce Z over X",
+    "slice A over X, all-reduce Z over X",
     "all-to-all W over X, gather Z over X",
-    "cut X over X, gather W over X, gather Z over X",
+    "slice A over X, gather W over X, gather Z over X",
 )
 
 
@@ -107,7 +107,7 @@ class SplitWeight(Result):
 
     def _terms(self, BD: float, weight: Moved, result: Moved) -> tuple[Terms, Terms, Terms, Terms]:
         (w, gather_w, _, exchange_w), (z, gather_z, sum_z, _) = weight, result
-        n, x = self.axis.size, self.dtype.bytes * BD  # x: bytes of X
+        n, x = self.axis.size, self.dtype.bytes * BD  # x: bytes of A
         hbm = 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0  # seconds a byte
         math_s = 2 * BD * self.F / self.chip.flops_per_s(self.dtype)
         shared = math_s / n  # every split but the first divides the FLOPs
@@ -115,12 +115,12 @@ class SplitWeight(Result):
             (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does all of the product
             (shared, (x / n + w / n + z) * hbm, sum_z),  # D split: every chip has a partial sum of all of Z
             (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),  # F split: W[D_X, F] to W[D, F_X]
-            # B split: X is cut for nothing, as every chip has it
+            # B split: A is sliced for free, because every chip holds all of it
             (shared, (x / n + w + z / n) * hbm, gather_w + gather_z),
         )
 
     def __str__(self) -> str:
-        return f"X[B, D] · W[D_X, F] -> Z[B, F] on {self.axis.size} chips: r = {self.r:,.0f}"
+        return f"A[B, D] · W[D_X, F] -> Z[B, F] on {self.axis.size} chips: r = {self.r:,.0f}"
 
 
 def _fastest(ways: Sequence[Terms]) -> tuple[int, str]:

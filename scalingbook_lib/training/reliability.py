@@ -1,7 +1,7 @@
 """How often does a run stop, how often should it be saved, and what share of the time is left?
 
 `rules.goodput` has Young's first order; here are the exact law for stops that come by chance, a ladder of
-places to save to, and spares. Chapter: After pretraining.
+places to save to, and spares. Chapter: Fault tolerance and goodput.
 
 >>> print(exact(60, 3600, 600))
 a checkpoint every 618 s (best 618 s): 70.1% counts

@@ -1,12 +1,11 @@
 """One source makes the worked solutions, the exercise notebook and the page's questions."""
 
-import re
-
 import jupytext
 import pytest
 
 from scalingbook_book.chapters import checks
 from tools import exercises
+from tools.environment import ROOT
 from tools.exercises import Cell, ExerciseError
 from web.extension import numbers
 
@@ -91,8 +90,10 @@ def test_the_profile_that_a_question_is_about_is_on_its_page(name):
 
 
 def test_an_exercise_has_the_number_of_its_worked_solution():
-    html = '<h3 class="exercise-title" id="exercise-a-b">{}. A title <span class="difficulty"></span></h3>'
-    for page, number in (("2", "2"), ("2A", "2")):
-        count = numbers.Count(page)
-        shown = [count.raw(html.format(own), "section") for own in (4, 17)]
-        assert [re.search(r"<span>(.*?)\. A", one)[1] for one in shown] == [f"{number}.4", f"{number}.17"]
+    html = '<h3 class="exercise-title" id="exercise-{}-b">{}. A title <span class="difficulty"></span></h3>'
+    known = numbers.of_pages(ROOT)
+    for page in ("rooflines", "rooflines_narrow", "transformers_experts"):
+        count = numbers.Count(known[f"chapters/{page}"], page)
+        for stem, own in (("rooflines", 4), ("rooflines", 17), ("training_llama3", 2)):
+            shown = count.raw(html.format(stem, own), "section")
+            assert f"<span>{known[f'chapters/{stem}']}.{own}. A" in shown

@@ -95,7 +95,7 @@ CONTROLS = [c for one in catalogue().values() for c in one.controls.values()]
 ON_A_CONTROL = {said.casefold() for c in CONTROLS for said in (c.label, *getattr(c, "options", ()))}
 EMPHASIS = {  # no terms, and on no control
     *("and", "row", "weights", "flops/s", "fills", "drains", "three times", "no batch is enough"),
-    *("bundles are not cycles", "defer the allgather", "switches", "core", "resident", "ragged"),
+    *("bundles are not cycles", "deferring the allgather", "switches", "core", "resident", "ragged"),
     *("sequences", "data ways"),
 }
 NO_TERMS = ON_A_CONTROL | EMPHASIS

@@ -48,7 +48,7 @@ class Machine:
                 continue
             here = {i: data[device][i] for i in wanted[device] if i in data[device]}
             after[device] = dict(here)
-            if move.kind != "cut":
+            if move.kind != "slice":
                 for other in group:
                     after[device] |= {i: data[other][i] for i in wanted[device] if i in data[other]}
             received[device] = len(after[device]) - len(here)

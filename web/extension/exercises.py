@@ -1,8 +1,8 @@
 """The `{exercises}` directive: questions, answer boxes, hints, and links to the solutions.
 
 `{exercises} rooflines` shows the exercises of `solutions/rooflines.md` that it names in its body; without
-names, all those that no page of the chapter names. The correct answer stays in the library's check, which the
-page's worker evaluates.
+names, all those that no page names. A page may name exercises of several chapters. The correct answer stays
+in the library's check, which the page's worker evaluates.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ from sphinx.util.docutils import SphinxDirective
 from scalingbook_book.chapters import checks
 from scalingbook_book.reader.checks.check import Check
 from scalingbook_book.reader.checks.programs import SOLVED
-from tools import exercises, pages
+from tools import exercises
 from tools.environment import ROOT
 from web import downloads
 from web.extension import numbers
@@ -52,8 +52,8 @@ class Exercises(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """The named exercises in that order, or the chapter's remaining ones."""
         stem, names = self.arguments[0], " ".join(self.content).split()
-        for page in pages.of(stem):  # what one names, another does not show
-            self.env.note_dependency(str(page.path))
+        for path in exercises.asking(stem):  # what one names, another does not show
+            self.env.note_dependency(str(path))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.ipynb"))  # what given cells print
         for path in (ROOT / "scalingbook_lib" / "chapters" / stem / "checks").rglob("*.py"):
@@ -125,23 +125,21 @@ class Exercises(SphinxDirective):
 def places(stem: str) -> dict[str, str]:
     """The page that shows each exercise of a chapter, in the order of the solutions."""
     shown_by = {
-        one.key: page.name
-        for page in pages.of(stem)
-        for found in exercises.SHOWN.finditer(page.text)
-        if found["stem"] == stem
-        for one in exercises.shown(stem, found["names"].split())
+        one.key: path.stem
+        for path, names in exercises.asking(stem).items()
+        for one in exercises.shown(stem, names)
     }
     return {one.key: shown_by[one.key] for one in exercises.read(stem) if one.key in shown_by}
 
 
 def _others(page: str, found: list[exercises.Exercise]) -> str:
     """The exercises on another page: "2.6 to 2.8 in 2A Narrow layers"."""
-    number = numbers.of_pages(ROOT)[f"chapters/{page}"]
+    stem = found[0].key.partition(".")[0]
     own = sorted(one.number for one in found)
     runs = [
         list(run) for _, run in groupby(own, lambda n: n - own.index(n))
     ]  # of numbers that follow one another
-    told = [[numbers.of_exercise(number, one) for one in run] for run in runs]
+    told = [[numbers.of_exercise(page, stem, one) for one in run] for run in runs]
     said = ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 2 else ", ".join(run) for run in told)
     link = f'<a class="reference internal" href="{page}.html#{name(found[0].key)}">'
     return f"{said} in {link}{escape(numbers.named(page))}</a>"

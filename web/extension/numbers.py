@@ -22,6 +22,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
+from tools import pages
 from tools.environment import ROOT
 from web.extension.page_data import page_data
 
@@ -30,7 +31,9 @@ _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', 
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
 _TABLE = re.compile(r'<table class="dataframe">(?:<caption>(?P<title>.*?)</caption>)?')
 _TITLE = "Table: "  # what the paragraph above a table of Markdown begins with
-_EXERCISE = re.compile(r'(?<= id=")(?P<id>exercise-[\w-]+)">(?P<own>\d+)\. (?P<title>.*?)(?= <span)')
+_EXERCISE = re.compile(
+    r'(?<= id=")(?P<id>exercise-(?P<stem>[a-z0-9_]+)-[\w-]+)">(?P<own>\d+)\. (?P<title>.*?)(?= <span)'
+)
 
 
 _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
@@ -88,16 +91,22 @@ def heading(page: str) -> str:
     return found[1] if found else page
 
 
-def of_exercise(page: str, own: int) -> str:
-    """The number of an exercise: its chapter's number, even on a deeper page, then its own."""
-    return f"{page.rstrip(ascii_uppercase)}.{own}"
+def of_exercise(page: str, stem: str, own: int) -> str:
+    """The number of an exercise that a page shows: its chapter's number, then its own.
+
+    On a deeper page that is still the chapter's number; on a page of another chapter, the number of the
+    exercise's own chapter.
+    """
+    shown_by = page if pages.chapter(page) == stem else stem
+    return f"{of_pages(ROOT)[f'chapters/{shown_by}'].rstrip(ascii_uppercase)}.{own}"
 
 
 class Count:
     """The counters of one page, by kind, and the anchors that are linked."""
 
-    def __init__(self, number: str) -> None:
+    def __init__(self, number: str, page: str) -> None:
         self.number = number
+        self.page = page
         self.counted: dict[str, int] = {}
         self.anchors: dict[str, int] = {}
         self.said: dict[str, str] = {}  # by anchor: what a reference reads
@@ -135,7 +144,7 @@ class Count:
 
     def _exercise(self, found: re.Match[str]) -> str:
         """The heading of an exercise with its number."""
-        told = of_exercise(self.number, int(found["own"]))
+        told = of_exercise(self.page, found["stem"], int(found["own"]))
         self.said[found["id"]] = f"Exercise {told}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 
@@ -154,7 +163,7 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
     if page not in known:
         return
     app.env.note_dependency(str(Path(app.srcdir) / "_toc.yml"))
-    count = Count(known[page])
+    count = Count(known[page], page.removeprefix("chapters/"))
     for node, section in _numbered(doctree):
         if isinstance(node, nodes.raw):
             node[0] = nodes.Text(count.raw(node.astext(), section))

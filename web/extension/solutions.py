@@ -31,7 +31,7 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
     if not page.startswith(FOLDER):
         return
     stem = PurePosixPath(page).name
-    for path in (ROOT / "_toc.yml", *(one.path for one in pages.of(stem))):
+    for path in (ROOT / "_toc.yml", *exercises.asking(stem)):
         app.env.note_dependency(str(path))
     where, read = places(stem), exercises.read(stem)
     for paragraph in list(doctree.findall(nodes.paragraph)):
@@ -44,17 +44,13 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
             section.insert(1, raw(_back(stem, where)))
         elif found := _NUMBER.match(title.astext()):
             key = read[int(found["own"]) - 1].key
-            _renumber(title, found[0], _number(where[key], int(found["own"])))
+            _renumber(title, found[0], numbers.of_exercise(where[key], stem, int(found["own"])))
             section.insert(1, raw(_asked(key, int(found["own"]), where[key], stem)))
 
 
 def _renumber(title: nodes.title, old: str, number: str) -> None:
     first = next(iter(title.findall(nodes.Text)))
     title.replace(first, nodes.Text(f"{number}. {first.astext().removeprefix(old)}"))
-
-
-def _number(page: str, own: int) -> str:
-    return numbers.of_exercise(numbers.of_pages(ROOT)[f"chapters/{page}"], own)
 
 
 def _chapter(stem: str) -> str:
@@ -84,7 +80,7 @@ def _first(where: dict[str, str], page: str) -> str:
 
 def _asked(key: str, own: int, page: str, stem: str) -> str:
     """The link to the exercise, which names the page if it is a deeper one."""
-    link = _link(page, name(key), f"Exercise {_number(page, own)}")
+    link = _link(page, name(key), f"Exercise {numbers.of_exercise(page, stem, own)}")
     elsewhere = "" if page == stem else f", in {escape(numbers.named(page))}"
     return f'<p class="solution-from">{link}{elsewhere}</p>'
 

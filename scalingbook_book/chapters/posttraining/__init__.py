@@ -1,1 +1,1 @@
-"""What the chapter on what comes after pretraining hands to its reader."""
+"""What the chapter on RL post-training, fault tolerance and energy hands to its reader."""

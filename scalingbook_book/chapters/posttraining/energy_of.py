@@ -1,4 +1,4 @@
-"""Whose hours does the chapter turn into energy? Published runs on chips whose watts are known."""
+"""The run whose energy the chapter computes."""
 
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 

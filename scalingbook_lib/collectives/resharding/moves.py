@@ -78,7 +78,7 @@ class ReshardingStep(Result):
 
 
 VERBS = {
-    "cut": "cut",
+    "slice": "slice",
     Collective.ALL_GATHER: "gather",
     Collective.ALL_TO_ALL: "all-to-all",
     Collective.PERMUTE: "permute",
@@ -138,7 +138,7 @@ class Moves:
     def edges(self, at: Subscripts) -> list[Edge]:
         """Every single collective from this layout to one that divides evenly."""
         if at not in self._edges_from:
-            kinds = (self._cuts, self._gathers, self._exchanges, self._sums, self._permutes)
+            kinds = (self._slices, self._gathers, self._exchanges, self._sums, self._permutes)
             found = itertools.chain.from_iterable(kind(at) for kind in kinds)
             self._edges_from[at] = [edge for edge in found if self.fits(edge.after)]
         return self._edges_from[at]
@@ -147,10 +147,10 @@ class Moves:
         free = self.over.difference(at.partial, *at.dims)
         return [name for name, size in self.chips.items() if size > 1 and name in free]
 
-    def _cuts(self, at: Subscripts) -> Iterator[Edge]:
+    def _slices(self, at: Subscripts) -> Iterator[Edge]:
         """[I] → [I_X]: every chip keeps its slice of what it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
-            yield Edge("cut", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
+            yield Edge("slice", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Subscripts) -> Iterator[Edge]:
         """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, of several dimensions at once, [I_X, J], [I, J].

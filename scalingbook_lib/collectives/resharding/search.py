@@ -49,7 +49,7 @@ class Sequence(Result):
 
     @property
     def description(self) -> str:
-        """The moves in words, as in 'cut A over Y, gather A over X'."""
+        """The moves in words, as in 'slice A over Y, gather A over X'."""
         return ", ".join(move.description for move in self.moves) or "nothing to move"
 
     def __str__(self) -> str:
@@ -184,7 +184,9 @@ def _alternatives(moves: Moves, start: Subscripts, goal: Subscripts) -> list[Pat
 
 def _detour(path: Path, better: Path) -> bool:
     """Whether a path makes all the moves of a better one and perhaps more; slices do not count."""
-    moved = [[(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "cut"] for p in (path, better)]
+    moved = [
+        [(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "slice"] for p in (path, better)
+    ]
     return Counter(moved[0]) >= Counter(moved[1])
 
 

@@ -88,7 +88,7 @@ x, y, z = (CUBE.axes(name) for name in "XYZ")
 @pytest.mark.parametrize(
     ("before", "after", "says", "took"),
     [
-        ("A[I, J]", "A[I_X, J_Y]", "cut A over X, cut A over Y", []),
+        ("A[I, J]", "A[I_X, J_Y]", "slice A over X, slice A over Y", []),
         ("A[I_X, J]", "A[I, J]", "gather A over X", [collectives.all_gather(whole, *x)]),
         ("A[I_XY, J]", "A[I_X, J]", "gather A over Y", [collectives.all_gather(whole / 4, *y)]),
         ("A[I_XY, J]", "A[I, J]", "gather A over XY", [collectives.all_gather(whole, *x, *y)]),
@@ -108,7 +108,7 @@ def test_between_two_shardings(before, after, says, took):
 
 def test_to_swap_an_axis_slice_permute_and_gather():
     found = reshard("A[I_X, J]", "A[I_Y, J]", CUBE, SIZES)
-    assert [move.kind for move in found.best.moves] == ["cut", "CollectivePermute", "AllGather"]
+    assert [move.kind for move in found.best.moves] == ["slice", "CollectivePermute", "AllGather"]
     assert found.best.total_s < collectives.all_gather(whole, *x).total_s / 2
     assert found.rejected[0].total_s >= found.best.total_s
 
@@ -116,7 +116,7 @@ def test_to_swap_an_axis_slice_permute_and_gather():
 def test_the_alternatives_are_slower_and_say_by_how_much():
     found = reshard("A[I, J]{U_X}", "A[I_X, J]", CUBE, SIZES)
     slower = {way.description: way.why for way in found.rejected}
-    assert slower["all-reduce A over X, cut A over X"] == "2 times as long"
+    assert slower["all-reduce A over X, slice A over X"] == "2 times as long"
     assert all(way.total_s >= found.best.total_s for way in found.rejected)
 
 
@@ -128,7 +128,7 @@ def test_an_all_reduce_and_its_two_halves_take_as_long():
 def test_replicas_may_fetch_over_links_that_would_be_idle():
     alone = reshard("A[I_X, J]", "A[I, J]", CUBE, SIZES)
     helped = reshard("A[I_X, J]", "A[I, J]", CUBE, SIZES, idle_links=True)
-    assert helped.best.description == "cut A over Y, cut A over Z, gather A over XYZ"
+    assert helped.best.description == "slice A over Y, slice A over Z, gather A over XYZ"
     assert helped.best.total_s == seconds(collectives.all_gather(whole, *x, *y, *z))
     assert helped.best.total_s < alone.best.total_s / 2
 
@@ -209,7 +209,7 @@ def test_results_print_as_one_line():
     assert str(found.best.moves[0]) == "AllToAll over X: A[I_X, J] → A[I, J_X], 134 MB, 170 µs"
     assert str(found) == (
         "A[I_X, J] → A[I, J_X]: all-to-all A over X: 170 µs; "
-        "next best: gather A over X, cut A over X: 505 µs (2.98 times as long)"
+        "next best: gather A over X, slice A over X: 505 µs (2.98 times as long)"
     )
     assert str(Rings(chips.V5P, X=4)) == "TPU v5p: ring X of 4"
     assert str(resharding.Sequence(())) == "nothing to move: free"

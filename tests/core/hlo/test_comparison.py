@@ -26,10 +26,10 @@ def rows(*made):
 def test_another_strategy_is_recognized_by_name():
     text = "A[I_X, J_Y] · B[J, K] -> C[I_X, K]"
     solution = sharded_matmul.solve(text, SLICE, SMALL, BF16)
-    nbytes = solution.named("cut B over Y, all-reduce C over Y").steps[-1].nbytes
+    nbytes = solution.named("slice B over Y, all-reduce C over Y").steps[-1].nbytes
     comparison = hlo.compare(solution, rows(("all-reduce", "Y", int(nbytes), {})), MESH)
     (line,) = comparison.lines
-    assert "the compiler chose 'cut B over Y, all-reduce C over Y', not 'gather A over Y'" in str(line)
+    assert "the compiler chose 'slice B over Y, all-reduce C over Y', not 'gather A over Y'" in str(line)
     assert "times as long, network-bound" in str(line)
 
 

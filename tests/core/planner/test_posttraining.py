@@ -1,4 +1,4 @@
-"""Reinforcement learning's step: laws of the tail, of the split, of the hand-over, and a simulator."""
+"""Reinforcement learning's step: laws of the tail, of the split, of the weight sync, and a simulator."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,8 +9,8 @@ from scalingbook_book.chapters.posttraining import case
 from scalingbook_lib import inference, models, planner, serving
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
-from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER
-from scalingbook_lib.planner.posttraining import hand_over_s
+from scalingbook_lib.planner.loops import ASYNCHRONOUS, COLOCATED, ONE_STEP_OFF
+from scalingbook_lib.planner.posttraining import weight_sync_s
 
 approx = pytest.approx
 LLAMA, FEW = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 64)
@@ -56,27 +56,27 @@ def test_the_mean_context_of_equal_answers_is_half_of_one_and_of_unequal_ones_mo
 
 
 def test_together_is_a_sum_and_apart_is_the_longer_side():
-    one = found().best(TOGETHER)
-    assert one.total_s == approx(one.generate_s + one.score_s + one.train_s + one.hand_over_s)
+    one = found().best(COLOCATED)
+    assert one.total_s == approx(one.generate_s + one.score_s + one.train_s + one.weight_sync_s)
     for split in found():
-        if split.way != TOGETHER:
+        if split.way != COLOCATED:
             longer = max(split.generate_s, split.score_s + split.train_s)
-            assert split.total_s == longer + split.hand_over_s
-            assert split.writing + split.training == 64
-            assert split.binds == ("rollouts" if longer == split.generate_s else "scores and training")
+            assert split.total_s == longer + split.weight_sync_s
+            assert split.rollout_chips + split.training_chips == 64
+            assert split.binds == ("rollouts" if longer == split.generate_s else "log-probs and training")
     assert one.score_s == approx(2 / 3 * one.train_s)
     assert one.staleness == 0
 
 
 def test_chip_seconds_of_training_do_not_depend_on_the_split():
-    work = {round(split.train_s * split.training, 6) for split in found()}
+    work = {round(split.train_s * split.training_chips, 6) for split in found()}
     assert len(work) == 1
     assert found().learner.total_s * 64 == approx(work.pop())
 
 
 def test_no_other_number_of_engines_is_faster():
-    apart = [split for split in found() if split.way == REFILLED]
-    assert found().best(REFILLED).total_s == min(split.total_s for split in apart)
+    apart = [split for split in found() if split.way == ASYNCHRONOUS]
+    assert found().best(ASYNCHRONOUS).total_s == min(split.total_s for split in apart)
     assert len({split.engines for split in apart}) == len(apart) >= 3
 
 
@@ -84,9 +84,9 @@ def test_older_answers_are_allowed_before_they_are_chosen():
     assert [found(staleness=s).winner.staleness for s in (0, 1)] == [0, 1]
     times = [found(staleness=s).winner.total_s for s in (0, 1, 9)]
     assert times == sorted(times, reverse=True)
-    assert {split.staleness for split in found() if split.way == ONE_STALE} == {1}
-    assert "too old" in found(staleness=0).why
-    assert "longer" in found(staleness=9).why
+    assert {split.staleness for split in found() if split.way == ONE_STEP_OFF} == {1}
+    assert "too stale" in found(staleness=0).why
+    assert "slower" in found(staleness=9).why
 
 
 def test_every_answer_is_trained_on_with_its_prompt():
@@ -96,29 +96,29 @@ def test_every_answer_is_trained_on_with_its_prompt():
 
 def test_chips_that_cannot_hold_the_state_do_not_train():
     refused = found().rejected
-    assert any("8 chips do not hold the training state" in why for why in refused)
-    assert min(split.training for split in found()) * chips.H100.hbm_bytes > 16 * LLAMA.params
-    with pytest.raises(ValueError, match="no split is 'x'; ask for one of together"):
+    assert any("8 chips cannot hold the training state" in why for why in refused)
+    assert min(split.training_chips for split in found()) * chips.H100.hbm_bytes > 16 * LLAMA.params
+    with pytest.raises(ValueError, match="no split is 'x'; ask for one of colocated"):
         found().best("x")
 
 
 def test_new_weights_take_as_long_for_one_engine_as_for_many():
-    times = {hand_over_s(LLAMA, Cluster.of(chips.H100, n), ENGINE) for n in (8, 64, 1024)}
+    times = {weight_sync_s(LLAMA, Cluster.of(chips.H100, n), ENGINE) for n in (8, 64, 1024)}
     assert times == {2 * LLAMA.params / (8 * 50e9)}
     alone = replace(chips.H100, name="H100 alone", dcn_bytes_per_s=None)
-    with pytest.raises(ValueError, match="nobody says what network H100 alone has"):
-        hand_over_s(LLAMA, Cluster.of(alone, 8), ENGINE)
+    with pytest.raises(ValueError, match="network bandwidth of H100 alone is unknown"):
+        weight_sync_s(LLAMA, Cluster.of(alone, 8), ENGINE)
 
 
 def test_a_torus_is_shared_as_a_cluster_is():
     asked = planner.loop(256, P=512, G=2048, spread=0.5)
     on = planner.posttraining(models.find("LLaMA-3 8B"), Slice.of(chips.V5P, "2x4x4"), Layout(tp=4), asked)
     assert on.winner.staleness <= 1
-    assert str(on).startswith("LLaMA-3 8B, 256 answers")
+    assert str(on).startswith("LLaMA-3 8B, 256 responses")
 
 
 def test_what_cannot_be_asked_says_what_to_write():
-    with pytest.raises(ValueError, match="at least one answer"):
+    with pytest.raises(ValueError, match="at least one response"):
         planner.loop(0, P=1, G=1)
 
 

@@ -130,7 +130,7 @@ def test_a_bars_value_stands_above_a_reference_line():
 
 
 def test_a_long_name_of_a_bar_is_written_on_two_lines():
-    name = "4. gather A over Y, cut B over Y, gather C over Y"
+    name = "4. gather A over Y, slice B over Y, gather C over Y"
     series = [Series(str(k), (1.0,), k) for k in range(3)]
     drawn = draw.panel(Bars(Scale("time", "s"), (name,), series), draw.WIDE)
     assert "…" not in drawn

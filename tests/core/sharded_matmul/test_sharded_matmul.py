@@ -112,15 +112,15 @@ def test_case_2_gathers_or_slices_or_exchanges():
     names = {s.name for s in solve(CASE[2], V5P, BIG).strategies}
     assert {
         "gather A over X",
-        "cut B over X, all-reduce C over X",
+        "slice B over X, all-reduce C over X",
         "all-to-all A over X, gather C over X",
     } <= names
 
 
 def test_case_2_reduce_scatters_where_the_result_may_stay_split():
     found = solve("A[I, J_X] · B[J, K] -> C[I, K_X]", V5P, BIG)
-    assert found.named("cut B over X, reduce-scatter C over X").comms_s == approx(
-        solve(CASE[2], V5P, BIG).named("cut B over X, all-reduce C over X").comms_s / 2
+    assert found.named("slice B over X, reduce-scatter C over X").comms_s == approx(
+        solve(CASE[2], V5P, BIG).named("slice B over X, all-reduce C over X").comms_s / 2
     )
 
 

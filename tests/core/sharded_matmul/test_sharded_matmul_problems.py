@@ -84,7 +84,7 @@ def strategies(B, D, F=8192, n=4, chip=None):
     """X[B, D] Y[D_N, F] -> Z[B, F]: the two strategies of problem 4, as the textbook times them."""
     machine = Rings(chip or derated(chips.V5P, 90e9), N=n)
     found = solve("X[B, D] · Y[D_N, F] -> Z[B, F]", machine, {"B": B, "D": D, "F": F})
-    one, two = found.named("gather Y over N"), found.named("cut X over N, all-reduce Z over N")
+    one, two = found.named("gather Y over N"), found.named("slice X over N, all-reduce Z over N")
     return [max(s.math_s, s.transfer.bandwidth_s) for s in (one, two)] + [one, two]
 
 
@@ -119,7 +119,7 @@ def test_a_third_way_beats_both_where_they_are_equally_fast():
     found = solve("X[B, D] · Y[D_N, F] -> Z[B, F]", machine, {"B": 1024, "D": 2048, "F": 8192})
     assert found.best.name == "all-to-all Y over N, gather Z over N"
     one = found.named("gather Y over N").transfer.bandwidth_s
-    assert one == approx(found.named("cut X over N, all-reduce Z over N").transfer.bandwidth_s)
+    assert one == approx(found.named("slice X over N, all-reduce Z over N").transfer.bandwidth_s)
     assert found.best.transfer.bandwidth_s == approx(5 / 6 * one)
 
 
@@ -139,17 +139,17 @@ def test_replicated_work_wins_only_for_short_contractions(chip, J):
             "A[I, J] · B[J, K] -> C[I, K]", cube, {"I": 65536, "J": size, "K": 8192}, idle_axes=True
         )
         alone = found.named("nothing to move")
-        shared = found.named("cut A over X, cut A over Y, cut A over Z, gather C over XYZ")
+        shared = found.named("slice A over X, slice A over Y, slice A over Z, gather C over XYZ")
         assert (shared.math_s + shared.transfer.bandwidth_s < alone.math_s) == split
 
 
 def test_sharing_the_rows_or_the_columns_is_equally_fast_and_the_contraction_twice_as_slow():
     cube = chips.Slice(chips.V5P, (4, 4, 4)).mesh(X=4, Y=4, Z=4)
     found = solve("A[I, J] · B[J, K] -> C[I, K]", cube, BIG, idle_axes=True)
-    cuts = ", ".join(f"cut {{0}} over {axis}" for axis in "XYZ")
-    rows, columns = (found.named(f"{cuts.format(x)}, gather C over XYZ") for x in "AB")
+    slices = ", ".join(f"slice {{0}} over {axis}" for axis in "XYZ")
+    rows, columns = (found.named(f"{slices.format(x)}, gather C over XYZ") for x in "AB")
     assert rows.comms_s == columns.comms_s
-    summed = found.named(f"{cuts.format('A')}, {cuts.format('B')}, all-reduce C over XYZ")
+    summed = found.named(f"{slices.format('A')}, {slices.format('B')}, all-reduce C over XYZ")
     assert summed.comms_s == approx(2 * rows.comms_s)
     assert found.best.comms_s == rows.comms_s  # or some of both, whose result is gathered at once
 
@@ -210,8 +210,8 @@ def test_problem_9_gathering_first_or_scattering_last_moves_m_against_k():
     n, m, k = 4096, 8192, 2048
     sizes = {"N": n, "M": m, "K": k}
     found = solve("A[N, M_X] · B[M, K] -> C[N, K_X]", V5P, sizes)
-    first = found.named("gather A over X, cut B over X")
-    last = found.named("cut B over X, reduce-scatter C over X")
+    first = found.named("gather A over X, slice B over X")
+    last = found.named("slice B over X, reduce-scatter C over X")
     assert first.transfer.bandwidth_s / last.transfer.bandwidth_s == approx(m / k)
 
 

@@ -8,6 +8,7 @@ from scalingbook_book.reader.explorers.parts import Cell, Choice, Explorer, Grid
 from scalingbook_lib import collectives, models, rules
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines import chips, systolic
+from scalingbook_lib.machines.energy import SITE, energy
 from scalingbook_lib.machines.formats import NVFP4
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import limits
@@ -165,10 +166,24 @@ CHAPTERS = (
     ),
     Chapter(
         "posttraining",
-        "After pretraining",
-        "Which chips generate, which train, and what keeps them running?",
-        "goodput: e^(-restart time / time between failures)",
+        "RL post-training systems",
+        "Which chips generate the rollouts, and which train?",
+        "mean context of a slot: P + E[G²] / (2 E[G])",
+        f"{si(2 * 70e9 / (8 * chips.H100.hbm_bytes_per_s), 's')} per token at least when eight H100 generate with 70 billion bf16 weights",
+    ),
+    Chapter(
+        "posttraining_faults",
+        "Fault tolerance and goodput",
+        "How much of a long run survives its failures?",
+        "goodput ≤ e^(-restart time / time between failures)",
         f"{percent(_left(100_000))} of the time is useful on 100,000 chips if a restart takes ten minutes",
+    ),
+    Chapter(
+        "posttraining_energy",
+        "Energy and power",
+        "How much electricity does a run take, and a token?",
+        "chip-hours · watts · node · PUE",
+        f"{energy(chips.H100, 30.84e6 * 3600, SITE).mwh / 1e3:.1f} GWh at the site for the 30.84 million H100 hours of Llama 3.1 405B",
     ),
     Chapter(
         "conclusion",
@@ -185,8 +200,8 @@ _WAYS = {
     "JAX first": "intro jax sharding rooflines profiling training conclusion",
     "serving first": "intro rooflines sharding transformers inference inference_llama3 architectures posttraining conclusion",
     "GPUs first": "intro rooflines gpus gpus_network sharding transformers training inference conclusion",
-    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures machines posttraining conclusion",
-    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures machines posttraining conclusion",
+    "hardware first": "intro rooflines tpus tpus_network gpus gpus_network sharding transformers training training_llama3 inference inference_llama3 jax profiling lowprecision architectures machines posttraining posttraining_faults posttraining_energy conclusion",
+    "Transformer first": "intro transformers rooflines sharding training training_llama3 inference inference_llama3 tpus tpus_network gpus gpus_network jax profiling lowprecision architectures machines posttraining posttraining_faults posttraining_energy conclusion",
 }
 _BY_STEM = {chapter.stem: chapter for chapter in CHAPTERS}
 

@@ -1,4 +1,4 @@
-"""Which exercises does the chapter on what comes after pretraining have? In the order of their headings."""
+"""The exercises on RL post-training, fault tolerance and energy, in the order of their headings."""
 
 from scalingbook_book.chapters.posttraining.checks import energy, rollouts, stops
 

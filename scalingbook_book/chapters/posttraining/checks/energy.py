@@ -1,4 +1,4 @@
-"""Can a reader turn hours into energy, and find the line that two sites need?"""
+"""Exercises on energy, and on the bandwidth between sites."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import inference, models
@@ -22,53 +22,63 @@ def _joules(B: int = 64) -> float:
 CHECKS = (
     Check(
         key="posttraining.run-energy",
-        title="The energy of the smallest",
+        title="Energy of a training run",
         answer=lambda: energy(_H100, _HOURS * 3600, SITE).mwh,
-        hints=("Watts times hours are watt-hours.", "Then what the node adds, then what the site adds."),
+        hints=(
+            "Watts times hours are watt-hours.",
+            "Multiply by the overhead of the node, then by that of the site.",
+        ),
         mistakes=(
-            Mistake(lambda: energy(_H100, _HOURS * 3600).mwh, "Those are the chips alone."),
-            Mistake(1 / SITE.pue, "The site's cooling belongs to it.", slip="factor-left-out"),
+            Mistake(lambda: energy(_H100, _HOURS * 3600).mwh, "That is the energy of the chips alone."),
+            Mistake(1 / SITE.pue, "Include the cooling of the site, by its PUE.", slip="factor-left-out"),
             Mistake(
                 lambda: energy(_H100, _HOURS * 3600).mwh * SITE.pue,
-                "The node draws more than its GPUs.",
+                "A node draws more power than its GPUs.",
                 slip="wrong-rate",
             ),
         ),
     ),
     Check(
         key="posttraining.joules-a-token",
-        title="Joules a token",
+        title="Energy per token",
         answer=_joules,
         difficulty=2,
-        hints=("A step serves the whole batch.", "Power times the time of a step, over its tokens."),
+        hints=(
+            "A step serves the whole batch.",
+            "Multiply the power by the time of a step, and divide by its tokens.",
+        ),
         mistakes=(
-            Mistake(64.0, "That is the step; it makes a token for each of the 64."),
-            Mistake(lambda: _joules(1), "That is for a sequence alone."),
+            Mistake(64.0, "That is the energy of a step, which generates 64 tokens."),
+            Mistake(lambda: _joules(1), "That is for a batch of one sequence."),
             Mistake(8.0, "The model is on one GPU."),
         ),
     ),
     Check(
         key="posttraining.site-line",
-        title="A line between two sites",
+        title="Bandwidth between two sites",
         answer=lambda: 2 * 2 * 8 * 30e9 / 2 / (200 * 8.0),
         unit="bits/s",
         difficulty=3,
         hints=(
-            "An AllReduce is a gather and a scatter.",
-            "Of two sites each sends half of the array in either half of the AllReduce. A byte is 8 bits.",
+            "An AllReduce is a ReduceScatter followed by an AllGather.",
+            "With two sites, each sends half of the array in each of the two parts. A byte has 8 bits.",
         ),
         mistakes=(
             Mistake(
-                200.0, "The sync may take as long as all steps until the next one.", slip="factor-left-out"
+                200.0,
+                "The sync may take as long as all local steps until the next one.",
+                slip="factor-left-out",
             ),
-            Mistake(1 / 8, "A line is counted in bits a second.", slip="bits-for-bytes"),
+            Mistake(1 / 8, "The bandwidth is asked for in bits per second.", slip="bits-for-bytes"),
             Mistake(
                 0.5,
-                "An AllReduce passes each half of the array twice: once summed, once gathered.",
+                "An AllReduce sends twice: once to sum, and once to distribute the sums.",
                 slip="one-pass",
             ),
             Mistake(
-                2.0, "Each of two sites sends half of the array at a time, not all of it.", slip="factor-two"
+                2.0,
+                "Each of the two sites sends half of the array at a time, not all of it.",
+                slip="factor-two",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Can a reader time a step of reinforcement learning? Engines, tails, pools, adapters."""
+"""Exercises on RL systems: engines, long tails, pools, weight sync and adapters."""
 
 from functools import cache
 
@@ -7,11 +7,11 @@ from scalingbook_lib import models, planner, serving
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.models.arithmetic import training_state
-from scalingbook_lib.planner.posttraining import hand_over_s
+from scalingbook_lib.planner.posttraining import weight_sync_s
 
 _H100, _B200 = chips.H100, chips.B200
 _M8, _M70, _M405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
-_HALVES = (1000, 15_000)  # half of the answers each
+_HALVES = (1000, 15_000)  # half of the responses each
 _WRITE_S, _LEARN_S, _CHIPS = 300.0, 500.0, 512
 
 
@@ -33,87 +33,96 @@ def _chosen() -> planner.Splits:
 CHECKS = (
     Check(
         key="posttraining.one-answer",
-        title="One answer goes on",
+        title="Waiting for the longest response",
         answer=lambda: 20_000 * 2 * _M70.params / (8 * _H100.hbm_bytes_per_s),
         unit="s",
-        hints=("What does a step of one sequence have to read?", "Eight GPUs read the weights together."),
+        hints=(
+            "What does a decode step for one sequence have to read?",
+            "Eight GPUs read the weights together.",
+        ),
         mistakes=(
-            Mistake(8.0, "Eight GPUs share the reading."),
+            Mistake(8.0, "Each of the eight GPUs reads only its own shard of the weights."),
             Mistake(0.5, "A weight in bf16 has two bytes."),
-            Mistake(1 / 20_000, "That is one step; every token needs its own."),
+            Mistake(1 / 20_000, "That is one decode step. Every token needs one."),
             Mistake(
                 lambda: 20_000 * 2 * _M70.params / (8 * _H100.bf16_flops_per_s),
-                "That is the arithmetic; one sequence waits for the memory.",
+                "That is the compute time. With one sequence, decoding is memory-bound.",
             ),
         ),
     ),
     Check(
         key="posttraining.new-weights",
-        title="New weights for everybody",
-        answer=lambda: hand_over_s(_M405, Cluster.of(_B200, 512), Layout(tp=16)),
+        title="Time of a weight sync",
+        answer=lambda: weight_sync_s(_M405, Cluster.of(_B200, 512), Layout(tp=16)),
         unit="s",
-        hints=("The number of engines is not in it.", "Sixteen cards take in one copy."),
+        hints=("Does the number of engines matter?", "Sixteen NICs receive one replica."),
         mistakes=(
-            Mistake(16.0, "The cards of all sixteen GPUs of an engine take in one copy."),
-            Mistake(32.0, "All engines take their copies at the same time."),
-            Mistake(1 / 32, "Every engine needs a whole copy, and has its own cards alone."),
+            Mistake(16.0, "An engine receives its replica through the NICs of all sixteen GPUs."),
+            Mistake(32.0, "All engines receive the weights at the same time."),
+            Mistake(1 / 32, "Every engine needs a whole replica, and can use only its own NICs."),
             Mistake(0.5, "A weight in bf16 has two bytes."),
         ),
     ),
     Check(
         key="posttraining.mean-context",
-        title="What a slot holds",
+        title="Mean context of a slot",
         answer=lambda: serving.mean_context(_HALVES, 0),
         unit="tokens",
         hints=(
-            "Long answers stay in their slots for longer.",
-            "The mean of the squares, over twice the mean.",
+            "Long responses occupy their slots for longer.",
+            "Divide the mean of the squares by twice the mean.",
         ),
         mistakes=(
             Mistake(
                 lambda: sum(_HALVES) / 4,
-                "That is half of the mean length; a long answer is met more often than a short one.",
+                "That is half of the mean length. But a random slot is more likely to hold a long response.",
                 slip="wrong-formula-mean",
             ),
-            Mistake(2.0, "On average an answer is met when half of it is written.", slip="factor-two"),
+            Mistake(2.0, "On average, half of a running response has been generated.", slip="factor-two"),
         ),
     ),
     Check(
         key="posttraining.pools",
-        title="Two pools",
+        title="Sizing two pools",
         answer=lambda: _fitting(_CHIPS * _WRITE_S / (_WRITE_S + _LEARN_S)),
         unit="chips",
         rel_tol=1e-9,
         difficulty=2,
-        hints=("Both pools must take equally long.", "Chip-seconds do not change. An engine has 8 GPUs."),
+        hints=(
+            "Both pools should take equally long.",
+            "The chip-seconds of each phase do not change. An engine has 8 GPUs.",
+        ),
         mistakes=(
             Mistake(
                 lambda: _fitting(_CHIPS * _LEARN_S / (_WRITE_S + _LEARN_S)),
-                "That many train; the question is who writes.",
+                "That is how many GPUs train. How many generate?",
             ),
-            Mistake(lambda: _CHIPS / 2, "Equal pools: then the writers wait for the trainers."),
-            Mistake(lambda: _fitting(_CHIPS * _WRITE_S / _LEARN_S), "Both together are all of the GPUs."),
+            Mistake(lambda: _CHIPS / 2, "With equal pools, the engines would wait for the trainer."),
+            Mistake(
+                lambda: _fitting(_CHIPS * _WRITE_S / _LEARN_S),
+                "The sizes of the two pools have to add up to all GPUs.",
+            ),
         ),
     ),
     Check(
         key="posttraining.adapter-state",
-        title="Adapters for the small one",
+        title="Memory for LoRA",
         answer=lambda: 2 * _M8.params + 16 * _adapters(),
         unit="B",
         difficulty=2,
         hints=(
-            "A matrix of D by F gets r times D + F new parameters.",
-            "Seven matrices in a layer; keys and values are narrower. The frozen ones take two bytes each.",
+            "The adapter of a D × F matrix has r times (D + F) parameters.",
+            "A layer has seven matrices, two of them narrower. A frozen parameter takes two bytes.",
         ),
         mistakes=(
             Mistake(
                 lambda: 16 * _adapters(),
-                "That is the adapters alone; the frozen model has to be there.",
+                "That is the state of the adapters. The frozen model takes memory as well.",
                 slip="term-left-out",
             ),
             Mistake(
                 lambda: training_state(_M8).total,
-                "That is the state of training all weights.",
+                "That is the state for training all weights.",
                 slip="wrong-formula-full",
             ),
             Mistake(lambda: _M8.params + 16 * _adapters(), "A frozen weight in bf16 has two bytes."),
@@ -121,20 +130,23 @@ CHECKS = (
     ),
     Check(
         key="posttraining.best-split",
-        title="The planner's split",
-        answer=lambda: float(_chosen().winner.writing),
+        title="Splitting chips with the planner",
+        answer=lambda: float(_chosen().winner.rollout_chips),
         unit="chips",
         rel_tol=1e-9,
         difficulty=3,
         hints=(
-            "planner.loop says what a step has to do, planner.posttraining shares the chips.",
-            "Ask for the winner with answers at most one update old.",
+            "planner.loop describes the work of a step, and planner.posttraining splits the chips.",
+            "Ask for the winner with a staleness of at most one update.",
         ),
         mistakes=(
-            Mistake(lambda: float(_chosen().winner.training), "So many train. How many write?"),
             Mistake(
-                lambda: float(_chosen().best("apart, refilled").writing),
-                "There the answers are older than one update.",
+                lambda: float(_chosen().winner.training_chips),
+                "That is how many GPUs train. How many generate?",
+            ),
+            Mistake(
+                lambda: float(_chosen().best("fully asynchronous").rollout_chips),
+                "In that split, the staleness exceeds one update.",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Can a reader keep a run going? Rates, intervals, restarts, spares."""
+"""Exercises on fault tolerance: failure rates, checkpoint intervals, restarts and spares."""
 
 from math import ceil, exp, sqrt
 
@@ -7,7 +7,7 @@ from scalingbook_lib import models, rules
 from scalingbook_lib.training import reliability
 
 _M70 = models.find("LLaMA-3 70B")
-_YEARS_S = 4 * 365.25 * 86400  # of one chip between two stops
+_YEARS_S = 4 * 365.25 * 86400  # between two failures of one chip
 _STATE = 14 * _M70.params
 _BETWEEN = 1800.0
 _LADDER = "halve the restart"
@@ -21,80 +21,91 @@ def _interval(bytes_per_param: float = 14, store: float = 25e9) -> float:
 CHECKS = (
     Check(
         key="posttraining.stops-a-day",
-        title="Stops a day",
+        title="Failures per day",
         answer=lambda: 32_768 * 86_400 / _YEARS_S,
-        hints=("Rates add.", "A year has 365.25 days."),
+        hints=("The failure rates of independent chips add up.", "A year has 365.25 days."),
         mistakes=(
-            Mistake(4.0, "A chip stops once in four years, not once a year."),
-            Mistake(1 / 32_768, "That is one chip; any of them stops the run."),
-            Mistake(lambda: _YEARS_S / 32_768 / 3600, "Those are the hours between two stops."),
+            Mistake(4.0, "A chip fails once in four years, not once a year."),
+            Mistake(1 / 32_768, "That is the rate of one chip, but any of them stops the run."),
+            Mistake(lambda: _YEARS_S / 32_768 / 3600, "That is the number of hours between two failures."),
         ),
     ),
     Check(
         key="posttraining.save-interval",
-        title="From the store to the interval",
+        title="Checkpoint interval",
         answer=_interval,
         unit="s",
         difficulty=2,
         hints=(
             "How long does one checkpoint take?",
-            "The root of twice that time, times that between stops.",
+            "Multiply it by the MTBF and by two, and take the square root.",
         ),
         mistakes=(
-            Mistake(1 / sqrt(2), "There is a factor of two under the root.", slip="factor-two"),
-            Mistake(lambda: _STATE / 25e9, "That is the time of one checkpoint.", slip="wrong-quantity"),
+            Mistake(1 / sqrt(2), "There is a factor of two under the square root.", slip="factor-two"),
+            Mistake(lambda: _STATE / 25e9, "That is the time to save one checkpoint.", slip="wrong-quantity"),
             Mistake(
-                lambda: _interval(2), "A checkpoint holds the optimizer's state, too.", slip="term-left-out"
+                lambda: _interval(2), "A checkpoint also contains the optimizer state.", slip="term-left-out"
             ),
         ),
     ),
     Check(
         key="posttraining.restarts-leave",
-        title="What restarts leave",
+        title="Goodput limited by restarts",
         answer=lambda: reliability.restarts_leave(_BETWEEN, 900),
         difficulty=2,
         hints=(
-            "A restart can be stopped as well.",
-            "What is the chance of a quarter of an hour without a stop?",
+            "A restart can fail as well.",
+            "What is the probability that there is no failure for a quarter of an hour?",
         ),
         mistakes=(
-            Mistake(lambda: 1 - 900 / _BETWEEN, "That is the first order: no stop while restarting."),
-            Mistake(lambda: 1 - exp(-900 / _BETWEEN), "That share is lost; the question is what counts."),
-            Mistake(lambda: 1 / (1 + 900 / _BETWEEN), "That counts one restart a stop; restarts stop, too."),
+            Mistake(
+                lambda: 1 - 900 / _BETWEEN,
+                "That is the first-order approximation, in which restarts never fail.",
+            ),
+            Mistake(lambda: 1 - exp(-900 / _BETWEEN), "That share of the time is lost. What is the goodput?"),
+            Mistake(
+                lambda: 1 / (1 + 900 / _BETWEEN),
+                "That counts one restart per failure, but restarts can fail too.",
+            ),
         ),
     ),
     Check(
         key="posttraining.better-half",
-        title="Which half",
+        title="Faster restarts or faster checkpoints?",
         answer=lambda: _LADDER,
         choices=(_LADDER, "halve the save", "save half as often"),
         difficulty=2,
         hints=(
-            "Work out the share that counts in all three cases.",
-            "reliability.exact takes the save, the time between stops, the restart; at will, the interval.",
+            "Compute the goodput in all three cases.",
+            "reliability.exact takes save time, MTBF and restart time and, optionally, the interval.",
         ),
         mistakes=(
-            Mistake("halve the save", "Saving costs little already: compare both shares."),
-            Mistake("save half as often", "The interval is the best one; any other counts less."),
+            Mistake("halve the save", "Saving already costs little. Compare the goodput of both."),
+            Mistake(
+                "save half as often", "The interval is already the best one, so any other lowers the goodput."
+            ),
         ),
     ),
     Check(
         key="posttraining.spares",
-        title="Spare machines",
+        title="Hot spares",
         answer=lambda: float(reliability.spares(_PER_DAY, _REPAIR).spares),
         rel_tol=1e-9,
         difficulty=2,
-        hints=("How many are out on average?", "Add Poisson chances until they pass 99%."),
+        hints=(
+            "How many machines are out on average?",
+            "Add up Poisson probabilities until the sum exceeds 99%.",
+        ),
         mistakes=(
             Mistake(
                 lambda: _PER_DAY * _REPAIR,
-                "So many are out on average: half of the time there are more.",
+                "That many are out on average, so about half of the time there are more.",
             ),
             Mistake(
                 lambda: float(reliability.spares(_PER_DAY, _REPAIR, 0.9).spares),
                 "That is enough for 90% of the time.",
             ),
-            Mistake(lambda: float(ceil(2 * _PER_DAY * _REPAIR)), "Twice the mean is more than is needed."),
+            Mistake(lambda: float(ceil(2 * _PER_DAY * _REPAIR)), "Twice the mean is more than you need."),
         ),
     ),
 )

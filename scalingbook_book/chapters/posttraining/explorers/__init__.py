@@ -1,4 +1,4 @@
-"""What can be tried in the chapter on what comes after pretraining? Its explorers, in their order."""
+"""The explorers of the chapters on RL post-training, fault tolerance and energy, in their order."""
 
 from scalingbook_book.chapters.posttraining.explorers import energy, failures, rollouts, sites
 

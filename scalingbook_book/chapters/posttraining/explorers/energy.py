@@ -1,4 +1,4 @@
-"""How much energy does a run take, by what belongs to the count?"""
+"""The energy of a training run, by what is counted."""
 
 from scalingbook_book.reader.explorers.parts import (
     POWERED,
@@ -32,17 +32,17 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
         Scale("MWh", "", "linear"), [b.name for b in BOUNDARIES], [Series("", [e.mwh for e in counted], 0)]
     )
     return View(
-        f"{model} on {sig3(trillions)} trillion tokens takes {si(site.mwh * 1e6, 'Wh')} at the site, "
-        f"{sig3(site.mwh / counted[0].mwh, 2)} times what its chips take; at {sig3(grams)} g a "
-        f"kilowatt-hour that is {sig3(tonnes)} tonnes.",
+        f"Training {model} on {sig3(trillions)} trillion tokens uses {si(site.mwh * 1e6, 'Wh')} at the site, "
+        f"{sig3(site.mwh / counted[0].mwh, 2)} times the energy of the chips. At {sig3(grams)} g of CO₂ per "
+        f"kilowatt-hour, it emits {sig3(tonnes)} tonnes.",
         (bars,),
         (
-            Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
+            Readout("chip hours", run.chip_hours, "", si(run.chip_hours)),
             Readout(
-                "pJ of the site for a FLOP", 1e12 * site.joules / flops, "", sig3(1e12 * site.joules / flops)
+                "pJ per FLOP, whole site", 1e12 * site.joules / flops, "", sig3(1e12 * site.joules / flops)
             ),
-            Readout("J for a token", site.joules / run.tokens, "", sig3(site.joules / run.tokens)),
-            Readout("USD of energy", usd, "", si(usd)),
+            Readout("J per token, whole site", site.joules / run.tokens, "", sig3(site.joules / run.tokens)),
+            Readout("USD for electricity", usd, "", si(usd)),
             Readout("tonnes of CO₂", tonnes, "", sig3(tonnes)),
         ),
     )
@@ -50,15 +50,15 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
 
 ENERGY = Explorer(
     key="posttraining.energy",
-    title="From FLOPs to tonnes",
-    question="How much energy does a run take, by what belongs to the count?",
+    title="Energy, cost and emissions of a training run",
+    question="How much energy does a training run use at the chips, the nodes and the whole site?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 405B"),
-        "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
+        "trillions": Slider("training tokens in trillions", 0.1, 30.0, 15.0, "log"),
         "chip": Chips("chip", POWERED, "H100"),
-        "mfu": Slider("MFU of the bill", 10.0, 60.0, 35.0, unit="%", step=1.0),
-        "cents": Slider("US cents a kilowatt-hour", 2.0, 30.0, 8.0, "log"),
-        "grams": Slider("grams of CO₂ a kilowatt-hour", 10.0, 800.0, 400.0, "log"),
+        "mfu": Slider("MFU, with all interruptions", 10.0, 60.0, 35.0, unit="%", step=1.0),
+        "cents": Slider("US cents per kilowatt-hour", 2.0, 30.0, 8.0, "log"),
+        "grams": Slider("grams of CO₂ per kilowatt-hour", 10.0, 800.0, 400.0, "log"),
     },
     view=_energy,
 )

@@ -1,4 +1,4 @@
-"""How does a batch of answers end, and how many chips should write?"""
+"""The long tail of a rollout, and the split of chips between generation and training."""
 
 from functools import cache
 
@@ -22,41 +22,41 @@ from scalingbook_lib import inference, models, planner
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Splits
-from scalingbook_lib.planner.loops import ONE_STALE, REFILLED, TOGETHER
+from scalingbook_lib.planner.loops import ASYNCHRONOUS, COLOCATED, ONE_STEP_OFF
 from scalingbook_lib.serving import mean_context, refilled_tokens_per_s, rollout, sample_lengths
 from scalingbook_lib.units import count, si
 
-ENGINES = {"LLaMA-3 8B": 2, "Qwen3 32B": 4, "LLaMA-3 70B": 8}  # chips of one engine
+ENGINES = {"LLaMA-3 8B": 2, "Qwen3 32B": 4, "LLaMA-3 70B": 8}  # chips per engine
 _P = 512
 
 
 def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> View:
-    m, ways = models.find(model), ENGINES[model]
-    costs = inference.case(m, Cluster.of(chips.find(chip), 8), Layout(tp=ways))
+    m, degree = models.find(model), ENGINES[model]
+    costs = inference.case(m, Cluster.of(chips.find(chip), 8), Layout(tp=degree))
     lengths = sample_lengths(answers, mean, spread, max_tokens=MOST)
     played, rate = rollout(costs, lengths, P=_P), refilled_tokens_per_s(costs, lengths, P=_P, slots=answers)
     half = played.alive(played.seconds / 2)
     times = [played.seconds * k / 60 for k in range(61)]
     chart = Chart(
         Scale("time", "s"),
-        Scale("answers being written", "", "linear", 0, 1.05 * answers),
+        Scale("responses running", "", "linear", 0, 1.05 * answers),
         (
             Curve("", times, [played.alive(at) for at in times], 0),
-            RefLine("half of the time", played.seconds / 2),
+            RefLine("half time", played.seconds / 2),
         ),
     )
     gain = rate / played.tokens_per_s
     return View(
-        f"The last of {count(answers)} answers ends after {si(played.seconds, 's')}; for half of that time "
-        f"at most {pluralize(half, 'answer')} {'is' if half == 1 else 'are'} left. Refilled slots write "
-        f"{sig3(gain, 2)} times as many tokens a second.",
+        f"The last of {count(answers)} responses ends after {si(played.seconds, 's')}. For half of that "
+        f"time, at most {pluralize(half, 'response')} {'is' if half == 1 else 'are'} running. If free slots "
+        f"were refilled, the engine would generate {sig3(gain, 2)} times as many tokens per second.",
         (chart,),
         (
-            Readout("tokens a second", played.tokens_per_s, "", si(played.tokens_per_s)),
-            Readout("with refilled slots", rate, "", si(rate)),
-            Readout("longest answer", max(lengths), "", count(max(lengths))),
+            Readout("tokens/s", played.tokens_per_s, "", si(played.tokens_per_s)),
+            Readout("tokens/s with refilled slots", rate, "", si(rate)),
+            Readout("tokens of the longest response", max(lengths), "", count(max(lengths))),
             Readout(
-                "mean context of a full slot",
+                "mean context of a refilled slot",
                 mean_context(lengths, _P),
                 "",
                 count(round(mean_context(lengths, _P))),
@@ -67,14 +67,14 @@ def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> 
 
 SLOTS = Explorer(
     key="posttraining.slots",
-    title="Slots that empty",
-    question="How long does a batch of answers wait for its longest?",
+    title="The long tail of a rollout",
+    question="How long does a batch of rollouts wait for its longest response?",
     controls={
         "model": Choice("model", tuple(ENGINES), "LLaMA-3 70B"),
         "chip": Chips("chip", SWITCHED, "H100"),
-        "answers": Slider("answers of one engine", 8, 512, 256, "pow2"),
-        "mean": Slider("tokens in the mean", 1024, 16_384, 8192, "pow2"),
-        "spread": Slider("spread of the lengths", 0.0, 1.2, 0.8, step=0.1),
+        "answers": Slider("responses per engine", 8, 512, 256, "pow2"),
+        "mean": Slider("mean response length in tokens", 1024, 16_384, 8192, "pow2"),
+        "spread": Slider("spread of the lengths (σ of the log)", 0.0, 1.2, 0.8, step=0.1),
     },
     view=_slots,
 )
@@ -91,38 +91,40 @@ def _split(*, n: int, answers: int, spread: float, staleness: int) -> View:
     fresh = [s for s in found if s.staleness <= staleness]
     best = min(fresh, key=lambda s: s.total_s)
     curves = []
-    for color, way in enumerate((ONE_STALE, REFILLED)):
-        ways = sorted((s for s in found if s.way == way), key=lambda s: s.writing)
-        curves.append(Curve(way, [s.writing for s in ways], [s.total_s for s in ways], color))
-    together = found.best(TOGETHER)
+    for color, way in enumerate((ONE_STEP_OFF, ASYNCHRONOUS)):
+        splits = sorted((s for s in found if s.way == way), key=lambda s: s.rollout_chips)
+        curves.append(Curve(way, [s.rollout_chips for s in splits], [s.total_s for s in splits], color))
+    colocated = found.best(COLOCATED)
     chart = Chart(
-        Scale("chips that write", "", "linear", 0, n),
-        Scale("a step", "s", "log"),
-        (*curves, RefLine(TOGETHER, together.total_s, axis="y")),
+        Scale("chips that generate", "", "linear", 0, n),
+        Scale("time per step", "s", "log"),
+        (*curves, RefLine(COLOCATED, colocated.total_s, axis="y")),
     )
-    old = "fresh" if best.staleness == 0 else f"at most {pluralize(best.staleness, 'update')} old"
-    who = f"all {n} chips" if best.way == TOGETHER else f"{best.writing} of {n} chips"
+    old = "on-policy" if best.staleness == 0 else f"staleness at most {pluralize(best.staleness, 'update')}"
+    speedup = colocated.total_s / best.total_s
+    pools = f"all {n} chips" if best.way == COLOCATED else f"{best.rollout_chips} of {n} chips"
     return View(
-        f"Fastest is {best.way}: {who} write, {si(best.total_s, 's')} a step, answers {old}.",
+        f"The fastest design is {best.way}: {pools} generate, and a step takes "
+        f"{si(best.total_s, 's')} ({old}).",
         (chart,),
         (
-            Readout("together", together.total_s, "s", si(together.total_s, "s")),
-            Readout.percent("of it, rollouts", together.generating),
-            Readout("fastest", best.total_s, "s", si(best.total_s, "s")),
-            Readout("gain", together.total_s / best.total_s, "", f"{together.total_s / best.total_s:.2f}"),
+            Readout("colocated", colocated.total_s, "s", si(colocated.total_s, "s")),
+            Readout.percent("rollouts, of colocated", colocated.rollout_share),
+            Readout("fastest design", best.total_s, "s", si(best.total_s, "s")),
+            Readout("speedup", speedup, "", f"{speedup:.2f}"),
         ),
     )
 
 
 SPLIT = Explorer(
     key="posttraining.split",
-    title="Who writes, who trains",
-    question="How should chips be shared between rollouts and training?",
+    title="Colocated or asynchronous RL: splitting the chips",
+    question="How should the chips be divided between generation and training?",
     controls={
-        "n": Slider("H100, eight to an engine", 32, 128, 64, "pow2"),
-        "answers": Slider("answers of a step", 128, 512, 512, "pow2"),
-        "spread": Slider("spread of the lengths", 0.0, 1.2, 0.8, step=0.4),
-        "staleness": Slider("updates that an answer may be old", 0, 4, 4),
+        "n": Slider("H100s, eight per engine", 32, 128, 64, "pow2"),
+        "answers": Slider("responses per step", 128, 512, 512, "pow2"),
+        "spread": Slider("spread of the lengths (σ of the log)", 0.0, 1.2, 0.8, step=0.4),
+        "staleness": Slider("allowed staleness in updates", 0, 4, 4),
     },
     view=_split,
 )

@@ -1,4 +1,4 @@
-"""Can sites far apart train one model? Bytes a sync against the line between them."""
+"""Local SGD over slow links: the time of a sync against the local steps that hide it."""
 
 from scalingbook_book.reader.explorers.parts import (
     Chart,
@@ -17,7 +17,7 @@ _EVERY = [2.0**e for e in range(11)]
 
 
 def sync_s(billions: float, sites: int, bits: int, gigabits: float) -> float:
-    """Both halves of an AllReduce over q sites: 2 P bits (q - 1) / q over the line."""
+    """Seconds of an AllReduce over q sites: 2 P bits (q - 1) / q over the bandwidth of the link."""
     return 2 * billions * bits * (sites - 1) / sites / gigabits
 
 
@@ -28,41 +28,42 @@ def _sites(*, billions: float, sites: int, every: int, bits: int, gigabits: floa
     hidden = wait <= every * step
     chart = Chart(
         Scale("local steps between syncs", "", "pow2"),
-        Scale("of the time, in syncs", "%", "linear", 0, 100),
+        Scale("time spent in syncs", "%", "linear", 0, 100),
         (
-            Curve("waited for", _EVERY, [100 * share for share in stopped.values()], 0),
-            RefLine("hidden from here", max(min(wait / step, _EVERY[-1]), 1)),
+            Curve("if exposed", _EVERY, [100 * share for share in stopped.values()], 0),
+            RefLine("can be hidden", max(min(wait / step, _EVERY[-1]), 1)),
             Points("", [every], [100 * now], [percent(now)], 1),
         ),
     )
-    can = "can be hidden behind the steps" if hidden else "takes longer than the steps between"
+    can = "can be hidden behind" if hidden else "takes longer than"
     return View(
-        f"A sync of {si(wait * gigabits * 1e9 / 8, 'B')} takes {si(wait, 's')} and {can}.",
+        f"A sync moves {si(wait * gigabits * 1e9 / 8, 'B')} per site. It takes {si(wait, 's')} and {can} "
+        "the local steps between two syncs.",
         (chart,),
         (
-            Readout("a sync", wait, "s", si(wait, "s")),
+            Readout("time of a sync", wait, "s", si(wait, "s")),
             Readout(
-                "line that hides it",
+                "bandwidth that hides it",
                 wait * gigabits / (every * step),
                 "",
                 f"{wait * gigabits / (every * step):.3g} Gb/s",
             ),
-            Readout.percent("of the time, if waited for", now),
+            Readout.percent("share of the time, if exposed", now),
         ),
     )
 
 
 SITES = Explorer(
     key="posttraining.sites",
-    title="Sites far apart",
-    question="How seldom must sites exchange what they learned?",
+    title="Local SGD between distant sites",
+    question="How many local steps hide a sync between the sites?",
     controls={
-        "billions": Slider("billions of parameters", 1.0, 400.0, 12.0, "log"),
+        "billions": Slider("parameters in billions", 1.0, 400.0, 12.0, "log"),
         "sites": Slider("sites", 2, 16, 4),
         "every": Slider("local steps between syncs", 1, 1024, 128, "pow2"),
-        "bits": Slider("bits a parameter", 4, 32, 16, "pow2"),
-        "gigabits": Slider("line of a site", 0.5, 400.0, 2.0, "log", unit="Gb/s"),
-        "step": Slider("seconds of a step", 1.0, 60.0, 5.0, "log"),
+        "bits": Slider("bits per parameter", 4, 32, 16, "pow2"),
+        "gigabits": Slider("bandwidth of a site", 0.5, 400.0, 2.0, "log", unit="Gb/s"),
+        "step": Slider("seconds per step", 1.0, 60.0, 5.0, "log"),
     },
     view=_sites,
 )

@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on what comes after pretraining? Its figures, in its order."""
+"""The figures of the chapters on RL post-training, fault tolerance and energy, in their order."""
 
 from scalingbook_book.chapters.posttraining.figures import energy, loop, stops
 

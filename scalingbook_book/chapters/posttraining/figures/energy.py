@@ -1,4 +1,4 @@
-"""What belongs to the energy of a run, and what does a chip draw? Boxes within boxes, and measured watts."""
+"""Figures of energy: what counts as the energy of a run, and the measured power of a chip."""
 
 from scalingbook_book.chapters.posttraining.energy_of import LARGEST
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
@@ -10,19 +10,19 @@ from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
 from scalingbook_lib.units import si
 
-NAMES = ("chips, at their most", "nodes: hosts, network cards, fans", "site: cooling, transformers")
+NAMES = ("chips at maximum power", "nodes: plus hosts, NICs, fans", "site: plus cooling, power conversion")
 
 
 def boundaries() -> Figure:
-    """Which energy is meant?"""
+    """The energy of one run, by what is counted."""
     counted = [energy(H100, LARGEST.chip_hours * 3600, b) for b in BOUNDARIES]
     told = [si(one.joules / 3600, "Wh") for one in counted]
     said = "; ".join(f"{name}: {wh}" for name, wh in zip(NAMES, told, strict=True))
     return Figure(
         key="posttraining.boundaries",
-        alt=f"Three boxes, one within the other, for the hours of the 405B run. {said}.",
-        caption=f"One run, three energies: {told[0]}, {told[1]} or {told[2]}, by what belongs to the count. (LLaMA 3.1 405B, "
-        f"{si(LARGEST.chip_hours)} H100-hours at 700 W.)",
+        alt=f"Three nested boxes with the energy of the run of Llama 3.1 405B. {said}.",
+        caption=f"The energy of one run is {told[0]}, {told[1]} or {told[2]}, depending on what is counted. (Llama 3.1 405B, "
+        f"{si(LARGEST.chip_hours)} H100 hours at 700 W; boxes not to scale.)",
         parts=lambda wide: [_nested(wide, told)],
     )
 
@@ -38,13 +38,13 @@ def _nested(wide: float, told: list[str]) -> Sketch:
 
 
 def watts(chip: str, what: str) -> dict[int, float]:
-    """What a GPU of ours drew, by the sequences of a batch; words with caches of 1,024 tokens."""
+    """Measured watts while decoding with 1,024 cached tokens per sequence, by batch size."""
     found = [row for row in resources.rows("own_power") if (row["chip"], row["what"]) == (chip, what)]
     return {int(row["B"] or 0): float(row["watts"]) for row in found if row["T"] in ("", "1024")}
 
 
 def drawn() -> Figure:
-    """Does a chip that waits for its memory draw less?"""
+    """Measured power against the batch size while decoding."""
     alone, idle = (watts("H100", what) for what in ("words", "idle"))
     busy = [
         float(row["watts"])
@@ -53,10 +53,10 @@ def drawn() -> Figure:
     ]
     return Figure(
         key="posttraining.drawn",
-        alt=f"Watts over the sequences of a batch, while a model of 8B parameters writes. An H100 rises from {alone[1]:.0f} alone to {alone[256]:.0f} W at 256, an H200 stays above it until both are near the limit; "
-        f"dashed lines mark the limit of {H100.power_w} W and the {idle[0]:.0f} W of a GPU that does nothing.",
-        caption=f"One user alone draws two thirds of the limit, though the Tensor Cores hardly work; a GPU that does nothing draws {idle[0]:.0f} W. Prompts and steps of training draw {min(busy):.0f} to {max(busy):.0f} W on either chip. "
-        "(LLaMA 3 8B, bf16, caches of 1,024 tokens; mean of 3 s by the GPU's counter.)",
+        alt=f"Power in watts against the batch size, while a model with 8B parameters decodes. An H100 rises from {alone[1]:.0f} W for one sequence to {alone[256]:.0f} W for 256. An H200 stays above it until both approach the limit. "
+        f"Dashed lines mark the limit of {H100.power_w} W and the {idle[0]:.0f} W of an idle GPU.",
+        caption=f"Measured power while decoding. A single user draws two thirds of the limit, although the Tensor Cores hardly work; an idle GPU draws {idle[0]:.0f} W. Prefill and training draw {min(busy):.0f} to {max(busy):.0f} W on either chip. "
+        "(Llama 3 8B, bf16, 1,024 cached tokens per sequence; averaged over 3 s by the GPU's own counter.)",
         parts=lambda _: [_watts(idle[0])],
     )
 
@@ -67,7 +67,7 @@ def _watts(idle: float) -> Chart:
         found = watts(chip, "words")
         curves.append(Curve(chip, list(found), list(found.values()), color))
     return Chart(
-        Scale("sequences of a batch", "", "pow2", high=256),
-        Scale("drawn", "W", low=0, high=800),
+        Scale("batch size in sequences", "", "pow2", high=256),
+        Scale("power", "W", low=0, high=800),
         (RefLine("limit", H100.power_w or 0.0, axis="y"), RefLine("idle", idle, axis="y"), *curves),
     )

@@ -1,4 +1,4 @@
-"""One step of reinforcement learning: who works when, what travels, and how a batch of answers ends."""
+"""Figures of one RL step: its timeline, its data flow, and the long tail of its rollouts."""
 
 from scalingbook_book.chapters.posttraining.case import (
     ANSWERS,
@@ -26,53 +26,55 @@ from scalingbook_lib.units import percent, si
 
 
 def three_steps() -> Figure:
-    """Why does one step take so long when no FLOP was added?"""
-    even, uneven = splits(0.0).best("together"), splits().best("together")
-    apart = splits().best("apart, refilled")
-    spans = [*_together("all equal", even), *_together("unequal", uneven)]
+    """Timelines of one step: equal lengths, variable lengths, and two asynchronous pools."""
+    even, uneven = splits(0.0).best("colocated"), splits().best("colocated")
+    apart = splits().best("fully asynchronous")
+    spans = [*_colocated("equal lengths", even), *_colocated("variable lengths", uneven)]
     spans += [
         Span(
-            f"{apart.writing} chips write", 0, apart.generate_s, f"write {si(apart.generate_s, 's')}", MEMORY
+            f"{apart.rollout_chips} generate",
+            0,
+            apart.generate_s,
+            f"generate {si(apart.generate_s, 's')}",
+            MEMORY,
         ),
-        Span(f"{apart.training} chips train", 0, apart.score_s, "score", NETWORK),
-        Span(f"{apart.training} chips train", apart.score_s, apart.score_s + apart.train_s, "train", MATH),
+        Span(f"{apart.training_chips} train", 0, apart.score_s, "score", NETWORK),
+        Span(f"{apart.training_chips} train", apart.score_s, apart.score_s + apart.train_s, "train", MATH),
     ]
     more = percent(uneven.total_s / even.total_s - 1)
     return Figure(
         key="posttraining.three_steps",
-        alt=f"Four lanes of time. With equal answers: {_said(even)}. With unequal ones: {_said(uneven)}. Two pools side by side: "
-        f"{apart.writing} chips write for {si(apart.generate_s, 's')} while {apart.training} score and train.",
-        caption=f"One step on 256 H100 at documented peaks. Unequal answers of nearly the same mean make it {more} longer. "
-        f"Two pools that never wait for the longest get most of that back, {si(apart.total_s, 's')} a step.",
+        alt=f"A timeline with four rows. With responses of equal length: {_said(even)}. With variable lengths: {_said(uneven)}. In two pools: "
+        f"{apart.rollout_chips} chips generate for {si(apart.generate_s, 's')}, while {apart.training_chips} score and train.",
+        caption=f"One RL step of a 70B model on 256 H100s, at peak rates. Variable response lengths make the step {more} longer, although their mean is slightly lower. "
+        f"Two pools of chips that never wait for the longest response recover most of that: {si(apart.total_s, 's')} per step.",
         parts=lambda wide: [lanes(wide, spans)],
     )
 
 
 def _said(one: Split) -> str:
-    return (
-        f"writing {si(one.generate_s, 's')}, scoring {si(one.score_s, 's')}, training {si(one.train_s, 's')}"
-    )
+    return f"generation {si(one.generate_s, 's')}, scoring {si(one.score_s, 's')}, training {si(one.train_s, 's')}"
 
 
-def _together(name: str, one: Split) -> list[Span]:
+def _colocated(name: str, one: Split) -> list[Span]:
     a, b = one.generate_s, one.generate_s + one.score_s
     return [
-        Span(name, 0, a, f"write {si(a, 's')}", MEMORY),
+        Span(name, 0, a, f"generate {si(a, 's')}", MEMORY),
         Span(name, a, b, "score", NETWORK),
         Span(name, b, one.total_s, "train", MATH),
     ]
 
 
 def loop() -> Figure:
-    """What travels in one step?"""
-    tokens = 4 * asked().tokens  # a token's number in four bytes
+    """Data flow of one step: responses to the trainer, weights to the engines."""
+    tokens = 4 * asked().tokens  # a token id takes four bytes
     weights, state = 2 * LLAMA.params, training_state(LLAMA).total
     return Figure(
         key="posttraining.loop",
-        alt=f"Two boxes. Engines that write hold {si(weights, 'B')} of weights each; trainers hold {si(state, 'B')} of state. "
-        f"An arrow of {si(tokens, 'B')} leads from the engines to the trainers, one of {si(weights, 'B')} back to every engine.",
-        caption=f"Answers are small, {si(tokens, 'B')} of tokens a step; what comes back is the whole model, {si(weights, 'B')} to every engine. "
-        f"(LLaMA-3 70B, {ANSWERS:,} answers.)",
+        alt=f"Two boxes. Each inference engine holds {si(weights, 'B')} of weights; the trainer holds {si(state, 'B')} of training state. "
+        f"An arrow labeled {si(tokens, 'B')} leads from the engines to the trainer, and one labeled {si(weights, 'B')} back to every engine.",
+        caption=f"What the two halves of the loop exchange in each step. The rollouts are only {si(tokens, 'B')} of tokens, but every engine needs the whole model back, {si(weights, 'B')}. "
+        f"(Llama 3 70B, {ANSWERS:,} responses.)",
         parts=lambda wide: [_boxes(wide, tokens, weights, state)],
     )
 
@@ -81,12 +83,12 @@ def _boxes(wide: float, tokens: float, weights: float, state: float) -> Sketch:
     box = 0.31 * wide
     left, right, high = 4.0, wide - box - 4, 130.0
     middle = wide / 2
-    writes = f"engines\nwrite\n{si(weights, 'B')}\nweights each"
-    trains = f"trainers\nscore, train\n{si(state, 'B')}\nof state"
+    writes = f"engines\ngenerate\n{si(weights, 'B')}\nweights each"
+    trains = f"trainer\nscore, update\n{si(state, 'B')}\nof state"
     shapes: list[Shape] = [
         Area(x=left, y=8, wide=box, high=high, text=writes, color=MEMORY),
         Area(x=right, y=8, wide=box, high=high, text=trains, color=MATH),
-        Words(x=middle, y=22, text=f"answers\n{si(tokens, 'B')}"),
+        Words(x=middle, y=22, text=f"rollouts\n{si(tokens, 'B')}"),
         Arrow(x0=left + box + 6, y0=50, x1=right - 6, y1=50),
         Arrow(x0=right - 6, y0=86, x1=left + box + 6, y1=86, thick=4, color=NETWORK),
         Words(x=middle, y=108, text=f"new weights\n{si(weights, 'B')}"),
@@ -95,7 +97,7 @@ def _boxes(wide: float, tokens: float, weights: float, state: float) -> Sketch:
 
 
 def tail() -> Figure:
-    """How does a batch of unequal answers end?"""
+    """Responses still running over time, for equal and for variable lengths."""
     even, uneven = played(0.0), played()
     half = uneven.alive(uneven.seconds / 2)
     rate = refilled_tokens_per_s(
@@ -107,10 +109,10 @@ def tail() -> Figure:
     ratio = rate / uneven.tokens_per_s
     return Figure(
         key="posttraining.tail",
-        alt=f"Answers still being written against time. Equal ones all end at {si(even.seconds, 's')}. Unequal ones fall fast at first, to {half} at half of the "
-        f"time, and the last ends at {si(uneven.seconds, 's')}.",
-        caption=f"{SLOTS} answers on eight H100. In the second half of the time at most {half} of {SLOTS} slots are in use. Slots that are refilled at once would write "
-        f"{ratio:.2g} times as many tokens a second.",
+        alt=f"Responses still running over time. Those of equal length all end at {si(even.seconds, 's')}. With variable lengths, their number falls quickly at first, to {half} at half of the "
+        f"time, and the last one ends at {si(uneven.seconds, 's')}.",
+        caption=f"The long tail of {SLOTS} rollouts on eight H100s: during the second half of the time, at most {half} of {SLOTS} slots are in use. If free slots were refilled at once, the engine would generate "
+        f"{ratio:.2g} times as many tokens per second.",
         parts=lambda wide: [_alive(even.end_times_s, uneven.end_times_s)],
     )
 
@@ -121,9 +123,9 @@ def _alive(even: list[float], uneven: list[float]) -> Chart:
     xs = [x for end in uneven for x in (end, end)]
     flat = [0.0, even[-1], even[-1]]
     marks = (
-        Curve("unequal", [0.0, *xs], [SLOTS, *ys], 0),
-        Curve("equal", flat, [SLOTS, SLOTS, 0], 1, dashed=True),
-        RefLine("half of the time", uneven[-1] / 2),
-        Points("", [uneven[-1]], [0], ["the longest"], 0),
+        Curve("variable lengths", [0.0, *xs], [SLOTS, *ys], 0),
+        Curve("equal lengths", flat, [SLOTS, SLOTS, 0], 1, dashed=True),
+        RefLine("half time", uneven[-1] / 2),
+        Points("", [uneven[-1]], [0], ["longest response"], 0),
     )
-    return Chart(Scale("time", "s"), Scale("answers being written", "", "linear", 0, 1.1 * SLOTS), marks)
+    return Chart(Scale("time", "s"), Scale("responses running", "", "linear", 0, 1.1 * SLOTS), marks)

@@ -1,4 +1,4 @@
-"""How often large machines stop, how often to save, and what is lost where."""
+"""Figures of fault tolerance: MTBF, the checkpoint interval, and where time is lost."""
 
 from scalingbook_book.chapters.posttraining.case import CHIP_S, LARGE
 from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, Points, Scale, Series
@@ -8,42 +8,42 @@ from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.training import reliability
 from scalingbook_lib.units import percent, si
 
-PUBLISHED = {  # chips, hours between stops: Meta 2410.21680 (A100), 2407.21783, and 2602.00277
-    "RSC": (1024, 7.9),
-    "LLaMA 3": (LLAMA3_INTERRUPTIONS.chips, LLAMA3_INTERRUPTIONS.mtbf_s / 3600),
+PUBLISHED = {  # chips, MTBF in hours: Meta 2410.21680 (A100), 2407.21783, and 2602.00277
+    "RSC (A100)": (1024, 7.9),
+    "Llama 3": (LLAMA3_INTERRUPTIONS.chips, LLAMA3_INTERRUPTIONS.mtbf_s / 3600),
     "FT-HSDP": (100_000, 0.3),
 }
-WAYS = {  # seconds of a stand-still to save, and of a restart
-    "save 60 s, back 600 s": (60.0, 600.0),
-    "save 0.5 s, back 600 s": (0.5, 600.0),
-    "save 0.5 s, back 60 s": (0.5, 60.0),
+WAYS = {  # seconds for which the run stops to save, and of a restart
+    "save 60 s, restart 600 s": (60.0, 600.0),
+    "save 0.5 s, restart 600 s": (0.5, 600.0),
+    "save 0.5 s, restart 60 s": (0.5, 60.0),
 }
 
 
 def stops() -> Figure:
-    """How does the time between stops fall with the chips?"""
+    """The MTBF against the number of chips, with three published clusters."""
     hours = {n: CHIP_S / n / 3600 for n in (256, 1024, 4096, 16_384, 65_536, 262_144)}
     at, known = CHIP_S / LARGE / 60, list(PUBLISHED.values())
     chart = Chart(
         Scale("chips", "", "pow2", 256, 400_000),
-        Scale("hours between stops", "", "log", 0.1, 500),
+        Scale("MTBF in hours", "", "log", 0.1, 500),
         (
-            Curve("as LLaMA 3's", list(hours), list(hours.values()), 0),
+            Curve("at Llama 3's rate", list(hours), list(hours.values()), 0),
             Points("", [n for n, _ in known], [h for _, h in known], list(PUBLISHED), 1),
         ),
     )
     return Figure(
         key="posttraining.stops",
-        alt=f"A falling straight line on logarithmic axes, from {hours[256]:.0f} hours at 256 chips to {60 * hours[262_144]:.0f} minutes at 262,144; "
-        "two published points lie below it.",
-        caption=f"Twice the chips, half the time. At LLaMA 3's rate {LARGE:,} chips stop every {at:.0f} minutes. Two other published machines stop more often: "
-        "every count has causes of its own.",
+        alt=f"MTBF against the number of chips, on logarithmic axes: a falling straight line, from {hours[256]:.0f} hours for 256 chips to {60 * hours[262_144]:.0f} minutes for 262,144. "
+        "Two published clusters lie below it.",
+        caption=f"Doubling the number of chips halves the MTBF (both axes are logarithmic). At Llama 3's rate, {LARGE:,} chips fail every {at:.0f} minutes. Two other published clusters fail more often, "
+        "because each report counts different causes.",
         parts=lambda wide: [chart],
     )
 
 
 def interval() -> Figure:
-    """How far off is Young's rule where stops are frequent?"""
+    """Goodput against the checkpoint interval, by Young's rule and by the exact formula."""
     save, restart, between = 60.0, 600.0, CHIP_S / LARGE
     first, exact = rules.goodput(save, between, restart), reliability.exact(save, between, restart)
     minutes = [2.0 ** (e / 4) for e in range(4, 25)]
@@ -55,23 +55,23 @@ def interval() -> Figure:
         Points("", [exact.best_s / 60], [100 * exact.share], [percent(exact.share)], 0),
     )
     chart = Chart(
-        Scale("minutes between checkpoints", "", "pow2"), Scale("counts", "%", "linear", 0, 70), marks
+        Scale("minutes between checkpoints", "", "pow2"), Scale("goodput", "%", "linear", 0, 70), marks
     )
     return Figure(
         key="posttraining.interval",
-        alt=f"The share of time that counts against the interval: two hills. Young's is highest at {first.best_s / 60:.1f} minutes with {percent(first.share)}, "
-        f"the exact one at {exact.best_s / 60:.1f} with {percent(exact.share)}.",
-        caption=f"The best interval hardly differs, {si(first.best_s, 's')} and {si(exact.best_s, 's')}; the share does. "
-        f"({LARGE:,} chips, a stop every {between / 60:.0f} minutes, a minute to save, ten to restart.)",
+        alt=f"Goodput against the checkpoint interval: two curves, each with a maximum. Young's is {percent(first.share)}, at {first.best_s / 60:.1f} minutes; "
+        f"the exact one is {percent(exact.share)}, at {exact.best_s / 60:.1f} minutes.",
+        caption=f"Young's rule and the exact formula agree on the best interval, {si(first.best_s, 's')} and {si(exact.best_s, 's')}, but not on the goodput. "
+        f"({LARGE:,} chips, a failure every {between / 60:.0f} minutes, one minute to save, ten to restart.)",
         parts=lambda wide: [chart],
     )
 
 
 def ladder() -> Figure:
-    """What does a faster disk gain, and a faster restart?"""
+    """Where the time goes, with slow and fast checkpoints and restarts."""
     between = CHIP_S / LARGE
     best = {name: reliability.exact(save, between, restart) for name, (save, restart) in WAYS.items()}
-    parts: dict[str, list[float]] = {"counts": [], "saving": [], "done again": [], "restarting": []}
+    parts: dict[str, list[float]] = {"goodput": [], "checkpoints": [], "lost work": [], "restarts": []}
     for name, found in best.items():
         save, restart = WAYS[name]
         saving, back = found.share * save / found.every_s, 1 - reliability.restarts_leave(between, restart)
@@ -79,11 +79,11 @@ def ladder() -> Figure:
         for part, share in zip(parts, row, strict=True):
             parts[part].append(100 * share)
     series = [Series(part, values, color) for color, (part, values) in enumerate(parts.items())]
-    said = "; ".join(f"{name}: {percent(found.share)} counts" for name, found in best.items())
+    said = "; ".join(f"{name}: goodput {percent(found.share)}" for name, found in best.items())
     bars = Bars(Scale("of all time", "%", "linear", 0, 115), list(best), series, stacked=True)
     return Figure(
         key="posttraining.ladder",
-        alt=f"Three stacked bars of where the time goes. {said}.",
-        caption=f"Where nobody waits for the save, getting back is most of what is lost. ({LARGE:,} chips. {said}.)",
+        alt=f"Three stacked bars that divide the time of a run into goodput, checkpoints, lost work and restarts. {said}.",
+        caption=f"Where the time of a run on {LARGE:,} chips goes, if they fail at the rate of Llama 3's. Once checkpoints are fast, restarts are most of what is lost. ({said}.)",
         parts=lambda wide: [bars],
     )

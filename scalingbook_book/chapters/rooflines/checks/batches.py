@@ -1,11 +1,11 @@
-"""From which batch on does arithmetic bind? Checks of the rooflines chapter on products."""
+"""Checks of the exercises on one matmul: times, ridge points and critical batch sizes."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import roofline, rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import INT8
 
-_WIDE = 10**9  # a layer so wide that 1/D and 1/F vanish
+_WIDE = 10**9  # a layer so wide that 1/D and 1/F are negligible
 
 
 def _wide_int8(**stored: object) -> float:
@@ -23,20 +23,21 @@ def _narrow(width: int) -> float:
 BATCHES = (
     Check(
         key="rooflines.no-overlap",
-        title="Between two bounds",
+        title="Time without overlap",
         answer=lambda: _upper().upper_s,
         unit="s",
         hints=(
-            "Without overlap, the time of the arithmetic and the time of moving the bytes add up.",
-            "FLOPs are 2 · B · D · F. Bytes are two for every element of X, W and Y.",
+            "Without overlap, the compute time and the memory time add up.",
+            "The matmul takes 2 · B · D · F FLOPs, and it moves two bytes for every element of X, W and Y.",
         ),
         mistakes=(
             Mistake(
-                lambda: _upper().lower_s, "That is the time with perfect overlap. The question asks for none."
+                lambda: _upper().lower_s,
+                "That is the time with perfect overlap. The question asks for the time without it.",
             ),
-            Mistake(lambda: _upper().memory_s, "That is the memory's term alone."),
+            Mistake(lambda: _upper().memory_s, "That is the memory time alone. Add the compute time."),
         ),
-        right="Right. With overlap it could be almost twice as fast, never more.",
+        right="Right. Perfect overlap could make it 1.7 times as fast. It can never do better than twice.",
     ),
     Check(
         key="rooflines.int8-everywhere",
@@ -44,79 +45,84 @@ BATCHES = (
         answer=lambda: _wide_int8(dtype=INT8),
         unit="tokens",
         hints=(
-            "The bytes halve, so the intensity is not B.",
-            "The rate doubles, so the ridge is not that of bf16 either.",
-            "Intensity 2B against a ridge of 481 OPs per byte.",
+            "There are half as many bytes as in bf16, so the intensity is not B.",
+            "The compute rate doubles, so the ridge is not that of bf16 either.",
+            "The intensity is 2B, and the ridge is 481 OPs per byte.",
         ),
         mistakes=(
             Mistake(
                 lambda: rules.ridge(chips.V5E, INT8),
-                "That is the ridge. At one byte an element, the intensity is 2B.",
+                "That is the ridge. At one byte per element, the intensity is 2B.",
                 slip="factor-two-flops",
             ),
             Mistake(
                 0.5,
-                "The rate doubles as well as the bytes halve: the arithmetic is in int8.",
+                "The chip computes in int8, so the compute rate doubles while the bytes halve.",
                 slip="wrong-rate",
             ),
         ),
-        right="Right: bytes and rate both change by two, and the threshold stays.",
+        right="Right. Half the bytes and twice the compute rate cancel, so it is the same as in bf16.",
     ),
     Check(
         key="rooflines.int8-weights",
-        title="int8 weights alone",
+        title="int8 weights, bf16 compute",
         answer=lambda: _wide_int8(weights=INT8),
         unit="tokens",
         hints=(
-            "Which of the three arrays dominates the bytes?",
-            "Only the bytes of the weights halve. The rate stays that of bf16.",
+            "Which of the three arrays has nearly all of the bytes?",
+            "Only the bytes of the weights halve. The compute rate is still that of bf16.",
         ),
         mistakes=(
             Mistake(
                 2,
-                "That is the batch for bf16 weights. The bytes that dominate have halved.",
+                "That is for bf16 weights. With int8 weights, there are half as many bytes.",
                 slip="wrong-dtype-size",
             ),
-            Mistake(0.5, "That is what int4 weights would need.", slip="wrong-dtype-size"),
+            Mistake(0.5, "That is the critical batch size for int4 weights.", slip="wrong-dtype-size"),
         ),
-        right="Right: half the bytes, the same arithmetic, half the batch.",
+        right="Right. Half the bytes at the same compute rate need half the batch.",
     ),
     Check(
         key="rooflines.ridge-h200",
-        title="The ridge of an H200",
+        title="The ridge point of an H200",
         answer=lambda: rules.ridge(chips.H200),
         unit="FLOP/B",
         hints=(
-            "FLOPs/s over bytes/s.",
-            "The datasheet's 1,979 TFLOPs are with sparsity: half of it is dense.",
+            "The ridge is FLOPs/s over bytes/s.",
+            "The datasheet's 1,979 TFLOPs/s are with sparsity. The dense rate is half of that.",
         ),
         mistakes=(
-            Mistake(2, "That uses the rate with sparsity. Dense matrices get half of it."),
-            Mistake(lambda: rules.ridge(chips.H100), "That is the ridge of an H100, whose memory is slower."),
+            Mistake(2, "That uses the rate with sparsity. For dense matrices, the rate is half of it."),
+            Mistake(
+                lambda: rules.ridge(chips.H100), "That is the ridge of an H100, which has a slower memory."
+            ),
         ),
-        right="Right. The same arithmetic as an H100 with 1.43 times the bandwidth.",
+        right="Right. An H200 has the compute rate of an H100 and 1.43 times its bandwidth.",
     ),
     Check(
         key="rooflines.matrix-per-row",
-        title="A matrix for every row",
+        title="A separate matrix for every row",
         answer=lambda: roofline.batched_matvec(1024, 8192, 8192, chips.V5E, INT8).intensity,
         unit="FLOP/B",
         hints=(
-            "Count the bytes: there are B matrices now.",
-            "B cancels. What is left is 2 / (1 + 1/D + 1/F).",
+            "Count the bytes. There are B matrices now, and each is read once.",
+            "B cancels, and what remains is 2 / (1 + 1/D + 1/F).",
         ),
         mistakes=(
             Mistake(
                 lambda: roofline.matmul(1024, 8192, 8192, chips.V5E, INT8).intensity,
-                "That is one matrix shared by all rows.",
+                "That is the intensity if all rows share one matrix.",
             ),
-            Mistake(0.5, "One multiply and one add: two FLOPs for every weight read, at one byte each."),
+            Mistake(
+                0.5,
+                "Each weight takes one byte, and two FLOPs: a multiplication and an addition.",
+            ),
         ),
-        right="Right, and no batch changes it. Attention over a cache in decoding works like this.",
+        right="Right, and no batch size changes it. Attention over the KV cache in decode works like this.",
     ),
     Check(
         key="rooflines.int8-exact",
-        title="The exact batch for int8 weights",
+        title="The exact critical batch size for int8 weights",
         answer=lambda: rules.matmul_critical_batch(4096, 16384, chips.V5E, weights=INT8),
         unit="tokens",
         rel_tol=0.01,
@@ -126,28 +132,31 @@ BATCHES = (
             "Set I to the ridge, 240.5, and solve for B.",
         ),
         mistakes=(
-            Mistake(lambda: _wide_int8(weights=INT8), "That is the rule of thumb for very wide layers."),
-            Mistake(2, "That is for bf16 everywhere, or int8 everywhere; here only the weights are int8."),
+            Mistake(
+                lambda: _wide_int8(weights=INT8),
+                "That is the rule of thumb for very wide layers. Keep the terms with 1/D and 1/F.",
+            ),
+            Mistake(2, "That is for bf16 everywhere or int8 everywhere. Here only the weights are int8."),
         ),
-        right="Right: 8% above the rule of thumb.",
+        right="Right. It is 8% above the rule of thumb.",
     ),
     Check(
         key="rooflines.narrow-layer",
-        title="What a narrow layer costs",
+        title="Critical batch sizes of a narrow and a wide layer",
         answer=lambda: _narrow(1024) / _narrow(4096),
         difficulty=2,
         hints=(
-            "Work out the exact batch for both widths.",
+            "Work out the exact critical batch size for both widths.",
             "B = (w R / 2) / (1 - R (1/D + 1/F)), with R = 240.5 and w = 1.",
         ),
         mistakes=(
             Mistake(
                 lambda: _narrow(4096) / _narrow(1024),
-                "That is the inverse: the narrow layer needs the larger batch.",
+                "That is the inverse. The narrow layer needs the larger batch.",
             ),
-            Mistake(4, "The batch does not grow in proportion to the width."),
+            Mistake(4, "The critical batch size is not inversely proportional to the width."),
         ),
-        right="Right: close to twice the batch for a quarter of the width.",
+        right="Right. At a quarter of the width, the critical batch size is well above the rule of thumb.",
     ),
     Check(
         key="rooflines.never-enough",
@@ -156,13 +165,13 @@ BATCHES = (
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "For which D = F does even an infinite batch not reach the ridge?",
-            "As B grows, the intensity goes to D F / (D + F).",
+            "For which D = F does the intensity stay below the ridge even with an infinite batch?",
+            "As B grows, the intensity approaches D F / (D + F).",
         ),
         mistakes=(
-            Mistake(0.5, "An infinite batch reaches an intensity of D/2, not of D."),
-            Mistake(lambda: rules.memory_bound_width(chips.V5E), "That is for a v5e."),
+            Mistake(0.5, "With an infinite batch, the intensity is D/2, not D."),
+            Mistake(lambda: rules.memory_bound_width(chips.V5E), "That is the width for a v5e."),
         ),
-        right="Right: a layer of this width is memory-bound on a v6e whatever you feed it.",
+        right="Right. A layer of this width is memory-bound on a v6e, however large the batch.",
     ),
 )

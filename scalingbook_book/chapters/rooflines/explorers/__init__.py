@@ -1,4 +1,4 @@
-"""What limits one operation? The explorers of the chapter on rooflines."""
+"""Explorers of the chapter on rooflines, in the order of the page."""
 
 from scalingbook_book.chapters.rooflines.explorers import (
     batch,

@@ -1,4 +1,4 @@
-"""From which batch on is a matmul compute-bound? One layer at many batches, and many layers at once."""
+"""Explorers of the critical batch size: one layer at many batch sizes, and a map of all layers."""
 
 import math
 from dataclasses import replace
@@ -26,9 +26,9 @@ _MIXES = {  # how X and Y are stored, how W is stored, what the matrix unit comp
     "bf16 everything": (BF16, BF16, BF16),
     "int8 everything": (INT8, INT8, INT8),
     "fp8 everything": (FP8, FP8, FP8),
-    "int8 weights, bf16 math": (BF16, INT8, BF16),
-    "int4 weights, bf16 math": (BF16, INT4, BF16),
-    "fp32 weights, bf16 math": (BF16, FP32, BF16),
+    "int8 weights, bf16 compute": (BF16, INT8, BF16),
+    "int4 weights, bf16 compute": (BF16, INT4, BF16),
+    "fp32 weights, bf16 compute": (BF16, FP32, BF16),
 }
 _BATCHES = [2.0 ** (e / 4) for e in range(57)]  # 1 to 16,384, four points an octave
 
@@ -50,8 +50,8 @@ def _knee(*, B: int, D: int, F: int, mix: str, chip: str) -> View:
         Scale("time", "s", "log"),
         (
             Curve("memory", _BATCHES, [t.memory_s for t in many], 0),
-            Curve("math", _BATCHES, [t.math_s for t in many], 1),
-            *([RefLine("break-even", exact)] if exact < _BATCHES[-1] else []),
+            Curve("compute", _BATCHES, [t.math_s for t in many], 1),
+            *([RefLine("critical batch", exact)] if exact < _BATCHES[-1] else []),
             Points("you", [B], [now.lower_s], ["you are here"], 2),
         ),
     )
@@ -59,41 +59,46 @@ def _knee(*, B: int, D: int, F: int, mix: str, chip: str) -> View:
         _knee_verdict(B, now, exact),
         (chart,),
         (
-            Readout("break-even batch", exact, "tokens", _tokens(exact)),
+            Readout("critical batch size", exact, "tokens", _tokens(exact)),
             Readout("rule of thumb", thumb.batch, "tokens", _tokens(thumb.batch)),
             Readout("time", now.lower_s, "s"),
-            Readout.percent("share of the peak", now.attained_fraction),
-            Readout("time for each token", now.lower_s / B, "s"),
+            Readout.percent("fraction of peak", now.attained_fraction),
+            Readout("time per token", now.lower_s / B, "s"),
         ),
     )
 
 
 def _tokens(batch: float) -> str:
-    return "no batch" if math.isinf(batch) else f"{batch:,.0f} tokens"
+    return "none" if math.isinf(batch) else f"{batch:,.0f} tokens"
 
 
 def _knee_verdict(B: int, now: roofline.Roofline, exact: float) -> str:
     tokens, reached = f"{B:,} token{'s' * (B > 1)}", percent(now.attained_fraction)
     if math.isinf(exact):
-        return f"No batch is enough, the layer is too narrow; {tokens} reach {reached} of the peak."
+        return (
+            "Memory-bound: the layer is too narrow for any batch to be large enough. "
+            f"With {tokens}, it attains at most {reached} of the peak."
+        )
     if now.bound == "compute-bound":
-        above = f"{tokens}, above the break-even of {exact:,.0f}"
-        return f"{above}: compute-bound, and twice the batch takes twice the time."
+        return (
+            f"Compute-bound: {tokens} exceed{'s' * (B == 1)} the critical batch size of {exact:,.0f}, "
+            "and twice the batch takes twice the time."
+        )
     return (
-        f"{tokens}, below the break-even of {exact:,.0f}: memory-bound at {reached} of the peak, "
-        "and another token is nearly free."
+        f"Memory-bound: at most {reached} of the peak. Up to the critical batch size of {exact:,.0f} tokens, "
+        "additional tokens are nearly free."
     )
 
 
 BATCH = Explorer(
     key="rooflines.batch",
-    title="The batch at which a matmul turns compute-bound",
-    question="How many tokens does X[B, D] · W[D, F] need before the chip stops waiting for its memory?",
+    title="Critical batch size of a matmul",
+    question="How many tokens does X[B, D] · W[D, F] need before it is no longer memory-bound?",
     controls={
         "B": Slider("tokens B", 1, 16384, 64, "log"),
         "D": Slider("width D", 128, 32768, 8192, "pow2"),
         "F": Slider("width F", 128, 131072, 32768, "pow2"),
-        "mix": Choice("numbers", tuple(_MIXES), "bf16 everything"),
+        "mix": Choice("data types", tuple(_MIXES), "bf16 everything"),
         "chip": Chips("chip", CHIPS, "TPU v5e"),
     },
     view=_knee,
@@ -105,7 +110,7 @@ BATCH = Explorer(
 _WIDTHS = [2.0 ** (7 + e / 4) for e in range(37)]  # edges: 128 to 65,536
 _CENTERS = [2.0 ** (7 + e / 4 + 1 / 8) for e in range(36)]
 _LEVELS = (128, 256, 512, 1024, 4096)
-_LABELS = ("up to 128", "up to 256", "up to 512", "up to 1,024", "up to 4,096", "more")
+_LABELS = ("up to 128", "up to 256", "up to 512", "up to 1,024", "up to 4,096", "more than 4,096")
 
 
 def _critical(*, ridge: int, weights: str, activations: str) -> View:
@@ -127,22 +132,22 @@ def _critical(*, ridge: int, weights: str, activations: str) -> View:
     narrowest = 1 / (2 / edge - 1 / _WIDTHS[-1])  # the D at which the border leaves the map at its top
     border = [(D, 1 / (2 / edge - 1 / D)) for D in _between(narrowest, _WIDTHS[-1])]
     width = rules.matmul_critical_batch(4096, 4096, hardware, a, weights=w, maths=BF16)
-    needs = "no batch is enough" if math.isinf(width) else f"it takes {width:,.0f} tokens"
+    needs = "is memory-bound at any batch size" if math.isinf(width) else f"needs {width:,.0f} tokens"
     chart = Chart(
         Scale("width D", "", "log", _WIDTHS[0], _WIDTHS[-1]),
         Scale("width F", "", "log", _WIDTHS[0], _WIDTHS[-1]),
         (
             Regions(_LABELS, _WIDTHS, _WIDTHS, cells, ramp=True),
-            Regions(("no batch is enough",), _WIDTHS, _WIDTHS, hopeless, colors=(1,)),
+            Regions(("memory-bound at any batch",), _WIDTHS, _WIDTHS, hopeless, colors=(1,)),
             Curve("", [D for D, _ in border], [F for _, F in border], 1),
         ),
-        "Tokens needed to be compute-bound",
+        "Critical batch size in tokens",
     )
     return View(
-        f"At D = F = 4,096 {needs}; square layers up to {edge:,.0f} wide are never compute-bound.",
+        f"A layer with D = F = 4,096 {needs}. Square layers up to {edge:,.0f} wide are never compute-bound.",
         (chart,),
         (
-            Readout("widest hopeless D = F", edge, "", f"{edge:,.0f}"),
+            Readout("D = F that is never compute-bound", edge, "", f"up to {edge:,.0f}"),
             Readout("very wide layers", ridge * w.bytes / 2, "tokens", f"{ridge * w.bytes / 2:,.0f} tokens"),
         ),
     )
@@ -167,8 +172,8 @@ def _between(low: float, high: float) -> list[float]:
 
 CRITICAL_BATCH = Explorer(
     key="rooflines.critical_batch",
-    title="The batch that every layer needs",
-    question="Which layers D × F can be compute-bound at all, and from which batch on?",
+    title="Map of critical batch sizes",
+    question="Which layers D × F can be compute-bound at all, and how large a batch do they need?",
     controls={
         "ridge": Slider("ridge of the chip", 100, 1200, 240, unit="FLOPs/byte", step=10),
         "weights": Choice("bytes per weight", tuple(_STORED), "2 bytes (bf16)"),

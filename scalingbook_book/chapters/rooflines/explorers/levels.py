@@ -1,4 +1,4 @@
-"""Which of several memories and links limits one operation? Every level of a chip in one roofline plot."""
+"""Explorer of the hierarchical roofline: all memories and links of a chip in one plot."""
 
 from scalingbook_book.reader.explorers.parts import (
     WITH_TORUS,
@@ -29,7 +29,7 @@ def _levels(*, B: int, D: int, F: int, n: int, weights: str, crosses: str, chip:
     for level in moved:
         if level not in rates:
             raise ValueError(
-                f"{on.name} has no documented {level} bandwidth; choose another chip or another way"
+                f"{on.name} has no documented {level} bandwidth; choose another chip or another level"
             )
     flops = 2 * B * D * F / n
     took = roofline.Ladder(flops / on.flops_per_s(BF16), {lv: moved[lv] / rates[lv] for lv in moved})
@@ -40,14 +40,14 @@ def _levels(*, B: int, D: int, F: int, n: int, weights: str, crosses: str, chip:
         (_plot(on, rates, flops, moved), bars),
         (
             Readout("lower bound", took.lower_s, "s"),
-            Readout.percent("share of the peak", reached),
+            Readout.percent("fraction of peak", reached),
             *(Readout(f"FLOPs per byte of {lv}", flops / moved[lv], "FLOPs/byte") for lv in moved),
         ),
     )
 
 
 def _rates(on: Chip, n: int) -> dict[str, float]:
-    """The bandwidth of every level; that of the links is what this axis really has, ring or line."""
+    """Bandwidth of each level in bytes/s; for ICI, that of an axis of `n` chips, ring or line."""
     return {
         level: on.axis(n).bytes_per_s if level == "ICI" and n > 1 else rate
         for level, rate in roofline.levels(on).items()
@@ -55,10 +55,10 @@ def _rates(on: Chip, n: int) -> dict[str, float]:
 
 
 def _moved(B: int, D: int, F: int, *, n: int, host: str, crosses: str) -> dict[str, float]:
-    """Bytes of one chip at every level that it uses, in bf16: X, W, the sums and their exchange."""
+    """Bytes that one chip moves at each level, in bf16: X, W, Y and the AllReduce of partial sums."""
     moved = {"HBM": 2 * (B * D / n + D * F / n + B * F)}
     if n > 1:
-        moved[crosses] = 2 * (1 - 1 / n) * 2 * B * F  # an all-reduce of the partial sums
+        moved[crosses] = 2 * (1 - 1 / n) * 2 * B * F  # AllReduce of the partial sums
     if host:
         moved[host] = 2 * D * F / n
     return moved
@@ -89,24 +89,31 @@ def _dot(color: int, flops: float, nbytes: float, peak: float, rate: float) -> P
 
 def _verdict(took: roofline.Ladder, reached: float) -> str:
     if took.slowest == "math":
-        return f"Every level is fast enough: the arithmetic takes longest, {si(took.math_s, 's')}."
+        return f"Compute-bound: every memory and link is faster than the compute, {si(took.math_s, 's')}."
+    bound = (
+        "Memory-bound"
+        if took.slowest == "HBM"
+        else "Limited by PCIe"
+        if took.slowest == "PCIe"
+        else "Network-bound"
+    )
     return (
-        f"{took.slowest} takes longest, {si(took.lower_s, 's')} against {si(took.math_s, 's')} of "
-        f"arithmetic: the lowest dot counts, and at most {percent(reached)} of the peak is left."
+        f"{bound}: {took.slowest} takes {si(took.lower_s, 's')} and the compute {si(took.math_s, 's')}, "
+        f"so the chip attains at most {percent(reached)} of its peak."
     )
 
 
 LEVELS = Explorer(
     key="rooflines.levels",
-    title="Several memories and links at once",
-    question="A matmul's contraction is split over n chips. Which level limits each chip?",
+    title="Hierarchical roofline: several memories and links",
+    question="The contracting dimension of a matmul is sharded over n chips. Which level limits each chip?",
     controls={
         "B": Slider("tokens B", 1, 65536, 512, "pow2"),
         "D": Slider("width D, all chips", 256, 131072, 32768, "pow2"),
         "F": Slider("width F", 256, 131072, 8192, "pow2"),
-        "n": Slider("chips n on the axis", 1, 16, 16, "pow2"),
+        "n": Slider("chips n", 1, 16, 16, "pow2"),
         "weights": Choice("weights come from", ("HBM", "the host, over PCIe"), "HBM"),
-        "crosses": Choice("the sums cross", ("ICI", "DCN"), "ICI"),
+        "crosses": Choice("sums cross", ("ICI", "DCN"), "ICI"),
         "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_levels,

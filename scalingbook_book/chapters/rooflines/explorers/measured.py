@@ -1,4 +1,4 @@
-"""How near do real chips come to the roofline? Measured batch sweeps beside their lower bound."""
+"""Explorer of measured matmuls: batch sweeps and their lower bounds."""
 
 import math
 
@@ -30,8 +30,8 @@ def _measured(*, sweep: str, B: int) -> View:
         (
             Readout("measured", now.seconds, "s"),
             Readout("lower bound", now.roofline.lower_s, "s"),
-            Readout.percent("attained", now.attained),
-            Readout.percent("median below the break-even", below),
+            Readout.percent("attained fraction", now.attained),
+            Readout.percent("median below the critical batch", below),
             Readout.percent("median above it", above),
         ),
         columns=2,
@@ -45,7 +45,7 @@ def _times(seen: MatmulSweep, now: Measured) -> Chart:
         Scale("time", "s", "log", seen.bound(1).lower_s / 2),
         (
             Curve("lower bound", _BATCHES, [seen.bound(batch).lower_s for batch in _BATCHES], 0),
-            RefLine("break-even", seen.break_even),
+            RefLine("critical batch", seen.break_even),
             Points("measured", [row.batch for row in others], [row.seconds for row in others], color=1),
             Points("", [now.batch], [now.seconds], [si(now.seconds, "s")], 2),
         ),
@@ -55,10 +55,10 @@ def _times(seen: MatmulSweep, now: Measured) -> Chart:
 def _shares(seen: MatmulSweep, now: Measured) -> Chart:
     return Chart(
         Scale("batch B", "tokens", "log", _BATCHES[0], _BATCHES[-1]),
-        Scale("attained share of the roofline", "%", low=0, high=110),
+        Scale("attained fraction of the roofline", "%", low=0, high=110),
         (
             RefLine("the roofline", 100, axis="y"),
-            RefLine("break-even", seen.break_even),
+            RefLine("critical batch", seen.break_even),
             Curve("", [row.batch for row in seen.rows], [100 * row.attained for row in seen.rows], 1),
             Points("", [now.batch], [100 * now.attained], [percent(now.attained)], 2),
         ),
@@ -67,19 +67,20 @@ def _shares(seen: MatmulSweep, now: Measured) -> Chart:
 
 def _verdict(seen: MatmulSweep, now: Measured, B: int) -> str:
     tokens = f"{now.batch:,} token{'s' * (now.batch > 1)}"
-    at = f"At {tokens}" if now.batch == B else f"{B:,} was not measured; at {tokens}"
+    at = f"With {tokens}" if now.batch == B else f"A batch of {B:,} was not measured. With {tokens}"
     best = max(row.attained for row in seen.rows)
     return (
-        f"{at} {seen.chip.name} took {si(now.seconds, 's')}, and no chip with its documented peaks can take "
-        f"less than {si(now.roofline.lower_s, 's')} ({now.roofline.bound}). The best of its "
-        f"{len(seen.rows)} measurements attained {percent(best)}."
+        f"{at}, {seen.chip.name} took {si(now.seconds, 's')}. At its documented peaks it would take at "
+        f"least {si(now.roofline.lower_s, 's')} ({now.roofline.bound}), so it attained "
+        f"{percent(now.attained)} of its roofline. The best of its {len(seen.rows)} measurements attained "
+        f"{percent(best)}."
     )
 
 
 MEASURED = Explorer(
     key="rooflines.measured",
-    title="Measured matmuls beside their roofline",
-    question="How near to the lower bound does a real chip come, and at which batches is the gap widest?",
+    title="Measured matmuls and their roofline",
+    question="How close does a real chip come to the lower bound, and at which batch is the gap widest?",
     controls={
         "sweep": Choice("measured on", tuple(SWEEPS), "H100, bf16, 16,384 wide"),
         "B": Slider("batch B", 1, 32768, 128, "pow2", unit="tokens"),

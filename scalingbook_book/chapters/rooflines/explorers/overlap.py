@@ -1,4 +1,4 @@
-"""What does double buffering hide? Two lanes of a time line."""
+"""Explorer of overlap: a timeline of copies and computation with one or two buffers."""
 
 from scalingbook_book.reader.explorers.parts import (
     Explorer,
@@ -24,22 +24,32 @@ def _overlap(*, math_us: int, memory_us: int, chunks: int, buffered: bool) -> Vi
     assert abs(took - (roofline.pipelined(math_s, memory_s, chunks) if buffered else most)) < 1e-12
     bounds = (RefLine("larger", least), RefLine("sum", most))
     timeline = Timeline((_MEMORY, _MATH), (*copies, *sums), end=1.02 * most, refs=bounds)
-    over, hidden = took / least - 1, (most - took) / min(math_s, memory_s)
-    pieces = f"{chunks} chunk{'s' * (chunks > 1)}"
+    hidden = (most - took) / min(math_s, memory_s)
     return View(
-        f"In {pieces} the operation takes {si(took, 's')}, {percent(over)} more than its longer half alone.",
+        _verdict(chunks, took, least, most, buffered),
         (timeline,),
         (
             Readout("time", took, "s"),
-            Readout("lower bound: the larger", least, "s"),
-            Readout("upper bound: the sum", most, "s"),
-            Readout.percent("hidden", hidden),
+            Readout("lower bound: larger time", least, "s"),
+            Readout("upper bound: sum", most, "s"),
+            Readout.percent("hidden fraction", hidden),
         ),
     )
 
 
+def _verdict(chunks: int, took: float, least: float, most: float, buffered: bool) -> str:
+    if not buffered:
+        return f"With a single buffer nothing overlaps, and the two times add up to {si(took, 's')}."
+    if chunks == 1:
+        return f"With a single chunk there is nothing to overlap: the operation takes {si(took, 's')}."
+    return (
+        f"With {chunks} chunks, the operation takes {si(took, 's')}: {percent(took / least - 1)} above the "
+        f"lower bound of {si(least, 's')}, and {percent(1 - took / most)} less than without overlap."
+    )
+
+
 def _lanes(math_s: float, copy_s: float, chunks: int, buffered: bool) -> tuple[list[Span], list[Span]]:
-    """Every chunk's copy and its computation; with one buffer the next copy waits for the computation."""
+    """Copies and computations of all chunks; with one buffer, a copy waits for the computation before it."""
     copies: list[Span] = []
     sums: list[Span] = []
     free, done = 0.0, 0.0  # when the copier may start again, when the unit is done
@@ -54,13 +64,13 @@ def _lanes(math_s: float, copy_s: float, chunks: int, buffered: bool) -> tuple[l
 
 OVERLAP = Explorer(
     key="rooflines.overlap",
-    title="Overlap: copy one chunk, compute the one before",
-    question="How close to the larger of the two times does an operation come when it is cut into chunks?",
+    title="Overlap: copy the next chunk while computing on the current one",
+    question="How close does an operation come to the larger of its two times if it is divided into chunks?",
     controls={
-        "math_us": Slider("arithmetic", 1, 400, 44, unit="µs"),
-        "memory_us": Slider("moving bytes", 1, 400, 166, unit="µs"),
+        "math_us": Slider("compute time", 1, 400, 44, unit="µs"),
+        "memory_us": Slider("memory time", 1, 400, 166, unit="µs"),
         "chunks": Slider("chunks", 1, 64, 2),
-        "buffered": Switch("two buffers that take turns", True),
+        "buffered": Switch("double buffering", True),
     },
     view=_overlap,
 )

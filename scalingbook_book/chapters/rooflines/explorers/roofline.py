@@ -1,4 +1,4 @@
-"""When does a chip compute, and when does it wait? The explorers of the rooflines chapter."""
+"""Explorer of the roofline plot: one matmul on two chips."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS_WITH_FLOPS,
@@ -50,7 +50,7 @@ def _two_rooflines(*, B: int, D: int, F: int, numbers: str, level: str, left: st
 
 
 def _top(on: list[Chip], kind: DType) -> float:
-    """Where the axis ends: the same for most chips, higher for a wafer and for Rubin in fp4."""
+    """Upper end of the axis in FLOPs/s: 1e16 for most chips, 1e18 for a wafer or Rubin in fp4."""
     return 1e16 if max(chip.flops_per_s(kind) for chip in on) < 1e16 else 1e18
 
 
@@ -62,7 +62,7 @@ def _rate(chip: Chip, level: str) -> float:
 
 
 def _roof(chip: Chip, kind: DType, time: roofline.Roofline) -> Curve:
-    """Slope and roof: two straight lines on logarithmic axes, so three points are exact."""
+    """Roofline of `chip` in FLOPs/s; on log axes it is two straight lines, so three points are exact."""
     xs = [_LOWEST, time.ridge, _HIGHEST]
     return Curve(chip.name, xs, [roofline.attainable(x, chip, kind, time.bytes_per_s) for x in xs])
 
@@ -77,39 +77,39 @@ def _two_bars(on: list[Chip], times: list[roofline.Roofline]) -> Bars:
         Scale("time", "s"),
         [chip.name for chip in on],
         (
-            Series("math", [t.math_s for t in times], 2),
-            Series("moving bytes", [t.memory_s for t in times], 3),
+            Series("compute", [t.math_s for t in times], 2),
+            Series("memory", [t.memory_s for t in times], 3),
         ),
     )
 
 
 def _two_verdicts(B: int, on: list[Chip], times: list[roofline.Roofline]) -> str:
     ends = [
-        f"{t.bound} on {c.name} ({percent(t.attained_fraction)} of its peak)"
+        f"{t.bound} on {c.name} (at most {percent(t.attained_fraction)} of its peak)"
         for c, t in zip(on, times, strict=True)
     ]
-    said = f"At {B:,} token{'s' * (B > 1)} this matmul is {' and '.join(ends)}"
+    said = f"With {B:,} token{'s' * (B > 1)}, this matmul is {' and '.join(ends)}"
     if len(on) == 1:
-        return f"{said}: it takes at least {si(times[0].lower_s, 's')}."
+        return f"{said}. It takes at least {si(times[0].lower_s, 's')}."
     ratio = times[0].lower_s / times[1].lower_s
     faster, by = (on[1], ratio) if ratio > 1 else (on[0], 1 / ratio)
     return (
-        f"{said}; {faster.name} is {by:.3g} times as fast." if by > 1 else f"{said}; both take equally long."
+        f"{said}. {faster.name} is {by:.3g} times as fast." if by > 1 else f"{said}. Both take equally long."
     )
 
 
 ROOFLINE = Explorer(
     key="rooflines.roofline",
-    title="The roofline, two chips side by side",
-    question="What limits a matmul X[B, D] · W[D, F] on each chip, and how much of its peak is left?",
+    title="Roofline plot of one matmul on two chips",
+    question="What limits the matmul X[B, D] · W[D, F] on each chip, and how much of the peak can it attain?",
     controls={
         "B": Slider("tokens B", 1, 16384, 64, "log"),
         "D": Slider("width D", 256, 32768, 8192, "pow2"),
         "F": Slider("width F", 256, 131072, 32768, "pow2"),
         "numbers": Choice("data type", ("bf16", "fp16", "int8", "fp8", "fp4"), "bf16"),
         "level": Choice("operands come from", ("HBM", "VMEM", "ICI", "PCIe", "DCN"), "HBM"),
-        "left": Chips("one chip", CHIPS_WITH_FLOPS, "TPU v5e"),
-        "right": Chips("the other chip", CHIPS_WITH_FLOPS, "TPU v6e"),
+        "left": Chips("first chip", CHIPS_WITH_FLOPS, "TPU v5e"),
+        "right": Chips("second chip", CHIPS_WITH_FLOPS, "TPU v6e"),
     },
     view=_two_rooflines,
 )

@@ -1,4 +1,4 @@
-"""What does a tile re-read, and what does a split exchange? Two ways to cut one matmul."""
+"""Explorers of tiling one matmul on a chip, and of sharding it over several chips."""
 
 import math
 from itertools import pairwise
@@ -55,10 +55,10 @@ def _tiles(*, rows: int, columns: int, depth: int, chip: str) -> View:
         Scale("side of a square tile", "", "log", _SIDES[0], _SIDES[-1]),
         Scale("time", "s", "log"),
         (
-            Curve("HBM", _SIDES, fits, 0),
+            Curve("memory", _SIDES, fits, 0),
             Curve("too large for VMEM", _SIDES, too_large, 0, dashed=True),
-            Curve("math", _SIDES, [t.roofline.math_s for t in square], 1),
-            RefLine("2 · ridge", roofline.square_tile(on)),
+            Curve("compute", _SIDES, [t.roofline.math_s for t in square], 1),
+            RefLine("2 × ridge", roofline.square_tile(on)),
             Points("your tile", [side], [now.roofline.lower_s], ["your tile"], 2),
         ),
     )
@@ -70,14 +70,14 @@ def _tiles(*, rows: int, columns: int, depth: int, chip: str) -> View:
             Readout("ridge", now.roofline.ridge, "FLOPs/byte"),
             Readout("bytes read and written", now.roofline.bytes, "B"),
             Readout.binary("VMEM needed", now.vmem_bytes),
-            Readout.percent("share of VMEM", now.vmem_fraction or 0),
+            Readout.percent("fraction of VMEM", now.vmem_fraction or 0),
         ),
         columns=2,
     )
 
 
 def _tile_map(rows: int, columns: int) -> Grid:
-    """Y as tiles, at most 8 by 8 of them, with the strips of X on their left and those of W above."""
+    """Y as a grid of at most 8 × 8 tiles, with the strips of X to the left and those of W above."""
     down, across = math.ceil(_SIZE / rows), math.ceil(_SIZE / columns)
     high, wide = min(down, _SHOWN), min(across, _SHOWN)
     marked = (min(2, high - 1), min(4, wide - 1))
@@ -98,21 +98,21 @@ def _tile(marked: bool) -> Cell:
 
 
 def _tiles_verdict(rows: int, columns: int, now: roofline.TiledMatmul, read: float, on: Chip) -> str:
-    fit = "and they fit in VMEM" if now.fits else "but they do not fit in VMEM"
+    fit = "Their buffers fit in VMEM." if now.fits else "But their buffers do not fit in VMEM."
     return (
-        f"Tiles of {rows:,} × {columns:,} move {read:.3g} times the bytes of the three matrices: "
-        f"{now.roofline.bound} on {on.name}, {fit}."
+        f"{now.roofline.bound.capitalize()} on {on.name}: tiles of {rows:,} × {columns:,} make HBM move "
+        f"{read:.3g} times the bytes of the three matrices. {fit}"
     )
 
 
 TILES = Explorer(
     key="rooflines.tiles",
-    title="Tiles: how often the inputs are read",
-    question="How large must a tile of X[8192, 8192] · W[8192, 8192] be, and when does it no longer fit?",
+    title="Tile size and HBM traffic",
+    question="How large must the tiles of X[8192, 8192] · W[8192, 8192] be, and when do they stop fitting?",
     controls={
-        "rows": Slider("rows of a tile", 8, 8192, 256, "pow2"),
-        "columns": Slider("columns of a tile", 8, 8192, 256, "pow2"),
-        "depth": Slider("depth of one step", 64, 8192, 512, "pow2"),
+        "rows": Slider("tile rows", 8, 8192, 256, "pow2"),
+        "columns": Slider("tile columns", 8, 8192, 256, "pow2"),
+        "depth": Slider("depth of a step", 64, 8192, 512, "pow2"),
         "chip": Chips("chip", WITH_VMEM, "TPU v5e"),
     },
     view=_tiles,
@@ -138,21 +138,21 @@ def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: s
     now, threshold = cases[split], roofline.break_even_contraction(on, axis, keep_sharded=sharded)
     bars = Bars(
         Scale("time", "s"),
-        [f"split {name[0]}" for name in cases],
+        [f"along {name[0]}" for name in cases],
         (
-            Series("math on each chip", [t.math_s for t in cases.values()], 2),
-            Series("exchange over the links", [t.comms_s for t in cases.values()], 3),
+            Series("compute on each chip", [t.math_s for t in cases.values()], 2),
+            Series("communication", [t.comms_s for t in cases.values()], 3),
         ),
     )
     widths = [2.0 ** (8 + e / 2) for e in range(19)]
     many = [roofline.split_matmul(B, wide, F, on, axis, split="D", keep_sharded=sharded) for wide in widths]
     chart = Chart(
         Scale("width D", "", "log", widths[0], widths[-1]),
-        Scale("time, D split", "s", "log"),
+        Scale("time, sharded along D", "s", "log"),
         (
-            Curve("math", widths, [t.math_s for t in many], 2),
-            Curve("exchange", widths, [t.comms_s for t in many], 3),
-            *([RefLine("break-even D", threshold)] if widths[0] < threshold < widths[-1] else []),
+            Curve("compute", widths, [t.math_s for t in many], 2),
+            Curve("communication", widths, [t.comms_s for t in many], 3),
+            *([RefLine("threshold", threshold)] if widths[0] < threshold < widths[-1] else []),
             *([RefLine("your D", D)] if _SPLITS[split] == "D" else []),
         ),
     )
@@ -160,11 +160,11 @@ def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: s
         _split_verdict(_SPLITS[split], D, n, now, threshold),
         (bars, chart),
         (
-            Readout("math on each chip", now.math_s, "s"),
-            Readout("exchange", now.comms_s, "s"),
+            Readout("compute on each chip", now.math_s, "s"),
+            Readout("communication", now.comms_s, "s"),
             Readout("bytes into each chip", now.bytes, "B"),
-            Readout("break-even D", threshold, "", count(round(threshold))),
-            Readout("a chip receives", axis.bytes_per_s, "B/s"),
+            Readout("threshold of D", threshold, "", count(round(threshold))),
+            Readout("bandwidth into each chip", axis.bytes_per_s, "B/s"),
         ),
         columns=2,
     )
@@ -172,25 +172,25 @@ def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: s
 
 def _split_verdict(split: str, D: int, n: int, now: roofline.Roofline, threshold: float) -> str:
     if split != "D":
-        return f"Split over {split}, the {n} chips exchange nothing and take {si(now.math_s, 's')}."
+        return f"Sharded along {split}, the {n} chips exchange nothing and take {si(now.math_s, 's')}."
     side = "above" if now.bound == "compute-bound" else "below"
     return (
-        f"Split over D, the sums cross the links: D = {D:,} is {side} the break-even of {threshold:,.0f}, "
-        f"whatever B and F are, so the matmul is {now.bound}."
+        f"{now.bound.capitalize()}: sharded along D, the chips have to sum Y over the links. D = {D:,} is "
+        f"{side} the threshold of {threshold:,.0f}, which does not depend on B or F."
     )
 
 
 SPLIT = Explorer(
     key="rooflines.split",
-    title="One matmul on several chips: which dimension to split",
-    question="What do B, D and F do to the time of the arithmetic, and what to the time of the exchange?",
+    title="Sharding one matmul: which dimension?",
+    question="How do B, D and F change the compute time, and how do they change the communication time?",
     controls={
-        "split": Choice("split", tuple(_SPLITS), "D (summed over)"),
+        "split": Choice("sharded along", tuple(_SPLITS), "D (summed over)"),
         "B": Slider("tokens B", 1, 65536, 512, "pow2"),
         "D": Slider("width D", 256, 131072, 8192, "pow2"),
         "F": Slider("width F", 256, 131072, 8192, "pow2"),
-        "n": Slider("chips on the axis", 2, 16, 2, "pow2"),
-        "sharded": Switch("the result may stay split", False),
+        "n": Slider("chips n", 2, 16, 2, "pow2"),
+        "sharded": Switch("result may remain sharded", False),
         "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_split,

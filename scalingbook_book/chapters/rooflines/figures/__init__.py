@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on rooflines? Its figures, in its order."""
+"""Figures of the chapter on rooflines, in the order of the pages."""
 
 from scalingbook_book.chapters.rooflines.figures import copies, cuts, ladder, reuse, roof, seen, waiting
 

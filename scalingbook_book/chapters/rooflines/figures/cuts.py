@@ -1,4 +1,4 @@
-"""What does a tile read anew, and what does a cut send? One product, drawn in parts."""
+"""Figures of tiling one matmul and of sharding it over two chips."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import (
@@ -23,16 +23,15 @@ ONCE = roofline.matmul(SIZE, SIZE, SIZE, V5E)
 
 
 def tile() -> Figure:
-    """Why do tiles move more bytes than the matrices have?"""
+    """Strips of X and W that one tile of Y reads, and the bytes that tiling moves."""
     read, once = si(TILED.roofline.bytes, "B"), si(ONCE.bytes, "B")
     return Figure(
         key="rooflines.tile",
-        alt="X, W and Y as squares. One tile of Y is dark; the strip of X to its left and the strip "
-        "of W above it, which it needs, are colored. The next tile of Y and its strip of W are "
-        f"pale: it needs the same strip of X again. Below, bars: {once} if everything moves "
-        f"once, {read} in tiles of {SIDE}.",
-        caption="Every tile of Y reads a strip of X and one of W, and its neighbor reads them anew: "
-        f"{read} in place of {once}. Larger tiles have fewer neighbors.",
+        alt="X, W and Y as squares. One tile of Y is dark, and the strips that it needs, of X to its left and "
+        "of W above it, are colored. The next tile of Y and its strip of W are pale: it needs the same strip "
+        f"of X again. Below, two bars: {once} if everything moves once, {read} with tiles of {SIDE}.",
+        caption="Every tile of Y reads a strip of X and a strip of W. The next tile reads the same strip of X "
+        f"again, so the matmul moves {read} instead of {once}. With larger tiles, there is less to read again.",
         parts=lambda wide: [
             _strips(wide),
             _bars(wide, {"each once": ONCE.bytes, f"tiles of {SIDE}": TILED.roofline.bytes}),
@@ -41,7 +40,7 @@ def tile() -> Figure:
 
 
 def _strips(wide: float) -> Sketch:
-    """X left of Y and W above it, as the product is done by hand."""
+    """X to the left of Y and W above it, as in a matmul by hand."""
     side, gap, part = 120.0, 34.0, 20.0
     x0, x1 = wide / 2 - side - gap / 2, wide / 2 + gap / 2
     y0, y1 = 18.0, 18.0 + side + gap - 10
@@ -79,24 +78,24 @@ LINE = V5E.axis(2)
 
 
 def cuts() -> Figure:
-    """Three ways to cut one product over two chips: only one needs the link."""
+    """Three ways to shard one matmul over two chips, and the bytes that each sends over the link."""
     sent = {cut: roofline.split_matmul(B, D, F, V5E, LINE, split=cut).bytes for cut in ("B", "F", "D")}
     said = ", ".join(f"{cut} {'nothing' if not n else si(n, 'B')}" for cut, n in sent.items())
     wide_enough = count(round(roofline.break_even_contraction(V5E, LINE)))
     return Figure(
         key="rooflines.cuts",
-        alt="X times W gives Y three times, on two chips in two colors. Cut along B each chip has "
-        "half the rows of X and Y and all of W; cut along F, half the columns of W and Y and "
-        "all of X. Cut along D each has half of X and W, and a whole but partial Y; the two are "
-        f"added. Over the link go, cut along: {said}.",
-        caption="Cut along B or F, the chips need not talk. Cut along D, each has a partial sum of all of Y, "
-        f"and on a TPU v5e the link keeps up only where D is above {wide_enough}.",
+        alt="X times W gives Y, three times, with two chips in two colors. Sharded along B, each chip has half the "
+        "rows of X and Y and all of W. Sharded along F, it has half the columns of W and Y and all of X. Sharded "
+        "along D, it has half of X, half of W, and a partial sum of all of Y; the two partial sums are added. "
+        f"Over the link goes, if sharded along: {said}.",
+        caption="Sharded along B or F, the chips do not need to communicate. Sharded along D, each chip has a "
+        f"partial sum of all of Y, and on a TPU v5e the link keeps up only if D is above {wide_enough}.",
         parts=lambda wide: [_cut(wide, cut, nbytes) for cut, nbytes in sent.items()],
     )
 
 
 def _cut(wide: float, cut: str, nbytes: float) -> Sketch:
-    """One row: X · W → Y in the colors of the chips, and what crosses the link."""
+    """X · W → Y in the colors of the two chips, and the bytes that cross the link."""
     rows, depth, side = 46.0, 62.0, 62.0
     room = wide > 400
     x = 90.0 if room else 6.0
@@ -122,12 +121,12 @@ def _cut(wide: float, cut: str, nbytes: float) -> Sketch:
     else:
         shapes += _halves(at_y, y + 8, (side, rows), {"B": "down", "F": "across"}[cut])
     if room:
-        shapes.append(Words(x=0, y=y + 36, text=f"cut {cut}", align="start", bold=True))
+        shapes.append(Words(x=0, y=y + 36, text=f"along {cut}", align="start", bold=True))
         shapes.append(
             Words(x=at_y + side + 40, y=y + 28, text=said, align="start", color=NETWORK if nbytes else IDLE)
         )
     else:
-        line = f"cut {cut}: {said.replace(chr(10), ' ')}"
+        line = f"along {cut}: {said.replace(chr(10), ' ')}"
         shapes.append(
             Words(x=6, y=y + 90, text=line, align="start", color=NETWORK if nbytes else IDLE, bold=True)
         )
@@ -135,7 +134,7 @@ def _cut(wide: float, cut: str, nbytes: float) -> Sketch:
 
 
 def _halves(x: float, y: float, size: tuple[float, float], way: str) -> list[Shape]:
-    """An array in the colors of two chips: cut down, across, or whole on each, sheet before sheet."""
+    """An array in the colors of two chips: split by rows, split by columns, or replicated."""
     wide, high = size
     if way == "both":
         wide, high = wide - 6, high - 6

@@ -1,4 +1,4 @@
-"""How wide is each way into a chip? Its memories and links as pipes, with the ridge of each."""
+"""Figure of the memories and links of a chip as pipes, with the ridge of each."""
 
 from math import floor, log10
 
@@ -21,26 +21,26 @@ WHERE = {
 
 
 def _whole(ridge: float) -> str:
-    """Halves go up, as in the text: 12,312.5 is 12,313."""
+    """Ridge as a whole number; halves are rounded up, as in the text: 12,312.5 is 12,313."""
     return f"{floor(ridge + 0.5):,}"
 
 
 def ladder() -> Figure:
-    """The further the bytes come, the more FLOPs each has to be worth."""
+    """Bandwidths and ridges of VMEM, HBM, ICI, PCIe and DCN on a v5e."""
     said = ", ".join(
         f"{level} {si(rate, 'B/s')}, ridge {_whole(RIDGES[level])}" for level, rate in RATES.items()
     )
     return Figure(
         key="rooflines.ladder",
-        alt=f"Five pipes into the matrix unit of a TPU v5e, narrower from the first to the last: {said}.",
-        caption="The further away bytes come from, the thinner the pipe and the higher the ridge. (Widths are "
-        "logarithmic.)",
+        alt=f"Five pipes into the matrix unit of a TPU v5e, each narrower than the one before: {said}.",
+        caption="The farther away the bytes come from, the lower the bandwidth and the higher the ridge. (The "
+        "widths of the pipes are logarithmic.)",
         parts=lambda wide: [_pipes(wide)],
     )
 
 
 def _pipes(wide: float) -> Sketch:
-    """A pipe for each level, as thick as the logarithm of its rate, and the FLOPs that a byte needs."""
+    """A pipe for each level, as thick as the logarithm of its bandwidth, with its ridge."""
     room, step = wide > 400, 54.0
     left, right = (236.0, wide - 150) if room else (58.0, wide - 92)
     shapes: list[Shape] = [

@@ -1,4 +1,4 @@
-"""How often is a number used once it has arrived? Once, once, and as often as there are rows."""
+"""Figure of data reuse in a dot product, a matrix-vector product and a matmul."""
 
 from math import log
 
@@ -19,16 +19,15 @@ OPERATIONS = {
 
 
 def reuse() -> Figure:
-    """Three operations, from no reuse to much, on one scale with the chip's ridge."""
+    """Three operations with more and more reuse, and their intensities beside the ridge of a v5e."""
     said = ", ".join(f"{name} {t.intensity:.2g}" for name, t in OPERATIONS.items())
     return Figure(
         key="rooflines.reuse",
-        alt="Three sketches. In a dot product each number meets one other. In a vector times a "
-        f"matrix each weight meets one row. With {B} rows each weight meets all of them. FLOPs "
-        f"for each byte: {said}; the ridge of a TPU v5e is {rules.ridge(V5E):.0f}.",
-        caption="Intensity is reuse: a weight that has arrived earns one multiplication and one "
-        "addition for each row that meets it. Only more rows bring an operation nearer to the "
-        "ridge.",
+        alt="Three sketches. In a dot product, each number is multiplied by one other number. In a vector times "
+        f"a matrix, each weight is used for one row. With {B} rows, each weight is used for all of them. FLOPs "
+        f"per byte: {said}; the ridge of a TPU v5e is {rules.ridge(V5E):.0f}.",
+        caption="Arithmetic intensity comes from reuse. Once a weight has arrived, it can be used for one "
+        "multiplication and one addition per row, so only more rows bring the operation closer to the ridge.",
         parts=lambda wide: [_three(wide), _scale(wide)],
     )
 
@@ -73,7 +72,7 @@ def _product(x: float, high: float, rows: int) -> list[Shape]:
 
 
 def _scale(wide: float) -> Sketch:
-    """FLOPs for each byte on a log axis from 0.3 to 500."""
+    """FLOPs per byte on a log axis from 0.3 to 500."""
     left, right, y, ridge = 12.0, wide - 12, 36.0, rules.ridge(V5E)
 
     def at(value: float) -> float:

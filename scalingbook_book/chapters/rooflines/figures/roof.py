@@ -1,4 +1,4 @@
-"""The roof of a chip, the batch at which a matmul reaches it, and the ridges of ten chips."""
+"""Figures of the roofline plot, the critical batch size, and the ridges of ten chips."""
 
 from collections.abc import Callable
 
@@ -21,22 +21,22 @@ SHOWN = {  # with where its name stands beside its dot
 
 
 def roof() -> Figure:
-    """Where does an operation stand below the roof, and which two ways lead up?"""
+    """Rooflines of v5e and v6e with three operations, and the two ways to raise the attainable rate."""
     at = ", ".join(f"{name} {si(t.attained_flops_per_s, 'FLOPs/s')}" for name, (t, *_) in SHOWN.items())
     return Figure(
         key="rooflines.roof",
-        alt="Attainable rate over arithmetic intensity, both logarithmic. A slope, the memory, "
-        f"rises to the ridge at {rules.ridge(V5E):.0f} FLOPs per byte and turns into a level "
-        "roof, the peak. A TPU v6e, dashed, has a higher roof and its ridge at "
+        alt="Attainable FLOPs/s over arithmetic intensity, both logarithmic. For a TPU v5e, a sloped line set by "
+        f"memory bandwidth rises to the ridge at {rules.ridge(V5E):.0f} FLOPs per byte and becomes a flat roof, "
+        "the peak. A TPU v6e, dashed, has a higher roof and its ridge at "
         f"{rules.ridge(V6E):.0f}. On the v5e: {at}.",
-        caption="The slope is the memory, the roof the arithmetic. From the slope two ways lead up: more "
-        "reuse, to the right, and more bandwidth, which lifts the slope.",
+        caption="Memory bandwidth sets the slope, and peak compute sets the flat roof. An operation on the slope "
+        "can become faster in two ways: more reuse moves it to the right, and more bandwidth raises the slope.",
         parts=lambda wide: [_roof(wide)],
     )
 
 
 def _roof(wide: float) -> Sketch:
-    """Slopes, roofs, dots and the two ways up, on two log axes."""
+    """Slopes, roofs, operations and two arrows, on two log axes."""
     high, left = 300.0, 14.0
     x, y = _axis(0.25, 8000, left, wide - 10), _axis(1.5e11, 2.2e15, high - 26, 14)
     shapes: list[Shape] = []
@@ -77,15 +77,15 @@ def _axis(low: float, high: float, start: float, end: float) -> Callable[[float]
 
 
 def batch() -> Figure:
-    """From which batch on does the arithmetic take longer than the weights?"""
+    """Memory time and compute time of one matmul over its batch, which cross at the critical batch size."""
     exact, thumb = rules.matmul_critical_batch(D, F, V5E), rules.ridge(V5E)
     return Figure(
         key="rooflines.batch",
-        alt="Time over batch, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. The "
-        "time of the memory is level and then rises a little; that of the arithmetic rises from "
-        f"far below and crosses it at {exact:.0f} rows. The stretch before is shaded.",
-        caption="Up to the crossing the time is that of reading W, and further rows are free. It lies "
-        f"at {exact:.0f} rows; the rule that forgets X and Y says {thumb:.0f}.",
+        alt="Time over batch, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. Memory time is "
+        "nearly constant and rises a little at the end. Compute time rises from far below and crosses it at "
+        f"{exact:.0f} rows. The area between the curves to the left of the crossing is shaded.",
+        caption="To the left of the crossing, the matmul takes as long as reading W, and more rows are nearly "
+        f"free. The crossing is at {exact:.0f} rows; the rule of thumb, which neglects X and Y, says {thumb:.0f}.",
         parts=lambda _: [_times(exact)],
     )
 
@@ -99,9 +99,9 @@ def _times(exact: float) -> Chart:
         Scale("rows B", "", "pow2", rows[0], rows[-1]),
         Scale("time", "s", "log"),
         (
-            Band("arithmetic waits", free, math[: len(free)], memory[: len(free)], IDLE),
+            Band("compute waits", free, math[: len(free)], memory[: len(free)], IDLE),
             Curve("memory", rows, memory, MEMORY),
-            Curve("arithmetic", rows, math, MATH),
+            Curve("compute", rows, math, MATH),
             RefLine(f"B = {exact:.0f}", exact),
             Points("", [64], [roofline.matmul(64, D, F, V5E).lower_s], ["64 rows"], MEMORY),
         ),
@@ -113,21 +113,20 @@ GPUS = (chips.A100, chips.H100, chips.H200, chips.B200)
 
 
 def ridges() -> Figure:
-    """Is there one number for all chips?"""
+    """Ridge points of ten chips on one logarithmic axis."""
     known = sorted((*TPUS, *GPUS), key=rules.ridge)
     said = ", ".join(f"{chip.name} {rules.ridge(chip):.0f}" for chip in known)
     return Figure(
         key="rooflines.ridges",
-        alt=f"Ten chips on one logarithmic axis of FLOPs per byte, in bf16 from HBM: {said}. H100 "
-        "and H200 have the same arithmetic, the H200 a faster memory.",
-        caption="Every chip has a number of its own, and a newer chip need not have the larger one. An "
-        "H200 is an H100 with faster memory: its ridge is lower.",
+        alt=f"Ridge points of ten chips on one logarithmic axis of FLOPs per byte, in bf16 from HBM: {said}.",
+        caption="Every chip has its own ridge point, and a newer chip does not always have a higher one. The "
+        "H200, which is an H100 with faster memory, has a lower ridge.",
         parts=lambda wide: [_ridges(wide, known)],
     )
 
 
 def _ridges(wide: float, known: list[chips.Chip]) -> Sketch:
-    """A row for each chip, its dot on the axis."""
+    """A row for each chip, with a square at its ridge point."""
     left, step = 88.0, 24.0
     x = _axis(100, 700, left, wide - 30)
     shapes: list[Shape] = [Words(x=left, y=12, text="FLOPs per byte (log) →", align="start", quiet=True)]

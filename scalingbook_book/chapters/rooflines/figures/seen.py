@@ -1,4 +1,4 @@
-"""What do chips, compilers and narrow layers say? Measured shares, estimates, lines that never meet."""
+"""Figures of measured matmuls, the compiler's estimates, and layers that are never compute-bound."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
@@ -14,15 +14,15 @@ SHOWN = {"A100": NETWORK, "H100": MATH, "B200": EXPERTS}
 
 
 def shares() -> Figure:
-    """Is any measured product faster than its roofline? None, and near the ridge all are slower."""
+    """Attained fraction of the roofline over the batch, on three GPUs."""
     best = max(row.attained for row in measured.MATMULS)
     return Figure(
         key="rooflines.shares",
-        alt="Share of the roofline attained, over the batch as a multiple of the break-even batch, "
-        "for layers of 16,384 by 16,384 in bf16 on A100, H100 and B200. All of them lie below the line "
-        "at 100%. They are nearly level left of the break-even, and fall near it.",
-        caption=f"No product beats the bound. Of {len(measured.MATMULS)} on record the best attains "
-        f"{percent(best)}. Past the break-even, the newer the GPU, the smaller its share in the median.",
+        alt="Attained fraction of the roofline over the batch, as a multiple of the critical batch size, for "
+        "layers of 16,384 by 16,384 in bf16 on A100, H100 and B200. All points lie below 100%. The curves are "
+        "nearly flat to the left of the critical batch size, and fall near it.",
+        caption=f"No measured matmul beats its roofline, and the best of {len(measured.MATMULS)} attains "
+        f"{percent(best)} of it. Above the critical batch size, the median of the newer GPUs is lower.",
         parts=lambda _: [_shares()],
     )
 
@@ -39,25 +39,24 @@ def _shares() -> Chart:
         for name, s in sweeps.items()
     ]
     return Chart(
-        Scale("batch over break-even batch", "", "log", 0.003, 120),
-        Scale("attained share of the roofline", "%", low=0, high=110),
-        (RefLine("bound", 100, axis="y"), RefLine("break-even", 1), *curves),
+        Scale("batch / critical batch size", "", "log", 0.003, 120),
+        Scale("attained fraction of the roofline", "%", low=0, high=110),
+        (RefLine("roofline", 100, axis="y"), RefLine("critical batch", 1), *curves),
     )
 
 
 def knees() -> Figure:
-    """Has the compiler's own estimate a flat and a steep line, too?"""
+    """Lower bound and compiler estimates of one matmul over its rows, on a v5e."""
     seen = ESTIMATES["TPU v5e, bf16"]
     few = si(seen.bytes_per_s, "B/s")
     return Figure(
         key="rooflines.knees",
-        alt="Time over rows, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. The "
-        "lower bound is level, then rises; the compiler's estimates, as dots, lie above it "
-        f"while it is level and on it where it rises. The bound turns at {seen.critical_batch:.0f} rows, "
-        f"the estimates at {seen.knee:.0f}.",
-        caption=f"The compiler sees the same roof. It plans to read the weights at {few}, not at "
-        f"{si(V5E.hbm_bytes_per_s, 'B/s')}, and so its corner lies later: at {seen.knee:.0f} "
-        "rows.",
+        alt="Time over rows, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. The lower bound is "
+        "flat and then rises. The compiler's estimates, as dots, lie above the flat part and on the rising part. "
+        f"The bound bends at {seen.critical_batch:.0f} rows, the estimates at {seen.knee:.0f}.",
+        caption=f"The compiler's estimates have the shape of the roofline. But the compiler plans to read the "
+        f"weights at {few} instead of {si(V5E.hbm_bytes_per_s, 'B/s')}, so its knee comes later, at "
+        f"{seen.knee:.0f} rows.",
         parts=lambda _: [
             Chart(
                 Scale("rows B", "", "pow2", ROWS[0], ROWS[-1]),
@@ -76,23 +75,22 @@ MOST = 1000
 
 
 def hopeless() -> Figure:
-    """Why can no batch help a narrow layer? Because each row brings more bytes than FLOPs, in time."""
+    """Memory and compute time over the batch, for a layer in which they cross and one in which they do not."""
     exact = rules.matmul_critical_batch(WIDTHS[0], WIDTHS[0], V5E)
     return Figure(
         key="rooflines.hopeless",
-        alt=f"Two charts of time over batch on plain axes, for layers of width {WIDTHS[0]:,} and "
-        f"{WIDTHS[1]}. In the first the memory starts higher and rises more slowly than the "
-        f"arithmetic, which overtakes it at {exact:.0f} rows. In the second the memory rises "
-        "faster: the lines never meet.",
-        caption="A row costs the memory its parts of X and Y, and the arithmetic a product with W. In "
-        "the narrow layer a row takes the memory longer, so every further row widens the gap: "
-        "no batch is enough.",
+        alt=f"Two charts of time over batch on linear axes, for layers of width {WIDTHS[0]:,} and "
+        f"{WIDTHS[1]}. In the first, memory time starts higher but rises more slowly than compute time, which "
+        f"overtakes it at {exact:.0f} rows. In the second, memory time rises faster, and the lines never meet.",
+        caption="Each additional row costs memory time, for its part of X and of Y, and compute time, for its "
+        "product with W. In the narrow layer, a row takes longer in memory than in compute, so more rows only "
+        "widen the gap, and no batch is large enough.",
         parts=lambda wide: [_pair(wide)],
     )
 
 
 def _pair(wide: float) -> Sketch:
-    """Both layers' lines, side by side where there is room, each on plain axes of its own."""
+    """Memory and compute time of both layers, side by side if there is room, each on its own linear axes."""
     high, room = 170.0, wide > 400
     long = wide / 2 - 100 if room else wide - 90
     shapes: list[Shape] = []
@@ -112,7 +110,7 @@ def _pair(wide: float) -> Sketch:
         ]
         for name, start, end, color in (
             ("memory", first.memory_s, last.memory_s, MEMORY),
-            ("arithmetic", first.math_s, last.math_s, MATH),
+            ("compute", first.math_s, last.math_s, MATH),
         ):
             y0, y1 = foot - unit * start, foot - unit * end
             shapes.append(Arrow(x0=left, y0=y0, x1=left + long, y1=y1, color=color, thick=2.6, heads=0))

@@ -1,4 +1,4 @@
-"""The opening's matmul: its bytes as areas, its two times on one clock, and the clock in chunks."""
+"""Figures of the opening matmul: its bytes as areas, its two times, and their overlap in chunks."""
 
 from scalingbook_book.reader.explorers.view import Span
 from scalingbook_book.reader.figures.figure import Figure
@@ -15,22 +15,21 @@ CHUNKS = (1, 2, 3)
 
 
 def wait() -> Figure:
-    """Why does a healthy chip stand idle for three quarters of a matmul?"""
+    """Bytes of X, W and Y as areas; memory time and compute time on one time axis."""
     share = percent(PRODUCT.math_s / PRODUCT.lower_s)
     return Figure(
         key="rooflines.wait",
-        alt=f"Above, arrays drawn by their bytes: W is a large square of {si(2 * D * F, 'B')}, X and "
-        f"Y are slivers of {si(2 * B * D, 'B')} each. Below, two lanes on one clock: the memory "
-        f"is busy for {si(PRODUCT.memory_s, 's')}, the arithmetic for {si(PRODUCT.math_s, 's')} "
-        "and then waits.",
-        caption="The weights are nearly all of the bytes, and the bytes are the work: the arithmetic is "
-        f"done in {share} of the time that W needs to arrive. (TPU v5e, bf16, {B} rows.)",
+        alt=f"Top: arrays with areas proportional to their bytes. W is a large square of {si(2 * D * F, 'B')}; "
+        f"X and Y are slivers of {si(2 * B * D, 'B')} each. Bottom: two rows on one time axis. Memory is busy "
+        f"for {si(PRODUCT.memory_s, 's')}. Compute is busy for {si(PRODUCT.math_s, 's')} and then waits.",
+        caption=f"One matmul of {B} tokens on a TPU v5e, in bf16. Nearly all of its bytes are weights, and the "
+        f"compute takes only {share} of the time that it takes to move them.",
         parts=lambda wide: [_bytes(wide), _clock(wide)],
     )
 
 
 def _bytes(wide: float) -> Sketch:
-    """X, W and Y with areas as their bytes."""
+    """X, W and Y, with areas proportional to their bytes."""
     side, top = (190.0 if wide > 400 else 150.0), 32.0
     thin = max(side * B / D, 2.5)
     left, right = wide / 2 - side / 2, wide / 2 + side / 2
@@ -47,38 +46,38 @@ def _bytes(wide: float) -> Sketch:
 
 
 def _clock(wide: float) -> Sketch:
-    """Both lanes from 0 to the end of the longer."""
+    """Memory and compute as two rows on one time axis."""
     memory_s, math_s = PRODUCT.memory_s, PRODUCT.math_s
     spans = (
         Span("memory", 0, memory_s, si(memory_s, "s"), MEMORY),
-        Span("arithmetic", 0, math_s, si(math_s, "s"), MATH),
-        Span("arithmetic", math_s, memory_s, "waits", IDLE),
+        Span("compute", 0, math_s, si(math_s, "s"), MATH),
+        Span("compute", math_s, memory_s, "waits", IDLE),
     )
     return lanes(wide, spans)
 
 
 def overlap() -> Figure:
-    """What do chunks hide? All of the shorter lane but its first piece."""
+    """Overlap of memory and compute in one, two and three chunks, between the two bounds."""
     took = ", ".join(f"{n} {si(_piped(n).total_s, 's')}" for n in CHUNKS)
     least, most = si(PRODUCT.lower_s, "s"), si(PRODUCT.upper_s, "s")
     return Figure(
         key="rooflines.overlap",
-        alt="Three pairs of lanes, memory and arithmetic, with the same work in one, two and three "
-        f"chunks. A chunk is computed while the next one is copied. By number of chunks: {took}. "
+        alt="Three timelines with a row for memory and a row for compute: the same work in one, two and three "
+        f"chunks. While one chunk is computed, the next one is copied. Total times by number of chunks: {took}. "
         f"Two lines mark the larger of the two times, {least}, and their sum, {most}.",
-        caption="Only the last chunk of the arithmetic is left uncovered, and more chunks make it smaller. "
-        "Nothing makes the longer lane shorter.",
+        caption="With double buffering, only the compute of the last chunk is exposed, and more chunks make it "
+        "smaller. But no number of chunks makes the longer activity itself shorter.",
         parts=lambda wide: [_lanes(wide)],
     )
 
 
 def _piped(chunks: int) -> roofline.CopyPipeline:
-    each = {"memory": PRODUCT.memory_s / chunks, "arithmetic": PRODUCT.math_s / chunks}
+    each = {"memory": PRODUCT.memory_s / chunks, "compute": PRODUCT.math_s / chunks}
     return roofline.pipeline(each, chunks)
 
 
 def _lanes(wide: float) -> Sketch:
-    """A pair of lanes for each number of chunks, and the two bounds across them."""
+    """Two rows for each number of chunks, and the two bounds as vertical lines."""
     left, step, high = 82.0, 78.0, 24.0
     scale = (wide - 66 - left) / PRODUCT.upper_s
     foot = 26 + step * len(CHUNKS)

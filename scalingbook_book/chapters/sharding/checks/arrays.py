@@ -42,89 +42,97 @@ def _between() -> str:
 ARRAYS = (
     Check(
         key="sharding.valid-sharding",
-        title="Which one can exist?",
+        title="Which sharding is valid?",
         answer=lambda: "A[I_YX, J_Z]",
         choices=("A[I_X, J_X]", "A[I_XY, J_Y]", "A[I_YX, J_Z]", "A[I_XX, J]"),
         hints=(
-            "A chip has one place along each mesh axis, and it can say which piece of one dimension is held.",
-            "In three of the four, one axis is used twice.",
+            "A chip has one coordinate along each mesh axis, which can select a shard of one dimension only.",
+            "In three of the four, a mesh axis appears twice.",
         ),
         mistakes=(
             Mistake(
                 "A[I_X, J_X]",
-                "Chip x would hold block (x, x), and nobody the blocks beside the diagonal.",
+                "Chip x would hold block (x, x), and no chip would hold the blocks off the diagonal.",
                 slip="wrong-option",
             ),
-            Mistake("A[I_XY, J_Y]", "Y already cuts I, so it cannot cut J too.", slip="wrong-option"),
-            Mistake("A[I_XX, J]", "X has been used up by cutting I once.", slip="wrong-option"),
+            Mistake("A[I_XY, J_Y]", "Y already shards I, so it cannot shard J too.", slip="wrong-option"),
+            Mistake(
+                "A[I_XX, J]",
+                "X already shards I once, and it has no more chips to shard it again.",
+                slip="wrong-option",
+            ),
         ),
-        right="Right: every axis at most once, in any order.",
+        right="Right: each mesh axis appears at most once, in any order.",
     ),
     Check(
         key="sharding.bytes-per-chip",
-        title="What one chip holds",
+        title="Bytes per chip",
         answer=_held,
         unit="B",
         rel_tol=1e-6,
         chips=32,
         hints=(
             "Divide I by the size of X and J by the size of Z.",
-            "int8 takes one byte an element. Y is not used, and changes nothing for one chip.",
+            "An int8 element takes one byte. Y is not used, so it does not change the bytes per chip.",
         ),
         mistakes=(
             Mistake(
                 lambda: _held("A[I_XY, J]"),
-                "That is A[I_XY, J], the sharding of the text.",
+                "That is for A[I_XY, J], the sharding in the text.",
                 slip="wrong-axis",
             ),
             Mistake(
                 lambda: _held("A[I_XY, J_Z]"),
-                "Y is not in the subscripts, so it cuts nothing.",
+                "Y does not appear in the subscripts, so it shards nothing.",
                 slip="axis-added",
             ),
             Mistake(
                 lambda: _held("A[I_X, J]"),
-                "Twice too much: J is cut too, over Z, and int8 takes one byte.",
+                "Too large by a factor of two: J is sharded too, over Z, and an int8 element takes one byte.",
                 slip="axis-left-out",
             ),
         ),
-        right="Right: eight chips along Y hold the same block.",
+        right="Right. The eight chips along Y hold identical blocks.",
     ),
     Check(
         key="sharding.read-shard",
-        title="Reading one's own part",
+        title="Reading a shard from HBM",
         answer=lambda: _read_bytes() / chips.V5P.hbm_bytes_per_s,
         unit="s",
         chips=16,
         hints=(
-            "How many rows of 4096 numbers does one chip hold, and how many bytes are they?",
-            "The part takes exactly 2^20 bytes, which is 5% more than a million.",
+            "How many rows of 4096 numbers does one chip hold, and how many bytes are that?",
+            "The shard has exactly 2^20 bytes, which is 5% more than a million.",
         ),
         mistakes=(
             Mistake(
                 lambda: _read_bytes() / 3.4e12,
-                "That is the memory of the text's quiz, 3.4 TB/s. This is a v5p.",
+                "That is for an HBM of 3.4 TB/s. The HBM of a v5p reads 2,765 GB/s.",
             ),
-            Mistake(lambda: 1e6 / chips.V5P.hbm_bytes_per_s, "The part is 2^20 bytes, not 10^6."),
-            Mistake(lambda: _read_bytes("A[I_X, J]") / chips.V5P.hbm_bytes_per_s, "Y cuts I as well."),
-            Mistake(0.5, "fp32 takes four bytes an element."),
+            Mistake(lambda: 1e6 / chips.V5P.hbm_bytes_per_s, "The shard has 2^20 bytes, not 10^6."),
+            Mistake(
+                lambda: _read_bytes("A[I_X, J]") / chips.V5P.hbm_bytes_per_s, "I is sharded over Y as well."
+            ),
+            Mistake(0.5, "An fp32 element takes four bytes."),
         ),
-        right="Right. At this size even a microsecond of latency would be longer.",
+        right="Right. At this size, even a latency of one microsecond would take longer than the transfer.",
     ),
     Check(
         key="sharding.copies-stored",
-        title="How many times is it stored?",
+        title="How many replicas are stored?",
         answer=_copies,
         rel_tol=1e-6,
         hints=(
-            "Which axes does the sharding not mention?",
-            "Chips that differ only in their place along an unused axis hold the same.",
+            "Which mesh axes do not appear in the sharding?",
+            "Chips that differ only in their coordinate along an unused axis hold identical shards.",
         ),
         mistakes=(
             Mistake(4, "All chips together hold that many shards. How many times does each shard occur?"),
-            Mistake(0.25, "That is the number of pieces."),
+            Mistake(
+                0.25, "That is the number of different shards. On how many chips is each of them stored?"
+            ),
         ),
-        right="Right: the product of the sizes of the axes that are not used.",
+        right="Right: the ratio is the product of the sizes of all unused axes.",
     ),
     Check(
         key="sharding.uneven-split",
@@ -134,73 +142,81 @@ ARRAYS = (
         rel_tol=1e-3,
         chips=16,
         hints=(
-            "No chip holds half a row.",
-            "Round up the number of rows of one chip; the last chip holds fewer, and padding.",
+            "A chip cannot hold half a row.",
+            "Round up the number of rows per chip. The last chip holds fewer rows, and padding.",
         ),
         mistakes=(
             Mistake(
                 lambda: 1000 / 16 * 4096 * BF16.bytes,
-                "That is the mean. A chip holds whole rows.",
+                "That is the average. A chip holds whole rows.",
                 slip="rounding",
             ),
             Mistake(
                 lambda: 62 * 4096 * BF16.bytes,
-                "Sixteen times that many rows are fewer than a thousand.",
+                "Sixteen chips with that many rows hold fewer than a thousand.",
                 slip="rounding",
             ),
         ),
-        right="Right, and the last chip has 55 rows where the others are full.",
+        right="Right. The last chip holds only 55 rows.",
     ),
     Check(
         key="sharding.before-collectives",
-        title="Before anything moves",
+        title="The result before any communication",
         answer=_unfinished,
         kind="notation",
         difficulty=2,
         hints=(
-            "Each chip has complete rows and columns of its blocks only for its own part of J.",
-            "I and K carry over their subscripts. The axis of J becomes a sum that is not finished.",
+            "Each chip can sum only over its own part of J.",
+            "The subscripts of I and K carry over. Over the mesh axis of J, the result is unreduced.",
         ),
         mistakes=(
             Mistake(
-                "C[I_X, K_Z]", "Every chip has summed over its own part of J alone: a sum over Y is owed."
+                "C[I_X, K_Z]",
+                "Every chip has summed only over its own part of J, so the result is still unreduced over Y.",
             ),
-            Mistake("C[I_X, K]{U_Y}", "B's columns are cut over Z, and nobody has gathered them."),
+            Mistake("C[I_X, K]{U_Y}", "The columns of B are sharded over Z, and nothing has gathered them."),
             Mistake(
-                "C[I_X, K_Z]{U_J}", "U names the mesh axis whose chips hold the parts, not the dimension."
+                "C[I_X, K_Z]{U_J}",
+                "U names the mesh axis over which the result is unreduced, not the dimension.",
             ),
-            Mistake("C[I_XY, K_Z]", "J is gone from the result, and Y with it; what it leaves is a sum."),
+            Mistake(
+                "C[I_XY, K_Z]",
+                "J does not appear in the result, so Y cannot shard it. What remains of it is a partial sum.",
+            ),
         ),
-        right="Right. An AllReduce or a ReduceScatter over Y finishes it.",
+        right="Right. An AllReduce or a ReduceScatter over Y completes it.",
     ),
     Check(
         key="sharding.between-shardings",
-        title="Half-way between two shardings",
+        title="Resharding in two steps",
         answer=_between,
         kind="notation",
         difficulty=2,
         hints=(
-            "Taking a slice of what one already holds is free. Which subscript can be added for nothing?",
-            "Slice first: then there is less to gather.",
+            "A chip can take a slice of what it already holds for free. Which subscript does that add?",
+            "Slice first, so that there is less to gather.",
         ),
         mistakes=(
             Mistake(
                 "A[I, J]",
-                "Gathering first moves four times as much, and throws three quarters of it away.",
+                "Gathering first moves four times as many bytes, and then discards three quarters of them.",
                 slip="gathered-first",
             ),
             Mistake(
                 "A[I_XY, J]",
-                "Free as well, but then Y has to move from I to J: an AllToAll more.",
+                "That is free as well, but then Y has to move from I to J, which takes another AllToAll.",
                 slip="wrong-dimension",
             ),
-            Mistake("A[I, J_X]", "That is an AllToAll, and it costs more than what it saves. What is free?"),
+            Mistake(
+                "A[I, J_X]",
+                "That takes an AllToAll, which costs more than it saves. Which step would be free?",
+            ),
             Mistake(
                 "A[I_Y, J]",
-                "That permutes whole shards between chips, and leaves J as it was.",
+                "That permutes whole shards between chips and does not shard J.",
                 slip="wrong-axis",
             ),
         ),
-        right="Right: cut over Y for nothing, then gather a quarter of the array over X.",
+        right="Right: slicing over Y is free, and then only a quarter of the array is gathered over X.",
     ),
 )

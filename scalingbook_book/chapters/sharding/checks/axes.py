@@ -34,143 +34,174 @@ def _exchanged_s(shape: str) -> float:
 AXES = (
     Check(
         key="sharding.end-of-line",
-        title="What the end of a line must wait for",
+        title="A lower bound at the end of a line",
         answer=lambda: collectives.bytes_received("all-gather", 80e6, 8),
         unit="B",
         rel_tol=1e-3,
         difficulty=2,
         hints=(
-            "Chip 0 has one neighbor. What does it lack, and which way must all of it come?",
-            "Seven shards of 10 MB.",
+            (
+                "Chip 0 has one neighbor. What does it lack, and over which link does all of "
+                "that have to arrive?"
+            ),
+            "It lacks seven shards of 10 MB.",
         ),
         mistakes=(
-            Mistake(lambda: 80e6, "Chip 0 has an eighth of it already."),
-            Mistake(lambda: 35e6, "That is each link's share on a ring, where half comes from either side."),
-            Mistake(lambda: 10e6, "That is one shard. The shards of all the others pass this link as well."),
+            Mistake(lambda: 80e6, "Chip 0 already holds an eighth of that."),
+            Mistake(
+                lambda: 35e6,
+                "That is the load of each link on a ring, where half of the bytes arrive from either side.",
+            ),
+            Mistake(
+                lambda: 10e6, "That is one shard. The shards of all other chips cross this link as well."
+            ),
         ),
-        right="Right: all of it over one link. On a ring two links share it, so a line takes twice as long.",
+        right=(
+            "Right: all of it crosses one link. On a ring two links share it, so a line takes twice as long."
+        ),
     ),
     Check(
         key="sharding.joint-allreduce",
-        title="Two axes jointly, or one after the other",
+        title="AllReduce over two axes: jointly or one at a time",
         answer=_jointly,
         difficulty=2,
         hints=(
             "One after the other, each AllReduce takes 2 · (3/4) · M/W, with the whole M.",
-            "Jointly: 2 · (15/16) · M over twice the bandwidth.",
+            "The joint AllReduce moves 2 · (15/16) · M over twice the bandwidth.",
         ),
         mistakes=(
-            Mistake(lambda: 1 / _jointly(), "Upside down: the joint one is faster."),
-            Mistake(lambda: 1.6, "One AllReduce alone takes that many times as long, and there are two."),
+            Mistake(lambda: 1 / _jointly(), "That is the inverse: the joint AllReduce is faster."),
+            Mistake(lambda: 1.6, "That is for one of the two AllReduces. There are two."),
             Mistake(
                 lambda: 2,
-                "That scatters over X, then Y, and gathers back: better than two AllReduces, and still the "
-                "links of one axis at a time.",
+                "That is for ReduceScatters over X and Y followed by AllGathers. It is better than two "
+                "AllReduces, but it uses the links of only one axis at a time.",
             ),
-            Mistake(lambda: 4, "That leaves (1 - 1/n) out: it is 3/4 on one axis, 15/16 on two."),
+            Mistake(lambda: 4, "That leaves out (1 - 1/n), which is 3/4 on one axis and 15/16 on two."),
         ),
-        right="Right. Name all axes in one sum.",
+        right="Right. So name all axes in a single AllReduce.",
     ),
     Check(
         key="sharding.alltoall-ratio",
-        title="An AllToAll and a gather",
+        title="AllToAll compared with AllGather",
         answer=_gather_to_exchange,
         difficulty=2,
         hints=(
-            "AllGather: each chip receives 15/16 of M over two links.",
+            "In the AllGather, each chip receives 15/16 of M over two links.",
             (
-                "AllToAll: the mean distance on a ring of 16 is 4 hops, and each of 16 chips sends M/16 "
-                "over it. Divide by 32 links."
+                "In the AllToAll, pieces travel 4 hops on average on a ring of 16, and each of the 16 "
+                "chips sends M/16. Divide the traffic by 32 links."
             ),
         ),
         mistakes=(
-            Mistake(lambda: 4, "That is the limit of long rings. Keep the gather's 1 - 1/16."),
+            Mistake(
+                lambda: 4, "That is the limit for long rings. Keep the factor 1 - 1/16 of the AllGather."
+            ),
             Mistake(
                 lambda: _gather_to_exchange(both_ways=False),
-                "That is with one direction only. Two directions shorten the ways of an exchange as well.",
+                (
+                    "That is for one direction only. With two directions, the pieces of an "
+                    "AllToAll also take shorter paths."
+                ),
             ),
-            Mistake(lambda: 1 / _gather_to_exchange(), "That is upside down: the gather takes longer."),
+            Mistake(lambda: 1 / _gather_to_exchange(), "That is the inverse: the AllGather takes longer."),
             Mistake(
                 lambda: 16,
-                "A chip receives that many times less, but most pieces cross several links on their way.",
+                (
+                    "A chip receives that many times fewer bytes, but most pieces cross several "
+                    "links on their way."
+                ),
             ),
         ),
-        right="Right: nearly four.",
+        right="Right: the AllGather takes nearly four times as long.",
     ),
     Check(
         key="sharding.longest-axis",
-        title="The longest axis",
+        title="AllToAll on a 4 × 4 × 16 torus",
         answer=lambda: _exchanged_s("4x4x16"),
         unit="s",
         difficulty=3,
         chips=256,
         hints=(
-            "Which cut of the torus into halves do the fewest links cross?",
+            "Divide the torus into halves such that the fewest links join them. Across which axis is that?",
             (
-                "Half of the bytes of each half must cross it: a quarter of all bytes, each way, over 2 "
-                "· 16 links."
+                "Half of the bytes of each half have to reach the other half. That is a quarter of all "
+                "bytes in each direction, over 2 · 16 links."
             ),
-            "That is M · max / (4 N W), with M/N = 32 MiB and W = 200 GB/s.",
+            "The time is M · max / (4 N W), with M/N = 32 MiB and W = 200 GB/s.",
         ),
         mistakes=(
-            Mistake(lambda: _exchanged_s("4x8x8"), "That is 4 × 8 × 8, whose longest axis is 8."),
+            Mistake(lambda: _exchanged_s("4x8x8"), "That is for 4 × 8 × 8, whose longest axis is 8."),
             Mistake(
                 lambda: 2 * _exchanged_s("4x4x16"),
-                "One way only, or a line: the long axis is a ring with links both ways.",
+                (
+                    "That is for one direction only, or for a line. The long axis is a ring, and "
+                    "its links work in both directions."
+                ),
                 slip="one-direction",
             ),
             Mistake(
                 lambda: 255 * 32 * MiB / 6e11,
-                "That is an AllGather. Here each pair of chips has its own, small piece.",
+                "That is an AllGather. In an AllToAll, each pair of chips exchanges its own small piece.",
             ),
-            Mistake(lambda: 256 * 32 * MiB / 4 / 2e11, "That is a single ring of all the chips."),
+            Mistake(lambda: 256 * 32 * MiB / 4 / 2e11, "That is for a single ring of all chips."),
             Mistake(
                 lambda: 32 * MiB / 4 / 2e11,
-                "32 MiB is what one chip holds. How many chips' bytes cross one link of the long axis?",
+                "32 MiB is what one chip holds. How many chips share one link of the long axis?",
             ),
         ),
-        right="Right. In 4 × 8 × 8 it is half of that, with as many chips: for an AllToAll, shape matters.",
+        right=(
+            "Right. On 4 × 8 × 8, with the same number of chips, it is half of that: the shape "
+            "matters for an AllToAll."
+        ),
     ),
     Check(
         key="sharding.bus-bandwidth",
-        title="What a benchmark prints",
+        title="Bus bandwidth of an AllReduce",
         answer=lambda: collectives.bus_bandwidth("all-reduce", 1e9, 8, 5e-3),
         unit="B/s",
         difficulty=2,
         hints=(
-            "algbw is the size over the time.",
+            "algbw is the size divided by the time.",
             (
-                "busbw multiplies by the share of the size that each link must carry: twice (n - 1)/n "
-                "for an AllReduce."
+                "busbw multiplies algbw by the fraction of the size that each GPU has to receive: "
+                "2(n - 1)/n for an AllReduce."
             ),
         ),
         mistakes=(
             Mistake(
                 lambda: 1e9 / 5e-3,
-                "That is algbw. An AllReduce brings nearly twice the array to every chip.",
+                "That is algbw. In an AllReduce, every GPU receives nearly twice the array.",
                 slip="factor-left-out",
             ),
             Mistake(
                 lambda: 7 / 8 * 1e9 / 5e-3,
-                "That is right for an AllGather; an AllReduce is two passes.",
+                "That is right for an AllGather, but an AllReduce makes two passes.",
                 slip="one-pass",
             ),
             Mistake(
-                lambda: 2e9 / 5e-3, "Of each pass a chip already has an eighth.", slip="fraction-left-out"
+                lambda: 2e9 / 5e-3,
+                "In each pass, a GPU already has an eighth of the array.",
+                slip="fraction-left-out",
             ),
         ),
-        right="Right. This number can be compared with the datasheet's link rate, whatever the collective.",
+        right=(
+            "Right. You can compare this number with the link rate in the datasheet, whatever the collective."
+        ),
     ),
     Check(
         key="sharding.two-slices",
-        title="Two slices",
+        title="Hierarchical AllReduce over two slices",
         answer=lambda: collectives.hierarchical_all_reduce(_GRADIENTS, *_BIG, dcn=_DCN).bandwidth_s,
         unit="s",
         difficulty=3,
         hints=(
-            "Three steps: ReduceScatter in the slice, AllReduce between the slices, AllGather in the slice.",
-            "Between the slices a chip has only its share, M/512, to sum with one partner, over 6.25 GB/s.",
-            "In the slice: 2 (1 - 1/512) M over three axes of 200 GB/s each.",
+            (
+                "There are three steps: a ReduceScatter inside each slice, an AllReduce between "
+                "the slices, and an AllGather inside."
+            ),
+            "Between the slices, each chip only reduces its shard, M/512, with one partner, at 6.25 GB/s.",
+            "Inside the slice, 2 (1 - 1/512) M moves over three axes of 200 GB/s each.",
         ),
         mistakes=(
             Mistake(
@@ -180,30 +211,38 @@ AXES = (
             ),
             Mistake(
                 lambda: 2 * _GRADIENTS * (1 / 6e11 + 1 / 512 / _DCN.link_bytes_per_s),
-                "That is the form for many slices. With two, 2 (1 - 1/2) of a chip's share crosses.",
+                (
+                    "That is the formula for many slices. With two, each chip sends 2 (1 - 1/2) "
+                    "of its shard across."
+                ),
             ),
             Mistake(
                 lambda: 2 * _GRADIENTS / 3e11 + _GRADIENTS / 512 / _DCN.link_bytes_per_s,
-                "On a ring two links bring data in: 200 GB/s an axis, both directions together.",
+                "On a ring, a chip receives over two links, which is 200 GB/s per axis.",
                 slip="one-direction",
             ),
             Mistake(
                 lambda: collectives.all_reduce(_GRADIENTS, *_BIG).bandwidth_s,
-                "That is inside one slice. The two sums still have to meet.",
+                "That is only the part inside a slice. The sums of the two slices still have to be added.",
                 slip="term-left-out",
             ),
             Mistake(
                 lambda: collectives.hierarchical_all_reduce(_GRADIENTS, _BIG[0], dcn=_DCN).bandwidth_s,
-                "That is one torus axis of eight; a slice has three, and 512 chips.",
+                "That is for one torus axis of eight chips. A slice has three axes and 512 chips.",
             ),
             Mistake(
                 lambda: (
                     collectives.all_gather(_GRADIENTS, *_BIG).bandwidth_s
                     + _GRADIENTS / 512 / _DCN.link_bytes_per_s
                 ),
-                "Inside the slice there are two passes: scatter first, gather last.",
+                (
+                    "Inside the slice there are two passes: a ReduceScatter at the beginning and "
+                    "an AllGather at the end."
+                ),
             ),
         ),
-        right="Right: with slices this large, the slow network between them is the smaller part.",
+        right=(
+            "Right. With slices this large, the slow network between them takes the smaller part of the time."
+        ),
     ),
 )

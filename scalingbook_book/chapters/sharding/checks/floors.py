@@ -56,101 +56,109 @@ def _four_programs() -> float:
 FLOORS = (
     Check(
         key="sharding.lowest-latency",
-        title="The lowest latency",
+        title="A matmul with the lowest latency",
         answer=_lowest,
         unit="s",
         difficulty=3,
         hints=(
-            "Each of 64 chips does its share: 2IJK/64 FLOPs.",
-            "Cut I or K, so that the result only has to be gathered: 2IK bytes, over three axes at once.",
+            "Each of the 64 chips performs 2IJK/64 FLOPs.",
+            "Shard I or K, so that the result only has to be gathered: 2IK bytes over three axes at once.",
             "Add six hops, two along each axis.",
         ),
         mistakes=(
             Mistake(
                 lambda: _lowest(""),
-                "That is every chip doing all the work: nothing to move, and a lot to compute.",
+                "That is full replication: nothing has to move, but every chip computes everything.",
                 slip="total-for-one",
             ),
             Mistake(
                 lambda: _lowest(bring=collectives.all_reduce),
-                "Cutting J leaves sums, and an AllReduce costs twice an AllGather.",
+                "Sharding J leaves partial sums, and an AllReduce takes twice as long as an AllGather.",
                 slip="two-passes",
             ),
-            Mistake(lambda: _lowest("X"), "That shares the work among the four chips of one axis."),
+            Mistake(lambda: _lowest("X"), "That shares the work among the four chips of one axis only."),
             Mistake(
-                lambda: _lowest() - 6e-6, "Add the hops: two along each of three rings.", slip="hops-left-out"
+                lambda: _lowest() - 6e-6,
+                "Add the hops: two along each of the three rings.",
+                slip="hops-left-out",
             ),
             Mistake(
                 lambda: collectives.all_gather(BF16.bytes * 4096**2, *_CUBE.axes("XYZ")).total_s,
-                "That is the network alone. Without overlap the arithmetic comes on top.",
+                "That is the communication alone. Without overlap, the compute time is added to it.",
                 slip="term-left-out",
             ),
         ),
-        right="Right. Most of it is bringing the result together.",
+        right="Right. Most of the time goes into assembling the result.",
     ),
     Check(
         key="sharding.layer-with-memory",
-        title="Do not forget the memory",
+        title="The three times of a sharded MLP",
         answer=_weights_s,
         unit="s",
         rel_tol=0.04,
         difficulty=3,
         chips=4,
         hints=(
-            "Three times to compare: arithmetic, network, HBM. Which one is the longest?",
-            "128 tokens are far below what a v6e needs to be compute-bound.",
-            "Each chip has a quarter of both matrices and must read all of it.",
+            "There are three times to compare: compute, network and HBM. Which one is the longest?",
+            "128 tokens are far fewer than a v6e needs to be compute-bound.",
+            "Each chip holds a quarter of both matrices and has to read all of it.",
         ),
         mistakes=(
-            Mistake(lambda: _layer_s("math_s"), "That is the arithmetic. Something else takes longer."),
-            Mistake(lambda: _layer_s("comms_s"), "That is the network. Something else takes longer."),
+            Mistake(lambda: _layer_s("math_s"), "That is the compute. Something else takes longer."),
+            Mistake(lambda: _layer_s("comms_s"), "That is the communication. Something else takes longer."),
             Mistake(
                 lambda: 2 * collectives.all_gather(BF16.bytes * 128 * 8192, *_FOUR.axes("XY")).bandwidth_s,
-                "Those are the bytes of the network. Something else takes longer.",
+                "That is the time for the bytes on the network. Something else takes longer.",
             ),
             Mistake(
                 lambda: _weights_s() + _layer_s("math_s"),
-                "That adds arithmetic and memory. Everything overlaps, so only the longest counts.",
+                "That adds compute and memory. Everything overlaps, so only the longest time counts.",
             ),
             Mistake(
                 lambda: _weights_s() + _layer_s("math_s") + _layer_s("comms_s"),
-                "That adds all three times. Everything overlaps, so only the longest counts.",
+                "That adds all three times. Everything overlaps, so only the longest one counts.",
             ),
             Mistake(
                 lambda: _weights_s() * chips.V6E.hbm_bytes_per_s / chips.V5E.hbm_bytes_per_s,
-                "That is a v5e. A v6e's memory is twice as fast.",
+                "That is for a v5e. The HBM of a v6e is twice as fast.",
             ),
         ),
-        right="Right: memory-bound. Arithmetic and network alone would never have told.",
+        right="Right: it is memory-bound. Compute and communication alone would not have shown that.",
     ),
     Check(
         key="sharding.chunks-to-overlap",
-        title="How many chunks?",
+        title="Collective matmul: how many chunks?",
         answer=lambda: _chunks(_overlapped()),
         rel_tol=1e-6,
         difficulty=3,
         hints=(
-            "First the two times: 2IJK/4 FLOPs a chip, and an AllGather of 2IJ bytes on a line of four.",
-            "In n chunks it takes the longer one and 1/n of the shorter.",
-            "Which is the longer? The shorter, divided by n, must be at most a tenth of it.",
+            (
+                "First compute the two times: 2IJK/4 FLOPs per chip, and an AllGather of 2IJ "
+                "bytes on a line of four."
+            ),
+            "In n chunks, it takes the longer time plus 1/n of the shorter one.",
+            "Which one is longer? The shorter one, divided by n, must be at most a tenth of it.",
         ),
         mistakes=(
             Mistake(
                 lambda: 10,
-                "The tenth is of the longer term, and the shorter one is cut.",
+                "The 10% refer to the longer time, while the shorter one is divided by n.",
                 slip="wrong-formula-tenth",
             ),
             Mistake(
-                lambda: _chunks(_overlapped(32768)), "That is for the K of the text, four times this one."
+                lambda: _chunks(_overlapped(32768)),
+                "That is for the K in the text, which is four times as large.",
             ),
-            Mistake(lambda: _chunks(_overlapped()) - 1, "Not quite: one chunk more.", slip="rounding"),
-            Mistake(lambda: 8, "That would be a ring. This axis of four is a line, which is the slower."),
+            Mistake(lambda: _chunks(_overlapped()) - 1, "Almost: it takes one more chunk.", slip="rounding"),
+            Mistake(
+                lambda: 8, "That would be right for a ring. This axis of four is a line, which is slower."
+            ),
         ),
         right="Right.",
     ),
     Check(
         key="sharding.write-collectives",
-        title="Four collectives, written and counted",
+        title="Writing and counting four collectives",
         answer=_four_programs,
         unit="B",
         rel_tol=3e-3,
@@ -161,22 +169,30 @@ FLOORS = (
                 "lax.all_gather, lax.psum, lax.psum_scatter and lax.all_to_all, each in a function of "
                 "the local block."
             ),
-            "Compile each and add up `program.collectives.received_bytes`.",
+            "Compile each of them and add up `program.collectives.received_bytes`.",
             (
-                "On paper: with M = 4 MiB, 7/8 of M for the gather and the scatter, twice that for the "
-                "AllReduce, an eighth for the exchange."
+                "On paper, with M = 4 MiB: 7/8 of M for the AllGather and for the ReduceScatter, twice "
+                "that for the AllReduce, and an eighth of it for the AllToAll."
             ),
         ),
         mistakes=(
-            Mistake(lambda: 7 / 8 * 4 * MiB * 3.125, "An AllReduce receives twice 7/8 of the array."),
+            Mistake(
+                lambda: 7 / 8 * 4 * MiB * 3.125,
+                "In an AllReduce, each device receives twice 7/8 of the array.",
+            ),
             Mistake(
                 lambda: 7 / 8 * 4 * MiB * 5,
-                "An AllToAll gives each device only an eighth of what a gather does.",
+                "In an AllToAll, each device receives only an eighth of what it receives in an AllGather.",
             ),
-            Mistake(lambda: 7 / 8 * 4 * MiB * 4, "An AllToAll receives little, and not nothing."),
-            Mistake(lambda: 4 * 4 * MiB, "Those are the sizes of the arrays. What does one device receive?"),
-            Mistake(0.5, "The array is fp32, four bytes an element."),
+            Mistake(
+                lambda: 7 / 8 * 4 * MiB * 4, "In an AllToAll, each device receives little, but not nothing."
+            ),
+            Mistake(
+                lambda: 4 * 4 * MiB,
+                "Those are the sizes of the arrays. How much of them does one device receive?",
+            ),
+            Mistake(0.5, "The array is fp32, with four bytes per element."),
         ),
-        right="Right: what was written is what was compiled, byte for byte.",
+        right="Right: the compiled programs receive exactly the bytes that the formulas predict.",
     ),
 )

@@ -20,7 +20,7 @@ def _scattered_or_gathered() -> float:
     found = solve("A[I, J_X] · B[J, K] -> C[I, K_X]", Rings(chips.V5P, X=16), sizes)
     first, last = (
         found.named(name)
-        for name in ("gather A over X, cut B over X", "cut B over X, reduce-scatter C over X")
+        for name in ("gather A over X, slice B over X", "slice B over X, reduce-scatter C over X")
     )
     return first.nbytes / last.nbytes
 
@@ -28,7 +28,7 @@ def _scattered_or_gathered() -> float:
 @cache
 def _strategies(B: int, D: int = 8192) -> tuple[Strategy, Strategy]:
     found = solve("A[B, D] · W[D_X, F] -> Z[B, F]", _V6E, {"B": B, "D": D, "F": 16384})
-    return found.named("gather W over X"), found.named("cut A over X, all-reduce Z over X")
+    return found.named("gather W over X"), found.named("slice A over X, all-reduce Z over X")
 
 
 def _few_tokens(B: int = 1024) -> float:
@@ -63,130 +63,140 @@ def _pod_rows(I: int = 16384) -> float:
 PRODUCTS = (
     Check(
         key="sharding.backward-collective",
-        title="The way back",
+        title="The backward pass of an AllGather",
         answer=lambda: "ReduceScatter",
         choices=("AllGather", "ReduceScatter", "AllReduce", "AllToAll"),
         hints=(
-            (
-                "Each chip used a copy of the whole of W, on data of its own, and so has a gradient for "
-                "all of it."
-            ),
-            "The gradients must be summed over the chips, and each chip needs those of its own part only.",
+            ("Each chip used all of W, on its own tokens, so it has a gradient for all of it."),
+            "The gradients have to be summed over the chips, and each chip needs only its own shard.",
         ),
         mistakes=(
-            Mistake("AllGather", "Nothing would be summed, and every chip has gradients of its own."),
-            Mistake("AllReduce", "The sum is right, and every chip would get all of it: twice the bytes."),
-            Mistake("AllToAll", "That moves gradients to their owners without adding them up."),
+            Mistake("AllGather", "That would not sum anything, but every chip has different gradients."),
+            Mistake(
+                "AllReduce",
+                "The sum would be right, but every chip would receive all of it, at twice the cost.",
+            ),
+            Mistake("AllToAll", "That moves the gradients to the right chips without adding them up."),
         ),
-        right="Right: forwards a copy goes to everybody, backwards everybody's part is added up.",
+        right="Right: the forward pass copies to all chips, so the backward pass sums over all chips.",
     ),
     Check(
         key="sharding.gather-or-scatter",
-        title="Gather first, or scatter last",
+        title="Gather first or scatter last?",
         answer=_scattered_or_gathered,
         difficulty=2,
         hints=(
-            "Gathering first moves A[I, J]; scattering last moves C[I, K].",
-            "Both carry the same 1 - 1/n, so only the sizes of the two arrays matter.",
+            "The first strategy gathers A[I, J]. The second scatters C[I, K].",
+            "Both carry the same factor 1 - 1/n, so only the sizes of the two arrays matter.",
         ),
         mistakes=(
             Mistake(
                 lambda: 1 / _scattered_or_gathered(), "That is the inverse: J is the larger dimension here."
             ),
-            Mistake(0.5, "The result may stay cut, so one pass is enough: no AllReduce."),
+            Mistake(0.5, "The result may stay sharded, so one pass is enough. No AllReduce is needed."),
         ),
-        right="Right: J over K.",
+        right="Right: the ratio is J/K.",
     ),
     Check(
         key="sharding.reduce-few-tokens",
-        title="Gather or reduce, few tokens",
+        title="AllGather or AllReduce, with few tokens",
         answer=_few_tokens,
         difficulty=2,
         hints=(
             "Compare B with C/W: is gathering compute-bound or network-bound?",
-            "2DF bytes for gathering, twice 2BF bytes for reducing, both over the same ring.",
+            "Gathering moves 2DF bytes and reducing twice 2BF bytes, both over the same ring.",
         ),
         mistakes=(
-            Mistake(lambda: 1024, "That compares one pass with one pass. An AllReduce is two."),
+            Mistake(lambda: 1024, "That compares one pass with one pass, but an AllReduce makes two."),
             Mistake(
-                lambda: 2 * 4590, "That is 2 C/W, the threshold of batches above C/W. This batch is below."
+                lambda: 2 * 4590,
+                "That is 2 C/W, the threshold for batches above C/W. This batch is below it.",
             ),
-            Mistake(lambda: 512, "The factor is on the other side: reducing moves its array twice."),
+            Mistake(
+                lambda: 512, "The factor of 2 belongs on the other side: reducing moves its array twice."
+            ),
         ),
-        right="Right: D > 2B, whatever F, the chip and the number of chips.",
+        right="Right: D > 2B, whatever F, the chip and the number of chips are.",
     ),
     Check(
         key="sharding.reduce-many-tokens",
-        title="Gather or reduce, many tokens",
+        title="AllGather or AllReduce, with many tokens",
         answer=_many_tokens,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "Compare B with C/W: now the arithmetic takes longer than gathering.",
-            "2BDF/C against 2 · (15/16) · 2BF/W. What cancels?",
+            "Compare B with C/W: now compute takes longer than gathering.",
+            "Compare 2BDF/C with 2 · (15/16) · 2BF/W. What cancels?",
         ),
         mistakes=(
-            Mistake(lambda: 2 * 4590, "That is 2 C/W: keep the exact 1 - 1/16 of the ring."),
+            Mistake(lambda: 2 * 4590, "That is 2 C/W. Keep the exact factor 1 - 1/16 of the ring."),
             Mistake(
                 lambda: 2 * 16384,
-                "That is 2B, the threshold of small batches. Here gathering is compute-bound.",
+                "That is 2B, the threshold for small batches. Here gathering is compute-bound.",
             ),
-            Mistake(2, "W counts both directions of a ring: 200 GB/s."),
-            Mistake(0.5, "An AllReduce is two passes."),
+            Mistake(2, "On a ring, W is the rate of two links: 200 GB/s."),
+            Mistake(0.5, "An AllReduce makes two passes."),
         ),
-        right="Right: B and F have cancelled.",
+        right="Right: B and F have canceled.",
     ),
     Check(
         key="sharding.slice-without-rings",
-        title="A slice without rings",
+        title="A matmul on a slice without rings",
         answer=_no_wrap,
         difficulty=2,
         hints=(
-            "Arithmetic: 2IJK/16 FLOPs a chip. What does a chip hold of C before the sum?",
-            "A ReduceScatter and an AllGather on a line of four: 2 · (3/4) · 2(I/4)K bytes over one link.",
+            "Each chip performs 2IJK/16 FLOPs. How much of C does it hold before the AllReduce?",
+            (
+                "The AllReduce is a ReduceScatter and an AllGather on a line of four: 2 · (3/4) "
+                "· 2(I/4)K bytes over one link."
+            ),
         ),
         mistakes=(
             Mistake(
                 0.5,
-                "That is a ring, or only half of an AllReduce. A v5e axis of four is a line.",
+                "That is for a ring, or for only half of an AllReduce. A v5e axis of four is a line.",
                 slip="ring-for-line",
             ),
             Mistake(
                 4 / 3,
-                "A chip has a quarter already: 1 - 1/4 of the array moves in each pass.",
+                "A chip already holds a quarter, so 1 - 1/4 of the array moves in each pass.",
                 slip="fraction-left-out",
             ),
-            Mistake(10 / 9, "That is with 45 GB/s, 90% of the rate. The documented rate is 50."),
-            Mistake(4, "X still cuts I, so a quarter of C is summed.", slip="axis-left-out"),
+            Mistake(10 / 9, "That is for 45 GB/s, 90% of the rate. The documented rate is 50 GB/s."),
+            Mistake(4, "I is still sharded over X, so only a quarter of C is reduced.", slip="axis-left-out"),
             Mistake(
                 lambda: 1 / _no_wrap(),
-                "Upside down: network over arithmetic is asked for.",
+                "That is the inverse. The question asks for communication over compute.",
                 slip="inverted-ratio",
             ),
         ),
-        right="Right: network-bound, almost three to one.",
+        right="Right: it is network-bound, by almost three to one.",
     ),
     Check(
         key="sharding.pod-with-rings",
-        title="The same on a pod with rings",
+        title="A matmul on a pod with rings",
         answer=_pod_rows,
         unit="rows",
         rel_tol=0.01,
         difficulty=3,
         hints=(
-            "Arithmetic: 2IJK/256 FLOPs a chip. Gathered: B[J, K/16], of which a chip lacks 15/16.",
-            "An axis of 16 on v5e is a ring, so two links bring it.",
-            "J and K cancel. What is left is I > 15 C/W.",
+            "Each chip performs 2IJK/256 FLOPs. It gathers B[J, K/16], of which it lacks 15/16.",
+            "An axis of 16 on v5e is a ring, so a chip receives over two links.",
+            "J and K cancel, which leaves I > 15 C/W.",
         ),
         mistakes=(
-            Mistake(2, "An axis of 16 is a ring on v5e: W is twice the one-way rate."),
-            Mistake(16 / 15, "A chip has a sixteenth of it already.", slip="fraction-left-out"),
-            Mistake(lambda: 3 * 3940, "That is the threshold on the 4 × 4 slice."),
-            Mistake(1 / 16, "That is the number of rows on each chip.", slip="one-for-total"),
+            Mistake(2, "On v5e, an axis of 16 is a ring, so W is twice the rate of one link."),
+            Mistake(16 / 15, "A chip already holds a sixteenth of it.", slip="fraction-left-out"),
+            Mistake(lambda: 3 * 3940, "That is the threshold for the 4 × 4 slice."),
+            Mistake(1 / 16, "That is the number of rows per chip.", slip="one-for-total"),
             Mistake(
-                lambda: 1970, "That is C/W, about the rows of one chip. X cuts I, and all rows are asked for."
+                lambda: 1970,
+                (
+                    "That is C/W, roughly the rows per chip. The question asks for all rows, "
+                    "which are sharded over X."
+                ),
             ),
         ),
-        right="Right: a larger slice needs a larger batch, in proportion to the chips on X.",
+        right="Right: a larger slice needs a larger batch, in proportion to the number of chips along X.",
     ),
 )

@@ -31,21 +31,24 @@ TRANSFERS = (
         answer=lambda: _gathered_s(BF16.bytes * 128, _RING),
         unit="s",
         hints=(
-            "256 bytes over links of 50 GB/s take a few nanoseconds. What takes longer?",
+            "Over links of 50 GB/s, 256 bytes take a few nanoseconds. What takes longer?",
             "How many hops away is the farthest chip on a ring of four?",
         ),
         mistakes=(
             Mistake(
                 lambda: 3 * _RING.hop_s,
-                "That is a line of four. An axis of a 4 × 4 × 4 slice of v4 closes into a ring.",
+                "That is for a line of four. On a 4 × 4 × 4 slice of v4, every axis is a ring.",
             ),
-            Mistake(lambda: 4 * _RING.hop_s, "Shards travel both ways, so no one goes all the way round."),
+            Mistake(
+                lambda: 4 * _RING.hop_s,
+                "Shards travel in both directions, so none of them goes all the way around the ring.",
+            ),
             Mistake(
                 lambda: collectives.all_gather(256, _RING).bandwidth_s,
-                "That is the bytes alone. Every hop takes a microsecond.",
+                "That is the time for the bytes alone. Every hop takes a microsecond.",
             ),
         ),
-        right="Right: the hops, and nothing else.",
+        right="Right: the hops take practically all of the time.",
     ),
     Check(
         key="sharding.line-allgather",
@@ -56,15 +59,15 @@ TRANSFERS = (
         difficulty=2,
         hints=(
             (
-                "On v5e only an axis of 16 closes into a ring. How many links bring data to the chip at "
-                "the end of a line?"
+                "On v5e, only an axis of 16 is a ring. Over how many links does the chip at the end of a "
+                "line receive?"
             ),
-            "It receives seven eighths of 2EF bytes over one link, and the farthest shard makes seven hops.",
+            "It receives 7/8 of 2EF bytes over one link, and the farthest shard makes seven hops.",
         ),
         mistakes=(
             Mistake(
                 lambda: _large(chips.V5E.axis(8, wrapped=True)),
-                "That is a ring. This axis of eight has two ends.",
+                "That is for a ring. This axis of eight is a line with two ends.",
                 slip="ring-for-line",
             ),
             Mistake(
@@ -74,17 +77,20 @@ TRANSFERS = (
             ),
             Mistake(
                 lambda: 2**25 / 5e10,
-                "A chip receives only what it lacks: (1 - 1/8) of the array.",
+                "A chip receives only what it lacks, which is (1 - 1/8) of the array.",
                 slip="fraction-left-out",
             ),
-            Mistake(lambda: 2**25 / 1e11, "That is M/W for a ring, as if the end of a line had two links."),
+            Mistake(
+                lambda: 2**25 / 1e11,
+                "That is M/W for a ring. The chip at the end of a line has only one link.",
+            ),
             Mistake(
                 # the same links at the 90% of their rate that some texts calculate with
                 lambda: _large(replace(_LINE, link_bytes_per_s=0.9 * _LINE.link_bytes_per_s)),
-                "That is with 45 GB/s, 90% of the rate. The documented rate is 50.",
+                "That is for 45 GB/s, 90% of the rate. The documented rate is 50 GB/s.",
             ),
             Mistake(
-                lambda: _large(chips.V5E.axis(4)), "That is over the axis of four. This is the one of eight."
+                lambda: _large(chips.V5E.axis(4)), "That is for the axis of four. This is the axis of eight."
             ),
         ),
     ),
@@ -95,106 +101,122 @@ TRANSFERS = (
         unit="s",
         difficulty=2,
         hints=(
-            "How long does one shard of 16 KiB take over one link? Compare it with a hop.",
-            (
-                "Both terms count here: seven shards arrive over one link, and the farthest comes over "
-                "seven hops."
-            ),
+            "How long does one shard of 16 KiB take over one link? Compare that with a hop.",
+            ("Both terms matter here: seven shards arrive over one link, and the farthest makes seven hops."),
         ),
         mistakes=(
             Mistake(
                 lambda: 7 * _LINE.hop_s,
-                "Those are the hops alone; the bytes add a third of them. (A ring? This axis has ends.)",
+                (
+                    "Those are the hops alone, and the bytes add a third of that. (If you "
+                    "thought of a ring: this axis has ends.)"
+                ),
                 slip="term-left-out",
             ),
             Mistake(
                 lambda: 7 * 16 * KiB / 5e10,
-                "Those are the bytes alone; the hops take longer.",
+                "That is the time for the bytes alone. The hops take longer.",
                 slip="hops-left-out",
             ),
             Mistake(
                 lambda: _gathered_s(BF16.bytes * 256 * 256, chips.V5E.axis(4)),
-                "That is over the axis of four. This is the one of eight.",
+                "That is for the axis of four. This is the axis of eight.",
             ),
         ),
-        right="Right. Real hops and starts cost more than the model's microsecond.",
+        right=(
+            "Right. A real collective also has a start-up time, and its hops may take more "
+            "than a microsecond."
+        ),
     ),
     Check(
         key="sharding.gather-one-axis",
-        title="Gather one dimension, the other stays cut",
+        title="AllGather over one of two mesh axes",
         answer=lambda: _gathered_s(_BD / 4, _RING),
         unit="s",
         difficulty=2,
         hints=(
-            "What does one chip hold afterwards? D is still cut over Y.",
-            "M is 2BD/4 bytes, of which a chip lacks three quarters; two links bring them; two hops.",
+            "What does one chip hold afterwards? D is still sharded over Y.",
+            (
+                "M is 2BD/4 bytes. A chip lacks three quarters of them and receives over two "
+                "links. Add two hops."
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: _gathered_s(_BD, _RING),
-                "Y still cuts D: each chip gathers a quarter of the array.",
+                "D is still sharded over Y, so each chip gathers only a quarter of the array.",
                 slip="axis-left-out",
             ),
             Mistake(
                 lambda: _BD / 4 / 1e11,
-                "That is the textbook's M/W. A chip already has a quarter of M, and hops take time.",
+                "That is the approximation M/W. A chip already holds a quarter of M, and hops take time.",
             ),
             Mistake(
                 lambda: _gathered_s(_BD / 4, chips.V4.axis(4, wrapped=False)),
-                "That is one way, or a line. Rings bring data in from both sides.",
+                "That is for one direction, or for a line. On a ring, data arrives from both sides.",
             ),
-            Mistake(lambda: _gathered_s(_BD / 16, _RING), "M is the gathered array: X no longer cuts it."),
+            Mistake(
+                lambda: _gathered_s(_BD / 16, _RING),
+                "M is the gathered array, which is no longer sharded over X.",
+            ),
         ),
         right="Right.",
     ),
     Check(
         key="sharding.gather-two-axes",
-        title="Gather over two axes at once",
+        title="AllGather over two mesh axes at once",
         answer=lambda: _gathered_s(_BD, _RING, _RING),
         unit="s",
         difficulty=2,
         hints=(
-            "Sixteen chips take part, and each has links along two axes.",
-            "(1 - 1/16) of 2BD bytes over 2 · W; then two hops along each axis.",
+            "Sixteen chips take part, and each of them has links along two axes.",
+            "(1 - 1/16) of 2BD bytes at a rate of 2 · W, plus two hops along each axis.",
         ),
         mistakes=(
             Mistake(
                 lambda: _gathered_s(_BD / 4, _RING) + _gathered_s(_BD, _RING),
-                "That is one axis after the other. Both axes' links can work at once.",
+                "That is one axis after the other. The links of both axes can work at the same time.",
             ),
             Mistake(
                 lambda: _gathered_s(_BD, chips.V4.axis(16)),
-                "That is a single ring of sixteen. There are two axes, hence twice the bandwidth.",
+                (
+                    "That is for a single ring of sixteen. There are two axes, and therefore "
+                    "twice the bandwidth."
+                ),
             ),
             Mistake(
                 lambda: _BD / 2e11,
-                "That is the textbook's M/(2W). A chip already has a sixteenth, and hops take time.",
+                (
+                    "That is the approximation M/(2W). A chip already holds a sixteenth of M, "
+                    "and hops take time."
+                ),
             ),
         ),
         right="Right.",
     ),
     Check(
         key="sharding.allreduce-one-axis",
-        title="Sum over one axis, cut by two others",
+        title="AllReduce of a sharded array",
         answer=lambda: _summed_s(_BD / 16),
         unit="s",
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "What does one chip hold? Both B and D are cut.",
-            "A ReduceScatter and an AllGather of 2BD/16 bytes, two hops each.",
+            "How much of the array does one chip hold? Both B and D are sharded.",
+            "It is a ReduceScatter and an AllGather of 2BD/16 bytes, with two hops each.",
         ),
         mistakes=(
             Mistake(
-                lambda: _summed_s(_BD), "X and Y still cut the array: each chip holds a sixteenth of it."
+                lambda: _summed_s(_BD),
+                "The array is sharded over X and Y, so each chip holds a sixteenth of it.",
             ),
             Mistake(
                 lambda: _gathered_s(_BD / 16, _RING),
-                "That is a ReduceScatter. Everybody needs the whole sum.",
+                "That is a ReduceScatter. Here every chip along Z needs the whole sum.",
             ),
             Mistake(
                 lambda: collectives.all_reduce(_BD / 16, _RING).bandwidth_s,
-                "Those are the bytes alone. Each of the two passes takes two hops as well.",
+                "That is the time for the bytes alone. Each of the two passes also takes two hops.",
             ),
             Mistake(
                 lambda: collectives.all_reduce(_BD / 16, _RING).bandwidth_s + 2e-6,
@@ -202,20 +224,20 @@ TRANSFERS = (
             ),
             Mistake(
                 lambda: collectives.all_reduce(_BD / 16, chips.V4.axis(4, wrapped=False)).total_s,
-                "That is a line. This axis closes into a ring.",
+                "That is for a line. This axis is a ring.",
             ),
             Mistake(
                 lambda: 2 * _BD / 16 / 9e10,
-                "That is 45 GB/s a link, no hops, and without 1 - 1/4.",
+                "That is for 45 GB/s per link, without hops and without the factor 1 - 1/4.",
             ),
             Mistake(
                 lambda: 2 * _BD / 16 / 1e11,
                 (
-                    "That is the textbook's 2M/W. (1 - 1/4) of it moves, and four hops are as long as "
-                    "half of that."
+                    "That is the approximation 2M/W. Only (1 - 1/4) of it moves, and four hops take about "
+                    "half as long as that."
                 ),
             ),
         ),
-        right="Right. Without the cuts over X and Y it would be sixteen times the bytes.",
+        right="Right. If the array were not sharded over X and Y, there would be sixteen times the bytes.",
     ),
 )

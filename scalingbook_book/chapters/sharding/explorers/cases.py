@@ -1,4 +1,4 @@
-"""Which case is this product, and which strategy wins? The solver of sharded products, with every time."""
+"""Which case is this matmul, and which strategy wins? The solver of sharded matmuls, with every time."""
 
 import math
 from functools import lru_cache
@@ -29,12 +29,12 @@ _SHOWN, _REFUSALS = 5, 3
 
 @lru_cache(maxsize=256)
 def solution(text: str, *, chip: str, X: int, Y: int, sizes: tuple[int, ...], idle: bool) -> Solution:
-    """Solve a typed product; the sizes belong to its dimensions in the order in which they first appear."""
+    """Solve a typed matmul; the sizes belong to its dimensions in the order in which they first appear."""
     product = parse_product(text, Mesh(X=X, Y=Y))
     names = product.names
     if len(names) > len(sizes):
         raise ValueError(
-            f"{product} has {len(names)} dimensions ({', '.join(names)}), and there are sliders for three; "
+            f"{product} has {len(names)} dimensions ({', '.join(names)}), but there are sliders for three; "
             "leave out a batch dimension"
         )
     return solve(product, machine(chip, X=X, Y=Y), dict(zip(names, sizes, strict=False)), idle_axes=idle)
@@ -72,19 +72,22 @@ def _bars(shown: tuple[Strategy, ...]) -> Bars:
 
 
 def _table(found: Solution, shown: tuple[Strategy, ...]) -> Grid:
-    """Each strategy in full: its moves, and what it takes."""
+    """Each strategy in full: its collectives and its times."""
     cells = [
         [Cell(_told(f"{i}. {s.name}", s), 0 if s is found.best else None, found.why(s), level=0.6)]
         for i, s in enumerate(shown, 1)
     ]
     more = len(found.strategies) - len(shown)
     return Grid(
-        f"The fastest {len(shown)}; {more} more take longer" if more else "All strategies", (), (), cells
+        f"The {len(shown)} fastest strategies ({more} more take longer)" if more else "All strategies",
+        (),
+        (),
+        cells,
     )
 
 
 def _told(name: str, s: Strategy) -> str:
-    times = f"{si(s.lower_s, 's')} overlapped, {si(s.upper_s, 's')} in turn"
+    times = f"{si(s.lower_s, 's')} with overlap, {si(s.upper_s, 's')} without"
     return wrap_lines(name, f"{times}; {s.bound}-bound")
 
 
@@ -96,7 +99,7 @@ def _refused(found: Solution) -> tuple[Grid, ...]:
     more = len(found.rejected) - len(shown)
     return (
         Grid(
-            "These do not work" + (f", nor do {more} more" if more else ""),
+            "Not possible" + (f" ({more} more)" if more else ""),
             (),
             (),
             [[Cell(text) for text in row] for row in cells],
@@ -109,22 +112,22 @@ def _verdict(found: Solution) -> str:
     said = f"{CASES[found.case][0].upper()}{CASES[found.case][1:]}."
     said += f" Fastest: {best.name}, {si(best.lower_s, 's')}, {best.bound}-bound."
     if math.isinf(found.margin):
-        return f"{said} There is no other way."
+        return f"{said} There is no other strategy."
     second = found.strategies[1]
     if found.margin < 1.001:
         return f"{said} {second.name[0].upper()}{second.name[1:]} takes as long."
-    return f"{said} Next: {second.name}, {found.margin:.3g} times as long."
+    return f"{said} The next best, {second.name}, takes {found.margin:.3g} times as long."
 
 
 CASE_SOLVER = Explorer(
     key="sharding.cases",
-    title="Four cases",
-    question="Which case is this product, what could be done, and what is fastest?",
+    title="Four cases of sharded matmul",
+    question="Which case is this matmul, which strategies are possible, and which one is fastest?",
     controls={
         "text": Notation(
-            "product",
+            "matmul",
             "A[I, J_Y] · B[J, K] -> C[I, K]",
-            "· may be *, → may be ->; mesh axes are X and Y; {U_X} marks a partial sum",
+            "type * for · and -> for →; the mesh axes are X and Y; {U_X} marks a partial sum",
         ),
         "X": Slider("mesh axis X", 1, 16, 4, "pow2"),
         "Y": Slider("mesh axis Y", 1, 16, 4, "pow2"),
@@ -132,7 +135,7 @@ CASE_SOLVER = Explorer(
         "J": Slider("size of J (2nd)", 64, 65536, 8192, "pow2"),
         "K": Slider("size of K (3rd)", 64, 65536, 2048, "pow2"),
         "chip": Chips("chip", TORI, "TPU v5p"),
-        "idle": Switch("other axes may help", False),
+        "idle": Switch("use idle mesh axes", False),
     },
     view=_cases,
 )

@@ -1,4 +1,4 @@
-"""When does a collective wait for its hops? Time over size, on rings, lines and tori."""
+"""When is a collective latency-bound? Time against size, on rings, lines and tori."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,9 +67,9 @@ def _latency(*, op: str, n: int, wired: str, nbytes: float, hop: float, chip: st
         (
             Readout("bytes take", now.bandwidth_s, "s"),
             Readout("hops take", now.latency_s, "s"),
-            Readout("textbook's form", now.textbook_s, "s"),
+            Readout("approximation", now.textbook_s, "s"),
             Readout("hops = bytes at", knee, "B"),
-            Readout("that is per device", knee / n, "B"),
+            Readout("that is, per device", knee / n, "B"),
         ),
     )
 
@@ -97,21 +97,23 @@ def _curve(label: str, formula: Formula, axes: Axes, color: int, *, dashed: bool
 
 def _verdict(said: str, formula: Formula, nbytes: float, axes: Axes) -> str:
     now, ten = formula(nbytes, *axes), formula(10 * nbytes, *axes)
-    only = "only " if now.bound == "latency" else ""
+    latency = now.bound == "latency"
+    only = "only " if latency else ""
     return (
-        f"{said}: {si(now.total_s, 's')}, of which the hops take {percent(now.latency_s / now.total_s)}; "
-        f"ten times the bytes take {only}{ten.total_s / now.total_s:.3g} times as long."
+        f"{'Latency' if latency else 'Bandwidth'}-bound. {said} takes {si(now.total_s, 's')}, of which "
+        f"{percent(now.latency_s / now.total_s)} is hops. Ten times the bytes would take "
+        f"{only}{ten.total_s / now.total_s:.3g} times as long."
     )
 
 
 LATENCY = Explorer(
     key="sharding.latency",
-    title="Hops or bytes",
-    question="Below which size does a collective take as long however small the array is?",
+    title="Latency or bandwidth?",
+    question="Below which size is a collective latency-bound, so that a smaller array is no faster?",
     controls={
         "op": Choice("collective", tuple(_FORMULAS)),
         "n": Slider("devices n", 2, 64, 16, "pow2"),
-        "wired": Choice("wired as a", tuple(_WIRED)),
+        "wired": Choice("topology", tuple(_WIRED)),
         "nbytes": Slider("array M", _LEAST, _MOST, 3.2e4, "log", "B"),
         "hop": Slider("one hop \N{GREEK SMALL LETTER ALPHA}", 1e-7, 1e-5, 1e-6, "log", "s"),
         "chip": Chips("chip", LINKED, "TPU v5e"),

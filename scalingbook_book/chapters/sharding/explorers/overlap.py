@@ -1,4 +1,4 @@
-"""What does a collective matmul save? Chunks on the network's lane, products on the chip's."""
+"""What does a collective matmul save? Chunks on the link, and their matmuls on the matrix unit."""
 
 from scalingbook_book.reader.explorers.parts import (
     TORI,
@@ -39,7 +39,7 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
         Scale("total time", "s", low=0.9 * strategy.lower_s),
         (
             Curve("in chunks", counts, [strategy.overlapped(k).total_s for k in counts], 0),
-            RefLine("longer of the two", strategy.lower_s, "y"),
+            RefLine("full overlap", strategy.lower_s, "y"),
             Points("you", [chunks], [now.total_s], [si(now.total_s, "s")], 3),
         ),
     )
@@ -49,7 +49,7 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
         (
             Readout("matrix unit", strategy.chip_s, "s"),
             Readout("network", strategy.comms_s, "s"),
-            Readout("one after the other", plain, "s"),
+            Readout("without overlap", plain, "s"),
             Readout("in chunks", now.total_s, "s"),
             Readout.percent("saved", _saved(now, plain)),
             Readout("axis", n, "", describe_mesh(machine(chip, Y=n))),
@@ -58,7 +58,7 @@ def _overlap(*, chunks: int, I: int, J: int, K: int, n: int, chip: str) -> View:
 
 
 def _saved(now: CopyPipeline, plain: float) -> float:
-    """The share of the unoverlapped time that is saved: a half at the most."""
+    """The fraction of the time without overlap that is saved: at most a half."""
     return 1 - now.total_s / plain
 
 
@@ -77,18 +77,21 @@ def _verdict(now: CopyPipeline, strategy: Strategy) -> str:
     by_chip = strategy.chip_s >= strategy.comms_s
     longer, shorter = ("matrix unit", "network") if by_chip else ("network", "matrix unit")
     if now.chunks == 1:
-        return f"In one chunk nothing overlaps: {total}. Cut the array, and the shorter of the two can hide."
+        return (
+            f"With one chunk, nothing overlaps: {total}. With more chunks, most of the shorter "
+            f"time can be hidden."
+        )
     rest, saved = si(min(now.chunk_s.values()), "s"), percent(_saved(now, strategy.upper_s))
     return (
-        f"In {now.chunks} chunks it takes {total} instead of {plain}, {saved} less: "
-        f"the {longer} never waits, and {rest} of the {shorter} stick out."
+        f"In {now.chunks} chunks, it takes {total} instead of {plain}, which is {saved} less. "
+        f"The {longer} never waits, and {rest} of the {shorter} remain exposed."
     )
 
 
 OVERLAP = Explorer(
     key="sharding.overlap",
     title="Collective matmul",
-    question="A[I, J_Y] · B[J, K_Y]: how much of the AllGather hides behind the product?",
+    question="A[I, J_Y] · B[J, K_Y]: how much of the AllGather hides behind the matmul?",
     controls={
         "chunks": Slider("chunks", 1, _MOST, 4),
         "I": Slider("size of I", 64, 65536, 4096, "pow2"),

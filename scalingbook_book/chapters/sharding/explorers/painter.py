@@ -1,4 +1,4 @@
-"""Who holds which part of an array? Any sharding of one or two dimensions, painted."""
+"""Which chip holds which shard of an array? Any sharding of one or two dimensions, painted."""
 
 import itertools
 import math
@@ -28,7 +28,7 @@ type Device = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Painting:
-    """An array on a mesh: its blocks, who holds each, and the sizes of its dimensions by name."""
+    """An array on a mesh: its blocks, the devices that hold each, and the sizes of its dimensions by name."""
 
     array: Array
     mesh: Mesh
@@ -41,11 +41,11 @@ class Painting:
 
 
 def painting(text: str, mesh: Mesh, rows: int, columns: int) -> Painting:
-    """Read a text and give every device its block; what cannot be drawn is refused with a sentence."""
+    """Parse a sharding and give every device its block; ValueError where it cannot be drawn."""
     array = parse(text, mesh)
     if len(array.dims) > 2:
         raise ValueError(
-            f"{array} has {len(array.dims)} dimensions, and a picture has two; "
+            f"{array} has {len(array.dims)} dimensions, but only one or two can be drawn; "
             "write one or two, as in A[I_X, J]"
         )
     sizes = dict(zip(array.names, (rows, columns), strict=False))
@@ -68,11 +68,11 @@ def _painter(*, text: str, X: int, Y: int, Z: int, I: int, J: int, numbers: str)
         _verdict(picture, local),
         (_array_grid(picture), _mesh_grid(picture)),
         (
-            Readout("one device's block", 0, "", f"[{join_counts(array.local_shape(mesh, **sizes))}]"),
+            Readout("local shape", 0, "", f"[{join_counts(array.local_shape(mesh, **sizes))}]"),
             Readout.binary("bytes per device", local),
-            Readout("copies of each block", array.replicas(mesh), "", count(array.replicas(mesh))),
-            Readout.binary("one whole array", array.global_bytes(kind, **sizes)),
-            Readout.binary("all devices together", array.total_bytes(mesh, kind, **sizes)),
+            Readout("replicas of each block", array.replicas(mesh), "", count(array.replicas(mesh))),
+            Readout.binary("whole array", array.global_bytes(kind, **sizes)),
+            Readout.binary("all devices, total", array.total_bytes(mesh, kind, **sizes)),
         ),
         columns=2,
     )
@@ -94,7 +94,7 @@ def _array_grid(picture: Painting) -> Grid:
     cells = [[_block_cell(picture, down, across, roomy) for across in columns] for down in rows]
     down_name, *across_name = picture.array.names
     return Grid(
-        "The array: each block's devices" if len(picture.held) > 1 else "The array",
+        "The array: which devices hold each block" if len(picture.held) > 1 else "The array",
         [_span_text(down_name, span, span is rows[0]) for span in rows],
         [_span_text(across_name[0], span, span is columns[0]) if across_name else "" for span in columns],
         cells,
@@ -131,7 +131,7 @@ def _where(picture: Painting, block: Block) -> str:
 
 
 def _who(picture: Painting, devices: tuple[Device, ...]) -> str:
-    """The devices of a block by number; those whose values are summed with plus signs."""
+    """The device numbers of a block, joined by plus signs where their values are partial sums."""
     numbers = [picture.numbers[device] for device in devices]
     summed = picture.array.partial and picture.array.replicas(picture.mesh) == 1
     sign = " + " if summed else ", "
@@ -204,14 +204,14 @@ def _verdict(picture: Painting, local: float) -> str:
     unused = [axis for axis in array.unused_axes(mesh) if mesh.size(axis) > 1]
     if unused:
         copies = count(array.replicas(mesh))
-        said += f"; no subscript names {join_and(unused, 'or')}, so {copies} devices hold the same"
+        said += f"; no subscript uses {join_and(unused, 'or')}, so {copies} devices hold each block"
     elif mesh.devices > 1 and not array.partial:
-        said += "; every axis is used, so nothing is stored twice"
+        said += "; every mesh axis is used, so nothing is replicated"
     summed = [axis for axis in array.partial if mesh.size(axis) > 1]
     if summed:
-        said += f"; the true block is the sum over {mesh.size(summed)} devices along {join_and(summed, 'or')}"
+        said += f"; it is a partial sum over the {mesh.size(summed)} devices along {join_and(summed, 'and')}"
     if not array.is_even(mesh, **sizes):
-        said += f"; the split is uneven, so the devices hold {_padding(picture)}% padding"
+        said += f"; the sharding is uneven, so the devices hold {_padding(picture)}% padding"
     return said + "."
 
 
@@ -225,7 +225,7 @@ def _padding(picture: Painting) -> str:
 PAINTER = Explorer(
     key="sharding.painter",
     title="Sharding painter",
-    question="Which block of the array does each device hold, and how often is it stored?",
+    question="Which block of the array does each device hold, and how many replicas are there?",
     controls={
         "text": Notation("array", "A[I_X, J_Y]", "such as A[I_XY, J], A[I, J], A[I_X, J]{U_Y}"),
         "numbers": Choice("data type", ("bf16", "int8", "fp32"), "bf16"),

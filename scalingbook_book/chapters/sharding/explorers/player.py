@@ -1,4 +1,4 @@
-"""Which chunk crosses which link, and how long does it take? A collective on a ring or a line, played."""
+"""Which shard crosses which link, and how long does it take? A collective on a ring or line, step by step."""
 
 from collections import Counter
 from functools import lru_cache
@@ -38,11 +38,11 @@ _FORMULAS = {  # each as steps, and as a time
 COLLECTIVES = (*_FORMULAS, "CollectivePermute")
 _HUES, _PARTIAL = 5, 5  # chunks take colors 0 to 4, the sixth is for sums that are not complete
 _TITLES = {
-    "AllGather": "Chunks that each device holds",
-    "ReduceScatter": "Chunks held (gray: sum not complete)",
-    "AllReduce": "Chunks held (gray: sum not complete)",
-    "AllToAll": "Chunks held, in the color of their goal",
-    "CollectivePermute": "Chunks that each device holds",
+    "AllGather": "Shards that each device holds",
+    "ReduceScatter": "Shards held (gray: partial sum)",
+    "AllReduce": "Shards held (gray: partial sum)",
+    "AllToAll": "Pieces held, in the color of their destination",
+    "CollectivePermute": "Shards that each device holds",
 }
 
 
@@ -53,8 +53,8 @@ def plan(op: str, n: int, wrapped: bool, both: bool) -> Schedule:
         return schedules.permute(n, 1, wrapped)
     if not wrapped and not both:
         raise ValueError(
-            "A line cannot be used in one direction only: nothing would reach its first device. "
-            "Close it to a ring, or use both ways."
+            "On a line, one direction is not enough, because nothing would reach the first device. "
+            "Turn on wraparound, or use both directions."
         )
     steps, _ = _FORMULAS[op]
     return steps(n, wrapped, both)
@@ -81,8 +81,8 @@ def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: 
         (
             Readout("elapsed", sum(seconds[:done]), "s"),
             Readout("exact total", time.total_s, "s"),
-            Readout("of it, hops", time.latency_s, "s"),
-            Readout("textbook's form", time.textbook_s, "s"),
+            Readout("of which hops", time.latency_s, "s"),
+            Readout("approximation", time.textbook_s, "s"),
             Readout("busiest link carries", max(schedule.loads.values()) * nbytes / schedule.pieces, "B"),
         ),
         frames=len(seconds) + 1,
@@ -120,7 +120,7 @@ def _blocks(i: int, held: dict[Piece, int], schedule: Schedule) -> tuple[tuple[i
         counts[piece.block] = min(amount, counts.get(piece.block, n))
     full = [b for b, amount in counts.items() if amount == n or not sums]
     slots = tuple((b % _HUES if b in full else _PARTIAL) if b in counts else None for b in range(n))
-    note = f"device {i} holds {len(counts)} of {n} chunks" + (f", {len(full)} complete" if sums else "")
+    note = f"device {i} holds {len(counts)} of {n} shards" + (f", {len(full)} complete" if sums else "")
     return slots, note
 
 
@@ -131,14 +131,14 @@ def _goals(i: int, held: dict[Piece, int], schedule: Schedule) -> tuple[tuple[in
     goals = sorted(here, key=lambda goal: (goal - i) % n)
     empty = (None,) * (n - len(goals))
     at_home = sum(goal == i for goal in goals)
-    return (*(goal % _HUES for goal in goals), *empty), f"device {i} has {at_home} of its {n} chunks"
+    return (*(goal % _HUES for goal in goals), *empty), f"device {i} has {at_home} of its {n} pieces"
 
 
 def _visitors(i: int, held: dict[Piece, int], schedule: Schedule) -> tuple[tuple[int | None, ...], str]:
     """The one chunk here; on a line, the last device keeps its own too, and the first is left with none."""
     leaving = {p.origin for step in schedule.steps for send in step.sends for p in send.pieces}
     here = [p.origin or 0 for p in held if p.part == 0] + [i] * (i not in leaving)
-    said = " and ".join(f"the chunk of device {origin}" for origin in here) or "nothing"
+    said = " and ".join(f"the shard of device {origin}" for origin in here) or "nothing"
     return tuple(origin % _HUES for origin in here) or (None,), f"device {i} holds {said}"
 
 
@@ -198,39 +198,47 @@ def _verdict(op: str, nbytes: float, axis: Axis, *, both: bool, time: Transfer, 
 
 def _discovery(op: str, nbytes: float, axis: Axis, both: bool, time: Transfer) -> str:
     if time.bound == "latency":
-        return f"The hops take {si(time.latency_s, 's')} of it: a smaller array would hardly be faster."
+        return f"The hops take {si(time.latency_s, 's')} of that, so a smaller array would hardly be faster."
     if op == "CollectivePermute":
-        links = "both links, half each way" if axis.size == 2 and axis.wrapped else "one link"
+        links = "both links, half over each" if axis.size == 2 and axis.wrapped else "one link"
         share = si(nbytes / axis.size, "B")
-        return f"Every device sends its 1/{axis.size} of the array over {links}: {share}."
+        return f"Every device sends its shard, 1/{axis.size} of the array or {share}, over {links}."
     ring = Axis(axis.size, True, axis.link_bytes_per_s, axis.hop_s)
     if axis != ring or not both:
         ratio = time.bandwidth_s / exact(op, nbytes, ring).bandwidth_s
-        why = "the middle of a line has no way round" if not axis.wrapped else "half of the links are idle"
-        return f"A ring used both ways moves the bytes in 1/{ratio:.3g} of the time: here {why}."
+        why = (
+            "on a line, the device at the end has only one link"
+            if not axis.wrapped
+            else "with one direction, every link is used at half of its capacity"
+        )
+        return f"A ring with both directions moves the bytes in 1/{ratio:.3g} of the time: {why}."
     if op == "AllToAll":
         gather = exact("AllGather", nbytes, axis)
         return (
-            f"An AllGather of the same array takes {si(gather.total_s, 's')}: here a chunk has one goal, "
-            "and stops there."
+            f"An AllGather of the same array takes {si(gather.total_s, 's')}, because there every "
+            f"piece has to "
+            "reach every device. Here it has a single destination."
         )
     if op == "AllReduce":
-        return "It is a ReduceScatter and then an AllGather, and takes as long as both."
+        return "It is a ReduceScatter followed by an AllGather, and takes as long as both together."
     wider = exact(op, nbytes, Axis(2 * axis.size, True, axis.link_bytes_per_s, axis.hop_s))
-    return f"Twice as many devices would take {si(wider.total_s, 's')}: the ring's size hardly matters."
+    return (
+        f"With twice as many devices it would take {si(wider.total_s, 's')}: the size of the "
+        f"ring hardly matters."
+    )
 
 
 PLAYER = Explorer(
     key="sharding.player",
     title="Collective player",
-    question="Which chunk crosses which link in every step, and how long does it take?",
+    question="Which shard crosses which link in every step, and how long does the collective take?",
     controls={
         "op": Choice("collective", COLLECTIVES),
         "n": Slider("devices n", 2, 16, 8),
         "nbytes": Slider("array M", 1e3, 1e9, 32e6, "log", "B"),
         "chip": Chips("chip", LINKED, "TPU v5e"),
-        "wrapped": Switch("wrapped (a ring)", True),
-        "both": Switch("both ways", True),
+        "wrapped": Switch("wraparound (ring)", True),
+        "both": Switch("both directions", True),
         "step": Steps("step", 2),
     },
     view=_player,

@@ -1,4 +1,4 @@
-"""What is the cheapest way from one sharding to another? Its steps, and the ways that lost."""
+"""What is the cheapest way from one sharding to another? Its steps, and the alternatives."""
 
 from scalingbook_book.reader.explorers.parts import (
     LINKED,
@@ -28,12 +28,12 @@ _SHOWN = 4
 def resharding(
     before: str, after: str, *, chip: str, X: int, Y: int, I: int, J: int, numbers: str, idle: bool
 ) -> Resharding:
-    """Search the ways between two typed shardings; the sizes belong to their dimensions in order."""
+    """The search between two typed shardings; the sizes belong to their dimensions in order."""
     mesh = Mesh(X=X, Y=Y)
     a, b = parse(before, mesh), parse(after, mesh)
     if len(a.dims) > 2:
         raise ValueError(
-            f"{a} has {len(a.dims)} dimensions, and there are sliders for two; "
+            f"{a} has {len(a.dims)} dimensions, but there are sliders for two; "
             "write one or two, as in A[I_X, J]"
         )
     sizes = dict(zip(a.names, (I, J), strict=False))
@@ -51,19 +51,19 @@ def _reshard(
         (
             Readout("cheapest", found.best.total_s, "s"),
             Readout("steps", len(found.best.moves), "", str(len(found.best.moves))),
-            Readout("moved, as formulas count", found.best.nbytes, "B"),
+            Readout("bytes M of all steps", found.best.nbytes, "B"),
             Readout("mesh", X * Y, "", describe_mesh(machine(chip, X=X, Y=Y))),
         ),
     )
 
 
 def _steps(best: Sequence) -> Grid:
-    """A cell for each step of the cheapest way, the free ones in gray."""
+    """A cell for each step of the cheapest sequence, the free ones in gray."""
     cells = [
         [Cell(wrap_lines(f"{i}. {move}"), 0 if move.seconds else None, level=0.6)]
         for i, move in enumerate(best.moves, 1)
     ]
-    return Grid("The cheapest way", (), (), cells or [[Cell("nothing to move")]])
+    return Grid("The cheapest sequence", (), (), cells or [[Cell("nothing to move")]])
 
 
 def _bars(ways: tuple[Sequence, ...]) -> Bars:
@@ -75,7 +75,7 @@ def _bars(ways: tuple[Sequence, ...]) -> Bars:
             Series("hops", [sum(m.transfer.latency_s for m in way.moves) for way in ways], 1),
         ),
         stacked=True,
-        title="Every way",
+        title="Cheapest sequences",
     )
 
 
@@ -86,7 +86,7 @@ def _others(ways: tuple[Sequence, ...]) -> tuple[Grid, ...]:
         [Cell(wrap_lines(f"{i}. {way.description}", f"{si(way.total_s, 's')}, {way.why}"))]
         for i, way in enumerate(ways, 2)
     ]
-    return (Grid("Ways that lost", (), (), cells),)
+    return (Grid("Slower sequences", (), (), cells),)
 
 
 def _verdict(found: Resharding) -> str:
@@ -95,12 +95,12 @@ def _verdict(found: Resharding) -> str:
         return f"{said}: there is nothing to do."
     if not found.best.total_s:
         moves = found.best.description
-        return f"{said} is free: every chip has what it needs, and keeps a part of it ({moves})."
+        return f"{said} is free: every chip already holds what it needs ({moves})."
     said += f": {found.best.description}, {si(found.best.total_s, 's')}."
     if not found.rejected:
-        return f"{said} There is no other way."
+        return f"{said} There is no other sequence."
     second = found.rejected[0]
-    return f"{said} Next: {second.description}, {second.why}."
+    return f"{said} The next best is {second.description}: {second.why}."
 
 
 RESHARD = Explorer(
@@ -116,7 +116,7 @@ RESHARD = Explorer(
         "J": Slider("columns", 16, 131072, 8192, "pow2"),
         "numbers": Choice("data type", ("bf16", "int8", "fp32")),
         "chip": Chips("chip", LINKED, "TPU v5p"),
-        "idle": Switch("other axes may help", False),
+        "idle": Switch("use idle mesh axes", False),
     },
     view=_reshard,
 )

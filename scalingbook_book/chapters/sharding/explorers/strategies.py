@@ -1,4 +1,4 @@
-"""Gather the weight, or sum the result? A map over batch and width of the faster strategy."""
+"""AllGather the weights, or AllReduce the result? A map over batch and width of the faster strategy."""
 
 import math
 from functools import lru_cache
@@ -25,8 +25,8 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.sharded_matmul import SplitWeight, SplitWeightStrategy
 from scalingbook_lib.units import count, si
 
-_LABELS = ("1. gather W", "2. cut X, sum Z", "3. all-to-all W, gather Z", "4. split batch, gather W and Z")
-_KINDS = {  # two ways by what they wait for, and their colors
+_LABELS = ("1. gather W", "2. slice A, reduce Z", "3. all-to-all W, gather Z", "4. slice B, gather W and Z")
+_KINDS = {  # two strategies by what limits them, and their colors
     (0, "network"): 1,
     (0, "compute"): 4,
     (1, "network"): 2,
@@ -34,27 +34,27 @@ _KINDS = {  # two ways by what they wait for, and their colors
     (0, "memory"): 5,
     (1, "memory"): 3,
 }
-_TEXTBOOK, _EXACT, _ALL = "1 and 2, textbook", "1 and 2, exact", "all four, exact"
+_TEXTBOOK, _EXACT, _ALL = "1 and 2, simple formulas", "1 and 2, exact", "all four, exact"
 _LOW_B, _HIGH_B, _LOW_D, _HIGH_D = 16, 65536, 64, 262144
 _COLUMNS, _ROWS = 44, 36
 
 
 def product(chip: str, n: int, F: int, exact: bool) -> SplitWeight:
-    """The product on a ring of n chips."""
+    """The matmul on a ring of n chips."""
     on = chips.find(chip)
     return SplitWeight(on, on.axis(n, wrapped=True), F, exact=exact)
 
 
 @lru_cache(maxsize=64)
 def regions(split: SplitWeight, among: int) -> Regions:
-    """The fastest way in the middle of every cell of the map; of two, also what it waits for."""
+    """The fastest strategy in the middle of every cell of the map; of two, also what limits it."""
     xs, ys = _edges(_LOW_B, _HIGH_B, _COLUMNS), _edges(_LOW_D, _HIGH_D, _ROWS)
     middles = [math.sqrt(a * b) for a, b in pairwise(xs)]
     found = split.fastest_of_all(middles, [math.sqrt(a * b) for a, b in pairwise(ys)], among)
     if among > 2:
         return Regions(_LABELS, xs, ys, [[way for way, _ in row] for row in found], colors=(1, 2, 0, 3))
     kinds = list(_KINDS)[: 6 if split.exact else 4]
-    labels = [f"{('gather', 'sum')[way]}, {bound}-bound" for way, bound in kinds]
+    labels = [f"{('gather', 'reduce')[way]}, {bound}-bound" for way, bound in kinds]
     cells = [[kinds.index(kind) for kind in row] for row in found]
     return Regions(labels, xs, ys, cells, colors=[_KINDS[kind] for kind in kinds])
 
@@ -73,8 +73,8 @@ def _strategies(*, B: int, D: int, F: int, n: int, count_as: str, chip: str) -> 
         (
             Readout("r = C / W", split.r, "", count(round(split.r))),
             Readout("gather W", ways[0].lower_s, "s"),
-            Readout("sum Z", ways[1].lower_s, "s"),
-            Readout("border of 1 and 2 at", 2 * min(B, split.r), "", f"D = {2 * min(B, split.r):,.0f}"),
+            Readout("reduce Z", ways[1].lower_s, "s"),
+            Readout("boundary of 1 and 2", 2 * min(B, split.r), "", f"D = {2 * min(B, split.r):,.0f}"),
         ),
     )
 
@@ -113,18 +113,20 @@ def _verdict(split: SplitWeight, B: int, D: int, ways: tuple[SplitWeightStrategy
     ratio = ways[other].lower_s / ways[best].lower_s
     said = f"At {count(B)} tokens and width {count(D)} on {split.axis.size} chips"
     if ratio < 1.001:
-        return f"{said}, ways {best + 1} and {other + 1} take equally long: {si(ways[best].lower_s, 's')}."
-    below = f"below B = r = {split.r:,.0f} gathering waits for the network, and summing beats it where D > 2B"
-    above = f"above B = r = {split.r:,.0f} gathering is compute-bound, and summing beats it where D > 2r"
-    rule = f"By the textbook, {below if split.r > B else above} = {2 * min(B, split.r):,.0f}."
-    first = f"way {best + 1} wins, {si(ways[best].lower_s, 's')} against {si(ways[other].lower_s, 's')}"
-    return f"{said}, {first} of way {other + 1}. {rule}"
+        return (
+            f"{said}, strategies {best + 1} and {other + 1} take equally long: {si(ways[best].lower_s, 's')}."
+        )
+    below = f"Below B = r = {split.r:,.0f}, gathering is network-bound, and reducing is faster if D > 2B"
+    above = f"Above B = r = {split.r:,.0f}, gathering is compute-bound, and reducing is faster if D > 2r"
+    rule = f"{below if split.r > B else above} = {2 * min(B, split.r):,.0f} (by the simple formulas)."
+    first = f"strategy {best + 1} wins with {si(ways[best].lower_s, 's')}"
+    return f"{said}, {first}; strategy {other + 1} takes {si(ways[other].lower_s, 's')}. {rule}"
 
 
 STRATEGIES = Explorer(
     key="sharding.strategies",
-    title="Gather or sum",
-    question="X[B, D] · W[D_X, F] → Z[B, F]: for which batch and width is it cheaper to move the weight?",
+    title="AllGather the weights or AllReduce the result?",
+    question="A[B, D] · W[D_X, F] → Z[B, F]: for which batch and width is it faster to gather the weights?",
     controls={
         "B": Slider("tokens B", _LOW_B, _HIGH_B, 1024, "log"),
         "D": Slider("width D", _LOW_D, _HIGH_D, 8192, "log"),

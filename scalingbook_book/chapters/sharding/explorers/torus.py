@@ -1,4 +1,4 @@
-"""Which links of a torus are busy? The load of every link, and what the longest axis and a cut wrap cost."""
+"""Which links of a torus are busiest? The load of every link, by shape and wraparound."""
 
 import itertools
 import math
@@ -49,7 +49,7 @@ def _torus(*, op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: 
         _verdict(op, axes, nbytes, busiest),
         (_plane(shares[0], shares[1], A=A, B=B, most=max(busiest) / nbytes, C=C), bars),
         (
-            Readout("time, by the formula", formula(nbytes, *axes).total_s, "s"),
+            Readout("time by the formula", formula(nbytes, *axes).total_s, "s"),
             Readout("busiest link takes", max(busiest) / axes[0].link_bytes_per_s, "s"),
             Readout("hops take", formula(nbytes, *axes).latency_s, "s"),
             Readout("in all", math.prod(shape), "chips"),
@@ -66,10 +66,10 @@ def _plane(down: Sequence[float], across: Sequence[float], *, A: int, B: int, mo
     spots = [[0 if r % 2 == 0 and c % 2 == 0 else None for c in range(2 * B)] for r in range(2 * A)]
     xs, ys = _edges(B), _edges(A)
     return Chart(
-        Scale("place along B", "", "linear", -0.5, B - 0.1),
-        Scale("place along A", "", "linear", -0.5, A - 0.1),
+        Scale("coordinate along B", "", "linear", -0.5, B - 0.1),
+        Scale("coordinate along A", "", "linear", -0.5, A - 0.1),
         (Regions(_KEYS, xs, ys, links, ramp=True), Regions(["chip"], xs, ys, spots, colors=[5])),
-        f"Load of each link, of the busiest{f' (one of {C} planes)' if C > 1 else ''}",
+        f"Load of each link, relative to the busiest{f' (one of {C} planes)' if C > 1 else ''}",
     )
 
 
@@ -100,14 +100,15 @@ def _verdict(op: str, axes: Sequence[Axis], nbytes: float, busiest: Sequence[flo
     sizes = [axis.size for axis in axes]
     n = math.prod(sizes)
     if n == 1:
-        return "One chip has nobody to talk to: make an axis longer."
+        return "A single chip does not communicate. Make an axis longer."
     said = f"{op} of {si(nbytes, 'B')} on {_written(sizes)} chips takes {si(time.total_s, 's')}."
     tops = [name for name, load in zip("ABC", busiest, strict=True) if load > 0.999 * max(busiest)]
-    said += f" The links along {' and '.join(tops)} carry most, up to {si(max(busiest), 'B')} each way."
+    said += f" The links along {' and '.join(tops)} carry the most, "
+    said += f"up to {si(max(busiest), 'B')} in each direction."
     closed = [Axis(a.size, True, a.link_bytes_per_s, a.hop_s) for a in axes]
     if any(not a.wrapped and a.size > 1 for a in axes):
         ratio = time.bandwidth_s / formula(nbytes, *closed).bandwidth_s
-        return f"{said} With all axes wrapped, the bytes would take 1/{ratio:.3g} of the time."
+        return f"{said} With wraparound on all axes, the bytes would take 1/{ratio:.3g} of the time."
     square = _squarest(n, sum(size > 1 for size in sizes))
     ratio = (
         time.bandwidth_s
@@ -117,9 +118,10 @@ def _verdict(op: str, axes: Sequence[Axis], nbytes: float, busiest: Sequence[flo
     )
     if ratio > 1.001:
         return (
-            f"{said} As {_written(square)}, the bytes would take 1/{ratio:.3g} of the time on as many chips."
+            f"{said} With the same number of chips as {_written(square)}, the bytes would take "
+            f"1/{ratio:.3g} of the time."
         )
-    return f"{said} No torus of {n:,} chips with as many axes is faster."
+    return f"{said} No other shape with {n:,} chips and as many axes is faster."
 
 
 def _squarest(n: int, axes: int) -> list[int]:
@@ -134,14 +136,14 @@ def _written(sizes: Sequence[int]) -> str:
 
 TORUS = Explorer(
     key="sharding.torus",
-    title="Links of a torus",
-    question="Which links carry most, and what does the shape of the torus cost?",
+    title="Link loads on a torus",
+    question="Which links carry the most, and how does the shape of the torus affect the time?",
     controls={
         "op": Choice("collective", tuple(_OPS)),
         "A": Slider("axis A", 1, 16, 4, "pow2", "chips"),
         "B": Slider("axis B", 1, 16, 16, "pow2", "chips"),
         "C": Slider("axis C", 1, 16, 1, "pow2", "chips"),
-        "wraps": Choice("wrapped", tuple(_WRAPS)),
+        "wraps": Choice("wraparound", tuple(_WRAPS)),
         "nbytes": Slider("whole array M", 1e6, 1e10, 6.4e7, "log", "B"),
         "chip": Chips("chip", LINKED, "TPU v5e"),
     },

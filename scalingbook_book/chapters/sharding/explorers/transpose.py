@@ -27,7 +27,7 @@ def _transpose(*, p: int, n: int) -> View:
                 _cells(gather, [column // n for column in range(p * n)]),
             ),
             Grid(
-                "Its transpose: columns from chip, rows to chip",
+                "Its transpose, ReduceScatter: columns from chip, rows to chip",
                 _once([f"chip {row // n}" for row in range(p * n)]),
                 _once([f"{column // (p * n)}" for column in range(p * p * n)]),
                 _cells(transposed(gather), [column // (p * n) for column in range(p * p * n)]),
@@ -36,7 +36,7 @@ def _transpose(*, p: int, n: int) -> View:
         (
             Readout("AllGather", len(gather), "", f"{p * p * n} × {p * n}"),
             Readout("ones in a column", p, "", f"{p}: copied to {p} chips"),
-            Readout("its transpose", p * n, "", f"{p * n} × {p * p * n}"),
+            Readout("transpose", p * n, "", f"{p * n} × {p * p * n}"),
             Readout("ones in a row", p, "", f"{p}: summed over {p} chips"),
         ),
     )
@@ -59,15 +59,16 @@ def _verdict(p: int, n: int) -> str:
     total = p * n
     keeps = f"its {n} sums" if n > 1 else "its sum"
     return (
-        f"AllGather copies each of the {total} numbers to {p} chips: every column has {p} ones. Turned over, "
-        f"every row has {p}: it adds {p} numbers, one from each chip, and each chip keeps {keeps}. "
-        "That is a ReduceScatter."
+        f"The AllGather copies each of the {total} numbers to {p} chips, so every column has {p} "
+        f"ones. In the "
+        f"transpose, every row has {p} ones: it adds {p} numbers, one from each chip, and each chip keeps "
+        f"{keeps}. That is a ReduceScatter."
     )
 
 
 TRANSPOSE = Explorer(
     key="sharding.transpose",
-    title="Copying, turned over",
+    title="The transpose of an AllGather",
     question="What does the transpose of an AllGather do?",
     controls={
         "p": Slider("chips p", 2, 4, 3),

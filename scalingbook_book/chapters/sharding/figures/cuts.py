@@ -1,4 +1,4 @@
-"""How is an array cut, and what can be multiplied then? The opening, eleven shardings, four cases."""
+"""How is an array sharded, and what can be multiplied then? The example, eleven shardings, four cases."""
 
 from dataclasses import replace
 from itertools import groupby
@@ -26,15 +26,15 @@ ELEVEN = (
 )
 SHARES = {1.0: "all", 0.5: "half of", 0.25: "a quarter of"}
 CASES = {
-    "A[I_X, J] · B[J, K] → C[I_X, K]": "J is whole:\nmultiply",
-    "A[I, J_X] · B[J, K] → C[I, K]": "J is cut in A alone:\nAllGather A",
-    "A[I, J_X] · B[J_X, K] → C[I, K]{U_X}": "sums in parts: AllReduce,\nor ReduceScatter",
-    "A[I_X, J] · B[J, K_X]": "only a diagonal:\nAllGather A or B",
+    "A[I_X, J] · B[J, K] → C[I_X, K]": "J is not sharded:\nmultiply",
+    "A[I, J_X] · B[J, K] → C[I, K]": "J is sharded in A only:\nAllGather A",
+    "A[I, J_X] · B[J_X, K] → C[I, K]{U_X}": "partial sums: AllReduce\nor ReduceScatter",
+    "A[I_X, J] · B[J, K_X]": "diagonal blocks only:\nAllGather A or B",
 }
 
 
 class Cut(NamedTuple):
-    """One way to cut the opening's layer: an array that shows it, and what two of which have to move."""
+    """One way to shard the layer of the example: an array that shows it, and the arrays that move."""
 
     array: str
     dim: str
@@ -44,7 +44,7 @@ class Cut(NamedTuple):
 
 
 def halves() -> tuple[Strategy, Strategy]:
-    """Both products of the opening's layer, weights at rest, on four v5e."""
+    """Both matmuls of the example's layer on four v5e, with the weights in place."""
     four = Slice.of(V5E, "2x2").mesh(X=2, Y=2)
     products = "A[B, D_XY] · W[D, F_XY] -> H[B, F_XY]", "H[B, F_XY] · W[F_XY, D] -> Z[B, D_XY]"
     into, out = (solve(text, four, LAYER) for text in products)
@@ -52,12 +52,12 @@ def halves() -> tuple[Strategy, Strategy]:
 
 
 def gathered_s() -> float:
-    """Both matrices of the layer brought to every one of the four chips."""
+    """Seconds of an AllGather of both matrices of the layer over the four chips."""
     return all_gather(2 * WEIGHT, *Slice.of(V5E, "2x2").mesh(X=2, Y=2).axes("XY")).total_s
 
 
 def two_cuts() -> Figure:
-    """The same layer, cut along F or along B: what moves, as areas, and how long."""
+    """The same layer, sharded along F or along B: what moves, as areas, and for how long."""
     pair = halves()
     math_s, moved_s = (sum(getattr(half, term) for half in pair) for term in ("math_s", "comms_s"))
     ways = (
@@ -66,11 +66,12 @@ def two_cuts() -> Figure:
     )
     return Figure(
         key="sharding.two_cuts",
-        alt="Four chips do one layer in two ways. With the weights cut along F, two arrays of "
-        f"{si(ACTIVATION, 'B', 2)} move, drawn as two specks, in {si(moved_s, 's', 2)}. With the batch cut, "
-        f"two matrices of {si(WEIGHT, 'B')} move, drawn as large squares, in {si(gathered_s(), 's')}.",
-        caption="The arithmetic is the same, four quarters. What has to travel is decided by the dimension "
-        f"that is cut. (Areas are bytes. Two matrices in bf16, {LAYER['B']} tokens, four TPU v5e.)",
+        alt="Four chips compute one layer in two ways. If the weights are sharded along F, two arrays of "
+        f"{si(ACTIVATION, 'B', 2)} move, drawn as two tiny squares, in {si(moved_s, 's', 2)}. If the batch "
+        f"is sharded, two matrices of {si(WEIGHT, 'B')} move, drawn as large squares, in "
+        f"{si(gathered_s(), 's')}.",
+        caption="Each chip does the same arithmetic either way, but the sharded dimension decides what has "
+        f"to move. (Areas are proportional to bytes. Two bf16 matrices, {LAYER['B']} tokens, four TPU v5e.)",
         parts=lambda wide: [_moved(wide, ways), _clock(wide, ways, math_s)],
     )
 
@@ -84,7 +85,7 @@ def _moved(wide: float, ways: tuple[Cut, ...]) -> Sketch:
         x, y = (k * wide / 2 + 4, 30.0) if abreast else (4.0, 30 + k * 164.0)
         side, under = down * (cut.nbytes / WEIGHT) ** 0.5, y + down + 18
         shapes += [
-            Words(x=x, y=y - 15, text=f"{cut.dim} is cut: {cut.moves} move", bold=True, align="start"),
+            Words(x=x, y=y - 15, text=f"sharded along {cut.dim}: {cut.moves} move", bold=True, align="start"),
             *sharded(cut.array, SQUARE, x=x, y=y, side=44),
             Words(x=x + across / 2, y=under, text=subscripted(cut.array)),
             *(Area(x=x + 114 + i * (side + 6), y=y, wide=side, high=side, color=NETWORK) for i in (0, 1)),
@@ -94,29 +95,29 @@ def _moved(wide: float, ways: tuple[Cut, ...]) -> Sketch:
 
 
 def _clock(wide: float, ways: tuple[Cut, ...], math_s: float) -> Sketch:
-    """Arithmetic, then network, on one clock."""
+    """Compute, then communication, on one time axis."""
     spans = [
         span
         for cut in ways
         for span in (
-            Span(f"{cut.dim} is cut", 0, math_s, "", MATH),
-            Span(f"{cut.dim} is cut", math_s, math_s + cut.seconds, si(cut.seconds, "s"), NETWORK),
+            Span(f"along {cut.dim}", 0, math_s, "", MATH),
+            Span(f"along {cut.dim}", math_s, math_s + cut.seconds, si(cut.seconds, "s"), NETWORK),
         )
     ]
-    return lanes(wide, spans, title=f"arithmetic {si(math_s, 's')}, then the network")
+    return lanes(wide, spans, title=f"compute {si(math_s, 's')}, then communication")
 
 
 def eleven() -> Figure:
-    """Every way to spread a matrix over two by two chips, by the bytes on each chip."""
+    """Every way to shard a matrix over two by two chips, by the bytes on each chip."""
     share = {text: parse(text).local_bytes(SQUARE, INT8, I=4, J=4) / 16 for text in ELEVEN}
     return Figure(
         key="sharding.eleven",
-        alt="Eleven groups of two by two squares, one square for each chip, each with the part of the matrix "
-        "that this chip holds in the color of the chip: all of it in one group, a half in four, a quarter "
-        "in six.",
-        caption="Eleven ways to spread a matrix over X2 Y2. The bytes on a chip are 1 over the product of "
-        "the axes that are used; an axis that is not used makes copies. The order XY or YX changes who holds "
-        "what.",
+        alt="Eleven groups of two by two squares, one square for each chip. The shard that the chip holds "
+        "is filled in the color of the chip: the whole matrix in one group, half of it in four, a quarter "
+        "of it in six.",
+        caption="Eleven ways to shard a matrix over X2 Y2. Each axis that is used halves the bytes per "
+        "chip. Each axis that is not used replicates the array. The order, XY or YX, changes which chip "
+        "holds which shard.",
         parts=lambda wide: [_eleven(wide, share)],
     )
 
@@ -137,20 +138,22 @@ def _eleven(wide: float, share: dict[str, float]) -> Sketch:
 
 
 def cases() -> Figure:
-    """The four cases on two chips: what each chip has of A and B, and what it can make of C."""
+    """The four cases on two chips: what each chip holds of A and B, and what it can compute of C."""
     return Figure(
         key="sharding.cases",
-        alt="Four rows, two chips each. Case 1: each chip has some rows of A and all of B, and makes these "
-        "rows of C. Case 2: some columns of A, all of B: C cannot be made. Case 3: some columns of A and the "
-        "same rows of B: all of C, as a part of a sum. Case 4: one block of C on the diagonal.",
-        caption="Follow J, the dimension that is summed over: whole, cut in one operand, cut in both. The "
-        "fourth case has J whole and one axis on I and K: nobody has what the other blocks of C need.",
+        alt="Four rows with two chips each. Case 1: each chip holds some rows of A and all of B, and "
+        "computes those rows of C. Case 2: it holds some columns of A and all of B, and cannot compute C. "
+        "Case 3: it holds some columns of A and the matching rows of B, and computes a partial sum of all "
+        "of C. Case 4: it can compute one block of C, on the diagonal.",
+        caption="Look at J, the contracting dimension: it is not sharded in case 1, sharded in one operand "
+        "in case 2, and sharded in both in case 3. In case 4, I and K use the same axis, so no chip has "
+        "the operands of the blocks off the diagonal.",
         parts=lambda wide: [_cases(wide)],
     )
 
 
 def _cases(wide: float) -> Sketch:
-    """A row for each case: the product, both chips, what is to be done; below one another on a phone."""
+    """A row for each case: the matmul, both chips, and what to do. On a phone they are stacked."""
     abreast = wide > 400
     deep, left, top = (84.0, 178.0, 6.0) if abreast else (136.0, 2.0, 26.0)
     shapes: list[Shape] = []
@@ -166,7 +169,7 @@ def _cases(wide: float) -> Sketch:
 
 
 def _chip(text: str, chip: int, x: float, y: float) -> list[Shape]:
-    """A · B = C on one chip: C whole, in part, or not at all, as the ranges of J agree."""
+    """A · B = C on one chip: C complete, a partial sum, or not computable, as the ranges of J agree."""
     product, side = parse_product(f"{text} -> C[I, K]"), 38.0
     held = [array.blocks(Mesh(X=2), I=2, J=2, K=2)[(chip,)] for array in (product.a, product.b)]
     (rows, j), (i, columns) = held
@@ -186,6 +189,6 @@ def collectives_by_hand() -> Figure:
     return replace(
         spread(line, [placed(text, line, (1024, 1024)) for text in texts]),
         key="sharding.collectives_by_hand",
-        caption="AllGather and AllToAll start from blocks of one array. AllReduce and ReduceScatter start from "
-        "summands, a different one on each device (dashed).",
+        caption="AllGather and AllToAll start from the shards of one array. AllReduce and ReduceScatter "
+        "start from partial sums, a different one on each device (dashed).",
     )

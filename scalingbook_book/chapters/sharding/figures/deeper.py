@@ -1,4 +1,4 @@
-"""What do the deeper pages draw? Shapes of a torus, slices, a detour, what a rule leaves out, rounds."""
+"""What do the deeper pages draw? Shapes of a torus, slices, a detour, what a rule ignores, rounds."""
 
 from itertools import pairwise
 
@@ -32,37 +32,39 @@ GIGABYTE = 1e9
 
 
 def shapes() -> Figure:
-    """An AllToAll over 64 chips in four shapes of torus."""
+    """An AllToAll over 64 chips, for four shapes of the torus."""
     times = {" × ".join(map(str, shape)): _exchange(shape) for shape in SHAPES}
-    said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in times.items())
+    said = ", ".join(f"{name}: {si(seconds, 's')}" for name, seconds in times.items())
     spans = [Span(name, 0, seconds, si(seconds, "s"), NETWORK) for name, seconds in times.items()]
     return Figure(
         key="sharding.shapes",
-        alt=f"Bars of the time of an AllToAll of 1 GB on 64 chips as a ring or a torus: {said}.",
-        caption="The same chips and the same bytes: the longest axis decides. Every axis more, and every "
-        "step towards a square, gives the pieces more ways to go. (v5e links, all axes closed.)",
+        alt=f"Bars with the time of an AllToAll of 1 GB on 64 chips, as a ring and as three tori. {said}.",
+        caption="With the same number of chips and the same bytes, the longest axis determines the time. "
+        "An additional axis helps, and so does a squarer shape, because more links join the two halves of "
+        "the torus. (v5e links, wraparound on all axes.)",
         parts=lambda wide: [lanes(wide, spans)],
     )
 
 
 def _exchange(shape: tuple[int, ...]) -> float:
-    """An AllToAll of a gigabyte on closed axes of v5e."""
+    """Seconds of an AllToAll of a gigabyte on v5e axes with wraparound."""
     return all_to_all(GIGABYTE, *(V5E.axis(n, wrapped=True) for n in shape)).total_s
 
 
 def slices() -> Figure:
-    """A sum over two slices: inside, across, inside again; or all of it across."""
+    """An AllReduce over two slices: inside, across, inside again; or all of it across."""
     rate = V5P.dcn_bytes_per_s or 0.0
     dcn = Axis(size=2, wrapped=False, link_bytes_per_s=rate, hop_s=10e-6)
     ordered = hierarchical_all_reduce(GIGABYTE, *CUBE.axes("XYZ"), dcn=dcn)
     naive = all_reduce(GIGABYTE, dcn)
     return Figure(
         key="sharding.slices",
-        alt="Two slices of 64 chips. Inside each, chips sum; then each chip sends its 64th across the "
-        f"data-center network; then the sums are gathered inside: {si(ordered.total_s, 's')}. Sending "
+        alt="Two slices of 64 chips. First a ReduceScatter inside each slice, then each chip exchanges its "
+        f"64th over the data-center network, then an AllGather inside: {si(ordered.total_s, 's')}. Sending "
         f"everything across takes {si(naive.total_s, 's')}.",
-        caption=f"Sum inside, send one 64th across, gather inside: {si(ordered.total_s, 's')} for 1 GB on "
-        f"every chip of two v5p slices. All of it across would take {si(naive.total_s, 's')}.",
+        caption="Reducing inside each slice, exchanging one 64th per chip across, and gathering inside "
+        f"takes {si(ordered.total_s, 's')} for 1 GB per chip on two v5p slices. Sending all of it across "
+        f"would take {si(naive.total_s, 's')}.",
         parts=lambda wide: [_slices(wide)],
     )
 
@@ -71,11 +73,11 @@ def _slices(wide: float) -> Sketch:
     """Two slices as squares of chips, and the arrows between their chips."""
     side, ends = 128.0, (12.0, wide - 140)
     drawn: list[Shape] = [
-        Words(x=wide / 2, y=40, text="2. a 64th each" if wide > 400 else "2. 1/64", bold=True)
+        Words(x=wide / 2, y=40, text="2. 1/64 per chip" if wide > 400 else "2. 1/64", bold=True)
     ]
     for left in ends:
         drawn += [
-            Words(x=left + side / 2, y=14, text="1. sum, 3. gather", bold=True),
+            Words(x=left + side / 2, y=14, text="1. reduce, 3. gather", bold=True),
             Area(x=left, y=30, wide=side, high=side, color=None, shade=0.04, below="64 chips"),
             Cells(x=left + 11, y=41, rows=[[CACHE] * 4] * 4, wide=28, high=28, air=6),
         ]
@@ -85,17 +87,18 @@ def _slices(wide: float) -> Sketch:
 
 
 def detour() -> Figure:
-    """From A[I_X, J] to A[I, J_Y]: gather and then cut, or cut and then gather."""
+    """From A[I_X, J] to A[I, J_Y]: gather and then slice, or slice and then gather."""
     sizes = {"I": 4096, "J": 8192}
     ways = (("A[I_X, J]", "A[I, J]", "A[I, J_Y]"), ("A[I_X, J]", "A[I_X, J_Y]", "A[I, J_Y]"))
     steps = [[reshard(a, b, CUBE, sizes).best.total_s for a, b in pairwise(way)] for way in ways]
     said = [si(sum(times), "s") for times in steps]
     return Figure(
         key="sharding.detour",
-        alt="Two ways from rows cut over X to columns cut over Y, drawn on two by two chips. Gathering first "
-        f"and cutting then takes {said[0]}; cutting first and gathering then takes {said[1]}.",
-        caption="A cut is free, and what is gathered after it is smaller. The order of the same two steps is "
-        "worth a factor as large as the axis. (bf16[4096, 8192], v5p, axes of four.)",
+        alt="Two ways from rows sharded over X to columns sharded over Y, drawn on two by two chips. "
+        f"Gathering first and then slicing takes {said[0]}. Slicing first and then gathering takes "
+        f"{said[1]}.",
+        caption="A slice is free, and what is gathered after it is smaller. The order of the two steps "
+        "matters by a factor of nearly the size of the axis. (bf16[4096, 8192] on v5p, axes of four.)",
         parts=lambda wide: [_ways(wide, ways, said)],
     )
 
@@ -111,7 +114,7 @@ def _ways(wide: float, ways: tuple[tuple[str, ...], ...], said: list[str]) -> Sk
         for i, text in enumerate(way):
             drawn += sharded(text, square, x=2 + i * step, y=y, side=side)
             drawn.append(Words(x=2 + i * step + across / 2, y=y + down + 17, text=subscripted(text)))
-        for i, what in enumerate(("cut", "gather") if k else ("gather", "cut")):
+        for i, what in enumerate(("slice", "gather") if k else ("gather", "slice")):
             left, right, level = i * step + across + 8, (i + 1) * step - 4, y + down / 2
             color = NETWORK if what == "gather" else None
             drawn.append(Arrow(x0=left, y0=level, x1=right, y1=level, color=color))
@@ -124,7 +127,7 @@ CHOSEN = {(3072, 2048): WAYS[1], (16384, 8192): WAYS[0]}  # by XLA for a v5e 2x4
 
 
 def omits() -> Figure:
-    """Two products for which a rule that counts the bytes of arrays picks the slower way."""
+    """Two matmuls for which a rule that counts the bytes of arrays chooses the slower strategy."""
     spans = {case: _gather_or_reduce(*case, chosen) for case, chosen in CHOSEN.items()}
     said = "; ".join(
         f"I = {I:,}, J = {J:,}: {', '.join(f'{span.lane} {span.label}' for span in pair)}"
@@ -132,10 +135,13 @@ def omits() -> Figure:
     )
     return Figure(
         key="sharding.omits",
-        alt=f"Two pairs of bars, each on a scale of its own: the times of a product in two ways. {said}.",
-        caption="The rule compares the bytes of the result with those of the weight. In the first product it "
-        "reduces, and leaves out that a sum moves twice. In the second it gathers, and leaves out that every "
-        "chip then multiplies all of it. (Each product has its own time scale.)",
+        alt=(
+            f"Two pairs of bars, each pair on its own scale: the times of a matmul with two "
+            f"strategies. {said}."
+        ),
+        caption="The rule compares the bytes of the result with those of the weights. In the first matmul, "
+        "it reduces, ignoring that an AllReduce moves the data twice. In the second, it gathers, ignoring "
+        "that every chip then repeats the same work. (Each matmul has its own time scale.)",
         parts=lambda wide: [
             lanes(wide, pair, title=f"I = {I:,}, J = {J:,}") for (I, J), pair in spans.items()
         ],
@@ -143,7 +149,7 @@ def omits() -> Figure:
 
 
 def _gather_or_reduce(I: int, J: int, chosen: str) -> list[Span]:
-    """Both ways of one product; the one that XLA takes is named and filled."""
+    """Both strategies for one matmul; the one that XLA chooses is named and colored."""
     return [
         Span(
             way,
@@ -158,29 +164,29 @@ def _gather_or_reduce(I: int, J: int, chosen: str) -> list[Span]:
 
 
 def _both(I: int, J: int) -> list[float]:
-    """Gather the weight, or reduce the result: the time of each if all overlaps."""
+    """Seconds of gathering the weights and of reducing the result, if everything overlaps."""
     mesh = Slice.of(V5E, "2x4").mesh(X=2, Y=4)
     found = solve("A[I_X, J] · B[J_Y, K] -> C[I_X, K]", mesh, {"I": I, "J": J, "K": 8192})
-    return [found.named(f"{name} over Y").lower_s for name in ("gather B", "cut A over Y, all-reduce C")]
+    return [found.named(f"{name} over Y").lower_s for name in ("gather B", "slice A over Y, all-reduce C")]
 
 
 def rounds() -> Figure:
-    """The rounds of an AllGather over eight chips, one way and both ways."""
+    """The rounds of an AllGather over eight chips, in one direction and in both."""
     ring, nbytes = V5E.axis(8, wrapped=True), 2.0**27
-    plans = {"one way": schedules.all_gather(8, True, False), "both ways": schedules.all_gather(8)}
+    plans = {"one direction": schedules.all_gather(8, True, False), "both": schedules.all_gather(8)}
     took = {name: plan.step_seconds(nbytes, ring) for name, plan in plans.items()}
     spans = [
         Span(f"{name}, {way}", sum(seconds[:k]), sum(seconds[: k + 1]), str(k + 1), color)
         for name, seconds in took.items()
-        for color, way in enumerate(("up", "down")[: 1 + (name == "both ways")])
+        for color, way in enumerate(("up", "down")[: 1 + (name == "both")])
         for k in range(len(seconds))
     ]
     one, both = (si(sum(seconds), "s") for seconds in took.values())
     return Figure(
         key="sharding.rounds",
-        alt=f"Three lanes of rounds. One way: {len(took['one way'])} rounds, one after the other, {one}. "
-        f"Both ways: {len(took['both ways'])} rounds, the last half as long, {both}.",
-        caption="As many shards arrive, through twice the links. The last round of the second plan sends the "
-        "opposite chip's shard in halves. (134 MB over eight v5e chips.)",
+        alt=f"Timelines of the rounds. In one direction: {len(took['one direction'])} rounds, {one}. In "
+        f"both directions: {len(took['both'])} rounds, of which the last is half as long, {both}.",
+        caption="With both directions, the same shards arrive over twice as many links. In the last round, "
+        "the shard of the opposite chip arrives in two halves. (134 MB over eight v5e chips.)",
         parts=lambda wide: [lanes(wide, spans)],
     )

@@ -1,4 +1,4 @@
-"""What moves in a collective? Before and after, a ring in steps, the end of a line, copying turned over."""
+"""What moves in a collective? Before and after, a ring in steps, the end of a line, a transpose."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,26 +30,26 @@ COLLECTIVES = (
     ("AllReduce", "[I]{U_X} → [I]", WHOLE, WHOLE),
     ("AllToAll", "[I_X, J] → [I, J_X]", FROM, WHOLE),
     ("CollectivePermute", "a neighbor's shard", OWN, NEXT),
-    ("cut", "[I] → [I_X]", WHOLE, OWN),
+    ("slice", "[I] → [I_X]", WHOLE, OWN),
 )
 
 
 def collectives() -> Figure:
-    """The six movements on four chips, before and after, with the bytes that each chip receives."""
+    """Five collectives and a slice on four chips, before and after, with the bytes that a chip receives."""
     shares = {name: _received(name) for name, *_ in COLLECTIVES}
     return Figure(
         key="sharding.collectives",
-        alt="Six strips with four chips before and after, a column of four pieces each. "
+        alt="Six operations on four chips, before and after, with a column of up to four shards per chip. "
         + " ".join(f"{name}: {said}." for name, said in shares.items()),
-        caption="A collective is a change of subscripts. A pale column is a part of a sum. What a chip must "
-        "receive, as a share of M, is the least that any network has to carry.",
+        caption="A collective changes the subscripts. A pale column is a partial sum. The fraction of M is "
+        "what each chip has to receive, on any network.",
         parts=lambda wide: [_strips(wide, shares)],
     )
 
 
 def _received(name: str) -> str:
     """What a chip receives of an array of M bytes; a permute moves one shard."""
-    if name == "cut":
+    if name == "slice":
         return "nothing moves"
     whole = 1 / N if name == "CollectivePermute" else 1.0
     share = Fraction(bytes_received(Collective.named(name), whole, N)).limit_denominator(N * N)
@@ -89,12 +89,12 @@ def ring() -> Figure:
     said = [f"step {k + 1}: {si(s, 's')}" for k, s in enumerate(seconds)]
     return Figure(
         key="sharding.ring",
-        alt="A ring of four chips in three pictures. At first each holds one shard and sends it to both "
-        "neighbors. Then each holds three and receives the fourth in halves, one from either side. At the "
-        f"end each holds all four. {said[0]}; {said[1]}.",
-        caption="Each chip passes on, both ways, what has just arrived. Every link is busy in both "
-        "directions, nothing arrives twice, and the last shard comes in halves: no way can be faster. (34 "
-        "MB, v5e links.)",
+        alt="A ring of four chips in three pictures. At first, each chip holds one shard and sends it to "
+        "both neighbors. Then each holds three and receives the fourth in two halves, one from either "
+        f"side. In the end, each holds all four. {said[0]}; {said[1]}.",
+        caption="In every step, each chip passes on what has just arrived. All links are busy in both "
+        "directions, nothing arrives twice, and the last shard arrives in two halves, so no algorithm can "
+        "be faster. (34 MB, v5e links.)",
         parts=lambda wide: [_frames(wide, plan, [*said, "done"])],
     )
 
@@ -133,15 +133,16 @@ def _ring(x: float, y: float, plan: Schedule, done: int) -> Iterator[Shape]:
 
 
 def line() -> Figure:
-    """The same chips with and without the way round: what comes in at the end."""
+    """The same chips with and without wraparound: what arrives at chip 0."""
     axes = RING, replace(RING, wrapped=False)
     said = [f"{si(a.bytes_per_s, 'B/s')} into chip 0: {si(all_gather(M, a).bandwidth_s, 's')}" for a in axes]
     return Figure(
         key="sharding.line",
-        alt=f"Four chips in a row, twice. Closed to a ring, chip 0 receives over two links, {said[0]}. "
-        f"As a line it has one link only, {said[1]}.",
-        caption="All that the end of a line lacks has to come through its one link. The chips in the middle "
-        "have two and cannot help: a line takes exactly twice as long as a ring. (34 MB, v5e links.)",
+        alt=f"Four chips in a row, twice. On a ring, chip 0 receives over two links, {said[0]}. On a line, "
+        f"it receives over one link, {said[1]}.",
+        caption="Everything that the chip at the end of a line lacks has to arrive over its only link. "
+        "Chips in the middle have two links but cannot help, so a line takes exactly twice as long as a "
+        "ring. (34 MB, v5e links.)",
         parts=lambda wide: [
             _row(wide, "ring: " + said[0], 0.2 if wide < 400 else 0.12),
             _row(wide, "line: " + said[1], 0),
@@ -150,7 +151,7 @@ def line() -> Figure:
 
 
 def _row(wide: float, said: str, bend: float) -> Sketch:
-    """Four chips in a row, closed by a bent link or open; strong, the links that end at the first."""
+    """Four chips in a row, with or without wraparound; the links that end at chip 0 are thick."""
     y, far = (46.0 if bend else 6.0), (wide - 120) / (N - 1)
     xs = [40 + far * i for i in range(N)]
     boxes = [Area(x=x, y=y, wide=40, high=30, color=None, shade=0.04, text=f"{i}") for i, x in enumerate(xs)]
@@ -162,13 +163,14 @@ def _row(wide: float, said: str, bend: float) -> Sketch:
 
 
 def transpose() -> Figure:
-    """Copying one number to three chips, and the same lines with their arrows turned."""
+    """Copying one number to three chips, and the same lines with their arrows reversed."""
     return Figure(
         key="sharding.transpose",
-        alt="Left, one number x goes to three chips, each then holds x. Right, the same three lines with the "
-        "arrows turned: three numbers come back, and the chip holds their sum.",
-        caption="Forward, a gather copies each number to every chip. Backward, each copy sends its gradient "
-        "home, and they are added: the transpose of an AllGather is a ReduceScatter.",
+        alt="Left: one number x goes to three chips, and each of them then holds x. Right: the same three "
+        "lines with their arrows reversed. Three numbers come back, and the chip holds their sum.",
+        caption="In the forward pass, an AllGather copies each number to every chip. In the backward pass, "
+        "the gradients of all copies come back and are summed, so the transpose of an AllGather is a "
+        "ReduceScatter.",
         parts=lambda wide: [
             Sketch(wide, 154, [*_turned(0, wide / 2, False), *_turned(wide / 2, wide / 2, True)])
         ],
@@ -179,7 +181,7 @@ def _turned(x: float, wide: float, back: bool) -> Iterator[Shape]:
     """One box at the left, three at the right, and the lines between them."""
     box, right = 78.0, x + wide - 46
     one, color = ("g_{1}+g_{2}+g_{3}", NETWORK) if back else ("x", None)
-    yield Words(x=x + wide / 2, y=14, text="backward: add" if back else "forward: copy", bold=True)
+    yield Words(x=x + wide / 2, y=14, text="backward: sum" if back else "forward: copy", bold=True)
     yield Area(x=x + 4, y=68, wide=box, high=32, color=color, shade=0.3 if back else 0.05)
     yield Words(x=x + 4 + box / 2, y=89, text=one, size=12.5)
     for i in range(3):

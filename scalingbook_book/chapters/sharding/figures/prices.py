@@ -1,4 +1,4 @@
-"""What does a plan cost? Hops or bytes, gather or reduce, three times of a layer, two lanes in step."""
+"""How long does a strategy take? Hops or bytes, gather or reduce, three times of a layer, overlap."""
 
 from itertools import pairwise
 from math import sqrt
@@ -38,11 +38,12 @@ def bend() -> Figure:
     dots = Points("bend", list(bends.values()), turned, ["", "", ""], IDLE)
     return Figure(
         key="sharding.bend",
-        alt="Time of an AllGather over the bytes of the array, both on log axes, for rings of 4, 16 and 64 "
-        f"chips: level at first, higher for more chips, then all on one slope. They bend at: {said}.",
-        caption="Small arrays wait for hops, and more chips mean more of them. Large arrays wait for bytes, "
-        "and then the number of chips no longer matters. Dots: hops and bytes take equally long. (v5e "
-        "links.)",
+        alt="Time of an AllGather against the bytes of the array, on logarithmic axes, for rings of 4, 16 "
+        "and 64 chips. Each curve is flat at first, higher for more chips, and then all rise on one slope. "
+        f"They bend at: {said}.",
+        caption="Small arrays are latency-bound, and more chips mean more hops. Large arrays are "
+        "bandwidth-bound, and the number of chips hardly matters. At the dots, hops and bytes take equally "
+        "long. (v5e links; both axes are logarithmic.)",
         parts=lambda wide: [
             Chart(Scale("gathered array M", "B", "log", 1e3, 1e9), Scale("time", "s", "log"), (*curves, dots))
         ],
@@ -50,7 +51,7 @@ def bend() -> Figure:
 
 
 def border() -> Figure:
-    """Who wins, by tokens and width: gather the weight, or reduce the result?"""
+    """The faster strategy by tokens and width: gather the weights, or reduce the result?"""
     split = SplitWeight(V5P, V5P.axis(4), 16384, exact=False)
     r, (xs, ys) = split.r, (_edges(16, 65536, 48), _edges(64, 65536, 48))
     inside, beside = ([sqrt(a * b) for a, b in pairwise(edges)] for edges in (xs, ys))
@@ -60,15 +61,15 @@ def border() -> Figure:
         Regions(["gather W", "reduce Z"], xs, ys, cells, colors=(MATH, NETWORK)),
         Curve("", curve, [2 * min(b, r) for b in curve], IDLE),
         RefLine(f"B = r = {r:,.0f}", r),
-        Points("", [LAYER["B"]], [LAYER["D"]], ["the opening's layer"], IDLE),
+        Points("", [LAYER["B"]], [LAYER["D"]], ["the example's layer"], IDLE),
     )
     return Figure(
         key="sharding.border",
-        alt="A map over tokens B and width D. Above the border, which rises as D = 2B and is level from "
-        f"B = {r:,.0f} on, reducing the result wins; below it, gathering the weight. The layer of the "
-        f"opening, at {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above.",
-        caption="Wide layers and moderate batches: leave the weights where they are. Narrow layers or large "
-        "batches: gather them. (As the two formulas count; v5p, one ring of four.)",
+        alt=f"A map over tokens B and width D. The boundary rises as D = 2B and is flat above B = {r:,.0f}. "
+        "Above the boundary, reducing the result wins; below it, gathering the weights. The layer of the "
+        f"example, with {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above it.",
+        caption="If the layer is wide and the batch moderate, leave the weights where they are. If the "
+        "layer is narrow or the batch large, gather them. (By the two formulas; one ring of four v5p.)",
         parts=lambda wide: [
             Chart(Scale("tokens B", "", "log", 16, 65536), Scale("width D", "", "log", 64, 65536), marks)
         ],
@@ -80,22 +81,22 @@ def _edges(low: float, high: float, cells: int) -> list[float]:
 
 
 def three() -> Figure:
-    """The opening's layer, weights at rest: network, arithmetic, memory."""
-    names = {"network": ("comms_s", NETWORK), "arithmetic": ("math_s", MATH), "HBM": ("hbm_s", MEMORY)}
+    """The layer of the example, with its weights in place: network, compute, memory."""
+    names = {"network": ("comms_s", NETWORK), "compute": ("math_s", MATH), "HBM": ("hbm_s", MEMORY)}
     times = {name: sum(getattr(half, term) for half in halves()) for name, (term, _) in names.items()}
     said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in times.items())
     spans = [Span(name, 0, times[name], si(times[name], "s"), names[name][1]) for name in names]
     return Figure(
         key="sharding.three",
-        alt=f"Three lanes from one start for one layer on four chips: {said}.",
-        caption="Two of the three times look fine, and the third decides: reading the weights takes longest. "
-        f"({LAYER['B']} tokens, four TPU v5e, activations moved.)",
+        alt=f"Three times of one layer on four chips as bars: {said}.",
+        caption="Of the three times, reading the weights from HBM is the longest, so the layer is "
+        f"memory-bound. ({LAYER['B']} tokens, four TPU v5e, activations move.)",
         parts=lambda wide: [stretches(wide, spans)],
     )
 
 
 def lanes() -> Figure:
-    """A gather and its product: one after the other, and in four chunks."""
+    """An AllGather and its matmul: one after the other, and in four chunks."""
     mesh = Slice.of(V5E, "2x4").mesh(X=2, Y=4)
     found = solve("A[I, J_Y] · B[J, K_Y] -> C[I, K_Y]", mesh, {"I": 4096, "J": 8192, "K": 32768})
     gather = found.named("gather A over Y")
@@ -103,10 +104,10 @@ def lanes() -> Figure:
     took = {chunks: si(run.total_s, "s") for chunks, run in runs.items()}
     return Figure(
         key="sharding.lanes",
-        alt=f"Two time lines. In one piece the matrix unit waits for the whole gather: {took[1]}. In four "
-        f"chunks it starts after the first, and later chunks arrive meanwhile: {took[4]}.",
-        caption="One chunk of the shorter lane sticks out, the rest hides. No number of chunks goes below "
-        f"{si(gather.lower_s, 's')}, the longer lane alone.",
+        alt=f"Two timelines. In one piece, the matrix unit waits for the whole AllGather: {took[1]}. In "
+        f"four chunks, it starts after the first one, and later chunks arrive meanwhile: {took[4]}.",
+        caption="One chunk of the link's transfers is exposed, and the rest is hidden. No number of chunks "
+        f"makes the total shorter than {si(gather.lower_s, 's')}, the time of the matrix unit alone.",
         parts=lambda wide: [
             stretches(wide, _spans(run), end=runs[1].total_s, title=f"{name}: {took[chunks]}")
             for (chunks, run), name in zip(runs.items(), ("in one piece", "in four chunks"), strict=True)
@@ -115,7 +116,7 @@ def lanes() -> Figure:
 
 
 def _spans(run: CopyPipeline) -> list[Span]:
-    """The chunks on the network's lane, and their products on the chip's."""
+    """The chunks on the link, and their matmuls on the matrix unit."""
     lanes = {"network": ("link", NETWORK), "chip": ("matrix unit", MATH)}
     turns = [(lanes[turn.stage], turn) for turn in run.turns]
     return [Span(name, t.start_s, t.end_s, str(t.chunk + 1), color) for (name, color), t in turns]

@@ -23,74 +23,77 @@ def _faster(heads: int = _8B.N, triangle: int = 1, left: float = _LONG.mean_atte
 BATCH = (
     Check(
         key="training.ramp-steps",
-        title="More steps",
+        title="Steps of a batch ramp",
         answer=_steps,
         difficulty=2,
         hints=(
-            "A stage has as many steps as its tokens over its batch.",
-            "Count both stages, and the whole run with the large batch.",
-            "The early tokens take several times their steps, the others just theirs.",
+            "The number of steps in a stage is its number of tokens divided by its batch.",
+            "Count the steps of both stages, and the steps of the whole run with the large batch.",
+            "The early tokens take several times as many steps as before, and the others as many as before.",
         ),
         mistakes=(
             Mistake(
                 lambda: _steps() + 1,
-                "That is all steps over those without a ramp; how many more are there?",
+                "That is the number of steps divided by the number without a ramp. How many more are there?",
                 slip="ratio-for-excess",
             ),
             Mistake(
-                lambda: _steps(8, 2), "The stages are swapped: most tokens are trained with the large batch."
+                lambda: _steps(8, 2),
+                "You have swapped the stages. Most tokens are trained with the large batch.",
             ),
             Mistake(
                 lambda: 1 - 1 / (_steps() + 1),
-                "That is of the steps with the ramp. Ask of those without it.",
+                "That is a fraction of the steps with the ramp. Divide by the steps without it.",
                 slip="inverted-ratio",
             ),
         ),
-        right="Right: and they are smaller steps, so the time grows far less.",
+        right="Right. These additional steps are small, so the time grows far less.",
     ),
     Check(
         key="training.packed-rows",
-        title="What stays empty",
+        title="Padding after packing",
         answer=lambda: _ROW.empty,
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "Documents stay whole. How many find room in one row?",
+            "Documents are not divided. How many of them fit into one row?",
             "The rest of the row is padding.",
-            "Divide it by the row.",
+            "Divide the padding by the length of the row.",
         ),
         mistakes=(
             Mistake(
                 lambda: 1 - 1200 / 8192,
-                "That is one document a row. A row has room for more.",
+                "That is with one document per row. A row has room for more.",
                 slip="wrong-count",
             ),
-            Mistake(lambda: 1 - _ROW.empty, "That is the share that is used.", slip="complement"),
+            Mistake(lambda: 1 - _ROW.empty, "That is the fraction that is used.", slip="complement"),
         ),
-        right="Right: with shorter ones among them the gap would be filled.",
+        right="Right. If some documents were shorter, they could fill the gap.",
     ),
     Check(
         key="training.document-mask",
-        title="A mask in a long row",
+        title="Speed-up from a document mask",
         answer=_faster,
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "Attention takes L T N H/P of the products' FLOPs under the causal mask.",
-            "Equal documents leave one pair in as many as there are documents.",
-            "The step before over the step after: one plus attention, each time.",
+            "Under the causal mask, attention takes L T N H/P times the FLOPs of the other matmuls.",
+            "With 16 equal documents, one pair in 16 is left.",
+            "Divide the step before by the step after. Each is one plus its attention.",
         ),
         mistakes=(
             Mistake(
-                lambda: _faster(triangle=2), "That counts every pair. The causal mask leaves half of them."
+                lambda: _faster(triangle=2), "That counts all pairs. The causal mask leaves half of them."
             ),
-            Mistake(lambda: _faster(heads=_8B.K), "Every query head has its scores, not only each key head."),
-            Mistake(lambda: _faster(left=0.0), "Pairs within the documents stay."),
+            Mistake(
+                lambda: _faster(heads=_8B.K), "Every query head computes scores, not only every KV head."
+            ),
+            Mistake(lambda: _faster(left=0.0), "The pairs within each document remain."),
             Mistake(
                 lambda: 1 / _LONG.mean_attention,
-                "That is attention alone. The products take as long as before.",
+                "That is for attention alone. The other matmuls take as long as before.",
             ),
         ),
-        right="Right: and every row has the same work, so that no copy waits.",
+        right="Right. And every row takes the same work, so no replica has to wait.",
     ),
 )

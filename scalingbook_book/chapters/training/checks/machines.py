@@ -16,9 +16,9 @@ _POD, _CUBE = Slice.of(_V5P, "16x20x28"), Slice.of(_V5P, "16x16x16")
 _PLANS: dict[str, dict[str, Any]] = {
     "FSDP 2,240, TP 4": {"fsdp": 2240, "tp": 4},
     "FSDP 560, TP 16": {"fsdp": 560, "tp": 16},
-    "FSDP 128, TP 10, copies 7": {"fsdp": 128, "tp": 10, "dp": 7},
-    "FSDP 256, copies 35": {"fsdp": 256, "dp": 35},
-    "FSDP 64, TP 4, copies 35": {"fsdp": 64, "tp": 4, "dp": 35},
+    "FSDP 128, TP 10, 7 replicas": {"fsdp": 128, "tp": 10, "dp": 7},
+    "FSDP 256, 35 replicas": {"fsdp": 256, "dp": 35},
+    "FSDP 64, TP 4, 35 replicas": {"fsdp": 64, "tp": 4, "dp": 35},
 }
 
 
@@ -87,63 +87,64 @@ def _smallest(dial: float = 0.25, width: float = 0.0) -> float:
 MACHINES = (
     Check(
         key="training.hybrid-sharding",
-        title="Groups of copies",
+        title="HSDP on 1,024 chips",
         answer=_summed,
         unit="B",
         rel_tol=0.01,
         difficulty=3,
         hints=(
-            "16 bytes for each parameter. From how many chips on is a share below half of the HBM?",
-            "After the scatter in its group, each chip has one block of the gradients, in bf16.",
-            "An AllReduce of that block over R groups brings each chip 2 (R - 1)/R of it.",
+            "There are 16 bytes per parameter. Over how many chips does each hold at most half of its HBM?",
+            "After the ReduceScatter in its group, each chip has one block of the gradients, in bf16.",
+            "In an AllReduce of that block over R groups, each chip receives 2 (R - 1)/R times the block.",
         ),
         mistakes=(
             Mistake(
                 lambda: _summed(_group(1.0)),
-                "Such a group holds the state, but then more than half of its HBM is full.",
+                "Such a group can hold the state, but it takes more than half of the HBM.",
             ),
-            Mistake(lambda: _summed(2 * _group()), "A smaller group is enough."),
-            Mistake(lambda: _summed(gradients=FP32), "The gradients are in bf16, two bytes each."),
-            Mistake(0.5, "A ReduceScatter is half of it: every group has to have the sum."),
-            Mistake(32, "Each chip sums its own block alone, not all gradients."),
+            Mistake(lambda: _summed(2 * _group()), "A smaller group is large enough."),
+            Mistake(lambda: _summed(gradients=FP32), "The gradients are in bf16, so each takes two bytes."),
+            Mistake(0.5, "A ReduceScatter is only half of it, because every group needs the sum."),
+            Mistake(32, "Each chip sums only its own block, not all gradients."),
             Mistake(
                 lambda: _summed() * 32 / 31,
-                "One part of its block's sum a chip has itself: (R - 1)/R of it moves.",
+                "A chip already has one of the R parts of the sum, so it receives (R - 1)/R.",
             ),
         ),
-        right="Right: a sixteenth of what moves inside the group, for each gather.",
+        right="Right: a sixteenth of what each gather moves inside a group.",
     ),
     Check(
         key="training.line-not-ring",
-        title="Four of sixteen",
+        title="Tensor parallelism over a part of a torus axis",
         answer=_on_a_line,
         rel_tol=0.005,
         difficulty=3,
         hints=(
-            "Four neighbors on an axis of 16 form a line. Over which links does its end receive?",
-            "A gather brings the end 3/4 of the array over one link, 100 GB/s.",
-            "2 B D bytes gathered and 2 B D scattered, for 4 B D F FLOPs over four chips.",
+            "Four neighbors on an axis of 16 form a line. Over which links does the chip at its end receive?",
+            "In a gather, the chip at the end receives 3/4 of the array over one link, at 100 GB/s.",
+            "2 B D bytes are gathered and 2 B D are reduce-scattered, for 4 B D F FLOPs over four chips.",
         ),
         mistakes=(
             Mistake(
                 lambda: rules.fsdp_with_tensor(3e6, 4096, _13B.F, 1024, _V5P).tensor,
-                "That is r Y/F, for a long ring. Four of sixteen chips are a line.",
+                "That is r Y/F, which is for a long ring. Four of sixteen chips form a line.",
             ),
             Mistake(
                 lambda: _on_a_line(wrapped=True),
-                "That is a ring of four, in a slice 4 wide. One link leads to a line's end.",
+                "That is for a ring of four, in a slice with a side of 4. Only one link leads to "
+                "the end of a line.",
             ),
-            Mistake(4 / 3, "A quarter of the array is there already."),
+            Mistake(4 / 3, "The chip already has a quarter of the array."),
             Mistake(
                 lambda: _on_a_line() / 0.9,
                 "That is with links at 90% of their documented rate.",
             ),
             Mistake(
                 lambda: _on_a_line(width=effective_width(_13B)),
-                "That is with the width of a real layer. Take F as it is.",
+                "That is with the effective width of a real layer. Use F itself.",
             ),
         ),
-        right="Right: half as much again as the formula says, and nothing is left.",
+        right="Right: 1.5 times what the formula says, and no margin is left.",
     ),
     Check(
         key="training.plan-for-pod",
@@ -152,73 +153,89 @@ MACHINES = (
         choices=tuple(_PLANS),
         difficulty=3,
         hints=(
-            "What has to divide? D by the ways of FSDP, heads and F by those of TP, sequences by all ranks.",
+            "What has to divide? D by the FSDP degree, heads and F by the TP degree, sequences by all ranks.",
             "8,960 is 256 · 5 · 7. Where can a factor of 5 or 7 go?",
         ),
         mistakes=(
-            Mistake("FSDP 2,240, TP 4", "The product is right. But 2,240 has factors that D does not have."),
-            Mistake("FSDP 560, TP 16", "The axes of the torus suggest that. But does D divide by 560?"),
-            Mistake("FSDP 128, TP 10, copies 7", "64 heads do not divide by 10, nor does F."),
-            Mistake("FSDP 256, copies 35", "Each chip would need sequences of its own. There are 2,240."),
+            Mistake(
+                "FSDP 2,240, TP 4",
+                "The degrees do multiply to 8,960. But 2,240 has factors that D does not have.",
+            ),
+            Mistake("FSDP 560, TP 16", "The axes of the torus suggest this plan. But is D divisible by 560?"),
+            Mistake("FSDP 128, TP 10, 7 replicas", "64 heads are not divisible by 10, and neither is F."),
+            Mistake(
+                "FSDP 256, 35 replicas",
+                "Each chip would need sequences of its own, but there are only 2,240.",
+            ),
         ),
-        right="Right: 5 and 7 can only go where nothing is cut, into copies.",
+        right="Right: the factors 5 and 7 can only go where nothing is sharded, into replicas.",
     ),
     Check(
         key="training.collective-matmul",
-        title="Ask the planner",
+        title="What collective matmuls gain",
         answer=lambda: _step_s() / _step_s(collective_matmul=True),
         rel_tol=0.005,
         difficulty=3,
         hints=(
-            "`planner.plans(model, slice, batch=96, T=32_768).winner.step.total_s` is the best step.",
-            "`fixed=dict(collective_matmul=True)` is the second search.",
+            "`planner.plans(model, slice, batch=96, T=32_768).winner.step.total_s` is the "
+            "time of the best step.",
+            "For the second search, add `fixed=dict(collective_matmul=True)`.",
         ),
         mistakes=(
             Mistake(
                 _same_plan,
-                "That keeps the plan that was best without. With it another plan is best: search again.",
+                "That keeps the plan that was best without collective matmuls. With them another "
+                "plan is best: search again.",
             ),
             Mistake(
                 lambda: _step_s(tp=1) / _step_s(),
-                "That is what tensor parallelism gains. Both searches may use it.",
+                "That is what tensor parallelism gains. Both searches may use tensor parallelism.",
             ),
             Mistake(
                 lambda: _step_s(tp=1) / _step_s(collective_matmul=True),
-                "That is with no tensor parallelism in the first search. Leave it free.",
+                "That is without tensor parallelism in the first search. Leave its degree free.",
             ),
             Mistake(
                 lambda: _step_s(collective_matmul=True) / _step_s(),
-                "That is the share of time which is left. Asked for is the gain, above 1.",
+                "That is the fraction of the time that is left. The gain is its inverse, above 1.",
             ),
         ),
-        right="Right: one switch of the compiler, and another plan.",
+        right="Right: one compiler option leads to another plan.",
     ),
     Check(
         key="training.own-search",
-        title="Your own search",
+        title="Your own search for a plan",
         answer=_smallest,
         unit="tokens",
         rel_tol=0.003,
         difficulty=3,
         hints=(
-            "Write `ratio(B, Y)` first, with X = 4096 / Y: the longer share plus a quarter of the shorter.",
-            "For each Y, the ratio falls as B grows. Where does it reach 1? Halve an interval, often.",
-            "Some Y never get there: their own share is above 1, whatever the batch.",
+            "First write `ratio(B, Y)`, with X = 4096 / Y: the larger ratio plus a quarter "
+            "of the smaller one.",
+            "For each Y, the ratio falls as B grows. Find where it reaches 1 by bisection.",
+            "For some Y it never does: their ratio for tensor parallelism is above 1, whatever the batch.",
         ),
         mistakes=(
             Mistake(
                 lambda: 4096 * rules.fsdp_with_tensor_tokens(effective_width(_70B), _V5P, dial=0.25),
-                "That is the formula, whose best split is not made of powers of two.",
+                "That is the formula, whose best degrees are not powers of two.",
             ),
-            Mistake(lambda: _smallest(dial=0.0), "That is with full overlap. A quarter is waited for."),
-            Mistake(lambda: _smallest(dial=1.0), "That is with no overlap between the two networks."),
+            Mistake(
+                lambda: _smallest(dial=0.0),
+                "That is with full overlap. Here a quarter of the shorter communication does not overlap.",
+            ),
+            Mistake(lambda: _smallest(dial=1.0), "That is with no overlap between the two communications."),
             Mistake(
                 lambda: _smallest(width=_70B.F),
-                "That is with F. A real layer has attention as well: take the effective width.",
+                "That is with F. A real layer has attention as well, so use the effective width.",
             ),
-            Mistake(lambda: _least_batch(4), "That is for Y = 4. Another power of two does with less."),
-            Mistake(lambda: _smallest() / 4096, "That is for one chip. Asked for is the whole batch."),
+            Mistake(
+                lambda: _least_batch(4), "That is for Y = 4. Another power of two needs a smaller batch."
+            ),
+            Mistake(
+                lambda: _smallest() / 4096, "That is for one chip. The question is about the whole batch."
+            ),
         ),
-        right="Right, and a tenth above what the formula promises.",
+        right="Right: a tenth more than the formula promises.",
     ),
 )

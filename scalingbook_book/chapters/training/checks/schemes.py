@@ -44,160 +44,178 @@ def _experts(gated: bool = True) -> float:
 SCHEMES = (
     Check(
         key="training.interleaved-bubble",
-        title="Stages in pieces",
+        title="Bubble of an interleaved pipeline",
         answer=_idle,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "Each stage has four pieces: filling the pipeline takes a quarter as long as before.",
-            "Idle is (p - 1)/v, working is m, in times of a stage. The step is both together.",
+            "Each stage has four chunks, so filling the pipeline takes a quarter as long as before.",
+            "In units of one microbatch in one stage, a stage is idle for (p - 1)/v and "
+            "works for m. The step is their sum.",
         ),
         mistakes=(
-            Mistake(lambda: _idle("1f1b", 1), "That is without interleaving: one piece for each stage."),
+            Mistake(lambda: _idle("1f1b", 1), "That is without interleaving, with one chunk per stage."),
             Mistake(
                 lambda: float(pipelines.bubble("interleaved", 8, 32, 4).overhead),
-                "That is idle time over work. Asked for is its share of the whole step.",
+                "That is idle time over work. The question is about the fraction of the whole step.",
             ),
             Mistake(lambda: 8 / (4 * 32 + 8), "The last stage waits for the seven before it, not for eight."),
-            Mistake(lambda: 1 - _idle(), "That is the share in which a stage works. How long is it idle?"),
+            Mistake(lambda: 1 - _idle(), "That is the fraction in which a stage works. How long is it idle?"),
         ),
-        right="Right.",
+        right="Right: 5.2%, where a pipeline without interleaving is idle for 18%.",
     ),
     Check(
         key="training.zero-bubble",
-        title="A backward pass in two",
+        title="Zero-bubble and 1F1B compared",
         answer=_as_idle,
         rel_tol=1e-6,
         difficulty=2,
         hints=(
-            "1F1B waits (p - 1)(t_F + t_B), and here that is 3 for each stage before the last.",
-            "The other schedule waits (p - 1)(t_F + t_B - 2 t_W), which is p - 1 here.",
-            "Both step times are the work of m microbatches, 3 m, and the wait.",
+            "With 1F1B a stage is idle for (p - 1)(t_F + t_B), which is 3 (p - 1) here.",
+            "With the zero-bubble schedule it is idle for (p - 1)(t_F + t_B - 2 t_W), which is p - 1 here.",
+            "Each step time is the work of m microbatches, 3 m, plus the idle time.",
         ),
         mistakes=(
-            Mistake(lambda: 32, "With the same number, 1F1B waits longer.", slip="wrong-quantity"),
+            Mistake(
+                lambda: 32,
+                "With the same number of microbatches, 1F1B is idle for longer.",
+                slip="wrong-quantity",
+            ),
             Mistake(
                 lambda: 64,
-                "The wait is three times as long, not twice: F + B = 3 against F + I - W.",
+                "The idle time is three times as long, not twice: t_F + t_B is 3, and t_F + t_B "
+                "- 2 t_W is 1.",
                 slip="factor-two",
             ),
-            Mistake(lambda: 33, "The wait is not the same: weights' gradients fill most of it."),
+            Mistake(
+                lambda: 33, "The idle times differ: the gradients of the weights fill most of the bubble."
+            ),
         ),
-        right="Right: three times as many.",
+        right="Right: three times as many, because the bubble is three times as long.",
     ),
     Check(
         key="training.ring-attention",
-        title="How long for a ring?",
+        title="Sequence length for ring attention",
         answer=_sequence,
         unit="tokens",
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "For each token of the sequence, K and V pass a chip: 2 · 2 K H bytes in one layer.",
-            "Its own t tokens meet each of them: 4 N H FLOPs for a pair, half of the pairs under the mask.",
-            "t > 2 r K/N tokens on each chip, and there are 16 chips.",
+            "For each token of the sequence, its K and V pass every chip: 2 · 2 K H bytes per layer.",
+            "The chip's own t tokens attend to each of them: 4 N H FLOPs per pair, and half "
+            "of the pairs under the mask.",
+            "Each chip needs t > 2 r K/N tokens, and there are 16 chips.",
         ),
         mistakes=(
             Mistake(
                 lambda: _sequence(causal=False),
-                "That is without the mask. A causal one leaves half of the arithmetic to hide behind.",
+                "That is without the mask. A causal mask leaves only half of the compute to hide behind.",
             ),
-            Mistake(4, "Only the key-value heads travel: 8 for 32 query heads."),
-            Mistake(1 / 16, "That is one chip's piece. Asked for is the whole sequence."),
+            Mistake(4, "Only the KV heads travel around the ring: 8 for 32 query heads."),
+            Mistake(1 / 16, "That is for one chip. The question is about the whole sequence."),
             Mistake(
                 lambda: _sequence() / 0.9,
                 "That is with links at 90% of their documented rate.",
             ),
-            Mistake(2, "A ring takes in over both links: 100 GB/s on a v5e."),
+            Mistake(2, "In a ring, a chip receives over both links: 100 GB/s on a v5e."),
         ),
-        right="Right: shorter sequences would wait for their ring.",
+        right="Right. With shorter sequences, the communication of the ring is exposed.",
     ),
     Check(
         key="training.four-pods",
-        title="Four pods",
+        title="Batch size for four pods",
         answer=_batch,
         unit="tokens",
         rel_tol=0.01,
         difficulty=2,
         hints=(
             "Each chip sums its block of the gradients with the same block in the other pods.",
-            "An AllReduce over four moves 2 · 3/4 of the block through each card, of 4 bytes an element.",
-            "8 B D F FLOPs over all chips against 2 · 2 D F elements in each pod. D, F and the chips cancel.",
+            "An AllReduce over four pods moves 2 · 3/4 of the block through each NIC, at 4 "
+            "bytes per element.",
+            "Compare 8 B D F FLOPs over all chips with 2 D F gradients per pod. D, F and the "
+            "number of chips cancel.",
         ),
         mistakes=(
             Mistake(
                 lambda: _batch() * 4 / 3,
-                "A quarter of the sum is in a pod already: (q - 1)/q of it moves.",
+                "Each pod already has a quarter of the sum, so (q - 1)/q of it moves.",
                 slip="fraction-left-out",
             ),
             Mistake(
                 lambda: _batch(wide=False),
-                "That is in bf16. Here gradients have four bytes.",
+                "That is in bf16. Here gradients are in fp32 and take four bytes.",
                 slip="wrong-dtype-size",
             ),
             Mistake(
                 lambda: _batch() / 4,
-                "That is what one pod needs. Asked for is the whole batch.",
+                "That is what one pod needs. The question is about the whole batch.",
                 slip="one-for-total",
             ),
             Mistake(
                 lambda: _batch() / 16,
-                "25 GB/s are for a host, and four chips share them. And all four pods count.",
+                "25 GB/s is the rate of a host, which four chips share. And the batch is over all four pods.",
             ),
             Mistake(
                 lambda: 4 * 2 * 71_360,
-                "That is from 71,360, for 4.46 in place of 4.59 · 10¹⁴ FLOPs/s.",
+                "That comes from 71,360, which is for 4.46 · 10¹⁴ FLOPs/s instead of 4.59 · 10¹⁴.",
             ),
         ),
-        right="Right: any batch of a large run is above that.",
+        right="Right: the batches of large runs are far above that.",
     ),
     Check(
         key="training.two-pod-pipeline",
-        title="A pipeline of two pods",
+        title="A pipeline over two pods",
         answer=_hop,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "A token leaves the first stage as one row of D elements.",
-            "In its stage the token needs 2 FLOPs for each parameter of 40 layers.",
-            "Chips share both alike, so their number cancels; C / W of the data-center network is left.",
+            "For each token, the first stage sends one row of D elements.",
+            "In a stage, each token takes 2 FLOPs per parameter of 40 layers.",
+            "The chips share both equally, so their number cancels, and C / W of the "
+            "data-center network is left.",
         ),
         mistakes=(
             Mistake(lambda: _hop(1), "That is for one layer. A stage has 40."),
             Mistake(lambda: _hop(80), "That is for all layers. A pod has half of them."),
             Mistake(
                 lambda: _hop() / 4,
-                "25 GB/s are for a host with four chips.",
+                "25 GB/s is the rate of a host with four chips.",
             ),
             Mistake(
-                lambda: _hop(params=3 * _70B.D * _70B.F), "That is for the MLPs alone. Attention has weights."
+                lambda: _hop(params=3 * _70B.D * _70B.F),
+                "That is for the MLPs alone. Attention has weights, too.",
             ),
-            Mistake(2, "One hop: two bytes an element, sent once."),
+            Mistake(2, "Each element takes two bytes and is sent once, over one hop."),
         ),
-        right="Right: what a pipeline sends is next to nothing.",
+        right="Right: a pipeline sends next to nothing.",
     ),
     Check(
         key="training.expert-width",
-        title="Experts in a cube",
+        title="Expert width on a cube of 64 chips",
         answer=_experts,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "An AllToAll of V bytes on each chip takes V A/(4 W) on a ring of A chips, on all axes at once.",
-            "In a cube each axis has four chips. There and back are 4 k D bytes for a token.",
-            "6 k D F FLOPs for a token: three matrices for each of its experts. k and D cancel.",
+            "An AllToAll of V bytes per chip takes V A/(4 W) on a ring of A chips, and all "
+            "axes work at the same time.",
+            "In the cube each axis has four chips. Dispatch and combine together move 4 k D bytes per token.",
+            "A token takes 6 k D F FLOPs: three matrices in each of its experts. k and D cancel.",
         ),
         mistakes=(
             Mistake(16, "That is with all 64 chips for A. What counts is the longest axis."),
-            Mistake(lambda: _experts(gated=False), "An expert is gated here, with three matrices."),
-            Mistake(2, "A cube of v5p has wraparound: both links of an axis work, and a way is A/4 long."),
-            Mistake(0.5, "Tokens go there and come back: two exchanges."),
+            Mistake(lambda: _experts(gated=False), "An expert is gated here, so it has three matrices."),
+            Mistake(
+                2,
+                "A cube of v5p has wraparound: both links of an axis are used, and the average "
+                "path is A/4 hops.",
+            ),
+            Mistake(0.5, "Tokens are sent to their experts and come back, which takes two AllToAlls."),
             Mistake(
                 lambda: limits.expert_parallel(Cluster.of(chips.GB200, 64), 64, k=8, gated=True).least,
-                "That is behind a switch, as in a rack of GB200. A torus has other links.",
+                "That is behind a switch, as in a GB200 rack. On a torus, bytes pass through other chips.",
             ),
-            Mistake(4, "That is a ring of 16. In the cube each axis has four chips."),
+            Mistake(4, "That is for a ring of 16. In the cube each axis has four chips."),
         ),
-        right="Right: the experts of DeepSeek-V3, 2,048 wide, would do.",
+        right="Right: DeepSeek-V3's experts, which are 2,048 wide, are enough.",
     ),
 )

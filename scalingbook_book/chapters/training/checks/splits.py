@@ -52,92 +52,99 @@ SPLITS = (
         difficulty=2,
         hints=(
             "How many tokens does each chip have?",
-            "FSDP needs r/n_X of them, with r = C/W for one axis and both of its links, and three axes here.",
+            "FSDP needs r/n_X of them. Here r = C/W for one axis with both of its links, and "
+            "there are three axes.",
         ),
         mistakes=(
             Mistake(
                 lambda: _fully_sharded(links=0.9),
-                "That is with 90% of the documented rate, as some texts count.",
+                "That is with links at 90% of their documented rate, as some texts count.",
             ),
-            Mistake(lambda: _fully_sharded(1), "That is over one axis. All three of the torus carry it."),
-            Mistake(lambda: _fully_sharded(2), "That is over two axes. The torus has a third."),
+            Mistake(
+                lambda: _fully_sharded(1), "That is over one axis. FSDP uses all three axes of the torus."
+            ),
+            Mistake(lambda: _fully_sharded(2), "That is over two axes. The torus has three."),
             Mistake(
                 lambda: 1 / _fully_sharded(),
-                "That is the arithmetic over the network. It is asked for the other way round.",
+                "That is compute over communication. The question asks for the inverse.",
             ),
             Mistake(2, "A chip receives over both links of an axis at once: 200 GB/s."),
         ),
-        right="Right: it misses by a little.",
+        right="Right: just a little too much communication to hide.",
     ),
     Check(
         key="training.best-split",
-        title="The best split",
+        title="Best FSDP and TP degrees",
         answer=_best,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "More data ways make the gathers of FSDP longer, and those of tensor parallelism shorter.",
-            "Over the arithmetic, FSDP is r X / (2 B) and tensor parallelism r Y / F. Where are they equal?",
+            "A larger X makes the gathers of FSDP take longer, and those of tensor "
+            "parallelism take less time.",
+            "Divided by the compute time, FSDP takes r X / (2 B) and tensor parallelism r Y "
+            "/ F. Where are they equal?",
         ),
         mistakes=(
             Mistake(
                 lambda: _CHIPS / _best(),
-                "Those are the tensor ways Y. Asked for are the data ways X.",
+                "That is the TP degree Y. The question is about the FSDP degree X.",
             ),
             Mistake(
                 lambda: _best(1),
-                "FSDP has two of the three axes, and so twice the bandwidth of tensor parallelism.",
+                "FSDP has two of the three axes, so it has twice the bandwidth of tensor parallelism.",
             ),
             Mistake(
                 lambda: (_F / _SEVERAL * 2 * _CHIPS) ** 0.5,
-                "B/F is upside down there: more tokens ask for more data ways.",
+                "B/F is upside down: with more tokens, a larger FSDP degree is better.",
             ),
             Mistake(
                 lambda: (_SEVERAL / _F / 2 * _CHIPS) ** 0.5,
-                "The axes are the wrong way round: more axes for FSDP make more ways of it worth while.",
+                "The axes are swapped: with more axes for FSDP, a larger FSDP degree is better.",
             ),
         ),
-        right="Right. Chips come in whole numbers, so it has to be rounded to a divisor of 4,096.",
+        right="Right. In practice, it has to be rounded to a divisor of 4,096.",
     ),
     Check(
         key="training.overlap-needed",
-        title="How much may be waited for?",
+        title="How much overlap does the plan need?",
         answer=_dial,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "Work out both shares for X = 1024 and Y = 4. The longer one alone is below 1.",
-            "What the longer one leaves of the arithmetic's time, over the shorter one.",
+            "Compute both ratios for X = 1024 and Y = 4. The larger one alone is below 1.",
+            "Divide the time that the longer one leaves until it reaches the compute time by "
+            "the shorter one.",
         ),
         mistakes=(
-            Mistake(lambda: _dial(2), "That is for Y = 2, where FSDP is the longer of the two."),
+            Mistake(lambda: _dial(2), "That is for Y = 2, where FSDP takes longer."),
             Mistake(
                 lambda: (1 - _split(_SEVERAL, 4).data) / _split(_SEVERAL, 4).tensor,
-                "Tensor parallelism is the longer one here, and the dial multiplies the shorter.",
+                "Tensor parallelism takes longer here, and λ multiplies the shorter one.",
             ),
             Mistake(
                 lambda: _split(_SEVERAL, 4).ratio(),
-                "That is the share where both overlap. How much of the other one fits beside it?",
+                "That is the ratio with full overlap. How much of the shorter one can be added "
+                "before the ratio reaches 1?",
             ),
             Mistake(
                 lambda: _split(_SEVERAL, 4).ratio(1.0),
-                "That is the share where one waits for the other, the dial at 1.",
+                "That is the ratio with no overlap, at λ = 1.",
             ),
             Mistake(
                 lambda: 1 - _split(_SEVERAL, 4).ratio(),
-                "That is the room which is left. How much of the shorter one fits into it?",
+                "That is the time that is left. What fraction of the shorter one fits into it?",
             ),
         ),
-        right="Right: almost all of the shorter one may be exposed.",
+        right="Right: nearly all of the shorter one can run after the longer one.",
     ),
     Check(
         key="training.million-tokens",
-        title="A million tokens",
+        title="FSDP and TP with a small batch",
         answer=_rounded,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "The two shares are r X / (2 B) and r Y / F; where they overlap, the longer one counts.",
+            "The two ratios are r X / (2 B) and r Y / F. With full overlap, the larger one counts.",
             "X Y = 4096, and both are powers of two: try Y = 2, 4, 8.",
         ),
         mistakes=(
@@ -145,60 +152,72 @@ SPLITS = (
                 lambda: rules.fsdp_with_tensor(
                     1e6, _CHIPS, _F, rules.best_fsdp_degree(1e6, _CHIPS, _F), chips.V5P
                 ).ratio(),
-                "That is the optimum of the formula, and its X is no power of two.",
+                "That is the optimum of the formula, where X is no power of two.",
                 slip="rounding",
             ),
             Mistake(
                 lambda: _split(1e6, 8).ratio(),
-                "That is for Y = 8. One of the others is a little better.",
+                "That is for Y = 8. Another power of two is a little better.",
                 slip="wrong-option",
             ),
-            Mistake(lambda: _split(1e6, 2).ratio(), "That is for Y = 2. One of the others is much better."),
+            Mistake(
+                lambda: _split(1e6, 2).ratio(), "That is for Y = 2. Another power of two is much better."
+            ),
             Mistake(lambda: _split(1e6, 1).ratio(), "That is for FSDP alone."),
-            Mistake(lambda: _rounded(dial=1.0), "That is the sum. With full overlap the longer one counts."),
+            Mistake(
+                lambda: _rounded(dial=1.0), "That is the sum. With full overlap, only the longer one counts."
+            ),
         ),
-        right="Right: above 1, though the formula has room to spare.",
+        right="Right: the ratio is above 1, although the formula leaves a margin.",
     ),
     Check(
         key="training.equivalent-width",
-        title="The width of a real layer",
+        title="Effective width of a real layer",
         answer=lambda: effective_width(_8B),
         rel_tol=0.005,
         difficulty=2,
         hints=(
             "Count the parameters of a layer: three matrices of the MLP, and four of attention.",
-            "A layer of two matrices has 2 D F for one pair of collectives. This one has p for two pairs.",
+            "A layer of two matrices has 2 D F parameters for one pair of collectives. This "
+            "one has two pairs.",
         ),
         mistakes=(
             Mistake(lambda: float(_8B.F), "That is F itself. Attention has weights and collectives, too."),
-            Mistake(2, "Attention and MLP each gather their input and scatter their output: two pairs."),
-            Mistake(lambda: 3 * _8B.F / 4, "That is without the weights of attention."),
+            Mistake(
+                2,
+                "Attention and MLP each gather their input and reduce-scatter their output, so "
+                "there are two pairs.",
+            ),
+            Mistake(lambda: 3 * _8B.F / 4, "That leaves out the weights of attention."),
             Mistake(
                 lambda: 3 * _8B.F / 4 + _8B.D,
-                "There are 8 key-value heads, not 32: K and V have a quarter of the columns.",
+                "There are 8 KV heads, not 32, so K and V have a quarter of the columns.",
             ),
             Mistake(
                 lambda: effective_width(_8B) - _8B.F / 4,
-                "The MLP is gated: it has three matrices.",
+                "The MLP is gated, so it has three matrices.",
             ),
         ),
         right="Right: 7% below F.",
     ),
     Check(
         key="training.accumulation-bytes",
-        title="In four parts",
+        title="FSDP with four microbatches",
         answer=lambda: _moved(3) / _moved(1),
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "A ReduceScatter and an AllGather each bring 63/64 of an array. Count bytes for a parameter.",
-            "ZeRO-1, once a step: gradients scattered in fp32, new weights gathered in bf16.",
-            "FSDP, with each microbatch: weights gathered twice in bf16, gradients scattered in fp32.",
+            "In a ReduceScatter or an AllGather, a chip receives 63/64 of the array. Count "
+            "bytes per parameter.",
+            "ZeRO-1, once per step: gradients are reduce-scattered in fp32, and updated "
+            "weights are gathered in bf16.",
+            "FSDP, for each microbatch: weights are gathered twice in bf16, and gradients "
+            "are reduce-scattered in fp32.",
         ),
         mistakes=(
             Mistake(
                 lambda: _moved(3, 1) / _moved(1, 1),
-                "That is for one microbatch. FSDP gathers and scatters again with each of the four.",
+                "That is for one microbatch. FSDP repeats its collectives for each of the four.",
             ),
             Mistake(
                 lambda: _moved(3, short=True) / _moved(1, short=True),
@@ -206,10 +225,12 @@ SPLITS = (
             ),
             Mistake(
                 lambda: _moved(3) / _moved(0),
-                "That has an AllReduce in fp32 for ZeRO-1. But what it gathers is weights, in bf16.",
+                "That counts an AllReduce in fp32 for ZeRO-1. But ZeRO-1 gathers weights, in bf16.",
             ),
-            Mistake(lambda: _moved(2) / _moved(1), "That is ZeRO-2, which gathers its weights once a step."),
+            Mistake(
+                lambda: _moved(2) / _moved(1), "That is ZeRO-2, which gathers its weights once per step."
+            ),
         ),
-        right="Right. Many microbatches and FSDP do not go together.",
+        right="Right. FSDP and many microbatches do not go together.",
     ),
 )

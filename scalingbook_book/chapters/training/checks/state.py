@@ -45,127 +45,134 @@ def _checkpoints(wide: float = 2 * _13B.F, tokens: float = 16e6) -> float:
 STATE = (
     Check(
         key="training.weight-gradient",
-        title="Which gradient is it?",
+        title="Sharding of a weight gradient",
         answer=_owed,
         kind="notation",
         difficulty=1,
         hints=(
-            "The gradient of W_in is a product of two arrays that have B in common. Which ones?",
-            "B is the contracted dimension, and it is split over X. So what does each chip have at first?",
+            "The gradient of W_in is the matmul of two arrays that both have a dimension B. Which ones?",
+            "B is the contracted dimension, and it is sharded over X. So what does each chip have at first?",
         ),
         mistakes=(
-            Mistake("W[D, F]", "That is so after an AllReduce. Each chip has seen only its own tokens."),
-            Mistake("W[D_X, F]", "That is so after a ReduceScatter. What is there before it?"),
+            Mistake(
+                "W[D, F]",
+                "That is the array after an AllReduce. Before it, each chip has seen only its own tokens.",
+            ),
+            Mistake("W[D_X, F]", "That is the array after a ReduceScatter. What does a chip have before it?"),
             Mistake(
                 "W[F, D]{U_X}",
-                "That is the shape of W_out: its gradient comes from Tmp and the gradient of Out.",
+                "That is the shape of W_out, whose gradient comes from Tmp and the gradient of Out.",
             ),
             Mistake(
                 "W[D, F_X]",
-                "Nothing has split F: no array of the product has X there.",
+                "F is not sharded: no operand of the matmul has X there.",
             ),
         ),
-        right="Right: In, transposed, times the gradient of Tmp, and a sum that is still owed.",
+        right="Right: In, transposed, times the gradient of Tmp. The sum over X is still pending.",
     ),
     Check(
         key="training.count-parameters",
-        title="Thirteen billion",
+        title="Parameters of Llama 2 13B",
         answer=lambda: float(arithmetic.params(_13B).total),
         rel_tol=0.003,
         difficulty=1,
         hints=(
-            "Three matrices of D × F in each layer, and four of D × N H.",
-            "The vocabulary has a matrix at the start and another one at the end.",
+            "Each layer has three matrices of D × F and four of D × N H.",
+            "The vocabulary has one matrix at the start and another at the end.",
         ),
         mistakes=(
             Mistake(
                 lambda: _13B.params + _MLP,
-                "The MLP has one gate: three matrices in all.",
+                "The MLP has one gate, so three matrices in total.",
             ),
-            Mistake(lambda: _13B.params - _MLP, "The MLP is gated, and has three matrices."),
+            Mistake(lambda: _13B.params - _MLP, "The MLP is gated, so it has three matrices."),
             Mistake(
                 lambda: _13B.params - _13B.V * _13B.D,
                 "Embedding and unembedding are two matrices here.",
             ),
             Mistake(
                 lambda: 8.5e9 + 4.2e9 + 0.39e9,
-                "That has 0.39 for the vocabulary. Work out 2 V D once more.",
+                "That has 0.39 billion for the vocabulary. Compute 2 V D again.",
             ),
             Mistake(
                 lambda: _13B.params - 2 * _13B.V * _13B.D,
-                "The vocabulary's two matrices are missing.",
+                "The two matrices of the vocabulary are missing.",
             ),
         ),
-        right="Right: two thirds of it in the MLPs.",
+        right="Right. Two thirds of them are in the MLPs.",
     ),
     Check(
         key="training.zero2-state",
-        title="Stage by stage",
+        title="Memory per chip with ZeRO-2",
         answer=lambda: _held(2),
         unit="B",
         rel_tol=0.01,
         difficulty=1,
         hints=(
-            "Stage 2 splits the optimizer's state and the gradients, and not the weights.",
-            "Two bytes a parameter stay whole; the other 14 are shared by 32 chips.",
+            "ZeRO-2 shards the optimizer state and the gradients, but not the weights.",
+            "Two bytes per parameter are replicated, and the other 14 are sharded over 32 chips.",
         ),
         mistakes=(
             Mistake(
                 lambda: _held(3),
-                "That is stage 3. Stage 2 leaves the weights whole on each chip.",
+                "That is stage 3. Stage 2 replicates the weights on all chips.",
                 slip="wrong-option",
             ),
             Mistake(
                 lambda: _held(1),
-                "That is stage 1. Stage 2 splits the gradients as well.",
+                "That is stage 1. Stage 2 shards the gradients as well.",
                 slip="wrong-option",
             ),
             Mistake(
-                lambda: _held(0), "That is plain data parallelism: nothing is split.", slip="total-for-one"
+                lambda: _held(0),
+                "That is plain data parallelism, where nothing is sharded.",
+                slip="total-for-one",
             ),
             Mistake(
                 lambda: _held(2, optimizer=False),
-                "The optimizer's share is missing.",
+                "The optimizer state is missing.",
             ),
             Mistake(
                 lambda: _held(2) - 4 * _13B.params / 32,
-                "The optimizer has 12 bytes a parameter: two moments and a copy of the weights, in fp32.",
+                "The optimizer state takes 12 bytes per parameter: two moments and a master copy "
+                "of the weights, in fp32.",
             ),
         ),
-        right="Right: nearly all of it is weights now.",
+        right="Right: most of it is weights now.",
     ),
     Check(
         key="training.data-parallel-batch",
-        title="A pod of data parallelism",
+        title="Data parallelism on a whole pod",
         answer=_pod_batch,
         unit="tokens",
         rel_tol=0.01,
         chips=_POD.chips,
         difficulty=1,
         hints=(
-            "r = C/W: the FLOPs that a chip does while one byte arrives over one axis, both of its links.",
-            "Over three axes a chip needs r/3 tokens. How many chips are there?",
+            "r = C/W is the number of FLOPs that a chip performs while one byte arrives over "
+            "both links of one axis.",
+            "Over three axes, each chip needs r/3 tokens. How many chips are there?",
         ),
         mistakes=(
-            Mistake(3, "That is with one axis. Data parallelism over the whole pod has all three."),
-            Mistake(1.5, "That is with two axes of the three."),
+            Mistake(3, "That is with one axis. Data parallelism over the whole pod uses all three."),
+            Mistake(1.5, "That is with two of the three axes."),
             Mistake(
                 lambda: _pod_batch(links=0.9),
-                "That is for links at 90% of the documented rate.",
+                "That is with links at 90% of their documented rate.",
             ),
-            Mistake(2, "An AllReduce sends on both links of an axis: 200 GB/s for each axis."),
+            Mistake(2, "An AllReduce uses both links of an axis, so 200 GB/s per axis."),
         ),
-        right="Right: many models cannot make good use of so large a batch.",
+        right="Right. Many models cannot make good use of such a large batch.",
     ),
     Check(
         key="training.tensor-limit",
-        title="How far can F be cut?",
+        title="Maximum tensor-parallel degree",
         answer=_tensor,
         rel_tol=0.01,
         difficulty=1,
         hints=(
-            "Tensor parallelism moves activations; the batch cancels.",
-            "Y < F/r for one axis of the torus.",
+            "Tensor parallelism moves activations, so the batch cancels.",
+            "The condition is Y < F/r for one axis of the torus.",
         ),
         mistakes=(
             Mistake(
@@ -175,51 +182,51 @@ STATE = (
             ),
             Mistake(
                 lambda: 49_152 / 2550,
-                "There F counts both halves of the gate, and links are at 90%.",
+                "That counts both halves of the gate in F, and has links at 90% of their documented rate.",
             ),
             Mistake(lambda: _tensor(links=0.9), "That is with links at 90% of their documented rate."),
             Mistake(
                 lambda: _tensor(3072),
-                "That is with D. Tensor parallelism here cuts F.",
+                "That is with D. Tensor parallelism shards F here.",
                 slip="wrong-dimension",
             ),
             Mistake(
-                lambda: _tensor(axes=3), "That is for tensor parallelism over three axes. Here it has one."
+                lambda: _tensor(axes=3), "That is for tensor parallelism over three axes. Here it uses one."
             ),
-            Mistake(0.5, "A gather uses both links of the axis: 200 GB/s.", slip="one-direction"),
+            Mistake(0.5, "A gather uses both links of the axis, so 200 GB/s.", slip="one-direction"),
         ),
-        right="Right: so 8 ways, of the powers of two.",
+        right="Right: TP 8, if the degree has to be a power of two.",
     ),
     Check(
         key="training.kept-activations",
-        title="What is kept for the backward pass",
+        title="Activations saved for the backward pass",
         answer=_checkpoints,
         unit="B",
         rel_tol=0.01,
         difficulty=1,
         hints=(
-            "In one layer a token leaves one vector of D elements, and two of F.",
-            "Two bytes each; then all layers, and all tokens of the batch.",
+            "In each layer, one vector of D elements and two of F elements are saved per token.",
+            "Each element takes two bytes. Then multiply by all layers and all tokens of the batch.",
         ),
         mistakes=(
             Mistake(
                 lambda: _checkpoints(2 * _13B.D),
-                "That takes all three arrays to be D wide. Two of them are F wide.",
+                "That assumes that all three arrays are D wide. Two of them are F wide.",
             ),
             Mistake(
                 lambda: _checkpoints(_13B.F),
-                "Two arrays are F wide: input and gate of the product.",
+                "Two arrays are F wide, not one.",
                 slip="term-left-out",
             ),
-            Mistake(lambda: _checkpoints() / _13B.L, "That is one layer of 40.", slip="one-for-total"),
-            Mistake(2, "bf16 takes two bytes an element.", slip="wrong-dtype-size"),
+            Mistake(lambda: _checkpoints() / _13B.L, "That is for one layer of 40.", slip="one-for-total"),
+            Mistake(2, "An element in bf16 takes two bytes.", slip="wrong-dtype-size"),
             Mistake(lambda: _checkpoints(tokens=16e16), "The batch is 16 million tokens, 16e6."),
             Mistake(
                 lambda: _checkpoints(0),
-                "That is the D-wide array alone. Two more are kept, F wide.",
+                "That is the D-wide array alone. Two more arrays are saved, which are F wide.",
                 slip="term-left-out",
             ),
         ),
-        right="Right: hundreds of times what weights and optimizer take.",
+        right="Right: hundreds of times as much as the weights and the optimizer state.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The exercises on what comes after pretraining: answers worked out by hand, and named slips."""
+"""The exercises on RL, fault tolerance and energy: answers worked out by hand, and named slips."""
 
 import math
 
@@ -35,16 +35,16 @@ def test_answers_worked_out_by_hand(key, given):
 @pytest.mark.parametrize(
     ("key", "given", "says"),
     [
-        ("one-answer", 842, "share the reading"),
+        ("one-answer", 842, "own shard"),
         ("new-weights", 32.5, "at the same time"),
-        ("mean-context", 4000, "more often"),
+        ("mean-context", 4000, "more likely"),
         ("pools", 320, "train"),
         ("adapter-state", "1.34 GB", "frozen model"),
         ("save-interval", "40 s", "one checkpoint"),
-        ("restarts-leave", 0.5, "first order"),
+        ("restarts-leave", 0.5, "first-order"),
         ("spares", 18, "on average"),
         ("run-energy", 1022, "chips alone"),
-        ("joules-a-token", 5.25, "each of the 64"),
+        ("joules-a-token", 5.25, "64 tokens"),
         ("site-line", 60e9, "until the next"),
     ],
 )

@@ -56,9 +56,9 @@ def test_answers_worked_out_by_hand(key, given):
 @pytest.mark.parametrize(
     ("key", "given", "says"),
     [
-        ("sharding.bytes-per-chip", 16384, "the sharding of the text"),
+        ("sharding.bytes-per-chip", 16384, "the sharding in the text"),
         ("sharding.copies-stored", 64, "How many times does each shard"),
-        ("sharding.copies-stored", 4, "number of pieces"),
+        ("sharding.copies-stored", 4, "number of different shards"),
         ("sharding.tiny-allgather", "3 µs", "line of four"),
         ("sharding.line-allgather", "659.5 µs", "45 GB/s"),
         ("sharding.line-allgather", "587.2 µs", "hops are missing"),
@@ -66,9 +66,9 @@ def test_answers_worked_out_by_hand(key, given):
         ("sharding.line-allgather", "0.6 ms", "less than 10%"),
         ("sharding.line-allgather", "297.6 µs", "two ends"),
         ("sharding.small-line-allgather", "7 µs", "hops alone"),
-        ("sharding.gather-one-axis", "65 µs", "Y still cuts D"),
+        ("sharding.gather-one-axis", "65 µs", "still sharded over Y"),
         ("sharding.gather-one-axis", "34.5 µs", "both sides"),
-        ("sharding.allreduce-one-axis", "130 µs", "X and Y still cut"),
+        ("sharding.allreduce-one-axis", "130 µs", "sharded over X and Y"),
         ("sharding.joint-allreduce", 4, "(1 - 1/n)"),
         ("sharding.alltoall-ratio", 2, "one direction only"),
         ("sharding.bus-bandwidth", "200 GB/s", "algbw"),
@@ -77,7 +77,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("sharding.reduce-few-tokens", 9180, "2 C/W"),
         ("sharding.slice-without-rings", 1.443, "line"),
         ("sharding.slice-without-rings", 26_267 / 8192, "45 GB/s"),
-        ("sharding.layer-with-memory", "37.4 µs", "arithmetic"),
+        ("sharding.layer-with-memory", "37.4 µs", "That is the compute"),
         ("sharding.write-collectives", 2 * 7569408 * 8, "number of chips"),
     ],
 )

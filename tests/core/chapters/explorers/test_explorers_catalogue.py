@@ -27,7 +27,7 @@ TEXTS = {  # what a reader types, beside what stands there at the start
 }
 UNIT = r"has no \w+ matrix unit( that is published)?; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
-    "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? cannot feed",
+    "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? are not enough",
     "gpus.fabric": "pair by pair|join at most",
     "gpus": f": set|: lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,

@@ -78,7 +78,7 @@ def test_overlap_ends_where_the_pipeline_does(math_us, memory_us, chunks):
     took = roofline.pipelined(math_us * 1e-6, memory_us * 1e-6, chunks)
     assert end == pytest.approx(took)
     assert readout(view, "time") == pytest.approx(took)
-    assert readout(view, "hidden") == pytest.approx(1 - 1 / chunks)
+    assert readout(view, "hidden fraction") == pytest.approx(1 - 1 / chunks)
 
 
 @pytest.mark.parametrize("chunks", [1, 7, 64])
@@ -102,35 +102,35 @@ def test_no_chunk_is_computed_before_it_has_arrived_and_no_lane_does_two_things(
 @pytest.mark.parametrize("chip", ["TPU v5e", "TPU v6e", "H100"])
 @pytest.mark.parametrize(("mix", "kinds"), [
     ("bf16 everything", (BF16, BF16, BF16)), ("int8 everything", (INT8, INT8, INT8)),
-    ("int8 weights, bf16 math", (BF16, INT8, BF16)), ("int4 weights, bf16 math", (BF16, INT4, BF16)),
-    ("fp32 weights, bf16 math", (BF16, FP32, BF16)),
+    ("int8 weights, bf16 compute", (BF16, INT8, BF16)), ("int4 weights, bf16 compute", (BF16, INT4, BF16)),
+    ("fp32 weights, bf16 compute", (BF16, FP32, BF16)),
 ])  # fmt: skip
-def test_the_break_even_is_the_librarys_and_the_verdict_flips_across_it(chip, mix, kinds):
+def test_the_critical_batch_is_the_librarys_and_the_verdict_flips_across_it(chip, mix, kinds):
     at = {"D": 8192, "F": 32768, "mix": mix, "chip": chip}
     exact = rules.matmul_critical_batch(
         8192, 32768, chips.find(chip), kinds[0], weights=kinds[1], maths=kinds[2]
     )
-    assert readout(BATCH.evaluate(**at), "break-even batch") == exact
-    assert "memory-bound" in BATCH.evaluate(B=math.floor(exact), **at).verdict
-    assert "compute-bound" in BATCH.evaluate(B=math.ceil(exact) + 1, **at).verdict
+    assert readout(BATCH.evaluate(**at), "critical batch size") == exact
+    assert "Memory-bound" in BATCH.evaluate(B=math.floor(exact), **at).verdict
+    assert "Compute-bound" in BATCH.evaluate(B=math.ceil(exact) + 1, **at).verdict
 
 
 def test_the_two_curves_cross_at_the_line():
     view = BATCH.evaluate(D=8192, F=32768)
-    memory, arithmetic = curve(view, "memory"), curve(view, "math")
+    memory, arithmetic = curve(view, "memory"), curve(view, "compute")
     (line,) = marks(view, RefLine)
     for batch, m, a in zip(memory.xs, memory.ys, arithmetic.ys, strict=True):
         assert (a > m) == (batch > line.at)
 
 
-def test_where_no_batch_is_enough_there_is_no_line_and_the_verdict_says_so():
+def test_a_layer_without_a_critical_batch_has_no_line_and_the_verdict_says_so():
     view = BATCH.evaluate(B=16384, D=256, F=256)
     assert not marks(view, RefLine)
-    assert view.verdict.startswith("No batch is enough")
-    assert math.isinf(readout(view, "break-even batch"))
+    assert view.verdict.startswith("Memory-bound: the layer is too narrow")
+    assert math.isinf(readout(view, "critical batch size"))
 
 
-def test_below_the_break_even_a_token_is_nearly_free():
+def test_below_the_critical_batch_a_token_is_nearly_free():
     one, many = (readout(BATCH.evaluate(B=B, D=8192, F=8192), "time") for B in (1, 128))
     assert many / one < 1.04
 
@@ -139,7 +139,7 @@ def test_below_the_break_even_a_token_is_nearly_free():
 
 
 @pytest.mark.parametrize("ridge", [100, 240, 560, 1200])
-def test_the_border_is_the_hyperbola_where_no_batch_is_enough(ridge):
+def test_the_border_is_the_hyperbola_of_layers_without_a_critical_batch(ridge):
     border = marks(MAP.evaluate(ridge=ridge), Curve)[0]
     assert len(border.xs) > 3
     for D, F in zip(border.xs, border.ys, strict=True):
@@ -161,9 +161,13 @@ def test_exactly_the_layers_below_the_border_have_no_batch(ridge, weights):
 def test_smaller_weights_lower_the_batch_and_leave_the_border():
     wide, narrow = (MAP.evaluate(weights=w) for w in ("2 bytes (bf16)", "1 byte (int8)"))
     assert readout(wide, "very wide layers") == 2 * readout(narrow, "very wide layers") == 240
-    assert readout(wide, "widest hopeless D = F") == readout(narrow, "widest hopeless D = F")
+    assert readout(wide, "D = F that is never compute-bound") == readout(
+        narrow, "D = F that is never compute-bound"
+    )
     assert marks(wide, Curve) == marks(narrow, Curve)
 
 
 def test_smaller_activations_move_the_border():
-    assert readout(MAP.evaluate(activations="1 byte (int8)"), "widest hopeless D = F") == pytest.approx(240)
+    assert readout(
+        MAP.evaluate(activations="1 byte (int8)"), "D = F that is never compute-bound"
+    ) == pytest.approx(240)

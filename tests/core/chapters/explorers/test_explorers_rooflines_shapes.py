@@ -40,7 +40,7 @@ def test_one_tile_as_large_as_the_result_reads_everything_once():
 @pytest.mark.parametrize("chip", ["TPU v5e", "TPU v6e"])
 def test_the_line_is_where_square_tiles_turn_compute_bound_but_for_the_output(chip):
     view = TILES.evaluate(chip=chip)
-    memory, arithmetic = curve(view, "HBM"), curve(view, "math")
+    memory, arithmetic = curve(view, "memory"), curve(view, "compute")
     (line,) = marks(view, RefLine)
     assert line.at == roofline.square_tile(chips.find(chip))
     bound = [b for b, m, a in zip(memory.xs, memory.ys, arithmetic.ys, strict=True) if a >= m]
@@ -49,8 +49,8 @@ def test_the_line_is_where_square_tiles_turn_compute_bound_but_for_the_output(ch
 
 def test_tiles_that_do_not_fit_are_said_not_to():
     assert "do not fit" in TILES.evaluate(rows=8192, columns=8192, depth=8192).verdict
-    assert readout(TILES.evaluate(rows=8192, columns=8192, depth=8192), "share of VMEM") > 1
-    assert "and they fit" in TILES.evaluate(rows=512, columns=512).verdict
+    assert readout(TILES.evaluate(rows=8192, columns=8192, depth=8192), "fraction of VMEM") > 1
+    assert "buffers fit in VMEM" in TILES.evaluate(rows=512, columns=512).verdict
 
 
 def test_the_map_shows_as_many_tiles_as_there_are_up_to_eight_a_side():
@@ -74,17 +74,17 @@ def test_b_and_f_cancel_in_the_threshold_and_in_the_verdict(chip, sharded):
     thresholds, bounds = set(), set()
     for B, F in itertools.product((1, 512, 65536), (256, 131072)):
         view = SPLIT.evaluate(B=B, D=4096, F=F, n=4, sharded=sharded, chip=chip)
-        thresholds.add(readout(view, "break-even D"))
+        thresholds.add(readout(view, "threshold of D"))
         bounds.add(view.verdict)
     assert len(thresholds) == len(bounds) == 1
     on = chips.find(chip)
     assert thresholds == {roofline.break_even_contraction(on, on.axis(4), keep_sharded=sharded)}
 
 
-def test_math_and_exchange_cross_at_the_break_even():
+def test_compute_and_communication_cross_at_the_threshold():
     view = SPLIT.evaluate(n=2)
-    arithmetic, exchange = curve(view, "math"), curve(view, "exchange")
-    line = next(m for m in marks(view, RefLine) if m.label == "break-even D")
+    arithmetic, exchange = curve(view, "compute"), curve(view, "communication")
+    line = next(m for m in marks(view, RefLine) if m.label == "threshold")
     for D, a, e in zip(arithmetic.xs, arithmetic.ys, exchange.ys, strict=True):
         assert (a > e) == (line.at < D)
 
@@ -92,40 +92,39 @@ def test_math_and_exchange_cross_at_the_break_even():
 @pytest.mark.parametrize("split", ["B (rows of X)", "F (columns of W)"])
 def test_only_the_contraction_exchanges_anything(split):
     view = SPLIT.evaluate(split=split)
-    assert readout(view, "exchange") == readout(view, "bytes into each chip") == 0
+    assert readout(view, "communication") == readout(view, "bytes into each chip") == 0
     assert "exchange nothing" in view.verdict
     bars = panel(view, Bars)
     assert [value > 0 for value in bars.series[1].values] == [False, True, False]
 
 
-def test_a_sum_that_stays_split_costs_half():
-    whole, half = (readout(SPLIT.evaluate(sharded=s), "exchange") for s in (False, True))
+def test_a_result_that_remains_sharded_costs_half():
+    whole, half = (readout(SPLIT.evaluate(sharded=s), "communication") for s in (False, True))
     assert whole == pytest.approx(2 * half)
 
 
 def test_two_v5e_need_a_width_of_7880_and_sixteen_on_a_ring_59100():
-    assert readout(SPLIT.evaluate(n=2), "break-even D") == pytest.approx(7880)
-    assert readout(SPLIT.evaluate(n=16), "break-even D") == pytest.approx(59_100)
+    assert readout(SPLIT.evaluate(n=2), "threshold of D") == pytest.approx(7880)
+    assert readout(SPLIT.evaluate(n=16), "threshold of D") == pytest.approx(59_100)
 
 
 # The batch, counted
 
 
-def test_only_the_tokens_of_one_copy_count():
+def test_only_the_tokens_of_one_replica_count():
     for m in (1, 8, 64):
         view = TOKENS.evaluate(sequences=512, length=4096, copies=2048, m=m)
-        assert readout(view, "tokens of each copy: B") == 1024
+        assert readout(view, "tokens per replica: B") == 1024
         assert "above the ridge of 241" in view.verdict
 
 
-def test_decoding_takes_one_token_of_each_sequence():
+def test_decode_takes_one_token_of_each_sequence():
     phase = TOKENS.controls["phase"].options[1]
     view = TOKENS.evaluate(phase=phase, sequences=64, copies=2)
-    assert readout(view, "tokens of each copy: B") == 32
-    assert "memory-bound" in view.verdict
-    assert (
-        "cannot feed 128 copies" in TOKENS.evaluate_state({"phase": phase, "sequences": 6, "copies": 7}).error
-    )
+    assert readout(view, "tokens per replica: B") == 32
+    assert "Memory-bound" in view.verdict
+    few = TOKENS.evaluate_state({"phase": phase, "sequences": 6, "copies": 7})
+    assert "not enough for 128 replicas" in few.error
 
 
 # Several levels
@@ -136,7 +135,7 @@ def test_decoding_takes_one_token_of_each_sequence():
 def test_the_lowest_dot_is_the_rate_that_is_reached(chip, n):
     view, on = LEVELS.evaluate(chip=chip, n=n), chips.find(chip)
     lowest = min(point.ys[0] for point in marks(view, Points))
-    assert readout(view, "share of the peak") == pytest.approx(lowest / on.bf16_flops_per_s)
+    assert readout(view, "fraction of peak") == pytest.approx(lowest / on.bf16_flops_per_s)
 
 
 def test_the_levels_agree_with_the_split_of_the_contraction():
@@ -174,5 +173,5 @@ def test_every_measured_point_is_drawn_above_the_curve(sweep):
 
 
 def test_a_batch_that_was_not_measured_is_answered_with_the_nearest():
-    assert MEASURED.evaluate(B=64).verdict.startswith("64 was not measured; at ")
-    assert MEASURED.evaluate(B=128).verdict.startswith("At 128 tokens H100 took 193 µs")
+    assert MEASURED.evaluate(B=64).verdict.startswith("A batch of 64 was not measured. With ")
+    assert MEASURED.evaluate(B=128).verdict.startswith("With 128 tokens, H100 took 193 µs")

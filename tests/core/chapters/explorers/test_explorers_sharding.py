@@ -85,7 +85,7 @@ def test_a_line_takes_twice_a_ring_and_says_so():
 
 def test_a_line_in_one_direction_is_refused_with_a_way_out():
     painted = PLAYER.render({"wrapped": False, "both": False})
-    assert painted.evaluated.error.endswith("use both ways.")
+    assert painted.evaluated.error.endswith("use both directions.")
 
 
 # The painter
@@ -105,8 +105,8 @@ def test_the_blocks_cover_the_array_once(text, sizes):
 
 def test_every_block_is_on_as_many_devices_as_there_are_replicas():
     view = PAINTER.evaluate(text="A[I_X, J]", X=2, Y=4, Z=2)
-    assert readout(view, "copies of each block") == 8
-    assert "names Y or Z" in view.verdict
+    assert readout(view, "replicas of each block") == 8
+    assert "no subscript uses Y or Z" in view.verdict
 
 
 def test_every_device_is_drawn_with_the_part_that_it_holds():
@@ -121,7 +121,7 @@ def test_every_device_is_drawn_with_the_part_that_it_holds():
 def test_the_pop_quiz_of_the_chapter():
     view = PAINTER.evaluate(text="A[I_XY, J]", X=2, Y=8, Z=2, I=128, J=2048, numbers="int8")
     assert readout(view, "bytes per device") == 16384
-    assert readout(view, "all devices together") == 524288
+    assert readout(view, "all devices, total") == 524288
 
 
 def test_the_order_of_subscripts_moves_blocks_to_other_devices():
@@ -132,17 +132,17 @@ def test_the_order_of_subscripts_moves_blocks_to_other_devices():
 
 def test_an_illegal_text_becomes_the_sentence_of_the_notation():
     assert "already splits I" in PAINTER.render({"text": "A[I_X, J_X]"}).evaluated.error
-    assert "write one or two" in PAINTER.render({"text": "A[I_X, J, K]"}).evaluated.error
+    assert "only one or two can be drawn" in PAINTER.render({"text": "A[I_X, J, K]"}).evaluated.error
     assert "no axis W" in PAINTER.render({"text": "A[I_W, J]"}).evaluated.error
 
 
 def test_an_uneven_split_tells_its_padding():
     view = PAINTER.evaluate(text="A[I_X, J]", X=3, I=8, Y=1, Z=1)
     assert "11% padding" in view.verdict  # 9 rows stored for 8
-    assert readout(view, "all devices together") == pytest.approx(9 / 8 * readout(view, "one whole array"))
+    assert readout(view, "all devices, total") == pytest.approx(9 / 8 * readout(view, "whole array"))
 
 
-# Hops or bytes
+# Latency or bandwidth
 
 
 @pytest.mark.parametrize("wired", ["ring", "line", "torus"])
@@ -198,14 +198,14 @@ def test_the_loads_of_all_links_are_those_of_the_steps(op, sizes, wrapped):
 @pytest.mark.parametrize("wraps", ["all axes", "none"])
 def test_the_busiest_link_of_an_all_to_all_sets_its_time(sizes, wraps):
     view = TORUS.evaluate(wraps=wraps, **dict(zip("ABC", sizes, strict=True)))
-    by_formula = readout(view, "time, by the formula") - readout(view, "hops take")
+    by_formula = readout(view, "time by the formula") - readout(view, "hops take")
     assert readout(view, "busiest link takes") == pytest.approx(by_formula)
 
 
 def test_the_longest_axis_is_the_bottleneck_and_a_cut_wrap_doubles():
     view = TORUS.evaluate(A=4, B=16)
-    assert "along B carry most" in view.verdict
-    assert "As 8 × 8, the bytes would take 1/2" in view.verdict
+    assert "along B carry the most" in view.verdict
+    assert "as 8 × 8, the bytes would take 1/2" in view.verdict
     cut = TORUS.evaluate(A=4, B=16, wraps="none")
     assert readout(cut, "busiest link takes") == 2 * readout(view, "busiest link takes")
     assert "1/2 of the time" in cut.verdict

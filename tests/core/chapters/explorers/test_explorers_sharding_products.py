@@ -69,7 +69,7 @@ def test_what_cannot_be_solved_is_said():
                                                    "Y": 4}).evaluated.error  # fmt: skip
 
 
-# Gather or sum
+# AllGather the weights or AllReduce the result
 
 
 @pytest.mark.parametrize("n", [2, 4, 16])
@@ -80,7 +80,7 @@ def test_the_four_ways_take_what_the_solver_says(n, chip):
     for _ in range(8):
         B, D, F = (2 ** dice.randint(4, 13) for _ in range(3))
         sizes = {"B": B, "D": D, "F": F}
-        solution = solve("X[B, D] · W[D_X, F] -> Z[B, F]", Rings(chip, X=axis), sizes)
+        solution = solve("A[B, D] · W[D_X, F] -> Z[B, F]", Rings(chip, X=axis), sizes)
         split = SplitWeight(chip, axis, F)
         for way in split.ways(B, D):
             strategy = solution.named(way.name)
@@ -99,7 +99,7 @@ def test_the_map_of_all_four_is_the_solver_s_at_random_cells():
         sizes = {"B": round(math.sqrt(regions.xs[i] * regions.xs[i + 1]) / 4) * 4,
                  "D": round(math.sqrt(regions.ys[j] * regions.ys[j + 1]) / 4) * 4, "F": 4096}  # fmt: skip
         ring = Rings(chips.V5P, X=chips.V5P.axis(4, wrapped=True))
-        solution = solve("X[B, D] · W[D_X, F] -> Z[B, F]", ring, sizes)
+        solution = solve("A[B, D] · W[D_X, F] -> Z[B, F]", ring, sizes)
         painted = product("TPU v5p", 4, 4096, True).ways(sizes["B"], sizes["D"])[regions.cells[j][i] or 0]
         assert solution.named(painted.name).lower_s == pytest.approx(solution.best.lower_s, rel=0.02)
 
@@ -124,14 +124,14 @@ def test_the_map_is_painted_by_the_middle_of_each_cell_and_its_border_is_drawn()
     for j, i in itertools.product(range(0, len(regions.ys) - 1), range(0, len(regions.xs) - 1, 5)):
         B, D = (math.sqrt(e[k] * e[k + 1]) for e, k in ((regions.xs, i), (regions.ys, j)))
         label = regions.labels[regions.cells[j][i] or 0]
-        assert label.startswith("sum" if 2 * min(B, 2295) < D else "gather")
-        assert ("compute" in label) == (D > 2 * 2295 * 4 if label.startswith("sum") else B > 2295)
+        assert label.startswith("reduce" if 2 * min(B, 2295) < D else "gather")
+        assert ("compute" in label) == (D > 2 * 2295 * 4 if label.startswith("reduce") else B > 2295)
 
 
 def test_the_verdict_names_the_winner_on_both_sides_of_the_border():
-    assert "way 1 wins" in STRATEGIES.evaluate(B=4096, D=2048).verdict
-    assert "way 2 wins" in STRATEGIES.evaluate(B=1024, D=8192).verdict
-    assert "way 3 wins" in STRATEGIES.evaluate(B=4096, D=8192, count_as="all four, exact").verdict
+    assert "strategy 1 wins" in STRATEGIES.evaluate(B=4096, D=2048).verdict
+    assert "strategy 2 wins" in STRATEGIES.evaluate(B=1024, D=8192).verdict
+    assert "strategy 3 wins" in STRATEGIES.evaluate(B=4096, D=8192, count_as="all four, exact").verdict
 
 
 # Resharding
@@ -204,7 +204,7 @@ def test_chunks_hide_the_shorter_lane_and_never_beat_the_longer():
     assert list(curve.ys) == sorted(curve.ys, reverse=True)
     view = OVERLAP.evaluate(chunks=1)
     longest = max(readout(view, "matrix unit"), readout(view, "network"))
-    assert curve.ys[0] == pytest.approx(readout(view, "one after the other"))
+    assert curve.ys[0] == pytest.approx(readout(view, "without overlap"))
     assert longest < curve.ys[-1] < 1.02 * longest
 
 
