@@ -118,8 +118,7 @@ def test_the_pages_of_a_chapter_ask_its_exercises_once_and_show_its_explorers(st
     asked = exercises.asking(stem).values()  # a page may show exercises and explorers of other chapters too
     shown = [one.key for names in asked for one in exercises.shown(stem, names)]
     assert sorted(shown) == sorted(check.key for check in checks.catalogue(stem).values())
-    text = "
-".join(page.text for page in pages.every())
+    text = "\n".join(page.text for page in pages.every())
     text += "".join(path.read_text() for path in ROOT.glob("*.md"))
     explored = set(re.findall(r'(?:show\.explorer\("|^```\{explorer\} )([\w.]+)', text, re.M))
     assert explored <= set(catalogue())
