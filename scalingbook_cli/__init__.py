@@ -1,7 +1,7 @@
 """The command line `scalingbook`, which asks the library: `scalingbook model llama3-70b`, and so on.
 
 It parses arguments, calls the library and prints: tables for people, `--json` for programs, `--explain` for
-the derivation. It computes nothing itself. The extra `cli` installs its dependencies.
+the derivation. It computes nothing itself. The optional dependencies named cli install what it needs.
 """
 
 import sys

@@ -21,7 +21,7 @@ from web.extension.exercises import LEVELS
 
 POLICY = "default-src 'none'; style-src 'sha256-{}'"
 STYLES = ("explorer.css", "slides.css")
-_SHOWN = re.compile(r'^figure\.show\("([\w.]+)"\)$', re.MULTILINE)
+_SHOWN = re.compile(r'^show\.figure\("([\w.]+)"\)$', re.MULTILINE)
 
 
 def drawn(page: str) -> list[str]:

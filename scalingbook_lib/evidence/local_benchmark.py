@@ -1,8 +1,8 @@
 """A benchmark record of the reader's own device, and the efficiencies that follow from it.
 
-`lab.devices.survey` writes the record; `plan` and `serve` use it instead of published efficiencies. What it
-does not measure (links between devices, software overheads between kernels) keeps its published value.
-Chapter: Conclusions.
+`scalingbook_lab.devices.survey` writes the record; `plan` and `serve` use it instead of published
+efficiencies. What it does not measure (links between devices, software overheads between kernels) keeps its
+published value. Chapter: Conclusions.
 """
 
 import json

@@ -8,7 +8,7 @@ import nbformat
 import pytest
 
 from tools import first_cell, isolated_run, wheel
-from tools.environment import ROOT
+from tools.environment import PACKAGES, ROOT
 from tools.notebooks import Notebook
 
 CARRYING = first_cell.carrying(wheel.carried())
@@ -92,7 +92,8 @@ TELLS = "\nimport scalingbook_lib, sys; print('from', scalingbook_lib.__file__)"
 
 
 def test_a_committed_notebook_uses_the_library_of_the_surrounding_repository(made, tmp_path):
-    (tmp_path / "scalingbook_lib").symlink_to(ROOT / "scalingbook_lib")
+    for package in PACKAGES:
+        (tmp_path / package).symlink_to(ROOT / package)
     (tmp_path / "chapters").mkdir()
     done = ran(made, tmp_path / "chapters", first_cell.source() + TELLS)
     assert done.returncode == 0, done.stderr

@@ -164,5 +164,5 @@ def test_links_between_the_projects_files_lead_somewhere(page):
 
 def test_the_explorers_of_rooflines_stand_in_the_order_of_the_page():
     main, *_ = pages.of("rooflines")
-    shown = re.findall(r'explore\.show\("(rooflines\.\w+)"', main.text)
+    shown = re.findall(r'show\.explorer\("(rooflines\.\w+)"', main.text)
     assert [one.key for one in explorers.chapter("rooflines") if one.key in shown] == shown

@@ -30,7 +30,9 @@ def listed_packages():
 
 def existing_packages():
     """The packages, down to the second level below each, and the module of units."""
-    folders = [p for top in PACKAGES for pattern in (".", "*/", "*/*/") for p in (ROOT / top).glob(pattern)]
+    folders = [
+        p for top in PACKAGES for p in (ROOT / top, *(ROOT / top).glob("*/"), *(ROOT / top).glob("*/*/"))
+    ]
     names = {f"{p.relative_to(ROOT).as_posix()}/" for p in folders if any(p.glob("*.py"))}
     names = {name for name in names if name == CHAPTER_FOLDERS or not name.startswith(CHAPTER_FOLDERS)}
     return names | {"scalingbook_lib/units.py"}

@@ -1,4 +1,4 @@
-"""One layer of `others.Style`: norms, attention, an MLP or experts, in plain JAX."""
+"""One layer of `Style`: norms, attention, an MLP or experts, in plain JAX."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One step of `others.Style`: the model, its loss, and an optimizer, in plain JAX."""
+"""One step of `Style`: the model, its loss, and an optimizer, in plain JAX."""
 
 import json
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import jupytext
 from sphinx.application import Sphinx
 
-_SHOWS = re.compile(r'explore\.show\("[\w.]+"\)')
+_SHOWS = re.compile(r'show\.explorer\("[\w.]+"\)')
 
 
 def read(app: Sphinx, docname: str, content: list[str]) -> None:

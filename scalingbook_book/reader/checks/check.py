@@ -88,8 +88,9 @@ class Check(Result):
     """One exercise: its answer, its tolerance, its hints and its known mistakes.
 
     A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; one of
-    `kind="program"` asks for a function, and its answer is the verdict of `lab.judge` on a good one; any
-    other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be recognized.
+    `kind="program"` asks for a function, and its answer is the verdict of `code_exercises.judge` on a good
+    one; any other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be
+    recognized.
     """
 
     key: str

@@ -1,7 +1,7 @@
 """Compare what a reader's program moved between devices with what was asked for.
 
-`lab.judge` runs and compiles the program; its verdict is a plain value, so that a check can use it without
-JAX.
+`code_exercises.judge` runs and compiles the program; its verdict is a plain value, so that a check can use
+it without JAX.
 """
 
 from collections.abc import Iterator, Mapping
