@@ -92,8 +92,8 @@ def _rates(bits: str) -> tuple[Row, ...]:
     return (
         ("cores", lambda c: c.cores, lambda c, v: _counted(v, _CORES.get(c.vendor, "core"))),
         ("matrix units", lambda c: c.matrix_units, lambda c, v: _counted(v, _UNITS.get(c.vendor, "unit"))),
-        ("FLOPs/s per unit", lambda c: _peak(c, bits) / (c.matrix_units or 1), lambda c, v: si(v, "FLOPs/s")),
-        ("FLOPs/s in total", lambda c: _peak(c, bits), lambda c, v: f"{si(v, 'FLOPs/s')}\n{_kind(c, bits)}"),
+        ("per unit", lambda c: _peak(c, bits) / (c.matrix_units or 1), lambda c, v: si(v, "FLOPs/s")),
+        ("peak", lambda c: _peak(c, bits), lambda c, v: f"{si(v, 'FLOPs/s')}\n{_kind(c, bits)}"),
         ("vector, fp32", lambda c: c.vector_flops_per_s, lambda c, v: si(v, "FLOPs/s")),
         ("HBM", lambda c: c.hbm_bytes_per_s, lambda c, v: si(v, "B/s")),
         ("links", _links, lambda c, v: f"{si(v, 'B/s')}\n{_wires(c)}"),

@@ -136,7 +136,7 @@ def _levels(cluster: Cluster, alone: list[float]) -> Grid:
             si(below * level.bytes_per_s, "B/s"),
         )
         rows.append([Cell(text, color, level=0.5) for text in cells])
-    heads = ("connects", "switches", "hops", "per GPU", "per group")
+    heads = ("size", "switch", "hops", "per GPU", "group")
     return Grid(
         "Bandwidth of each level, per GPU and per group", [v.name for v in cluster.levels], heads, rows
     )

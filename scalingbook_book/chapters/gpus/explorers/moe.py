@@ -28,7 +28,7 @@ from scalingbook_lib.units import BF16, FP8, count
 
 _MOST = 512
 _SIZES = [2**e for e in range(1, 10)]
-_OUT = {"bf16 dispatch and combine": BF16, "fp8 dispatch, bf16 combine": FP8}
+_OUT = {"bf16, bf16": BF16, "fp8, bf16": FP8}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +126,7 @@ MOE = Explorer(
         "E": Slider("experts E", 16, _MOST, 256, "pow2"),
         "shared": Slider("shared experts", 0, 2, 1),
         "gated": Switch("gated MLP, three matrices", True),
-        "out": Choice("dtypes of tokens", tuple(_OUT), "fp8 dispatch, bf16 combine"),
+        "out": Choice("dtypes: dispatch, combine", tuple(_OUT), "fp8, bf16"),
         "once": Switch("deduplicate copies per GPU and domain", True),
     },
     view=_moe,

@@ -156,7 +156,7 @@ def test_the_widths_are_those_of_the_library():
 
 
 def test_within_a_domain_copies_for_each_expert_need_one_width():
-    layer = moe.Layer(k=8, E=256, shared=0, gated=False, out="bf16 dispatch and combine", once=False)
+    layer = moe.Layer(k=8, E=256, shared=0, gated=False, out="bf16, bf16", once=False)
     found = [moe.width(gpus.RACKS, Z, layer).least / (1 - 1 / Z) for Z in (2, 8, 64)]
     assert found == [approx(2500e12 / 900e9)] * 3
 
