@@ -117,9 +117,9 @@ class Route(Result):
 
     def __str__(self) -> str:
         if not self.hops:
-            return f"{self.source} is where the message starts: no hop"
+            return f"{self.source} to itself: no hop"
         hops = f"{self.hops} hop{'s' * (self.hops > 1)}"
-        paths = f"{self.paths} shortest ways that share no link" if self.paths > 1 else "1 way"
+        paths = f"{self.paths} disjoint shortest paths" if self.paths > 1 else "1 path"
         return (
             f"{self.source} to {self.target}: {hops}, {paths}, first byte after "
             f"{si(self.first_byte_s, 's')}, then {si(self.bytes_per_s, 'B/s')}"

@@ -22,32 +22,36 @@ def _hiding_depth(operations: int = 20) -> float:
 CHIP = (
     Check(
         key="tpus.decoding-floor",
-        title="Enough chips for a decoding step",
+        title="Enough chips for a decode step",
         answer=lambda: math.ceil(120e9 / (4e-3 * chips.V5P.hbm_bytes_per_s)),
         unit="chips",
         hints=(
             "How many bytes does one chip read from its HBM in 4 ms?",
-            "All chips read their shares at the same time. A fraction of a chip is a whole one.",
+            "All chips read their shards at the same time. Round the number of chips up.",
         ),
         mistakes=(
             Mistake(lambda: 22, "An int8 parameter is one byte, not two.", slip="wrong-dtype-size"),
-            Mistake(lambda: 10, "With so many, a step takes longer than 4 ms: round up.", slip="rounding"),
+            Mistake(
+                lambda: 10,
+                "With that many chips, a step takes slightly longer than 4 ms, so round up.",
+                slip="rounding",
+            ),
             Mistake(
                 lambda: math.ceil(120e9 / chips.V5P.hbm_bytes),
-                "That many have room for the weights. They take longer than 4 ms to read them.",
+                "That many chips can store the weights, but reading them takes longer than 4 ms.",
             ),
         ),
-        right="Right: the time sets the number of chips here, not the room.",
+        right="Right: here bandwidth decides how many chips are needed, not capacity.",
     ),
     Check(
         key="tpus.pod-peak",
-        title="A whole pod",
+        title="The peak of a whole pod",
         answer=_POD.flops_per_s,
         unit="FLOPs/s",
         chips=8960,
         hints=(
-            "A shape is a product: how many chips are 16 by 20 by 28?",
-            "The datasheet's 459 TFLOPs/s is for a chip, both of its cores together.",
+            "How many chips does a torus of 16 × 20 × 28 have?",
+            "The datasheet's 459 TFLOPs/s are for a chip, with both of its cores.",
         ),
         mistakes=(Mistake(2.0, "The 459 TFLOPs/s of the datasheet already count both cores of a chip."),),
     ),
@@ -56,33 +60,35 @@ CHIP = (
         title="The matrix units against the vector unit",
         answer=_hiding_depth,
         hints=(
-            "How many FLOPs a second do the vector units of both cores do?",
-            "20 operations at that rate against 2 D FLOPs at the rate of the matrix units.",
+            "How many FLOPs/s do the vector units of both cores perform?",
+            "Compare 20 operations at that rate with 2 D FLOPs at the rate of the matrix units.",
         ),
         mistakes=(
             Mistake(
                 2.0,
-                "Both cores have a vector unit, and a multiply-add is two FLOPs: is one of them left out?",
+                "Both cores have a vector unit, and a multiply-add is two FLOPs. Is one of these missing?",
                 slip="factor-two-flops",
             ),
-            Mistake(4.0, "Each of the 8 × 128 places has four arithmetic units."),
-            Mistake(1 / 20, "That is the depth for a single operation."),
+            Mistake(4.0, "There are four ALUs for each of the 8 × 128 elements."),
+            Mistake(1 / 20, "That is the answer for a single vector operation per element."),
         ),
-        right="Right: activations hide behind deep products, and not behind shallow ones.",
+        right="Right: activation functions hide behind a matmul only if its contracting dimension is large.",
     ),
     Check(
         key="tpus.all-rings",
-        title="Which slice has rings only?",
+        title="Which slice has only rings?",
         answer=lambda: "v4 4x4x4",
         choices=("v5e 8x16", "v5e 8x8", "v5p 2x4x4", "v4 4x4x4"),
         hints=(
-            "An axis of a v5e wraps where it is 16 long.",
-            "In three dimensions, slices of whole 4 × 4 × 4 cubes are closed by the optical switches.",
+            "An axis of a v5e slice is a ring if it is 16 long.",
+            "On v4 and v5p, optical switches turn every slice of whole 4 × 4 × 4 cubes into a torus.",
         ),
         mistakes=(
-            Mistake("v5e 8x16", "Its axis of 16 wraps, its axis of 8 does not."),
-            Mistake("v5e 8x8", "No axis of it is 16 long, so none wraps."),
-            Mistake("v5p 2x4x4", "It is part of a cube, and a part of a cube has no way to the switches."),
+            Mistake("v5e 8x16", "Its axis of 16 is a ring, but its axis of 8 is not."),
+            Mistake("v5e 8x8", "None of its axes is 16 long, so none is a ring."),
+            Mistake(
+                "v5p 2x4x4", "It is only a part of a cube, and a part of a cube has no wraparound links."
+            ),
         ),
     ),
     Check(
@@ -91,13 +97,13 @@ CHIP = (
         answer=lambda: systolic.storage(4096, 129).bytes,
         unit="B",
         hints=(
-            "Memory is filled in tiles of 8 rows and 128 columns.",
+            "An array in memory consists of whole tiles of 8 rows and 128 columns.",
             "How many columns do two tiles have?",
         ),
         mistakes=(
             Mistake(
                 lambda: systolic.storage(4096, 129).useful_bytes,
-                "That is what the elements need, without padding.",
+                "That is what the elements take without padding.",
                 slip="padding-left-out",
             ),
         ),
@@ -132,16 +138,20 @@ INSIDE = (
         difficulty=2,
         hints=(
             "From the first multiplication to the last result, B rows take B + 2t − 2 cycles.",
-            "A cell works in B of these cycles. Set the share to 0.75 and solve for B.",
+            "Each cell is busy in B of these cycles. Set the fraction to 0.75 and solve for B.",
         ),
         mistakes=(
-            Mistake(lambda: 3 * 255, "The array has to fill and to drain: 2t − 2 cycles, not t − 1."),
+            Mistake(
+                lambda: 3 * 255, "The array has to fill and to drain, which takes 2t − 2 cycles, not t − 1."
+            ),
             Mistake(lambda: systolic.rows_for(0.9, 256), "That is for 90% of the cycles."),
-            Mistake(lambda: 3 * (3 * 256 - 2), "The weights are in place: loading does not count."),
+            Mistake(
+                lambda: 3 * (3 * 256 - 2), "The weights are in place already, so loading does not count."
+            ),
         ),
         right=(
-            "Right. Tiles that follow each other share one filling and one draining, so a large "
-            "product needs far fewer rows for each tile."
+            "Right. If many tiles follow one another, filling and draining are paid only once, so a "
+            "large matmul needs far fewer rows per tile."
         ),
     ),
     Check(
@@ -151,47 +161,47 @@ INSIDE = (
         unit="s",
         difficulty=2,
         hints=(
-            "Kᵀ is the stationary matrix: [128, 4096]. Which part of a tile of 256 × 256 does it fill?",
-            "The array does the same work whether its lower half holds zeros or weights.",
+            "Kᵀ[128, 4096] is stationary. What fraction of a tile of 256 × 256 does it fill?",
+            "The array takes the same time whether its lower half holds zeros or weights.",
         ),
         mistakes=(
             Mistake(
                 lambda: _scores().useful_flops / chips.V6E.bf16_flops_per_s,
-                "That is the time of the useful FLOPs; the contraction fills half of each tile.",
+                "That is the time of the useful FLOPs, but they fill only half of each tile.",
             ),
-            Mistake(2.0, "Only the contraction is too short for the array; the 4,096 columns fill theirs."),
+            Mistake(2.0, "Only the contracting dimension is too short; the 4,096 columns fill their tiles."),
         ),
     ),
     Check(
         key="tpus.chunked-product",
-        title="Thirty-two chunks",
+        title="A matmul in thirty-two chunks",
         answer=lambda: _chunks().total_s,
         unit="s",
         difficulty=2,
         rel_tol=0.005,
         hints=(
-            "What are the three times of one chunk?",
+            "How long does one chunk take in each of the three stages?",
             (
-                "The first chunk passes all three stages; each later one ends one slowest stage "
-                "after the one before."
+                "The first chunk passes through all three stages. Each later chunk finishes one turn "
+                "of the slowest stage after the one before it."
             ),
         ),
         mistakes=(
             Mistake(
                 lambda: _chunks().upper_s,
-                "That is without overlap: every chunk through all stages before the next.",
+                "That is without overlap: every chunk passes all stages before the next one starts.",
                 slip="sum-for-max",
             ),
             Mistake(
                 lambda: _chunks().lower_s,
                 (
-                    "That is the slowest stage alone; the first chunk's reading and the last one's "
-                    "writing are not hidden."
+                    "That is the slowest stage alone. Reading the first chunk and writing the last one "
+                    "are not hidden."
                 ),
                 slip="term-left-out",
             ),
         ),
-        right="Right: the slowest stage sets the pace, and the rest is paid once.",
+        right="Right: the slowest stage sets the pace, and the other stages are paid only once.",
     ),
     Check(
         key="tpus.weights-in-vmem",
@@ -201,16 +211,16 @@ INSIDE = (
         difficulty=2,
         rel_tol=0.03,
         hints=(
-            "Time of the bytes equals time of the OPs. Both grow with B, the bytes of the weights do not.",
-            "Only the bandwidth changes: 18 TB/s in place of 819 GB/s.",
+            "Set the time of the bytes equal to the time of the OPs. The bytes of W do not grow with B.",
+            "Only the bandwidth is different: 18 TB/s instead of 819 GB/s.",
         ),
         mistakes=(
-            Mistake(lambda: _batch(None), "That is with the weights in HBM."),
+            Mistake(lambda: _batch(None), "That is with the arrays in HBM."),
             Mistake(
                 2.0,
                 (
-                    "Int8 does 394 TOPs/s, and an element is one byte: of the two factors of two, "
-                    "one is missing."
+                    "The int8 rate is 394 TOPs/s, and an element is one byte. One of these two factors "
+                    "of two is missing."
                 ),
             ),
         ),

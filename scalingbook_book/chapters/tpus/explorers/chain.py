@@ -32,11 +32,11 @@ def _chain(*, on: str, n: int, B: int, lies: str, plan: str, chunks: int) -> Vie
         _verdict(now, both[SEND if plan == FETCH else FETCH]),
         (_timeline(now), _bars(both)),
         (
-            Readout("in all", now.total_s, "s"),
-            Readout("slowest lane alone", now.pipeline.lower_s, "s"),
-            Readout("nothing overlapped", now.pipeline.upper_s + now.return_s, "s"),
-            Readout.binary("A", now.matrix_bytes),
-            Readout.binary("x, and as much for y", now.vector_bytes),
+            Readout("total time", now.total_s, "s"),
+            Readout("slowest stage alone", now.pipeline.lower_s, "s"),
+            Readout("without overlap", now.pipeline.upper_s + now.return_s, "s"),
+            Readout.binary("size of A", now.matrix_bytes),
+            Readout.binary("size of x, and of y", now.vector_bytes),
             Readout.binary("HBM of one chip", here.chip.hbm_bytes),
         ),
     )
@@ -61,7 +61,7 @@ def _bars(both: dict[str, MatvecChain]) -> Bars:
     needs = {plan: _needs(chain) for plan, chain in both.items()}
     lanes = [lane for lane in _LANES if any(lane in need for need in needs.values())]
     return Bars(
-        Scale("each lane alone", "s"),
+        Scale("time of each stage alone", "s"),
         lanes,
         [
             Series(plan, [need.get(lane, 0.0) for lane in lanes], i)
@@ -78,8 +78,8 @@ def _needs(chain: MatvecChain) -> dict[str, float]:
 def _verdict(now: MatvecChain, other: MatvecChain) -> str:
     line = now.pipeline
     said = (
-        f"{_PLANS[now.plan]} takes {si(now.total_s, 's')}; {line.slowest} binds and works "
-        f"{percent(now.chunks * line.pace_s / now.total_s)} of it"
+        f"{_PLANS[now.plan]} takes {si(now.total_s, 's')}. The bottleneck is {line.slowest}, which is busy "
+        f"{percent(now.chunks * line.pace_s / now.total_s)} of the time"
     )
     ratio = now.total_s / other.total_s
     if ratio > 1.005:
@@ -94,17 +94,17 @@ def _room(now: MatvecChain) -> str:
     part, room = now.matrix_bytes / now.workers, now.slice.chip.hbm_bytes
     if part < room:
         return ""
-    end = "it cannot lie there" if now.location == FAR else "it must be used up as it comes"
-    return f"But {binary(part)} of A meet a chip with {binary(room)} of HBM: {end}."
+    end = "it cannot be stored there" if now.location == FAR else "it must be used up as it arrives"
+    return f"But A takes {binary(part)} on a chip with {binary(room)} of HBM: {end}."
 
 
 CHAIN = Explorer(
     key="tpus.chain",
-    title="A chain of transfers",
-    question="A matrix is far from the vectors it multiplies. Which lane binds, and which should move?",
+    title="A chain of transfers: move the matrix or the vectors?",
+    question="A matrix is far from the vectors it multiplies. What is the bottleneck, and what should move?",
     controls={
         "plan": Choice("plan", (FETCH, SEND)),
-        "lies": Choice("A lies in", (HOSTS, SPLIT, FAR, OTHER)),
+        "lies": Choice("A is stored in", (HOSTS, SPLIT, FAR, OTHER)),
         "n": Slider("side n of A", 8192, 262144, 131072, "pow2"),
         "B": Slider("vectors in x", 1, 4096, 8, "pow2"),
         "chunks": Slider("chunks", 1, 64, 8, "pow2"),

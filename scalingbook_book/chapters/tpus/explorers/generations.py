@@ -16,7 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.units import si
 
-_NONE = "nothing: the figure itself"
+_NONE = "nothing: the number itself"
 _FIGURES = {
     "FLOPs/s in bf16": ("bf16_flops_per_s", "FLOPs/s"),
     "int8 operations/s": ("int8_ops_per_s", "OPs/s"),
@@ -25,11 +25,11 @@ _FIGURES = {
     "HBM": ("hbm_bytes", "B"),
     "HBM bandwidth": ("hbm_bytes_per_s", "B/s"),
     "VMEM": ("vmem_bytes", "B"),
-    "one link, one way": ("link_bytes_per_s", "B/s"),
+    "one link, one direction": ("link_bytes_per_s", "B/s"),
     "PCIe": ("pcie_bytes_per_s", "B/s"),
     "DCN": ("dcn_bytes_per_s", "B/s"),
 }
-_OVER = ("HBM bandwidth", "one link, one way", "PCIe", "DCN")
+_OVER = ("HBM bandwidth", "one link, one direction", "PCIe", "DCN")
 _SAME = 0.005
 _LINE = 52  # characters that fit on a phone
 
@@ -37,7 +37,7 @@ _LINE = 52  # characters that fit on a phone
 def _generations(*, figure: str, per: str, chip: str) -> View:
     values = {on.name: value for on in chips.TPUS if (value := ratio(on, figure, per)) is not None}
     if not values:
-        raise ValueError(f"no generation documents both {figure} and {per}; choose another figure")
+        raise ValueError(f"{figure} and {per} are never documented together; choose another number")
     unit = _unit(figure, per)
     bars = Bars(
         Scale("value", unit),
@@ -58,8 +58,8 @@ def _readouts(values: dict[str, float], chip: str, unit: str) -> tuple[Readout, 
     own = [Readout(chip, values[chip], unit)] if chip in values else []
     return (
         *own,
-        Readout(f"most: {most}", values[most], unit),
-        Readout(f"least: {least}", values[least], unit),
+        Readout(f"highest: {most}", values[most], unit),
+        Readout(f"lowest: {least}", values[least], unit),
     )
 
 
@@ -87,7 +87,7 @@ def _named(figure: str, per: str) -> str:
 def _sources(on: Chip, figures: list[str]) -> Grid:
     """Who says so, for the chosen generation, and what other sources print."""
     told = [_told(on, figure) for figure in figures]
-    return Grid(f"{on.name}: where the figures come from", (), (), [[Cell(text, level=0.5)] for text in told])
+    return Grid(f"{on.name}: sources of the numbers", (), (), [[Cell(text, level=0.5)] for text in told])
 
 
 def _told(on: Chip, figure: str) -> str:
@@ -103,23 +103,23 @@ def _verdict(values: dict[str, float], figure: str, per: str) -> str:
     first, *_, last = [*values, *values]  # the same where only one is known
     missing = [on.name for on in chips.TPUS if on.name not in values]
     said = f"From {first} to {last}, {_named(figure, per)} {_grew(values[last] / values[first])}."
-    return f"{said} Nobody documents it for {', '.join(missing)}." if missing else said
+    return f"{said} It is not documented for {', '.join(missing)}." if missing else said
 
 
 def _grew(times: float) -> str:
     if abs(times - 1) < _SAME:
         return "stayed the same"
-    return f"grew {times:.3g} times" if times > 1 else f"fell to 1/{1 / times:.3g}"
+    return f"grew by a factor of {times:.3g}" if times > 1 else f"fell by a factor of {1 / times:.3g}"
 
 
 GENERATIONS = Explorer(
     key="tpus.generations",
-    title="All generations",
-    question="What has grown from one TPU to the next, and what has not kept up?",
+    title="TPU generations compared",
+    question="What has grown from one TPU generation to the next, and what has not kept up?",
     controls={
-        "figure": Choice("figure", tuple(_FIGURES), "FLOPs/s in bf16"),
+        "figure": Choice("number", tuple(_FIGURES), "FLOPs/s in bf16"),
         "per": Choice("divided by", (_NONE, *_OVER), "HBM bandwidth"),
-        "chip": Choice("sources of", tuple(chip.name for chip in chips.TPUS), "TPU v5e"),
+        "chip": Choice("show the sources for", tuple(chip.name for chip in chips.TPUS), "TPU v5e"),
     },
     view=_generations,
 )

@@ -56,12 +56,12 @@ def _ladder(*, B: int, D: int, F: int, numbers: str, crosses: str, chip: str) ->
     rates = roofline.levels(work.chip)
     chart = Chart(
         Scale("rows B of X", "", "pow2", 1, _MOST),
-        Scale("share of the peak", "", "linear", 0, 1.08),
+        Scale("fraction of the peak", "", "linear", 0, 1.08),
         (
             *(_curve(work, level, rate, i) for i, (level, rate) in enumerate(rates.items())),
             RefLine("your B", B),
         ),
-        "What each level leaves of the peak",
+        "Fraction of the peak, by the level that operands come from",
     )
     now = {level: work.at(B, rate) for level, rate in rates.items()}
     weights = work.kind.bytes * D * F
@@ -72,10 +72,10 @@ def _ladder(*, B: int, D: int, F: int, numbers: str, crosses: str, chip: str) ->
         _verdict(work, B, rates, now),
         (chart, _table(work, rates, now)),
         (
-            Readout("arithmetic", next(iter(now.values())).math_s, "s"),
+            Readout("compute time", next(iter(now.values())).math_s, "s"),
             Readout("peak", work.chip.flops_per_s(work.kind), "FLOPs/s"),
-            Readout("W, of all VMEM", weights, "B", fits),
-            Readout("HBM to slowest", rates["HBM"] / min(rates.values()), "×"),
+            Readout("W, out of all VMEM", weights, "B", fits),
+            Readout("HBM over slowest level", rates["HBM"] / min(rates.values()), "×"),
         ),
     )
 
@@ -94,9 +94,9 @@ def _table(work: LeveledMatmul, rates: dict[str, float], now: dict[str, roofline
         for level, rate in rates.items()
     ]
     return Grid(
-        "Each level; its ridge in FLOPs per byte",
+        "Levels, and their ridge points in FLOPs per byte",
         tuple(rates),
-        ("bandwidth", "ridge", "rows for it", "bytes take"),
+        ("bandwidth", "ridge point", "rows needed", "transfer"),
         cells,
     )
 
@@ -112,26 +112,27 @@ def _rows(batch: float) -> str:
 def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str, roofline.Roofline]) -> str:
     fast = [level for level, time in now.items() if time.bound == "compute-bound"]
     rows = f"{B:,} row{'s' * (B > 1)}"
-    said = f"{rows} reach the peak from {join_and(fast)}" if fast else f"{rows} reach the peak from no level"
+    where = f"if its operands come from {join_and(fast)}" if fast else "from none of the levels"
+    said = f"With {rows}, the matmul reaches the peak {where}"
     slow = [level for level in now if level not in fast]
     if not slow:
-        return f"{said}: on every one the arithmetic takes longest."
-    said += f"; from {slow[0]}, {percent(now[slow[0]].attained_fraction)} of it is left"
+        return f"{said}, which is every level."
+    said += f". From {slow[0]} it reaches {percent(now[slow[0]].attained_fraction)} of the peak"
     batch = work.batch(rates[slow[0]])
     if math.isinf(batch):
-        return f"{said}, and no number of rows is enough: X and Y alone keep it busy for longer."
-    return f"{said}, where {math.ceil(batch):,} rows would be needed."
+        return f"{said}, and no number of rows is enough, because X and Y alone take longer than the compute."
+    return f"{said}; it would take {math.ceil(batch):,} rows to reach it."
 
 
 LADDER = Explorer(
     key="tpus.ladder",
-    title="The ladder of memories and networks",
-    question="How many rows must X have for a product whose operands come from each level?",
+    title="How many rows VMEM, HBM, ICI, PCIe and DCN need",
+    question="How many rows must X have if the operands of a matmul come from each level?",
     controls={
         "B": Slider("rows B of X", 1, _MOST, 256, "pow2"),
-        "D": Slider("depth D", 256, 131072, 4096, "pow2"),
+        "D": Slider("contracting dimension D", 256, 131072, 4096, "pow2"),
         "F": Slider("columns F", 256, 131072, 16384, "pow2"),
-        "numbers": Choice("stored in", ("bf16", "int8"), "bf16"),
+        "numbers": Choice("data type", ("bf16", "int8"), "bf16"),
         "crosses": Choice("what crosses the level", (_EACH, "W alone"), _EACH),
         "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },

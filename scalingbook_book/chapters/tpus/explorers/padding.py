@@ -29,12 +29,12 @@ def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
         _verdict(now),
         (_tiles(now), _curves(now)),
         (
-            Readout.percent("weight cells used", now.useful, 3),
-            Readout.percent("cell-cycles used", now.utilization, 3),
+            Readout.percent("cells that hold weights", now.useful, 3),
+            Readout.percent("useful cell-cycles", now.utilization, 3),
             Readout("cycles", now.cycles, "", f"{now.cycles:,}"),
-            Readout.percent("X stationary instead", now.activation_stationary.utilization, 3),
+            Readout.percent("activation-stationary instead", now.activation_stationary.utilization, 3),
             Readout("W without padding", memory.useful_bytes, "B"),
-            Readout("W as stored", memory.bytes, "B"),
+            Readout("W as stored, with padding", memory.bytes, "B"),
         ),
         columns=2,
     )
@@ -43,7 +43,7 @@ def _padding(*, M: int, K: int, N: int, side: str, stored: str) -> View:
 def _tiles(now: systolic.Padding) -> Grid:
     """W in tiles, each with the part that holds weights; the last row and column stay in the picture."""
     down, across = _kept(now.k_tiles), _kept(now.n_tiles)
-    more = "" if (len(down), len(across)) == (now.k_tiles, now.n_tiles) else ", some left out"
+    more = "" if (len(down), len(across)) == (now.k_tiles, now.n_tiles) else ", not all shown"
     cells = [[_tile(now, k, n) for n in across] for k in down]
     return Grid(f"W in {now.k_tiles} × {now.n_tiles} tile{'s' * (now.tiles > 1)}{more}", (), (), cells)
 
@@ -63,10 +63,10 @@ def _curves(now: systolic.Padding) -> Chart:
     many = [systolic.padding(now.M, now.K, n, now.side) for n in _COLUMNS]
     return Chart(
         Scale("columns F", "", "linear", 0, 2048),
-        Scale("share", "", "linear", 0, 1.05),
+        Scale("fraction", "", "linear", 0, 1.05),
         (
-            Curve("weight cells used", _COLUMNS, [p.useful for p in many], 0),
-            Curve("cell-cycles used", _COLUMNS, [p.utilization for p in many], 2),
+            Curve("cells that hold weights", _COLUMNS, [p.useful for p in many], 0),
+            Curve("useful cell-cycles", _COLUMNS, [p.utilization for p in many], 2),
             Points("your F", [now.N], [now.useful], ["your F"], 1),
         ),
     )
@@ -79,23 +79,24 @@ def _verdict(now: systolic.Padding) -> str:
         f"{percent(now.useful)} of the cells hold weights"
     )
     if now.tiles > 1 and now.side > now.M:
-        rows = "1 row is" if now.M == 1 else f"{now.M} rows are"
-        return f"{said}, and {rows} fewer than the {now.side} cycles in which a tile loads."
+        rows = f"{now.M} row{'s' * (now.M > 1)}"
+        return f"{said}. With {rows}, a tile still takes the {now.side} cycles that loading takes."
     if (other := now.activation_stationary).cycles < now.cycles:
-        return f"{said}; with X stationary it would be {si(other.cycles)} cycles, not {si(now.cycles)}."
-    return f"{said}, and {percent(now.utilization)} of the cell-cycles are of use."
+        less, more = si(other.cycles), si(now.cycles)
+        return f"{said}. If X were stationary instead, it would take {less} cycles, not {more}."
+    return f"{said}, and {percent(now.utilization)} of the cell-cycles are useful."
 
 
 PADDING = Explorer(
     key="tpus.padding",
-    title="Padding: tiles that are not full",
-    question="What does one column more than a multiple of the array's side cost?",
+    title="Padding: partly filled tiles",
+    question="What does it cost if a dimension is not a multiple of the array's side?",
     controls={
         "M": Slider("rows B", 1, 2048, 64),
-        "K": Slider("depth D", 1, 2048, 128),
+        "K": Slider("contracting dimension D", 1, 2048, 128),
         "N": Slider("columns F", 1, 2048, 129),
         "side": Choice("side of the array", _SIDES, "128"),
-        "stored": Choice("stored in", ("bf16", "int8", "fp32")),
+        "stored": Choice("data type", ("bf16", "int8", "fp32")),
     },
     view=_padding,
 )

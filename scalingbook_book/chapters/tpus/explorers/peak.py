@@ -14,7 +14,7 @@ from scalingbook_lib.machines import Chip, chips, systolic
 from scalingbook_lib.machines.systolic import Peak
 from scalingbook_lib.units import si
 
-_ONE, _TWO = "one multiply-add", "two"
+_ONE, _TWO = "one", "two"
 _SAME = 0.004  # how far a datasheet may be off the count by rounding
 
 
@@ -25,10 +25,10 @@ def _peak(*, cores: int, units: int, side: int, clock: float, each: str, chip: s
         _verdict(yours, on),
         (_bars(yours, on),),
         (
-            Readout("multiply-adds a cycle", yours.cells, "", f"{yours.cells:,}"),
-            Readout("datasheet : yours", yours.datasheet_ratio(on.bf16_flops_per_s), "×"),
-            Readout("datasheet : vector unit", *_against_vector(on)),
-            Readout(f"{on.name} documents", 0, "", _documented(on)),
+            Readout("multiply-adds per cycle", yours.cells, "", f"{yours.cells:,}"),
+            Readout("datasheet / yours", yours.datasheet_ratio(on.bf16_flops_per_s), "×"),
+            Readout("datasheet / vector unit", *_against_vector(on)),
+            Readout(f"{on.name}, documented", 0, "", _documented(on)),
         ),
     )
 
@@ -60,22 +60,22 @@ def _documented(on: Chip) -> str:
 def _verdict(yours: Peak, on: Chip) -> str:
     ratio = yours.datasheet_ratio(on.bf16_flops_per_s)
     if abs(ratio - 1) < _SAME:
-        return f"{yours}, as {on.name}'s datasheet prints."
+        return f"{yours}, as in {on.name}'s datasheet."
     if abs(ratio - 2) < 2 * _SAME and yours.arrays_per_unit == 1:
-        return f"{yours}; {on.name}'s datasheet prints twice that, as if every unit were two arrays."
-    return f"{yours}; {on.name}'s datasheet prints {ratio:.3g} times that."
+        return f"{yours}. {on.name}'s datasheet says twice that, as if every unit consisted of two arrays."
+    return f"{yours}. {on.name}'s datasheet says {ratio:.3g} times that."
 
 
 PEAK = Explorer(
     key="tpus.peak",
-    title="The peak, counted",
-    question="Which cores, units, sides and clocks explain a datasheet?",
+    title="Peak FLOPs/s from cores, units and clock",
+    question="Which cores, units, array sides and clocks explain the FLOPs/s of a datasheet?",
     controls={
         "cores": Slider("cores", 1, 2, 1),
-        "units": Slider("matrix units a core", 1, 8, 4),
+        "units": Slider("matrix units per core", 1, 8, 4),
         "side": Slider("side of a unit", 64, 512, 128, "pow2"),
         "clock": Slider("clock", 5e8, 3e9, 1.5e9, "linear", "Hz", 5e7),
-        "each": Choice("a cell does in a cycle", (_ONE, _TWO)),
+        "each": Choice("multiply-adds per cell and cycle", (_ONE, _TWO)),
         "chip": Choice("datasheet of", tuple(chip.name for chip in chips.TPUS), "TPU v5e"),
     },
     view=_peak,

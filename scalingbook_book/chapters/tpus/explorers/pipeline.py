@@ -68,8 +68,8 @@ def _pipeline(*, chunks: int, array: int, ops: int, hbm: float) -> View:
         (timeline, _curves(work, chunks)),
         (
             Readout("time", now.total_s, "s"),
-            Readout("slowest lane alone", now.lower_s, "s"),
-            Readout("nothing overlapped", now.upper_s, "s"),
+            Readout("slowest stage alone", now.lower_s, "s"),
+            Readout("without overlap", now.upper_s, "s"),
             Readout.percent("vector unit idle", 1 - now.busy[_COMPUTE], 3),
             Readout("break-even", work.break_even_ops, "FLOPs/element"),
             Readout.binary("VMEM needed", work.vmem_bytes(chunks)),
@@ -84,7 +84,7 @@ def _curves(work: Reduction, chunks: int) -> Chart:
         Scale("time", "s"),
         (
             Curve("in chunks", _COUNTS, [p.total_s for p in lines], 0),
-            Curve("slowest lane alone", _COUNTS, [p.lower_s for p in lines], 2, dashed=True),
+            Curve("slowest stage alone", _COUNTS, [p.lower_s for p in lines], 2, dashed=True),
             RefLine("your chunks", chunks),
         ),
         title="More chunks, less waiting",
@@ -96,22 +96,22 @@ def _verdict(now: roofline.CopyPipeline, work: Reduction, share: float) -> str:
     pace = "the vector unit" if now.slowest == _COMPUTE else "HBM"
     said = (
         f"{now.chunks} chunk{'s' * (now.chunks > 1)} take {si(now.total_s, 's')}, {percent(over)} more than "
-        f"{pace} alone"
+        f"{pace} would take alone"
     )
     if share > 1:
-        return f"{said}; but the buffers need {share:.2g} times the VMEM of a v5e: take more chunks."
+        return f"{said}. But the buffers need {share:.2g} times the VMEM of a v5e: use more chunks."
     starved = "HBM waits for the vector unit" if now.slowest == _COMPUTE else "the vector unit waits for HBM"
-    return f"{said}; {starved}."
+    return f"{said}, and {starved}."
 
 
 PIPELINE = Explorer(
     key="tpus.pipeline",
-    title="Chunks from HBM through VMEM to the vector unit",
-    question="How many chunks, and how many operations an element, until the slowest lane never waits?",
+    title="Streaming chunks from HBM through VMEM to the vector unit",
+    question="How many chunks, and how many FLOPs per element, until the slowest stage never waits?",
     controls={
         "chunks": Slider("chunks", 1, 64, 8),
-        "array": Slider("each array", 1, 256, 64, "pow2", "MiB"),
-        "ops": Slider("FLOPs an element", 1, 256, 16, "pow2"),
+        "array": Slider("size of each array", 1, 256, 64, "pow2", "MiB"),
+        "ops": Slider("FLOPs per element", 1, 256, 16, "pow2"),
         "hbm": Slider("HBM bandwidth", 1e11, 8e12, 8.19e11, "log", "B/s"),
     },
     view=_pipeline,

@@ -49,12 +49,12 @@ def _route(*, on: str, source: str, target: str, nbytes: float, every: bool) -> 
         (_map(here, route), *([_chart(route, message, knee, paths)] if route.hops else [])),
         (
             Readout("hops", route.hops, "", f"{route.hops} of {here.diameter_hops} at most"),
-            Readout("disjoint shortest ways", route.paths),
+            Readout("disjoint shortest paths", route.paths),
             Readout("first byte after", message.hops_s, "s"),
-            Readout("bytes take", message.bytes_s, "s", si(message.bytes_s, "s", 4)),
+            Readout("time of the bytes", message.bytes_s, "s", si(message.bytes_s, "s", 4)),
             Readout("last byte after", message.total_s, "s", si(message.total_s, "s", 4)),
-            Readout("hops = bytes at", knee, "B"),
-            Readout("mean distance here", here.mean_hops, "hops", f"{here.mean_hops:.3g} hops"),
+            Readout("hops take as long as the bytes at", knee, "B"),
+            Readout("average distance in the slice", here.mean_hops, "hops", f"{here.mean_hops:.3g} hops"),
         ),
     )
 
@@ -64,7 +64,7 @@ def place(text: str, axes: int) -> Place:
     try:
         given = tuple(int(part) for part in text.strip(" ()").split(","))
     except ValueError:
-        raise ValueError(f"{text!r} is no chip; write its place along each axis, as in 0, 3") from None
+        raise ValueError(f"{text!r} is not a chip; write its coordinates, as in 0, 3") from None
     return (0,) * (axes - len(given)) + given
 
 
@@ -91,13 +91,13 @@ def _cell(here: Slice, route: Route, at: Place, far: int, on_way: bool) -> Cell:
 def _chart(route: Route, message: Message, knee: float, paths: int | None) -> Chart:
     times = [route.message(size, paths=paths) for size in _SIZES]
     single = [route.message(size, paths=1) for size in _SIZES]
-    curves = [Curve("one way", _SIZES, [t.total_s for t in single], 5, dashed=True)] * (route.paths > 1)
+    curves = [Curve("one path", _SIZES, [t.total_s for t in single], 5, dashed=True)] * (route.paths > 1)
     return Chart(
         Scale("message", "B", "log", _LEAST, _MOST),
         Scale("time", "s", "log"),
         (
             *curves,
-            Curve("your ways", _SIZES, [t.total_s for t in times], 0),
+            Curve("your paths", _SIZES, [t.total_s for t in times], 0),
             RefLine("hops = bytes", knee),
             Points("you", [message.nbytes], [message.total_s], [si(message.total_s, "s")], 3),
         ),
@@ -107,9 +107,9 @@ def _chart(route: Route, message: Message, knee: float, paths: int | None) -> Ch
 def _verdict(route: Route, message: Message, knee: float, every: bool) -> str:
     if not route.hops:
         return f"{route}."
-    said = f"{route}. {'' if every or route.paths == 1 else 'By one of them, '}{message}."
+    said = f"{route}. {'' if every or route.paths == 1 else 'Over one of them, '}{message}."
     if rings := _wrapped(route):
-        said += f" The shorter way round the ring of {' and of '.join(rings)} crosses its wrap."
+        said += f" The shorter way around the ring of {' and of '.join(rings)} uses its wraparound link."
     if message.nbytes < knee:
         said += f" Below {si(knee, 'B')} the hops take longer than the bytes."
     return said
@@ -127,10 +127,10 @@ ROUTE = Explorer(
     question="How long does a message take between two chips, and when do its hops matter?",
     controls={
         "on": Choice("slice", _SLICES),
-        "source": Notation("from chip", "0, 0", "its place on each axis, as in 0, 3"),
+        "source": Notation("from chip", "0, 0", "its coordinates, as in 0, 3"),
         "target": Notation("to chip", "3, 3", "or 1, 0, 3 on three axes"),
         "nbytes": Slider("message", _LEAST, _MOST, 2**24, "log", "B"),
-        "every": Switch("all disjoint ways", True),
+        "every": Switch("all disjoint paths", True),
     },
     view=_route,
 )

@@ -50,10 +50,10 @@ def _slices(*, chip: str, shape: str, nbytes: float) -> View:
             Readout("hosts", here.hosts),
             Readout("links", here.links),
             Readout("farthest chip", here.diameter_hops, "hops"),
-            Readout("mean distance", here.mean_hops, "hops", f"{here.mean_hops:.3g} hops"),
-            Readout("bisection, one way", here.bisection_bytes_per_s, "B/s"),
-            Readout("disjoint ways to it", route.paths),
-            Readout("array to that chip", message.total_s, "s", si(message.total_s, "s", 4)),
+            Readout("average distance", here.mean_hops, "hops", f"{here.mean_hops:.3g} hops"),
+            Readout("bisection bandwidth, one direction", here.bisection_bytes_per_s, "B/s"),
+            Readout("disjoint paths to it", route.paths),
+            Readout("sending the array to it", message.total_s, "s", si(message.total_s, "s", 4)),
         ),
     )
 
@@ -79,9 +79,9 @@ def _picture(here: Slice) -> Network:
 
 def _title(here: Slice, grain: int) -> str:
     if grain > 1:
-        return f"{here.name}: a box is {grain ** len(here.shape)} chips"
-    said = f"{here.name}: a box is a chip" + ", front, top and right side in sight" * (len(here.shape) == 3)
-    return said + ", arrows go from the filled one to a farthest" * (here.chips > 1)
+        return f"{here.name}: each box is {grain ** len(here.shape)} chips"
+    said = f"{here.name}: each box is a chip" + "; front, top and right side in view" * (len(here.shape) == 3)
+    return said + "; arrows lead from the filled chip to the farthest one" * (here.chips > 1)
 
 
 def _seen(place: Place, sides: Shape) -> bool:
@@ -224,7 +224,7 @@ def _gather(here: Slice, nbytes: float) -> collectives.Transfer:
 def _verdict(here: Slice, nbytes: float) -> str:
     time = _gather(here, nbytes)
     if here.chips == 1:
-        return f"{here}: it has nobody to talk to."
+        return f"{here}: a single chip has no neighbors."
     said = f"{here}. An AllGather of {si(nbytes, 'B')} over all of it takes {si(time.total_s, 's')}"
     best = min(
         (Slice(here.chip, s) for s in rivals(here.chip, here.shape) if math.prod(s) == here.chips),
@@ -233,13 +233,13 @@ def _verdict(here: Slice, nbytes: float) -> str:
     ratio = time.total_s / _gather(best, nbytes).total_s
     if ratio > 1.001:
         return f"{said}, {ratio:.3g} times as long as on {write_shape(best.shape)}."
-    twisted = "; it also comes as a twisted torus" if here.chip.topology().twistable(here.shape) else ""
-    return f"{said}{twisted}."
+    twisted = " The shape is also offered as a twisted torus." * here.chip.topology().twistable(here.shape)
+    return f"{said}.{twisted}"
 
 
 SLICES = Explorer(
     key="tpus.slices",
-    title="Slices: tori of chips",
+    title="Slice shapes: rings, distances and bisection bandwidth",
     question="Which axes of a slice are rings, and what does its shape cost?",
     controls={
         "chip": Choice("generation", tuple(chip.name for chip in chips.TPUS), "TPU v5p"),

@@ -39,11 +39,11 @@ def _systolic(*, t: int, M: int, tiles: int, double: bool, step: int) -> View:
         _verdict(run, frame.cycle),
         (_array(run, frame), _curve(run, frame)),
         (
-            Readout("cells at work now", frame.busy, "", f"{frame.busy} of {t * t}"),
-            Readout("cycles of loading", run.load_cycles),
-            Readout("cycles after it", run.cycles),
+            Readout("busy cells now", frame.busy, "", f"{frame.busy} of {t * t}"),
+            Readout("cycles for loading", run.load_cycles),
+            Readout("cycles after loading", run.cycles),
             Readout("one tile: B + 2t - 2", systolic.cycles(M, t)),
-            Readout("a further tile costs", systolic.tile_period(M, t, double)),
+            Readout("each further tile takes", systolic.tile_period(M, t, double)),
             Readout.percent("utilization", run.utilization, 3),
         ),
         frames=len(run.frames),
@@ -98,10 +98,10 @@ def _curve(run: systolic.ArrayRun, frame: systolic.ArrayFrame) -> Chart:
     cycles = list(range(len(run.frames)))
     return Chart(
         Scale("cycle", "", "linear", 0, max(len(cycles) - 1, 1)),
-        Scale("cells at work", ""),
+        Scale("busy cells", ""),
         (
             Curve("multiplying", cycles, run.busy, 0),
-            Curve("taking a weight", cycles, [f.loading for f in run.frames], _LOADING, dashed=True),
+            Curve("loading a weight", cycles, [f.loading for f in run.frames], _LOADING, dashed=True),
             RefLine(f"all {run.side**2}", run.side**2, axis="y"),
             Points("now", [frame.cycle], [frame.busy], [], 1),
         ),
@@ -112,7 +112,7 @@ def _verdict(run: systolic.ArrayRun, cycle: int) -> str:
     rows = f"{run.rows} row{'s' * (run.rows > 1)}"
     said = (
         f"{rows} past {run.tiles} tile{'s' * (run.tiles > 1)} of {run.side} × {run.side} weights take "
-        f"{run.cycles} cycles: {percent(run.utilization)} of the cells work on average."
+        f"{run.cycles} cycles, in which {percent(run.utilization)} of the cells are busy on average."
     )
     return f"{said} {_now(run, cycle)}"
 
@@ -120,27 +120,27 @@ def _verdict(run: systolic.ArrayRun, cycle: int) -> str:
 def _now(run: systolic.ArrayRun, cycle: int) -> str:
     busy, after = run.busy[cycle], cycle - run.load_cycles
     if after < 0:
-        return f"Cycle {cycle} loads weights; nothing multiplies yet."
+        return f"In cycle {cycle}, weights are loaded; nothing multiplies yet."
     if busy == run.side**2:
-        return f"In cycle {cycle} every cell works."
+        return f"In cycle {cycle}, every cell is busy."
     first, last = run.busy.index(max(run.busy)), len(run.busy) - run.drain_cycles - 1
     if cycle < first:
-        return f"In cycle {cycle} the array still fills: {busy} cells work."
+        return f"In cycle {cycle}, the array still fills: {busy} cells are busy."
     if cycle > last:
-        return f"In cycle {cycle} the array drains: {busy} cells work."
+        return f"In cycle {cycle}, the array drains: {busy} cells are busy."
     if max(run.busy) < run.side**2 and run.tiles == 1:
-        return "The rows are too few to fill the array."
+        return "There are too few rows to fill the array."
     if run.double_buffered and run.rows < run.side:
-        return f"The rows are through before the next weights are in: a tile costs {run.side} cycles."
+        return f"The rows have passed before the next weights are loaded, so a tile costs {run.side} cycles."
     if not run.double_buffered and run.tiles > 1:
-        return "With one register, a cell that takes a weight cannot multiply."
+        return "With only one register, a cell cannot multiply while it loads a weight."
     return "The next tile's rows follow without a gap."
 
 
 SYSTOLIC = Explorer(
     key="tpus.systolic",
     title="The systolic array, cycle by cycle",
-    question="How many rows must stream past the weights before most cells work in most cycles?",
+    question="How many rows must stream past the weights before most cells are busy in most cycles?",
     controls={
         "t": Slider("side t of the array", 2, 8, 3),
         "M": Slider("rows B of X", 1, 16, 4),

@@ -21,10 +21,10 @@ def systolic() -> Figure:
     out = "; ".join(", ".join(map(str, _leaving(frame))) or "none" for frame in RUN.frames[RUN.load_cycles :])
     return Figure(
         key="tpus.systolic",
-        alt="Four pictures of an array of 2 × 2 cells with the weights 5, 6, 7, 8, one for each cycle. Rows "
-        f"enter from the left, the second number a cycle later. Sums that leave below, by cycle: {out}.",
-        caption="Weights stay, activations move right, sums move down. Each number that enters is used in a "
-        "whole row of cells, and no cell asks a memory for anything.",
+        alt="Four pictures of an array of 2 × 2 cells with the weights 5, 6, 7 and 8, one for each cycle. Rows "
+        f"enter from the left, the second number one cycle later. Sums that leave at the bottom, by cycle: {out}.",
+        caption="A systolic array, cycle by cycle. Weights stay in place, activations move right, and partial sums move "
+        "down. Each number that enters is used by a whole row of cells, and no cell reads from a memory.",
         parts=lambda wide: [_frames(wide)],
     )
 
@@ -91,10 +91,10 @@ def fill() -> Figure:
     said = ", ".join(f"{share} with {M:,} rows" for M, share in shares.items())
     return Figure(
         key="tpus.fill",
-        alt=f"Cells at work over the cycles, for rows past one tile of {SIDE} × {SIDE}. Eight rows make a "
-        f"low bump, {SIDE} a triangle, {ROWS[-1]:,} a long plateau. Mean share at work: {said}.",
-        caption="One tile alone, from its first multiplication to its last. Filling and draining cost the "
-        "same whether few rows pass or many, so only many rows are worth it.",
+        alt=f"Busy cells over time, for rows that pass one tile of {SIDE} × {SIDE}. Eight rows make a "
+        f"low bump, {SIDE} a triangle, {ROWS[-1]:,} a long plateau. Average fraction of busy cells: {said}.",
+        caption=f"Busy cells of a {SIDE} × {SIDE} array over time, for a single tile. Filling and draining take the same "
+        "time for few rows and for many, so the array is used well only if there are many rows.",
         parts=lambda wide: [_lanes(wide, shares)],
     )
 
@@ -106,7 +106,7 @@ def _lanes(wide: float, shares: dict[int, str]) -> Sketch:
     shapes: list[Shape] = []
     for k, (M, share) in enumerate(shares.items()):
         base, columns = 92.0 * k + 82, busy(M, SIDE)[step // 2 :: step]
-        words = f"{M:,} rows: {share} of the cells"
+        words = f"{M:,} rows: {share} of cells busy"
         shapes += [
             *(
                 Cells(
@@ -123,7 +123,9 @@ def _lanes(wide: float, shares: dict[int, str]) -> Sketch:
             Words(x=left, y=base - tall - 8, text=words, align="start", bold=True),
         ]
     ends = f"{ROWS[-1] + 2 * SIDE - 2:,} cycles"
-    shapes.append(Words(x=wide - 4, y=92.0 * len(shares) + 6, text=ends, align="end", quiet=True))
+    low = 92.0 * len(shares) + 6
+    shapes.append(Words(x=left, y=low, text="height: busy cells", align="start", quiet=True))
+    shapes.append(Words(x=wide - 4, y=low, text=ends, align="end", quiet=True))
     return Sketch(wide, 92.0 * len(shares) + 12, shapes)
 
 
@@ -133,11 +135,11 @@ def padding() -> Figure:
     kept = unit.storage(20, 200)
     return Figure(
         key="tpus.padding",
-        alt=f"W of 128 × 129: on tiles of 128 a full tile and a second with one column, {shares[0]} used; on "
-        f"a tile of 256, {shares[1]} used. Below, bf16[20, 200] in tiles of 8 × 128: stored as "
+        alt=f"W of 128 × 129: with tiles of side 128, a full tile and a second one with a single column, {shares[0]} used; "
+        f"with a tile of side 256, {shares[1]} used. Next to it, bf16[20, 200] in tiles of 8 × 128: stored as "
         f"{kept.padded[0]} × {kept.padded[1]}, {percent(kept.useful_bytes / kept.bytes)} used.",
-        caption="One column too many begins a new tile, in the matrix unit and in memory. Zeros take as long "
-        "to multiply, and as many bytes, as weights.",
+        caption="A single additional column needs a new tile, in the matrix unit and in memory. Zeros take as much time to "
+        "multiply, and as many bytes to store, as weights.",
         parts=lambda wide: [_tiles(wide)],
     )
 

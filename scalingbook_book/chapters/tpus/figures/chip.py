@@ -21,10 +21,10 @@ def cycle() -> Figure:
     """One cycle of the clock: what is done, and what arrives."""
     return Figure(
         key="tpus.cycle",
-        alt=f"Two squares drawn to scale. A tiny one, the {NUMBERS} numbers that HBM delivers in one cycle; "
-        f"a large one, the {FLOPS:,} FLOPs of that cycle. An arrow between them says: {EACH} FLOPs each.",
-        caption=f"One cycle of a TPU v5e, areas to scale: a number that arrives has to take part in {EACH} "
-        "operations. Everything in the chip serves this reuse.",
+        alt=f"Two squares drawn to scale. A tiny one stands for the {NUMBERS} numbers that HBM delivers in one cycle, "
+        f"a large one for the {FLOPS:,} FLOPs of that cycle. An arrow between them says: {EACH} FLOPs each.",
+        caption=f"One cycle of a TPU v5e, with areas to scale. To keep the chip busy, every number that arrives has to "
+        f"be used in {EACH} operations.",
         parts=lambda wide: [_cycle(wide)],
     )
 
@@ -45,7 +45,7 @@ def _cycle(wide: float) -> Sketch:
             Words(
                 x=(left + right) / 2 + 6,
                 y=middle - 10,
-                text=f"in {EACH} FLOPs each" if wide > 400 else f"× {EACH}",
+                text=f"used in {EACH} FLOPs each" if wide > 400 else f"× {EACH}",
             ),
             Area(x=right, y=8, wide=side, high=side, color=MATH, text=f"{FLOPS:,}\nFLOPs", bold=True),
         ],
@@ -53,15 +53,15 @@ def _cycle(wide: float) -> Sketch:
 
 
 def chip() -> Figure:
-    """The floor plan, and the way of a number through it."""
+    """The floor plan of a TPU, and the path of a number through it."""
     return Figure(
         key="tpus.chip",
         alt=f"A plan of a TPU v5e. On top, off the die, {binary(V5E.hbm_bytes)} of HBM, the links and PCIe. "
         f"Below, on the die: {VMEM} of VMEM, then the vector registers, then the units: four matrix units, "
         "the vector unit, the cross-lane unit, and the scalar core with its SMEM. Arrows 1 to 3 lead down "
         "from HBM to the units, 4 and 5 back up.",
-        caption="Every number takes the same way: a copy into VMEM (1), a load into a register (2), the "
-        "units (3), and back (4, 5). Each step is an instruction; no cache guesses.",
+        caption="The parts of a TPU v5e. Every number takes the same path: it is copied to VMEM (1), loaded into a register "
+        "(2), used by the units (3), and written back (4, 5). Each step is an explicit instruction.",
         parts=lambda wide: [_plan(wide)],
     )
 

@@ -23,17 +23,17 @@ def growth() -> Figure:
     flops, hbm, link = (grown[-1] for grown in GROWN.values())
     return Figure(
         key="tpus.growth",
-        alt="Three lines over seven generations, v2 to TPU7x, as multiples of v2 on a log axis: FLOPs/s "
-        f"rise {flops:.0f} times, the bandwidth of HBM {hbm:.1f} times, that of a link {link:.1f} times.",
-        caption=f"The gap between the lines is the ridge: that of HBM has grown {flops / hbm:.1f} times, "
-        f"that of a link {flops / link:.0f} times. What hid behind arithmetic on v2 need not hide any "
-        "longer. (The axis is logarithmic.)",
+        alt="Three lines over seven generations, v2 to TPU7x, as multiples of v2 on a logarithmic axis. FLOPs/s have grown "
+        f"by a factor of {flops:.0f}, the bandwidth of HBM by {hbm:.1f}, and that of a link by {link:.1f}.",
+        caption="Growth since v2, on a logarithmic axis. The gap between FLOPs/s and another line shows how that ridge "
+        f"point has grown: by a factor of {flops / hbm:.1f} for HBM and {flops / link:.0f} for a link. Communication "
+        "that could be hidden on v2 may be exposed today.",
         parts=lambda wide: [_lines(wide)],
     )
 
 
 def _lines(wide: float) -> Sketch:
-    left, right, low, high = 34.0, wide - 100, 232.0, 24.0
+    left, right, low, high = 38.0, wide - 94, 240.0, 32.0
     most = max(GROWN["FLOPs/s"])
     names = [chip.name.removeprefix("TPU ") for chip in chips.TPUS]
     xs = [left + (right - left) * k / (len(names) - 1) for k in range(len(names))]
@@ -52,4 +52,8 @@ def _lines(wide: float) -> Sketch:
         words = f"{name}\n× {grown[-1]:.2g}" if grown[-1] < 20 else f"{name}\n× {grown[-1]:.0f}"
         shapes.append(Words(x=right + 12, y=ys[-1], text=words, align="start", color=color, bold=True))
     shapes.append(Arrow(x0=left, y0=low + 12, x1=right, y1=low + 12, heads=0, thick=1))
+    for value in (1, 10):
+        tick = low - (low - high) * log(value) / log(most)
+        shapes.append(Words(x=left - 10, y=tick + 5, text=f"{value}×", align="end", quiet=True))
+    shapes.append(Words(x=4, y=12, text="relative to v2, log scale", align="start", quiet=True))
     return Sketch(wide, low + 42, shapes)

@@ -21,9 +21,10 @@ def ladder() -> Figure:
     said = "; ".join(f"{name} {si(rate, 'B/s')}, {needs[name]:,} rows" for name, rate in RATES.items())
     return Figure(
         key="tpus.ladder",
-        alt=f"A staircase down from VMEM to DCN on a log scale, each step with its factor. {said}.",
-        caption="Every step down is slower by the factor between, and a weight that comes over it has to "
-        f"meet so many more rows. (Heights are logarithmic.) From top to bottom it is a factor of {RATES['VMEM'] / RATES['DCN']:,.0f}.",
+        alt=f"A staircase from VMEM down to DCN on a logarithmic scale, with the factor of each step. {said}.",
+        caption="Bandwidth of the levels of a v5e, and the number of rows that each needs. Every level is slower than the one "
+        "before by the factor shown, so a weight that comes from there must be used for that many more rows. From top to "
+        f"bottom, it is a factor of {RATES['VMEM'] / RATES['DCN']:,.0f}.",
         parts=lambda wide: [_stairs(wide, needs)],
     )
 
@@ -53,7 +54,9 @@ def _stairs(wide: float, needs: dict[str, int]) -> Sketch:
         if k:
             fall = f"÷ {RATES[names[k - 1]] / RATES[name]:.0f}"
             shapes.append(Words(x=x + 4, y=top[name] - 50, text=fall, align="start", quiet=True, size=12))
-    shapes.append(Words(x=wide - 2, y=deep + 18, text="height: rate, log scale", align="end", quiet=True))
+    shapes.append(
+        Words(x=wide - 2, y=deep + 18, text="height: bandwidth, log scale", align="end", quiet=True)
+    )
     return Sketch(wide, deep + 24, shapes)
 
 
@@ -66,11 +69,11 @@ def chain() -> Figure:
     )
     return Figure(
         key="tpus.chain",
-        alt=f"Two plans with four lanes each. {said}. Beside each plan the array that crosses between chips: "
-        f"a large square of {binary(PLANS[FETCH].matrix_bytes)}, a dot of "
+        alt=f"Two plans with four stages each. {said}. Next to each plan, the array that moves between chips: "
+        f"a large square of {binary(PLANS[FETCH].matrix_bytes)}, and a dot of "
         f"{binary(PLANS[SEND].vector_bytes)}.",
-        caption=f"The slowest lane points to what should not have been moved: {slow[FETCH]} carries A. Move "
-        f"x instead, and {slow[SEND]} is left, which both plans need.",
+        caption=f"Times of all stages in both plans. The slowest stage of the first plan is {slow[FETCH]}, because it moves A "
+        f"between chips. If x moves instead, {slow[SEND]} is the slowest, which both plans need.",
         parts=lambda wide: [_plans(wide)],
     )
 
@@ -122,11 +125,10 @@ def wait() -> Figure:
     fetch_s = 2 * 8192**2 / (V5E.pcie_bytes_per_s or 1)
     return Figure(
         key="tpus.wait",
-        alt=f"Two lanes. PCIe is busy for {si(fetch_s, 's')} with one layer; the product, read from HBM, "
-        f"takes {si(layer.lower_s, 's')}, and then the chip waits.",
-        caption=f"A layer's weights from the host take {fetch_s / layer.lower_s:.0f} times as long as the "
-        f"product that uses them: the chip waits for {percent(fetch_s / (fetch_s + layer.lower_s))} of the "
-        "time.",
+        alt=f"A timeline of PCIe and the chip. PCIe is busy for {si(fetch_s, 's')} with one layer. The matmul, read from HBM, "
+        f"takes {si(layer.lower_s, 's')}, and then the chip waits for the next layer.",
+        caption=f"Fetching a layer's weights from the host takes {fetch_s / layer.lower_s:.0f} times as long as the matmul that "
+        f"uses them, so the chip waits {percent(fetch_s / (fetch_s + layer.lower_s))} of the time.",
         parts=lambda wide: [_waits(wide, fetch_s, layer.lower_s)],
     )
 

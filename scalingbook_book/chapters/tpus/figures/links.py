@@ -25,17 +25,17 @@ def rates() -> Figure:
     """The same six links, counted in three ways."""
     link = V5P.link_bytes_per_s
     counted = [
-        ("one link, one way", link, "W_{1}: a data sheet's link"),
-        ("one axis, coming in", 2 * link, "W_{ici}: this book's rate"),
-        ("six links, both ways", 2 * V5P.links * link, "Google's table"),
+        ("one link, one direction", link, "W_{1}: per link"),
+        ("one axis, received", 2 * link, "W_{ici}: used in this book"),
+        ("six links, both directions", 2 * V5P.links * link, "Google's table"),
     ]
     said = ", ".join(f"{name} {si(rate, 'B/s', 2)}" for name, rate, _ in counted)
     return Figure(
         key="tpus.rates",
-        alt="One v5p chip with six links of two arrows each, drawn three times; the counted arrows are "
+        alt="One v5p chip with six links of two arrows each, drawn three times. The arrows that are counted are "
         f"colored: {said}.",
-        caption="Three rates for the same wires. A chip can take in half of the largest at most, and along "
-        "one axis a sixth of it.",
+        caption="Three numbers for the bandwidth of the same six links. A chip can receive at most half of the largest "
+        "one, and a sixth of it along one axis.",
         parts=lambda wide: [_three(wide, [(name, si(rate, "B/s", 2), who) for name, rate, who in counted])],
     )
 
@@ -79,10 +79,10 @@ def ring() -> Figure:
     return Figure(
         key="tpus.ring",
         alt=f"Two rows of {N} chips, numbered by their hops from the first chip. On a line the last is "
-        f"{LINE.diameter_hops} hops away; with one more link from end to end the farthest is "
+        f"{LINE.diameter_hops} hops away; with one more link between the ends, the farthest is "
         f"{RING.diameter_hops} hops away. An AllGather of 16 MiB takes {_gather(LINE)} and {_gather(RING)}.",
-        caption="One more link in sixteen halves the largest distance, and the time of an AllGather too: a "
-        "chip at the end of a line has one link along it, on a ring every chip has two.",
+        caption="A line and a ring of sixteen chips, labeled with the hops from the first one. The additional link halves the "
+        "largest distance and the time of an AllGather of 16 MiB.",
         parts=lambda wide: [_rows(wide)],
     )
 
@@ -136,9 +136,9 @@ def slices() -> Figure:
     )
     return Figure(
         key="tpus.slices",
-        alt=f"Four slices drawn as grids of chips, with an arc where an axis closes into a ring. {said}.",
-        caption="More chips gather the same 16 MiB faster, because an axis of 16 closes into a ring. A cube "
-        "of v5p has three rings with 64 chips.",
+        alt=f"Four slices drawn as grids of chips, with an arc where an axis is a ring. {said}.",
+        caption="Four slices; an arc marks an axis that is a ring. On v5e, more chips gather the same 16 MiB faster, because an "
+        "axis of 16 is a ring. The cube of 64 v5p chips has three rings.",
         parts=lambda wide: [_four(wide)],
     )
 
@@ -173,7 +173,7 @@ def _slice(part: Slice, left: float, top: float, across: float) -> list[Shape]:
         Words(x=left + across / 2, y=top + 12, text=part.name.removeprefix("TPU "), bold=True),
         Cells(x=x, y=y, rows=[[NETWORK] * columns] * rows, wide=side, high=side, shade=0.3),
         *(behind(x, y, side) if deep else ()),
-        Words(x=left + across / 2, y=top + 176, text=f"AllGather {_gather(*part.axes)}\ncut: {cut}"),
+        Words(x=left + across / 2, y=top + 176, text=f"AllGather {_gather(*part.axes)}\nbisection {cut}"),
     ]
     wraps = part.axes[-2:]
     if deep and part.axes[0].wrapped:

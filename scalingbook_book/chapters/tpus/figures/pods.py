@@ -34,11 +34,11 @@ def cubes() -> Figure:
     return Figure(
         key="tpus.cubes",
         alt=f"A cube of {side} × {side} × {side} chips with {side**2} links on each of its six faces. A "
-        "fiber from a place on the right face and one from the same place on the left face end in the same "
+        "fiber from a position on the right face and one from the same position on the left face end in the same "
         f"switch; {faces // 2} switches serve {racks} cubes.",
-        caption=f"Two opposite places of every cube's faces end in one switch: {faces} fibers a cube make "
-        f"{faces // 2} switches. A switch joins any cube's right side with any other's left, or with its "
-        "own: that is a ring.",
+        caption=f"Opposite positions on the faces of every cube are connected to the same switch, so {faces} fibers per cube need "
+        f"{faces // 2} switches. A switch connects the right side of a cube with the left side of another one, or with its "
+        "own left side, which makes a ring.",
         parts=lambda wide: [_cubes(wide, faces // 2)],
     )
 
@@ -60,7 +60,7 @@ def _cubes(wide: float, switches: int) -> Sketch:
         high=42,
         color=MATH,
         shade=0.2,
-        text=f"one of {switches} switches\nmirrors join two fibers",
+        text=f"one of {switches} switches\nmirrors connect two fibers",
     )
     return Sketch(wide, 216, [box, *shapes])
 
@@ -73,8 +73,8 @@ def twist() -> Figure:
         alt=f"Two grids of {SHORT} × {LONG} chips, the farthest layer of a torus of 4 × 4 × 8, each chip "
         f"with its hops from one corner. In the plain torus they reach {max(plain.values())}, in the twisted "
         f"one {max(twisted.values())}.",
-        caption="Shifting the wraps of the short axes by half of the long one brings the farthest chips "
-        "nearer. No link is added.",
+        caption="Hops from one corner of a torus of 4 × 4 × 8 to the layer with the farthest chips. Shifting the "
+        "wraparound links of the short axes by half of the long axis brings these chips closer. No link is added.",
         parts=lambda wide: [_layers(wide, {"plain": plain, "twisted": twisted})],
     )
 
@@ -108,7 +108,7 @@ def _layers(wide: float, tori: dict[str, dict[Place, int]]) -> Sketch:
     for k, (name, found) in enumerate(tori.items()):
         left, top = 8 + wide / abreast * (k % abreast), 30 + tall * (k // abreast)
         words = (
-            f"{name}: at most {max(found.values())} hops, {sum(found.values()) / len(found):.2g} in the mean"
+            f"{name}: at most {max(found.values())} hops, {sum(found.values()) / len(found):.2g} on average"
         )
         shapes.append(Words(x=left, y=top - 10, text=words, align="start", bold=True))
         layer = {(x, z): n for (x, y, z), n in found.items() if y == SHORT // 2}

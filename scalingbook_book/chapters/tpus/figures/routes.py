@@ -17,11 +17,11 @@ def route() -> Figure:
     times = si(MESSAGE.hops_s, "s"), si(MESSAGE.bytes_s, "s", 4)
     return Figure(
         key="tpus.route",
-        alt="A grid of 4 × 4 chips. Two ways that share no link lead from one corner to the other, "
+        alt="A grid of 4 × 4 chips. Two paths that share no link lead from one corner to the other, "
         f"{WAY.hops} hops each. Below, a bar of time: {times[0]} for the hops and {times[1]} for the bytes "
         "of 16 MiB.",
-        caption="The first byte pays the hops; the others follow it without a gap, half of them by each way. "
-        "So a message takes its hops plus its bytes over the rate of both ways.",
+        caption="A message from corner to corner. The first byte takes the time of the hops, and the others follow without a gap, "
+        "half of them on each path. So the time of the hops and the time of the bytes add up.",
         parts=lambda wide: [_grid(wide, *times)],
     )
 
@@ -48,7 +48,12 @@ def _grid(wide: float, hops: str, nbytes: str) -> Sketch:
     shapes += [
         Area(x=8, y=low, wide=split, high=26, color=MATH, shade=0.6),
         Area(
-            x=8 + split, y=low, wide=bar - split, high=26, color=NETWORK, text=f"{nbytes}: 16 MiB by two ways"
+            x=8 + split,
+            y=low,
+            wide=bar - split,
+            high=26,
+            color=NETWORK,
+            text=f"{nbytes}: 16 MiB on two paths",
         ),
         Words(x=8, y=low + 42, text=f"{hops}: {WAY.hops} hops", align="start"),
     ]
@@ -62,10 +67,10 @@ def hosts() -> Figure:
     said = ", ".join(f"{name} {si(rate, 'B/s')}" for name, rate in pipe[:3])
     return Figure(
         key="tpus.hosts",
-        alt="A pipe of five pieces from one chip to a chip of another slice, heights as their rates: "
-        f"{said}, and back up by PCIe and HBM. One gigabyte takes {si(1e9 / rates[2], 's')} through the "
-        "narrowest.",
-        caption="One chip's share of the way to another slice, heights to scale. A gigabyte takes "
+        alt="A pipe of five pieces from one chip to a chip in another slice, with heights proportional to their bandwidth: "
+        f"{said}, and back up over PCIe and HBM. One gigabyte takes {si(1e9 / rates[2], 's')} through the "
+        "narrowest piece.",
+        caption="One chip's share of the path to another slice; heights show bandwidth, to scale. A gigabyte takes "
         f"{si(1e9 / rates[0], 's')} out of HBM, {si(1e9 / rates[1], 's')} over PCIe and "
         f"{si(1e9 / rates[2], 's')} over the network.",
         parts=lambda wide: [_pipe(wide, pipe)],
@@ -86,7 +91,7 @@ def _pipe(wide: float, pipe: Sequence[tuple[str, float]]) -> Sketch:
     places = [
         ("chip", 0.5),
         ("host", 1.5),
-        (f"a card for {V5E.chips_per_host // 2}", 2.5),
+        (f"1 NIC for {V5E.chips_per_host // 2}", 2.5),
         ("host", 3.5),
         ("chip", 4.5),
     ]

@@ -20,12 +20,12 @@ def stream() -> Figure:
     one, many = WORK.pipeline(1), WORK.pipeline(CHUNKS)
     return Figure(
         key="tpus.stream",
-        alt="Two time lines of three lanes: HBM to VMEM, VMEM to registers, vector unit. In one chunk they "
-        f"work one after the other, {si(one.total_s, 's')}. In {CHUNKS} chunks they overlap, "
-        f"{si(many.total_s, 's')}; the slowest lane alone takes {si(many.lower_s, 's')}.",
-        caption="In one chunk the lanes wait for each other. In eight they work side by side, and the time "
-        "comes near that of the slowest lane. (Σ f(x, y) over two arrays of 64 MiB, 16 FLOPs an element, "
-        "v5e.)",
+        alt="Two timelines with three stages: HBM to VMEM, VMEM to registers, vector unit. With one chunk, the stages "
+        f"work one after the other and take {si(one.total_s, 's')}. With {CHUNKS} chunks they overlap and take "
+        f"{si(many.total_s, 's')}; the slowest stage alone takes {si(many.lower_s, 's')}.",
+        caption="With one chunk, the stages wait for each other. With eight chunks they overlap, and the total time "
+        "approaches that of the slowest stage. (Σ f(x, y) over two arrays of 64 MiB, with 16 FLOPs per element, "
+        "on v5e.)",
         parts=lambda wide: [_lanes(one, one.total_s), _lanes(many, one.total_s)],
     )
 
@@ -34,7 +34,9 @@ def _lanes(line: CopyPipeline, end: float) -> Timeline:
     numbered = line.chunks > 1
     spans = [Span(t.stage, t.start_s, t.end_s, str(t.chunk + 1) * numbered, t.chunk % 2) for t in line.turns]
     chunks = f"{line.chunks} chunk{'s' * numbered}: {si(line.total_s, 's')}"
-    return Timeline(tuple(line.chunk_s), spans, "s", end, [RefLine("slowest alone", line.lower_s)], chunks)
+    return Timeline(
+        tuple(line.chunk_s), spans, "s", end, [RefLine("slowest stage alone", line.lower_s)], chunks
+    )
 
 
 def buffers() -> Figure:
@@ -44,15 +46,15 @@ def buffers() -> Figure:
         ("X", tile, MEMORY, 2),
         ("W", tile, MEMORY, 2),
         ("Y", 2 * TILE**2, CACHE, 2),
-        ("sums", 4 * TILE**2, MATH, 1),
+        ("fp32 sums", 4 * TILE**2, MATH, 1),
     ]
     total = sum(nbytes * copies for _, nbytes, _, copies in parts)
     return Figure(
         key="tpus.buffers",
-        alt="A bar of 16 MiB, the share of VMEM that a kernel gets unasked. In it two tiles of X, two of W, "
-        f"two of Y and one of sums in fp32, {binary(total)} together; the rest is free.",
-        caption=f"Tiles of {TILE} × {TILE}: while one buffer of a tile is used, the next tile arrives in the "
-        f"other. The sums never move, so one buffer is enough. Together {binary(total)}.",
+        alt="A bar for the 16 MiB of VMEM that a kernel gets by default. It holds two tiles of X, two of W, "
+        f"two of Y and one of sums in fp32, {binary(total)} in total; the rest is free.",
+        caption=f"VMEM of a kernel with tiles of {TILE} × {TILE}. While one buffer of a tile is used, the next tile arrives "
+        f"in the other. The sums never move, so one buffer is enough. The total is {binary(total)}.",
         parts=lambda wide: [_bar(wide, parts, total)],
     )
 

@@ -49,7 +49,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("tpus.chunked-product", "687 µs", "without overlap"),
         ("tpus.chunked-product", 32 * 2 * 512 * 256 * 8192 / 197e12, "alone"),
         ("tpus.weights-in-vmem", 259.6, "HBM"),
-        ("tpus.corner-to-corner", "182.8 µs", "two ways"),
+        ("tpus.corner-to-corner", "182.8 µs", "two paths"),
         ("tpus.corner-to-corner", 16_777_216 / 1.5e11, "hops are missing"),
         ("tpus.mean-hops", 6, "does not wrap"),
         ("tpus.mean-hops", 6.625 * 128 / 127, "with itself"),

@@ -26,7 +26,7 @@ def test_the_curve_counts_the_colored_cells_of_every_frame(t, M, tiles, double):
     for step, expected in enumerate(busy):
         view = ARRAY.evaluate(**settings, step=step)
         cells = [c for row in panel(view, Grid).cells for c in row]
-        assert sum("sum so far" in c.note for c in cells) == expected == readout(view, "cells at work now")
+        assert sum("sum so far" in c.note for c in cells) == expected == readout(view, "busy cells now")
 
 
 def test_one_row_of_x_is_a_diagonal_wave():
@@ -37,7 +37,7 @@ def test_one_row_of_x_is_a_diagonal_wave():
 
 
 def test_what_is_there_to_discover_in_the_array():
-    assert "every cell works" in ARRAY.evaluate(t=3, M=16, tiles=1, step=10).verdict
+    assert "every cell is busy" in ARRAY.evaluate(t=3, M=16, tiles=1, step=10).verdict
     assert "still fills" in ARRAY.evaluate(t=3, M=16, tiles=1, step=4).verdict
     assert "drains" in ARRAY.evaluate(t=3, M=16, tiles=1, step=10**6).verdict
     assert "nothing multiplies yet" in ARRAY.evaluate(step=0).verdict
@@ -51,7 +51,7 @@ def test_what_is_there_to_discover_in_the_array():
 def test_double_buffering_is_never_slower(step):
     for M, t in itertools.product((1, 4, 16), (2, 5)):
         two, one = (
-            readout(ARRAY.evaluate(t=t, M=M, tiles=3, double=d, step=step), "cycles after it")
+            readout(ARRAY.evaluate(t=t, M=M, tiles=3, double=d, step=step), "cycles after loading")
             for d in (True, False)
         )
         assert two < one
@@ -77,11 +77,11 @@ def test_the_slowest_lane_changes_at_break_even():
     assert "the vector unit waits for HBM" in PIPELINE.evaluate(ops=16).verdict
     assert "HBM waits for the vector unit" in PIPELINE.evaluate(ops=32).verdict
     dot = roofline.dot(64 * 2**20 // 2, chips.V5E)
-    assert readout(PIPELINE.evaluate(ops=2), "slowest lane alone") == pytest.approx(dot.memory_s, rel=1e-3)
+    assert readout(PIPELINE.evaluate(ops=2), "slowest stage alone") == pytest.approx(dot.memory_s, rel=1e-3)
 
 
 def test_chunks_must_fit_in_vmem():
-    assert "take more chunks" in PIPELINE.evaluate(chunks=2, array=256).verdict
+    assert "use more chunks" in PIPELINE.evaluate(chunks=2, array=256).verdict
     assert readout(PIPELINE.evaluate(chunks=8, array=64), "VMEM needed") == 32 * 2**20
 
 
@@ -95,7 +95,7 @@ def test_the_blue_part_of_the_tiles_is_what_is_used(K, N, side):
     view = PADDING.evaluate(K=K, N=N, side=side)
     parts = [c.part for row in panel(view, Grid).cells for c in row]
     held = sum((bottom - top) * (right - left) for top, bottom, left, right in parts)
-    assert held / len(parts) == pytest.approx(readout(view, "weight cells used"))
+    assert held / len(parts) == pytest.approx(readout(view, "cells that hold weights"))
 
 
 def test_of_many_tiles_the_last_are_shown():
@@ -106,11 +106,11 @@ def test_of_many_tiles_the_last_are_shown():
 
 def test_one_column_too_many_costs_a_tile():
     full, over = PADDING.evaluate(M=2048, N=128), PADDING.evaluate(M=2048, N=129)
-    assert (readout(full, "weight cells used"), readout(over, "weight cells used")) == (
+    assert (readout(full, "cells that hold weights"), readout(over, "cells that hold weights")) == (
         1,
         pytest.approx(129 / 256),
     )
-    assert readout(over, "W as stored") == 2 * readout(full, "W as stored")
-    assert "with X stationary" in over.verdict
-    assert "fewer than the 128 cycles" in PADDING.evaluate(M=8).verdict
-    assert "of use" in full.verdict
+    assert readout(over, "W as stored, with padding") == 2 * readout(full, "W as stored, with padding")
+    assert "X were stationary" in over.verdict
+    assert "still takes the 128 cycles" in PADDING.evaluate(M=8).verdict
+    assert "useful" in full.verdict

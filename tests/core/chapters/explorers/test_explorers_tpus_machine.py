@@ -105,8 +105,8 @@ def test_the_arrows_are_a_shortest_way_to_a_farthest_chip(chip, shape):
 def test_corner_to_corner_is_the_chapter_s_problem():
     """16 MiB over a 4x4 of v5e: 6 hops, two ways, 167.8 µs of bytes at 50 GB/s and 6 µs of hops."""
     view = SLICES.evaluate(chip="TPU v5e", shape="4x4", nbytes=2**24)
-    assert readout(view, "array to that chip") == pytest.approx(2**24 / 100e9 + 6e-6)
-    assert (readout(view, "farthest chip"), readout(view, "disjoint ways to it")) == (6, 2)
+    assert readout(view, "sending the array to it") == pytest.approx(2**24 / 100e9 + 6e-6)
+    assert (readout(view, "farthest chip"), readout(view, "disjoint paths to it")) == (6, 2)
 
 
 def test_the_bars_are_all_gathers():
@@ -134,7 +134,7 @@ def test_what_is_there_to_discover_in_a_slice():
     assert "times as long as on 8x8x8" in SLICES.evaluate(shape="4x8x16").verdict
     assert "times as long" not in SLICES.evaluate(shape="8x8x8").verdict
     assert "no axis wraps" in SLICES.evaluate(shape="2x4x4").verdict
-    assert "nobody to talk to" in SLICES.evaluate(chip="TPU v5e", shape="1x1").verdict
+    assert "no neighbors" in SLICES.evaluate(chip="TPU v5e", shape="1x1").verdict
     assert "twisted" in SLICES.evaluate(shape="8x4x4").verdict
     assert SLICES.render({"shape": "5x5x5"}).evaluated.error.endswith(
         "the nearest slices are 4x4x4, 4x4x8, 4x8x8"
@@ -152,17 +152,17 @@ def test_documented_units_explain_the_datasheet(chip):
     cores, units = DOCUMENTED[chip]
     clock = chips.find(chip).clock_hz
     view = PEAK.evaluate(chip=chip, cores=cores, units=units, side=128, clock=clock)
-    assert f"as {chip}'s datasheet prints" in view.verdict
-    assert next(str(r) for r in view.readouts if r.label == f"{chip} documents").startswith(
+    assert f"as in {chip}'s datasheet" in view.verdict
+    assert next(str(r) for r in view.readouts if r.label == f"{chip}, documented").startswith(
         f"{cores} × {units} of 128²"
     )
 
 
 def test_from_v6e_on_every_unit_counts_twice():
     asked = {"chip": "TPU v6e", "cores": 1, "units": 2, "side": 256, "clock": 1.75e9}
-    assert "prints twice that" in PEAK.evaluate(**asked).verdict
-    assert readout(PEAK.evaluate(**asked), "datasheet : yours") == pytest.approx(2, rel=1e-3)
-    assert "as TPU v6e's datasheet prints" in PEAK.evaluate(**asked, each="two").verdict
+    assert "says twice that" in PEAK.evaluate(**asked).verdict
+    assert readout(PEAK.evaluate(**asked), "datasheet / yours") == pytest.approx(2, rel=1e-3)
+    assert "as in TPU v6e's datasheet" in PEAK.evaluate(**asked, each="two").verdict
 
 
 def test_your_units_stand_beside_the_datasheet_and_the_vector_unit():

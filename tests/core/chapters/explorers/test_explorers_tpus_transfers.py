@@ -46,9 +46,9 @@ def test_the_picture_ends_with_the_chain(lies, plan):
         view = CHAIN.evaluate(lies=lies, plan=plan, chunks=chunks)
         spans = panel(view, Timeline).spans
         total = chain(lies, plan, chunks).total_s
-        assert max(s.end for s in spans) == pytest.approx(total) == pytest.approx(readout(view, "in all"))
-        assert readout(view, "slowest lane alone") <= total * (1 + 1e-12)
-        assert total <= readout(view, "nothing overlapped") * (1 + 1e-12)
+        assert max(s.end for s in spans) == pytest.approx(total) == pytest.approx(readout(view, "total time"))
+        assert readout(view, "slowest stage alone") <= total * (1 + 1e-12)
+        assert total <= readout(view, "without overlap") * (1 + 1e-12)
         assert len(spans) == chunks * len(chain(lies, plan, chunks).pipeline.chunk_s) + (
             plan == tpus_chain.SEND
         )
@@ -58,7 +58,7 @@ def test_the_picture_ends_with_the_chain(lies, plan):
 def test_the_bars_add_up_to_the_time_without_overlap(lies, plan):
     view = CHAIN.evaluate(lies=lies, plan=plan)
     values = next(s.values for s in panel(view, Bars).series if s.label == plan)
-    assert sum(values) == pytest.approx(readout(view, "nothing overlapped"))
+    assert sum(values) == pytest.approx(readout(view, "without overlap"))
 
 
 @pytest.mark.parametrize("lies", CHAIN.controls["lies"].options)
@@ -76,14 +76,14 @@ def test_from_the_farthest_chip_it_is_a_route():
 
 
 def test_what_is_there_to_discover_in_a_chain():
-    assert "ICI binds" in CHAIN.evaluate().verdict
-    assert "PCIe binds" in CHAIN.evaluate(plan="bring x to A").verdict
-    assert "DCN binds" in CHAIN.evaluate(lies="another slice").verdict
-    assert "must be used up as it comes" in CHAIN.evaluate().verdict
-    assert "cannot lie there" in CHAIN.evaluate(lies=tpus_chain.FAR).verdict
+    assert "bottleneck is ICI" in CHAIN.evaluate().verdict
+    assert "bottleneck is PCIe" in CHAIN.evaluate(plan="bring x to A").verdict
+    assert "bottleneck is DCN" in CHAIN.evaluate(lies="another slice").verdict
+    assert "must be used up as it arrives" in CHAIN.evaluate().verdict
+    assert "cannot be stored there" in CHAIN.evaluate(lies=tpus_chain.FAR).verdict
     assert "HBM:" not in CHAIN.evaluate(n=65536).verdict
     assert (
-        "MXU binds"
+        "bottleneck is MXU"
         in CHAIN.evaluate(lies="HBM, split", plan="bring x to A", B=4096, on="TPU v5p 4x4x4").verdict
     )
 
@@ -107,7 +107,7 @@ def test_on_a_torus_the_map_has_the_mean_distance_whatever_the_source():
     for source in ("0,0", "5,11"):
         view = ROUTE.evaluate(on="TPU v5e 16x16", source=source, target="9,2")
         hops = [int(c.text) for row in panel(view, Grid).cells for c in row]
-        assert sum(hops) / 256 == 8 == readout(view, "mean distance here")
+        assert sum(hops) / 256 == 8 == readout(view, "average distance in the slice")
         assert max(hops) == 16
 
 
@@ -120,20 +120,20 @@ def test_the_way_is_marked_hop_by_hop():
 
 def test_hops_are_half_of_the_time_at_the_knee():
     for every in (True, False):
-        knee = readout(ROUTE.evaluate(every=every), "hops = bytes at")
+        knee = readout(ROUTE.evaluate(every=every), "hops take as long as the bytes at")
         view = ROUTE.evaluate(every=every, nbytes=knee)
-        assert readout(view, "first byte after") == pytest.approx(readout(view, "bytes take"))
+        assert readout(view, "first byte after") == pytest.approx(readout(view, "time of the bytes"))
 
 
 def test_what_is_there_to_discover_on_a_route():
     assert "173.8 µs: 6 µs for the hops, 167.8 µs" in ROUTE.evaluate().verdict
     assert "341.5 µs" in ROUTE.evaluate(every=False).verdict
-    assert "crosses its wrap" in ROUTE.evaluate(on="TPU v5e 8x16", target="0,15").verdict
-    assert "crosses its wrap" not in ROUTE.evaluate(on="TPU v5e 8x16", target="7,8").verdict
+    assert "uses its wraparound link" in ROUTE.evaluate(on="TPU v5e 8x16", target="0,15").verdict
+    assert "uses its wraparound link" not in ROUTE.evaluate(on="TPU v5e 8x16", target="7,8").verdict
     assert "Below 600 kB the hops take longer" in ROUTE.evaluate(nbytes=1e3).verdict
     assert "no hop" in ROUTE.evaluate(target="0,0").verdict
     assert "chips go from (0, 0) to (3, 3)" in ROUTE.render({"target": "4, 0"}).evaluated.error
-    assert "write its place along each axis" in ROUTE.render({"target": "corner"}).evaluated.error
+    assert "write its coordinates" in ROUTE.render({"target": "corner"}).evaluated.error
 
 
 # The generations
@@ -151,7 +151,7 @@ def test_flops_over_hbm_bandwidth_is_the_ridge():
 def test_who_is_missing_is_named(figure, per):
     view = GENERATIONS.evaluate(figure=figure, per=per)
     shown = panel(view, Bars).labels
-    _, _, missing = view.verdict.partition("Nobody documents it for ")
+    _, _, missing = view.verdict.partition("It is not documented for ")
     assert {chip.name for chip in chips.TPUS} - set(shown) == set(
         filter(None, missing.rstrip(".").split(", "))
     )
@@ -166,6 +166,6 @@ def test_a_figure_stands_beside_its_source_and_what_others_print():
 
 
 def test_what_is_there_to_discover_in_the_generations():
-    assert "grew 50.2 times" in GENERATIONS.evaluate(per="nothing: the figure itself").verdict
-    assert "grew 4.76 times" in GENERATIONS.evaluate().verdict
-    assert "fell" in GENERATIONS.evaluate(figure="one link, one way").verdict
+    assert "grew by a factor of 50.2" in GENERATIONS.evaluate(per="nothing: the number itself").verdict
+    assert "grew by a factor of 4.76" in GENERATIONS.evaluate().verdict
+    assert "fell" in GENERATIONS.evaluate(figure="one link, one direction").verdict
