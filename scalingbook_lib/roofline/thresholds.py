@@ -23,24 +23,23 @@ def attainable(intensity: float, chip: Chip, dtype: DType = BF16, bytes_per_s: f
 
 @dataclass(frozen=True, slots=True)
 class RuleOfThumb(Result):
-    """The batch that a rule of thumb gives, beside the exact one."""
+    """Critical batch size in tokens by the rule of thumb, and the exact one."""
 
     batch: float
     exact: float
 
     @property
     def error(self) -> float:
-        """How far the rule is off, as a share of the exact batch: -0.5 is half of it.
-
-        -1 where no batch is enough: no rule is further off.
-        """
+        """Relative error of the rule: -0.5 if it gives half of the exact batch, -1 if there is none."""
         return self.batch / self.exact - 1
 
     def __str__(self) -> str:
         if math.isinf(self.exact):
-            return f"the rule says {self.batch:,.0f} tokens, but for this layer no batch is enough"
+            return f"the rule says {self.batch:,.0f} tokens, but no batch is large enough for this layer"
         off = f"{percent(abs(self.error))} too {'low' if self.error < 0 else 'high'}"
-        return f"the rule says {self.batch:,.0f} tokens, exactly it is {self.exact:,.0f}: the rule is {off}"
+        return (
+            f"the rule says {self.batch:,.0f} tokens, the exact batch is {self.exact:,.0f}: the rule is {off}"
+        )
 
 
 def rule_of_thumb_batch(

@@ -94,7 +94,7 @@ def test_symbols_are_recognized_in_formulas(source, used):
 CONTROLS = [c for one in catalogue().values() for c in one.controls.values()]
 ON_A_CONTROL = {said.casefold() for c in CONTROLS for said in (c.label, *getattr(c, "options", ()))}
 EMPHASIS = {  # no terms, and on no control
-    *("and", "row", "weights", "flops/s", "fills", "drains", "three times", "no batch is enough"),
+    *("and", "row", "weights", "flops/s", "fills", "drains", "three times"),
     *("bundles are not cycles", "deferring the allgather", "switches", "core", "resident", "ragged"),
     *("sequences", "data ways"),
 }

@@ -99,13 +99,13 @@ def test_a_rule_of_thumb_carries_its_error():
     rule = roofline.rule_of_thumb_batch(1024, 1024, V5E)
     assert (rule.batch, rule.exact) == (pytest.approx(240.5, abs=0.1), pytest.approx(453.6, abs=0.1))
     assert rule.error == pytest.approx(-0.47, abs=0.001)
-    assert str(rule) == "the rule says 241 tokens, exactly it is 454: the rule is 47% too low"
+    assert str(rule) == "the rule says 241 tokens, the exact batch is 454: the rule is 47% too low"
 
 
 def test_a_rule_of_thumb_where_no_batch_is_enough():
     rule = roofline.rule_of_thumb_batch(400, 400, V5E)
     assert (rule.exact, rule.error) == (math.inf, -1)
-    assert str(rule) == "the rule says 241 tokens, but for this layer no batch is enough"
+    assert str(rule) == "the rule says 241 tokens, but no batch is large enough for this layer"
 
 
 @pytest.mark.parametrize(("bytes_per_s", "published"), [(8.1e11, 262.7), (8.2e11, 259.3)])

@@ -37,7 +37,7 @@ BATCHES = (
             ),
             Mistake(lambda: _upper().memory_s, "That is the memory time alone. Add the compute time."),
         ),
-        right="Right. Perfect overlap could make it 1.7 times as fast. It can never do better than twice.",
+        right="Right. Perfect overlap would make it 1.7 times as fast; a factor of two is the limit.",
     ),
     Check(
         key="rooflines.int8-everywhere",

@@ -22,7 +22,7 @@ def shares() -> Figure:
         "layers of 16,384 by 16,384 in bf16 on A100, H100 and B200. All points lie below 100%. The curves are "
         "nearly flat to the left of the critical batch size, and fall near it.",
         caption=f"No measured matmul beats its roofline, and the best of {len(measured.MATMULS)} attains "
-        f"{percent(best)} of it. Above the critical batch size, the median of the newer GPUs is lower.",
+        f"{percent(best)} of it. Above the critical batch size, newer GPUs have a lower median.",
         parts=lambda _: [_shares()],
     )
 
