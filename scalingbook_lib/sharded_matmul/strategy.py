@@ -11,10 +11,10 @@ from scalingbook_lib.roofline import CopyPipeline, pipeline
 from scalingbook_lib.units import Result, si
 
 CASES = {
-    1: "case 1, no axis splits what is summed over: the blocks multiply as they are",
-    2: "case 2, one operand is split along what is summed over: gather it, or split the other one too",
-    3: "case 3, both are split along what is summed over: the local products are partial sums",
-    4: "case 4, one axis splits a kept dimension of both: only the diagonal blocks are there; gather one",
+    1: "case 1, the contracting dimension is not sharded: multiply the local blocks",
+    2: "case 2, one operand is sharded along the contracting dimension: gather it, or slice the other",
+    3: "case 3, both are sharded along the contracting dimension: local products are partial sums",
+    4: "case 4, one mesh axis shards an outer dimension of each operand: gather one of them",
 }
 
 
@@ -84,7 +84,7 @@ class Strategy(Result):
 
     def __str__(self) -> str:
         terms = f"math {_s(self.math_s)}, HBM {_s(self.hbm_s)}, network {_s(self.comms_s)}"
-        return f"{self.name}: {_s(self.lower_s)} if all overlaps, {self.bound}-bound ({terms})"
+        return f"{self.name}: {_s(self.lower_s)} with full overlap, {self.bound}-bound ({terms})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Solution(Result):
     def case(self) -> int:
         """Which of the four cases the product is; an axis that conflicts decides."""
         found = set(self.cases.values())
-        # a clash of two kept dimensions, then an axis to gather, then a sum to complete
+        # a conflict of two outer dimensions, then an axis to gather, then a partial sum to reduce
         return next((case for case in (4, 2, 3) if case in found), 1)
 
     @property
@@ -132,7 +132,7 @@ class Solution(Result):
         if times > 1.001:  # closer is a tie: rounding of equal sums in another order
             return f"{times:.3g} times as long, {strategy.bound}-bound"
         more = strategy.upper_s / self.best.upper_s
-        return f"as long if all overlaps, {more:.3g} times as long if nothing does"
+        return f"as long with full overlap, {more:.3g} times as long without overlap"
 
     def named(self, name: str) -> Strategy:
         """The strategy of that name, as in 'gather B over X'.

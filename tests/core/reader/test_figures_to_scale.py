@@ -92,6 +92,22 @@ def test_the_block_diagram_has_the_weights_of_a_layer():
     assert model.L * each_layer == counted["attention"] + counted["mlp"]
 
 
+def test_the_block_diagram_has_the_parameters_and_flops_of_a_layer():
+    model, B, T = models.find("LLaMA-3 70B"), 2, 512
+    sizes = {"B": B, "T": T, "S": T} | {size: getattr(model, size) for size in "DFNKH"}
+
+    def value(formula: str) -> int:
+        """A product of letters, such as 2BTD(N + 2K)H."""
+        return eval(re.sub(r"(?<=[\w)])(?=[A-Z(])", "*", formula or "0"), sizes)
+
+    rows = [*block.ATTENTION, *block.MLP]
+    counted, forward = arithmetic.params(model), arithmetic.flops(model, B, T)
+    weights = model.L * sum(value(row.parameters) for row in rows)
+    assert weights == counted["attention"] + counted["mlp"] + counted["norms"] - model.D  # the last norm
+    assert model.L * sum(value(row.flops) for row in rows) == forward.total - forward["unembedding"]
+    assert all(value(row.flops) == sum(map(value, row.each)) for row in rows if row.each)
+
+
 def test_the_schedules_say_what_they_cost():
     words = [word.text for word in shapes(schedules.schedules(), draw.WIDE, Words)]
     assert [word for word in words if "weights" in word and "postponed" not in word] == [

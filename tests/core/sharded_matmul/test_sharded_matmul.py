@@ -221,8 +221,8 @@ def test_a_strategy_is_found_by_name_or_the_error_lists_the_names():
 def test_results_print_as_one_line():
     found = solve(CASE[3], V5P, BIG)
     assert str(found) == (
-        "A[I, J_X] · B[J_X, K] -> C[I, K] is case 3, both are split along what is summed over: the local "
-        "products are partial sums. Fastest: all-reduce C over X: 1.01 ms if all overlaps, network-bound "
+        "A[I, J_X] · B[J_X, K] -> C[I, K] is case 3, both are sharded along the contracting dimension: local "
+        "products are partial sums. Fastest: all-reduce C over X: 1.01 ms with full overlap, network-bound "
         "(math 599 µs, HBM 72.8 µs, network 1.01 ms). "
         "Next: all-to-all A over X, gather B over X, gather C over X: 1.17 times as long, network-bound"
     )

@@ -108,7 +108,7 @@ def _verdict(said: str, formula: Formula, nbytes: float, axes: Axes) -> str:
 
 LATENCY = Explorer(
     key="sharding.latency",
-    title="Latency or bandwidth?",
+    title="Latency-bound and bandwidth-bound collectives",
     question="Below which size is a collective latency-bound, so that a smaller array is no faster?",
     controls={
         "op": Choice("collective", tuple(_FORMULAS)),

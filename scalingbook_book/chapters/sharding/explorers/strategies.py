@@ -125,7 +125,7 @@ def _verdict(split: SplitWeight, B: int, D: int, ways: tuple[SplitWeightStrategy
 
 STRATEGIES = Explorer(
     key="sharding.strategies",
-    title="AllGather the weights or AllReduce the result?",
+    title="AllGather the weights or AllReduce the result",
     question="A[B, D] · W[D_X, F] → Z[B, F]: for which batch and width is it faster to gather the weights?",
     controls={
         "B": Slider("tokens B", _LOW_B, _HIGH_B, 1024, "log"),

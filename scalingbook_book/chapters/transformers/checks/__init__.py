@@ -1,4 +1,4 @@
-"""Can a reader count a model: FLOPs, parameters, caches, what is kept? Checks of the Transformer chapter."""
+"""Checks of the Transformer chapter: FLOPs, parameters, KV caches, activations, attention."""
 
 from scalingbook_book.chapters.transformers.checks.attention import ATTENTION
 from scalingbook_book.chapters.transformers.checks.costs import COSTS

@@ -1,4 +1,4 @@
-"""What does training cost, and what does it keep? Crossovers, the rule of thumb, experts, activations."""
+"""What training costs and keeps: crossovers, the rule of 6, experts, MFU, activations, adapters."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ _RUN_FLOPS, _RUN_S = 6 * 37e9 * 14.8e12, 2.788e6 * 3600  # DeepSeek-V3: active p
 
 
 def _mlp_crossover() -> float:
-    """Causal: scores and weighted values cost what the MLP costs, each token meeting T/2 keys."""
+    """Tokens at which causal attention, T/2 keys per token on average, takes as many FLOPs as the MLP."""
     one = arithmetic.flops(_LLAMA_70B, 1, 1)
     return 2 * one["mlp"] / one.attention
 
@@ -44,7 +44,7 @@ def _kept(policy: arithmetic.Policy = "dots_no_batch") -> arithmetic.Activations
 
 
 def _again(policy: arithmetic.Policy = "dots_no_batch", *, causal: bool = False) -> float:
-    """What the backward pass of the layers does anew, as a share of their forward pass."""
+    """FLOPs that the backward pass of the layers recomputes, as a fraction of their forward pass."""
     kept = arithmetic.activations(_SQUARE, 1, 4096, policy, causal=causal)
     forward = arithmetic.flops(_SQUARE, 1, 4096, causal=causal)
     return kept.extra_flops / (forward.total - forward["unembedding"])
@@ -62,124 +62,135 @@ def _adapter(r: int = 64, *, width: int = 8192, tokens: int = 4096) -> float:
 COSTS = (
     Check(
         key="transformers.scores-and-mlp",
-        title="Attention against the MLP",
+        title="When attention costs as much as the MLP",
         answer=_mlp_crossover,
         unit="tokens",
         difficulty=2,
         hints=(
-            "A gated MLP does 6DF FLOPs for each token, forward.",
-            "A causal kernel computes half of the square: 2TNH for each token.",
+            "In the forward pass, a gated MLP takes 6DF FLOPs per token.",
+            "A causal kernel computes half of all pairs: 2TNH FLOPs per token.",
         ),
         mistakes=(
             Mistake(
                 0.5,
-                "That computes the whole square. This kernel skips the masked half.",
+                "That counts every pair. This kernel skips the masked half.",
                 slip="full-for-causal",
             ),
-            Mistake(lambda: 12 * 8192, "That supposes F = 4D. This model's MLP is narrower."),
-            Mistake(lambda: 6 * 8192, "That supposes F = 4D, and that the whole square is computed."),
+            Mistake(lambda: 12 * 8192, "That assumes F = 4D. This model's MLP is narrower."),
+            Mistake(lambda: 6 * 8192, "That assumes F = 4D, and that every pair is computed."),
             Mistake(lambda: 8 * 8192, "That is the rule for a whole layer with F = 4D, without a mask."),
             Mistake(
                 lambda: arithmetic.crossover(_LLAMA_70B, causal=True),
-                "That is where attention meets all weights of the layer, its projections too.",
+                "That is where attention costs as much as all weights of the layer, including its "
+                "projections.",
                 slip="term-added",
             ),
         ),
-        right="Right: 3DF/(NH). Below some ten thousand tokens, a large model is mostly its MLPs.",
+        right="Right: 3DF/(NH). Far below that length, most FLOPs of a large model are in its MLPs.",
     ),
     Check(
         key="transformers.beyond-6pt",
-        title="What six times P leaves out",
+        title="What 6 · parameters · tokens leaves out",
         answer=_over_rule,
         rel_tol=0.005,
         difficulty=2,
         hints=(
-            "Work per token: 6 FLOPs for each weight that it is multiplied by, and 6LTNH for attention.",
-            "The embedding is looked up, not multiplied by: the rule counts it all the same.",
+            "Per token: 6 FLOPs for each parameter that multiplies it, plus 6LTNH for attention.",
+            "The embedding is looked up and takes no FLOPs, but the rule counts it.",
         ),
         mistakes=(
-            Mistake(lambda: _over_rule(causal=False), "That computes what the mask throws away."),
+            Mistake(lambda: _over_rule(causal=False), "That counts the pairs that the causal mask excludes."),
             Mistake(
                 lambda: 1 + _attention_over_rule(),
-                "Attention is there. The embedding is no product, and 6P counts it as one.",
+                "You included attention, but 6P also counts the embedding, which is only looked up.",
             ),
             Mistake(
                 lambda: _over_rule() - 2 / 3 * _attention_over_rule(),
-                "Scores and weighted values have a backward pass too.",
+                "Dot-product attention has a backward pass too.",
             ),
             Mistake(
                 lambda: _over_rule() - _attention_over_rule(),
                 "That leaves attention out, as the rule itself does.",
             ),
         ),
-        right="Right. The rule errs both ways, and at this length attention weighs more.",
+        right="Right. The rule errs in both directions, and at this length the missing attention is larger.",
     ),
     Check(
         key="transformers.tied-embedding",
-        title="One matrix, used twice",
+        title="Tied embeddings and the rule of 6",
         answer=_untied,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "How many parameters has the copy, and by how many of them is a token multiplied?",
-            "The unembedding is a product in both models; the lookup is one in neither.",
+            "How many parameters does the second matrix have, and how many of them multiply a token?",
+            "The unembedding is a matmul in both models. The lookup is not a matmul in either.",
         ),
         mistakes=(
             Mistake(lambda: _untied(tied=True), "That is the tied model, for which the rule holds."),
-            Mistake(lambda: _untied() - 1, "That is the excess. The factor is asked for."),
-            Mistake(lambda: 1 / _untied(), "That is the inverse: the rule counts more than there is."),
+            Mistake(lambda: _untied() - 1, "That is the excess. Give the factor."),
+            Mistake(lambda: 1 / _untied(), "That is the inverse: the rule counts more than the model does."),
         ),
         right="Right. For small models, say whether P includes a matrix that is only looked up.",
     ),
     Check(
         key="transformers.active-parameters",
-        title="Eight times 22 billion",
+        title="Active parameters of Mixtral 8x22B",
         answer=lambda: _MIXTRAL.active_params,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "Of which parts are there eight, and of which is there one?",
-            "Only the MLPs exist eight times. A token meets two of them in each layer.",
+            "Which parts exist eight times, and which only once?",
+            "Only the MLPs exist eight times. A token is routed to two of them in each layer.",
         ),
         mistakes=(
-            Mistake(lambda: _MIXTRAL.params, "That is what has to be stored, not what one token meets."),
+            Mistake(
+                lambda: _MIXTRAL.params, "That is what has to be stored, not what is active for one token."
+            ),
             Mistake(
                 lambda: _MIXTRAL.params / 4,
-                "Only the experts are chosen. Attention and vocabulary serve every token.",
+                "Only the experts are routed. Attention and embeddings are active for every token.",
             ),
             Mistake(
                 lambda: 44e9,
-                "Two models of 22 billion would have two attentions. There is one, and two experts.",
+                "Two models of 22 billion would have two attentions. Here, two experts share one.",
             ),
-            Mistake(lambda: 176e9, "The name multiplies what the experts share as well."),
+            Mistake(lambda: 176e9, "The name also multiplies what all experts share."),
             Mistake(
                 lambda: _MIXTRAL.active_params - _MIXTRAL.by_part["experts"] / 8,
-                "That is one expert in each layer. A token visits two.",
+                "That is one expert per layer. A token is routed to two.",
             ),
         ),
-        right="Right: more than a quarter, because attention and vocabulary are not divided.",
+        right="Right: more than a quarter of the total, because attention and embeddings are always active.",
     ),
     Check(
         key="transformers.deepseek-mfu",
-        title="How busy was DeepSeek?",
+        title="MFU of DeepSeek-V3",
         answer=lambda: _mfu(chips.H100),
         difficulty=2,
         hints=(
-            "6 · active parameters · tokens, over what the GPUs could have done in their hours.",
-            "An hour has 3,600 seconds. The rate is dense fp8, of the SXM part.",
+            "Divide 6 · active parameters · tokens by the FLOPs that the GPUs could have "
+            "performed in these hours.",
+            "An hour has 3,600 seconds. The peak is for dense fp8 on the SXM module.",
         ),
         mistakes=(
-            Mistake(lambda: _mfu(1.513e15), "That is the rate of the PCIe card. These have NVLink: SXM."),
-            Mistake(2, "That is against bf16. The question asks for fp8, at twice the rate."),
-            Mistake(0.5, "That is against the rate with sparsity."),
+            Mistake(
+                lambda: _mfu(1.513e15),
+                "That uses the peak of the PCIe card. These GPUs have NVLink, so they are SXM modules.",
+            ),
+            Mistake(2, "That is against bf16. The question asks for fp8, whose peak is twice as high."),
+            Mistake(0.5, "That uses the peak with sparsity."),
             Mistake(671 / 37, "A token is multiplied by the active parameters, not by all of them."),
-            Mistake(1 / 3, "Two FLOPs a weight are the forward pass. Training costs three times as much."),
+            Mistake(
+                1 / 3, "Two FLOPs per parameter are the forward pass. Training takes three times as many."
+            ),
         ),
-        right="Right. Against bf16 it would read twice as well: say which peak you divide by.",
+        right=(
+            "Right. Against the bf16 peak it would be twice as high, so always say which peak you divide by."
+        ),
     ),
     Check(
         key="transformers.kept-activations",
-        title="What waits for the backward pass",
+        title="Activation memory if weight matmuls are kept",
         answer=lambda: _kept().nbytes,
         unit="B",
         difficulty=2,
@@ -189,71 +200,78 @@ COSTS = (
         ),
         mistakes=(
             Mistake(
-                7 / 13, "That counts arrays. Two of the seven are F wide, not D.", slip="wrong-dimension"
+                7 / 13, "That counts arrays. Two of the seven have width F, not D.", slip="wrong-dimension"
             ),
-            Mistake(20 / 13, "Not twenty arrays: those seven, and two of them are F wide."),
+            Mistake(20 / 13, "There are not twenty arrays, only these seven, and two of them have width F."),
             Mistake(
-                lambda: _kept("full").nbytes, "That keeps the layers' inputs alone.", slip="term-left-out"
+                lambda: _kept("full").nbytes,
+                "That keeps only the inputs of the layers.",
+                slip="term-left-out",
             ),
-            Mistake(1 / 64, "That is one layer's.", slip="one-for-total"),
+            Mistake(1 / 64, "That is for a single layer.", slip="one-for-total"),
             Mistake(2, "An element of bf16 takes two bytes.", slip="wrong-dtype-size"),
         ),
-        right="Right. And this counts no scores: a T × T array for each head would be worse.",
+        right="Right. This does not include the scores, which would add a T × T array per head.",
     ),
     Check(
         key="transformers.recomputed-share",
-        title="The price of computing again",
+        title="FLOPs of recomputation",
         answer=_again,
         difficulty=2,
         hints=(
-            "Which products have no saved output? Those of two activations.",
-            "4BT²NH against 2BT(3DF + 4D²) + 4BT²NH.",
+            "Which matmuls have no saved output? Those that multiply two activations.",
+            "Divide 4BT²NH by 2BT(3DF + 4D²) + 4BT²NH.",
         ),
         mistakes=(
-            Mistake(1 / 3, "That is a share of the training FLOPs. The forward pass is a third of them."),
+            Mistake(1 / 3, "That is a fraction of the training FLOPs. The forward pass is a third of them."),
             Mistake(
-                lambda: _again() / (1 - _again()), "The forward pass has scores and weighted values as well."
+                lambda: _again() / (1 - _again()), "The forward pass includes dot-product attention as well."
             ),
-            Mistake(lambda: _again(causal=True), "That skips what is masked. Here all of it is computed."),
-            Mistake(lambda: _again("full"), "That computes nearly the whole layer again."),
-            Mistake(0.5, "Scores and weighted values: two products."),
+            Mistake(lambda: _again(causal=True), "That skips masked pairs. Here, every pair is computed."),
+            Mistake(lambda: _again("full"), "That recomputes nearly the whole layer."),
+            Mistake(0.5, "Both scores and weighted values are recomputed, which is two matmuls."),
         ),
-        right="Right: a small price at this length, and a higher one for longer sequences.",
+        right="Right. The price is small at this length, and grows with the sequence length.",
     ),
     Check(
         key="transformers.adapter-flops",
-        title="Training an adapter",
+        title="Training FLOPs of a LoRA adapter",
         answer=_adapter,
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "Three products train a matrix. Which of them does a frozen one not need?",
-            "The frozen matrix: 4BDF. The adapter's two: 6Br(D + F).",
+            "Training a matrix takes three matmuls. Which of them does a frozen matrix not need?",
+            "The frozen matrix takes 4BDF. The two matrices of the adapter take 6Br(D + F).",
         ),
         mistakes=(
             Mistake(lambda: _adapter() - 1 / 3, "Gradients still have to pass through the frozen matrix."),
             Mistake(lambda: _adapter() + 1 / 3, "A frozen matrix needs no gradient of its own."),
-            Mistake(lambda: 2 / 3, "That leaves the adapter itself out."),
-            Mistake(lambda: 1 / _adapter(), "That is the inverse: the adapter is the cheaper one."),
+            Mistake(lambda: 2 / 3, "That leaves out the adapter itself."),
+            Mistake(lambda: 1 / _adapter(), "That is the inverse: training the adapter is cheaper."),
         ),
-        right="Right. An adapter saves the optimizer's memory, and only a third of the arithmetic.",
+        right="Right. An adapter saves the optimizer's memory, but only a third of the compute.",
     ),
     Check(
         key="transformers.expert-batch",
-        title="A batch for 256 experts",
+        title="Critical batch of 256 experts",
         answer=lambda: rules.critical_batch(chips.V5E, sparsity=256 / 8, weights=INT8).tokens,
         unit="tokens",
         difficulty=2,
         hints=(
-            "What does a dense layer need, with one byte a weight and arithmetic in bf16?",
-            "All experts are read, and a token is multiplied by k of them: E/k times as many tokens.",
+            "How many tokens does a dense layer need, with one byte per weight and bf16 compute?",
+            "All experts are read, but each token is multiplied by only k of them, so E/k times "
+            "as many tokens are needed.",
         ),
         mistakes=(
             Mistake(1 / 32, "That is for a dense layer.", slip="factor-left-out"),
             Mistake(2, "That is for weights of two bytes.", slip="wrong-dtype-size"),
-            Mistake(8, "A token visits eight experts, and each of them works on it.", slip="factor-left-out"),
-            Mistake(lambda: 256 / 8, "That is E/k: by how much more than a dense layer it needs."),
+            Mistake(
+                8,
+                "A token is routed to eight experts, and each of them processes it.",
+                slip="factor-left-out",
+            ),
+            Mistake(lambda: 256 / 8, "That is E/k, the factor by which it exceeds a dense layer."),
         ),
-        right="Right: a mixture of experts is cheap for each token, where there are enough tokens.",
+        right="Right. A mixture of experts is cheap per token, if there are enough tokens.",
     ),
 )

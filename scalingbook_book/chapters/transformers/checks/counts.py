@@ -1,4 +1,4 @@
-"""What does one product cost, and what does one model hold? The warm-ups."""
+"""Warm-ups: the FLOPs of one matmul, the parameters and the KV cache of one model."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def _cache(**other: int) -> float:
 
 
 def _projections() -> float:
-    """Scores and weighted values grow with T, projections do not: where are they equal?"""
+    """Tokens at which dot-product attention takes as many FLOPs as the four projections."""
     one = arithmetic.flops(_LLAMA_8B, 1, 1)
     return one["attention projections"] / one.attention
 
@@ -33,76 +33,74 @@ def _projections() -> float:
 COUNTS = (
     Check(
         key="transformers.contraction-flops",
-        title="Seven indices",
+        title="FLOPs of an einsum with seven indices",
         answer=lambda: _WIDE.flops,
         unit="FLOP",
         hints=(
-            "How many pairs of numbers meet? An index that both inputs have is walked through once.",
-            "Multiply the sizes of all distinct indices; each pair costs a multiply and an add.",
+            "Written as nested loops, how many loops are there? An index that both inputs have is one loop.",
+            "Multiply the sizes of all distinct indices. Each innermost step is a multiply and an add.",
         ),
         mistakes=(
             Mistake(lambda: 2 * sum(_WIDE.size.values()), "That adds the sizes. Nested loops multiply."),
-            Mistake(4 * 8, "I and J stand in both inputs; one loop runs over each of them, not two."),
+            Mistake(4 * 8, "I and J appear in both inputs, but each of them is one loop, not two."),
             Mistake(
                 lambda: 2 * _WIDE.out_elements,
-                "Each element of the output is a sum over I and J, not one term.",
+                "Each element of the output is a sum over I and J, not a single term.",
             ),
-            Mistake(0.5, "That counts the multiplies. What is summed is also added."),
+            Mistake(0.5, "That counts only the multiplies. Each product is also added to a sum."),
         ),
-        right="Right: two FLOPs, times every distinct index once.",
+        right="Right: two FLOPs times the sizes of all distinct indices.",
     ),
     Check(
         key="transformers.backward-flops",
-        title="The way back",
+        title="FLOPs of the backward pass",
         answer=lambda: _UP.backward_flops,
         unit="FLOP",
         hints=(
-            "Which arrays need a gradient? Write a product for each.",
-            "Each gradient is a product over the same three indices as the forward pass.",
+            "Which arrays need a gradient? Write down the matmul for each.",
+            "Each gradient is a matmul over the same three indices as the forward pass.",
         ),
         mistakes=(
             Mistake(
-                0.5, "That is one gradient. The weight and the input both need theirs.", slip="one-for-total"
+                0.5, "That is one gradient. Both the weight and the input need one.", slip="one-for-total"
             ),
             Mistake(
                 1.5,
-                "That is forward and backward together. Only the backward pass is asked for.",
+                "That is the forward and the backward pass together. Give the backward pass only.",
                 slip="term-added",
             ),
         ),
-        right="Right: twice the forward pass, and so training costs three times as much as inference.",
+        right="Right: twice the forward pass, so training takes three times the FLOPs of a forward pass.",
     ),
     Check(
         key="transformers.flops-per-chip",
-        title="One of 128 chips",
+        title="FLOPs per chip on a mesh of 128",
         answer=_one_chip,
         unit="FLOP",
         hints=(
-            "Which block of A does one chip hold, and which of W?",
-            "Only axes that split an index of the product share its work. Does Z split one?",
+            "Which shard of A does one chip hold, and which shard of W?",
+            "Only mesh axes that shard an index divide the work. Does Z shard one?",
         ),
         mistakes=(
-            Mistake(
-                0.25, "Z splits nothing here: the chips along it all do the same work.", slip="axis-added"
-            ),
+            Mistake(0.25, "Z splits nothing here: all chips along it do the same work.", slip="axis-added"),
             Mistake(
                 8,
-                "Y splits D, which is summed over: each chip has an eighth of the terms.",
+                "Y shards D, which is summed over, so each chip has an eighth of the terms.",
                 slip="axis-left-out",
             ),
-            Mistake(4, "X splits B: each chip has a quarter of the rows.", slip="axis-left-out"),
-            Mistake(32, "That is the work of the whole product, on one chip.", slip="total-for-one"),
+            Mistake(4, "X shards B, so each chip has a quarter of the rows.", slip="axis-left-out"),
+            Mistake(32, "That is the work of the whole matmul on a single chip.", slip="total-for-one"),
         ),
-        right="Right, and all 128 chips together do four times the work of the product.",
+        right="Right. All 128 chips together do four times the work that the matmul needs.",
     ),
     Check(
         key="transformers.count-parameters",
-        title="Seventeen billion or sixteen?",
+        title="Count the parameters: 16 or 17 billion?",
         answer=lambda: _PLAIN.params,
         rel_tol=0.002,
         hints=(
-            "A layer has three matrices in its MLP and four in its attention.",
-            "With N = K and N · H = D, each of the four has D² elements. Add two for the vocabulary.",
+            "A layer has three matrices in its MLP and four in attention.",
+            "With N = K and N · H = D, each of the four has D² elements. Add embedding and unembedding.",
         ),
         mistakes=(
             Mistake(
@@ -115,50 +113,55 @@ COUNTS = (
                 "A gated MLP has three matrices, not two.",
                 slip="term-left-out",
             ),
-            Mistake(lambda: _PLAIN.params - 64 * 4096**2, "Queries, keys, values, and one more: the output."),
+            Mistake(
+                lambda: _PLAIN.params - 64 * 4096**2,
+                "Attention has queries, keys, values and one more: the output.",
+            ),
             Mistake(
                 lambda: 16e9,
-                "The shapes were rounded before they were multiplied: 4096 is not 4000.",
+                "You rounded the shapes before you multiplied them: 4096 is not 4000.",
                 slip="rounding",
             ),
         ),
-        right="Right. Three quarters of it are the MLPs.",
+        right="Right. Three quarters of them are in the MLPs.",
     ),
     Check(
         key="transformers.cache-size",
-        title="What one conversation keeps",
+        title="KV cache of one sequence",
         answer=_cache,
         unit="B",
         hints=(
-            "Each layer keeps a key and a value of every token, for each key-value head.",
-            "2 · L · K · H elements for a token, of two bytes each.",
+            "Each layer keeps a key and a value per token and key-value head.",
+            "That is 2 · L · K · H elements per token, of two bytes each.",
         ),
         mistakes=(
-            Mistake(lambda: _cache(K=64), "The 64 query heads share 8 key-value heads; only those are kept."),
-            Mistake(0.5, "A key and a value are kept, and an element of bf16 takes two bytes."),
-            Mistake(1 / 80, "That is one layer's."),
-            Mistake(1 / 32768, "That is one token's."),
+            Mistake(
+                lambda: _cache(K=64), "The 64 query heads share 8 key-value heads, and only those are kept."
+            ),
+            Mistake(0.5, "Both a key and a value are kept, and an element of bf16 takes two bytes."),
+            Mistake(1 / 80, "That is for a single layer."),
+            Mistake(1 / 32768, "That is for a single token."),
         ),
-        right="Right: beside 141 GB of weights, a dozen such conversations take as much again.",
+        right="Right. A dozen such sequences take nearly as much memory as the 141 GB of weights.",
     ),
     Check(
         key="transformers.scores-and-projections",
-        title="Attention against its own projections",
+        title="When attention costs as much as its projections",
         answer=_projections,
         unit="tokens",
         hints=(
-            "Projections: 4D(N + K)H FLOPs for each token. Scores and weighted values: 4TNH.",
-            "Set them equal. N and K are not the same in this model.",
+            "Projections take 4D(N + K)H FLOPs per token. Dot-product attention takes 4TNH.",
+            "Set them equal. In this model, N and K differ.",
         ),
         mistakes=(
             Mistake(
                 lambda: 2 * 4096,
-                "That is for N = K. This model has four query heads for each key.",
+                "That is for N = K. This model has four query heads per key-value head.",
                 slip="wrong-count",
             ),
             Mistake(
                 2,
-                "That is for a kernel that skips what is masked. Here all of it is computed.",
+                "That is for a kernel that skips masked pairs. Here, every pair is computed.",
                 slip="causal-for-full",
             ),
             Mistake(
@@ -166,9 +169,9 @@ COUNTS = (
             ),
             Mistake(
                 lambda: arithmetic.crossover(_LLAMA_8B),
-                "That is where attention meets all weights of a layer, the MLP's too.",
+                "That is where attention costs as much as all weights of a layer, including the MLP.",
             ),
         ),
-        right="Right: D (1 + K/N), and soon after it attention is no small part of a layer.",
+        right="Right: D(1 + K/N). Beyond that, attention is no longer a small part of a layer.",
     ),
 )

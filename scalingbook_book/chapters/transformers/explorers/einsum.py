@@ -1,4 +1,4 @@
-"""Which index is summed, which is shared, which is free? A product and its gradients, counted."""
+"""Which index is contracting, batching or free? The FLOPs, bytes and time of an einsum and its gradients."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS,
@@ -37,7 +37,7 @@ def _einsum(*, text: str, a: int, b: int, c: int, d: int, e: int, f: int, chip: 
         (
             Readout("forward", product.flops, "FLOPs", si(product.flops, "FLOPs")),
             Readout("backward", product.backward_flops, "FLOPs", si(product.backward_flops, "FLOPs")),
-            Readout("elements in and out", product.total_elements, "", count(product.total_elements)),
+            Readout("elements read and written", product.total_elements, "", count(product.total_elements)),
             Readout("bytes in bf16", product.nbytes(), "B", si(product.nbytes(), "B")),
             Readout("intensity", product.intensity(), "FLOPs/byte"),
             Readout("sizes", 0, "", ", ".join(f"{i} {count(n)}" for i, n in product.sizes)),
@@ -46,19 +46,19 @@ def _einsum(*, text: str, a: int, b: int, c: int, d: int, e: int, f: int, chip: 
 
 
 def _read(text: str, sizes: tuple[int, ...]) -> Einsum:
-    """The product, its indices sized in the order in which they first appear."""
+    """The einsum, its indices sized in the order in which they first appear."""
     inputs = text.replace("\N{RIGHTWARDS ARROW}", "->").partition("->")[0]
     letters = list(dict.fromkeys(letter for letter in inputs if letter.isalpha()))
     if len(letters) > _MOST:
         raise ValueError(
             f"{text!r} has {len(letters)} indices ({', '.join(letters)}), and there are sliders for {_MOST}; "
-            "merge two that stand together"
+            "merge two that always appear together"
         )
     return arithmetic.einsum(text, **dict(zip(letters, sizes, strict=False)))
 
 
 def _roles(product: Einsum) -> Grid:
-    """A row for each array, a column for each index, colored by the index's role."""
+    """A row per array, a column per index, colored by the index's role."""
     arrays = {"left": product.left, "right": product.right, "output": product.out}
     cells = [
         [_role(product, index) if index in indices else Cell("") for index, _ in product.sizes]
@@ -66,7 +66,7 @@ def _roles(product: Einsum) -> Grid:
     ]
     says = [[_named(product, index) for index, _ in product.sizes]]
     return Grid(
-        f"{product.text}: what becomes of each index",
+        f"{product.text}: the role of each index",
         (*(f"{name} {indices}" for name, indices in arrays.items()), "role"),
         [index for index, _ in product.sizes],
         cells + says,
@@ -79,9 +79,8 @@ def _role(product: Einsum, index: str) -> Cell:
 
 
 def _named(product: Einsum, index: str) -> Cell:
-    words = {"contracting": "summed", "batching": "shared", "free": "free"}
     role = product.role(index)
-    return Cell(words[role], None, role)
+    return Cell(role, None, f"{index} is {role}")
 
 
 def _times(passes: dict[str, Einsum], on: Chip) -> Bars:
@@ -96,27 +95,25 @@ def _times(passes: dict[str, Einsum], on: Chip) -> Bars:
 
 
 def _verdict(product: Einsum, on: Chip) -> str:
-    summed = f"sums over {join_and(product.contracting)}" if product.contracting else "sums over nothing"
+    summed = f"sums over {join_and(product.contracting)}" if product.contracting else "has no sum"
     said = f"{product.text} {summed}"
     if product.batching:
-        said += f" for each {join_and(product.batching)}"
+        said += f", separately for each {join_and(product.batching)}"
     intensity, ridge = product.intensity(), rules.ridge(on)
     bound = "compute-bound" if intensity > ridge else "memory-bound"
-    said += (
-        f": {si(product.flops, 'FLOPs')} forward, {product.backward_flops / product.flops:.3g} times that "
-    )
-    return (
-        f"{said}backward; {sig3(intensity)} FLOPs/byte is {bound} on {on.name}, whose ridge is {ridge:.0f}."
-    )
+    times = f"{product.backward_flops / product.flops:.3g}"
+    said += f". It takes {si(product.flops, 'FLOPs')} forward and {times} times that backward. "
+    said += f"With {sig3(intensity)} FLOPs/byte, it is {bound} on {on.name}, "
+    return f"{said}whose ridge point is {ridge:.0f}."
 
 
 EINSUM = Explorer(
     key="transformers.einsum",
-    title="Count a product",
-    question="Which indices are summed, shared or free, and what do the product and its gradients cost?",
+    title="FLOPs and roles of an einsum",
+    question="Which indices are contracting, batching or free, and what do an einsum and its gradients cost?",
     controls={
         "text": Notation(
-            "product", "btkgh,bskh->btkgs", "two arrays and an output, a letter an index: BTD,DF->BTF"
+            "einsum", "btkgh,bskh->btkgs", "two inputs and an output, one letter per index: BTD,DF->BTF"
         ),
         "a": Slider("size of the 1st index", 1, 65536, 8, "pow2"),
         "b": Slider("size of the 2nd", 1, 65536, 4096, "pow2"),

@@ -1,4 +1,4 @@
-"""How many sequences fit? A cache of keys and values beside the weights, for four kinds of attention."""
+"""How many sequences fit? A KV cache next to the weights, for four kinds of attention."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ _LENGTHS = [2**e for e in range(10, 22)]
 
 
 def _plain(model: Transformer, K: int) -> Transformer:
-    """The model with K key-value heads; what was latent gets heads as wide as its values."""
+    """The model with K key-value heads; latent attention gets heads as wide as its values."""
     H = model.latent.v if model.latent else model.H
     return replace(model, K=K, H=H, latent=None)
 
@@ -44,7 +44,7 @@ def _latent(model: Transformer) -> Transformer:
 
 
 def kinds(name: str) -> dict[str, Transformer]:
-    """The published model, and the same with each kind of attention."""
+    """The published model, and the same model with each kind of attention."""
     model = models.find(name)
     grouped = max(K for K in range(1, _SHARED + 1) if model.N % K == 0)
     latent = _latent(model)
@@ -65,11 +65,13 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
     fits = {k: int(max(free[k], 0) // each[k]) for k in made}
     token = arithmetic.kv_cache(made[kind], 1, dtype(cache))
     bars = Bars(
-        Scale("bytes", "B"),
+        Scale("memory", "B"),
         [_label(k, m) for k, m in made.items()],
         (
             Series(f"weights in {weights}", [dtype(weights).bytes * m.params for m in made.values()], 3),
-            Series(f"cache of {count(sequences)} × {count(S)}", [sequences * each[k] for k in made], 0),
+            Series(
+                f"KV cache of {count(sequences)} × {count(S)} tokens", [sequences * each[k] for k in made], 0
+            ),
         ),
         stacked=True,
         refs=(RefLine(f"HBM of {n} {chip}", hbm),),
@@ -78,12 +80,12 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
         _verdict(made[kind], kind, S, fits=fits, free=free[kind], where=f"{n} {chip}"),
         (bars, *_lengths(made, kind, free, dtype(cache), S)),
         (
-            Readout("cache of a token", 0, "", binary(token.bytes_per_token)),
-            Readout.binary("cache of a sequence", each[kind]),
-            Readout("left beside the weights", free[kind], "B", binary(max(free[kind], 0))),
+            Readout("KV cache per token", 0, "", binary(token.bytes_per_token)),
+            Readout.binary("KV cache per sequence", each[kind]),
+            Readout("left next to the weights", free[kind], "B", binary(max(free[kind], 0))),
             Readout("sequences that fit", fits[kind], "", count(fits[kind])),
             Readout("tokens that fit", fits[kind] * S, "", count(fits[kind] * S)),
-            Readout.percent("cache / weights, as set", sequences * each[kind] / (hbm - free[kind])),
+            Readout.percent("KV cache / weights, as set", sequences * each[kind] / (hbm - free[kind])),
         ),
     )
 
@@ -95,7 +97,7 @@ def _label(kind: str, m: Transformer) -> str:
 def _lengths(
     made: dict[str, Transformer], kind: str, free: dict[str, float], cache: DType, S: int
 ) -> tuple[Panel, ...]:
-    """Sequences that fit over their length; nothing where the weights alone are too large."""
+    """Sequences that fit, by their length; nothing if the weights alone are too large."""
     curves = []
     for color, (k, m) in enumerate(made.items()):
         shown = k == kind or (k != PUBLISHED and m != made[kind])
@@ -105,33 +107,35 @@ def _lengths(
     if not curves:
         return ()
     marks = (*curves, RefLine("your S", S), RefLine("one sequence", 1, axis="y"))
-    return (Chart(Scale("positions S", "tokens", "pow2"), Scale("sequences that fit", "", "log"), marks),)
+    return (
+        Chart(Scale("sequence length S", "tokens", "pow2"), Scale("sequences that fit", "", "log"), marks),
+    )
 
 
 def _verdict(model: Transformer, kind: str, S: int, *, fits: dict[str, int], free: float, where: str) -> str:
     name = model.name if kind == PUBLISHED else f"{model.name} with {kind}"
     if free <= 0:
-        return f"{name}: the weights alone need {binary(-free)} more than the HBM of {where}."
+        return f"{name} does not fit: the weights alone exceed the HBM of {where} by {binary(-free)}."
     if fits[kind] == 0:
-        return f"{name}: not one sequence of {count(S)} positions fits beside the weights in {where}."
-    said = f"{name}: {count(fits[kind])} sequence{'s' * (fits[kind] > 1)} of {count(S)} positions fit "
-    said += f"beside the weights in {where}"
+        return f"{name}: not a single sequence of {count(S)} tokens fits next to the weights on {where}."
+    said = f"{name}: {count(fits[kind])} sequence{'s' * (fits[kind] > 1)} of {count(S)} tokens fit "
+    said += f"next to the weights on {where}"
     if kind == "MHA":
-        return f"{said}; with one key and value for all heads, {count(fits['MQA'])}."
-    return f"{said}; with a key and a value for every head, {count(fits['MHA']) if fits['MHA'] else 'none'}."
+        return f"{said}. With multi-query attention, {count(fits['MQA'])} would fit."
+    return f"{said}. With multi-head attention, {count(fits['MHA']) if fits['MHA'] else 'none'} would fit."
 
 
 KV = Explorer(
     key="transformers.kv",
-    title="The budget for keys and values",
-    question="How many sequences fit beside the weights, and which kind of attention makes room?",
+    title="KV-cache budget: how many sequences fit?",
+    question="How many sequences fit next to the weights, and how much do GQA, MQA and MLA gain?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 70B"),
         "kind": Choice("attention", (PUBLISHED, "MHA", "GQA", "MQA", "MLA")),
-        "S": Slider("positions S", 1024, 2**21, 8192, "pow2", "tokens"),
-        "sequences": Slider("sequences in the bars", 1, 1024, 32, "pow2"),
-        "cache": Choice("cache in", ("bf16", "int8", "fp32")),
-        "weights": Choice("weights in", ("bf16", "int8", "fp32")),
+        "S": Slider("sequence length S", 1024, 2**21, 8192, "pow2", "tokens"),
+        "sequences": Slider("sequences shown in the bars", 1, 1024, 32, "pow2"),
+        "cache": Choice("KV-cache dtype", ("bf16", "int8", "fp32")),
+        "weights": Choice("weight dtype", ("bf16", "int8", "fp32")),
         "chip": Chips("chip", ALL_CHIPS, "TPU v5e"),
         "n": Slider("chips", 1, 256, 16, "pow2"),
     },

@@ -45,10 +45,10 @@ def _model(*, name: str, text: str, T: int, causal: bool, cache: str, state: str
         (
             Readout("parameters", model.params, "", count(model.params)),
             Readout("active for a token", model.active_params, "", count(model.active_params)),
-            Readout("forward, a token", forward.per_token, "FLOPs"),
-            Readout("training, a token", run.total / T, "FLOPs"),
-            Readout.percent("6 · P is off by", run.six_nd_error),
-            Readout.binary("KV cache, a token", kept.bytes_per_token),
+            Readout("forward, per token", forward.per_token, "FLOPs"),
+            Readout("training, per token", run.total / T, "FLOPs"),
+            Readout.percent("error of 6 · P", run.six_nd_error),
+            Readout.binary("KV cache, per token", kept.bytes_per_token),
             Readout("training state", training.total, "B", si(training.total, "B")),
             Readout("shapes", 0, "", _shapes(model)),
         ),
@@ -60,15 +60,15 @@ def _parts(model: Transformer) -> Bars:
     stored, active = model.by_part, model.active_by_part
     series = [Series("stored", list(stored.values()), 0)]
     if model.params != model.active_params:
-        series.append(Series("for one token", [active.get(part, 0) for part in stored], 1))
+        series.append(Series("active for a token", [active.get(part, 0) for part in stored], 1))
     return Bars(Scale("parameters"), list(stored), series, title="Parameters by part")
 
 
 def _flops(forward: Flops) -> Bars:
-    """Each part's FLOPs for one token, in the order of the forward pass."""
+    """Each part's FLOPs per token, in the order of the forward pass."""
     values = [term.value / forward.tokens for term in forward.terms]
     return Bars(
-        Scale("FLOPs", "FLOPs"), forward.names, (Series("FLOPs", values, 2),), title="Forward FLOPs, a token"
+        Scale("FLOPs", "FLOPs"), forward.names, (Series("FLOPs", values, 2),), title="Forward FLOPs per token"
     )
 
 
@@ -97,26 +97,26 @@ def _verdict(model: Transformer, forward: Flops, error: float) -> str:
     said += f"in {_part(largest.name)}"
     if model.params != model.active_params:
         said += f"; {count(model.active_params)} serve one token"
-    said += f". At {count(forward.T)} tokens of context scores and weighted values take "
+    said += f". At {count(forward.T)} tokens of context, dot-product attention takes "
     said += f"{percent(forward.share('scores', 'weighted values'))} of its FLOPs"
     way = "too few" if error < 0 else "too many"
     rule = "6 · active P" if model.params != model.active_params else "6 · P"
-    return f"{said}, and {rule} counts {percent(abs(error))} {way}."
+    return f"{said}. The rule {rule} counts {percent(abs(error))} {way}."
 
 
 MODEL = Explorer(
     key="transformers.model",
-    title="What is in a model",
-    question="Where are a model's parameters, and what does a token cost?",
+    title="Parameters, FLOPs and memory of a model",
+    question="Where are a model's parameters, and where do the FLOPs of a token go?",
     controls={
         "name": Choice("model", tuple(model.name for model in models.CATALOGUE), "LLaMA-3 70B"),
         "text": Notation(
-            "or a config.json", "", "paste the whole file, { to }, or a model's name", LONGEST_CONFIG
+            "or a config.json", "", "paste the whole file, from { to }, or a model's name", LONGEST_CONFIG
         ),
         "T": Slider("context T", 128, 2**20, 8192, "pow2", "tokens"),
-        "causal": Switch("count only what the causal mask keeps", False),
-        "cache": Choice("KV cache in", ("bf16", "int8", "fp32")),
-        "state": Choice("training keeps", tuple(_STATES)),
+        "causal": Switch("count only causal pairs", False),
+        "cache": Choice("KV-cache dtype", ("bf16", "int8", "fp32")),
+        "state": Choice("training state", tuple(_STATES)),
     },
     view=_model,
 )

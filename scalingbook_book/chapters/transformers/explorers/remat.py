@@ -1,4 +1,4 @@
-"""What is kept for the backward pass, and what is computed twice? Activations by policy."""
+"""What is kept for the backward pass, and what is recomputed? Activations by checkpointing policy."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS,
@@ -23,8 +23,8 @@ from scalingbook_lib.units import count, percent, si
 
 _WORDS: dict[Policy, str] = {
     "all": "everything",
-    "dots": "every product",
-    "dots_no_batch": "products with weights",
+    "dots": "all matmuls",
+    "dots_no_batch": "weight matmuls",
     "full": "layer inputs",
 }
 _POLICY: dict[str, Policy] = {_WORDS[policy]: policy for policy in POLICIES}
@@ -45,10 +45,10 @@ def _remat(
         (_kept(made, hbm, f"HBM of {n} {chip}"), _again(made), _arrays(now)),
         (
             Readout("kept", now.nbytes, "B", si(now.nbytes, "B")),
-            Readout("arrays [B, T, D] a layer", now.units, "", f"{now.units:.4g}"),
-            Readout("kept for a token", now.nbytes / now.tokens, "B", si(now.nbytes / now.tokens, "B")),
+            Readout("arrays [B, T, D] per layer", now.units, "", f"{now.units:.4g}"),
+            Readout("kept per token", now.nbytes / now.tokens, "B", si(now.nbytes / now.tokens, "B")),
             Readout.percent("kept / HBM", now.nbytes / hbm),
-            Readout("computed again", now.extra_flops, "FLOPs", si(now.extra_flops, "FLOPs")),
+            Readout("recomputed", now.extra_flops, "FLOPs", si(now.extra_flops, "FLOPs")),
             Readout.percent("more FLOPs", now.extra_share),
         ),
         columns=2,
@@ -62,40 +62,42 @@ def _kept(made: dict[str, Activations], hbm: float, words: str) -> Bars:
 
 def _again(made: dict[str, Activations]) -> Bars:
     series = Series("FLOPs", [100 * one.extra_share for one in made.values()], 2)
-    return Bars(Scale("FLOPs computed again", "%", high=50), list(made), (series,))
+    return Bars(Scale("extra FLOPs", "%", high=50), list(made), (series,))
 
 
 def _arrays(now: Activations) -> Bars:
     series = Series("kept", [term.value for term in now.terms], 0)
-    title = f"What is kept of {count(now.tokens)} tokens: {_WORDS[now.policy]}"
+    title = f"Kept for {count(now.tokens)} tokens: {_WORDS[now.policy]}"
     return Bars(Scale("bytes", "B"), now.names, (series,), title=title)
 
 
 def _verdict(keeps: str, made: dict[str, Activations], hbm: float, where: str) -> str:
     now = made[keeps]
-    said = f"Keeping {keeps} takes {si(now.nbytes, 'B')}, {now.units:.3g} arrays [B, T, D] a layer, "
-    said += f"and {percent(now.extra_share)} more FLOPs; "
+    said = (
+        f"Keeping {keeps} takes {si(now.nbytes, 'B')}, which is {now.units:.3g} arrays [B, T, D] per layer, "
+    )
+    said += f"and {percent(now.extra_share)} more FLOPs. "
     if now.nbytes <= hbm:
-        return f"{said}it takes {percent(now.nbytes / hbm)} of the HBM of {where}."
-    said += f"that is {now.nbytes / hbm:.3g} times the HBM of {where}"
+        return f"{said}It fits: it needs {percent(now.nbytes / hbm)} of the HBM of {where}."
+    said += f"It does not fit: it needs {now.nbytes / hbm:.3g} times the HBM of {where}"
     fitting = [words for words, one in made.items() if one.nbytes <= hbm]
     if not fitting:
-        return f"{said}, and no policy fits: take fewer tokens or more chips."
+        return f"{said}, and no other policy fits either. Use fewer tokens or more chips."
     cheapest = min(fitting, key=lambda words: made[words].extra_flops)
-    return f"{said}; keeping {cheapest} fits, for {percent(made[cheapest].extra_share)} more FLOPs."
+    return f"{said}. Keeping {cheapest} fits, for {percent(made[cheapest].extra_share)} more FLOPs."
 
 
 REMAT = Explorer(
     key="transformers.remat",
-    title="Keep or compute again",
-    question="Which activations wait in memory, and what does it cost to compute them a second time?",
+    title="Activation checkpointing: which policy fits?",
+    question="How much memory do activations take under each policy, and what does recomputing them cost?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 8B"),
-        "keeps": Choice("keep", tuple(_POLICY), "products with weights"),
+        "keeps": Choice("keep", tuple(_POLICY), "weight matmuls"),
         "sequences": Slider("sequences B", 1, 1024, 16, "pow2"),
-        "T": Slider("length T", 256, 2**17, 4096, "pow2", "tokens"),
-        "flash": Switch("scores never leave the chip (flash attention)", False),
-        "causal": Switch("count only what the causal mask keeps", False),
+        "T": Slider("sequence length T", 256, 2**17, 4096, "pow2", "tokens"),
+        "flash": Switch("FlashAttention (scores are never written to HBM)", False),
+        "causal": Switch("count only causal pairs", False),
         "chip": Chips("chip", CHIPS, "TPU v5e"),
         "n": Slider("chips", 1, 4096, 16, "pow2"),
     },

@@ -1,4 +1,4 @@
-"""How many tokens does each expert get? A router that prefers some experts, and what the step waits for."""
+"""How many tokens does each expert get, how many are dropped, and which expert does the step wait for?"""
 
 import math
 
@@ -37,11 +37,15 @@ def _router(*, E: int, k: int, B: int, skew: float, factor: float, chip: str) ->
         _verdict(even.tokens_per_expert, needed.dense_tokens, busiest, lost, chip),
         (_loads(B, visited, even.tokens_per_expert, capacity, needed.dense_tokens),),
         (
-            Readout("tokens for an expert", even.tokens_per_expert, "", sig3(even.tokens_per_expert, 4)),
-            Readout("busiest expert / even", busiest, "", f"{busiest:.3g}"),
-            Readout.percent("turned away", lost),
-            Readout("batch for compute-bound", needed.tokens, "tokens"),
-            Readout("the AllToAlls, forward", 2 * even.dispatch_bytes, "B", si(2 * even.dispatch_bytes, "B")),
+            Readout(
+                "tokens per expert, on average", even.tokens_per_expert, "", sig3(even.tokens_per_expert, 4)
+            ),
+            Readout("busiest expert / average", busiest, "", f"{busiest:.3g}"),
+            Readout.percent("dropped tokens", lost),
+            Readout("critical batch", needed.tokens, "tokens"),
+            Readout(
+                "AllToAll bytes, forward", 2 * even.dispatch_bytes, "B", si(2 * even.dispatch_bytes, "B")
+            ),
             Readout("for D of", _D, "", f"{_D:,}, bf16"),
         ),
     )
@@ -52,7 +56,7 @@ def _loads(B: int, visited: tuple[float, ...], even: float, capacity: float, nee
     means = [B * chance for chance in visited]
     spreads = [2 * math.sqrt(B * chance * (1 - chance)) for chance in visited]
     return Chart(
-        Scale("experts, the busiest first", "", "linear", 1, len(visited)),
+        Scale("experts, busiest first", "", "linear", 1, len(visited)),
         Scale("tokens", "", "linear", 0),
         (
             Band(
@@ -62,36 +66,34 @@ def _loads(B: int, visited: tuple[float, ...], even: float, capacity: float, nee
                 [min(m + s, B) for m, s in zip(means, spreads, strict=True)],
                 0,
             ),
-            Curve("tokens it gets", ranks, means, 0),
-            RefLine("even", even, "y"),
+            Curve("routed tokens", ranks, means, 0),
+            RefLine("average", even, "y"),
             RefLine("capacity", capacity, "y"),
-            RefLine("compute-bound from", needed, "y"),
+            RefLine("critical batch", needed, "y"),
         ),
     )
 
 
 def _verdict(even: float, needed: float, busiest: float, lost: float, chip: str) -> str:
-    said = f"An expert gets {count(round(even)) if even >= 10 else f'{even:.2g}'} tokens where the router is "
-    said += f"even, {'enough' if even >= needed else 'too few'} to be compute-bound on {chip}, which takes "
-    said += f"{needed:.0f}"
+    tokens = count(round(even)) if even >= 10 else f"{even:.2g}"
+    said = f"On average, an expert gets {tokens} tokens, {'enough' if even >= needed else 'too few'} to be "
+    said += f"compute-bound on {chip}, which needs {needed:.0f}. "
     if busiest > 1.05:
-        said += f"; the busiest gets {busiest:.2g} times as many, and the others wait for it"
-    turned = (
-        f"capacity turns {percent(lost)} of the visits away" if lost > 1e-4 else "capacity turns few away"
-    )
-    return f"{said}; {turned}."
+        said += f"The busiest expert gets {busiest:.2g} times as many, and the others wait for it. "
+    dropped = f"{percent(lost)} of the routed tokens" if lost > 1e-4 else "hardly any tokens"
+    return f"{said}The capacity drops {dropped}."
 
 
 ROUTER = Explorer(
     key="transformers.router",
-    title="The router's load",
-    question="How many tokens does each expert get, and how many does its capacity turn away?",
+    title="Load of the experts",
+    question="How many tokens does each expert get, and how many are dropped?",
     controls={
         "E": Slider("experts E", 8, 512, 64, "pow2"),
-        "k": Slider("visited by a token, k", 1, 16, 8),
+        "k": Slider("experts per token, k", 1, 16, 8),
         "B": Slider("tokens BT", 64, 2**17, 1024, "pow2", "tokens"),
         "skew": Slider("skew of the router", 0.0, 1.5, 0.3, step=0.05),
-        "factor": Slider("capacity / even share", 1.0, 4.0, 1.25, step=0.05),
+        "factor": Slider("capacity factor", 1.0, 4.0, 1.25, step=0.05),
         "chip": Chips("chip", CHIPS, "TPU v5e"),
     },
     view=_router,

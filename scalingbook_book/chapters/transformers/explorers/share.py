@@ -1,4 +1,4 @@
-"""From which context does attention cost more than the weights? Its share of the layers' FLOPs."""
+"""At which context does attention cost more than the weights? Its share of the layers' FLOPs."""
 
 import math
 from functools import lru_cache
@@ -27,14 +27,14 @@ _CONTEXTS = [2 ** (e / 2) for e in range(14, 41)]
 
 @lru_cache(maxsize=64)
 def costs(name: str) -> tuple[float, float]:
-    """FLOPs of one token in the layers' weights, and of one pair of positions in one layer."""
+    """FLOPs of one token in the layers' weight matmuls, and of one pair of positions in one layer."""
     one = arithmetic.flops(models.find(name), 1, 1)
     layers = sum(kind.layers for kind in models.find(name).layer_kinds)
     return one.weights - one.get("unembedding"), one.attention / layers
 
 
 def share(name: str, T: float, *, causal: bool, windows: bool) -> float:
-    """The share of scores and weighted values in the FLOPs of the layers, at a context of T tokens."""
+    """The share of dot-product attention in the FLOPs of the layers, at a context of T tokens."""
     weights, pair = costs(name)
     T = round(T)
     attention = pair * sum(
@@ -53,7 +53,7 @@ def _share(*, first: str, second: str, third: str, T: int, causal: bool, windows
     rule = [t / (t + guide) for t in _CONTEXTS]
     chart = Chart(
         Scale("context T", "tokens", "pow2", _SHORTEST, _LONGEST),
-        Scale("share of FLOPs", "", "linear", 0, 1),
+        Scale("attention's share of FLOPs", "", "linear", 0, 1),
         (
             *(_curve(name, color, causal, windows) for color, name in enumerate(names)),
             Curve(f"rule, {8 * (1 + causal)}D", _CONTEXTS, rule, 5, dashed=True),
@@ -67,7 +67,7 @@ def _share(*, first: str, second: str, third: str, T: int, causal: bool, windows
         (
             *(Readout.percent(f"{n}: share at T", s) for n, s in zip(names, shares, strict=True)),
             *(Readout(f"{n}: T*", at, "", _length(at)) for n, at in zip(names, crossings, strict=True)),
-            Readout("rule of thumb for the first", guide, "", _length(guide)),
+            Readout("rule of thumb for the first model", guide, "", _length(guide)),
         ),
     )
 
@@ -85,26 +85,27 @@ def _length(tokens: float) -> str:
 
 
 def _verdict(names: list[str], crossings: list[float], shares: list[float], T: int, guide: float) -> str:
-    said = f"At {count(T)} tokens attention takes {percent(shares[0])} of the FLOPs of {names[0]}'s layers"
+    said = f"At {count(T)} tokens, dot-product attention takes {percent(shares[0])} "
+    said += f"of the FLOPs of {names[0]}'s layers"
     if not math.isfinite(crossings[0]):
-        return f"{said}; its windows keep it from ever reaching half."
-    said += f"; it reaches half at {_length(crossings[0])}"
+        return f"{said}. Because of its sliding windows, it never reaches half."
+    said += f". It reaches half at {_length(crossings[0])}"
     off = crossings[0] / guide
     if 0.95 < off < 1.05:
-        return f"{said}, where the rule of thumb has it."
-    return f"{said}, {off:.2g} times what the rule of thumb says ({_length(guide)})."
+        return f"{said}, as the rule of thumb says."
+    return f"{said}, which is {off:.2g} times what the rule of thumb says ({_length(guide)})."
 
 
 SHARE = Explorer(
     key="transformers.share",
-    title="Attention's share",
-    question="From which context do scores and weighted values cost more than the weights?",
+    title="When attention dominates: its share of the FLOPs",
+    question="At which context length does dot-product attention cost more than the weight matmuls?",
     controls={
-        "first": Choice("one model", MODELS, "Gemma-2 27B"),
-        "second": Choice("another", MODELS, "LLaMA-3 70B"),
-        "third": Choice("a third", MODELS, "DeepSeek-V3"),
+        "first": Choice("first model", MODELS, "Gemma-2 27B"),
+        "second": Choice("second model", MODELS, "LLaMA-3 70B"),
+        "third": Choice("third model", MODELS, "DeepSeek-V3"),
         "T": Slider("context T", _SHORTEST, _LONGEST, 8192, "pow2", "tokens"),
-        "causal": Switch("count only what the causal mask keeps", False),
+        "causal": Switch("count only causal pairs", False),
         "windows": Switch("sliding windows as published", True),
     },
     view=_share,

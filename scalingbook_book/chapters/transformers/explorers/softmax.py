@@ -1,4 +1,4 @@
-"""How does a softmax run before all of its scores are known? Chunk by chunk, with three numbers kept."""
+"""Online softmax: how does a softmax run chunk by chunk, with only three numbers kept?"""
 
 import math
 
@@ -38,21 +38,26 @@ def _softmax(*, order: str, chunk: int, step: int) -> View:
         _verdict(run, at),
         (_row(run, at), _kept(run, at), _weights(run, now)),
         (
-            Readout("largest, m", now.seen.m, "", f"{now.seen.m:.4g}"),
+            Readout("maximum, m", now.seen.m, "", f"{now.seen.m:.4g}"),
             Readout("sum, l", now.seen.l, "", f"{now.seen.l:.4g}"),
             Readout("output so far", now.seen.output[0], "", f"{now.seen.output[0]:.4g}"),
-            Readout("output of the whole", exact, "", f"{exact:.4g}"),
-            Readout("earlier sums times", now.rescale, "", f"{now.rescale:.4g}" if at else "nothing earlier"),
+            Readout("output of the full softmax", exact, "", f"{exact:.4g}"),
+            Readout(
+                "earlier sums multiplied by",
+                now.rescale,
+                "",
+                f"{now.rescale:.4g}" if at else "nothing earlier",
+            ),
         ),
         frames=len(run.steps),
     )
 
 
 def _row(run: OnlineSoftmax, at: int) -> Grid:
-    """The scores, eight in a row: seen, in this chunk, still to come."""
+    """The scores, eight per row: seen, in this chunk, still to come."""
     now = run.steps[at]
     cells = [_score(i, score, now) for i, score in enumerate(run.scores)]
-    return Grid("Scores: seen, in this chunk, to come", (), (), [cells[:8], cells[8:]])
+    return Grid("Scores: seen, in this chunk, still to come", (), (), [cells[:8], cells[8:]])
 
 
 def _score(i: int, score: float, now: SoftmaxStep) -> Cell:
@@ -64,7 +69,7 @@ def _score(i: int, score: float, now: SoftmaxStep) -> Cell:
 
 
 def _kept(run: OnlineSoftmax, at: int) -> Grid:
-    """The last four states up to now, each with what it did to the earlier sums."""
+    """The last four steps, each with the factor that it applied to the earlier sums."""
     first = max(at - 3, 0)
     shown = run.steps[first : at + 1]
     cells = [
@@ -80,39 +85,39 @@ def _kept(run: OnlineSoftmax, at: int) -> Grid:
         for s in shown
     ]
     rows = [f"chunk {first + i}" for i in range(len(shown))]
-    return Grid("What is kept", rows, ("earlier ×", "m", "l", "output"), cells)
+    return Grid("What is kept after each chunk", rows, ("earlier ×", "m", "l", "output"), cells)
 
 
 def _weights(run: OnlineSoftmax, now: SoftmaxStep) -> Chart:
-    """The weights of the seen scores as this state has them, over those that they end with."""
+    """The weights of the seen scores at this step, and their final values."""
     xs = list(range(len(run.scores)))
     seen = [math.exp(s - now.seen.m) / now.seen.l for s in run.scores[: now.stop]]
     return Chart(
         Scale("score", "", "linear", -0.5, len(xs) - 0.5),
         Scale("weight", "", "linear", 0, 1.05),
-        (Points("so far", xs[: now.stop], seen, color=1), Curve("in the end", xs, run.weights, 0)),
+        (Points("so far", xs[: now.stop], seen, color=1), Curve("final", xs, run.weights, 0)),
     )
 
 
 def _verdict(run: OnlineSoftmax, at: int) -> str:
     now = run.steps[at]
-    said = f"After {now.stop} of {len(run.scores)} scores the largest is {now.seen.m:g}"
+    said = f"After {now.stop} of {len(run.scores)} scores, the maximum is {now.seen.m:g}"
     if at and now.rescale < 1:
-        said += f", which is new: the earlier sums shrink to {now.rescale:.3g} of what they were"
+        said += f", which is new, so the earlier sums are multiplied by {now.rescale:.3g}"
     elif at:
-        said += ", as before: the earlier sums stay"
+        said += ", as before, so the earlier sums stay"
     if at < len(run.steps) - 1:
         return f"{said}."
-    return f"{said}; the output is that of the whole softmax, {run.final.output[0]:.4g}."
+    return f"{said}. The output equals that of the full softmax, {run.final.output[0]:.4g}."
 
 
 SOFTMAX = Explorer(
     key="transformers.softmax",
-    title="Softmax, chunk by chunk",
-    question="What must be kept so that no score is needed twice?",
+    title="Online softmax, chunk by chunk",
+    question="What has to be kept so that no score is needed twice?",
     controls={
-        "order": Choice("scores", tuple(_ORDERS)),
-        "chunk": Slider("scores in a chunk", 1, len(_SCORES), 4),
+        "order": Choice("order of the scores", tuple(_ORDERS)),
+        "chunk": Slider("scores per chunk", 1, len(_SCORES), 4),
         "step": Steps("chunk", 1),
     },
     view=_softmax,

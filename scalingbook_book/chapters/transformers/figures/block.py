@@ -1,98 +1,178 @@
-"""One layer as a block diagram: norms, products and the residual stream, each with its shape."""
+"""One Transformer layer along its residual stream: every norm and matmul, with shapes, parameters and FLOPs."""
 
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from scalingbook_book.reader.figures.figure import Figure
+from scalingbook_book.reader.figures.layout import key
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
 
-STREAM, LEFT, RIGHT = 66.0, 84.0, 336.0  # the residual stream's line, and the sides of the boxes
-BETWEEN = 7.0
-SUM, HIGH = 320.0, 396.0
-# name, shape of the weights, shape of what comes out
+SIZE = 12.0
+GAP = 16.0  # between rows, for an arrow
+STREAM = 20.0  # the residual stream's line
+COLORS = {MEMORY: "attention", MATH: "MLP", IDLE: "elementwise"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One step of the layer: boxes side by side, each a name with the shape of its weights, and what comes out.
+
+    `parameters` and `flops` (forward) are those of the whole row. A matmul without weights has FLOPs and no
+    parameters; elementwise work has no FLOPs that the book counts. The boxes take `share` of the width.
+    """
+
+    boxes: tuple[tuple[str, str], ...]
+    out: tuple[str, ...]
+    parameters: str = ""
+    flops: str = ""
+    share: float = 1.0
+    each: tuple[str, ...] = ()  # the FLOPs of each box, where there are several
+
+
 ATTENTION = (
-    ("query", "[D, N, H]", "[B, T, N, H]"),
-    ("key", "[D, K, H]", "[B, S, K, H]"),
-    ("value", "[D, K, H]", "[B, S, K, H]"),
-)
-MLP = (("gate", "[D, F]", "[B, T, F]"), ("up", "[D, F]", "[B, T, F]"))
-THEN = {  # what follows below them: text, whether it has weights, its top and height
-    "attention": (
-        ("scores, mask, softmax\n[B, N, T, S]", False, 180.0, 38.0),
-        ("weighted values [B, T, N, H]", False, 234.0, 24.0),
-        ("output [N, H, D]", True, 274.0, 24.0),
+    Row((("norm", "[D]"),), (), "D"),
+    Row(
+        (("queries", "[D, N, H]"), ("keys", "[D, K, H]"), ("values", "[D, K, H]")),
+        ("[B, T, N, H]", "[B, S, K, H]", "[B, S, K, H]"),
+        "D(N + 2K)H",
+        "2BTD(N + 2K)H",
+        each=("2BTDNH", "2BSDKH", "2BSDKH"),
     ),
-    "MLP": (("SiLU(gate) · up [B, T, F]", False, 180.0, 38.0), ("down [F, D]", True, 254.0, 24.0)),
-}
+    Row((("attention scores", ""),), ("[B, N, T, S]",), "", "2BTSNH", 2 / 3),
+    Row((("mask, softmax over S", ""),), (), share=2 / 3),
+    Row((("weighted values", ""),), ("[B, T, N, H]",), "", "2BTSNH"),
+    Row((("output", "[N, H, D]"),), ("[B, T, D]",), "NHD", "2BTNHD"),
+)
+MLP = (
+    Row((("norm", "[D]"),), (), "D"),
+    Row(
+        (("gate", "[D, F]"), ("up", "[D, F]")),
+        ("[B, T, F]", "[B, T, F]"),
+        "2DF",
+        "4BTDF",
+        each=("2BTDF", "2BTDF"),
+    ),
+    Row((("SiLU(gate) · up", ""),), ()),
+    Row((("down", "[F, D]"),), ("[B, T, D]",), "DF", "2BTFD"),
+)
 
 
 def block() -> Figure:
-    """What does a layer consist of, and which shape has each part?"""
+    """What does a layer consist of, and what are the shape, the parameters and the FLOPs of each part?"""
     return Figure(
         key="transformers.block",
-        alt="A layer as two blocks along the residual stream x of shape B, T, D. Attention: a norm; query, key and value "
-        "matrices; scores, mask and softmax; weighted values; the output matrix; its result is added to x. MLP: a norm; gate "
-        "and up matrices; SiLU of the gate times up; the down matrix; its result is added to x.",
-        caption="One layer. Each block reads the residual stream x through a norm and adds its result to it. Filled boxes have "
-        "weights, with their shape inside; dashed boxes have none. Below or inside stands the shape of what comes out.",
-        parts=lambda wide: _both(wide),
+        alt="One Transformer layer from top to bottom, with the residual stream x of shape B, T, D as a line at the left. "
+        "Attention reads it through a norm; matmuls with weights make queries, keys and values; a matmul without weights "
+        "makes the scores, then mask and softmax; another one makes the weighted values; the output matmul adds to the stream. "
+        "The MLP reads it through a second norm; gate and up matmuls; SiLU of the gate times up; the down matmul adds to the "
+        "stream. Each matmul is labeled with the shapes of its weights and its output, and with its forward FLOPs.",
+        caption="One layer. Attention and the MLP each read the residual stream x through a norm and add their result to it. "
+        "Filled boxes multiply by weights, whose shape is in the box; dashed boxes are matmuls without weights; gray boxes are "
+        "elementwise. Below each matmul is the shape of what comes out. In training, S = T.",
+        parts=lambda wide: [_layer(wide)],
     )
 
 
-def _both(wide: float) -> list[Sketch]:
-    """The two blocks beside one another where there is room."""
-    if wide <= 400:
-        return [Sketch(wide, HIGH, _block(name, heads, 0.0)) for name, heads in _named()]
-    shapes = [shape for k, (name, heads) in enumerate(_named()) for shape in _block(name, heads, 340.0 * k)]
-    return [Sketch(wide, HIGH, shapes)]
-
-
-def _named() -> tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...]:
-    return ("attention", ATTENTION), ("MLP", MLP)
-
-
-def _block(name: str, heads: tuple[tuple[str, str, str], ...], at: float) -> list[Shape]:
-    """From the stream through a norm and the products, and back into the stream."""
-    left, right, stream = at + LEFT, at + RIGHT, at + STREAM
-    sides, middle, color = (left, right), (left + right) / 2, MEMORY if name == "attention" else MATH
-    across = (right - left - BETWEEN * (len(heads) - 1)) / len(heads)
-    shapes: list[Shape] = [
-        Words(x=at + 2, y=14, text=name, align="start", bold=True),
-        _box(sides, (24, 24), "x [B, T, D]", color=None),
-        _down(middle, 48, 64),
-        _box(sides, (64, 22), "norm [D]", color=IDLE),
-        Words(x=at + 2, y=200, text="residual\nstream", align="start", quiet=True),
-        Arrow(x0=left, y0=36, x1=stream, y1=36, heads=0),
-        Arrow(x0=stream, y0=36, x1=stream, y1=SUM + 11, heads=0),
-        Arrow(x0=stream, y0=SUM + 11, x1=middle - 12, y1=SUM + 11),
-        Area(x=middle - 11, y=SUM, wide=22, high=22, color=None, shade=0, text="+", bold=True),
-        _down(middle, SUM + 22, SUM + 40),
-        _box(sides, (SUM + 40, 24), "x [B, T, D]", color=None),
-    ]
-    for k, (head, weights, out) in enumerate(heads):
-        x = left + (across + BETWEEN) * k
+def _layer(wide: float) -> Sketch:
+    """Both halves below one another; where there is room, parameters and FLOPs as columns at the right."""
+    narrow = wide <= 400
+    left, right = (44.0, wide - 4) if narrow else (56.0, 400.0)
+    shapes, y = key(wide, 2.0, COLORS)
+    y += 18
+    shapes.append(Words(x=STREAM - 16, y=y, text="residual stream x [B, T, D]", align="start", bold=True))
+    if not narrow:
+        shapes += _line(y, "parameters", "forward FLOPs", bold=True)
+    start, y = y + 8, y + 24
+    for name, rows, color in (("attention", ATTENTION, MEMORY), ("MLP", MLP, MATH)):
+        shapes.append(Words(x=left, y=y, text=name, align="start", bold=True, color=color))
+        y += 8
+        shapes.append(Arrow(x0=STREAM, y0=y + 11, x1=left - 1, y1=y + 11))
+        half, y, joins = _half(rows, color, (left, right), y, narrow)
+        shapes += half
         shapes += [
-            _down(x + across / 2, 86, 104),
-            Area(x=x, y=104, wide=across, high=38, text=f"{head}\n{weights}", color=color, size=12),
-            Words(x=x + across / 2, y=156, text=out, quiet=True, size=12),
-            # the values pass by the scores
-            _down(x + across / 2, 161, 234 if head == "value" else 180),
+            Arrow(x0=STREAM, y0=start, x1=STREAM, y1=joins - 10, heads=0, thick=2.4),
+            Arrow(x0=left, y0=joins, x1=STREAM + 11, y1=joins),
+            Area(x=STREAM - 10, y=joins - 10, wide=20, high=20, text="+", color=None, shade=0, bold=True),
         ]
-    last, narrow = 0.0, left + 2 * across + BETWEEN  # of queries and keys
-    for k, (text, weighs, top, high) in enumerate(THEN[name]):
-        shapes += [_down(middle if k != 1 else (left + narrow) / 2, last, top)] if last else []
-        held = {"color": color} if weighs else {"color": None, "dashed": True}
-        shapes.append(_box((left, narrow if k == 0 else right), (top, high), text, **held))
-        last = top + high
-    return [*shapes, _down(middle, last, SUM)]
+        start, y = joins + 10, y + 14
+    shapes.append(Arrow(x0=STREAM, y0=start, x1=STREAM, y1=y + 10, thick=2.4))
+    shapes.append(Words(x=STREAM + 12, y=y + 8, text="x [B, T, D] to the next layer", align="start"))
+    return Sketch(wide, y + 14, shapes)
 
 
-def _box(across: tuple[float, float], down: tuple[float, float], text: str, **drawn: Any) -> Area:
-    """A box from left to right, `down` from its top by its height."""
-    (left, right), (top, high) = across, down
-    shade = 0.3 if drawn.get("color") is not None else 0.0
-    return Area(x=left, y=top, wide=right - left, high=high, text=text, shade=shade, size=12, **drawn)
+def _half(
+    rows: Sequence[Row], color: int, sides: tuple[float, float], y: float, narrow: bool
+) -> tuple[list[Shape], float, float]:
+    """Attention or the MLP: its shapes, the y below it, and the height at which it joins the stream."""
+    shapes: list[Shape] = []
+    level, waiting = y, None  # the column that passes by the next rows, and where it starts
+    for k, row in enumerate(rows):
+        across = (sides[1] - sides[0]) * row.share
+        high = 38.0 if len(row.boxes) > 1 else 22.0
+        shapes += _boxes(row, color, (sides[0], across), (y, high))
+        level = y + high / 2
+        if not narrow and (row.parameters or row.flops):
+            shapes += _line(level + 4, row.parameters or "0", row.flops)
+        outs = list(_outs(row, (sides[0], across), y + high, narrow))
+        shapes += outs
+        y += high + max((16.0 * (out.text.count("\n") + 1) + 2 for out in outs), default=0.0)
+        if k == len(rows) - 1:
+            break
+        after = rows[k + 1]
+        for x in _columns(row, after, sides):
+            if x > sides[0] + (sides[1] - sides[0]) * after.share:
+                waiting = (x, y + 1)
+            else:
+                shapes.append(_down(x, y + 1, y + GAP))
+        if waiting and after.share == 1:
+            shapes.append(_down(*waiting, y + GAP))
+            waiting = None
+        y += GAP
+    return shapes, y, level
+
+
+def _boxes(row: Row, color: int, across: tuple[float, float], down: tuple[float, float]) -> Iterator[Area]:
+    """The boxes of a row: filled with weights, dashed for a matmul without, gray for elementwise work."""
+    (left, wide), (top, high) = across, down
+    between = 8.0
+    each = (wide - between * (len(row.boxes) - 1)) / len(row.boxes)
+    matmul = bool(row.flops)
+    for k, (name, weights) in enumerate(row.boxes):
+        text = f"{name}\n{weights}" if high > 30 else f"{name} {weights}".rstrip()
+        yield Area(
+            x=left + (each + between) * k, y=top, wide=each, high=high, text=text, size=SIZE,
+            color=color if matmul else IDLE, shade=0.35 if weights else 0.1 if matmul else 0.2,
+            dashed=matmul and not weights,
+        )  # fmt: skip
+
+
+def _outs(row: Row, across: tuple[float, float], y: float, narrow: bool) -> Iterator[Words]:
+    """The shapes of what comes out below the boxes; on a phone with the FLOPs, which have no column there."""
+    left, wide = across
+    each = wide / max(len(row.out), 1)
+    for k, out in enumerate(row.out):
+        text = (
+            out if not narrow else f"{out}\n{row.each[k]} FLOPs" if row.each else f"{out}, {row.flops} FLOPs"
+        )
+        yield Words(x=left + each * (k + 0.5), y=y + 14, text=text, quiet=True, size=SIZE)
+
+
+def _columns(row: Row, after: Row, sides: tuple[float, float]) -> list[float]:
+    """Where arrows lead from a row to the next: below each box of the row that has more of them."""
+    most = max((row, after), key=lambda one: len(one.boxes))
+    each = (sides[1] - sides[0]) * most.share / len(most.boxes)
+    if len(most.boxes) == 1:
+        each = (sides[1] - sides[0]) * min(row.share, after.share)
+    return [sides[0] + each * (k + 0.5) for k in range(len(most.boxes))]
 
 
 def _down(x: float, start: float, end: float) -> Arrow:
     return Arrow(x0=x, y0=start, x1=x, y1=end, thick=1.1)
+
+
+def _line(y: float, parameters: str, flops: str, bold: bool = False) -> Iterator[Words]:
+    """The two columns beside a row."""
+    yield Words(x=490, y=y, text=parameters, bold=bold, size=SIZE)
+    if flops:
+        yield Words(x=610, y=y, text=flops, bold=bold, size=SIZE)

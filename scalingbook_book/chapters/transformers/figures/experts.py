@@ -1,4 +1,4 @@
-"""From how many rows does each expert keep the matrix unit busy? One kernel multiplies for all of them."""
+"""How many rows per expert keep the matrix unit busy? One kernel multiplies for all experts."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
@@ -12,9 +12,9 @@ SHOWN = (("bf16", 32, 7168, 2048, EXPERTS), ("bf16", 16, 2048, 768, MEMORY), ("f
 
 
 def reached(kind: str, name: str, experts: int, D: int, F: int) -> dict[int, float]:
-    """By the rows of each expert, the share of the peak that a measured product [D, F] had on an H200.
+    """The fraction of peak that a measured matmul [D, F] reached on an H200, by rows per expert.
 
-    `kind` is "grouped", or "dense": one product of as many rows with one matrix. Of several measurements the
+    `kind` is "grouped", or "dense": one matmul of as many rows with one matrix. Of several measurements the
     best counts.
     """
     rate, matrices = H200.flops_per_s(dtype(name)), experts if kind == "grouped" else 1
@@ -29,17 +29,19 @@ def reached(kind: str, name: str, experts: int, D: int, F: int) -> dict[int, flo
 
 
 def grouped() -> Figure:
-    """From how many rows of each expert is the product of all as fast as one of as many rows?"""
+    """How many rows per expert does a grouped matmul need to be as fast as a single matmul?"""
     kind = SHOWN[0][:4]
     even = rules.matmul_critical_batch(*kind[2:], H200)
     large, dense = reached("grouped", *kind), reached("dense", *kind)
     few, many = (percent(large[n] / dense[n]) for n in (128, 1024))
     return Figure(
         key="transformers.grouped",
-        alt="Share of the peak over the rows of each expert, from 64 to 8,192, as measured on an H200. Two curves in bf16 rise to two thirds of the peak, that of 32 experts "
+        alt="Fraction of peak over the rows per expert, from 64 to 8,192, as measured on an H200. Two curves in bf16 rise to two thirds of the peak, that of 32 experts "
         "7,168 by 2,048 by 256 rows, that of 16 experts 2,048 by 768 only by 2,048. fp8 rises to three fifths, with a dip at 256 rows. The roofline is above them and turns at "
-        f"the break-even, {even:.0f} rows.",
-        caption=f"With 128 rows each, half of the break-even's {even:.0f}, 32 large experts reach {few} of the rate of one product with one matrix, with 1,024 rows {many}. (H200, PyTorch 2.11; shares of each type's peak.)",
+        f"the critical batch, {even:.0f} rows.",
+        caption=f"With 128 rows per expert, half of the critical batch of {even:.0f}, 32 large experts reach {few} of the rate of a "
+        f"single matmul with as many rows; with 1,024 rows per expert, they reach {many}. (H200, PyTorch 2.11; fractions of "
+        "each data type's peak.)",
         parts=lambda _: [_chart(even)],
     )
 
@@ -53,11 +55,11 @@ def _chart(even: float) -> Chart:
     bounds = [roofline.matmul(n, 7168, 2048, H200, BF16) for n in rows]
     roof = [100 * b.flops / H200.bf16_flops_per_s / b.lower_s for b in bounds]
     return Chart(
-        Scale("rows of each expert", "", "pow2", high=8192),
-        Scale("share of the peak", "%", low=0, high=110),
+        Scale("rows per expert", "", "pow2", high=8192),
+        Scale("fraction of peak", "%", low=0, high=110),
         (
             Curve("roofline, 7,168 × 2,048, bf16", rows, roof, IDLE, dashed=True),
-            RefLine("break-even", even),
+            RefLine("critical batch", even),
             *curves,
         ),
     )

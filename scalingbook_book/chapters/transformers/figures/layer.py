@@ -1,7 +1,7 @@
-"""One layer as a list of products, its matrices to scale, and what each part of it costs."""
+"""One layer as a list of matmuls, its matrices to scale, and what each part of it costs."""
 
 from scalingbook_book.reader.figures.figure import Figure
-from scalingbook_book.reader.figures.layout import Part, strip
+from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import models
@@ -12,20 +12,23 @@ LLAMA = models.find("LLaMA-3 70B")
 T = 8192
 FLOPS = arithmetic.flops(LLAMA, 1, T)
 PARAMS = arithmetic.params(LLAMA)
-BESIDE = {("q", "k"), ("k", "v"), ("gate", "up")}  # neither takes what the other makes
+BESIDE = {("q", "k"), ("k", "v"), ("gate", "up")}  # neither uses the other's output
+SCORES = "QKᵀ, PV"
 
 
 def layer() -> Figure:
-    """Where do parameters sit, and where does the work go?"""
+    """Where are the parameters, and where do the FLOPs go?"""
     of_params, of_flops = percent(PARAMS.share("mlp")), percent(FLOPS.attention_share)
     return Figure(
         key="transformers.layer",
         alt="The matrices of one layer drawn to scale, from left to right. Attention: queries, keys, values, then "
-        "scores, which have no matrix, and the output. Keys and values are an eighth as wide as queries. Then the "
-        "MLP: gate, up and down, each more than three times the size of the largest in attention. Below, two strips: "
-        f"the MLP holds {of_params} of the parameters; scores take {of_flops} of the FLOPs and hold none.",
-        caption=f"{LLAMA.name}: a layer is seven matrices and two products without any, scores and weighted values. The MLP holds {of_params} of "
-        f"the parameters; at {T:,} tokens scores and weighted values take {of_flops} of the FLOPs.",
+        "dot-product attention, which has no matrix, and the output. Keys and values are an eighth as wide as queries. "
+        "Then the MLP: gate, up and down, each more than three times the size of the largest matrix in attention. Below, "
+        f"two strips: the MLP has {of_params} of the parameters; dot-product attention takes {of_flops} of the FLOPs and "
+        "has no parameters.",
+        caption="A layer of Llama 3 70B: seven weight matrices, drawn to scale, and two matmuls without weights (dashed), "
+        f"which compute scores and weighted values. The MLP has {of_params} of the model's parameters. At {T:,} tokens, the "
+        f"matmuls without weights take {of_flops} of the FLOPs.",
         parts=lambda wide: [*_matrices(wide), _strips(wide)],
     )
 
@@ -34,7 +37,7 @@ def _matrices(wide: float) -> list[Sketch]:
     """Attention and MLP, beside one another where there is room; one scale for all."""
     unit = (44.0 if wide > 400 else 25.0) / LLAMA.D  # of the drawing, for one element of a side
     D, N, K, F = (n * unit for n in (LLAMA.D, LLAMA.N * LLAMA.H, LLAMA.K * LLAMA.H, LLAMA.F))
-    attention = [("q", N, D), ("k", K, D), ("v", K, D), ("scores", N * 1.35, D), ("o", D, N)]
+    attention = [("q", N, D), ("k", K, D), ("v", K, D), (SCORES, N * 1.35, D), ("o", D, N)]
     mlp = [("gate", F, D), ("up", F, D), ("down", D, F)]
     if wide < 400:
         return [_row(wide, attention, "attention"), _row(wide, mlp, "MLP")]
@@ -42,14 +45,14 @@ def _matrices(wide: float) -> list[Sketch]:
 
 
 def _row(wide: float, blocks: list[tuple[str, float, float]], title: str) -> Sketch:
-    """The blocks in the residual stream, centred on its line."""
+    """The blocks in the order of the computation, centered on one line."""
     high = max(h for _, _, h in blocks)
     gap = (wide - sum(w for _, w, _ in blocks)) / (len(blocks) + 1)
     middle, x = 40 + high / 2, gap
     shapes: list[Shape] = [Words(x=0, y=13, text=title, align="start", bold=True)] if title else []
     ends = [2.0]
     for name, across, down in blocks:
-        plain = name == "scores"
+        plain = name == SCORES
         top = middle - down / 2
         shade = 0.0 if plain else 0.3
         color = IDLE if plain else MATH if name in ("gate", "up", "down") else MEMORY
@@ -70,16 +73,18 @@ def _row(wide: float, blocks: list[tuple[str, float, float]], title: str) -> Ske
 
 
 def _strips(wide: float) -> Sketch:
-    """Shares of parameters and of FLOPs, the same colours."""
-    left = 84.0
+    """Shares of parameters and of FLOPs, in the same colors."""
+    left, (shapes, start) = 84.0, ([], 8.0)
+    if wide <= 400:  # too narrow for names within the strips
+        names = {MATH: "MLP", MEMORY: "attention weights", IDLE: SCORES, CACHE: "embeddings"}
+        shapes, start = key(wide, 2.0, names)
     vocabulary = PARAMS["embedding"] + PARAMS["unembedding"]
     kept = [Part("MLP", PARAMS["mlp"], MATH), Part("attention", PARAMS["attention"], MEMORY)]
     work = [Part("MLP", FLOPS["mlp"], MATH), Part("attention", FLOPS["attention projections"], MEMORY)]
-    kept.append(Part("vocabulary", vocabulary, CACHE))
-    work += [Part("scores", FLOPS.attention, IDLE), Part("vocabulary", FLOPS["unembedding"], CACHE)]
-    shapes: list[Shape] = []
+    kept.append(Part("embeddings", vocabulary, CACHE))
+    work += [Part(SCORES, FLOPS.attention, IDLE), Part("unembedding", FLOPS["unembedding"], CACHE)]
     for k, (name, parts) in enumerate((("parameters", kept), ("FLOPs", work))):
-        y = 8.0 + 38 * k
+        y = start + 38 * k
         shapes.append(Words(x=left - 8, y=y + 19, text=name, align="end"))
         shapes += strip(left, y, wide - left - 4, 28, parts)
-    return Sketch(wide, 84, shapes)
+    return Sketch(wide, start + 76, shapes)

@@ -1,4 +1,4 @@
-"""What is kept: units of one layer, bytes of one parameter, keys and values of one token."""
+"""What is kept: units per layer, bytes per parameter, keys and values per token."""
 
 from scalingbook_book.chapters.transformers.explorers.kv import kinds
 from scalingbook_book.reader.figures.figure import Figure
@@ -22,9 +22,9 @@ from scalingbook_lib.units import BF16, FP32, binary
 WIDE = models.Transformer(name="wide", D=4096, F=16384, L=1, N=32, K=32, H=128, V=1)
 POLICIES: dict[arithmetic.Policy, str] = {
     "all": "everything",
-    "dots": "every product",
-    "dots_no_batch": "products with weights",
-    "full": "layer input",
+    "dots": "all matmuls",
+    "dots_no_batch": "weight matmuls",
+    "full": "layer input only",
 }
 
 
@@ -38,15 +38,15 @@ def kept() -> Figure:
         key="transformers.kept",
         alt=f"Four rows of unit squares, one square for an array of B by T by D in bf16. Units kept: {said}. Of the "
         "first row most are scores and elementwise arrays of the MLP.",
-        caption="What one layer keeps, in arrays [B, T, D] (D = 4096, F = 4D, T = 1,024). Dropping what is cheap to "
-        f"compute again takes {totals['all']:.0f} units to {totals['dots_no_batch']:.0f}, the layer's input alone to "
-        f"{totals['full']:.0f}.",
+        caption="What one layer keeps, in units of one array [B, T, D] (D = 4096, F = 4D, T = 1,024). Recomputing what is cheap "
+        f"reduces {totals['all']:.0f} units to {totals['dots_no_batch']:.0f}, and keeping only the layer's input reduces "
+        f"them to {totals['full']:.0f}.",
         parts=lambda wide: [_units(wide, totals)],
     )
 
 
 def _colors(policy: arithmetic.Policy) -> list[int]:
-    """One colour a unit: scores, elementwise arrays, norms, products."""
+    """One color per unit: scores, elementwise arrays, norms, matmul outputs."""
     units: list[int] = []
     for term in arithmetic.activations(WIDE, 1, 1024, policy).terms:
         scores = term.name in ("probabilities", "scores")
@@ -60,7 +60,7 @@ def _colors(policy: arithmetic.Policy) -> list[int]:
 def _units(wide: float, totals: dict[arithmetic.Policy, float]) -> Sketch:
     line = 31
     side = (wide - 8) / line
-    names = {MEMORY: "products", NETWORK: "scores", EXPERTS: "elementwise", CACHE: "norms"}
+    names = {MEMORY: "matmul outputs", NETWORK: "scores", EXPERTS: "elementwise", CACHE: "norms"}
     shapes, y = key(wide, 4.0, names)
     y += 14
     for policy, units in totals.items():
@@ -77,32 +77,32 @@ def _start(x: float, y: float, text: str) -> Words:
 
 
 def sixteen_bytes() -> Figure:
-    """Which bytes of a parameter are counted in which account?"""
+    """Which bytes per parameter are counted in which account?"""
     accounts = _accounts()
     said = ", ".join(f"{sum(parts.values()):.0f} ({name})" for name, parts in accounts.items())
     return Figure(
         key="transformers.sixteen_bytes",
-        alt=f"One row an account of a parameter's bytes in training, a square a byte: {said}.",
-        caption="Five numbers, one optimizer: accounts differ in what they count, not in what Adam needs. This book "
-        f"counts {arithmetic.training_state(1.0).bytes_per_parameter:.0f} bytes a parameter unless it says otherwise.",
+        alt=f"One row for each account of the bytes per parameter in training, one square per byte: {said}.",
+        caption="Five accounts of the same optimizer. They differ in what they count, not in what Adam needs. This book "
+        f"counts {arithmetic.training_state(1.0).bytes_per_parameter:.0f} bytes per parameter unless it says otherwise.",
         parts=lambda wide: [_bytes(wide, accounts)],
     )
 
 
 def _accounts() -> dict[str, dict[str, float]]:
-    """Bytes of a parameter by what they are, in each account."""
+    """Bytes per parameter by what they are, in each account."""
     state = arithmetic.training_state
     whole = state(1.0)
     saved = {term.name: term.value for term in whole.terms if term.name != "gradients"}
     known = {
-        "gradient used up, no master copy": state(1.0, gradients=None, master=None),
+        "no gradients, no master copy": state(1.0, gradients=None, master=None),
         "no master copy": state(1.0, master=None),
         "this book": whole,
-        "gradient in fp32": state(1.0, gradients=FP32),
+        "fp32 gradients": state(1.0, gradients=FP32),
     }
     counted = {name: {term.name: term.value for term in each.terms} for name, each in known.items()}
     return dict(
-        sorted((counted | {"a checkpoint": saved}).items(), key=lambda account: sum(account[1].values()))
+        sorted((counted | {"in a checkpoint": saved}).items(), key=lambda account: sum(account[1].values()))
     )
 
 
@@ -126,20 +126,20 @@ def _bytes(wide: float, accounts: dict[str, dict[str, float]]) -> Sketch:
 
 
 def heads() -> Figure:
-    """Four kinds of attention, and what each keeps of a token."""
+    """Four kinds of attention, and what each keeps per token."""
     made = kinds("LLaMA-3 70B")
     shown = {kind: made[kind] for kind in ("MHA", "GQA", "MQA", "MLA")}
     nbytes = {kind: arithmetic.kv_cache(model, 1).bytes_per_token for kind, model in shown.items()}
     fits = {kind: _fits(model) for kind, model in shown.items()}
-    said = "; ".join(f"{kind} {binary(nbytes[kind])} a token, {fits[kind]} sequences" for kind in shown)
+    said = "; ".join(f"{kind} {binary(nbytes[kind])} per token, {fits[kind]} sequences" for kind in shown)
     return Figure(
         key="transformers.heads",
-        alt="Four panels. 64 query heads above; below them what is kept for each token: 64 key-value heads, 8, one, or "
+        alt="Four panels. 64 query heads above; below them what is kept per token: 64 key-value heads, 8, one, or "
         f"one latent vector. {said}.",
-        caption="Query heads do the work, key-value heads take the memory: the lower boxes are as wide as their "
-        "bytes. Below are the sequences of 8,192 tokens that fit beside the bf16 "
-        f"weights of LLaMA-3 70B on 16 TPU v5e, if nothing else is in memory: {fits['MHA']}, {fits['GQA']}, "
-        f"{fits['MQA']}, {fits['MLA']}.",
+        caption="Query heads determine the compute, and key-value heads determine the memory: the width of the lower boxes is "
+        "proportional to the bytes. Below each are the sequences of 8,192 tokens that fit next to the bf16 weights of "
+        f"Llama 3 70B on 16 TPU v5e, if nothing else is in memory: {fits['MHA']}, {fits['GQA']}, {fits['MQA']}, "
+        f"{fits['MLA']}.",
         parts=lambda wide: [_panels(wide, shown, nbytes, fits)],
     )
 
@@ -172,7 +172,7 @@ def _panels(
             Cells(
                 x=middle - width * keys / 2, y=y + 88, rows=kept, wide=width, high=20, air=min(1, width / 3)
             ),
-            Words(x=middle, y=y + 128, text=f"{binary(nbytes[kind])} a token"),
+            Words(x=middle, y=y + 128, text=f"{binary(nbytes[kind])} per token"),
             Words(x=middle, y=y + 145, text=f"{fits[kind]} sequences"),
         ]
     return Sketch(wide, 152.0 + 172 * (4 // columns - 1), shapes)

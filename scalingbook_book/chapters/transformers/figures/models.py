@@ -1,4 +1,4 @@
-"""Four models: where their parameters are, and what a token costs in each."""
+"""Four models: where their parameters are, and where the FLOPs of a token go."""
 
 from scalingbook_book.reader.explorers.view import Bars, Scale, Series
 from scalingbook_book.reader.figures.figure import Figure
@@ -12,18 +12,19 @@ T = 8192
 
 
 def where_parameters_are() -> Figure:
-    """Which part is largest, stored and computed?"""
+    """Which part has the most parameters, and which takes the most FLOPs?"""
     known = [models.find(name) for name in NAMES]
     stored = [_stored(model) for model in known]
-    small, large = (percent(each["vocabulary"] / sum(each.values())) for each in (stored[0], stored[2]))
+    small, large = (percent(each["embeddings"] / sum(each.values())) for each in (stored[0], stored[2]))
     sparse = percent(known[-1].active_params / known[-1].params)
     return Figure(
         key="transformers.where_parameters_are",
-        alt=f"Stacked bars for {', '.join(NAMES)}. Shares of parameters: the vocabulary is {small} of the smallest and "
-        f"{large} of the 70B; experts are nearly all of DeepSeek-V3. Shares of the FLOPs of a token at {T:,}: scores "
-        "and weighted values appear, which hold no parameters.",
-        caption="MLPs or experts hold most parameters. In small models the vocabulary takes a part, as it does not shrink with "
-        f"them. A token of DeepSeek-V3 meets {sparse} of its parameters, and all of its context.",
+        alt=f"Stacked bars for {', '.join(NAMES)}. Shares of parameters: embeddings are {small} of the smallest and "
+        f"{large} of the 70B; experts are nearly all of DeepSeek-V3. Shares of the FLOPs of a token at {T:,}: dot-product "
+        "attention appears, which has no parameters.",
+        caption="MLPs or experts have most of the parameters. In small models, the embeddings take a visible share, because the "
+        f"vocabulary does not shrink with the model. Each token of DeepSeek-V3 uses {sparse} of the parameters, but it attends "
+        "to its whole context.",
         parts=lambda wide: [
             _bars("share of parameters", stored),
             _bars("share of FLOPs", [_done(m) for m in known]),
@@ -37,9 +38,9 @@ def _stored(model: models.Transformer) -> dict[str, float]:
     attention = parts.pop("attention")
     return {
         "MLP or experts": sum(parts.values()),
-        "attention": attention,
-        "scores": 0.0,
-        "vocabulary": vocabulary,
+        "attention weights": attention,
+        "dot-product attention": 0.0,
+        "embeddings": vocabulary,
     }
 
 
@@ -52,14 +53,19 @@ def _done(model: models.Transformer) -> dict[str, float]:
     rest = flops.total - attention - flops.attention - parts["unembedding"]
     return {
         "MLP or experts": rest,
-        "attention": attention,
-        "scores": flops.attention,
-        "vocabulary": parts["unembedding"],
+        "attention weights": attention,
+        "dot-product attention": flops.attention,
+        "embeddings": parts["unembedding"],
     }
 
 
 def _bars(title: str, parts: list[dict[str, float]]) -> Bars:
-    colors = {"MLP or experts": MATH, "attention": MEMORY, "scores": IDLE, "vocabulary": CACHE}
+    colors = {
+        "MLP or experts": MATH,
+        "attention weights": MEMORY,
+        "dot-product attention": IDLE,
+        "embeddings": CACHE,
+    }
     shares = {name: [100 * each[name] / sum(each.values()) for each in parts] for name in colors}
     series = [Series(name, shares[name], color) for name, color in colors.items() if any(shares[name])]
     return Bars(Scale(title, "%", high=112), NAMES, series, stacked=True)

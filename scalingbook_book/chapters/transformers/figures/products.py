@@ -1,4 +1,4 @@
-"""Products by their indices: one forward, two backward, and what a causal mask leaves of one."""
+"""Matmuls by their indices: one forward, two backward, and what a causal mask leaves of one."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY, Area, Cells, Shape, Words
@@ -11,22 +11,22 @@ TWICE = arithmetic.einsum("BD,DF->BF", B=16, D=16, F=16)
 
 
 def product() -> Figure:
-    """What is counted in a product, and how it grows."""
+    """What is counted in a matmul, and how it grows."""
     work = TWICE.flops // PRODUCT.flops
     data = 4
     return Figure(
         key="transformers.product",
         alt="X, with rows B and columns D, times W, with rows D and columns F, gives Y, with rows B and columns F. "
-        "One row of X and one column of W are lit, and so is the element of Y that they make: a dot product of "
+        "One row of X and one column of W are highlighted, and so is the element of Y that they produce: a dot product of "
         "2 D FLOPs.",
-        caption=f"Every element of Y is one dot product of 2D FLOPs, and there are B × F of them. Twice as large in "
-        f"every direction, a product does {work} times the work on {data} times the data.",
+        caption=f"Every element of Y is one dot product of 2D FLOPs, and there are B × F elements. A matmul that is twice as "
+        f"large in every dimension takes {work} times the FLOPs on {data} times the data.",
         parts=lambda wide: [_lit(wide)],
     )
 
 
 def _lit(wide: float) -> Sketch:
-    """X, W and Y in parts; a row, a column, and the element that they make."""
+    """X, W and Y in parts; a row, a column, and the element that they produce."""
     side = 15.0 if wide > 400 else 11.0
     rows, inner, columns, row, column = 4, 6, 8, 1, 5
     x = [[MATH if j == row else MEMORY for _ in range(inner)] for j in range(rows)]
@@ -46,26 +46,26 @@ def _lit(wide: float) -> Sketch:
 
 
 def backward() -> Figure:
-    """Three products over the same three indices."""
+    """Three matmuls over the same three indices."""
     counts = [PRODUCT, *PRODUCT.backward]
     assert len({each.flops for each in counts}) == 1
     return Figure(
         key="transformers.backward",
-        alt="Three products of rectangles with sides B, D and F. Forward, X times W sums over D. The gradient of W, X "
+        alt="Three matmuls of rectangles with sides B, D and F. Forward, X times W sums over D. The gradient of W, X "
         "transposed times the gradient of Y, sums over B. The gradient of X, the gradient of Y times W transposed, "
         "sums over F. Under each stands 2 B D F.",
-        caption="Each product sums over another index and keeps the other two, so all three cost the same. Backward "
-        f"is twice forward, and training is {len(counts)} times forward.",
+        caption="Each of the three matmuls sums over a different index, so all three cost the same. The backward pass takes "
+        f"twice the FLOPs of the forward pass, so a training step takes {len(counts)} times those of a forward pass.",
         parts=lambda wide: [_three(wide)],
     )
 
 
 def _three(wide: float) -> Sketch:
-    """Forward, gradient of W, gradient of X; what is summed over carries the colour of arithmetic."""
+    """Forward, gradient of W, gradient of X; what is summed over carries the color of arithmetic."""
     products = (
-        ("forward, over D", ("X", "B", "D"), ("W", "D", "F"), ("Y", "B", "F")),
-        ("gradient of W, over B", ("Xᵀ", "D", "B"), ("Ȳ", "B", "F"), ("W̄", "D", "F")),
-        ("gradient of X, over F", ("Ȳ", "B", "F"), ("Wᵀ", "F", "D"), ("X̄", "B", "D")),
+        ("forward: sum over D", ("X", "B", "D"), ("W", "D", "F"), ("Y", "B", "F")),
+        ("gradient of W: sum over B", ("Xᵀ", "D", "B"), ("Ȳ", "B", "F"), ("W̄", "D", "F")),
+        ("gradient of X: sum over F", ("Ȳ", "B", "F"), ("Wᵀ", "F", "D"), ("X̄", "B", "D")),
     )
     abreast = wide > 400
     scale = 0.82 if abreast else 0.95
@@ -91,7 +91,7 @@ def _three(wide: float) -> Sketch:
 
 
 def causal() -> Figure:
-    """What a mask saves, and what blocks save."""
+    """What a mask saves, and what skipping blocks saves."""
     blocks = 4
     done = (blocks + 1) / (2 * blocks)
     return Figure(
@@ -99,8 +99,8 @@ def causal() -> Figure:
         alt="Three squares of queries against keys. Without a mask every pair is computed. With a causal mask every "
         f"pair is computed too, and half of them are overwritten. In {blocks} blocks of queries, each with the keys "
         f"up to its end, {done:.3f} of the pairs are computed.",
-        caption="FLOPs, as a share of those without a mask. A mask throws away what was computed; only blocks that are left out save work. The compiler counts "
-        f"1, 1 and {done:g} of the FLOPs.",
+        caption="FLOPs relative to attention without a mask. With a mask, the scores of later keys are computed and then "
+        f"overwritten (gray). Only skipping whole blocks saves FLOPs. The compiler counts 1, 1 and {done:g}.",
         parts=lambda wide: [_squares(wide, blocks, done)],
     )
 
@@ -114,7 +114,7 @@ def _squares(wide: float, blocks: int, done: float) -> Sketch:
     cut = [[_kind(query, key, size) for key in range(n)] for query in range(n)]
     shapes: list[Shape] = []
     for k, (name, cells, share) in enumerate(
-        (("no mask", every, 1.0), ("mask", masked, 1.0), ("blocks", cut, done))
+        (("no mask", every, 1.0), ("mask", masked, 1.0), ("4 blocks", cut, done))
     ):
         middle = wide * (2 * k + 1) / 6
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
@@ -124,7 +124,7 @@ def _squares(wide: float, blocks: int, done: float) -> Sketch:
 
 
 def _kind(query: int, key: int, size: int) -> int | None:
-    """Useful, computed in vain, or left out."""
+    """Useful, computed in vain, or skipped."""
     if key <= query:
         return MATH
     return IDLE if key < (query // size + 1) * size else None

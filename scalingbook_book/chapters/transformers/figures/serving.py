@@ -1,4 +1,4 @@
-"""A prompt and an answer on one roofline."""
+"""Prefill and decode attention on one roofline."""
 
 from typing import cast
 
@@ -15,7 +15,7 @@ LATENT = cast(models.Latent, DEEPSEEK.latent)
 
 
 def prefill_decode() -> Figure:
-    """Where does attention stand on the roofline, reading and writing?"""
+    """Where is attention on the roofline, in prefill and in decode?"""
     marks = {
         "decode, G = 1": arithmetic.attention_intensity(1, S, G=1).flops_per_byte,
         "decode, G = 8": arithmetic.attention_intensity(1, S, G=8).flops_per_byte,
@@ -26,9 +26,9 @@ def prefill_decode() -> Figure:
     ridge = rules.ridge(V5E)
     return Figure(
         key="transformers.prefill_decode",
-        alt=f"The roofline of a TPU v5e with its ridge at {ridge:.0f} FLOPs for each byte, and four dots: {said}.",
-        caption="Reading a prompt is compute-bound, writing an answer is not: a key that is read meets G query heads, "
-        "however long the context is and however large the batch. Latent attention stands at the ridge.",
+        alt=f"The roofline of a TPU v5e with its ridge point at {ridge:.0f} FLOPs per byte, and four dots: {said}.",
+        caption="Prefill attention is compute-bound, and decode attention is not: each key that is read serves only G query "
+        "heads, however long the context and however large the batch. With latent attention, decode is at the ridge point.",
         parts=lambda wide: [_chart(marks, ridge)],
     )
 
@@ -41,7 +41,7 @@ def _chart(marks: dict[str, float], ridge: float) -> Chart:
         labels=list(marks), color=MATH,
     )  # fmt: skip
     return Chart(
-        x=Scale("FLOPs for each byte", "", "log"),
+        x=Scale("FLOPs per byte", "", "log"),
         y=Scale("attainable", "FLOPs/s", "log"),
-        marks=(roof, dots, RefLine("ridge", ridge)),
+        marks=(roof, dots, RefLine("ridge point", ridge)),
     )

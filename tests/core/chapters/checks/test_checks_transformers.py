@@ -77,7 +77,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("transformers.prompt-length", 1121, "one query head"),
         ("transformers.window-layers", 69_120, "every layer"),
         ("transformers.window-layers", 36_864, "F = 4D"),
-        ("transformers.kernel-vmem", "3.54 MB", "ridge of a v6e"),
+        ("transformers.kernel-vmem", "3.54 MB", "ridge point of a v6e"),
         ("transformers.absorbed-decoding", 484, "one byte"),
         ("transformers.absorbed-decoding", 128, "read once"),
     ],

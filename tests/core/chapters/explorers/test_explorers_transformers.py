@@ -30,7 +30,7 @@ def test_a_pasted_config_is_counted_to_the_last_parameter():
     view = ALL["model"].evaluate(text=json.dumps(LLAMA_8B, indent=2))
     assert readout(view, "parameters") == models.find("LLaMA-3 8B").params == 8_030_261_248
     assert view.verdict.startswith("my-8b has 8.03 G parameters, 70% of them in the MLPs")
-    assert readout(view, "KV cache, a token") == 131_072
+    assert readout(view, "KV cache, per token") == 131_072
 
 
 @pytest.mark.parametrize("text", ["{", '{"model_type": "bert"}', "LLaMA-9 80B", "A[I_X, J_X", '{"a": 1}'])
@@ -58,8 +58,8 @@ def test_the_bars_of_a_model_sum_to_what_is_read_out(model):
     parts, flops, _ = panels(view, Bars)
     assert sum(parts.series[0].values) == readout(view, "parameters") == model.params
     assert sum(parts.series[-1].values) == readout(view, "active for a token")
-    assert sum(flops.series[0].values) == pytest.approx(readout(view, "forward, a token"))
-    assert readout(view, "training, a token") == pytest.approx(3 * readout(view, "forward, a token"))
+    assert sum(flops.series[0].values) == pytest.approx(readout(view, "forward, per token"))
+    assert readout(view, "training, per token") == pytest.approx(3 * readout(view, "forward, per token"))
 
 
 # The share of attention
@@ -87,7 +87,7 @@ def test_the_crossing_is_where_the_share_is_half(name, causal, windows):
 def test_gemma_crosses_late_and_the_rule_of_thumb_early():
     plain = ALL["share"].evaluate(windows=False)
     assert readout(plain, "Gemma-2 27B: T*") == 69_120
-    assert readout(plain, "rule of thumb for the first") == 36_864
+    assert readout(plain, "rule of thumb for the first model") == 36_864
     assert readout(ALL["share"].evaluate(windows=False, causal=True), "Gemma-2 27B: T*") == 138_240
     assert "3.6 times what the rule of thumb says" in ALL["share"].evaluate().verdict
 
@@ -99,7 +99,8 @@ def test_grouped_queries_are_the_published_model_and_a_cache_eight_times_smaller
     made = kv.kinds("LLaMA-3 70B")
     assert made["GQA"] == made["as published"]
     each = [
-        readout(ALL["kv"].evaluate(kind=kind), "cache of a sequence") for kind in ("MHA", "GQA", "MQA", "MLA")
+        readout(ALL["kv"].evaluate(kind=kind), "KV cache per sequence")
+        for kind in ("MHA", "GQA", "MQA", "MLA")
     ]
     assert each[0] == 8 * each[1] == 64 * each[2]
     assert each[3] == 2 * 80 * 576 * 8192
@@ -117,14 +118,14 @@ def test_only_attention_changes_with_the_kind_of_attention(name):
 def test_what_fits_fits_and_one_more_does_not(kind):
     for S, cache in itertools.product((1024, 8192, 131072), ("bf16", "int8")):
         view = ALL["kv"].evaluate(kind=kind, S=S, cache=cache, name="Gemma-2 27B", chip="H100", n=1)
-        each, free = readout(view, "cache of a sequence"), readout(view, "left beside the weights")
+        each, free = readout(view, "KV cache per sequence"), readout(view, "left next to the weights")
         fits = readout(view, "sequences that fit")
         assert fits * each <= max(free, 0) < (fits + 1) * each
 
 
 def test_weights_that_do_not_fit_are_said_to_be_too_large():
-    assert "the weights alone need" in ALL["kv"].evaluate(n=1).verdict
-    assert "49 sequences of 8,192 positions fit" in ALL["kv"].evaluate().verdict
+    assert "the weights alone exceed" in ALL["kv"].evaluate(n=1).verdict
+    assert "49 sequences of 8,192 tokens fit" in ALL["kv"].evaluate().verdict
 
 
 # Keep or compute again
@@ -148,10 +149,10 @@ def test_the_arrays_sum_to_what_is_kept(keeps):
 def test_only_what_holds_scores_grows_with_the_length():
     policies = ALL["remat"].controls["keeps"].options
     short, long = (
-        {k: readout(ALL["remat"].evaluate(keeps=k, T=T), "kept for a token") for k in policies}
+        {k: readout(ALL["remat"].evaluate(keeps=k, T=T), "kept per token") for k in policies}
         for T in (1024, 8192)
     )
-    assert {k for k in short if long[k] > short[k]} == {"everything", "every product"}
+    assert {k for k in short if long[k] > short[k]} == {"everything", "all matmuls"}
 
 
 # A product
@@ -162,8 +163,8 @@ def test_the_product_is_counted_as_the_library_counts_it():
     counted = arithmetic.einsum("BTD,DF->BTF", B=4, T=512, D=1024, F=2048)
     assert readout(view, "forward") == counted.flops == 2 * 4 * 512 * 1024 * 2048
     assert readout(view, "backward") == 2 * counted.flops
-    assert "sums over D: " in view.verdict
-    assert "sums over h for each b and k" in ALL["einsum"].evaluate().verdict
+    assert "sums over D. " in view.verdict
+    assert "sums over h, separately for each b and k" in ALL["einsum"].evaluate().verdict
 
 
 def test_every_index_has_one_color_in_both_of_its_arrays():
@@ -172,8 +173,8 @@ def test_every_index_has_one_color_in_both_of_its_arrays():
         *arrays, role = column
         colors = {cell.color for cell in arrays if cell.text}
         assert len(colors) == 1
-        assert colors == {{"summed": 1, "shared": 0, "free": 2}[role.text]}
-        assert sum(bool(cell.text) for cell in arrays) == (3 if role.text == "shared" else 2)
+        assert colors == {{"contracting": 1, "batching": 0, "free": 2}[role.text]}
+        assert sum(bool(cell.text) for cell in arrays) == (3 if role.text == "batching" else 2)
 
 
 @pytest.mark.parametrize("text", ["", "A[I_X, J_X", "ab,cd", "ab,bc->ax", "abcd,defg->abcefg"])
@@ -202,10 +203,10 @@ def test_what_is_turned_away_is_what_a_simulated_expert_turns_away():
 
 
 def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():
-    even, skewed = (readout(ALL["router"].evaluate(skew=skew), "turned away") for skew in (0.0, 1.0))
+    even, skewed = (readout(ALL["router"].evaluate(skew=skew), "dropped tokens") for skew in (0.0, 1.0))
     assert even < 0.01 < 0.2 < skewed
-    assert readout(ALL["router"].evaluate(skew=0.0), "busiest expert / even") == pytest.approx(1)
-    assert readout(ALL["router"].evaluate(), "batch for compute-bound") == pytest.approx(240.5 * 8, rel=1e-3)
+    assert readout(ALL["router"].evaluate(skew=0.0), "busiest expert / average") == pytest.approx(1)
+    assert readout(ALL["router"].evaluate(), "critical batch") == pytest.approx(240.5 * 8, rel=1e-3)
 
 
 # The softmax
@@ -215,11 +216,11 @@ def test_an_even_router_turns_away_only_by_chance_and_a_skewed_one_more():
 @pytest.mark.parametrize("chunk", range(1, 17))
 def test_the_last_chunk_leaves_the_whole_softmax_whatever_the_chunks(chunk, order):
     view = ALL["softmax"].evaluate(order=order, chunk=chunk, step=10**6)
-    assert readout(view, "output so far") == readout(view, "output of the whole")
+    assert readout(view, "output so far") == readout(view, "output of the full softmax")
     assert view.frames == -(-16 // chunk)
     points = next(m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
     assert sum(points.ys) == pytest.approx(1)
-    assert list(points.ys) == pytest.approx(list(curve(view, "in the end").ys))
+    assert list(points.ys) == pytest.approx(list(curve(view, "final").ys))
 
 
 def test_the_result_does_not_depend_on_the_order_in_which_scores_and_their_values_come():
@@ -232,5 +233,5 @@ def test_the_result_does_not_depend_on_the_order_in_which_scores_and_their_value
 
 def test_falling_scores_never_shrink_the_sums():
     for step in (1, 2, 3):
-        assert readout(ALL["softmax"].evaluate(order="falling", step=step), "earlier sums times") == 1
-        assert readout(ALL["softmax"].evaluate(order="rising", step=step), "earlier sums times") < 1
+        assert readout(ALL["softmax"].evaluate(order="falling", step=step), "earlier sums multiplied by") == 1
+        assert readout(ALL["softmax"].evaluate(order="rising", step=step), "earlier sums multiplied by") < 1
