@@ -1,8 +1,8 @@
 """The pages of the book: which there are, and to which chapter each belongs.
 
 A chapter's page is `chapters/<stem>.md`. Pages below it in `_toc.yml` are its deeper pages,
-`chapters/<stem>_<theme>.md`, which share its package, exercises and explorers. A chapter that was split in
-two has two main pages and one package. Solutions, which are below a chapter too, are not among its pages.
+`chapters/<stem>_<theme>.md`, which share its package, exercises and explorers. A chapter that was split
+has several main pages and one package. Solutions, which are below a chapter too, are not among its pages.
 """
 
 from collections.abc import Iterator

@@ -46,12 +46,12 @@ _WORDS = {
 }
 _NOUNS = (
     r"chips?|GPUs?|devices?|cores?|layers?|experts?|heads?|nodes?|pods?|hosts?|slices?|servers?|racks?|cards?|"
-    r"stages?|sequences?|users?|requests?|groups?|ranks?|matrices?|iterations?|axes|microbatches|tokens|SMs|runs|"
+    r"NICs?|stages?|sequences?|users?|requests?|groups?|ranks?|matrices?|iterations?|axes|microbatches|tokens|SMs|runs|"
     r"sites|steps"
 )
 _MODELS = r"(?:TPU )?v\d\w+|TPU7x|H[12]00|G?B[123]00|A100|Rubin|Trainium\d|MI\d+\w*"
 _COUNTED = re.compile(
-    rf"(?P<count>\d[\d,{{}}]*|{'|'.join(_WORDS)})\s+(?:[\w-]+\s+){{0,2}}?(?P<noun>{_NOUNS}|{_MODELS})\b",
+    rf"(?P<count>\d[\d,{{}}]*|{'|'.join(_WORDS)})\s+(?:[\w-]+\s+){{0,2}}?(?P<noun>{_NOUNS}|(?:{_MODELS})s?)\b",
     re.I,
 )
 _GRID = re.compile(r"(\d+) ?× ?(\d+)(?: ?× ?(\d+))?")

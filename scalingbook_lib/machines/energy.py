@@ -4,7 +4,7 @@ Chapter: Energy and power.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(energy(chips.H100, 30.84e6 * 3600))
-21.6 GWh: the chips alone, at their most
+21.6 GWh: the chips alone, at maximum power
 """
 
 from dataclasses import dataclass
@@ -27,11 +27,11 @@ class Boundary(Result):
         return f"{self.name}: {self.node * self.pue:.3g} times the chips' watts"
 
 
-CHIPS = Boundary("the chips alone, at their most")
+CHIPS = Boundary("the chips alone, at maximum power")
 # NVIDIA's DGX H100 user guide: 10.2 kW at most, with eight GPUs of 700 W.
-NODE = Boundary("with the node around them", node=10.2e3 / (8 * 700))
+NODE = Boundary("with their nodes", node=10.2e3 / (8 * 700))
 # Google's environmental report of 2025: 1.09 over all its sites in 2024.
-SITE = Boundary("with the node and the site", node=NODE.node, pue=1.09)
+SITE = Boundary("with their nodes and the site", node=NODE.node, pue=1.09)
 BOUNDARIES = (CHIPS, NODE, SITE)
 
 

@@ -124,7 +124,7 @@ def decode_tensor_parallel_degree(
 
     The step is bound by reading weights, below the critical batch, so that a higher degree pays than where
     arithmetic binds (`tensor_parallel_degree`). Hops are not counted, and mostly bind first. Derived in
-    Inference ("Splitting a decode step").
+    Inference ("Sharding a decode step").
     """
     beta = chip.hbm_bytes_per_s / network_bytes_per_s(chip, **over)  # β / n_ax
     # w D F / (Y W_hbm) > a B D / (n_ax W_ici), solved for Y

@@ -47,7 +47,7 @@ def pooled(model: Transformer, tokens: float, *, arrays: float = 4, params: floa
 
 @dataclass(frozen=True, slots=True)
 class Goodput(Result):
-    """The share of the time that counts, with checkpoints every `every_s`, and the best such interval."""
+    """The goodput with a checkpoint every `every_s` seconds, and the best such interval."""
 
     every_s: float
     best_s: float
@@ -56,7 +56,7 @@ class Goodput(Result):
     def __str__(self) -> str:
         return (
             f"a checkpoint every {si(self.every_s, 's')} (best {si(self.best_s, 's')}): "
-            f"{percent(self.share, 3)} counts"
+            f"goodput {percent(self.share, 3)}"
         )
 
 

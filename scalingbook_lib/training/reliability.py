@@ -1,10 +1,10 @@
-"""How often does a run stop, how often should it be saved, and what share of the time is left?
+"""Checkpoint intervals, goodput and hot spares of a run that fails at random.
 
-`rules.goodput` has Young's first order; here are the exact law for stops that come by chance, a ladder of
-places to save to, and spares. Chapter: Fault tolerance and goodput.
+`rules.goodput` has Young's first-order rule; here are the exact formula for random failures, multi-tier
+checkpointing, and spares. Chapter: Fault tolerance and goodput.
 
 >>> print(exact(60, 3600, 600))
-a checkpoint every 618 s (best 618 s): 70.1% counts
+a checkpoint every 618 s (best 618 s): goodput 70.1%
 """
 
 from collections.abc import Iterable
@@ -19,25 +19,25 @@ from scalingbook_lib.units import Result, percent, si
 def exact(save_s: float, between_s: float, restart_s: float, every_s: float | None = None) -> Goodput:
     """every / (M e^(R/M) (e^((every + save)/M) - 1)), the best where e^((every + save)/M) (1 - every/M) = 1.
 
-    Stops by chance, every M in the mean, while saving and restarting too. Source: Daly, 2006.
+    Failures are random, every M on average, and may occur while saving and restarting. Source: Daly, 2006.
     """
     if not (save_s > 0 and between_s > 0 and restart_s >= 0):
         raise ValueError(f"{save_s=}, {between_s=}, {restart_s=}: write positive seconds")
     # d/d(every) of the share is 0 there; the restart drops out
     best = _best(save_s / between_s) * between_s
     every = best if every_s is None else every_s
-    # Of a saved interval in the mean. Source: daly2006higher.
+    # seconds per saved interval, on average; source: daly2006higher
     lasts = between_s * exp(restart_s / between_s) * expm1((every + save_s) / between_s)
     return Goodput(every, best, every / lasts)
 
 
-def restarts_leave(between_s: float, restart_s: float) -> float:
-    """e^(-R/M): the share that counts if only restarts are lost, which stops can strike, too."""
+def restart_bound(between_s: float, restart_s: float) -> float:
+    """Goodput e^(-R/M) if only restarts cost time; restarts can fail too."""
     return exp(-restart_s / between_s)
 
 
 def _best(save: float) -> float:
-    """The root between 0 and 1, by halves; all in units of the time between stops."""
+    """The best interval in units of the MTBF: the root between 0 and 1, by bisection."""
     # 60 halvings leave less than a float can tell apart
     low, high = 0.0, 1 - 2**-53
     for _ in range(60):
@@ -47,12 +47,12 @@ def _best(save: float) -> float:
     return low
 
 
-def played(known: Goodput, save_s: float, between_s: float, restart_s: float, seed: int = 0) -> float:
-    """The share that counts of 20,000 saved intervals, with stops drawn by chance."""
+def simulated(known: Goodput, save_s: float, between_s: float, restart_s: float, seed: int = 0) -> float:
+    """Goodput of 20,000 saved intervals, with failures drawn at random."""
     chance, now, intervals = Random(seed), 0.0, 20_000  # enough for three digits
     for _ in range(intervals):
         todo = known.every_s + save_s
-        # A stop loses all since the last save, and may strike the restart, too.
+        # a failure loses all work since the last save, and may interrupt the restart too
         while (stop := chance.expovariate(1 / between_s)) < todo:
             now += stop
             while (again := chance.expovariate(1 / between_s)) < restart_s:
@@ -64,7 +64,7 @@ def played(known: Goodput, save_s: float, between_s: float, restart_s: float, se
 
 @dataclass(frozen=True, slots=True)
 class Tier(Result):
-    """A place to save to: what a save and a restart cost, and which share of the stops it must serve."""
+    """A tier of checkpoints: seconds to save and to restart, and the share of failures that it serves."""
 
     name: str
     save_s: float
@@ -72,28 +72,28 @@ class Tier(Result):
     serves: float = 1.0
 
     def every_s(self, between_s: float) -> float:
-        """Young's interval for the stops that come here."""
-        # Stops of this kind come every M / serves (young1974first).
+        """Young's interval in seconds, for the failures that this tier serves."""
+        # such failures occur every M / serves (young1974first)
         return sqrt(2 * self.save_s * between_s / self.serves)
 
     def lost(self, between_s: float) -> float:
-        """The share of the time: saving, work done again, restarts."""
+        """The share of the time that is lost: saving, repeated work, restarts."""
         every = self.every_s(between_s)
-        # a stop loses half an interval in the mean, and the restart
+        # a failure loses half an interval on average, and the restart
         return self.save_s / every + self.serves * (every / 2 + self.restart_s) / between_s
 
     def __str__(self) -> str:
-        return f"{self.name}: saved in {si(self.save_s, 's')}, back in {si(self.restart_s, 's')}"
+        return f"{self.name}: save {si(self.save_s, 's')}, restart {si(self.restart_s, 's')}"
 
 
-def ladder(tiers: Iterable[Tier], between_s: float) -> float:
-    """The share that counts with several places to save to: 1 - sum of what each loses."""
+def multi_tier(tiers: Iterable[Tier], between_s: float) -> float:
+    """Goodput with several tiers of checkpoints: 1 - the sum of what each loses."""
     return max(1 - sum(tier.lost(between_s) for tier in tiers), 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Spares(Result):
-    """So many machines out on average, and so many spares that are enough for that share of the time."""
+    """Machines out on average, and the spares that are enough for a share `enough` of the time."""
 
     out: float
     spares: int
@@ -101,12 +101,13 @@ class Spares(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.out:.3g} out on average, {self.spares} spares suffice {percent(self.enough)} of the time"
+            f"{self.out:.3g} machines out on average; {self.spares} spares are enough for "
+            f"{percent(self.enough)} of the time"
         )
 
 
 def spares(stops_per_day: float, repair_days: float, enough: float = 0.99) -> Spares:
-    """Machines in repair are Poisson with the mean stops a day x days of repair: its quantile."""
+    """Quantile of the Poisson distribution of machines in repair; its mean is failures per day x days."""
     mean, k = stops_per_day * repair_days, 0
     # e^-mean is a float above 0 up to 745
     if not (0 < mean < 700 and 0 < enough < 1):
@@ -120,6 +121,6 @@ def spares(stops_per_day: float, repair_days: float, enough: float = 0.99) -> Sp
 
 
 def elastic(replicas: int, pause_s: float, repair_s: float, between_s: float) -> float:
-    """What counts where a stop takes out one of the replicas and the rest go on: 1 - (p + R/q) / M."""
-    # All wait for the pause; then one of q replicas is away until it is repaired.
+    """Goodput if the other replicas continue after a failure: 1 - (pause + repair / replicas) / M."""
+    # all replicas pause; then one of q is missing until it is repaired
     return max(1 - (pause_s + repair_s / replicas) / between_s, 0.0)

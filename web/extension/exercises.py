@@ -56,7 +56,7 @@ class Exercises(SphinxDirective):
             self.env.note_dependency(str(path))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.ipynb"))  # what given cells print
-        for path in (ROOT / "scalingbook_lib" / "chapters" / stem / "checks").rglob("*.py"):
+        for path in (ROOT / "scalingbook_book" / "chapters" / stem / "checks").rglob("*.py"):
             self.env.note_dependency(str(path))
         try:
             known, read = checks.catalogue(stem), exercises.shown(stem, names)

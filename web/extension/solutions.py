@@ -68,9 +68,10 @@ def _link(page: str, anchor: str, said: str) -> str:
 
 def _back(stem: str, where: dict[str, str]) -> str:
     """Links to the chapter's pages with these exercises."""
-    asking = dict.fromkeys(where.values())
-    main = [page.name for page in pages.of(stem) if not page.deeper and page.name in asking]
-    links = " and ".join(_link(page, _first(where, page), numbers.named(page)) for page in main)
+    main = {page.name for page in pages.of(stem) if not page.deeper}
+    asking = [page for page in dict.fromkeys(where.values()) if page in main]  # in the order of the exercises
+    *others, last = [_link(page, _first(where, page), numbers.named(page)) for page in asking]
+    links = f"{', '.join(others)} and {last}" if others else last
     return f"<p>These are the worked solutions of the exercises in {links}. Each links to its exercise.</p>"
 
 

@@ -38,7 +38,7 @@ class ExpertExchange(Result):
         if not self.seconds:
             return f"{self.what}: every expert is at hand"
         sent = " and ".join(f"{n:.3g} over {level}" for level, n in self.copies)
-        return f"{self.what}: {si(self.total_s, 's')}, {self.bound} binds; copies of a token: {sent}"
+        return f"{self.what}: {si(self.total_s, 's')}, bottleneck {self.bound}; copies per token: {sent}"
 
 
 def exchange(

@@ -1,4 +1,4 @@
-"""What must be large enough for the chips, and not the network, to set the pace? And which level says so?
+"""How large a batch or a layer must be to be compute-bound, and which level of the network limits it.
 
 The collectives give the times; a level's own term is its time with all other levels infinitely fast.
 `rules` has the limits of one chip in round numbers, what large clusters approach. Chapter: GPUs.
@@ -18,7 +18,7 @@ type Cost = Callable[..., Transfer]
 
 @dataclass(frozen=True, slots=True)
 class LevelLimit(Result):
-    """What one level alone would ask for."""
+    """The least value with which this level alone would not be the bottleneck."""
 
     level: str
     least: float
@@ -29,7 +29,7 @@ class LevelLimit(Result):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Result):
-    """How large something must be for the arithmetic to take longer than the collective: `least` or more."""
+    """The least value of `unit` with which compute takes at least as long as the collective."""
 
     what: str  # 'data parallelism over 1,024 H100'
     unit: str  # 'tokens per chip', 'F'
@@ -38,11 +38,11 @@ class Limit(Result):
 
     @property
     def bound(self) -> str:
-        """The level that asks for most; '' where nothing is to be moved."""
+        """The level that is the bottleneck; '' if nothing is communicated."""
         return max(self.terms, key=lambda term: term.least).level if self.least else ""
 
     def term(self, level: str) -> float:
-        """What that level alone would ask for."""
+        """The least value with which that level alone would not be the bottleneck."""
         found = {term.level: term.least for term in self.terms}
         if level not in found:
             raise ValueError(f"{self.what} uses no level {level!r}; it uses {', '.join(found) or 'none'}")
@@ -54,10 +54,10 @@ class Limit(Result):
 
     def __str__(self) -> str:
         if not self.least:
-            return f"{self.what} moves nothing: any {self.unit} will do"
-        asked = f"{self.what} needs {_amount(self.least, self.unit)} for the arithmetic to take longer"
+            return f"{self.what} needs no communication: it is compute-bound for any {self.unit}"
+        said = f"{self.what}: compute-bound above {_amount(self.least, self.unit)}"
         rest = ", ".join(str(term) for term in self.terms if term.level != self.bound and term.least)
-        return f"{asked}: {self.bound} binds" + (f" (alone: {rest})" if rest else "")
+        return f"{said}; the bottleneck is {self.bound}" + (f" (alone: {rest})" if rest else "")
 
 
 def limit(what: str, unit: str, scale: float, cost: Cost, networks: tuple[Network, ...]) -> Limit:
@@ -112,7 +112,7 @@ def _axes(machine: Machine, inside: int, letter: str) -> tuple[Network, ...]:
 
 def _amount(value: float, unit: str) -> str:
     written = count(math.ceil(round(value, 6)))
-    return f"{unit} ≥ {written}" if unit == "F" else f"{written} {unit}"
+    return f"{unit} = {written}" if unit == "F" else f"{written} {unit}"
 
 
 MACHINES = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")
@@ -136,10 +136,10 @@ class Rules(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.chip}, domains of {self.domain}: data parallel {count(round(self.domain_tokens))} tokens "
-            f"a chip within one and {count(round(self.network_tokens))} over them, tensor parallel "
-            f"{self.tensor_degree:.3g} ways for F = {count(self.F)}, experts at least "
-            f"{count(round(self.expert_F))} wide within one and {count(round(self.far_expert_F))} over them"
+            f"{self.chip}, domains of {self.domain}: DP needs {count(round(self.domain_tokens))} tokens "
+            f"per chip within a domain and {count(round(self.network_tokens))} across domains, TP degree "
+            f"{self.tensor_degree:.3g} for F = {count(self.F)}, EP needs experts "
+            f"{count(round(self.expert_F))} wide within a domain and {count(round(self.far_expert_F))} across"
         )
 
 

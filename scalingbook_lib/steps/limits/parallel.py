@@ -37,7 +37,7 @@ def tensor_parallel(
 
 @dataclass(frozen=True, slots=True)
 class Widest(Result):
-    """The most chips that an MLP of width F can be split over, and the next that would be too many."""
+    """The most chips over which an MLP of width F can be sharded, and the next number, which is too many."""
 
     F: int
     Y: int
@@ -46,7 +46,7 @@ class Widest(Result):
 
     def __str__(self) -> str:
         needed = count(round(self.limit.least))
-        said = f"F = {count(self.F)} can be split over {self.Y:,} chips, which needs {needed}"
+        said = f"F = {count(self.F)} can be sharded over {self.Y:,} chips, which needs {needed}"
         if self.beyond is None:
             return f"{said}; there are no more"
         more = self.beyond.what.removeprefix("tensor parallelism over ")
@@ -110,8 +110,8 @@ def data_parallel(
             return replace(both, bandwidth_s=both.bandwidth_s / 2)
         return collectives.all_gather(nbytes, *networks, overlap=overlap)
 
-    groups = f", {model_parallel:,} chips to a copy" if model_parallel > 1 else ""
-    what = f"data parallelism over the {machine.name}{groups}"
+    groups = f", {model_parallel:,} chips per replica" if model_parallel > 1 else ""
+    what = f"data parallelism over {machine.name}{groups}"
     return limit(what, "tokens per chip", per_byte, cost, outer(machine, model_parallel))
 
 

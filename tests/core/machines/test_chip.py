@@ -155,4 +155,4 @@ def test_hops_of_an_axis_equal_those_counted_chip_by_chip(size, wrapped):
 
 
 def test_an_energy_boundary_prints_its_factor():
-    assert str(energy.SITE) == "with the node and the site: 1.99 times the chips' watts"
+    assert str(energy.SITE) == "with their nodes and the site: 1.99 times the chips' watts"

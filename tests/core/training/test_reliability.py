@@ -18,7 +18,7 @@ approx = pytest.approx
 @pytest.mark.parametrize(("save", "between", "restart"), [(60, 11_000, 600), (60, 1800, 600), (30, 900, 120)])
 def test_the_exact_law_is_what_drawn_stops_leave(save, between, restart):
     known = reliability.exact(save, between, restart)
-    assert reliability.played(known, save, between, restart) == approx(known.share, rel=0.02)
+    assert reliability.simulated(known, save, between, restart) == approx(known.share, rel=0.02)
 
 
 def test_the_best_interval_is_the_best():
@@ -36,7 +36,7 @@ def test_young_is_the_limit_of_rare_stops():
 
 
 def test_no_store_beats_what_restarts_leave():
-    left = reliability.restarts_leave(1800, 600)
+    left = reliability.restart_bound(1800, 600)
     assert left == exp(-600 / 1800)
     assert [reliability.exact(s, 1800, 600).share < left for s in (1e-15, 1e-6, 1, 1e5)] == [True] * 4
     assert reliability.exact(1e-15, 1800, 600).share == approx(left, rel=1e-6)
@@ -46,10 +46,10 @@ def test_no_store_beats_what_restarts_leave():
 
 def test_a_ladder_of_one_is_young_s_rule():
     one = Tier("disk", 60, 600)
-    assert reliability.ladder([one], 11_000) == approx(rules.goodput(60, 11_000, 600).share)
+    assert reliability.multi_tier([one], 11_000) == approx(rules.goodput(60, 11_000, 600).share)
     peers = [Tier("peers", 0.05, 30, 0.9), Tier("disk", 60, 600, 0.1)]
-    assert reliability.ladder(peers, 11_000) > reliability.ladder([one], 11_000)
-    assert reliability.ladder([one], 100) == 0
+    assert reliability.multi_tier(peers, 11_000) > reliability.multi_tier([one], 11_000)
+    assert reliability.multi_tier([one], 100) == 0
 
 
 @pytest.mark.parametrize(("a_day", "days", "enough"), [(7.8, 2, 0.99), (0.1, 1, 0.9), (12, 1.5, 0.999)])

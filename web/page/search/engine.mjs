@@ -9,7 +9,7 @@ import { FIELDS, options, term, tokens } from "./tokens.mjs";
 
 const AT_MOST = 12;
 const EXCERPT = 180; // letters
-const ASIDE = /^(?:Further reading|What to remember|What has changed|Exercises|Objectives)/;
+const ASIDE = /^(?:Further reading|What to remember|Summary|What has changed|Exercises|Objectives)/;
 const BOOST = { title: 4, terms: 4, book: 1.5, text: 2, asked: 4 };
 const WEIGHTS = { prefix: 0.2, fuzzy: 0.1 };
 const ALL = 3; // a section counts by the share that it has of the words, to this power

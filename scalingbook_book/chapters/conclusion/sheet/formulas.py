@@ -196,7 +196,7 @@ FORMULAS = (
         question="share that restarts leave", formula="e^(-R / M)",
         tex=r"e^{-R/M}", unit="%",
         holds="R seconds to restart; saving and lost work on top", case="600 s, a stop every 30 minutes",
-        value=lambda: 100 * reliability.restarts_leave(1800, 600),
+        value=lambda: 100 * reliability.restart_bound(1800, 600),
         by_hand=lambda: 100 * exp(-600 / 1800),
     ),
 )  # fmt: skip

@@ -120,7 +120,7 @@ SUMS = (
         mistakes=(
             Mistake(
                 lambda: 32 / 31 * 400e9,
-                "This is the result for 32 nodes. Data from other units come through the same NICs.",
+                "This is the result for 32 nodes. Data from other units comes through the same NICs.",
                 slip="wrong-count",
             ),
             Mistake(lambda: 4 / 3 * 400e9, "This counts the four units, but each of them has 32 nodes."),

@@ -1,4 +1,4 @@
-"""What joins GPUs, and what does it carry? The explorers of the GPU chapter."""
+"""The explorers of the GPU chapters: the chip, its network, and the limits of parallelism."""
 
 from scalingbook_book.chapters.gpus.explorers import (
     alltoall,

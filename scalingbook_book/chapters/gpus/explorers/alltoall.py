@@ -1,4 +1,4 @@
-"""How many copies of a token leave its chip on the way to k experts, and how long does that take?"""
+"""The dispatch of tokens to k experts each: copies that leave a GPU, and the time that they take."""
 
 from functools import lru_cache
 
@@ -25,7 +25,7 @@ from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
 
 _MOST = 512
-_ALL, _EACH, _ONCE, _RULE = "to every chip", "one for each expert", "no copy twice", "rule"
+_ALL, _EACH, _ONCE, _RULE = "to every GPU", "one copy per expert", "deduplicated", "rule"
 
 
 @lru_cache(maxsize=4096)
@@ -49,7 +49,7 @@ def _dense_s(machine: str, Z: int) -> dict[str, float]:
 
 
 def times(machine: str, Z: int, k: int, E: int) -> dict[str, float]:
-    """The seconds of one byte of tokens a chip, by the way of copying."""
+    """Seconds for one byte of tokens per GPU, by how copies are sent."""
     return {
         _ALL: max(_dense_s(machine, Z).values()),
         _EACH: exchanged(machine, Z, k, E, False).total_s,
@@ -65,9 +65,9 @@ def _alltoall(*, machine: str, Z: int, k: int, E: int, tokens: int, D: int) -> V
         _verdict(machine, Z, k, E, here),
         (_chart(machine, Z, k=k, E=E, nbytes=nbytes, here=here), _copies(machine, Z, k, E)),
         (
-            Readout("exact, one way", here[_ONCE], "s"),
-            Readout("one for each expert", here[_EACH], "s"),
-            Readout("rule", here[_RULE], "s"),
+            Readout("dispatch, deduplicated", here[_ONCE], "s"),
+            Readout("one copy per expert", here[_EACH], "s"),
+            Readout("by the rule", here[_RULE], "s"),
             Readout("tokens per GPU", nbytes, "B"),
             Readout("GPUs that a token reaches", Z * limits.reached(Z, k, E / Z)),
         ),
@@ -84,62 +84,62 @@ def _chart(machine: str, Z: int, *, k: int, E: int, nbytes: float, here: dict[st
 
     return Chart(
         Scale("GPUs Z that share the experts", "", "pow2", 2, _MOST),
-        Scale("time, one way", "s", "log"),
+        Scale("time of the dispatch", "s", "log"),
         (
             curve(_ALL, 1, dashed=True),
             curve(_EACH, 2),
             curve(_ONCE, 0),
             curve(_RULE, 5, dashed=True),
             Points("", [Z], [here[_ONCE]], [si(here[_ONCE], "s")], 3),
-            RefLine(f"a domain, {g}", g),
+            RefLine(f"domain of {g}", g),
         ),
     )
 
 
 def _copies(machine: str, Z: int, k: int, E: int) -> Bars:
-    """Copies of one token that leave its chip, over each kind of wire."""
+    """Copies of one token that leave its GPU, over each network."""
     ways = [dict(exchanged(machine, Z, k, E, once).copies) for once in (False, True)]
     wires = within(machine)
-    names = {wires: f"over {wires}", "leaf": "over the network"}
+    names = {wires: f"over {wires}", "leaf": "over the NICs"}
     levels = [level for level in names if level in ways[0]]
     return Bars(
-        Scale("copies of a token that leave its chip"),
+        Scale("copies of a token that leave its GPU"),
         [names[level] for level in levels],
         (
             Series(_EACH, [ways[0][level] for level in levels], 2),
             Series(_ONCE, [ways[1][level] for level in levels], 0),
         ),
-        title=f"On Z = {count(Z)} chips, k = {k}",
+        title=f"On Z = {count(Z)} GPUs, k = {k}",
     )
 
 
 def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> str:
     found = exchanged(machine, Z, k, E, True)
-    which = found.bound if found.bound == within(machine) else "the network"
-    spared = 1 - here[_ONCE] / here[_EACH]
+    bottleneck = found.bound if found.bound == within(machine) else "the NIC"
+    saved = 1 - here[_ONCE] / here[_EACH]
     off = here[_RULE] / here[_ONCE] - 1
-    guess = (
-        "as the rule says"
+    rule = (
+        "The rule agrees"
         if abs(off) < 0.005
-        else (f"the rule says {percent(abs(off))} {'more' if off > 0 else 'less'}")
+        else f"The rule is {percent(abs(off))} too {'high' if off > 0 else 'low'}"
     )
     return (
-        f"{count(Z)} chips in {domain_label(machine)}, {k} of {E} experts for a token: "
-        f"{si(here[_ONCE], 's')} one way, set by {which}; {guess}. "
-        f"Sending no copy twice to a place spares {percent(spared)}."
+        f"On {count(Z)} GPUs in {domain_label(machine)}, with {k} of {E} experts per token, the dispatch "
+        f"takes {si(here[_ONCE], 's')}, and the bottleneck is {bottleneck}. {rule}. "
+        f"Deduplicating copies saves {percent(saved)}."
     )
 
 
 ALLTOALL = Explorer(
     key="gpus.alltoall",
-    title="Tokens to their experts",
-    question="What does an AllToAll cost when every token goes to k of the chips only?",
+    title="Dispatching tokens to their experts",
+    question="What does an AllToAll cost if every token goes to only k experts?",
     controls={
         "machine": Chips("machine", tuple(DOMAINS)),
         "Z": Slider("GPUs Z", 2, _MOST, 8, "pow2"),
-        "k": Slider("experts k of a token", 1, 16, 8),
+        "k": Slider("experts per token k", 1, 16, 8),
         "E": Slider("experts E", 16, _MOST, 256, "pow2"),
-        "tokens": Slider("tokens on each chip", 128, 65536, 4096, "pow2", "tokens"),
+        "tokens": Slider("tokens per GPU", 128, 65536, 4096, "pow2", "tokens"),
         "D": Slider("D", 1024, 16384, 8192, "pow2"),
     },
     view=_alltoall,

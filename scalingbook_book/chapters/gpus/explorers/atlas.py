@@ -24,7 +24,7 @@ from scalingbook_lib.units import BF16, DTYPES, DType, binary, count, si
 _BITS = {"16 bits": ("bf16", "fp16"), "8 bits": ("fp8", "int8"), "4 bits": ("fp4", "int4")}
 _LOWEST, _HIGHEST = 1.0, 1e5  # FLOPs per byte
 _CORES = {"Google": "TensorCore", "NVIDIA": "SM", "AMD": "CU"}
-_UNITS = {"Google": "MXU", "NVIDIA": "tensor core", "AMD": "matrix core"}
+_UNITS = {"Google": "MXU", "NVIDIA": "Tensor Core", "AMD": "matrix core"}
 
 type Row = tuple[str, Callable[[Chip], float | None], Callable[[Chip, float], str]]
 
@@ -38,12 +38,12 @@ def _atlas(*, one: str, other: str, bits: str, intensity: int) -> View:
         _verdict(_names(pair), kinds, ridges, reached, intensity),
         (
             _table("Memories, from the matrix units outward", _MEMORIES, pair),
-            _table("Units and rates", _rates(bits), pair),
+            _table("Units, FLOPs/s and bandwidths", _rates(bits), pair),
             _roofs(pair, kinds, intensity, reached),
         ),
         (
             *(Readout(f"{n}: ridge", r, "FLOPs/byte") for n, r in zip(_names(pair), ridges, strict=True)),
-            *(Readout(f"{n}: reached", r, "FLOPs/s") for n, r in zip(_names(pair), reached, strict=True)),
+            *(Readout(f"{n}: attainable", r, "FLOPs/s") for n, r in zip(_names(pair), reached, strict=True)),
         ),
         columns=2,
     )
@@ -92,11 +92,11 @@ def _rates(bits: str) -> tuple[Row, ...]:
     return (
         ("cores", lambda c: c.cores, lambda c, v: _counted(v, _CORES.get(c.vendor, "core"))),
         ("matrix units", lambda c: c.matrix_units, lambda c, v: _counted(v, _UNITS.get(c.vendor, "unit"))),
-        ("one of these", lambda c: _peak(c, bits) / (c.matrix_units or 1), lambda c, v: si(v, "FLOPs/s")),
-        ("all of these", lambda c: _peak(c, bits), lambda c, v: f"{si(v, 'FLOPs/s')}\n{_kind(c, bits)}"),
+        ("per unit", lambda c: _peak(c, bits) / (c.matrix_units or 1), lambda c, v: si(v, "FLOPs/s")),
+        ("peak", lambda c: _peak(c, bits), lambda c, v: f"{si(v, 'FLOPs/s')}\n{_kind(c, bits)}"),
         ("vector, fp32", lambda c: c.vector_flops_per_s, lambda c, v: si(v, "FLOPs/s")),
         ("HBM", lambda c: c.hbm_bytes_per_s, lambda c, v: si(v, "B/s")),
-        ("other chips", _links, lambda c, v: f"{si(v, 'B/s')}\n{_wires(c)}"),
+        ("links", _links, lambda c, v: f"{si(v, 'B/s')}\n{_wires(c)}"),
         ("power", lambda c: c.power_w, lambda c, v: si(v, "W")),
     )
 
@@ -134,7 +134,7 @@ def _row(
     cells = [
         Cell(written(chip, v), i, level=0.25 + 0.75 * v / most)
         if v
-        else Cell("none" if name in _ABSENT else "no figure")
+        else Cell("none" if name in _ABSENT else "not published")
         for i, (chip, v) in enumerate(zip(pair, values, strict=True))
     ]
     a, b = values
@@ -152,14 +152,14 @@ def _roofs(pair: Sequence[Chip], kinds: Sequence[DType], intensity: int, reached
     both = list(enumerate(zip(_names(pair), pair, kinds, strict=True)))
     peaks = [c.flops_per_s(k) for c, k in zip(pair, kinds, strict=True)]
     return Chart(
-        Scale("FLOPs per byte", "FLOPs/byte", "log", _LOWEST, _HIGHEST),
-        Scale("attainable rate", "FLOPs/s", "log", 1e11, 2e16 if max(peaks) < 2e16 else 1e18),
+        Scale("arithmetic intensity", "FLOPs/byte", "log", _LOWEST, _HIGHEST),
+        Scale("attainable FLOPs/s", "FLOPs/s", "log", 1e11, 2e16 if max(peaks) < 2e16 else 1e18),
         (
             *(_roof(f"{name}, HBM", c, k, c.hbm_bytes_per_s, i) for i, (name, c, k) in both),
             *(_roof(f"{name}, links", c, k, _links(c), i, dashed=True) for i, (name, c, k) in both),
             *(Points("", [intensity], [rate], color=i) for i, rate in enumerate(reached)),
         ),
-        "What HBM and links leave of the peak",
+        "Rooflines of HBM and of the links",
     )
 
 
@@ -180,28 +180,32 @@ def _verdict(
         f"{name} {count(ridge)} ({kind})" for name, ridge, kind in zip(names, ridges, kinds, strict=True)
     ]
     waiting = [name for name, ridge in zip(names, ridges, strict=True) if intensity < ridge]
-    who = {0: "neither waits", 1: f"only {waiting[0]} waits" if waiting else "", 2: "both wait"}[len(waiting)]
+    who = {
+        0: "both are compute-bound",
+        1: f"only {waiting[0]} is memory-bound" if waiting else "",
+        2: "both are memory-bound",
+    }[len(waiting)]
     ratio = max(reached) / min(reached)
     ahead = (
-        f"{names[reached.index(max(reached))]} does {count(ratio)} times as many FLOPs/s"
+        f"{names[reached.index(max(reached))]} attains {count(ratio)} times as many FLOPs/s"
         if ratio > 1
-        else f"both do {si(reached[0], 'FLOPs/s')}"
+        else f"both attain {si(reached[0], 'FLOPs/s')}"
     )
     return (
-        f"FLOPs needed for every byte of HBM: {', '.join(needs)}. At {count(intensity)}, {who} for HBM, "
+        f"Ridge points in FLOPs/byte: {', '.join(needs)}. At an intensity of {count(intensity)}, {who}, "
         f"and {ahead}."
     )
 
 
 ATLAS = Explorer(
     key="gpus.atlas",
-    title="Two chips, level by level",
-    question="Where does one chip keep its bytes and its units, and where does the other?",
+    title="Two chips compared, level by level",
+    question="How do the memories, units and bandwidths of two chips compare?",
     controls={
-        "one": Chips("a chip", CHIPS_WITH_FLOPS, "H100"),
-        "other": Chips("beside", CHIPS_WITH_FLOPS, "TPU v5p"),
-        "bits": Choice("operands of", tuple(_BITS)),
-        "intensity": Slider("FLOPs per byte of HBM", 1, 16384, 128, "pow2"),
+        "one": Chips("first chip", CHIPS_WITH_FLOPS, "H100"),
+        "other": Chips("second chip", CHIPS_WITH_FLOPS, "TPU v5p"),
+        "bits": Choice("operand width", tuple(_BITS)),
+        "intensity": Slider("arithmetic intensity, FLOPs/byte", 1, 16384, 128, "pow2"),
     },
     view=_atlas,
 )

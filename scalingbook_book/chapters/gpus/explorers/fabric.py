@@ -1,4 +1,4 @@
-"""What does each level of a cluster carry, and which one sets the pace of a collective?"""
+"""The bandwidth of each level of a cluster, and the level that is the bottleneck of a collective."""
 
 import math
 from collections.abc import Callable
@@ -34,7 +34,7 @@ _OPS = {
     "AllReduce": collectives.all_reduce,
     "AllToAll": collectives.all_to_all,
 }
-_SUMS = ("the chips", "NVSwitches, where they can", "all switches, where they can")
+_SUMS = ("none", "in NVSwitch", "in all switches")
 _WANTED = tuple(2**e for e in range(3, 15))
 
 
@@ -62,12 +62,12 @@ def _fabric(
         (
             Readout("GPUs", cluster.chips),
             Readout("time", took.total_s, "s"),
-            Readout("of it for hops", took.latency_s, "s"),
-            Readout("GPUs in a domain", cluster.domain),
-            Readout("a domain sends out", cluster.node_bytes_per_s, "B/s"),
-            Readout("bisection", cluster.bisection_bytes_per_s, "B/s"),
-            Readout("L, S, C: leaf, spine, core", cluster.leaves, "", join_counts(switches)),
-            Readout("switches between the farthest", cluster.diameter_hops),
+            Readout("latency of hops", took.latency_s, "s"),
+            Readout("GPUs per domain", cluster.domain),
+            Readout("bandwidth out of a domain", cluster.node_bytes_per_s, "B/s"),
+            Readout("bisection bandwidth", cluster.bisection_bytes_per_s, "B/s"),
+            Readout("leaf, spine, core switches", cluster.leaves, "", join_counts(switches)),
+            Readout("switches on the longest path", cluster.diameter_hops),
         ),
         columns=2,
     )
@@ -136,8 +136,10 @@ def _levels(cluster: Cluster, alone: list[float]) -> Grid:
             si(below * level.bytes_per_s, "B/s"),
         )
         rows.append([Cell(text, color, level=0.5) for text in cells])
-    heads = ("joins", "switches", "hops", "a GPU", "a group")
-    return Grid("Each level, and what a GPU or a group sends", [v.name for v in cluster.levels], heads, rows)
+    heads = ("size", "switch", "hops", "per GPU", "group")
+    return Grid(
+        "Bandwidth of each level, per GPU and per group", [v.name for v in cluster.levels], heads, rows
+    )
 
 
 def _switches(cluster: Cluster, name: str) -> str:
@@ -149,11 +151,11 @@ def _bars(cluster: Cluster, alone: list[float]) -> Bars:
     binding = alone.index(max(alone))
     names = [level.name for level in cluster.levels]
     return Bars(
-        Scale("time of bytes, all levels at once", "s"),
+        Scale("time of each level, overlapped", "s"),
         names,
         (
-            Series("waits for another level", [0 if i == binding else s for i, s in enumerate(alone)], 0),
-            Series("sets the pace", [s if i == binding else 0 for i, s in enumerate(alone)], 1),
+            Series("overlapped", [0 if i == binding else s for i, s in enumerate(alone)], 0),
+            Series("bottleneck", [s if i == binding else 0 for i, s in enumerate(alone)], 1),
         ),
         stacked=True,
     )
@@ -178,30 +180,30 @@ def _growth(
 def _verdict(op: str, nbytes: float, cluster: Cluster, alone: list[float], took: collectives.Transfer) -> str:
     said = f"{op} of {si(nbytes, 'B')} on {cluster.name} takes {si(took.total_s, 's')}"
     if took.bound == "latency":
-        said += ", most of it for hops"
+        said += ", most of it latency"
     if len(alone) == 1:
         return f"{said}, within one domain."
     first, second = sorted(range(len(alone)), key=lambda i: -alone[i])[:2]
     names = [level.name for level in cluster.levels]
     return (
-        f"{said}. For the bytes, the {names[first]} level sets the pace; {names[second]}, at work at the "
-        f"same time, would take {si(alone[second], 's')} alone, not {si(alone[first], 's')}."
+        f"{said}. The bottleneck is the {names[first]} level, which alone takes {si(alone[first], 's')}. "
+        f"It overlaps with {names[second]}, which alone would take {si(alone[second], 's')}."
     )
 
 
 FABRIC = Explorer(
     key="gpus.fabric",
-    title="The fabric of a cluster",
-    question="Which level of switches sets the pace of a collective?",
+    title="A collective on a cluster of GPUs",
+    question="Which level of the network is the bottleneck of a collective?",
     controls={
         "op": Choice("collective", tuple(_OPS), "AllReduce"),
-        "nbytes": Slider("whole array M", 1e5, 1e11, 1e9, "log", "B"),
+        "nbytes": Slider("array size M", 1e5, 1e11, 1e9, "log", "B"),
         "chip": Chips("chip", SWITCHED, "H100"),
         "n": Slider("GPUs, at least", 8, 16384, 1024, "pow2"),
-        "domain": Choice("GPUs in a domain", ("as built", "4", "8", "16", "32", "72", "144")),
+        "domain": Choice("GPUs per domain", ("as built", "4", "8", "16", "32", "72", "144")),
         "oversubscription": Slider("oversubscription", 1.0, 8.0, 1.0, "pow2"),
-        "ports": Choice("ports of a switch", ("32", "64", "128"), "64"),
-        "sums": Choice("summed by", _SUMS),
+        "ports": Choice("ports per switch", ("32", "64", "128"), "64"),
+        "sums": Choice("in-network reduction", _SUMS),
     },
     view=_fabric,
 )

@@ -26,7 +26,7 @@ from scalingbook_lib import collectives
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import BF16, count, percent, si
 
-_GATHER, _REDUCE, _SUM = "AllGather", "AllReduce", "AllReduce in switches"
+_GATHER, _REDUCE, _SUM = "AllGather", "AllReduce", "in-network AllReduce"
 _FORMULAS: dict[str, Callable[..., collectives.Transfer]] = {
     _GATHER: collectives.all_gather,
     _REDUCE: collectives.all_reduce,
@@ -67,10 +67,10 @@ def _inner_axis(*, machine: str, n: int, Y: int, D: int, F: int, op: str) -> Vie
         ),
         (
             Readout("time", nbytes * here[2], "s"),
-            Readout("rule's time", nbytes * guide, "s"),
+            Readout("time by the rule", nbytes * guide, "s"),
             Readout("array", nbytes, "B"),
-            Readout("a chip's part before", nbytes / n if op == _GATHER else nbytes / Y, "B"),
-            Readout("bandwidth, array over time", *_bandwidth(here[2])),
+            Readout("shard per GPU, before", nbytes / n if op == _GATHER else nbytes / Y, "B"),
+            Readout("algorithm bandwidth", *_bandwidth(here[2])),
         ),
     )
 
@@ -88,31 +88,36 @@ def _chart(
     g = DOMAINS[machine][1]
     here = [(y, s) for y, s in moved if y == Y]
     return Chart(
-        Scale("inner axis Y", "chips", "pow2", 1, n),
+        Scale("inner axis Y", "GPUs", "pow2", 1, n),
         Scale("time", "s", "log", high=1.6 * max(guides)),
         (
             Curve("rule", sizes, guides, 5, dashed=True),
             Curve("within domains", [y for y, _ in inside], [s for _, s in inside], 1, dashed=True),
             Curve("exact", [y for y, _ in moved], [s for _, s in moved], 0),
             Points("", [y for y, _ in here], [s for _, s in here], [si(s, "s") for _, s in here], 3),
-            *((RefLine(f"a domain, {g}", g),) if g < n else ()),
+            *((RefLine(f"domain of {g}", g),) if g < n else ()),
         ),
     )
 
 
 def _bars(Y: int, seconds: list[float]) -> Bars:
-    names = ["within domains", "between domains", "rule, the larger"]
+    names = ["within domains", "between domains", "rule"]
     return Bars(Scale("time", "s"), names, (Series("busy", seconds, 0),), title=f"At Y = {count(Y)}")
 
 
 def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide: float) -> str:
     inside, outside, total = here
-    said = f"{count(n)} chips in {domain_label(machine)}, the array split over Y = {count(Y)} of them"
+    said = (
+        f"{count(n)} GPUs in {domain_label(machine)}, with the array sharded over Y = {count(Y)} inner GPUs"
+    )
     if not total:
-        return f"{said}: no chip lacks anything, and the rule still charges {si(guide, 's')}."
-    which = "the network" if outside >= inside else within(machine)
-    more = f"the rule says {percent(guide / total - 1)} more" if guide > 1.005 * total else "as in the rule"
-    return f"{said}: {si(total, 's')}, set by {which}; {more}.{_saved(machine, n, Y, op)}"
+        return f"{said}: nothing is left to gather, but the rule still says {si(guide, 's')}."
+    bottleneck = "the network between domains" if outside >= inside else within(machine)
+    rule = f"is {percent(guide / total - 1)} too high" if guide > 1.005 * total else "agrees"
+    return (
+        f"{said}: {si(total, 's')}. The bottleneck is {bottleneck}, and the rule {rule}."
+        f"{_saved(machine, n, Y, op)}"
+    )
 
 
 def _saved(machine: str, n: int, Y: int, op: str) -> str:
@@ -122,21 +127,23 @@ def _saved(machine: str, n: int, Y: int, op: str) -> str:
         return ""
     gain = alone / split
     return (
-        " Up to here Y saves nothing." if gain < 1.001 else f" Without Y it is {count(gain)} times as long."
+        " Up to here, Y saves nothing."
+        if gain < 1.001
+        else f" Without Y, it takes {count(gain)} times as long."
     )
 
 
 INNER_AXIS = Explorer(
     key="gpus.inner_axis",
-    title="An inner axis that is split as well",
-    question="From which size on does an inner axis make the collective over the outer one faster?",
+    title="AllGather with an inner axis",
+    question="At what size does an inner axis make the collective over the outer axis faster?",
     controls={
         "machine": Chips("machine", tuple(DOMAINS)),
-        "n": Slider("GPUs in all", 16, 2048, 256, "pow2"),
+        "n": Slider("GPUs in total", 16, 2048, 256, "pow2"),
         "Y": Slider("inner axis Y", 1, 2048, 8, "pow2"),
         "D": Slider("D", 1024, 32768, 8192, "pow2"),
         "F": Slider("F", 1024, 131072, 32768, "pow2"),
-        "op": Choice("over the outer axis", tuple(_FORMULAS)),
+        "op": Choice("collective over the outer axis", tuple(_FORMULAS)),
     },
     view=_inner_axis,
 )

@@ -47,9 +47,9 @@ def _measured(
             Readout("model", now.model_s, "s"),
             Readout("error", now.error, "", _signed(now.error)),
             Readout("α₀", model.alpha_s, "s"),
-            Readout.percent("share of the peak", model.share),
-            Readout("late", model.late_s, "s"),
-            Readout("half-speed size", half, "B", binary(half, digits=3)),
+            Readout.percent("fraction of the peak", model.share),
+            Readout("protocol delay", model.late_s, "s"),
+            Readout("half-bandwidth size", half, "B", binary(half, digits=3)),
             Readout.percent("median error, all sizes", every.median),
             Readout.percent("from 64 MiB", large.median),
         ),
@@ -90,7 +90,7 @@ def _times(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -
         _axis(points),
         Scale("time", "s", "log", min(p.seconds for p in points) / 4),
         (
-            RefLine("half speed", half),
+            RefLine("half bandwidth", half),
             Curve(
                 "bytes at the peak",
                 [first.size, last.size],
@@ -110,8 +110,8 @@ def _rates(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) -
         _axis(points),
         Scale("bus bandwidth", "B/s"),
         (
-            RefLine("half speed", half),
-            RefLine("bound at the peak", _bus(now, now.model.ideal_s), axis="y"),
+            RefLine("half bandwidth", half),
+            RefLine("at the peak", _bus(now, now.model.ideal_s), axis="y"),
             Curve("model", [p.size for p in points], [_bus(p, p.model_s) for p in points], 0),
             *_dots(points, now, seen, si(_bus(now, now.seconds), "B/s")),
         ),
@@ -123,8 +123,8 @@ def _errors(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) 
         _axis(points),
         Scale("error of the model", "%"),
         (
-            RefLine("half speed", half),
-            RefLine("too slow above, too fast below", 0, axis="y"),
+            RefLine("half bandwidth", half),
+            RefLine("above: prediction too high", 0, axis="y"),
             Curve("", [p.size for p in points], [100 * p.error for p in points], 0),
             *_dots(points, now, [100 * p.error for p in points], _signed(now.error)),
         ),
@@ -158,33 +158,36 @@ def _signed(error: float) -> str:
 
 
 def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, nbytes: int) -> str:
-    asked = "" if run.collective == collective else f"{run.system} was timed with an {run.collective} only. "
-    size = f"At {binary(now.size)}" if now.size == nbytes else f"At {binary(now.size)}, the nearest measured"
-    way = "too slow" if now.error > 0 else "too fast"
+    only = (
+        "" if run.collective == collective else f"{run.system} was measured only with an {run.collective}. "
+    )
+    size = f"At {binary(now.size)}"
+    size += "" if now.size == nbytes else ", the nearest measured size"
     terms = {
-        "α₀": now.model.alpha_s,
-        "the bytes": now.model.ideal_s / now.model.share,
-        "what comes late": now.model.late_s,
+        "the fixed cost α₀": now.model.alpha_s,
+        "the time of the bytes": now.model.ideal_s / now.model.share,
+        "the protocol delay": now.model.late_s,
     }
-    took = f"the {now.collective} of {run.n} {run.chip.name} took {si(now.seconds, 's')}"
+    took = f"the {now.collective} over {run.n} {run.chip.name} took {si(now.seconds, 's')}"
     return (
-        f"{asked}{size}, {took}. The model says {si(now.model_s, 's')}, the largest part of it "
-        f"{max(terms, key=terms.__getitem__)}: {percent(abs(now.error))} {way}."
+        f"{only}{size}, {took}. The model predicts {si(now.model_s, 's')}, "
+        f"{percent(abs(now.error))} too {'high' if now.error > 0 else 'low'}. "
+        f"Its largest term is {max(terms, key=terms.__getitem__)}."
     )
 
 
 MEASURED = Explorer(
     key="gpus.measured",
-    title="Collectives as measured",
-    question="From which size on do the bytes decide, and how far off is a straight line?",
+    title="Measured collectives and a model",
+    question="Above which size does bandwidth dominate, and how accurate is a straight line?",
     controls={
         "system": Choice("system", _SYSTEMS, "H100 80GB HBM3"),
         "collective": Choice("collective", FORMS),
         "n": Choice("GPUs", ("2", "4", "8"), "8"),
-        "nbytes": Slider("size", 2**9, 2**34, 2**22, "pow2", "B"),
-        "alpha": Slider("α₀, times", 0.25, 4.0, 1.0, "log", "×"),
-        "efficiency": Slider("share of the peak, times", 0.5, 1.5, 1.0, step=0.05, unit="×"),
-        "late": Slider("late, times", 0.0, 2.0, 0.0, step=0.1, unit="×"),
+        "nbytes": Slider("message size", 2**9, 2**34, 2**22, "pow2", "B"),
+        "alpha": Slider("α₀", 0.25, 4.0, 1.0, "log", "×"),
+        "efficiency": Slider("fraction of the peak", 0.5, 1.5, 1.0, step=0.05, unit="×"),
+        "late": Slider("protocol delay", 0.0, 2.0, 0.0, step=0.1, unit="×"),
     },
     view=_measured,
 )

@@ -28,7 +28,7 @@ from scalingbook_lib.units import BF16, FP8, count
 
 _MOST = 512
 _SIZES = [2**e for e in range(1, 10)]
-_OUT = {"bf16 out, bf16 back": BF16, "fp8 out, bf16 back": FP8}
+_OUT = {"bf16, bf16": BF16, "fp8, bf16": FP8}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,8 +77,8 @@ def _chart(F: int, Z: int, layer: Layer, found: dict[str, Limit]) -> Chart:
         for color, name in enumerate(CLUSTERS)
     ]
     return Chart(
-        Scale("chips Z that share the experts", "", "pow2", 2, _MOST),
-        Scale("width F that hides the exchange", "", "log"),
+        Scale("GPUs Z that share the experts", "", "pow2", 2, _MOST),
+        Scale("width F that hides the AllToAll", "", "log"),
         (
             *curves,
             *(Points("", [Z], [f.least], color=color) for color, f in enumerate(found.values())),
@@ -88,12 +88,12 @@ def _chart(F: int, Z: int, layer: Layer, found: dict[str, Limit]) -> Chart:
 
 
 def _bars(F: int, found: dict[str, Limit]) -> Bars:
-    """The exchange over the arithmetic; 1 is where they take as long."""
+    """Time of the AllToAll divided by the compute time; at 1, they are equal."""
     return Bars(
-        Scale("exchange over arithmetic", "×"),
+        Scale("AllToAll time / compute time", "×"),
         list(found),
-        (Series("both ways", [f.least / F for f in found.values()], 0),),
-        refs=(RefLine("hidden up to here", 1),),
+        (Series("dispatch and combine", [f.least / F for f in found.values()], 0),),
+        refs=(RefLine("hidden up to 1", 1),),
     )
 
 
@@ -101,12 +101,12 @@ def _verdict(F: int, Z: int, found: dict[str, Limit]) -> str:
     hidden = [name for name, f in found.items() if f.holds(F)]
     worst = max(found, key=lambda name: found[name].least)
     who = join_and([_short(name) for name in hidden]) if hidden else "no machine"
-    said = f"Over {count(Z)} chips, {who} can hide the exchange of experts {count(F)} wide"
+    said = f"Over {count(Z)} GPUs, {who} can hide the AllToAll of experts that are {count(F)} wide"
     if len(hidden) == len(found):
         return f"{said}."
-    level = "NVLink" if found[worst].bound == "NVLink" else "the network"
+    level = "NVLink" if found[worst].bound == "NVLink" else "its NICs"
     return (
-        f"{said}; {_short(worst)} would need F = {count(round(found[worst].least))}, "
+        f"{said}. {_short(worst)} would need F = {count(round(found[worst].least))}, "
         f"{count(found[worst].least / F)} times as wide, because of {level}."
     )
 
@@ -117,17 +117,17 @@ def _short(name: str) -> str:
 
 MOE = Explorer(
     key="gpus.moe",
-    title="Experts in small and large domains",
-    question="How wide must an expert be, so that its tokens arrive no later than they are needed?",
+    title="Expert parallelism in small and large domains",
+    question="How wide must an expert be to hide the AllToAll behind its compute?",
     controls={
         "F": Slider("width F of an expert", 512, 32768, 2048, "log", step=128),
-        "Z": Slider("chips Z", 2, _MOST, 64, "pow2"),
-        "k": Slider("experts k of a token", 1, 16, 8),
+        "Z": Slider("GPUs Z", 2, _MOST, 64, "pow2"),
+        "k": Slider("experts per token k", 1, 16, 8),
         "E": Slider("experts E", 16, _MOST, 256, "pow2"),
         "shared": Slider("shared experts", 0, 2, 1),
         "gated": Switch("gated MLP, three matrices", True),
-        "out": Choice("tokens travel as", tuple(_OUT), "fp8 out, bf16 back"),
-        "once": Switch("no copy twice to a chip or domain", True),
+        "out": Choice("dtypes: dispatch, combine", tuple(_OUT), "fp8, bf16"),
+        "once": Switch("deduplicate copies per GPU and domain", True),
     },
     view=_moe,
 )

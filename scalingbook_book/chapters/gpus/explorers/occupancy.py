@@ -29,11 +29,11 @@ def _occupancy(*, chip: str, threads: int, registers: int, smem: int, each: int,
         _verdict(held, each, rate),
         (_blocks(held), _rates(held, each, latency)),
         (
-            Readout("warps of an SM", held.warps, "", f"{held.warps} of {MOST_WARPS}"),
+            Readout("warps per SM", held.warps, "", f"{held.warps} of {MOST_WARPS}"),
             Readout.percent("occupancy", held.share),
-            Readout("under way, whole chip", held.bytes_in_flight(each), "B"),
-            Readout("Little's law asks for", needed, "B"),
-            Readout("rate", rate, "B/s"),
+            Readout("bytes in flight, whole chip", held.bytes_in_flight(each), "B"),
+            Readout("needed by Little's law", needed, "B"),
+            Readout("HBM bandwidth reached", rate, "B/s"),
         ),
         columns=2,
     )
@@ -60,24 +60,24 @@ def _rates(held: Occupancy, each: int, latency: float) -> Chart:
     others = [b for b in _OTHERS if b != each]
     here = held.bytes_per_s(each, latency)
     return Chart(
-        Scale("warps of an SM", "", "linear", 0, MOST_WARPS),
-        Scale("rate from HBM", "B/s", "linear", 0, 1.12 * held.chip.hbm_bytes_per_s),
+        Scale("warps per SM", "", "linear", 0, MOST_WARPS),
+        Scale("HBM bandwidth reached", "B/s", "linear", 0, 1.12 * held.chip.hbm_bytes_per_s),
         (
             *(_curve(held, b, latency, 5, dashed=True) for b in others),
             _curve(held, each, latency, 0),
             RefLine("HBM", held.chip.hbm_bytes_per_s, axis="y"),
             Points("", [held.warps], [here], [si(here, "B/s")], 3),
         ),
-        title="Bytes under way over latency",
+        title="Bytes in flight divided by latency",
     )
 
 
 def _curve(held: Occupancy, each: int, latency: float, color: int, *, dashed: bool = False) -> Curve:
-    """Straight up to the warps that draw all of HBM's rate, level from there on."""
+    """A line that rises to the number of warps that saturate HBM, and is flat above it."""
     per_warp = held.bytes_in_flight(each) / held.warps / latency
     most = held.chip.hbm_bytes_per_s
     warps = [0.0, min(most / per_warp, MOST_WARPS), float(MOST_WARPS)]
-    return Curve(f"{each} B a thread", warps, [min(w * per_warp, most) for w in warps], color, dashed)
+    return Curve(f"{each} B per thread", warps, [min(w * per_warp, most) for w in warps], color, dashed)
 
 
 def _verdict(held: Occupancy, each: int, rate: float) -> str:
@@ -88,13 +88,11 @@ def _verdict(held: Occupancy, each: int, rate: float) -> str:
     )
     most = held.chip.hbm_bytes_per_s
     if rate >= most:
-        return (
-            f"{said} With {each} bytes a thread under way, that is enough for all of HBM's {si(most, 'B/s')}."
-        )
+        return f"{said} With {each} bytes in flight per thread, they saturate HBM at {si(most, 'B/s')}."
     lack = most / rate
     return (
-        f"{said} With {each} bytes a thread under way, they draw {percent(rate / most)} of HBM's rate; "
-        f"{count(lack)} times as many bytes would draw all of it."
+        f"{said} With {each} bytes in flight per thread, they sustain {percent(rate / most)} of the HBM "
+        f"bandwidth. Saturating it would take {count(lack)} times as many bytes in flight."
     )
 
 
@@ -106,15 +104,15 @@ def _reason(held: Occupancy) -> str:
 
 OCCUPANCY = Explorer(
     key="gpus.occupancy",
-    title="Warps that hide latency",
-    question="What runs out first on an SM, and are the warps that fit enough to keep HBM busy?",
+    title="Occupancy and memory latency",
+    question="Which resource limits the warps on an SM, and are there enough of them to saturate HBM?",
     controls={
         "chip": Choice("chip", _CHIPS, "H100"),
-        "threads": Slider("threads of a block", WARP, 1024, 256, step=WARP),
-        "registers": Slider("registers of a thread", 16, 255, 64),
-        "smem": Slider("shared memory of a block, KiB", 0, 227, 64),
-        "each": Slider("bytes a thread has under way", 4, 128, 16, "pow2"),
-        "latency": Slider("latency of HBM", 2e-7, 1.2e-6, 6e-7, unit="s", step=5e-8),
+        "threads": Slider("threads per block", WARP, 1024, 256, step=WARP),
+        "registers": Slider("registers per thread", 16, 255, 64),
+        "smem": Slider("shared memory per block, KiB", 0, 227, 64),
+        "each": Slider("bytes in flight per thread", 4, 128, 16, "pow2"),
+        "latency": Slider("HBM latency", 2e-7, 1.2e-6, 6e-7, unit="s", step=5e-8),
     },
     view=_occupancy,
 )

@@ -35,7 +35,7 @@ def plan(machine: str, model: str, *, n: int, tokens: float, tp: int, pp: int, e
     shape = models.find(model)
     most = shape.experts.E if shape.experts else 1
     if ep > most:
-        raise ValueError(f"{model} has {most} expert{'s' * (most > 1)} a layer: set EP to at most {most}")
+        raise ValueError(f"{model} has {most} expert{'s' * (most > 1)} per layer: set EP to at most {most}")
     if tp * pp * ep > n:
         raise ValueError(
             f"TP {tp} · PP {pp} · EP {ep} are {count(tp * pp * ep)} chips, and there are {count(n)}: "
@@ -51,23 +51,23 @@ def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep
         _verdict(here, state, cluster(machine, n).chip.hbm_bytes),
         (_bars(here), _chart(here, tokens)),
         (
-            Readout("tokens a chip", here.tokens_per_chip, "", count(here.tokens_per_chip)),
-            Readout("data parallel needs", *_needed(here)),
-            Readout("copies (DP)", here.dp),
-            Readout.percent("bubble", here.bubble),
-            Readout.percent("at most, of the peak", here.utilization),
-            Readout.percent("if nothing overlaps", alone),
-            Readout("training state, a chip", state, "", binary(state)),
+            Readout("tokens per GPU", here.tokens_per_chip, "", count(here.tokens_per_chip)),
+            Readout("tokens needed for DP", *_needed(here)),
+            Readout("replicas (DP)", here.dp),
+            Readout.percent("pipeline bubble", here.bubble),
+            Readout.percent("utilization, at most", here.utilization),
+            Readout.percent("without overlap", alone),
+            Readout("training state per GPU", state, "", binary(state)),
         ),
     )
 
 
 _NAMES = {
-    "arithmetic": "arithmetic",
+    "arithmetic": "compute",
     "data": "DP: weights",
     "tensor": "TP: activations",
     "expert": "EP: tokens",
-    "pipeline": "PP: hops",
+    "pipeline": "PP: sends",
 }
 _COLORS = {"arithmetic": 0, "data": 1, "tensor": 2, "expert": 3, "pipeline": 4}
 
@@ -77,13 +77,13 @@ def _bars(here: Audit) -> Bars:
         Scale("time of a forward pass", "s"),
         list(_NAMES.values()),
         (Series("time", [here.terms[name] for name in _NAMES], 0),),
-        refs=(RefLine("arithmetic", here.math_s),),
-        title="Every term alone",
+        refs=(RefLine("compute", here.math_s),),
+        title="Time of each term",
     )
 
 
 def _chart(here: Audit, tokens: int) -> Chart:
-    """All terms grow with the tokens but one: the weights are moved once, however many tokens there are."""
+    """All terms grow with the tokens, except the weights, which are moved once per step."""
     curves = [
         Curve(
             _NAMES[name], _TOKENS, [s if name == "data" else s * (t / tokens) for t in _TOKENS], _COLORS[name]
@@ -92,62 +92,62 @@ def _chart(here: Audit, tokens: int) -> Chart:
         if s
     ]
     return Chart(
-        Scale("tokens of a step", "tokens", "pow2", _LEAST, _MOST),
+        Scale("tokens per step", "tokens", "pow2", _LEAST, _MOST),
         Scale("time of a forward pass", "s", "log"),
-        (*curves, RefLine("you", tokens), *_crossing(here, tokens)),
+        (*curves, RefLine("your batch", tokens), *_crossing(here, tokens)),
     )
 
 
 def _crossing(here: Audit, tokens: int) -> tuple[Points, ...]:
-    """Where the arithmetic takes as long as moving the weights."""
+    """The batch at which compute takes as long as moving the weights."""
     at = tokens * here.data_s / here.math_s
     return (Points("", [at], [here.data_s], [count(round(at))], 1),) if _LEAST <= at <= _MOST else ()
 
 
 def _needed(here: Audit) -> tuple[float, str, str]:
-    """Tokens a chip from which the arithmetic hides data parallelism."""
+    """Tokens per GPU above which compute hides data parallelism."""
     least = here.tokens_per_chip * here.data_s / here.math_s
     return least, "", f"{count(math.ceil(round(least, 6)))} tokens"
 
 
 def _verdict(here: Audit, state: float, hbm: float) -> str:
     ways = {"TP": here.tp, "PP": here.pp, "EP": here.ep}
-    split = ", ".join(f"{name} {n}" for name, n in ways.items() if n > 1) or "nothing but DP"
-    said = f"{here.machine}, {split}, {count(round(here.tokens_per_chip))} tokens a chip: "
+    split = ", ".join(f"{name} {n}" for name, n in ways.items() if n > 1) or "only DP"
+    said = f"{here.machine}, {split}, {count(round(here.tokens_per_chip))} tokens per GPU: "
     said += _bound(here)
     if state > hbm:
         said += (
-            f" But weights, gradients and Adam's state do not fit: {binary(state)} a chip, of {binary(hbm)}."
+            f" But weights, gradients and Adam's state do not fit: {binary(state)} per GPU, of {binary(hbm)}."
         )
     return said
 
 
 def _bound(here: Audit) -> str:
     if here.bound == "arithmetic":
-        rest = f", less a bubble of {percent(here.bubble)}" if here.bubble > 0.005 else ""
-        return f"the arithmetic takes longest{rest}; at most {percent(here.utilization)} of the peak."
+        rest = f", with a pipeline bubble of {percent(here.bubble)}" if here.bubble > 0.005 else ""
+        return f"compute-bound{rest}. Utilization is at most {percent(here.utilization)} of the peak."
     longer = here.terms[here.bound] / here.math_s
     what = {
-        "data": "the weights (DP)",
-        "tensor": "the activations (TP)",
-        "expert": "the tokens (EP)",
-        "pipeline": "the hops (PP)",
+        "data": "communicating the weights (DP) takes",
+        "tensor": "communicating the activations (TP) takes",
+        "expert": "the AllToAll of tokens (EP) takes",
+        "pipeline": "sending activations (PP) takes",
     }[here.bound]
     return (
-        f"{what} take {count(longer)} times as long as the arithmetic; at most "
+        f"{what} {count(longer)} times as long as the compute. Utilization is at most "
         f"{percent(here.utilization)} of the peak."
     )
 
 
 PLAN = Explorer(
     key="gpus.plan",
-    title="A plan, term by term",
-    question="Which term keeps a training step from being all arithmetic?",
+    title="A parallelism plan, term by term",
+    question="Which term keeps a training step from being compute-bound?",
     controls={
         "machine": Chips("machine", tuple(DOMAINS)),
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "n": Slider("GPUs", 64, 16384, 4096, "pow2"),
-        "tokens": Slider("tokens of a step", _LEAST, _MOST, 2**22, "pow2", "tokens"),
+        "tokens": Slider("tokens per step", _LEAST, _MOST, 2**22, "pow2", "tokens"),
         "tp": Slider("TP", 1, 64, 8, "pow2"),
         "pp": Slider("PP", 1, 16, 2, "pow2"),
         "ep": Slider("EP", 1, 256, 1, "pow2"),

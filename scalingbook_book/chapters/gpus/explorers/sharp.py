@@ -1,4 +1,4 @@
-"""What does an AllReduce gain when the switch sums? In theory, and as measured by the number of GPUs."""
+"""The gain of an AllReduce from in-network reduction, in theory and measured, by number of GPUs."""
 
 from collections.abc import Sequence
 
@@ -44,8 +44,8 @@ def _sharp(*, chip: str, n: int, nbytes: int) -> View:
         ),
         (
             Readout("GPUs", n),
-            Readout("the GPUs sum", ring.total_s, "s"),
-            Readout("the switch sums" if sums else "no switch here sums", switch.total_s, "s"),
+            Readout("ring", ring.total_s, "s"),
+            Readout("in-network" if sums else "no in-network reduction", switch.total_s, "s"),
             Readout("gain", ring.total_s / switch.total_s, "×"),
             *_measured_readouts(seen, n),
         ),
@@ -71,8 +71,8 @@ def _measured_readouts(seen: dict[int, tuple[float, float]], n: int) -> list[Rea
         return []
     told, chosen = seen[n]
     return [
-        Readout("measured, 8 GiB: the GPUs sum", told, "s"),
-        Readout("as NCCL chooses", chosen, "s"),
+        Readout("measured, 8 GiB: ring", told, "s"),
+        Readout("measured, as NCCL chooses", chosen, "s"),
         Readout("measured gain", told / chosen, "×"),
     ]
 
@@ -96,9 +96,9 @@ def _gains(
     marks.append(Points("", [n], [gains[n - 2]], [f"{count(gains[n - 2])} ×"], 0))
     return Chart(
         Scale("GPUs", "", "linear", 1, max(ns) + 1),
-        Scale("gain of an AllReduce", "×", low=0, high=2.2),
+        Scale("speed-up of an AllReduce", "×", low=0, high=2.2),
         marks,
-        "How many times as fast where the switch sums",
+        "Speed-up from in-network reduction",
     )
 
 
@@ -114,10 +114,8 @@ def _rates(
 ) -> Chart:
     marks: list[Mark] = [
         RefLine("all links of a GPU", chip.domain_bytes_per_s(), axis="y"),
-        Curve("the GPUs sum", ns, [_bus(nbytes, m, t.total_s) for m, t in zip(ns, rings, strict=True)], 5),
-        Curve(
-            "the switch sums", ns, [_bus(nbytes, m, t.total_s) for m, t in zip(ns, switched, strict=True)], 0
-        ),
+        Curve("ring", ns, [_bus(nbytes, m, t.total_s) for m, t in zip(ns, rings, strict=True)], 5),
+        Curve("in-network", ns, [_bus(nbytes, m, t.total_s) for m, t in zip(ns, switched, strict=True)], 0),
     ]
     if seen:
         marks += [
@@ -130,7 +128,7 @@ def _rates(
         Scale("GPUs", "", "linear", 1, max(ns) + 1),
         Scale("bus bandwidth", "B/s"),
         marks,
-        "Bus bandwidth: lines in theory, dots measured",
+        "Bus bandwidth: theory (lines) and measured (dots)",
     )
 
 
@@ -140,7 +138,7 @@ def _bus(nbytes: float, n: int, seconds: float) -> float:
 
 def _beyond(chip: Chip, asked: int) -> str:
     most = chip.domain_chips or asked
-    return f"A domain of {chip.name} has {most}, not {asked}. " if asked > most else ""
+    return f"A domain of {chip.name} has {most} GPUs, not {asked}. " if asked > most else ""
 
 
 def _verdict(
@@ -154,28 +152,28 @@ def _verdict(
 ) -> str:
     said = f"AllReduce of {binary(nbytes)} over {n} {chip.name}: {si(ring.total_s, 's')}"
     if switch == ring:
-        why = "it has no switch" if chip.full_mesh else "its switches cannot sum"
-        return f"{said}, and nothing to gain: {why}."
+        why = "there is no switch" if chip.full_mesh else "its switches cannot add"
+        return f"{said}. In-network reduction is not available, because {why}."
     gain = ring.total_s / switch.total_s
     faster = f"{count(gain)} times as fast" if gain > 1.005 else "no faster"
-    said += f" where the GPUs sum, {si(switch.total_s, 's')} where the switch does, {faster}."
+    said += f" in a ring, {si(switch.total_s, 's')} with in-network reduction, {faster}."
     if n not in seen:
         which = f"{n} {chip.name}" if seen else chip.name
-        return f"{said} The data have no measured pair for {which}."
+        return f"{said} No measurement of both is available for {which}."
     told, chosen = seen[n]
     if told / chosen < 1.005:
-        return f"{said} Measured at 8 GiB: no gain, as NCCL lets so few GPUs sum themselves."
-    return f"{said} Measured at 8 GiB: {count(told / chosen)} times."
+        return f"{said} Measured at 8 GiB: no gain, because NCCL uses a ring for so few GPUs."
+    return f"{said} Measured at 8 GiB: {count(told / chosen)} times as fast."
 
 
 SHARP = Explorer(
     key="gpus.sharp",
-    title="Sums in the switch",
-    question="How much faster is an AllReduce if the switch adds, and how much of it is seen?",
+    title="In-network reduction (NVLink SHARP)",
+    question="How much faster is an AllReduce if the switch adds, and how much of that is measured?",
     controls={
         "chip": Chips("chip", SWITCHED, "H200"),
         "n": Slider("GPUs", 2, 72, 8),
-        "nbytes": Slider("whole array M", 2**12, 2**36, 2**33, "pow2", "B"),
+        "nbytes": Slider("array size M", 2**12, 2**36, 2**33, "pow2", "B"),
     },
     view=_sharp,
 )

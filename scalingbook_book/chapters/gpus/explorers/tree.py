@@ -1,4 +1,4 @@
-"""What does a cluster look like? Its domains and switches, a few of each, and the busiest level in color."""
+"""A drawing of a cluster: some of its domains and switches, with the busiest level in color."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

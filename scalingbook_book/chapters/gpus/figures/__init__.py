@@ -1,4 +1,4 @@
-"""What is drawn in the chapters on GPUs and on their network? Their figures, in their order."""
+"""The figures of the chapters on the GPU chip and on GPU networks, in their order."""
 
 from scalingbook_book.chapters.gpus.figures import (
     chip,

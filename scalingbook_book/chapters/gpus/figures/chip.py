@@ -37,15 +37,15 @@ WARPS_AT_ONCE, LANES = 4, 32  # the quarters of an SM, and the lanes of one
 
 
 def sm() -> Figure:
-    """What does a GPU make of its silicon, and what does a TPU?"""
+    """An H100 with its SMs beside a TPU v5p with its two cores; areas by FLOPs per cycle, bars by bytes."""
     ratio = per_cycle(V5P) / per_cycle(H100)
     return Figure(
         key="gpus.sm",
-        alt=f"Left, an H100: {SMS} small squares in two halves, beside it a v5p: {V5P_CORES} cores with four large "
-        f"matrix units each, every one {ratio:.0f} times a Tensor Core. Below each, bars of its memories on the chip. Then one "
-        "SM enlarged: four quarters, each with a Tensor Core, 32 lanes, a scheduler and registers, above a shared SMEM.",
-        caption=f"Nearly the same ingredients, cut differently: {SMS} small cores (SMs), each with its own memory, where a TPU v5p has "
-        f"{V5P_CORES} large ones. (Areas of matrix units by FLOPs a cycle, bars of memory by bytes.)",
+        alt=f"An H100 with {SMS} small squares in two halves, and a TPU v5p with {V5P_CORES} cores of four large "
+        f"matrix units each, each of them {ratio:.0f} times as large as a Tensor Core. Below each chip, bars show its on-chip memories. One "
+        "SM is enlarged: it has four quarters, each with a Tensor Core, 32 CUDA cores, a scheduler and registers, above a shared SMEM.",
+        caption=f"An H100 and a TPU v5p have similar components, but the H100 divides them over {SMS} small cores (SMs), each with its own memory, where the v5p has "
+        f"{V5P_CORES} large cores. (The areas of matrix units are to scale by FLOPs per cycle, and the bars of memories by bytes.)",
         parts=lambda wide: [_both(wide)] if wide > 400 else [_both(wide), Sketch(wide, 214, _one_sm(60, 8))],
     )
 
@@ -133,20 +133,20 @@ def _one_sm(x: float, y: float) -> list[Shape]:
             color=MEMORY,
             size=11,
         ),
-        Words(x=x + 110, y=y + 190, text="small squares: 32 lanes; S: scheduler", size=11, quiet=True),
+        Words(x=x + 110, y=y + 190, text="small squares: 32 CUDA cores; S: scheduler", size=11, quiet=True),
     ]
     return shapes
 
 
 def peak() -> Figure:
-    """Where does the peak come from, and which figure is not one?"""
+    """The four factors of an H100's peak, and the printed, dense and CUDA-core FLOPs/s as bars."""
     flops, sparse = H100.bf16_flops_per_s, 2 * H100.bf16_flops_per_s
     return Figure(
         key="gpus.peak",
-        alt=f"Four factors, {SMS} SMs, four Tensor Cores, 1,024 FLOPs a cycle, {si(CLOCK_HZ, 'Hz')}, make {si(flops, 'FLOPs/s')}. "
-        f"Below, three bars: {si(sparse, 'FLOPs/s')} as printed, half of it hollow, {si(flops, 'FLOPs/s')}, and a sliver of {si(LANES_FLOPS_PER_S, 'FLOPs/s')} for the lanes.",
-        caption=f"A peak is a product of counts and a clock. The {si(sparse, 'FLOPs/s')} in large print are twice that, since half of the values are zeros; "
-        f"outside of matmuls an H100 does {si(LANES_FLOPS_PER_S, 'FLOPs/s')}.",
+        alt=f"Four factors, {SMS} SMs, four Tensor Cores per SM, 1,024 FLOPs per cycle and {si(CLOCK_HZ, 'Hz')}, give {si(flops, 'FLOPs/s')}. "
+        f"Below, three bars: {si(sparse, 'FLOPs/s')} with sparsity, half of it hollow, {si(flops, 'FLOPs/s')} for dense matmuls, and a short bar of {si(LANES_FLOPS_PER_S, 'FLOPs/s')} for the CUDA cores.",
+        caption=f"A peak is the product of three counts and a clock. The datasheet's {si(sparse, 'FLOPs/s')} are twice the dense peak, because they count zeros that are skipped. "
+        f"Outside of matmuls, an H100 performs at most {si(LANES_FLOPS_PER_S, 'FLOPs/s')}.",
         parts=lambda wide: [_factors(wide), _rates(wide)],
     )
 
@@ -155,8 +155,8 @@ def _factors(wide: float) -> Sketch:
     each = 2 ** round(log2(per_cycle(H100)))  # the figures are rounded, the unit is a power of two
     factors = (
         (f"{SMS}", "SMs"),
-        (f"{TENSOR_CORES // SMS}", "Tensor Cores each"),
-        (f"{each:,}", "FLOPs a cycle"),
+        (f"{TENSOR_CORES // SMS}", "Tensor Cores per SM"),
+        (f"{each:,}", "FLOPs per cycle"),
         (si(CLOCK_HZ, "Hz"), "clock"),
     )
     columns = 4 if wide > 400 else 2
@@ -175,19 +175,26 @@ def _factors(wide: float) -> Sketch:
 
 
 def _rates(wide: float) -> Sketch:
-    left, dense = 84.0, H100.bf16_flops_per_s
+    left, dense = 92.0, H100.bf16_flops_per_s
     long = (wide - left - 8) / 2
     lanes = long * LANES_FLOPS_PER_S / dense
     return Sketch(
         wide,
         108,
         [
-            Area(x=left, y=4, wide=long, high=28, text=si(dense, "FLOPs/s"), color=MATH, left="printed"),
+            Area(x=left, y=4, wide=long, high=28, text=si(dense, "FLOPs/s"), color=MATH, left="sparse"),
             Area(
-                x=left + long, y=4, wide=long, high=28, text="times zero", color=IDLE, shade=0.05, dashed=True
+                x=left + long,
+                y=4,
+                wide=long,
+                high=28,
+                text="skipped zeros",
+                color=IDLE,
+                shade=0.05,
+                dashed=True,
             ),
             Area(
-                x=left, y=40, wide=long, high=28, color=MATH, text="= " + si(dense, "FLOPs/s"), left="matmuls"
+                x=left, y=40, wide=long, high=28, color=MATH, text="= " + si(dense, "FLOPs/s"), left="dense"
             ),
             Area(
                 x=left,
@@ -196,7 +203,7 @@ def _rates(wide: float) -> Sketch:
                 high=28,
                 color=EXPERTS,
                 right=si(LANES_FLOPS_PER_S, "FLOPs/s"),
-                left="the rest",
+                left="CUDA cores",
             ),
         ],
     )

@@ -1,4 +1,4 @@
-"""How far off is a straight line? The errors of the model of collectives, group by group."""
+"""The errors of the collective-time model, by group of measurements."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Shape, Words
@@ -12,15 +12,15 @@ SIZES = 4  # groups by size, which come first
 
 
 def errors() -> Figure:
-    """Which times does a straight line miss?"""
+    """Median and 90th-percentile errors of the collective-time model, by group."""
     found = COLLECTIVES.errors()
     worst = max(found, key=lambda e: e.median)
     return Figure(
         key="gpus.errors",
-        alt=f"A row for each of {len(found)} groups of published times, by size, number of chips, collective and system: a square at the median error, a line to the error that nine "
-        f"in ten stay below. The largest median is {percent(worst.median)}, {worst.name}.",
-        caption=f"One set of figures for each generation of links predicts {len(COLLECTIVES.points)} published times; the worst group, {worst.name}, is off by {percent(worst.median)} in the median. "
-        "(Square: the median error; end of the line: nine in ten are below. Groups below the gap: from 64 MiB on.)",
+        alt=f"A row for each of {len(found)} groups of published times, by size, number of GPUs, collective and system. A square marks the median error, and a line leads to the 90th "
+        f"percentile. The largest median is {percent(worst.median)}, for {worst.name}.",
+        caption=f"The model has one set of parameters per generation of links and predicts {len(COLLECTIVES.points)} published times. Its worst group, {worst.name}, has a median error of {percent(worst.median)}. "
+        "(Squares are median errors, and lines end at the 90th percentile. The groups below the gap contain only sizes of 64 MiB and more.)",
         parts=lambda wide: [_rows(wide)],
     )
 

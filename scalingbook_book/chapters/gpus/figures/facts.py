@@ -1,18 +1,18 @@
-"""What do the figures take for granted of an H100 and a TPU v5p? Figures that not every chip has, these two do."""
+"""Numbers of an H100 and a TPU v5p that the figures use and that the catalogue lacks for some chips."""
 
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.machines.chips import H100, V5P
 
 
-def known[T](figure: T | None) -> T:
-    """The figure; a ValueError where the catalogue has none."""
-    if figure is None:
-        raise ValueError("the catalogue has no such figure of this chip; draw another one")
-    return figure
+def known[T](number: T | None) -> T:
+    """The number, or a ValueError if the catalogue has none."""
+    if number is None:
+        raise ValueError("the catalogue has no such number for this chip; draw another one")
+    return number
 
 
 def per_cycle(chip: Chip) -> float:
-    """FLOPs of one matrix unit in a cycle, as the documented peak, units and clock give them."""
+    """FLOPs per cycle of one matrix unit: documented peak / (units · clock)."""
     return chip.bf16_flops_per_s / known(chip.matrix_units) / known(chip.clock_hz)
 
 

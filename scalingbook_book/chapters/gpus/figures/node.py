@@ -1,4 +1,4 @@
-"""The node: what its links carry inside and out, beside a torus and a full mesh."""
+"""The node: bandwidth of its links inside and out, compared with a torus and a full mesh."""
 
 from math import cos, pi, sin
 
@@ -21,23 +21,23 @@ from scalingbook_lib.machines.chips import H100, MI300X, V5P
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import si
 
-CARDS = CACHE  # the colour of network cards and of what lies behind them; NVLink has that of networks
+CARDS = CACHE  # the color of NICs and of the network behind them; NVLink has that of networks
 GATHERED = 4e9  # bytes of the opening's array
 EIGHT = 8
 CUBE = ((0, 1), (0, 2), (0, 4), (1, 3), (1, 5), (2, 3), (2, 6), (3, 7), (4, 5), (4, 6), (5, 7), (6, 7))
 
 
 def gather() -> Figure:
-    """Why does a gather over two nodes not care about the network?"""
+    """An AllGather over two nodes: NVLink takes longer than the NICs."""
     inside, cards = H100.domain_bytes_per_s(), CARD_BYTES_PER_S
     seconds = limits.each_level(collectives.all_gather, GATHERED, *Cluster.of(H100, 2 * EIGHT).levels)
     nvlink, network = seconds["NVLink"], seconds["leaf"]
     return Figure(
         key="gpus.gather",
-        alt=f"Two nodes of eight GPUs. Thick lines lead from every GPU to the switch of its node, {si(inside, 'B/s')}; thin ones through a card each to the "
-        f"network, {si(cards, 'B/s')}. Below, two bars from the same start: NVLink {si(nvlink, 's')}, cards {si(network, 's')}.",
-        caption=f"Eight thin cards together bring the missing half of the array in {si(network, 's')}. Sharing all of it out over NVLink takes {si(nvlink, 's')}, nine times the "
-        f"rate or not: that is what everybody waits for. (AllGather of {si(GATHERED, 'B')}; widths of lines by rate.)",
+        alt=f"Two nodes of eight GPUs. Thick lines of {si(inside, 'B/s')} lead from every GPU to the NVSwitch of its node; thin lines of {si(cards, 'B/s')} lead from every GPU through its NIC to the "
+        f"network. Below, two bars that start at the same time: NVLink {si(nvlink, 's')}, NICs {si(network, 's')}.",
+        caption=f"The eight NICs of a node together bring in the missing half of the array in {si(network, 's')}. Distributing the array over NVLink takes {si(nvlink, 's')}, although each GPU has nine times the bandwidth there, "
+        f"so NVLink is the bottleneck. (AllGather of {si(GATHERED, 'B')}; the widths of lines show bandwidth.)",
         parts=lambda wide: [_two_nodes(wide, inside, cards), _times(wide, nvlink, network)],
     )
 
@@ -52,7 +52,7 @@ def _two_nodes(wide: float, inside: float, cards: float) -> Sketch:
             y=172,
             wide=wide - 8,
             high=22,
-            text=f"network: a card of {si(cards, 'B/s')} for each GPU",
+            text=f"network: a NIC of {si(cards, 'B/s')} per GPU",
             color=CARDS,
         )
     ]
@@ -84,7 +84,7 @@ def _two_nodes(wide: float, inside: float, cards: float) -> Sketch:
 def _times(wide: float, nvlink: float, network: float) -> Sketch:
     left, most = 66.0, wide - 66 - 8
     lanes: list[Shape] = []
-    for k, (name, seconds, color) in enumerate((("NVLink", nvlink, NETWORK), ("cards", network, CARDS))):
+    for k, (name, seconds, color) in enumerate((("NVLink", nvlink, NETWORK), ("NICs", network, CARDS))):
         lanes.append(
             Area(
                 x=left,
@@ -100,7 +100,7 @@ def _times(wide: float, nvlink: float, network: float) -> Sketch:
 
 
 def three_nodes() -> Figure:
-    """What can a chip send to one other, and what to all of them?"""
+    """Bandwidth of a chip to one peer and to all, on a torus, behind a switch and on a full mesh."""
     rates = {
         "TPU v5p: torus": (V5P.link_bytes_per_s, V5P.links * V5P.link_bytes_per_s),
         "H100: switch": (H100.domain_bytes_per_s(), H100.domain_bytes_per_s()),
@@ -112,9 +112,9 @@ def three_nodes() -> Figure:
     )
     return Figure(
         key="gpus.three_nodes",
-        alt=f"Eight chips joined in three ways: as a cube with links to neighbors, each to a switch in the middle, and each to every other. Bars below: {said}.",
-        caption="Through a switch all of a chip's links lead to whom it likes. On a torus and on a full mesh a link leads to one neighbor, and a "
-        "single peer gets what one link carries.",
+        alt=f"Eight chips connected in three ways: as a cube with links to neighbors, through a switch in the middle, and each to every other. Bars below: {said}.",
+        caption="Behind a switch, a GPU has the full bandwidth of all its links to any single peer. On a torus and on a full mesh, each link leads to one particular neighbor, so a single "
+        "peer gets the bandwidth of one link.",
         parts=lambda wide: [_three(wide, rates)],
     )
 

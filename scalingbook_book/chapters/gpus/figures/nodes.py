@@ -1,4 +1,4 @@
-"""Beyond the node: a tree of switches, the time of a gather by its nodes, and the line of a measured one."""
+"""Beyond the node: a fat tree, the time of an AllGather by number of nodes, and a fitted AllReduce."""
 
 from scalingbook_book.chapters.gpus.figures.node import CARDS, GATHERED
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine, Scale
@@ -21,21 +21,21 @@ SYSTEM = "H100 80GB HBM3"
 
 
 def fat_tree() -> Figure:
-    """How do cards become a network, and where can it be thinner?"""
+    """A fat tree with full bisection bandwidth, and an oversubscribed one."""
     full, thin = Cluster.of(H100, POD), Cluster.of(H100, POD, oversubscription=2)
     rate, less = si(full.node_bytes_per_s, "B/s"), si(_crossing(thin), "B/s")
     return Figure(
         key="gpus.fat_tree",
-        alt=f"Two trees of four nodes, four of the eight GPUs of each drawn. The first GPU of every node leads to the first leaf switch, the second to the second: a rail. "
-        f"Leaves lead to spines. Left, every level carries {rate} a node; right, there are half of the spines, and {less} above the leaves.",
-        caption=f"A fat tree keeps each node's {rate} at every level. With half of the spine, {less} are left to whoever crosses it. A rail is the i-th cards of all nodes and their leaf "
-        f"({POD:,} H100: {full.leaves} leaves, {full.spines} or {thin.spines} spines; a few are drawn).",
+        alt=f"Two trees of four nodes, with four of the eight GPUs of each node drawn. The first NIC of every node leads to the first leaf switch, the second to the second, and so on: each is a rail. "
+        f"Leaves lead to spines. In one tree, every level carries {rate} per node; in the other, there are half as many spines, and {less} per node above the leaves.",
+        caption=f"In a fat tree, every level carries {rate} per node. With half as many spines, only {less} per node are left for traffic that crosses the spine. A rail consists of the i-th NICs of all nodes and their leaf switch. "
+        f"({POD:,} H100s have {full.leaves} leaves and {full.spines} or {thin.spines} spines; only some are drawn.)",
         parts=lambda wide: [_trees(wide, full, thin)],
     )
 
 
 def _crossing(cluster: Cluster) -> float:
-    """What the spine carries for each node: the slowest level's share of a GPU, for all of the node."""
+    """Bytes/s per node across the spine: the slowest level's bytes/s per GPU times the GPUs of a node."""
     return cluster.domain * min(level.bytes_per_s for level in cluster.levels[1:])
 
 
@@ -45,7 +45,7 @@ def _trees(wide: float, full: Cluster, thin: Cluster) -> Sketch:
     shapes: list[Shape] = []
     for k, (cluster, spines) in enumerate(((full, 4), (thin, 2))):
         x, y = (across * k, 0.0) if abreast else (0.0, 246.0 * k)
-        name = "full: as much up as down" if k == 0 else "oversubscribed, 2 down : 1 up"
+        name = "full bisection bandwidth" if k == 0 else "oversubscribed 2 : 1"
         shapes.append(Words(x=x + across / 2, y=y + 16, text=name, bold=True))
         shapes += _tree(x, y, across, spines, si(_crossing(cluster), "B/s"))
         shapes.append(
@@ -72,7 +72,7 @@ def _tree(x: float, y: float, across: float, spines: int, above: str) -> list[Sh
         Area(x=at - 20, y=y + LEAF, wide=40, high=20, color=color, shade=0.5)
         for at, color in zip(leaf, colors, strict=True)
     ]
-    names = {"spine": SPINE + 15, "leaf": LEAF + 15, "cards": CARD + 9, "GPUs": CARD + 25}
+    names = {"spine": SPINE + 15, "leaf": LEAF + 15, "NICs": CARD + 9, "GPUs": CARD + 25}
     shapes += [Words(x=x + 4, y=y + down, text=name, align="start") for name, down in names.items()]
     shapes += [
         Words(x=x + 4, y=y + 150, text="one rail", align="start", color=CARDS, bold=True),
@@ -100,7 +100,7 @@ def _node(x: float, y: float, wide: float, leaf: list[float]) -> list[Shape]:
 
 
 def stages() -> Figure:
-    """From how many nodes on does the network set the pace?"""
+    """Time of the NVLink stage and of the NIC stage of an AllGather, by number of nodes."""
     both = [
         limits.each_level(collectives.all_gather, GATHERED, *Cluster.of(H100, 8 * d).levels) for d in NODES
     ]
@@ -110,10 +110,10 @@ def stages() -> Figure:
     limit = GATHERED / Cluster.of(H100, POD).node_bytes_per_s
     return Figure(
         key="gpus.stages",
-        alt=f"Time of a gather of {si(GATHERED, 'B')} over the nodes, 1 to {NODES[-1]}. NVLink's curve is flat at {si(nvlink[0], 's')}. The cards' rises from zero, crosses it between "
-        f"{over - 1} and {over} nodes, and nears {si(limit, 's')}.",
-        caption=f"The larger of the two curves is the time. A node lacks more of the array the more nodes there are, but never more than all of it: the cards set the pace from {over} nodes on, "
-        f"and end at {si(limit, 's')}.",
+        alt=f"Time of an AllGather of {si(GATHERED, 'B')} over 1 to {NODES[-1]} nodes. NVLink's curve is flat at {si(nvlink[0], 's')}. The curve of the NICs rises from zero, crosses it between "
+        f"{over - 1} and {over} nodes, and approaches {si(limit, 's')}.",
+        caption=f"The larger of the two curves is the time of the AllGather. The more nodes there are, the more of the array each node lacks, but never more than all of it. From {over} nodes on the NICs are the bottleneck, "
+        f"and their time approaches {si(limit, 's')}.",
         parts=lambda wide: [_curves(nvlink, cards, limit)],
     )
 
@@ -121,8 +121,8 @@ def stages() -> Figure:
 def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
     marks = (
         Curve("NVLink", NODES, nvlink, color=NETWORK, dashed=True),
-        Curve("cards", NODES, cards, color=CARDS, dashed=True),
-        Curve("the gather", NODES, [max(pair) for pair in zip(nvlink, cards, strict=True)], color=MATH),
+        Curve("NICs", NODES, cards, color=CARDS, dashed=True),
+        Curve("AllGather", NODES, [max(pair) for pair in zip(nvlink, cards, strict=True)], color=MATH),
         RefLine("all of M", limit, axis="y"),
     )
     return Chart(
@@ -133,23 +133,23 @@ def _curves(nvlink: list[float], cards: list[float], limit: float) -> Chart:
 
 
 def line() -> Figure:
-    """What is a collective's fixed cost, and when does it matter?"""
+    """Measured AllReduce times by size, with a fitted line T = alpha_0 + M / W_eff."""
     run = next(run for run in RUNS if (run.system, run.collective, run.n) == (SYSTEM, "all-reduce", 8))
     alpha, beta = fit(run)
     half = alpha * beta
     return Figure(
         key="gpus.line",
-        alt=f"Measured times of an AllReduce over eight H100 by size, on log axes: flat up to about a megabyte, then straight up. A fitted line runs through them, with {si(alpha, 's')} for nothing "
-        f"and half of its bandwidth at {si(half, 'B', 2)}. Dashed, the time by bandwidth alone, which falls on toward zero.",
-        caption=f"A collective costs {si(alpha, 's')} before its first byte. Only beyond {si(half, 'B', 2)}, where that is half of the time, does bandwidth decide. "
-        "(AllReduce over eight H100: NCCL's kernels as published, and a line through them.)",
+        alt=f"Measured times of an AllReduce over eight H100s by size, on log axes: flat up to about a megabyte, then rising in proportion. A fitted curve passes through them, with a fixed cost of {si(alpha, 's')} "
+        f"and half of its bandwidth at {si(half, 'B', 2)}. A dashed line shows the time of the bytes alone.",
+        caption=f"This AllReduce has a fixed cost of {si(alpha, 's')}. Bandwidth dominates only above {si(half, 'B', 2)}, where the fixed cost is half of the time. "
+        "(Published times of NCCL on eight H100s with in-network reduction, and a fitted line. Both axes are logarithmic.)",
         parts=lambda wide: [_line(run, alpha, beta)],
     )
 
 
 def fit(run: CollectiveRun) -> tuple[float, float]:
-    """Seconds of nothing and bytes a second of much: least squares of relative errors on T = alpha_0 + M / W_eff."""
-    # Both columns are divided by the time, so that a gigabyte does not outvote all the rest.
+    """alpha_0 in seconds and W_eff in bytes/s of T = alpha_0 + M / W_eff, by least squares of relative errors."""
+    # Both columns are divided by the time, so that the largest arrays do not outweigh all others.
     a = [1 / t for t in run.microseconds]
     b = [size / t for size, t in zip(run.sizes, run.microseconds, strict=True)]
     aa, ab, bb = sum(u * u for u in a), sum(u * v for u, v in zip(a, b, strict=True)), sum(v * v for v in b)
@@ -166,7 +166,7 @@ def _line(run: CollectiveRun, alpha: float, beta: float) -> Chart:
         Curve("fitted", sizes, [alpha + m / beta for m in sizes], color=NETWORK),
         Curve("bytes alone", bare, [m / beta for m in bare], color=IDLE, dashed=True),
         Points("measured", [m for m, _ in timed], [t for _, t in timed], color=MATH),
-        RefLine(f"half speed {si(alpha * beta, 'B', 2)}", alpha * beta),
+        RefLine(f"half bandwidth {si(alpha * beta, 'B', 2)}", alpha * beta),
         RefLine("α₀", alpha, axis="y"),
     )
     return Chart(x=Scale("size M", "B", "log"), y=Scale("time", "s", "log"), marks=marks)

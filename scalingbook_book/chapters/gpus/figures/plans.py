@@ -1,4 +1,4 @@
-"""A published plan, level by level: what it needs of what it has, and where the rest of the peak goes."""
+"""A published plan: tokens and width that it needs and has, and where the rest of the peak goes."""
 
 from math import ceil
 
@@ -29,23 +29,23 @@ SWEEP = SWEEPS["H100, bf16, 16,384 wide"]
 
 
 def audit() -> Figure:
-    """Was LLaMA-3 405B's plan good?"""
+    """Llama 3.1 405B's plan: its limits, and its utilization compared with what was reported."""
     plan = limits.audit(Cluster.of(H100, GPUS), LLAMA, tokens=BATCH, tp=TP, pp=PP, m=MICRO)
     each, bubble, rows = plan.tokens_per_chip, _bubble(), _rows()
     kept = (1 - bubble) * _reached()
     said = ", ".join(f"{name}: needed {need:,.0f} of {have:,.0f}" for name, need, have in rows)
     return Figure(
         key="gpus.audit",
-        alt=f"{GPUS:,} GPUs as {plan.dp} copies, each a row of {PP} stages, each stage {TP} GPUs. Bars of what the plan needs of what it has: {said}. Then the peak: a bubble of {percent(bubble)}, "
-        f"what matmuls do not reach, {percent(kept)} that remain, and {percent(REPORTED)} that were reported.",
-        caption=f"No link binds: {ceil(rows[0][1])} tokens a GPU are enough, and there are {each:,.0f}. Bubble and matmuls leave {percent(kept)} of the peak; "
-        f"from there down to the reported {percent(REPORTED)} it is attention, recomputation, and what does not overlap.",
+        alt=f"{GPUS:,} GPUs as {plan.dp} replicas, each a row of {PP} stages of {TP} GPUs. Bars show what the plan needs out of what it has: {said}. Then the peak is divided: a bubble of {percent(bubble)}, "
+        f"a part that matmuls do not reach, {percent(kept)} that remain, and the {percent(REPORTED)} that were reported.",
+        caption=f"No network is the bottleneck: {ceil(rows[0][1])} tokens per GPU are enough, and there are {each:,.0f}. The bubble and the efficiency of matmuls leave {percent(kept)} of the peak. "
+        f"The difference to the reported {percent(REPORTED)} is attention, recomputation and communication that does not overlap.",
         parts=lambda wide: [_levels(wide, plan.dp), _enough(wide, rows), _peak(wide, bubble, kept)],
     )
 
 
 def _reached() -> float:
-    """The share of the peak that the best measured matmul reaches on this chip."""
+    """The fraction of the peak that the best measured matmul reaches on this chip."""
     return max(row.roofline.flops / row.seconds for row in SWEEP.rows) / SWEEP.chip.flops_per_s(SWEEP.dtype)
 
 
@@ -62,26 +62,26 @@ def _bubble() -> float:
 
 
 def _rows() -> tuple[tuple[str, float, float], ...]:
-    """What each way of spreading needs, and what the plan has."""
+    """The needed and the available tokens per GPU (DP) and width (TP)."""
     machine = Cluster.of(H100, GPUS)
     tokens = limits.data_parallel(machine, model_parallel=TP * PP).least
     width = limits.tensor_parallel(machine, TP, gated=True).least
-    return ("tokens a GPU", tokens, BATCH / GPUS), ("width F", width, LLAMA.F)
+    return ("tokens per GPU", tokens, BATCH / GPUS), ("width F", width, LLAMA.F)
 
 
 def _levels(wide: float, copies: int) -> Sketch:
-    """Copies behind each other, the first with its stages, one of which is enlarged."""
+    """Replicas behind each other, the first with its stages, one of which is enlarged."""
     long = wide - 60.0
     pitch = (long - 8) / PP
     shapes: list[Shape] = [Area(x=24, y=44, wide=long, high=46, color=None, shade=0.04)]
-    for k in (1, 2):  # what shows of the copies behind
+    for k in (1, 2):  # the visible edges of the replicas behind
         x, y = 24 + 6.0 * k, 44 - 6.0 * k
         shapes += [
             Arrow(x0=x, y0=y, x1=x + long, y1=y, heads=0, thick=1, color=IDLE),
             Arrow(x0=x + long, y0=y, x1=x + long, y1=y + 46, heads=0, thick=1, color=IDLE),
         ]
     shapes.append(
-        Words(x=24, y=16, text=f"{copies} copies (data parallel) of {PP} stages", align="start", bold=True)
+        Words(x=24, y=16, text=f"{copies} replicas (DP) of {PP} stages (PP)", align="start", bold=True)
     )
     shapes += [
         Area(x=28 + pitch * k, y=50, wide=pitch - 3, high=34, color=MATH, shade=0.5 if k == 4 else 0.2)
@@ -93,12 +93,12 @@ def _levels(wide: float, copies: int) -> Sketch:
         shapes.append(Arrow(x0=x + (pitch - 3) * k, y0=84, x1=end, y1=122, heads=0, thick=1, dashed=True))
     shapes.append(Area(x=left, y=122, wide=176, high=34, color=None, shade=0.03))
     shapes += [Area(x=left + 6 + 21 * k, y=130, wide=17, high=17, color=MATH, shade=0.5) for k in range(TP)]
-    shapes.append(Brace(x0=left, x1=left + 176, y=158, text=f"a stage: {TP} GPUs, tensor parallel"))
+    shapes.append(Brace(x0=left, x1=left + 176, y=158, text=f"a stage: {TP} GPUs (TP)"))
     return Sketch(wide, 188, shapes)
 
 
 def _enough(wide: float, rows: tuple[tuple[str, float, float], ...]) -> Sketch:
-    left, long = 100.0, wide - 100 - 8
+    left, long = 118.0, wide - 118 - 8
     shapes: list[Shape] = []
     for k, (name, need, have) in enumerate(rows):
         y = 20 + 54.0 * k
@@ -114,12 +114,12 @@ def _enough(wide: float, rows: tuple[tuple[str, float, float], ...]) -> Sketch:
 def _peak(wide: float, bubble: float, kept: float) -> Sketch:
     parts = (
         ("reported", REPORTED, MATH),
-        ("the rest", kept - REPORTED, EXPERTS),
+        ("other losses", kept - REPORTED, EXPERTS),
         ("matmuls", 1 - bubble - kept, IDLE),
         ("bubble", bubble, IDLE),
     )
     long, x = wide - 8.0, 4.0
-    shapes: list[Shape] = [Words(x=4, y=14, text="of the peak", align="start", quiet=True)]
+    shapes: list[Shape] = [Words(x=4, y=14, text="fraction of the peak", align="start", quiet=True)]
     for name, share, color in parts:
         shapes += [
             Area(

@@ -1,4 +1,4 @@
-"""How far a model can be spread: the limits by machine, a token's way to its experts."""
+"""The limits of parallelism by machine, and the dispatch of a token to its experts."""
 
 from math import ceil, log
 
@@ -28,16 +28,16 @@ SMALLEST, LARGEST = 250.0, 9000.0  # of the axis of tokens
 
 
 def bounds() -> Figure:
-    """Which link binds on which machine?"""
+    """Tokens per GPU that data parallelism needs, and the degree of tensor parallelism, by machine."""
     rules = limits.table()
     torus = limits.data_parallel(Slice.of(V5P, "16x16x16")).least
     said = "; ".join(f"{r.chip} {r.domain_tokens:,.0f} and {r.network_tokens:,.0f}" for r in rules)
     return Figure(
         key="gpus.bounds",
-        alt=f"A row for each machine with two squares on a log axis, the tokens a GPU that data parallelism needs within a domain and over many: {said}. "
-        f"A line at {torus:.0f} marks a TPU v5p. Then bars of the ways of tensor parallelism, from {rules[-1].tensor_degree:.0f} to {rules[0].tensor_degree:.0f}.",
-        caption=f"The square farther to the right binds. In domains of eight that is the card; in a rack of 72 it is NVLink, as 72 cards share what leaves. "
-        f"(Tokens a GPU; a TPU v5p's torus needs {torus:.0f}. Ways for F = {rules[0].F:,}.)",
+        alt=f"A row for each machine, with two squares on a log axis for the tokens per GPU that data parallelism needs within a domain and across domains: {said}. "
+        f"A line at {torus:.0f} marks a TPU v5p. Bars show the degree of tensor parallelism, from {rules[-1].tensor_degree:.0f} to {rules[0].tensor_degree:.0f}.",
+        caption=f"The square farther to the right is the bottleneck. In domains of eight, it is the NICs; in a rack of 72, it is NVLink, because 72 NICs share the load. "
+        f"(Tokens per GPU that data parallelism needs, on a log scale; a TPU v5p needs {torus:.0f}. Bars: the degree of tensor parallelism for F = {rules[0].F:,}.)",
         parts=lambda wide: (
             [Sketch(wide, 288, [*_dots(430, rules, torus), *_ways(450, wide, rules)])]
             if wide > 400
@@ -60,8 +60,8 @@ def _dots(wide: float, rules: tuple[limits.Rules, ...], torus: float) -> list[Sh
         Arrow(x0=at(torus), y0=36, x1=at(torus), y1=low, heads=0, thick=1.2, dashed=True),
         Words(x=at(torus), y=30, text=f"v5p {torus:.0f}", quiet=True),
         Words(x=right, y=14, text="NVLink", align="end", color=NETWORK),
-        Words(x=right - 62, y=14, text="cards", align="end", color=CARDS),
-        Words(x=4, y=14, text="tokens a GPU, log scale", align="start", quiet=True),
+        Words(x=right - 62, y=14, text="NICs", align="end", color=CARDS),
+        Words(x=4, y=14, text="tokens per GPU, log scale", align="start", quiet=True),
     ]
     for k, r in enumerate(rules):
         y = TOP + ROW * k
@@ -77,10 +77,10 @@ def _dots(wide: float, rules: tuple[limits.Rules, ...], torus: float) -> list[Sh
 
 
 def _ways(left: float, right: float, rules: tuple[limits.Rules, ...], *, named: bool = False) -> list[Shape]:
-    """Bars on the rows of the squares; with the machines' names where they stand alone."""
+    """Bars on the rows of the squares, with the names of the machines if they are drawn alone."""
     most = max(r.tensor_degree for r in rules)
     shapes: list[Shape] = [
-        Words(x=left, y=14 if not named else 24, text="tensor ways", align="start", quiet=True)
+        Words(x=left, y=14 if not named else 24, text="TP degree", align="start", quiet=True)
     ]
     for k, r in enumerate(rules):
         long, y = (right - left - 48) * r.tensor_degree / most, TOP + ROW * k
@@ -94,16 +94,16 @@ def _ways(left: float, right: float, rules: tuple[limits.Rules, ...], *, named: 
 
 
 def token_trip() -> Figure:
-    """What crosses the network when a token goes to eight experts?"""
+    """The dispatch of one token to eight experts on four nodes, and the width that experts need."""
     machine = Cluster.of(H100, 1024)
     needed = [ceil(limits.expert_parallel(machine, Z, k=8, once=True).least) for Z in GROUPS]
     said = ", ".join(f"{width:,.0f} over {Z}" for Z, width in zip(GROUPS, needed, strict=True))
     return Figure(
         key="gpus.token_trip",
-        alt=f"Four nodes of eight GPUs. A token of the first goes to eight experts: one arrow to each other node, then short ones to the GPUs with its experts. "
-        f"Below, the width that experts need, by the GPUs that share them: {said}; a line at {WIDTH:,}.",
-        caption=f"However many of its experts are in a node, a token crosses to it once and is copied inside. Even so, experts of {WIDTH:,} fit in a node, almost over two, "
-        "and no farther. (Eight of 256 ungated experts, H100.)",
+        alt=f"Four nodes of eight GPUs. A token on the first node is dispatched to eight experts: one arrow to each other node, then short ones to the GPUs with its experts. "
+        f"Below, the width that experts need, by the number of GPUs that share them: {said}; a line at {WIDTH:,}.",
+        caption=f"A token crosses to each node only once, however many of its experts are there, and is copied over NVLink. Even so, experts that are {WIDTH:,} wide are compute-bound only within one node, and almost over two. "
+        "(Eight of 256 ungated experts on H100.)",
         parts=lambda wide: [_trip(wide), _needed(needed)],
     )
 
@@ -117,7 +117,7 @@ def _trip(wide: float) -> Sketch:
             door = across * (node + 0.5)
             shapes.append(Arrow(x0=across / 2 + 5, y0=64, x1=door, y1=62, color=CARDS, thick=2.2, bend=-0.12))
     low = 64 + (across - 14) / 2 + 78
-    kinds = ("over a card, once a node", CARDS), ("over NVLink, a copy each", NETWORK)
+    kinds = ("over the NIC, once per node", CARDS), ("over NVLink, one copy per GPU", NETWORK)
     shapes += [
         Words(x=4, y=low + 18 * k, text=name, align="start", color=color)
         for k, (name, color) in enumerate(kinds)

@@ -1,4 +1,4 @@
-"""A matmul in tiles: what L2 spares HBM, and what the last wave leaves idle."""
+"""A matmul in tiles: reuse of operands in L2, and SMs that are idle in the last wave."""
 
 from math import ceil, sqrt
 
@@ -22,16 +22,16 @@ def intensity(rows: float, columns: float) -> float:
 
 
 def patch() -> Figure:
-    """Who reads a strip, and how often does HBM see it?"""
+    """The 132 tiles that run at the same time, the strips they share, and the memories of an H100."""
     alone = intensity(*TILE)
     together = intensity(TILE[0] * PATCH[0], TILE[1] * PATCH[1])
     ridge = rules.ridge(H100)
     return Figure(
         key="gpus.patch",
-        alt=f"A patch of {PATCH[0]} by {PATCH[1]} tiles of a product, with the strips of its operands at its left and top; one tile and its two strips stand out. "
-        f"A tile alone has {alone:.0f} FLOPs a byte, the patch {together:.0f}. Beside it the memories of an H100, areas by bytes: a large square of HBM and three specks.",
-        caption=f"A tile alone earns {alone:.0f} FLOPs for each byte it reads, and HBM asks for {ridge:.0f}. But {SMS} SMs read the same strips: L2 fetches each once, and toward "
-        f"HBM the patch counts, with {together:.0f}.",
+        alt=f"A rectangle of {PATCH[0]} by {PATCH[1]} tiles of an output matrix, with the strips of its operands at its left and top; one tile and its two strips are highlighted. "
+        f"A single tile has {alone:.0f} FLOPs per byte, and the rectangle has {together:.0f}. Beside it are the memories of an H100 with areas by bytes: a large square for HBM and three tiny ones.",
+        caption=f"On its own, a tile has an intensity of {alone:.0f} FLOPs per byte, and the ridge point is {ridge:.0f}. But the {SMS} SMs share the strips of their operands, and L2 reads each strip from HBM once. So what counts is the "
+        f"intensity of the whole rectangle, {together:.0f}.",
         parts=lambda wide: (
             [Sketch(wide, 250, [*_tiles(10), *_memories(440)])]
             if wide > 400
@@ -50,19 +50,19 @@ def _tiles(x: float) -> list[Shape]:
     )
     right = [[MATH if j == watched[1] else MEMORY for j in range(PATCH[1])]]
     down = [[MATH if i == watched[0] else MEMORY] for i in range(PATCH[0])]
-    said = f"one tile {intensity(*TILE):.0f} FLOPs/byte,  patch {intensity(TILE[0] * PATCH[0], TILE[1] * PATCH[1]):.0f}"
+    said = f"one tile {intensity(*TILE):.0f} FLOPs/byte,  all {intensity(TILE[0] * PATCH[0], TILE[1] * PATCH[1]):.0f}"
     return [
         Cells(x=left, y=top, rows=grid, wide=wide, high=high, shade=0.3),
         tile,
         Cells(x=left, y=top - gap, rows=right, wide=wide, high=gap - 6),
         Cells(x=x + 10, y=top, rows=down, wide=gap - 6, high=high),
         Words(x=left + wide * PATCH[1] / 2, y=14, text=f"{PATCH[1]} strips, read once by L2", quiet=True),
-        Words(x=left + wide * PATCH[1] + 6, y=top + 14, text="each SM\na tile", align="start", quiet=True),
+        Words(x=left + wide * PATCH[1] + 6, y=top + 14, text="one tile\nper SM", align="start", quiet=True),
         Words(x=left + wide * PATCH[1] / 2, y=top + high * PATCH[0] + 18, text=said),
         Words(
             x=left + wide * PATCH[1] / 2,
             y=top + high * PATCH[0] + 36,
-            text=f"HBM asks for {rules.ridge(H100):.0f}",
+            text=f"ridge point of HBM {rules.ridge(H100):.0f}",
             quiet=True,
         ),
     ]
@@ -89,21 +89,21 @@ def _memories(x: float) -> list[Shape]:
 
 
 def busy(rows: int) -> tuple[int, int, float]:
-    """Tiles of a product with so many rows, the waves that they take, and the share of the SMs' time at work."""
+    """Number of tiles of a matmul with that many rows, its waves, and the fraction of SM time that is used."""
     tiles = ceil(rows / TILE[0]) * ceil(COLUMNS / TILE[1])
     waves = ceil(tiles / SMS)
     return tiles, waves, tiles / (waves * SMS)
 
 
 def waves() -> Figure:
-    """What do 128 rows more cost?"""
+    """The waves of tiles of two matmuls, one of which leaves the second wave almost empty."""
     few, more = (busy(rows) for rows in ROWS)
     return Figure(
         key="gpus.waves",
-        alt=f"Two timelines of {SMS} columns, one for each SM. {few[0]} tiles fill one wave but for {SMS - few[0]} columns. {more[0]} tiles fill one wave and "
-        f"{more[0] - SMS} columns of a second, the others of which are hollow.",
-        caption=f"{more[0]} tiles are {more[0] - SMS} more than there are SMs, and take as long as {2 * SMS}: the SMs work {percent(more[2])} of the time, "
-        f"with {few[0]} tiles {percent(few[2])}. (Tiles of {TILE[0]} × {TILE[1]}, {COLUMNS:,} columns.)",
+        alt=f"Two timelines with {SMS} columns, one per SM. {few[0]} tiles fill one wave except for {SMS - few[0]} columns. {more[0]} tiles fill one wave and "
+        f"{more[0] - SMS} columns of a second wave, whose other columns are empty.",
+        caption=f"With {few[0]} tiles, the SMs are busy {percent(few[2])} of the time. With {more[0]}, there are {more[0] - SMS} tiles more than SMs, so they take as long as {2 * SMS} and the SMs are busy only {percent(more[2])} "
+        f"of the time. (Tiles of {TILE[0]} × {TILE[1]}, {COLUMNS:,} columns.)",
         parts=lambda wide: [_waves(wide)],
     )
 
@@ -117,7 +117,7 @@ def _waves(wide: float) -> Sketch:
         columns = [[MATH if k + wave * SMS < tiles else None for k in range(SMS)] for wave in range(rounds)]
         shapes += [
             Words(x=4, y=y + 16, text=f"{rows:,} rows, {tiles} tiles", align="start", bold=True),
-            Words(x=wide - 4, y=y + 16, text=f"{percent(share)} at work", align="end"),
+            Words(x=wide - 4, y=y + 16, text=f"{percent(share)} busy", align="end"),
             Cells(x=4, y=y + 26, rows=columns, wide=pitch, high=30, air=min(1.2, pitch / 3)),
         ]
         y += 26 + 30.0 * rounds + 12

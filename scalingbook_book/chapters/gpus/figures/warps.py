@@ -1,4 +1,4 @@
-"""Threads in warps: one instruction for 32 lanes, and how many warps find room."""
+"""Warps: branch divergence, and how many warps fit on an SM."""
 
 from scalingbook_book.chapters.gpus.figures.facts import REGISTERS
 from scalingbook_book.reader.figures.figure import Figure
@@ -20,14 +20,14 @@ def diverges(p: float) -> float:
 
 
 def divergence() -> Figure:
-    """What does one thread cost its 31 neighbors?"""
+    """A warp that diverges because of one thread, and how often that happens."""
     said = ", ".join(f"{percent(diverges(p))} for {p * 100:g}%" for p in CHANCES)
     return Figure(
         key="gpus.divergence",
-        alt="A grid of 32 lanes across and time downward. At first all lanes work; then 31 work and one is hollow; then that one works and 31 are "
-        f"hollow; then all again. Below, bars of how often a warp runs both sides, by the chance of a thread: {said}.",
-        caption=f"One thread that takes the branch makes all {WARP} lanes wait for it: both sides run. A branch that one thread in a hundred takes costs "
-        f"{percent(diverges(0.01))} of the warps both.",
+        alt="A grid with 32 lanes across and time downward. At first all lanes work; then 31 work and one is idle; then that one works and 31 are "
+        f"idle; then all work again. Below, bars show how often a warp runs both sides, by the probability for a thread: {said}.",
+        caption=f"If a single thread takes the branch, its warp has to run both sides, and most of its {WARP} lanes wait. If one thread in a hundred takes the branch, "
+        f"{percent(diverges(0.01))} of the warps run both sides. (In the grid, time runs downward.)",
         parts=lambda wide: [_lanes(wide), _chances(wide)],
     )
 
@@ -68,15 +68,15 @@ def _chances(wide: float) -> Sketch:
 
 
 def tanks() -> Figure:
-    """Why does one register more cost a quarter of the warps?"""
+    """The register file of an SM with 64 and with 65 registers per thread."""
     held = [occupancy.occupancy(H100, threads=256, registers=n, smem_bytes=0) for n in ASKED]
     four, three = (each.blocks for each in held)
     return Figure(
         key="gpus.tanks",
-        alt=f"Two tanks of 65,536 registers. With {ASKED[0]} registers a thread, {four} blocks of eight warps fill the first. With {ASKED[1]}, handed out "
-        f"as 72, {three} blocks fit into the second, and a rest stays empty that is too small for one more.",
-        caption=f"A block fits whole or not at all. At {ASKED[0]} registers a thread {held[0].warps} of {MOST_WARPS} warps fit; one register more, and the last block "
-        f"finds no room: {held[1].warps} warps.",
+        alt=f"Two register files of 65,536 registers. With {ASKED[0]} registers per thread, {four} blocks of eight warps fill the first. With {ASKED[1]}, which are allocated "
+        f"as 72, {three} blocks fit into the second, and the space that is left is too small for another one.",
+        caption=f"A block fits completely or not at all. With {ASKED[0]} registers per thread, {held[0].warps} of {MOST_WARPS} warps fit on an SM. With one register more, the last block "
+        f"no longer fits, and {held[1].warps} warps are left.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 
@@ -95,9 +95,9 @@ def _tanks(wide: float, held: list[Occupancy]) -> Sketch:
 def _tank(x: float, asked: int, each: Occupancy) -> list[Shape]:
     """The registers of one SM, the blocks that fit, and what is left above them."""
     file, y, high = REGISTERS / 4, 26.0, 168.0  # of four bytes
-    block = 8 * WARP * -(-asked // 8) * 8  # handed out in steps of eight
+    block = 8 * WARP * -(-asked // 8) * 8  # allocated in multiples of eight
     tall = high * block / file
-    shapes: list[Shape] = [Words(x=x + 65, y=16, text=f"{asked} registers a thread", bold=True)]
+    shapes: list[Shape] = [Words(x=x + 65, y=16, text=f"{asked} registers/thread", bold=True)]
     for i in range(each.blocks):
         named = f"block {i + 1}\n{block:,}"
         top = y + high - tall * (i + 1)

@@ -1,4 +1,4 @@
-"""Can a reader say what serving costs, and why? Checks of the chapter on inference."""
+"""The checks of the exercises on inference."""
 
 from scalingbook_book.chapters.inference.checks.machines import MACHINES, SERVERS
 from scalingbook_book.chapters.inference.checks.sizes import SIZES

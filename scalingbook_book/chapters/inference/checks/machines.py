@@ -1,4 +1,4 @@
-"""Can a reader spread a model and its cache over chips, and say what schedules and stored prefixes cost?"""
+"""Checks of exercises on inference: sharding, intensity, chunked prefill, prefixes and disaggregation."""
 
 from dataclasses import replace
 from math import ceil
@@ -42,88 +42,96 @@ def _checked(G: int = 8, e: float = 1.0, S: int = 8192) -> float:
 MACHINES = (
     Check(
         key="inference.sequences-that-fit",
-        title="Two halves",
+        title="A KV cache sharded by sequences",
         answer=lambda: _fit(kv_batch=2),
         unit="sequences",
         difficulty=2,
         rel_tol=0,
         hints=(
-            "What is left of 16 × 16 GiB beside the weights, and how much of it has each half of the chips?",
-            "A sequence lies in one half. How many whole ones fit into a half?",
+            "How much of the 16 × 16 GiB do the weights leave free, and "
+            "how much of that does each half have?",
+            "Each sequence is in one half. How many whole sequences fit into a half?",
         ),
         mistakes=(
             Mistake(
                 lambda: _fit(kv_sequence=2),
-                "So many fit if each is spread over all chips. Here each lies in one half of them.",
+                "That many fit if each sequence is sharded over all chips. Here each is in one half of them.",
                 slip="wrong-formula-halves",
             ),
-            Mistake(lambda: _fit(kv_batch=2) / 2, "That is one half of the chips.", slip="one-for-total"),
+            Mistake(lambda: _fit(kv_batch=2) / 2, "That is for one half of the chips.", slip="one-for-total"),
         ),
-        right="Right: the room of half a sequence is left in each half, and nobody can use it.",
+        right="Right: each half has memory for most of a further sequence left, but not for a whole one.",
     ),
     Check(
         key="inference.prefill-ways",
-        title="How many ways for a prompt?",
+        title="Tensor-parallel degree for a prefill",
         answer=_prefill_ways,
         unit="ways",
         difficulty=2,
         hints=(
-            "When do a gather of the inputs and a scatter of the outputs take as long as the products?",
-            "Both axes send at once; without wraparound an end chip takes in over one link of an axis.",
-            "An activation is one byte here, and C is the rate of int8.",
+            "When do the AllGather of the inputs and the ReduceScatter of "
+            "the outputs take as long as the matmuls?",
+            "Both axes are used at once. Without wraparound, a chip at "
+            "the end of an axis has one link there.",
+            "An activation takes one byte here, and C is the int8 rate.",
         ),
         mistakes=(
             Mistake(
                 2.0,
-                "Twice too many: no axis wraps, so an end chip has one link of it; and C is that of int8.",
+                "This is twice too large: no axis wraps, so an end chip has one "
+                "link per axis. And C is the int8 rate.",
             ),
-            Mistake(0.5, "Both axes of the slice carry the traffic."),
+            Mistake(0.5, "This is half of the answer: both axes of the slice carry the traffic."),
             Mistake(
                 lambda: _prefill_ways(bf16=True, wrapped=True),
-                "Four times too many: no axis wraps here, and the multiplication runs in int8.",
+                "This is four times too large: no axis wraps here, and the matmuls run in int8.",
             ),
         ),
     ),
     Check(
         key="inference.experts-on-rows",
-        title="Experts over a larger slice",
+        title="Expert parallelism on 128 chips",
         answer=lambda: _read_s(128, 8),
         unit="s",
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "How many bytes of the experts has each of the 128 chips?",
-            "All other weights are there sixteen times; eight chips share one copy.",
+            "How many bytes of the experts does each of the 128 chips hold?",
+            "All other weights are replicated sixteen times; eight chips share one replica.",
         ),
         mistakes=(
             Mistake(
                 lambda: _read_s(128, 128),
-                "Attention and embedding are split eight ways only.",
+                "Attention and the embedding are sharded eight ways only.",
                 slip="wrong-count",
             ),
-            Mistake(lambda: _read_s(16, 8), "The eight chips of an expert split it."),
-            Mistake(2.0, "An int8 weight is one byte.", slip="wrong-dtype-size"),
+            Mistake(lambda: _read_s(16, 8), "Each expert is sharded over eight chips."),
+            Mistake(2.0, "An int8 weight takes one byte.", slip="wrong-dtype-size"),
         ),
     ),
     Check(
         key="inference.tokens-to-compute",
-        title="Enough tokens at once",
+        title="Tokens per step that make attention compute-bound",
         answer=_checked,
         unit="tokens",
         difficulty=2,
         rel_tol=0,
         hints=(
-            "For one key-value head: 4 T S G H FLOPs; S keys and values of H bytes each, T G queries and "
-            "outputs of 2 H bytes each.",
-            "The queries and outputs matter little, and keep the answer a little above its round estimate.",
+            "Per KV head there are 4 T S G H FLOPs. The bytes are S keys and values of H bytes each, and T G "
+            "queries and outputs of 2 H bytes each.",
+            "Queries and outputs take few bytes, but they raise the answer "
+            "a little above the simple estimate.",
         ),
         mistakes=(
-            Mistake(lambda: _checked(G=1), "Eight query heads share a key."),
-            Mistake(lambda: _checked(e=2), "In int8 an element of the cache is one byte."),
-            Mistake(lambda: _checked(e=0.5), "A multiply and an add, for scores and for values: four FLOPs."),
-            Mistake(lambda: _checked() - 1, "Not quite: the last one is needed to get over the ridge."),
+            Mistake(lambda: _checked(G=1), "Eight query heads share a key, so each key is used eight times."),
+            Mistake(lambda: _checked(e=2), "In int8, an element of the cache takes one byte."),
+            Mistake(
+                lambda: _checked(e=0.5),
+                "A multiply and an add, for the scores and for the values, are four FLOPs.",
+            ),
+            Mistake(lambda: _checked() - 1, "Almost: one more token is needed to reach the ridge point."),
         ),
-        right="Right: only then does attention compute rather than wait, whatever the batch.",
+        right="Right: this is the number per sequence, and the batch size does not change it.",
     ),
 )
 
@@ -144,81 +152,92 @@ def _break_even(share: float = 0.4) -> float:
 SERVERS = (
     Check(
         key="inference.free-chunk",
-        title="A chunk that costs nothing",
+        title="Chunked prefill: the free chunk",
         answer=lambda: _first_s(int(_CRITICAL) - 64, _STEP.total_s),
         unit="s",
         difficulty=2,
         hints=(
-            "Up to which number of tokens a step do the weights take longer than the arithmetic?",
-            "64 of them are decoded. The rest can be the chunk; how many chunks is the prompt?",
-            "Each step is the cache of 64 sequences and one reading of the weights.",
+            "Up to how many tokens per step does reading the weights take longer than computing?",
+            "The 64 sequences in decode use 64 of them. The rest is the chunk. "
+            "How many chunks does the prompt have?",
+            "Each step reads the caches of 64 sequences and the weights once.",
         ),
         mistakes=(
             Mistake(
                 lambda: _first_s(int(_CRITICAL), _STEP.total_s),
-                "The sequences that decode take 64 of the tokens.",
+                "The sequences in decode take 64 of the tokens.",
                 slip="term-left-out",
             ),
             Mistake(
                 lambda: _first_s(2 * int(_CRITICAL) - 64, _STEP.total_s),
-                "With int8 weights that are multiplied in bf16, the critical batch is half of it.",
+                "With int8 weights that are multiplied in bf16, the critical "
+                "batch size is only half of that.",
                 slip="wrong-dtype-size",
             ),
             Mistake(
                 lambda: _first_s(int(_CRITICAL) - 64, _STEP.weights_s),
-                "Each step reads the cache as well.",
+                "Each step also reads the cache.",
                 slip="term-left-out",
             ),
         ),
     ),
     Check(
         key="inference.compute-or-load",
-        title="Compute it or load it?",
+        title="Recompute a prefix or load it?",
         answer=_break_even,
         unit="B/s",
         difficulty=2,
         hints=(
-            "How long do the sixteen chips take for 2 · P FLOPs?",
-            "In that time the keys and values of one token have to arrive.",
+            "How long do the sixteen chips take for 2P FLOPs?",
+            "The keys and values of one token have to arrive in that time.",
         ),
         mistakes=(
-            Mistake(lambda: _break_even(1.0), "At 40% of the peak, not all of it."),
-            Mistake(1 / 16, "All sixteen chips compute."),
-            Mistake(2.0, "In int8 an element of the cache is one byte, and a multiply-add is two FLOPs."),
+            Mistake(lambda: _break_even(1.0), "The chips reach 40% of the peak, not all of it."),
+            Mistake(1 / 16, "All sixteen chips compute, not one."),
+            Mistake(2.0, "In int8, an element of the cache takes one byte, and a multiply-add is two FLOPs."),
         ),
     ),
     Check(
         key="inference.prefill-pauses",
-        title="Prompts between the steps",
+        title="Inter-token latency with interleaved prefills",
         answer=lambda: 16e-3 / (1 - 2.5 * 0.12),
         unit="s",
         difficulty=2,
         hints=(
-            "Which share of each second is left for decoding?",
-            "So many steps does a second have; a sequence gets one token in each.",
+            "What share of each second is left for decode?",
+            "Divide it by the step time to get the steps per second. A sequence gets one token per step.",
         ),
         mistakes=(
-            Mistake(1.3 * 0.7, "30% of the whole time is lost, which is more than 30% of the steps' time."),
-            Mistake(lambda: 0.136, "That is the longest gap, with a prompt in it; asked is the mean."),
-            Mistake(0.7 / 0.3, "That is as if only the prompts' share were left for decoding."),
+            Mistake(
+                1.3 * 0.7, "Prefills take 30% of the whole time, which is more than 30% of the steps' time."
+            ),
+            Mistake(
+                lambda: 0.136,
+                "That is the longest gap, with one prefill in it. The question is about the mean.",
+            ),
+            Mistake(0.7 / 0.3, "That is as if decode had only the 30% that the prefills take."),
         ),
     ),
     Check(
         key="inference.prefill-copies",
-        title="A pool for each",
+        title="Prefill and decode pools",
         answer=lambda: inference.pools(0.2, 16e-3, batch=96, G=1024).ratio,
         difficulty=2,
         hints=(
-            "How many requests does one decoding copy end in a second?",
-            "Each needs a prompt to be read: how many copies are busy with that?",
+            "How many requests does one decode replica complete per second?",
+            "Each of them needs a prefill: how many replicas are busy with that?",
         ),
         mistakes=(
             Mistake(
                 lambda: 1 / inference.pools(0.2, 16e-3, batch=96, G=1024).ratio,
-                "The other way round: copies that read prompts for each that decodes.",
+                "This is the ratio the other way round: the question is prefill replicas per decode replica.",
             ),
-            Mistake(5.0, "That is how many requests a copy ends in a second. How long is each prompt?"),
-            Mistake(1 / 96, "A step gives all 96 sequences a token, not one of them."),
+            Mistake(
+                5.0,
+                "That is how many requests a decode replica completes per "
+                "second. How long does each prefill take?",
+            ),
+            Mistake(1 / 96, "A step gives a token to each of the 96 sequences, not to one of them."),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Can a reader size a model, a cache, a step and a queue? Checks of the first exercises on inference."""
+"""Checks of exercises on inference: parameters, KV cache, step time, transfer and queue."""
 
 from dataclasses import replace
 
@@ -30,13 +30,15 @@ def _handoff(chips: int = 16) -> float:
 SIZES = (
     Check(
         key="inference.count-parameters",
-        title="Count the model",
+        title="Count the parameters",
         answer=lambda: MODEL.params,
         rel_tol=0.002,
-        hints=("Three matrices in each MLP.", "Queries and outputs are N heads wide, keys and values K."),
+        hints=("Each MLP has three matrices.", "Queries and outputs have N heads, keys and values have K."),
         mistakes=(
-            Mistake(lambda: MODEL.params + MODEL.V * MODEL.D, "Embedding and unembedding are one matrix."),
-            Mistake(lambda: MODEL.params - MODEL.L * MODEL.D * MODEL.F, "The MLP is gated: three matrices."),
+            Mistake(lambda: MODEL.params + MODEL.V * MODEL.D, "The embeddings are tied: embedding and "
+                "unembedding are one matrix."),
+            Mistake(lambda: MODEL.params - MODEL.L * MODEL.D * MODEL.F, "The MLP is gated, so it has "
+                "three matrices."),
             Mistake(
                 lambda: MODEL.params + 2 * MODEL.L * MODEL.D * MODEL.H * (MODEL.N - MODEL.K),
                 "Keys and values have 8 heads, not as many as the queries.",
@@ -45,48 +47,51 @@ SIZES = (
     ),
     Check(
         key="inference.cache-per-token",
-        title="The bytes of one token",
+        title="KV cache per token",
         answer=lambda: arithmetic.kv_cache(MODEL, 1, INT8).nbytes,
         unit="B",
         rel_tol=0.001,
-        hints=("How many numbers does one layer keep?", "A key and a value, for each key-value head."),
+        hints=("How many elements does one layer store per token?", "A key and a value for each KV head."),
         mistakes=(
-            Mistake(0.5, "A key and a value: there are two of them."),
-            Mistake(4.0, "Only the 8 key-value heads are kept, not all 32."),
-            Mistake(2.0, "In int8 an element is one byte."),
-            Mistake(1 / 64, "That is one layer; the model has 64."),
+            Mistake(0.5, "Each token has a key and a value: there are two of them."),
+            Mistake(4.0, "Only the 8 KV heads are stored, not all 32 heads."),
+            Mistake(2.0, "In int8, an element takes one byte."),
+            Mistake(1 / 64, "That is one layer, and the model has 64."),
         ),
     ),
     Check(
         key="inference.weights-floor",
-        title="A floor under every step",
+        title="Reading the weights once",
         answer=lambda: MODEL.params * INT8.bytes / (16 * V5E.hbm_bytes_per_s),
         unit="s",
-        hints=("How many bytes are all weights?", "All sixteen chips read at the same time."),
+        hints=("How many bytes do all weights take?", "All sixteen chips read at the same time."),
         mistakes=(
-            Mistake(16.0, "That is one chip reading all of it. Each reads its sixteenth."),
-            Mistake(2.0, "An int8 weight is one byte."),
+            Mistake(16.0, "That is one chip reading all weights. Each chip reads only a sixteenth of them."),
+            Mistake(2.0, "An int8 weight takes one byte."),
         ),
     ),
     Check(
         key="inference.step-in-int8",
-        title="The pop quiz in int8",
+        title="A decode step in int8",
         answer=lambda: _quiz().total_s,
         unit="s",
         rel_tol=0.004,
-        hints=("The cache, and then the longer of arithmetic and weights.", "Only arithmetic is quicker."),
+        hints=(
+            "Add the cache and the longer of computing and reading the weights.",
+            "Compared with the chapter, only computing is faster.",
+        ),
         mistakes=(
-            Mistake(lambda: _quiz(BF16).total_s, "That is the step that multiplies in bf16."),
+            Mistake(lambda: _quiz(BF16).total_s, "That is the time of the step if it multiplies in bf16."),
             Mistake(
-                lambda: _quiz(BF16).total_s / 2, "Reading the cache takes as long as before; only C doubles."
+                lambda: _quiz(BF16).total_s / 2, "Reading the cache takes as long as before. Only C doubles."
             ),
             Mistake(
                 lambda: _quiz().kv_s + _quiz().weights_s,
-                "Look at both times of the products again; they are near each other.",
+                "Compare the two times of the weight matmuls again; they are close to each other.",
             ),
             Mistake(
                 lambda: _quiz().kv_s + _quiz().weights_s + _quiz().matmul_s,
-                "Arithmetic hides behind reading weights, or the other way: the longer one counts.",
+                "Computing and reading the weights overlap, so only the longer one counts.",
             ),
         ),
     ),
@@ -95,61 +100,64 @@ SIZES = (
         title="Sixteen experts",
         answer=lambda: SPARSE.params,
         rel_tol=0.005,
-        hints=("How many MLPs has each layer now?", "Attention and embedding stay as they are."),
+        hints=("How many MLPs does each layer have now?", "Attention and the embedding do not change."),
         mistakes=(
             Mistake(lambda: 16 * MODEL.params,
-                    "Attention and embedding are not copied with the experts.", slip="term-too-often"),
+                    "Attention and the embedding are not copied: "
+                        "only the MLPs become experts.", slip="term-too-often"),
             Mistake(lambda: SPARSE.active_params,
-                    "Those are the parameters that one token meets.", slip="active-for-total"),
+                    "Those are the active parameters, which one token meets.", slip="active-for-total"),
             Mistake(lambda: SPARSE.params - _ATTENTION,
-                    "Attention's matrices are missing.", slip="term-left-out"),
+                    "The attention matrices are missing.", slip="term-left-out"),
         ),
     ),
     Check(
         key="inference.cache-transfer",
-        title="Handing over a prompt",
+        title="KV transfer between prefill and decode",
         answer=_handoff,
         unit="s",
-        hints=("How many bytes are the keys and values of the prompt?", "All sixteen chips send."),
+        hints=("How many bytes do the keys and values of the prompt take?", "All sixteen chips send."),
         mistakes=(
             Mistake(lambda: _handoff(1),
-                    "That is through the share of a single chip; sixteen of them send.",
+                    "That is with the bandwidth of a single chip, but sixteen of them send.",
                     slip="one-for-total"),
-            Mistake(2.0, "In int8 an element is one byte.", slip="wrong-dtype-size"),
-            Mistake(8.0, "Only the 8 key-value heads are kept, not all 64.", slip="wrong-count"),
-            Mistake(0.5, "Keys and values: two of them.", slip="value-left-out"),
+            Mistake(2.0, "In int8, an element takes one byte.", slip="wrong-dtype-size"),
+            Mistake(8.0, "Only the 8 KV heads are stored, not all 64 heads.", slip="wrong-count"),
+            Mistake(0.5, "Count keys and values: there are two of them.", slip="value-left-out"),
         ),
     ),
     Check(
         key="inference.concurrent-sequences",
-        title="How many at once?",
+        title="Concurrent sequences by Little's law",
         answer=lambda: inference.little(12, 300 * 0.025),
         unit="sequences",
-        hints=("How long does one request decode?", "Arrivals a second, times how long each stays."),
+        hints=("How long is one request in decode?", "Multiply the arrivals per second by that time."),
         mistakes=(
-            Mistake(40.0, "Those are tokens a second; asked is how many sequences write them."),
-            Mistake(1 / 12, "That is how many seconds one request stays."),
+            Mistake(40.0, "Those are tokens per second. The question is how many sequences generate them."),
+            Mistake(1 / 12, "That is the time in seconds for which one request stays."),
             Mistake(1 / 300, "Each request stays for 300 steps, not for one."),
         ),
-        right="Right: and that is the batch which a server has to have room for.",
+        right="Right, and this is the batch size that the server needs memory for.",
     ),
     Check(
         key="inference.hop-latency",
-        title="Four times the chips",
+        title="Hop latency on 64 chips",
         answer=lambda: rules.hops_s(LLAMA.L, 14, V5E),
         unit="s",
-        hints=("Without wraparound, a message from end to end of an axis of 8 makes 7 hops.",
-               "Two AllReduces a layer, each a gather and a scatter; both axes, one after the other."),
+        hints=("Without wraparound, a message from one end of an axis of 8 to the other takes 7 hops.",
+               "Each layer has two AllReduces, each a ReduceScatter and an "
+                   "AllGather, over both axes in sequence."),
         mistakes=(
-            Mistake(6 / 14, "That is the 4 × 4; axes of the 8 × 8 are longer."),
+            Mistake(6 / 14, "That is for the 4 × 4 slice; the axes of the 8 × 8 slice are longer."),
             Mistake(8 / 14,
-                    "An axis of 8 has no wraparound here: only one of 16 closes into a ring.",
+                    "An axis of 8 has no wraparound on v5e; only an axis of 16 closes into a ring.",
                     slip="ring-for-line"),
             Mistake(63 / 14,
-                    "Each axis is crossed by itself; it is not one line of all chips.",
+                    "Each axis is crossed separately; the chips do not form one line of 64.",
                     slip="wrong-formula-ring"),
-            Mistake(0.5, "An AllReduce crosses the mesh twice: a scatter and a gather.", slip="one-pass"),
-            Mistake(1 / 80, "That is one layer.", slip="one-for-total"),
+            Mistake(0.5, "An AllReduce crosses the mesh twice, for a "
+                "ReduceScatter and an AllGather.", slip="one-pass"),
+            Mistake(1 / 80, "That is one layer out of 80.", slip="one-for-total"),
         ),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Can a reader say, and program, what a draft model does and what a cache forgets? Checks on inference."""
+"""Checks of exercises on inference: speculative decoding, paged allocation and KV-cache quantization."""
 
 from collections.abc import Iterable
 from itertools import product
@@ -17,18 +17,18 @@ type Row = tuple[float, ...]
 
 
 def _kept(q: Row = _Q, r: Row = _R) -> float:
-    """The chance that a token drawn from r is kept: the sum of the smaller of the two."""
+    """The acceptance rate of tokens drawn from r: the sum of the smaller of the two probabilities."""
     return sum(map(min, q, r))
 
 
 def _threshold(least: float, x: int) -> float:
-    """What token x gets if drafts are kept from a ratio on, and others replaced by a draw from the target."""
+    """Probability of token x if drafts are accepted above a ratio, and others replaced by a draw from q."""
     kept = [r if q / r >= least else 0.0 for q, r in zip(_Q, _R, strict=True)]
     return kept[x] + (1 - sum(kept)) * _Q[x]
 
 
 def per_round(K: int, *, residual: bool = True, threshold: float | None = None) -> float:
-    """Tokens of a round in the mean, over the states in which rounds of a three-word language begin.
+    """Mean number of tokens per round, over the states in which rounds of a three-word language begin.
 
     From a state, `tokens` are expected and `ends` is where the round ends, draft by draft from the last one.
     Without `residual`, refused drafts are replaced by a draw from the target itself.
@@ -85,7 +85,7 @@ def _scales(by_channel: bool) -> float:
 
 
 def _rounded(row: Iterable[float]) -> list[float]:
-    """What is lost of each number, with one scale for all of them."""
+    """The rounding error of each number, with one scale for all of them."""
     row = list(row)
     scale = max(map(abs, row)) / 127
     return [round(x / scale) * scale - x for x in row]
@@ -98,46 +98,56 @@ def _times_worse() -> float:
 ACCEPTED = (
     Check(
         key="inference.tokens-per-round",
-        title="Kept by chance",
+        title="Tokens per round of speculative decoding",
         answer=lambda: inference.speculative(_kept(), 3, cost=0).tokens,
         unit="tokens",
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "The draft proposes x with chance r(x), and it is kept with chance min(1, q(x)/r(x)).",
-            "The first drafted token that is refused ends the round; the target adds one of its own.",
+            "The draft proposes x with probability r(x), and x is accepted "
+            "with probability min(1, q(x)/r(x)).",
+            "The first rejected token ends the round, and the target adds one of its own.",
         ),
         mistakes=(
             Mistake(
                 lambda: inference.speculative(_kept(), 3, cost=0).tokens - 1,
-                "Each round also gives a token of the target's own.",
+                "Each round also yields one token of the target's own.",
             ),
-            Mistake(lambda: 1 + 3 * _kept(), "After the first refused token, the others are of no use."),
             Mistake(
-                # the chance that both draw the same
+                lambda: 1 + 3 * _kept(),
+                "After the first rejected token, the remaining draft tokens are of no use.",
+            ),
+            Mistake(
+                # the probability that both draw the same token
                 lambda: (
                     inference.speculative(sum(q * r for q, r in zip(_Q, _R, strict=True)), 3, cost=0).tokens
                 ),
-                "The two need not draw the same token; the one drafted has to pass.",
+                "The two models need not draw the same token; the draft token only has to be accepted.",
             ),
         ),
     ),
     Check(
         key="inference.threshold-bias",
-        title="A threshold writes something else",
+        title="Why an acceptance threshold is wrong",
         answer=lambda: _threshold(0.5, 1),
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "Which of the three tokens is always refused?",
-            "In this share of the rounds a token is drawn from q; add what is drafted and kept.",
+            "Which of the three tokens is always rejected?",
+            "How often is a token drawn from q instead? Add the draft tokens that are accepted.",
         ),
         mistakes=(
-            Mistake(lambda: _Q[1], "That is what the target gives it, and so does the random rule."),
             Mistake(
-                lambda: _threshold(0.5, 2), "That is the token which is always refused; asked is the second."
+                lambda: _Q[1],
+                "That is its probability under the target, which only the random rule preserves.",
             ),
-            Mistake(lambda: _R[1] * _Q[1] / 0.5, "Kept drafts count, too, not only those drawn anew."),
+            Mistake(
+                lambda: _threshold(0.5, 2),
+                "That is the token that is always rejected. The question is about the second one.",
+            ),
+            Mistake(
+                lambda: _R[1] * _Q[1] / 0.5, "Accepted draft tokens count as well, not only the replacements."
+            ),
         ),
     ),
 )
@@ -145,71 +155,78 @@ ACCEPTED = (
 BUILT = (
     Check(
         key="inference.block-allocator",
-        title="An allocator of blocks",
+        title="A block allocator for a paged KV cache",
         answer=most_blocks,
         unit="blocks",
         difficulty=3,
         rel_tol=0,
         hints=(
-            "A table for each request, a list of free blocks, and for each block how many tables have it.",
-            "Of 40 common tokens, how many whole blocks are there? Only these can be shared.",
-            "A request takes a block when a token has no place in its last one, and gives all of them back.",
+            "You need a table per request, a list of free blocks, and for each "
+            "block the number of tables that use it.",
+            "How many whole blocks do the 40 common tokens fill? Only these can be shared.",
+            "A request takes a block when its last one is full, and "
+            "returns all of its blocks when it leaves.",
         ),
         mistakes=(
             Mistake(
                 lambda: most_blocks(shared=0),
-                "The blocks that all begin with are there once.",
+                "The blocks of the common prefix are shared, so they are there once.",
                 slip="term-left-out",
             ),
             Mistake(
                 lambda: most_blocks(shared=48),
-                "A block that is common only in part cannot be shared: its other tokens differ.",
+                "A block that is common only in part cannot be shared, because its other tokens differ.",
             ),
             Mistake(
                 lambda: most_blocks(whole=True),
-                "That many if the output's blocks are taken on arrival. Take one when a token needs it.",
+                "You reserved the blocks of the output on arrival. Take a block only when a token needs it.",
             ),
-            Mistake(lambda: most_blocks(size=1), "Those are tokens; count blocks of 16."),
+            Mistake(lambda: most_blocks(size=1), "Those are tokens. Count blocks of 16 tokens."),
         ),
-        right="Right: and no request has more than one block that is not full.",
+        right="Right, and no request has more than one block that is not full.",
     ),
     Check(
         key="inference.speculative-sampling",
-        title="The rule, written",
+        title="Implement speculative sampling",
         answer=lambda: per_round(4),
         unit="tokens",
         difficulty=3,
         hints=(
-            "Keep a drafted x if a random number in [0, 1) is below q(x)/r(x).",
-            "Instead of a refused one comes a draw from max(0, q − r), divided by its sum.",
-            "After four kept ones comes one more, drawn from q. The next round begins at the last token.",
+            "Accept a draft token x if a random number in [0, 1) is below q(x)/r(x).",
+            "Replace a rejected token by a draw from max(0, q − r), divided by its sum.",
+            "If all four are accepted, draw one more from q. The next round continues after the last token.",
         ),
         mistakes=(
             Mistake(
                 lambda: per_round(4, residual=False),
-                "A refused token is replaced by a draw from max(0, q − r), not from q; see how often each "
-                "word is written.",
+                "A rejected token is replaced by a draw from max(0, q − r), not from q. Compare how often "
+                "each word is generated.",
             ),
-            Mistake(lambda: per_round(4) - 1, "The target's own token counts."),
+            Mistake(lambda: per_round(4) - 1, "The token that the target adds counts as well."),
             Mistake(
                 lambda: per_round(4, threshold=0.5, residual=False),
-                "Whether a draft is kept is a matter of chance, not of a threshold.",
+                "A draft token is accepted at random, not by a threshold.",
             ),
         ),
     ),
     Check(
         key="inference.loud-channel",
-        title="One loud channel",
+        title="KV-cache quantization with an outlier channel",
         answer=_times_worse,
         difficulty=3,
         hints=(
-            "A scale is the largest absolute value it stands for, over 127.",
-            "Round to whole multiples of the scale, multiply back, and compare with the exact keys.",
-            "One error over all 63 quiet channels: the root of the mean of squares.",
+            "A scale is the largest absolute value of its group, divided by 127.",
+            "Round to integer multiples of the scale, multiply back, and compare with the exact keys.",
+            "Compute one error over all 63 other channels: the square root of the mean square.",
         ),
         mistakes=(
-            Mistake(lambda: 1 / _times_worse(), "The other way round: a scale for each token over channels."),
-            Mistake(lambda: _times_worse() ** 2, "That is the ratio of mean squares; take the root."),
+            Mistake(
+                lambda: 1 / _times_worse(),
+                "This is the ratio the other way round: the error with a scale per token comes first.",
+            ),
+            Mistake(
+                lambda: _times_worse() ** 2, "That is the ratio of the mean squares. Take the square root."
+            ),
         ),
     ),
 )

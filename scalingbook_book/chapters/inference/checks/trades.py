@@ -1,4 +1,4 @@
-"""Can a reader weigh one way of serving against another? Checks of harder exercises on inference."""
+"""Checks of harder exercises on inference: latency limit, draft length, DP attention, 2D sharding."""
 
 from math import floor
 
@@ -18,7 +18,7 @@ def _within(limit_s: float, compute: DType = BF16) -> float:
 
 
 def _each_s() -> float:
-    """The cache of one sequence."""
+    """Seconds to read the cache of one sequence."""
     return 8192 * 100e3 / (16 * V5E.hbm_bytes_per_s)
 
 
@@ -32,7 +32,7 @@ def _owners(weights: float = FP8.bytes, cache: float = BF16.bytes, S: int = 4096
 
 
 def _rows(arrays: float = 3, axes: int = 2) -> float:
-    """Where two dimensions win, with `arrays` of width F moved in each MLP instead of two."""
+    """Fewest chips at which two dimensions win, with `arrays` of width F moved per MLP instead of two."""
     width = arrays / 2 * LLAMA.F
     return rules.two_dimensional_layout(LLAMA.D, width, 128, chips.V5P, columns_axes=axes).least
 
@@ -40,101 +40,107 @@ def _rows(arrays: float = 3, axes: int = 2) -> float:
 TRADES = (
     Check(
         key="inference.largest-batch",
-        title="The step, as a function",
+        title="The largest batch within a latency limit",
         answer=lambda: _within(20e-3),
         unit="sequences",
         difficulty=3,
         rel_tol=0,
         hints=(
-            "The function is one line: the cache, then the longer of arithmetic and weights.",
-            "Try batches one after the other until a step is too long.",
-            "Which side of the products is longer at 200 sequences? And does the cache still fit?",
+            "The function is one line: the cache, plus the longer of computing and reading the weights.",
+            "Try batch sizes one after the other until a step takes too long.",
+            "At 200 sequences, does computing or reading the weights take "
+            "longer? And does the cache still fit?",
         ),
         mistakes=(
             Mistake(
                 lambda: floor((20e-3 - 30e9 / (16 * V5E.hbm_bytes_per_s)) / _each_s()),
-                "Beyond the critical batch the arithmetic is longer than the weights' reading.",
+                "Above the critical batch size, computing takes longer than reading the weights.",
                 slip="term-left-out",
             ),
             Mistake(
-                lambda: floor(20e-3 / _each_s()), "The products take time, too, after the cache is read."
+                lambda: floor(20e-3 / _each_s()),
+                "The weight matmuls take time as well, after the cache has been read.",
             ),
             Mistake(
                 lambda: _within(20e-3, INT8),
-                "The multiplication runs in bf16, at half the rate of int8.",
+                "The matmuls run in bf16, at half the rate of int8.",
                 slip="wrong-rate",
             ),
             Mistake(
                 lambda: _within(20e-3) + 1,
-                "One less: with that many the step is over the limit.",
+                "The answer is one less: with that many sequences the step exceeds the limit.",
                 slip="rounding",
             ),
         ),
     ),
     Check(
         key="inference.best-drafts",
-        title="Drafts for 32 at once",
+        title="The best draft length for 32 sequences",
         answer=lambda: _longest_draft(32),
         unit="tokens",
         difficulty=3,
         rel_tol=0,
         hints=(
-            "How many tokens has a check of K drafts for all 32 sequences? Up to which number is it free?",
-            "Tokens of a round are (1 − p^(K+1)) / (1 − p); a round takes K drafts and the check.",
-            "Compute the speed-up for every K from 0 to 8.",
+            "How many tokens does a verification of K drafts for 32 "
+            "sequences have? Up to how many is it free?",
+            "A round yields (1 − p^(K+1)) / (1 − p) tokens, and takes K draft steps and the verification.",
+            "Compute the speedup for every K from 0 to 8.",
         ),
         mistakes=(
             Mistake(
                 lambda: _longest_draft(1),
-                "That is best while checking is free. With 32 sequences it soon is not.",
+                "That is best if verification is free. With 32 sequences, it soon is not.",
             ),
             Mistake(
                 lambda: _longest_draft(32) - 1,
-                "Near. One more draft makes the check a little longer, and pays for it.",
+                "Almost: one more draft token lengthens the verification a little, but still pays off.",
             ),
         ),
     ),
     Check(
         key="inference.shared-latents",
-        title="Copies of weights or copies of the cache",
+        title="Tensor-parallel or data-parallel attention?",
         answer=_owners,
         unit="sequences",
         difficulty=3,
         hints=(
-            "With tensor ways a chip reads a share of the weights. And the latent vectors of whom?",
-            "With attention data parallelism: all of attention's weights, and whose latent vectors?",
-            "Set both equal: the number of chips drops out.",
+            "With tensor parallelism, a chip reads a share of the weights. "
+            "Whose latent vectors does it read?",
+            "With data parallelism, it reads all attention weights. Whose latent vectors does it read?",
+            "Set both sums of bytes equal: the number of chips cancels.",
         ),
         mistakes=(
-            Mistake(2.0, "An element of the weights is one byte here, one of the cache two."),
-            Mistake(1 / 16, "A chip of sixteen owns a sixteenth of the sequences, but B counts all."),
-            Mistake(16.0, "That counts all sixteen copies of the weights, and one of the cache."),
+            Mistake(2.0, "Here an element of the weights takes one byte, and one of the cache takes two."),
+            Mistake(1 / 16, "Each chip has a sixteenth of the sequences, but B counts all of them."),
+            Mistake(16.0, "That counts all sixteen replicas of the weights, but only one of the cache."),
         ),
-        right="Right: beyond it, let each chip own its sequences.",
+        right="Right: with more sequences than that, use data-parallel attention.",
     ),
     Check(
         key="inference.two-dimensions",
-        title="Two dimensions, with a gate",
+        title="Two-dimensional sharding of a gated MLP",
         answer=_rows,
         unit="chips",
         difficulty=3,
         rel_tol=0.01,
         hints=(
-            "In one dimension: gather D, later scatter D, on all three axes. A gate changes nothing here.",
-            "In two: what has width F is a partial sum over X. Two arrays are scattered, one is gathered.",
-            "Choose X for the least time, then compare.",
+            "In one dimension, D is gathered and later scattered on all "
+            "three axes. The gate changes nothing here.",
+            "In two, arrays of width F are partial sums over X. Two of "
+            "them are scattered, and one is gathered.",
+            "Choose the X that takes the least time, and then compare.",
         ),
         mistakes=(
             Mistake(
                 lambda: _rows(2),
-                "With a gate there are two hidden arrays to sum, and one to gather.",
+                "With a gate, there are two hidden arrays to sum and one to gather.",
                 slip="term-left-out",
             ),
-            Mistake(lambda: _rows(4), "After the gate only one hidden array is left to be gathered."),
-            Mistake(lambda: _rows(axes=1), "That is a torus of two axes; there are three."),
+            Mistake(lambda: _rows(4), "After the gate, only one hidden array remains to be gathered."),
+            Mistake(lambda: _rows(axes=1), "That is for a torus of two axes, but there are three."),
             Mistake(
                 lambda: _rows(2) * 81 / 72,
-                "That is from 81 in place of 72, a figure that is printed in places.",
+                "That follows from 81 instead of 72, a number that some texts print.",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""What does a token cost once a model is trained? The explorers of the chapter on inference."""
+"""The explorers of the chapter on inference."""
 
 from scalingbook_book.chapters.inference.explorers import (
     batch,

@@ -1,4 +1,4 @@
-"""How many sequences does the memory hold? Blocks in place of reservations, windows in place of all."""
+"""Explorer: sequences that fit into memory, with reservations and with a paged KV cache."""
 
 from functools import lru_cache
 from random import Random
@@ -45,17 +45,17 @@ _LOCAL = {"the model's own": 0.0, "1 of 2": 1 / 2, "5 of 6": 5 / 6}
 
 
 class Rank(Random):
-    """A chance that is known: lengths by their rank, not by luck."""
+    """A deterministic stand-in for random numbers, which gives the quantile `share` of a distribution."""
 
     share = 0.5
 
     def random(self) -> float:
-        """Which share of all is shorter."""
+        """The share of all values that are smaller."""
         return self.share
 
 
 class CacheUse(NamedTuple):
-    """Bytes of a machine's memory: in use by tokens, reserved and not used; and the sequences."""
+    """Memory in bytes that tokens use, bytes allocated but unused, and the number of sequences."""
 
     used: float
     wasted: float
@@ -64,7 +64,7 @@ class CacheUse(NamedTuple):
 
 @lru_cache(maxsize=64)
 def lengths(mean: int, most: int) -> tuple[int, ...]:
-    """Tokens of sequences at a moment of their lives: few are as long as they may be."""
+    """Lengths in tokens of `SAMPLE` sequences, lognormal with this mean and cut off at `most`."""
     rank, drawn = Rank(), serving.lognormal(mean, 0.8, most)
     found = []
     for i in range(SAMPLE):
@@ -74,14 +74,14 @@ def lengths(mean: int, most: int) -> tuple[int, ...]:
 
 
 def room(model: str, where: str, weights: str) -> float:
-    """Bytes of all chips together that are left for caches, a tenth of the memory kept back."""
+    """Bytes that all chips together have left for caches, with a tenth of the memory in reserve."""
     m, on = models.find(model), machine(where)
     held = inference.memory(m, spread(model, where, weights, "bf16"), on, batch=1, S=1, reserve=0.1)
     return on.chips * (on.chip.hbm_bytes - held.weights - held.reserve)
 
 
 def kinds(model: str, where: str, kv: str, local: str) -> tuple[tuple[float, float], ...]:
-    """(window in tokens, bytes for each token within it) of all layers; made local where that is asked."""
+    """(window in tokens, bytes per token within it) of each kind of layer; a share `local` has a window."""
     m, dtype = models.find(model), stored(kv, machine(where))
     terms = kv_cache(m, 1, dtype).terms
     found = [(k.window or float("inf"), t.value) for k, t in zip(m.layer_kinds, terms, strict=True)]
@@ -91,14 +91,14 @@ def kinds(model: str, where: str, kv: str, local: str) -> tuple[tuple[float, flo
 
 
 def kept(layers: tuple[tuple[float, float], ...], tokens: float) -> float:
-    """Bytes of one sequence's cache."""
+    """KV-cache bytes of one sequence."""
     return sum(each * min(tokens, window) for window, each in layers)
 
 
 def filled(
     layers: tuple[tuple[float, float], ...], free: float, mean: int, most: int, block: int | None
 ) -> CacheUse:
-    """As many sequences as fit, each in whole blocks; without blocks each reserves the longest."""
+    """Memory use of as many sequences as fit: in whole blocks, or each at the maximum length."""
     tokens = lengths(mean, most)
     used = sum(kept(layers, n) for n in tokens) / SAMPLE
     each = kept(layers, most)
@@ -116,7 +116,7 @@ def _cache(
     layers = kinds(model, where, kv, local)
     reserved, paged = (filled(layers, free, mean, most, b) for b in (None, block))
     if free <= 0:
-        said = "The weights, and a tenth of the memory for the runtime, are more than"
+        said = "The weights do not fit: with a tenth of the memory for the runtime, they need more than"
         return View(f"{said} {where} has.", (_tanks(whole, free, {}),))
     return View(
         _verdict(reserved, paged, block, round(sum(lengths(mean, most)) / SAMPLE), most),
@@ -125,10 +125,10 @@ def _cache(
             _blocks(layers, free, mean=mean, most=most, block=block, paged=paged),
         ),
         (
-            Readout("sequences, reserved", reserved.sequences),
-            Readout("in blocks", paged.sequences),
-            Readout("a sequence, in the mean", paged.used / max(paged.sequences, 1), "B"),
-            Readout.percent("lost in half-empty blocks", _lost(paged), 2),
+            Readout("sequences with reservations", reserved.sequences),
+            Readout("sequences with paging", paged.sequences),
+            Readout("mean cache per sequence", paged.used / max(paged.sequences, 1), "B"),
+            Readout.percent("wasted in partly filled blocks", _lost(paged), 2),
         ),
         columns=2,
     )
@@ -147,10 +147,10 @@ def _tanks(whole: float, free: float, ways: dict[str, CacheUse]) -> Bars:
     if ways:
         series += [
             Series("tokens in the cache", [h.used for h in helds], 2),
-            Series("held for nothing", [h.wasted for h in helds], 1),
+            Series("allocated but unused", [h.wasted for h in helds], 1),
         ]
-    x, refs = Scale("bytes of all chips together", "B"), (RefLine("HBM", whole),)
-    return Bars(x, rows, series, stacked=True, refs=refs, title="What fills the memory")
+    x, refs = Scale("bytes on all chips", "B"), (RefLine("HBM", whole),)
+    return Bars(x, rows, series, stacked=True, refs=refs, title="Memory of all chips")
 
 
 def _blocks(
@@ -159,33 +159,34 @@ def _blocks(
     sizes = [b for b in BLOCKS if b <= most]
     many = [filled(layers, free, mean, most, b).sequences for b in sizes]
     here = Points("", [block], [paged.sequences], [count(paged.sequences)], 2)
-    x, y = Scale("tokens of a block", "", "pow2"), Scale("sequences that fit", "", "linear", 0.0)
-    return Chart(x, y, (Curve("in blocks", sizes, many, 2), here), title="How large a block may be")
+    x, y = Scale("block size in tokens", "", "pow2"), Scale("sequences that fit", "", "linear", 0.0)
+    return Chart(x, y, (Curve("paged", sizes, many, 2), here), title="Sequences that fit, by block size")
 
 
 def _verdict(reserved: CacheUse, paged: CacheUse, block: int, mean: int, most: int) -> str:
     said = (
-        f"Of sequences of {count(mean)} tokens in the mean and {count(most)} at most, "
-        f"{count(reserved.sequences)} {'fits' if reserved.sequences == 1 else 'fit'} if each reserves room "
-        f"for the longest, {count(paged.sequences)} in blocks of {pluralize(block, 'token')}"
+        f"Sequences have {count(mean)} tokens on average and at most {count(most)}. "
+        f"If each reserves memory for the maximum, {count(reserved.sequences)} "
+        f"{'fits' if reserved.sequences == 1 else 'fit'}. With blocks of {pluralize(block, 'token')}, "
+        f"{count(paged.sequences)} {'fits' if paged.sequences == 1 else 'fit'}"
     )
     if not reserved.sequences:
         return f"{said}."
-    return f"{said}: {sig3(paged.sequences / reserved.sequences)} times as many."
+    return f"{said}, {sig3(paged.sequences / reserved.sequences)} times as many."
 
 
 CACHE = Explorer(
     key="inference.cache",
-    title="Filling the cache",
-    question="How many sequences fit beside the weights?",
+    title="Paged KV cache: how many sequences fit?",
+    question="How many sequences fit into the memory that the weights leave free?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 8B"),
         "where": Choice("machine", MACHINES, "TPU v5e 2x2"),
-        "weights": Choice("weights", tuple(TYPES), "int8"),
-        "kv": Choice("cache", tuple(TYPES), "bf16"),
-        "mean": Slider("mean tokens", 128, 32768, 1024, "pow2"),
-        "most": Slider("most tokens", 2048, 131072, 8192, "pow2"),
-        "block": Slider("tokens of a block", 1, 2048, 16, "pow2"),
+        "weights": Choice("weight dtype", tuple(TYPES), "int8"),
+        "kv": Choice("KV-cache dtype", tuple(TYPES), "bf16"),
+        "mean": Slider("mean length in tokens", 128, 32768, 1024, "pow2"),
+        "most": Slider("maximum length in tokens", 2048, 131072, 8192, "pow2"),
+        "block": Slider("block size in tokens", 1, 2048, 16, "pow2"),
         "local": Choice("layers with a window of 1,024", tuple(_LOCAL)),
     },
     view=_cache,

@@ -1,4 +1,4 @@
-"""How is a model with experts served? All chips as one group, or sequences apart and experts spread."""
+"""Explorer: a mixture of experts with tensor parallelism, or with DP attention and expert parallelism."""
 
 from typing import Any
 
@@ -26,20 +26,20 @@ from scalingbook_lib.units import percent, si
 
 MODELS = ("DeepSeek-V3", "Qwen3 235B-A22B", "Mixtral 8x7B", "gpt-oss 120B")
 MACHINES = ("H200 × 8", "H200 × 16", "H200 × 64", "B200 × 8", "TPU v5e 8x8", "TPU v5p 4x4x4", "TPU v6e 8x8")
-ONE, APART = "one tensor group", "sequences apart"
-_PARTS = {"weights": 0, "arithmetic": 1, "KV": 2, "exchange of tokens": 3, "other links": 4}
+ONE, APART = "tensor parallelism", "DP attention + EP"
+_PARTS = {"weights": 0, "compute": 1, "KV": 2, "dispatch and combine": 3, "other collectives": 4}
 _OWN = {
     "weights": "weights",
-    "matmul": "arithmetic",
-    "attention": "arithmetic",
-    "activations": "arithmetic",
+    "matmul": "compute",
+    "attention": "compute",
+    "activations": "compute",
     "KV": "KV",
 }
 _SIZES = [2**e for e in range(13)]
 
 
 def layouts(model: models.Transformer, where: str, weights: str) -> dict[str, inference.Layout]:
-    """Both ways to use all chips, where the model's sizes allow them; the cache is of 8 bits."""
+    """Both layouts over all chips, as far as the model's sizes allow them, with an 8-bit cache."""
     on = machine(where)
     n, E = on.chips, model.experts.E if model.experts else 1
     types: dict[str, Any] = {"weights": stored(weights, on), "kv": stored("int8", on)}
@@ -54,7 +54,7 @@ def layouts(model: models.Transformer, where: str, weights: str) -> dict[str, in
 def stepped(
     model: str, where: str, how: str, *, weights: str, B: int, S: int
 ) -> inference.InferenceStep | None:
-    """A decode step over all chips; None where there is no such layout."""
+    """A decode step on all chips, or None if the layout does not exist."""
     m = models.find(model)
     try:
         return inference.decode(m, machine(where), layouts(m, where, weights)[how], batch=B, S=S)
@@ -67,7 +67,7 @@ def parts(step: inference.InferenceStep) -> dict[str, float]:
     found = dict.fromkeys(_PARTS, 0.0)
     exchanged = {row.name for row in step.traffic if row.what == "AllToAll"}
     for name, s in step.terms.items():
-        found[_OWN.get(name, "exchange of tokens" if name in exchanged else "other links")] += s
+        found[_OWN.get(name, "dispatch and combine" if name in exchanged else "other collectives")] += s
     return found
 
 
@@ -85,8 +85,8 @@ def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
             _visits(m, B),
         ),
         (
-            Readout.percent("experts that some token visits", share),
-            *(Readout(f"{how}: room for", n, "", pluralize(n, "sequence")) for how, n in room.items()),
+            Readout.percent("share of experts that are activated", share),
+            *(Readout(f"{how}: largest batch", n, "", pluralize(n, "sequence")) for how, n in room.items()),
         ),
         columns=2,
     )
@@ -95,7 +95,7 @@ def _experts(*, model: str, where: str, weights: str, S: int, B: int) -> View:
 def _held(
     m: models.Transformer, where: str, steps: dict[str, inference.InferenceStep], B: int, S: int
 ) -> Bars:
-    """A latent cache is copied to every chip of a group; weights of attention to every group."""
+    """Memory per chip: tensor parallelism replicates a latent cache, data-parallel attention its weights."""
     on = machine(where)
     found = [inference.memory(m, s.layout, on, batch=B, S=S) for s in steps.values()]
     series = (
@@ -103,16 +103,14 @@ def _held(
         Series("cache", [one.kv for one in found], 2),
     )
     refs = (RefLine("HBM", on.chip.hbm_bytes),)
-    title = "What each chip holds"
-    return Bars(Scale("bytes of a chip", "B"), list(steps), series, stacked=True, refs=refs, title=title)
+    title = "Memory per chip"
+    return Bars(Scale("bytes per chip", "B"), list(steps), series, stacked=True, refs=refs, title=title)
 
 
 def _bars(steps: dict[str, inference.InferenceStep]) -> Bars:
     found = {how: parts(step) for how, step in steps.items()}
     series = [Series(name, [p[name] for p in found.values()], color) for name, color in _PARTS.items()]
-    return Bars(
-        Scale("a decode step", "s"), list(found), series, stacked=True, title="Both ways, part by part"
-    )
+    return Bars(Scale("decode step", "s"), list(found), series, stacked=True, title="Parts of a decode step")
 
 
 def _rates(
@@ -123,8 +121,8 @@ def _rates(
         sweep = [(b, s) for b in _SIZES if (s := stepped(model, where, how, weights=weights, B=b, S=S))]
         marks.append(Curve(how, [b for b, _ in sweep], [b / s.total_s / n for b, s in sweep], color))
         marks.append(Points("", [B], [B / step.total_s / n], [], color))
-    x, y = Scale("sequences at once, B", "", "pow2"), Scale("tokens/s of each chip", "", "log")
-    return Chart(x, y, marks, title="What the batch buys")
+    x, y = Scale("sequences, B", "", "pow2"), Scale("tokens/s per chip", "", "log")
+    return Chart(x, y, marks, title="Throughput")
 
 
 def _share(m: models.Transformer, B: float) -> float:
@@ -133,34 +131,34 @@ def _share(m: models.Transformer, B: float) -> float:
 
 
 def _visits(m: models.Transformer, B: int) -> Chart:
-    """More sequences read more of the experts, until all are read."""
+    """The share of experts that some token activates, over the batch size."""
     here = Points("", [B], [_share(m, B)], [percent(_share(m, B))], 0)
-    line = Curve("experts read", _SIZES, [_share(m, b) for b in _SIZES], 0)
-    x, y = Scale("sequences at once, B", "", "pow2"), Scale("share of the experts", "", "linear", 0.0, 1.0)
-    return Chart(x, y, (line, here), title="Whose weights must be read")
+    line = Curve("activated experts", _SIZES, [_share(m, b) for b in _SIZES], 0)
+    x, y = Scale("sequences, B", "", "pow2"), Scale("share of the experts", "", "linear", 0.0, 1.0)
+    return Chart(x, y, (line, here), title="Experts whose weights are read")
 
 
 def _verdict(steps: dict[str, inference.InferenceStep], room: dict[str, int], B: int) -> str:
     if not steps:
-        return "The model's sizes allow neither way on so many chips."
+        return "The model's sizes allow neither layout on so many chips."
     best = min(steps, key=lambda how: steps[how].total_s)
     said = f"{pluralize(B, 'sequence')}: with {best} a step takes {si(steps[best].total_s, 's')}"
     for how, step in steps.items():
         if how != best:
-            said += f", with {how} {step.total_s / steps[best].total_s:.3g} times as long"
+            said += f", and with {how} it takes {step.total_s / steps[best].total_s:.3g} times as long"
     short = [f"{f'only {room[how]:,}' if room[how] else 'none'} with {how}" for how in steps if room[how] < B]
-    return f"{said}. The memory has room for {', '.join(short) or 'all of them'}."
+    return f"{said}. The memory holds {' and '.join(short) or 'all of them'}."
 
 
 EXPERTS = Explorer(
     key="inference.experts",
-    title="Serving a model with experts",
-    question="Should all chips split every matrix, or each serve sequences of its own?",
+    title="Serving a mixture of experts",
+    question="Tensor parallelism, or data-parallel attention with expert parallelism?",
     controls={
         "model": Choice("model", MODELS),
         "where": Choice("machine", MACHINES, "H200 × 16"),
-        "weights": Choice("weights", tuple(TYPES), "int8"),
-        "S": Slider("tokens of context", 512, 131072, 4096, "pow2"),
+        "weights": Choice("weight dtype", tuple(TYPES), "int8"),
+        "S": Slider("context length", 512, 131072, 4096, "pow2"),
         "B": Slider("sequences, B", 1, 4096, 256, "pow2"),
     },
     view=_experts,

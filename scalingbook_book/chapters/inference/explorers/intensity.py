@@ -1,4 +1,4 @@
-"""How much work is done for each byte of the cache? Heads that share it, and tokens that ask at once."""
+"""Explorer: arithmetic intensity of attention and KV-cache size for MHA, GQA, MQA and MLA."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS,
@@ -25,7 +25,7 @@ N, H, L = 64, 128, 80  # LLaMA-3 70B with K left open
 _K = {"MHA 64": 64, "GQA 16": 16, "GQA 8": 8, "MQA 1": 1, "MLA": 0}  # heads of keys and values
 SHARED = tuple(_K)
 TYPES = {"bf16": BF16, "int8": INT8}
-_FREE = 64e9  # bytes for caches in the second picture: four chips of 16 GB
+_FREE = 64e9  # bytes for caches in the second chart: four chips of 16 GB
 
 
 def latent() -> Latent:
@@ -36,14 +36,14 @@ def latent() -> Latent:
 
 
 def intensity(shared: str, S: int, T: int, cache: DType) -> arithmetic.Intensity:
-    """FLOPs for each byte of one group's attention."""
+    """Arithmetic intensity of the attention of one KV head, in FLOPs per byte."""
     if not _K[shared]:
         return arithmetic.latent_intensity(latent(), N, S, T=T, cache=cache)
     return arithmetic.attention_intensity(T, S, N // _K[shared], H=H, cache=cache)
 
 
 def _at(shared: str, S: int, T: int, cache: DType) -> float:
-    """With a context of at least the tokens that ask."""
+    """FLOPs per byte, with a context of at least T tokens."""
     return intensity(shared, max(S, T), T, cache).flops_per_byte
 
 
@@ -52,7 +52,7 @@ def _rounded(value: float) -> str:
 
 
 def per_token(shared: str, cache: DType) -> float:
-    """Bytes of cache that one token takes in all layers."""
+    """KV-cache bytes per token, over all layers."""
     elements = 2 * _K[shared] * H if _K[shared] else latent().kv_rank + latent().rope
     return L * elements * cache.bytes
 
@@ -66,10 +66,10 @@ def _intensity(*, shared: str, chip: str, cache: str, S: int, T: int) -> View:
         _verdict(shared, now, ridge, T, chip),
         (_curves(shared, S, T, kind=kind, ridge=ridge, chip=chip), _caches(bytes_of, S)),
         (
-            Readout("FLOPs for each byte", now),
-            Readout(f"ridge of {chip}", ridge),
-            Readout("cache of a token", bytes_of[shared], "B"),
-            Readout("of a sequence", bytes_of[shared] * S, "B"),
+            Readout("FLOPs per byte", now),
+            Readout(f"ridge point of {chip}", ridge),
+            Readout("cache per token", bytes_of[shared], "B"),
+            Readout("cache per sequence", bytes_of[shared] * S, "B"),
         ),
         columns=2,
     )
@@ -83,38 +83,40 @@ def _curves(shared: str, S: int, T: int, *, kind: DType, ridge: float, chip: str
     ]
     now = _at(shared, S, T, kind)
     here = Points("", [T], [now], [_rounded(now)], SHARED.index(shared))
-    ref = RefLine(f"ridge of {chip}", ridge, axis="y")
-    x, y = Scale("tokens that ask at once, T", "", "pow2"), Scale("FLOPs for each byte", "", "log")
-    return Chart(x, y, (*lines, here, ref), title="From decoding to a prompt")
+    ref = RefLine(f"ridge point of {chip}", ridge, axis="y")
+    x, y = Scale("query tokens at once, T", "", "pow2"), Scale("FLOPs per byte", "", "log")
+    return Chart(x, y, (*lines, here, ref), title="From decode (T = 1) to prefill")
 
 
 def _caches(bytes_of: dict[str, float], S: int) -> Bars:
     names = [f"{name}: {count(int(_FREE // (n * S)))} fit" for name, n in bytes_of.items()]
     series = (Series("bytes", [n * S for n in bytes_of.values()], 2),)
     return Bars(
-        Scale("cache of one sequence", "B"), names, series, title="One sequence, and how many fit 64 GB"
+        Scale("cache of one sequence", "B"), names, series, title="Cache of a sequence; how many fit in 64 GB"
     )
 
 
 def _verdict(shared: str, now: float, ridge: float, T: int, chip: str) -> str:
-    asks = "one token asks" if T == 1 else f"{count(T)} tokens ask at once"
+    tokens = "one query token" if T == 1 else f"{count(T)} query tokens at once"
     flops = "FLOP" if _rounded(now) == "1" else "FLOPs"
-    said = f"{shared}, {asks}: {_rounded(now)} {flops} for each byte read; {chip} could do {ridge:.0f}"
+    said = (
+        f"{shared}, {tokens}: {_rounded(now)} {flops} per byte, and the ridge point of {chip} is {ridge:.0f}"
+    )
     if now >= ridge:
-        return f"{said}: arithmetic takes longer than reading."
-    return f"{said}: reading takes {ridge / now:.3g} times as long as the arithmetic."
+        return f"{said}. Attention is compute-bound."
+    return f"{said}. Attention is memory-bound: reading takes {ridge / now:.3g} times as long as computing."
 
 
 INTENSITY = Explorer(
     key="inference.intensity",
-    title="Work for each byte of cache",
-    question="80 layers of 64 heads: can attention in decoding be anything but a wait for memory?",
+    title="Arithmetic intensity of attention: MHA, GQA, MQA and MLA",
+    question="80 layers of 64 heads: can attention in decode be compute-bound?",
     controls={
         "shared": Choice("keys and values", SHARED, SHARED[2]),
         "chip": Chips("chip", CHIPS, "TPU v5e"),
-        "cache": Choice("cache", tuple(TYPES)),
-        "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
-        "T": Slider("tokens that ask at once, T", 1, 4096, 1, "pow2"),
+        "cache": Choice("KV-cache dtype", tuple(TYPES)),
+        "S": Slider("context length", 512, 131072, 8192, "pow2"),
+        "T": Slider("query tokens at once, T", 1, 4096, 1, "pow2"),
     },
     view=_intensity,
 )

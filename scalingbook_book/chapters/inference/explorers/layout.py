@@ -1,4 +1,4 @@
-"""Who holds which part of the cache? Eight chips, heads, sequences and tokens."""
+"""Explorer: the KV cache sharded over eight chips by heads, sequences and tokens."""
 
 from typing import NamedTuple
 
@@ -25,18 +25,18 @@ MODELS = {
     "1 head, MQA": "Gemma 2B",
 }
 WHERE, CHIPS = "TPU v5e 2x4", 8
-REST = ("sequences", "tokens", "heads, copied")
+REST = ("sequences", "tokens", "heads (replicated)")
 
 
 class CacheSplit(NamedTuple):
-    """Ways of the cache over heads, sequences and tokens; `copies` of every head."""
+    """Degrees of sharding of the cache over heads, sequences and tokens."""
 
     heads: int
     sequences: int
     tokens: int
 
     def copies(self, K: int) -> int:
-        """How many chips hold the same."""
+        """The number of chips that hold the same KV head."""
         return max(self.heads // K, 1)
 
 
@@ -46,9 +46,9 @@ def layout(ways: CacheSplit) -> inference.Layout:
 
 
 def split(heads: int, rest: str) -> CacheSplit:
-    """So many ways over heads, and the rest over what is named; "copied" leaves all to the heads."""
+    """Sharded this many ways by heads and the rest by `rest`; "replicated" shards by heads only."""
     over = CHIPS // heads
-    ways = {"sequences": (heads, over, 1), "tokens": (heads, 1, over), "heads, copied": (CHIPS, 1, 1)}
+    ways = {"sequences": (heads, over, 1), "tokens": (heads, 1, over), "heads (replicated)": (CHIPS, 1, 1)}
     return CacheSplit(*ways[rest])
 
 
@@ -57,8 +57,8 @@ def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
     if ways.heads > m.N:
         heads_of = f"{m.name} has {m.N} heads"
         return View(
-            f"{heads_of}, fewer than {ways.heads} ways.",
-            (Grid("What each chip keeps of the cache", ["chip"], ("K",), [[Cell("–", None, "nothing")]]),),
+            f"{heads_of}, fewer than the {ways.heads} chips.",
+            (Grid("The part of the cache on each chip", ["chip"], ("K",), [[Cell("–", None, "nothing")]]),),
         )
     o = layout(ways)
     step = inference.decode(m, on, o, batch=B, S=S)
@@ -68,24 +68,24 @@ def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
         _verdict(kind, ways, kept, least, step),
         (_painted(m.K, ways, B), _moved(step)),
         (
-            Readout("cache of the fullest chip", held, "B"),
-            Readout("an eighth of all", least, "B"),
-            Readout("the step", step.total_s, "s"),
-            Readout("cache read", step.terms.get("KV", 0.0), "s"),
-            Readout("links", step.network_s, "s"),
+            Readout("cache on the fullest chip", held, "B"),
+            Readout("an eighth of the cache", least, "B"),
+            Readout("step time", step.total_s, "s"),
+            Readout("reading the cache", step.terms.get("KV", 0.0), "s"),
+            Readout("network", step.network_s, "s"),
         ),
         columns=2,
     )
 
 
 def _waste(K: int, ways: CacheSplit, B: int) -> float:
-    """What a chip holds over its eighth: copies of heads, and whole sequences where they do not divide."""
+    """What the fullest chip holds, over an eighth: more with replicated heads or an uneven batch."""
     whole = -(-B // ways.sequences) * ways.sequences / B
     return ways.copies(K) * whole
 
 
 def _painted(K: int, ways: CacheSplit, B: int) -> Grid:
-    """Each chip a row: which heads, which sequences, which tokens it holds."""
+    """A row per chip: the heads, sequences and tokens that it holds."""
     rows = []
     for chip in range(CHIPS):
         head, rest = divmod(chip, ways.sequences * ways.tokens)
@@ -104,7 +104,7 @@ def _painted(K: int, ways: CacheSplit, B: int) -> Grid:
             ]
         )
     return Grid(
-        "What each chip keeps of the cache", [f"chip {i + 1}" for i in range(CHIPS)], ("K", "B", "S"), rows
+        "The part of the cache on each chip", [f"chip {i + 1}" for i in range(CHIPS)], ("K", "B", "S"), rows
     )
 
 
@@ -114,7 +114,7 @@ def _range(at: int, ways: int, whole: int) -> str:
 
 
 def _whose(at: int, ways: int, B: int) -> str:
-    """Which of B sequences are this part's; whole ones, so that some parts may have none."""
+    """The sequences of B that this part holds; they are not divided, so a part may have none."""
     each = -(-B // ways)
     first, last = at * each + 1, min((at + 1) * each, B)
     if first > B:
@@ -128,8 +128,8 @@ def _moved(step: inference.InferenceStep) -> Bars:
     return Bars(
         Scale("time in a step", "s"),
         labels,
-        (Series("links", list(busy.values()), 3),),
-        title="What goes between the chips, and what it waits for",
+        (Series("collectives", list(busy.values()), 3),),
+        title="Collectives of a step, and what limits them",
     )
 
 
@@ -137,26 +137,29 @@ def _verdict(
     kind: str, ways: CacheSplit, kept: inference.ServingMemory, least: float, step: inference.InferenceStep
 ) -> str:
     parts = {"heads": ways.heads, "sequences": ways.sequences, "tokens": ways.tokens}
-    how = " and ".join(f"{n} ways over {what}" for what, n in parts.items() if n > 1)
-    said = f"{kind}, {how}: each chip keeps {si(kept.kv, 'B')}, its eighth and no more"
+    how = " and ".join(f"{n} ways by {what}" for what, n in parts.items() if n > 1)
+    said = f"{kind}, sharded {how}: each chip holds {si(kept.kv, 'B')}, exactly an eighth of the cache"
     if kept.kv > 1.01 * least:
-        said = f"{kind}, {how}: some chip keeps {si(kept.kv, 'B')}, {kept.kv / least:.3g} times an eighth"
+        said = (
+            f"{kind}, sharded {how}: the fullest chip holds {si(kept.kv, 'B')}, "
+            f"{kept.kv / least:.3g} times its eighth of the cache"
+        )
     if not kept.fits:
-        return f"{said}; with the weights that is more than the {binary(kept.chip.hbm_bytes)} it has."
+        return f"{said}. With the weights, that is more than the {binary(kept.chip.hbm_bytes)} of its memory."
     share = percent(step.network_s / step.total_s)
-    return f"{said}; a step takes {si(step.total_s, 's')}, {share} of it links."
+    return f"{said}. A step takes {si(step.total_s, 's')}, {share} of it for the network."
 
 
 LAYOUT = Explorer(
     key="inference.layout",
-    title="The cache over eight chips",
-    question="Who should hold which keys and values?",
+    title="Sharding the KV cache over eight chips",
+    question="Should the cache be sharded by heads, by sequences or by tokens?",
     controls={
-        "kind": Choice("keys and values", tuple(MODELS), "8 heads, GQA"),
-        "heads": Choice("ways over heads", ("1", "2", "4", "8"), "2"),
-        "rest": Choice("the rest over", REST),
+        "kind": Choice("KV heads", tuple(MODELS), "8 heads, GQA"),
+        "heads": Choice("degree over heads", ("1", "2", "4", "8"), "2"),
+        "rest": Choice("remaining chips shard by", REST),
         "B": Slider("sequences, B", 1, 256, 32, "pow2"),
-        "S": Slider("tokens of context", 512, 65536, 8192, "pow2"),
+        "S": Slider("context length", 512, 65536, 8192, "pow2"),
     },
     view=_layout,
 )

@@ -1,4 +1,4 @@
-"""What is a known beginning worth? Prompts that share one, blocks that keep it, and loading it."""
+"""Explorer: hit rate and TTFT of a prefix cache, and loading a prefix compared with recomputing it."""
 
 from functools import lru_cache
 
@@ -23,25 +23,25 @@ from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 8B", "LLaMA-3 405B", "Qwen3 32B")
 WHERE = {"LLaMA-3 405B": "TPU v5e 8x8"}
-STORES = {"host, by PCIe": None, "network, 25 GB/s": 25e9, "network, 3 GB/s": 3e9, "disk, 1 GB/s": 1e9}
+STORES = {"host memory, by PCIe": None, "network, 25 GB/s": 25e9, "network, 3 GB/s": 3e9, "disk, 1 GB/s": 1e9}
 REQUESTS, SEED, SLOTS, OWN, G, SIZE = 120, 13, 4, 200, 64, 16
-_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 2.0)  # of what all beginnings need
+_SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 2.0)  # of the blocks that all prefixes need
 
 
 def where(model: str) -> str:
-    """The machine that holds it."""
+    """The machine that serves the model."""
     return WHERE.get(model, "TPU v5e 4x4")
 
 
 def room(families: int, shared: int, size: float) -> int:
-    """Blocks: what the slots need for their own tokens, and a share of what all beginnings need."""
+    """Cache blocks: those that the slots need for their own tokens, and a share of those of all prefixes."""
     own = SLOTS * -(-(2 * OWN + G) // SIZE)
     return own + max(round(size * families), 1) * -(-shared // SIZE)
 
 
-@lru_cache(maxsize=32)  # a run keeps much
+@lru_cache(maxsize=32)  # a run holds much memory
 def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> serving.ServingRun:
-    """At 0.8 of what the server can do if it must read every prompt; without `kept` no block is shared."""
+    """A simulated run at 80% of the load that the server can take without a prefix cache."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
     full = inference.serve(models.find(model), on, o, P=shared + OWN, G=G, batch=SLOTS)
     asked = serving.poisson(
@@ -60,7 +60,7 @@ def played(model: str, families: int, shared: int, blocks: int, kept: bool) -> s
 
 
 def loaded(model: str, shared: int, store: str) -> inference.Prefix:
-    """The beginning read again, or loaded from where it waits."""
+    """Times to recompute a prefix and to load it from `store`."""
     on, o = machine(where(model)), spread(model, where(model), "int8", "int8")
     return inference.prefix(
         models.find(model), on, o, P=shared + OWN, cached=shared, bytes_per_s=STORES[store]
@@ -76,10 +76,10 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
         (_hits(model, families, shared, size, run), _latency(run, bare), _ways(one)),
         (
             Readout.percent("hit rate", run.hit_rate),
-            Readout("first token, median", run.ttft(50), "s"),
-            Readout("without the cache", bare.ttft(50), "s"),
+            Readout("median TTFT", run.ttft(50), "s"),
+            Readout("median TTFT without the cache", bare.ttft(50), "s"),
             Readout("blocks evicted", run.evicted_blocks),
-            Readout("worth loading from", one.break_even_bytes_per_s, "B/s"),
+            Readout("break-even bandwidth", one.break_even_bytes_per_s, "B/s"),
         ),
         columns=2,
     )
@@ -88,49 +88,55 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
 def _hits(model: str, families: int, shared: int, size: float, run: serving.ServingRun) -> Chart:
     runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
     here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
-    x = Scale("room for beginnings, as a share of all of them", "", "log")
-    line = Curve("least recently used goes first", _SHARES, [r.hit_rate for r in runs], 0)
-    return Chart(x, Scale("share of prompt tokens found", "", "linear", 0.0, 1.0), (line, here), title="Hits")
+    x = Scale("size of the prefix cache, as a share of all prefixes", "", "log")
+    line = Curve("LRU eviction", _SHARES, [r.hit_rate for r in runs], 0)
+    return Chart(
+        x, Scale("share of prompt tokens found", "", "linear", 0.0, 1.0), (line, here), title="Hit rate"
+    )
 
 
 def _ways(one: inference.Prefix) -> Bars:
-    labels = ("read again", "loaded")
+    labels = ("recompute", "load")
     series = (Series("time", (one.recompute_s, one.reload_s), 1),)
     return Bars(
-        Scale("time", "s"), labels, series, title=f"{count(one.cached)} known tokens: {si(one.nbytes, 'B')}"
+        Scale("time", "s"),
+        labels,
+        series,
+        title=f"A prefix of {count(one.cached)} tokens, {si(one.nbytes, 'B')}",
     )
 
 
 def _latency(run: serving.ServingRun, bare: serving.ServingRun) -> Chart:
     ranks = list(range(5, 100, 5))
     lines = (
-        Curve("without it", ranks, [bare.ttft(p) for p in ranks], 5, dashed=True),
+        Curve("without the cache", ranks, [bare.ttft(p) for p in ranks], 5, dashed=True),
         Curve("with the cache", ranks, [run.ttft(p) for p in ranks], 0),
     )
-    x, y = Scale("percentile of requests"), Scale("time to the first token", "s", "log")
-    return Chart(x, y, lines, title="Time to the first token")
+    x, y = Scale("percentile of requests"), Scale("TTFT", "s", "log")
+    return Chart(x, y, lines, title="Time to first token")
 
 
 def _verdict(run: serving.ServingRun, bare: serving.ServingRun, one: inference.Prefix, store: str) -> str:
     faster = bare.ttft(50) / run.ttft(50)
     again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
     return (
-        f"{percent(run.hit_rate)} of all prompt tokens are found, and the median first token comes "
-        f"{sig3(faster)} times as soon as without, in the same memory. To load a beginning "
-        f"from the {store.split(',')[0]} takes {load_s}, to read it again {again_s}."
+        f"The hit rate is {percent(run.hit_rate)}, and the prefix cache shortens the median TTFT by a factor "
+        f"of {sig3(faster)}, in the same memory. Loading a prefix from "
+        f"{'the ' if store.startswith('network') else ''}{store.split(',')[0]} "
+        f"takes {load_s}, and recomputing it takes {again_s}."
     )
 
 
 PREFIX = Explorer(
     key="inference.prefix",
-    title="Prompts that begin alike",
-    question="How much is saved if the beginning of a prompt is known, and how much room does that take?",
+    title="Prefix caching: hit rate and time to first token",
+    question="How much does a prefix cache save, and how large does it have to be?",
     controls={
         "model": Choice("model", MODELS),
-        "families": Slider("different beginnings", 1, 64, 16, "pow2"),
-        "shared": Slider("tokens of a beginning", 256, 16384, 2048, "pow2"),
-        "size": Slider("room for them, of all", 0.125, 2.0, 0.5, "log"),
-        "store": Choice("kept elsewhere on", tuple(STORES)),
+        "families": Slider("different prefixes", 1, 64, 16, "pow2"),
+        "shared": Slider("prefix length in tokens", 256, 16384, 2048, "pow2"),
+        "size": Slider("cache size, as a share of all prefixes", 0.125, 2.0, 0.5, "log"),
+        "store": Choice("load prefixes from", tuple(STORES)),
     },
     view=_prefix,
 )

@@ -1,4 +1,4 @@
-"""What does each token cost, with and without a cache? Token by token."""
+"""Explorer: FLOPs of generating text with and without a KV cache, pass by pass."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,7 +28,7 @@ DRAWN, PROMPT = 12, 5  # tokens of the small picture, and of its prompt
 
 
 class TokenCost(NamedTuple):
-    """FLOPs of one token's products with weights, of its logits, and of one pair of a query and a key."""
+    """FLOPs of one token's weight matmuls, of its logits, and of one pair of a query and a key."""
 
     token: float
     logits: float
@@ -36,7 +36,7 @@ class TokenCost(NamedTuple):
 
 
 class Spent(NamedTuple):
-    """FLOPs: products with weights, and attention."""
+    """FLOPs: weight matmuls, and attention."""
 
     weights: float
     attention: float
@@ -44,7 +44,7 @@ class Spent(NamedTuple):
 
 @lru_cache(maxsize=16)
 def unit(model: str) -> TokenCost:
-    """From one token and from two."""
+    """FLOPs per token, for the logits and per attended pair, from the FLOPs of one token and of two."""
     one, two = (arithmetic.flops(models.find(model), 1, T, causal=True, logits=1) for T in (1, 2))
     token = two.weights - one.weights
     return TokenCost(token, one.weights - token, one.attention)
@@ -67,16 +67,16 @@ def spent(model: str, P: int, G: int, cached: bool) -> Spent:
 def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
     now = min(step, DRAWN - PROMPT)
     with_, without = spent(model, P, G, True), spent(model, P, G, False)
-    one, how = (with_, "with it") if cached else (without, "without")
+    one, how = (with_, "with the cache") if cached else (without, "without it")
     ratio, share = sum(without) / sum(with_), one.attention / sum(one)
     return View(
         _verdict(P, G, ratio, sum(without)),
         (_strip(now, cached), _curves(model, P, G)),
         (
-            Readout("with a cache", sum(with_), "FLOP"),
-            Readout("without", sum(without), "FLOP"),
-            Readout("times as much", ratio),
-            Readout.percent(f"attention's share, {how}", share),
+            Readout("FLOPs with a cache", sum(with_), "FLOP"),
+            Readout("FLOPs without a cache", sum(without), "FLOP"),
+            Readout("ratio", ratio),
+            Readout.percent(f"share of attention, {how}", share),
         ),
         frames=DRAWN - PROMPT + 1,
         columns=2,
@@ -84,13 +84,13 @@ def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
 
 
 def _strip(now: int, cached: bool) -> Grid:
-    """Which tokens go through the model in each pass, up to this one."""
+    """The tokens that go through the model in each pass, up to the current one."""
     rows = [[_cell(i, at, now, cached) for at in range(DRAWN)] for i in range(DRAWN - PROMPT + 1)]
     names = ["prompt", *(f"pass {i}" for i in range(1, DRAWN - PROMPT + 1))]
     title = (
-        "A prompt of 5: computed (orange), kept (gray)"
+        "5 prompt tokens: computed (orange), cached (gray)"
         if cached
-        else "A prompt of 5: what each pass computes"
+        else "5 prompt tokens: what each pass computes"
     )
     return Grid(title, names, [f"{at + 1}" for at in range(DRAWN)], rows)
 
@@ -103,7 +103,7 @@ def _cell(i: int, at: int, now: int, cached: bool) -> Cell:
     note = (
         f"token {at + 1} goes through the model"
         if computed
-        else f"keys and values of token {at + 1} are read"
+        else f"keys and values of token {at + 1} are read from the cache"
     )
     return Cell("●" if computed else "·", 1 if computed else 5, note, level=0.7 if computed else 0.15)
 
@@ -124,28 +124,28 @@ def _curves(model: str, P: int, G: int) -> Chart:
     at = Points("", [G], [spent(model, P, G, False).weights], [f"{count(G)} tokens"], 0)
     return Chart(
         Scale("generated tokens", "", "log"),
-        Scale("FLOPs so far", "FLOP", "log"),
+        Scale("total FLOPs", "FLOP", "log"),
         (*lines, at),
-        title="What it adds up to",
+        title="Total FLOPs (both axes logarithmic)",
     )
 
 
 def _verdict(P: int, G: int, ratio: float, flops: float) -> str:
     return (
-        f"To write {count(G)} tokens after a prompt of {count(P)}, a program that keeps nothing does "
-        f"{sig3(ratio)} times the arithmetic of one with a cache: {si(flops, 'FLOP')}."
+        f"To generate {count(G)} tokens after a prompt of {count(P)}, a program without a KV cache needs "
+        f"{si(flops, 'FLOP')}, {sig3(ratio)} times as many as a program with one."
     )
 
 
 SAMPLING = Explorer(
     key="inference.sampling",
-    title="Sampling, token by token",
-    question="How much is computed again if nothing is kept?",
+    title="Generating text with and without a KV cache",
+    question="How much work does the KV cache save?",
     controls={
         "model": Choice("model", MODELS),
-        "cached": Switch("keep keys and values", False),
-        "P": Slider("prompt tokens", 16, 32768, 512, "pow2"),
-        "G": Slider("generated tokens", 2, 32768, 512, "pow2"),
+        "cached": Switch("use a KV cache", False),
+        "P": Slider("prompt length", 16, 32768, 512, "pow2"),
+        "G": Slider("output length", 2, 32768, 512, "pow2"),
         "step": Steps("pass after the prompt", 3),
     },
     view=_sampling,

@@ -1,4 +1,4 @@
-"""How many tokens should a draft be, and when is checking them free?"""
+"""Explorer: the speedup of speculative decoding over the draft length and the batch size."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,
@@ -26,13 +26,13 @@ MOST = 16
 
 
 def checks(model: str, where: str, S: int, B: int) -> tuple[float, ...]:
-    """Seconds of a step that gives each of B sequences 1, 2, ... tokens to check."""
+    """Seconds of a step that verifies 1, 2, ... tokens of each of B sequences."""
     m, on, o = models.find(model), machine(where), spread(model, where, "int8", "int8")
     return tuple(inference.decode(m, on, o, batch=B, S=S, T=T).total_s for T in range(1, MOST + 2))
 
 
 def room(model: str, where: str, S: int) -> int:
-    """How many sequences the memory holds."""
+    """The largest batch that fits into memory."""
     o = spread(model, where, "int8", "int8")
     return inference.largest_batch(models.find(model), o, machine(where), S=S)
 
@@ -50,15 +50,15 @@ def _speculative(
     one = found[draft]
     held = room(model, where, S)
     return View(
-        _verdict(one, best, B) + (f" The memory holds {held or 'none'} of them." if held < B else ""),
+        _verdict(one, best, B) + (f" But the memory holds {held or 'none'} of them." if held < B else ""),
         (_gain(found, best, draft), _round(one, times[0])),
         (
-            Readout("tokens of a round, in the mean", one.tokens),
-            Readout("a plain step", times[0], "s"),
-            Readout("a check", times[draft], "s"),
-            Readout("for a token", one.steps * times[0] / one.tokens, "s"),
+            Readout("tokens per round, mean", one.tokens),
+            Readout("plain step", times[0], "s"),
+            Readout("verification", times[draft], "s"),
+            Readout("time per token", one.steps * times[0] / one.tokens, "s"),
             Readout("times as fast", one.speed_up),
-            Readout("the memory holds", held, "", pluralize(held, "sequence")),
+            Readout("largest batch", held, "", pluralize(held, "sequence")),
         ),
         columns=2,
     )
@@ -68,44 +68,43 @@ def _gain(found: list[inference.Speculation], best: inference.Speculation, draft
     sizes = list(range(len(found)))
     free = [inference.speculative(one.acceptance, one.draft, cost=one.cost).speed_up for one in found]
     marks = (
-        Curve("if checks were free", sizes, free, 5, dashed=True),
+        Curve("if verification were free", sizes, free, 5, dashed=True),
         Curve("with this batch", sizes, [one.speed_up for one in found], 0),
         Points("", [draft], [found[draft].speed_up], [f"{found[draft].speed_up:.3g}"], 1),
         Points("best", [best.draft], [best.speed_up], ["best"], 2),
         RefLine("no gain", 1.0, axis="y"),
     )
-    y = Scale("times as fast as without", "", "linear", 0.0)
-    return Chart(Scale("drafted tokens K"), y, marks, title="What a draft gains")
+    y = Scale("speedup", "", "linear", 0.0)
+    return Chart(Scale("draft length K"), y, marks, title="Speedup over plain decode")
 
 
 def _round(one: inference.Speculation, step_s: float) -> Bars:
-    """What a round's time goes to, and a plain step beside it."""
+    """The time of a round, and the time of plain steps for the same tokens."""
     rows = (f"a round: {one.tokens:.3g} tokens", f"plain: {one.tokens:.3g} tokens")
     series = (
-        Series("drafts", [one.cost * one.draft * step_s, 0.0], 1),
-        Series("the check", [one.verify * step_s, 0.0], 0),
+        Series("draft", [one.cost * one.draft * step_s, 0.0], 1),
+        Series("verification", [one.verify * step_s, 0.0], 0),
         Series("plain steps", [0.0, one.tokens * step_s], 5),
     )
-    return Bars(Scale("time", "s"), rows, series, stacked=True, title="The same tokens, both ways")
+    return Bars(Scale("time", "s"), rows, series, stacked=True, title="Time for the same number of tokens")
 
 
 def _verdict(one: inference.Speculation, best: inference.Speculation, B: int) -> str:
-    said = _said(one, B) if one.draft else f"Nothing drafted for {pluralize(B, 'sequence')}: plain steps"
+    said = _said(one, B) if one.draft else f"{pluralize(B, 'sequence')}, no draft: plain decode"
     if best.draft == one.draft:
-        return f"{said}. No other length is better."
+        return f"{said}. No other draft length is better."
     if not best.draft:
-        return f"{said}. No draft pays here."
-    return f"{said}. Best {'is' if best.draft == 1 else 'are'} {best.draft}, {best.speed_up:.3g} times."
+        return f"{said}. At this batch size, speculative decoding does not pay."
+    return f"{said}. The best draft length is {best.draft}, which is {best.speed_up:.3g} times as fast."
 
 
 def _said(one: inference.Speculation, B: int) -> str:
     tokens = "1 token" if one.tokens < 1.005 else f"{one.tokens:.3g} tokens"
-    chance = f"accepted with a chance of {percent(one.acceptance)}"
     return (
-        f"{pluralize(B, 'sequence')}, {pluralize(one.draft, 'drafted token')} each, {chance}: "
-        "a round gives each "
-        f"{tokens}, its check takes {_check(one.verify)} a plain step, and it is {one.speed_up:.3g} times as "
-        "fast"
+        f"{pluralize(B, 'sequence')}, {pluralize(one.draft, 'draft token')} each, "
+        f"acceptance rate {percent(one.acceptance)}: a round yields {tokens} per sequence, "
+        f"the verification takes {_check(one.verify)} a plain step, and "
+        f"generation is {one.speed_up:.3g} times as fast"
     )
 
 
@@ -117,16 +116,16 @@ def _check(verify: float) -> str:
 
 SPECULATIVE = Explorer(
     key="inference.speculative",
-    title="The dial of speculative decoding",
-    question="How many tokens should the small model guess before the large one looks?",
+    title="Speculative decoding: speedup over draft length and batch size",
+    question="How many tokens should the draft model propose per round?",
     controls={
         "model": Choice("model", MODELS),
         "where": Choice("machine", MACHINES),
-        "S": Slider("tokens of context", 512, 131072, 2048, "pow2"),
+        "S": Slider("context length", 512, 131072, 2048, "pow2"),
         "B": Slider("sequences, B", 1, 512, 4, "log"),
-        "acceptance": Slider("chance that a token is accepted", 0.0, 0.98, 0.8, step=0.02),
-        "draft": Slider("drafted tokens K", 0, MOST, 4),
-        "cost": Slider("a drafted token, in plain steps", 0.0, 0.5, 0.14, step=0.01),
+        "acceptance": Slider("acceptance rate", 0.0, 0.98, 0.8, step=0.02),
+        "draft": Slider("draft length K", 0, MOST, 4),
+        "cost": Slider("cost of a draft token, in plain steps", 0.0, 0.5, 0.14, step=0.01),
     },
     view=_speculative,
 )

@@ -1,4 +1,4 @@
-"""One dimension or two? How a decode step's weights are split when links bind."""
+"""Explorer: weights of a decode step sharded in one dimension or in two."""
 
 from functools import lru_cache
 
@@ -32,7 +32,7 @@ CHIPS = ("4", "8", "16", "32", "64", "128", "256", "512")
 
 
 def stepped(model: str, name: str, rows: int, B: int, S: int) -> InferenceStep | None:
-    """A decode step over all chips; None where the model or the torus does not divide so."""
+    """A decode step on all chips, or None if the model or the torus cannot be divided this way."""
     m, on = models.find(model), machine(name)
     columns = on.chips // rows
     heads = max(n for n in range(1, min(on.chips, m.K) + 1) if on.chips % n == 0 and m.K % n == 0)
@@ -45,14 +45,14 @@ def stepped(model: str, name: str, rows: int, B: int, S: int) -> InferenceStep |
 
 @lru_cache(maxsize=512)
 def ways(model: str, name: str, B: int, S: int) -> dict[int, InferenceStep]:
-    """Steps by the rows over D; one row is one dimension."""
+    """Decode steps by the number of rows over D; one row is one-dimensional sharding."""
     n = machine(name).chips
     found = {rows: stepped(model, name, rows, B, S) for rows in (1, 2, 4, 8, 16, 32) if n % rows == 0}
     return {rows: step for rows, step in found.items() if step}
 
 
 def slice_of(chip: str, n: str) -> str:
-    """The slice with so many chips, or the largest there is."""
+    """The slice with n chips, or the largest slice of this chip."""
     found = {machine(f"{chip} {shape}").chips: f"{chip} {shape}" for shape in SLICES[chip]}
     return found.get(int(n), found[max(found)])
 
@@ -61,7 +61,7 @@ def _split(*, model: str, chip: str, n: str, B: int, S: int) -> View:
     name = slice_of(chip, n)
     found = ways(model, name, B, S)
     if not found:
-        return View(f"{model} does not divide over {name}.", (_rule(model, chip, B),))
+        return View(f"{model} cannot be divided over {name}.", (_rule(model, chip, B),))
     best = min(found, key=lambda rows: found[rows].total_s)
     one, fits = found.get(1), least(model, chip, B, S)
     rule = by_bytes(model, chip)
@@ -69,24 +69,26 @@ def _split(*, model: str, chip: str, n: str, B: int, S: int) -> View:
         _verdict(name, int(n), found, best, fits),
         (_sizes(model, chip, B=B, S=S, name=name, fits=fits), _rows(name, found)),
         (
-            Readout("one dimension", one.total_s if one else 0.0, "s", "" if one else "does not divide"),
-            Readout("the best", found[best].total_s, "s"),
-            Readout("its rows over D", best),
-            Readout("links, of the best", found[best].network_s, "s"),
-            Readout("two win beyond, by bytes alone", rule, "", f"{rule:.3g} chips"),
+            Readout(
+                "step, one dimension", one.total_s if one else 0.0, "s", "" if one else "cannot be divided"
+            ),
+            Readout("step, best layout", found[best].total_s, "s"),
+            Readout("rows over D, best layout", best),
+            Readout("network, best layout", found[best].network_s, "s"),
+            Readout("by bytes alone, 2D wins above", rule, "", f"{rule:.3g} chips"),
         ),
         columns=2,
     )
 
 
 def by_bytes(model: str, chip: str) -> float:
-    """16 F/D on a 2D torus, 18 F/D on three axes: what the rule says, which counts no hops."""
+    """Fewest chips at which two dimensions move fewer bytes: 16 F/D on a 2D torus, 18 F/D on three axes."""
     m, columns_axes = models.find(model), SLICES[chip][0].count("x")
     return rules.two_dimensional_layout(m.D, m.F, 1, chips.find(chip), columns_axes=columns_axes).least
 
 
 def least(model: str, chip: str, B: int, S: int) -> int:
-    """The fewest chips of a slice that holds weights and cache; 0 where none does."""
+    """The fewest chips of a slice that holds weights and cache, or 0 if none does."""
     for shape in SLICES[chip]:
         on = machine(f"{chip} {shape}")
         found = ways(model, f"{chip} {shape}", B, S).values()
@@ -109,8 +111,8 @@ def _sizes(model: str, chip: str, *, B: int, S: int, name: str, fits: int) -> Ch
             links.append((n, best.network_s))
     named = (
         ("one dimension", one, 0, False),
-        ("two, the best rows", two, 1, False),
-        ("links of it", links, 1, True),
+        ("two dimensions, best rows", two, 1, False),
+        ("network part of it", links, 1, True),
     )
     lines = [
         Curve(label, [n for n, _ in rows], [s for _, s in rows], color, dashed=dashed)
@@ -120,8 +122,8 @@ def _sizes(model: str, chip: str, *, B: int, S: int, name: str, fits: int) -> Ch
     refs = [RefLine("here", machine(name).chips)]
     if fits not in (0, machine(name).chips):
         refs.append(RefLine("it fits", fits))
-    x, y = Scale("chips of a copy", "", "pow2"), Scale("a decode step", "s", "log")
-    return Chart(x, y, (*lines, *refs), title="More chips, and then?")
+    x, y = Scale("chips per replica", "", "pow2"), Scale("decode step", "s", "log")
+    return Chart(x, y, (*lines, *refs), title="Step time over the number of chips")
 
 
 def _rows(name: str, found: dict[int, InferenceStep]) -> Bars:
@@ -129,32 +131,34 @@ def _rows(name: str, found: dict[int, InferenceStep]) -> Bars:
     labels = [f"{rows} × {n // rows}" + (": one dimension" if rows == 1 else "") for rows in found]
     steps = list(found.values())
     series = (
-        Series("a chip's own work", [s.total_s - s.network_s for s in steps], 0),
-        Series("links", [s.network_s for s in steps], 3),
+        Series("compute and memory", [s.total_s - s.network_s for s in steps], 0),
+        Series("network", [s.network_s for s in steps], 3),
     )
     title = "Rows over D × columns over F"
-    return Bars(Scale("a decode step", "s"), labels, series, stacked=True, title=title)
+    return Bars(Scale("decode step", "s"), labels, series, stacked=True, title=title)
 
 
 def _rule(model: str, chip: str, B: int) -> Chart:
-    """What is left where nothing divides: the rule's time of both."""
+    """If nothing divides, the times of both layouts by the rule."""
     m, c = models.find(model), machine(f"{chip} {SLICES[chip][-1]}").chip
     sizes = [2**e for e in range(2, 10)]
     both = [rules.two_dimensional_layout(m.D, m.F, n, c) for n in sizes]
     lines = (
         Curve("one dimension", sizes, [B * r.one_s for r in both], 0),
-        Curve("two", sizes, [B * r.two_s for r in both], 1),
+        Curve("two dimensions", sizes, [B * r.two_s for r in both], 1),
     )
-    return Chart(Scale("chips", "", "pow2"), Scale("bytes of an MLP on the way", "s", "log"), lines)
+    return Chart(Scale("chips", "", "pow2"), Scale("transfer time of one MLP", "s", "log"), lines)
 
 
 def _verdict(name: str, asked: int, found: dict[int, InferenceStep], best: int, fits: int) -> str:
     n = machine(name).chips
     said = f"On {name}{', the largest slice' if asked > n else ''}, {_compared(n, found, best)}"
     if not fits:
-        return f"{said}. No slice of this chip has the memory for it."
+        return f"{said}. No slice of this chip has enough memory for the model."
     return (
-        f"{said}. Its memory is too small: weights and cache need {fits} chips." if fits > n else f"{said}."
+        f"{said}. But its memory is too small: weights and cache need {fits} chips."
+        if fits > n
+        else f"{said}."
     )
 
 
@@ -162,23 +166,24 @@ def _compared(n: int, found: dict[int, InferenceStep], best: int) -> str:
     one, two = found.get(1), found[best]
     share, took = percent(two.network_s / two.total_s), si(two.total_s, "s")
     if best == 1:
-        return f"one dimension is the best: {took}, {share} of it links"
+        return f"one-dimensional sharding is best: {took} per step, {share} of it for the network"
     how = f"{best} rows and {pluralize(n // best, 'column')} take {took}"
     if one is None:
-        return f"one dimension does not divide the heads; {how}, {share} of it links"
-    return f"{how}, {percent(1 - two.total_s / one.total_s)} less than one dimension; links are {share} of it"
+        return f"the heads cannot be divided in one dimension; {how}, {share} of it for the network"
+    less = percent(1 - two.total_s / one.total_s)
+    return f"{how}, {less} less than one dimension; {share} of the step is network time"
 
 
 SPLIT = Explorer(
     key="inference.split",
-    title="Weights in one dimension or two",
-    question="Do more chips make a token faster, and how should they split the matrices?",
+    title="Sharding weights in one dimension or two",
+    question="Do more chips make a token faster, and how should they shard the weights?",
     controls={
         "model": Choice("model", MODELS),
         "chip": Choice("chip", tuple(SLICES)),
-        "n": Choice("chips of a copy", CHIPS, "64"),
+        "n": Choice("chips per replica", CHIPS, "64"),
         "B": Slider("sequences, B", 1, 256, 16, "pow2"),
-        "S": Slider("tokens of context", 512, 32768, 2048, "pow2"),
+        "S": Slider("context length", 512, 32768, 2048, "pow2"),
     },
     view=_split,
 )

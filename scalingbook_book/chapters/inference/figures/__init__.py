@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on inference? Its figures, in its order."""
+"""The figures of the chapter on inference, in its order."""
 
 from scalingbook_book.chapters.inference.figures import caches, steps, users
 

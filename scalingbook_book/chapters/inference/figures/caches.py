@@ -1,4 +1,4 @@
-"""The cache: in pages, split over chips, owned by groups."""
+"""Figures of the KV cache: paged, sharded over chips, and with data-parallel attention."""
 
 from dataclasses import replace
 
@@ -20,16 +20,16 @@ DEEPSEEK = models.find("DeepSeek-V3")
 
 
 def pages() -> Figure:
-    """Whose memory is empty?"""
+    """Memory in use with reservations, and with a paged cache."""
     blocks = [serving.PagedCache(1, BLOCK).needed_for(length) for length in LENGTHS]
     reserved = sum(LENGTHS) / (ROOM * len(LENGTHS))
     paged = sum(LENGTHS) / (BLOCK * sum(blocks))
     return Figure(
         key="inference.pages",
-        alt=f"Above, four rows reserved to the longest possible length, mostly empty: {percent(reserved)} in use. Below, the same sequences in "
-        f"blocks of {BLOCK} tokens that lie anywhere: {percent(paged)} of their blocks in use, and the rest of the memory free.",
-        caption="Reserved for the longest, memory is mostly empty. In blocks, each sequence takes what it has, and loses half a block on average; "
-        "a table says which blocks are whose.",
+        alt=f"Top: four rows, one per sequence, each reserved up to the maximum length and mostly empty; {percent(reserved)} of the memory is in use. Bottom: "
+        f"the same four sequences in blocks of {BLOCK} tokens at arbitrary places; {percent(paged)} of the allocated blocks is in use, and the rest of the memory is free.",
+        caption=f"If every sequence reserves memory for the maximum length, most of it stays empty. With paging, a sequence takes blocks as it needs them, and wastes "
+        f"half a block on average. (Four sequences, a color each; a cell is one token, a block is {BLOCK} tokens.)",
         parts=lambda wide: [_memory(wide, blocks, reserved, paged)],
     )
 
@@ -49,20 +49,25 @@ def _memory(wide: float, blocks: list[int], reserved: float, paged: float) -> Sk
     packed = [flat[i : i + ROOM] for i in range(0, len(flat), ROOM)]
     low = 60 + high * len(LENGTHS)
     shapes: list[Shape] = [
-        Words(x=4, y=14, text=f"reserved to the longest: {percent(reserved)} in use", align="start"),
+        Words(x=4, y=14, text=f"reserved for the maximum length: {percent(reserved)} in use", align="start"),
         Cells(x=4, y=22, rows=rows, wide=side, high=high),
-        Words(x=4, y=low - 8, text=f"in blocks of {BLOCK}: {percent(paged)} of them in use", align="start"),
+        Words(
+            x=4,
+            y=low - 8,
+            text=f"paged, blocks of {BLOCK} tokens: {percent(paged)} of them in use",
+            align="start",
+        ),
         Cells(x=4, y=low, rows=packed, wide=side, high=high),
     ]
     return Sketch(wide, low + high * len(packed) + 4, shapes)
 
 
 def cache_split() -> Figure:
-    """Which part of the cache does a chip hold when there are more chips than heads?"""
+    """The part of the cache on each chip when there are twice as many chips as KV heads."""
     splits = {
-        "copies": Layout(tp=16, weights=INT8, kv=INT8),
-        "sequences": NARROW,
-        "tokens": replace(NARROW, kv_batch=1, kv_sequence=2),
+        "replicated": Layout(tp=16, weights=INT8, kv=INT8),
+        "by sequences": NARROW,
+        "by tokens": replace(NARROW, kv_batch=1, kv_sequence=2),
     }
     steps = {
         name: inference.decode(LLAMA, SIXTEEN, layout, batch=USERS, S=S).total_s
@@ -71,10 +76,10 @@ def cache_split() -> Figure:
     said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in steps.items())
     return Figure(
         key="inference.cache_split",
-        alt="Three drawings of a cache with heads across and sequences downward, over eight heads and sixteen chips. Copies: two chips hold "
-        f"the same. Sequences: each holds half of the sequences of its head. Tokens: each holds half of every sequence. A step: {said}.",
-        caption=f"Heads end at eight ways. Beyond, two chips share a head, a color each: by sequences or by tokens, or both hold copies: {USERS} sequences of {S:,} tokens take {said} a step. "
-        "(Heads run across and sequences down. In the third drawing the two halves of a head's tokens stand side by side.)",
+        alt="Three drawings of a cache with eight heads across and sequences downward, on sixteen chips, two per head. Replicated: both chips of a head hold "
+        f"the same data. By sequences: each holds half of the sequences of its head. By tokens: each holds half of the tokens of every sequence. Time of a step: {said}.",
+        caption=f"Sharding by heads ends at eight chips. On sixteen, the two chips of a head (a color each) hold replicas, or different sequences, or different tokens. With {USERS} sequences of {S:,} tokens, "
+        f"a decode step takes: {said}. (Heads run across and sequences down. In the third drawing, the two halves of the tokens of each head are side by side.)",
         parts=lambda wide: [_boxes(wide, steps)],
     )
 
@@ -82,12 +87,12 @@ def cache_split() -> Figure:
 def _boxes(wide: float, steps: dict[str, float]) -> Sketch:
     across = wide / 3
     side = (across - 24) / 8
-    halves = {"copies": [EXPERTS, EXPERTS], "sequences": [MEMORY, MATH], "tokens": [MEMORY, MATH]}
+    halves = {"replicated": [EXPERTS, EXPERTS], "by sequences": [MEMORY, MATH], "by tokens": [MEMORY, MATH]}
     shapes: list[Shape] = []
     for k, (name, seconds) in enumerate(steps.items()):
         x, middle = across * k + 12, across * (k + 0.5)
         first, second = halves[name]
-        if name == "tokens":  # within every head, left and right half of its tokens
+        if name == "by tokens":  # within every head, left and right half of its tokens
             rows = [[first, second] * 8 for _ in range(6)]
             shapes.append(Cells(x=x, y=44, rows=rows, wide=side / 2, high=14, air=1.5))
         else:
@@ -96,7 +101,7 @@ def _boxes(wide: float, steps: dict[str, float]) -> Sketch:
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
         shapes.append(Words(x=x, y=34, text="8 heads →", align="start", quiet=True))
         shapes.append(Words(x=x, y=148, text="↓ sequences", align="start", quiet=True))
-        shapes.append(Words(x=middle, y=170, text=f"{si(seconds, 's')} a step"))
+        shapes.append(Words(x=middle, y=170, text=f"{si(seconds, 's')} per step"))
     return Sketch(wide, 178, shapes)
 
 
@@ -104,16 +109,16 @@ OWNED = Layout(weights=FP8, compute=FP8, dispatch=FP8)  # its cache stays in bf1
 
 
 def owners() -> Figure:
-    """How many sequences fit when the cache has one head?"""
+    """The sequences that fit with latent attention: tensor parallelism or data-parallel attention."""
     counts = (8, 16, 32, 64)
     most = {n: _most(n) for n in counts}
     together, apart = most[64]
     return Figure(
         key="inference.owners",
-        alt=f"Sequences that fit over 8 to 64 GPUs, two curves. With tensor parallelism alone: {', '.join(f'{most[n][0]:,}' for n in counts)}. "
-        f"With groups that own their sequences: {', '.join(f'{most[n][1]:,}' for n in counts)}.",
-        caption=f"With latent attention every chip of a tensor-parallel group needs the whole vector of every sequence. Where each GPU owns its sequences, "
-        f"64 of them hold {apart:,} and not {together:,}. (DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens.)",
+        alt=f"The number of sequences that fit on 8, 16, 32 and 64 GPUs, two curves, both axes logarithmic. With tensor parallelism alone: {', '.join(f'{most[n][0]:,}' for n in counts)}. "
+        f"With data-parallel attention: {', '.join(f'{most[n][1]:,}' for n in counts)}.",
+        caption=f"With latent attention, every GPU of a tensor-parallel group holds the full vector of every sequence. With data-parallel attention, each GPU holds only its own sequences, "
+        f"so 64 GPUs hold {apart:,} sequences instead of {together:,}. (DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens. Both axes are logarithmic.)",
         parts=lambda wide: [_fits(most)],
     )
 
@@ -133,7 +138,7 @@ def _fits(most: dict[int, tuple[int, int]]) -> Chart:
         x=Scale("GPUs", "", "pow2"),
         y=Scale("sequences that fit", "", "log"),
         marks=(
-            Curve("all chips together", gpus, [pair[0] for pair in most.values()], color=CACHE),
-            Curve("each GPU its own", gpus, [pair[1] for pair in most.values()], color=MATH),
+            Curve("tensor parallelism", gpus, [pair[0] for pair in most.values()], color=CACHE),
+            Curve("data-parallel attention", gpus, [pair[1] for pair in most.values()], color=MATH),
         ),
     )

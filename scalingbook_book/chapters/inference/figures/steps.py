@@ -1,4 +1,4 @@
-"""One step: reading and writing on one clock, the loop with and without a cache, what a larger batch buys."""
+"""Figures of a decode step: prefill and decode on one time axis, decode with and without a KV cache, step time over the batch."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
@@ -27,33 +27,32 @@ SIXTEEN = Slice.of(V5E, "4x4")
 NARROW = Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
 P = S = 8192
 USERS = 64
-TIMES = 32  # how much longer the bars of a step are drawn beside themselves
+TIMES = 32  # magnification of the bars of a decode step
 
 
 def step_of(B: int) -> inference.InferenceStep:
-    """One decode step of the opening's server."""
+    """One decode step of the example that opens the chapter."""
     return inference.decode(LLAMA, SIXTEEN, NARROW, batch=B, S=S)
 
 
 def two_phases() -> Figure:
-    """Where does the time of a token go, reading and writing?"""
+    """The time of a prefill and of decode steps for one user and for many, to scale."""
     read = inference.prefill(LLAMA, SIXTEEN, NARROW, P=P).total_s
     alone, many = step_of(1), step_of(USERS)
     return Figure(
         key="inference.two_phases",
-        alt=f"A long bar: {P:,} tokens of a prompt are read in {si(read, 's')}, {si(read / P, 's')} each. On the same scale two short "
-        f"bars, drawn again {TIMES} times as long, of a step that writes "
-        f"one token: for one user {si(alone.total_s, 's')}, most of it reading weights; for {USERS} users {si(many.total_s, 's')}, with "
-        "the same weights, and cache and network added.",
-        caption=f"A token is read in {si(read / P, 's')} and written in {si(alone.total_s, 's')}: a step reads all weights, for one user or for "
-        f"{USERS}. (LLaMA-3 70B in int8 on 16 TPU v5e, contexts of {S:,}. Beside the two short bars: the same bars, {TIMES} times as long.)",
+        alt=f"A long bar: the prefill of {P:,} tokens takes {si(read, 's')}, {si(read / P, 's')} per token. On the same scale, two short "
+        f"bars of one decode step, which are drawn again {TIMES} times as long: for one user {si(alone.total_s, 's')}, most of it for reading the weights; for {USERS} users "
+        f"{si(many.total_s, 's')}, with the same time for the weights, and more for cache and network.",
+        caption=f"Prefill takes {si(read / P, 's')} per token, decode takes {si(alone.total_s, 's')}, because each decode step reads all weights, whether for one user or for "
+        f"{USERS}. (Llama 3 70B in int8 on 16 TPU v5e, context {S:,}. To scale; to the right of the two short bars, the same bars {TIMES} times as long.)",
         parts=lambda wide: [_phases(wide, read, {1: alone, USERS: many})],
     )
 
 
 def _phases(wide: float, read: float, steps: dict[int, inference.InferenceStep]) -> Sketch:
     shapes: list[Shape] = [
-        Words(x=4, y=16, text=f"reading {P:,} tokens: {si(read, 's')}", align="start"),
+        Words(x=4, y=16, text=f"prefill, {P:,} tokens: {si(read, 's')}", align="start"),
         Cells(x=4, y=24, rows=[[MATH] * 64], wide=(wide - 8) / 64, high=24, air=1),
     ]
     scale = (wide - 8) / read
@@ -69,8 +68,10 @@ def _phases(wide: float, read: float, steps: dict[int, inference.InferenceStep])
             Part("cache", step.terms["KV"], CACHE),
             Part("", max(rest, 0.0), IDLE),
         ]
-        users = f"{B} users, a token each" if B > 1 else "one user, one token"
-        shapes.append(Words(x=4, y=y - 8, text=f"writing, {users}: {si(step.total_s, 's')}", align="start"))
+        users = f"{B} users, one token each" if B > 1 else "one user, one token"
+        shapes.append(
+            Words(x=4, y=y - 8, text=f"decode step, {users}: {si(step.total_s, 's')}", align="start")
+        )
         shapes.append(Cells(x=4, y=y, rows=[[MEMORY]], wide=short, high=26, air=0))
         shapes.append(Words(x=(4 + short + start) / 2, y=y + 17.5, text=f"× {TIMES}", bold=True))
         shapes += [
@@ -82,13 +83,13 @@ def _phases(wide: float, read: float, steps: dict[int, inference.InferenceStep])
 
 
 def loop() -> Figure:
-    """What does a cache save?"""
+    """Tokens computed in each pass, without a KV cache and with one."""
     n = 8
     return Figure(
         key="inference.loop",
-        alt="Two triangles, passes downward and tokens across. Without a cache every pass computes all tokens so far: a filled "
-        "triangle. With one, every pass computes its newest token alone, the diagonal, and reads the kept rest, which is pale.",
-        caption="Without a cache, n passes compute n(n + 1)/2 tokens; with one, n. What was computed for an old token does not change, since no token sees a later one.",
+        alt="Two triangles, passes downward and tokens across. Without a cache, every pass computes all tokens so far, which fills the "
+        "triangle. With a cache, every pass computes only its newest token, on the diagonal, and reads the cached keys and values of the others.",
+        caption="Without a cache, n passes compute n(n + 1)/2 tokens. With a cache they compute n, because the keys and values of earlier tokens never change.",
         parts=lambda wide: [_triangles(wide, n)],
     )
 
@@ -104,22 +105,22 @@ def _triangles(wide: float, n: int) -> Sketch:
         middle = wide * (2 * k + 1) / 4
         shapes.append(Words(x=middle, y=14, text=name, bold=True))
         shapes.append(Cells(x=middle - side * n / 2, y=26, rows=cells, wide=side, high=side))
-    swatches, bottom = key(wide, 40 + side * n, {MATH: "computed", CACHE: "kept"})
+    swatches, bottom = key(wide, 40 + side * n, {MATH: "computed", CACHE: "read from the cache"})
     return Sketch(wide, bottom, [*shapes, *swatches])
 
 
 def step() -> Figure:
-    """What does a larger batch buy, and where does that end?"""
+    """The parts of a decode step over the batch size."""
     over = inference.crossover_batch(LLAMA, S=S, weights=INT8, kv=INT8)
     critical = rules.critical_batch(V5E, weights=INT8).tokens
     largest = inference.largest_batch(LLAMA, NARROW, SIXTEEN, S=S)
-    marks = {"cache = weights": over.sequences, "critical": critical, "memory full": float(largest)}
+    marks = {"cache = weights": over.sequences, "critical batch": critical, "memory full": float(largest)}
     said = ", ".join(f"{name} at {batch:.0f}" for name, batch in marks.items())
     return Figure(
         key="inference.step",
-        alt=f"Time of a step over the batch, without network: weights flat, the cache rising from the first sequence on, their sum. Marks: {said}.",
-        caption=f"Weights are read once for all, a cache for each. From {marks['cache = weights']:.0f} sequences on the cache outweighs the weights, "
-        f"long before the arithmetic would bind ({critical:.0f}); at {largest} the memory is full. (LLaMA-3 70B, int8, 16 TPU v5e, {S:,} tokens.)",
+        alt=f"Time over the number of sequences, without the network: the time to read the weights is constant, the time to read the caches rises in proportion to the batch, and so does compute, more slowly; the step is dashed. Marks: {said}.",
+        caption=f"The weights are read once for all sequences, but every sequence has its own cache. At {marks['cache = weights']:.0f} sequences, the caches take as long as the weights, "
+        f"long before the step would be compute-bound ({critical:.0f}). At {largest}, the memory is full. (Llama 3 70B, int8, 16 TPU v5e, {S:,} tokens, without the network.)",
         parts=lambda wide: [_times(marks)],
     )
 
@@ -134,8 +135,8 @@ def _times(marks: dict[str, float]) -> Chart:
     curves = (
         Curve("cache", batches, [row.kv_s for row in rows], color=CACHE),
         Curve("weights", batches, [row.weights_s for row in rows], color=MEMORY),
-        Curve("arithmetic", batches, [row.matmul_s for row in rows], color=MATH),
+        Curve("compute", batches, [row.matmul_s for row in rows], color=MATH),
         Curve("step", batches, [row.total_s for row in rows], color=IDLE, dashed=True),
     )
     lines = tuple(RefLine(name, at) for name, at in marks.items())
-    return Chart(x=Scale("sequences", ""), y=Scale("time", "s"), marks=(*curves, *lines))
+    return Chart(x=Scale("sequences (batch size)", ""), y=Scale("time", "s"), marks=(*curves, *lines))

@@ -1,4 +1,4 @@
-"""Many users: what latency costs, and a draft that is checked at once."""
+"""Figures of serving many users: cost against latency, and speculative decoding."""
 
 from dataclasses import replace
 
@@ -14,25 +14,29 @@ from scalingbook_lib.machines.chips import V5E
 SHAPES = ("2x4", "4x4", "4x8", "8x8")
 BATCHES = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 S = 2048
-GUESSES, KEPT, COST = 4, 3, 0.15  # drawn: drafted tokens, accepted ones, a draft's step over a plain one
+GUESSES, KEPT, COST = (
+    4,
+    3,
+    0.15,
+)  # in the drawing: draft tokens, accepted tokens, time of a draft step over a plain one
 
 
 def front() -> Figure:
-    """What does latency cost?"""
+    """Cost per million output tokens against inter-token latency, for four slices."""
     curves = {shape: _points(shape) for shape in SHAPES}
     fastest = min(ms for points in curves.values() for ms, _ in points)
     return Figure(
         key="inference.front",
-        alt="Cost of a million answer tokens against the time of a token, a curve for each of 8, 16, 32 and 64 chips, the batch growing along "
-        f"each from top left to bottom right. No curve gets below {fastest:.2g} ms.",
-        caption="Along a curve the batch grows: cost falls by more than fifty times while latency rises a few times. More chips are faster only up to "
-        "a point, and dearer. (LLaMA-3 70B, int8, TPU v5e at its listed price, 2,048 tokens; answers alone.)",
+        alt="Cost of a million output tokens against the time per token, both axes logarithmic, with one curve for each of 8, 16, 32 and 64 chips. The batch grows along "
+        f"each curve from top left to bottom right. No curve gets below {fastest:.2g} ms.",
+        caption="Along each curve the batch grows: the cost falls by a factor of more than fifty, while latency rises by a factor of a few. More chips are faster only up to "
+        "a point, and they cost more. (Llama 3 70B, int8, TPU v5e at its list price, context 2,048; decode only. Both axes are logarithmic.)",
         parts=lambda wide: [_chart(curves)],
     )
 
 
 def _points(shape: str) -> list[tuple[float, float]]:
-    """Milliseconds a token and USD a million, for every batch that fits."""
+    """Milliseconds per token and USD per million tokens, for every batch that fits."""
     machine = Slice.of(V5E, shape)
     layout = replace(NARROW, tp=machine.chips, kv_batch=max(machine.chips // 8, 1))
     most = inference.largest_batch(LLAMA, layout, machine, S=S)
@@ -50,18 +54,20 @@ def _chart(curves: dict[str, list[tuple[float, float]]]) -> Chart:
         )
         for k, (shape, points) in enumerate(curves.items())
     ]
-    return Chart(x=Scale("ms a token", "", "log"), y=Scale("USD a million tokens", "", "log"), marks=marks)
+    return Chart(
+        x=Scale("ms per token", "", "log"), y=Scale("USD per million tokens", "", "log"), marks=marks
+    )
 
 
 def draft() -> Figure:
-    """Why is checking cheaper than writing?"""
+    """A round of speculative decoding and the plain steps it replaces, on one time axis."""
     took = GUESSES * COST + 1
     return Figure(
         key="inference.draft",
-        alt=f"Two lanes. Above, {KEPT + 1} plain steps, one token each. Below, {GUESSES} short drafted steps and one check of all of them: {KEPT} guesses are kept, "
-        "one is refused, and the check adds a token of its own.",
-        caption=f"One check reads weights and cache once for all guesses. {KEPT} of {GUESSES} kept and one token more are {KEPT + 1} tokens in the time of "
-        f"{took:g} plain steps.",
+        alt=f"Two rows on one time axis. Top: {KEPT + 1} plain steps, one token each. Bottom: {GUESSES} short draft steps and one verification of all of them. {KEPT} draft tokens are accepted, "
+        "one is rejected, and the verification adds a token of its own.",
+        caption=f"A verification reads weights and cache once for all draft tokens. If {KEPT} of {GUESSES} are accepted and the large model adds one, the round yields {KEPT + 1} tokens in the time of "
+        f"{took:g} plain steps. (To scale.)",
         parts=lambda wide: [_lanes(wide)],
     )
 
@@ -82,7 +88,9 @@ def _lanes(wide: float) -> Sketch:
         color = CACHE if k < KEPT else IDLE
         shapes.append(Area(x=x, y=76, wide=unit * COST - 2, high=30, color=color, dashed=k >= KEPT))
         x += unit * COST
-    shapes.append(Area(x=x, y=76, wide=unit - 3, high=30, text="check", color=MATH))
+    shapes.append(Area(x=x, y=76, wide=unit - 3, high=30, text="verify", color=MATH))
     shapes.append(Words(x=x + unit + 4, y=96, text=f"= {KEPT} + 1 tokens", align="start"))
-    shapes.append(Words(x=left, y=66, text=f"{GUESSES} guesses, {KEPT} kept", align="start", quiet=True))
+    shapes.append(
+        Words(x=left, y=66, text=f"{GUESSES} draft tokens, {KEPT} accepted", align="start", quiet=True)
+    )
     return Sketch(wide, 116, shapes)

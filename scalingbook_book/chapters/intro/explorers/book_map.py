@@ -36,7 +36,7 @@ def _run_days() -> float:
 
 def _left(n: int) -> float:
     """The goodput of n chips that fail as often as in the training of LLaMA 3, with restarts of ten minutes."""
-    return reliability.restarts_leave(LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips / n, 600)
+    return reliability.restart_bound(LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips / n, 600)
 
 
 def _pod_flops_per_s() -> float:

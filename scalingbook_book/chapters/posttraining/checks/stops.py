@@ -51,7 +51,7 @@ CHECKS = (
     Check(
         key="posttraining.restarts-leave",
         title="Goodput limited by restarts",
-        answer=lambda: reliability.restarts_leave(_BETWEEN, 900),
+        answer=lambda: reliability.restart_bound(_BETWEEN, 900),
         difficulty=2,
         hints=(
             "A restart can fail as well.",

@@ -35,7 +35,7 @@ def _share(n: float, years: float, save: float, restart: float, peers: bool) -> 
     if not peers:
         return reliability.exact(save, between, restart).share
     rest = Tier("storage", save, restart, 1 - _PEERS.serves)
-    return reliability.ladder((_PEERS, rest), between)
+    return reliability.multi_tier((_PEERS, rest), between)
 
 
 def _ladder(*, n: int, years: float, save: float, restart: float, peers: bool) -> View:

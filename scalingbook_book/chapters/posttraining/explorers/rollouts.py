@@ -10,6 +10,7 @@ from scalingbook_book.reader.explorers.parts import (
     Choice,
     Curve,
     Explorer,
+    Points,
     Readout,
     RefLine,
     Scale,
@@ -98,7 +99,11 @@ def _split(*, n: int, answers: int, spread: float, staleness: int) -> View:
     chart = Chart(
         Scale("chips that generate", "", "linear", 0, n),
         Scale("time per step", "s", "log"),
-        (*curves, RefLine(COLOCATED, colocated.total_s, axis="y")),
+        (
+            *curves,
+            RefLine(COLOCATED, colocated.total_s, axis="y"),
+            Points("", [best.rollout_chips], [best.total_s], [si(best.total_s, "s")], 2),
+        ),
     )
     old = "on-policy" if best.staleness == 0 else f"staleness at most {pluralize(best.staleness, 'update')}"
     speedup = colocated.total_s / best.total_s

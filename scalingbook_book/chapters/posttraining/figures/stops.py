@@ -74,7 +74,7 @@ def ladder() -> Figure:
     parts: dict[str, list[float]] = {"goodput": [], "checkpoints": [], "lost work": [], "restarts": []}
     for name, found in best.items():
         save, restart = WAYS[name]
-        saving, back = found.share * save / found.every_s, 1 - reliability.restarts_leave(between, restart)
+        saving, back = found.share * save / found.every_s, 1 - reliability.restart_bound(between, restart)
         row = (found.share, saving, 1 - found.share - saving - back, back)
         for part, share in zip(parts, row, strict=True):
             parts[part].append(100 * share)

@@ -1,4 +1,4 @@
-"""How is one training step spread over many chips? The explorers of the training chapter."""
+"""Explorers of the training chapter: how one training step is divided over many chips."""
 
 from scalingbook_book.chapters.training.explorers import (
     context,

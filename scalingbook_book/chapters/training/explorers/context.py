@@ -1,4 +1,5 @@
-"""How small may the pieces of a sequence be? Ring attention, gathered keys and Ulysses over context ways."""
+"""Explorer of context parallelism: communication of ring attention, gathered "
+"keys and Ulysses by CP degree."""
 
 from functools import lru_cache
 
@@ -28,7 +29,7 @@ _SIZES = (4, 8, 16, 32, 64)
 
 
 def machine(chip: str, C: int) -> Machine:
-    """Context over one axis of a torus, the only one of that size, or over C neighbors of a cluster."""
+    """A slice with one torus axis of C chips, or a cluster with C neighbors."""
     on = chips.find(chip)
     other = "8x8" if C in (4, 16) else "4x4"
     return Slice.of(on, f"{other}x{C}") if on.torus else switched(on, 16 * C)
@@ -36,7 +37,7 @@ def machine(chip: str, C: int) -> Machine:
 
 @lru_cache(maxsize=1024)
 def step(model: str, chip: str, T: int, C: int, way: str) -> TrainingStep:
-    """One sequence for each data rank; the weights are copied, as only attention matters here."""
+    """A step with one sequence per data rank and replicated weights, since only attention matters here."""
     on = machine(chip, C)
     ranks = on.chips // C
     plan = Plan(dp=ranks, cp=C, zero=0, context=WAYS[way])
@@ -44,7 +45,7 @@ def step(model: str, chip: str, T: int, C: int, way: str) -> TrainingStep:
 
 
 def sent(made: TrainingStep) -> float:
-    """Seconds of a step's context collectives, hidden or not."""
+    """Seconds of a step's context-parallel collectives, hidden or exposed."""
     return sum(row.seconds for row in made.traffic if row.axes == "C")
 
 
@@ -56,10 +57,10 @@ def _context(*, model: str, chip: str, T: int, C: int, way: str) -> View:
         _verdict(here, way, T=T, C=C, sent_s=sent(here), attention_s=attention),
         (_chart(model, chip, T, C, way),),
         (
-            Readout("tokens of a sequence on a chip", T / C, "", count(T // C)),
+            Readout("sequence tokens per chip", T / C, "", count(T // C)),
             *ring,
-            Readout("sent over attention", sent(here) / attention, "×"),
-            Readout("sent in a step, for", sent(here), "s"),
+            Readout("communication over attention", sent(here) / attention, "×"),
+            Readout("communication per step", sent(here), "s"),
         ),
     )
 
@@ -69,7 +70,7 @@ def _closed(m: models.Transformer, chip: str) -> tuple[Readout, ...]:
     if not on.torus:
         return ()
     least = rules.context_parallel_tokens(m.G, on)
-    return (Readout("a ring is free from", least, "", f"{count(round(least))} tokens"),)
+    return (Readout("ring hidden above", least, "", f"{count(round(least))} tokens"),)
 
 
 def _chart(model: str, chip: str, T: int, C: int, way: str) -> Chart:
@@ -78,8 +79,8 @@ def _chart(model: str, chip: str, T: int, C: int, way: str) -> Chart:
     curves = {name: [_sent_or_none(model, chip, T, size, name) for size in _SIZES] for name in shown}
     here = sent(step(model, chip, T, C, way))
     return Chart(
-        Scale("context ways", "", "pow2", _SIZES[0], _SIZES[-1]),
-        Scale("time in a step", "s", "log"),
+        Scale("CP degree", "", "pow2", _SIZES[0], _SIZES[-1]),
+        Scale("time per step", "s", "log"),
         (
             Curve("attention", _SIZES, attention, 0, dashed=True),
             *(Curve(shown[name], _SIZES, ys, i + 1) for i, (name, ys) in enumerate(curves.items())),
@@ -89,7 +90,7 @@ def _chart(model: str, chip: str, T: int, C: int, way: str) -> Chart:
 
 
 def _sent_or_none(model: str, chip: str, T: int, C: int, way: str) -> float:
-    """A way that the heads do not allow leaves a gap."""
+    """NaN where the number of heads does not allow this degree, which leaves a gap in the curve."""
     try:
         return sent(step(model, chip, T, C, way))
     except ValueError:
@@ -98,29 +99,30 @@ def _sent_or_none(model: str, chip: str, T: int, C: int, way: str) -> float:
 
 def _verdict(here: TrainingStep, way: str, *, T: int, C: int, sent_s: float, attention_s: float) -> str:
     names = {
-        "ring": "the ring of keys and values",
-        "gathered keys": "gathering keys and values",
-        "Ulysses": "exchanging tokens for heads",
+        "ring": "ring attention communicates for",
+        "gathered keys": "gathering keys and values takes",
+        "Ulysses": "the AllToAlls of Ulysses take",
     }
-    said = f"With {count(T // C)} tokens on each of {C} chips, {names[way]} takes {si(sent_s, 's')} of a step"
-    beside = f"the attention beside it {si(attention_s, 's')}"
+    moved = f"{names[way]} {si(sent_s, 's')} per step"
+    said = f"With {count(T // C)} tokens on each of {C} chips, {moved}"
+    computed = f"attention computes for {si(attention_s, 's')}"
     if way != "ring":
-        return f"{said}, {beside}; it is waited for."
+        return f"{said}, and {computed}. The communication is exposed."
     if sent_s <= attention_s:
-        return f"{said}, {beside}: it can be hidden."
-    return f"{said}, {beside}: only the rest of the layer can hide what is left."
+        return f"{said}, and {computed}: the communication can be hidden."
+    return f"{said}, but {computed}: only the rest of the layer can hide the difference."
 
 
 CONTEXT = Explorer(
     key="training.context",
-    title="One sequence over many chips",
-    question="How short may each chip's piece of a sequence be, before attention waits for keys and values?",
+    title="Context parallelism: ring attention, gathered keys or Ulysses",
+    question="How many tokens of a sequence must each chip have so that attention hides its communication?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "chip": Chips("chip", CHIPS, "TPU v5p"),
-        "T": Slider("tokens of a sequence T", 4096, 2**21, 8192, "pow2"),
-        "C": Slider("context ways", 4, 64, 8, "pow2"),
-        "way": Choice("how", tuple(WAYS), "ring"),
+        "T": Slider("sequence length T", 4096, 2**21, 8192, "pow2"),
+        "C": Slider("CP degree", 4, 64, 8, "pow2"),
+        "way": Choice("method", tuple(WAYS), "ring"),
     },
     view=_context,
 )

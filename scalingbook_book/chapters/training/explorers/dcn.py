@@ -1,4 +1,4 @@
-"""How many pods can share a batch? Data parallelism over the network of the data center."""
+"""Explorer of data parallelism between pods: tokens per pod needed to hide the AllReduce."""
 
 from scalingbook_book.reader.explorers.parts import (
     TORI,
@@ -31,10 +31,10 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
         _verdict(pods, each, least, batch, chip),
         (_tokens(chip, pods, batch, gradients), _ratios(chip, pods, batch, gradients)),
         (
-            Readout("tokens of a pod", each, "", count(round(each))),
-            Readout("needed", least, "", f"{count(round(least))} tokens"),
+            Readout("tokens per pod", each, "", count(round(each))),
+            Readout("needed per pod", least, "", f"{count(round(least))} tokens"),
             Readout("AllReduce over backward pass", least / each, "×"),
-            Readout("tokens of a chip, in largest pods", each / pod, "", sig3(each / pod)),
+            Readout("tokens per chip, in the largest pods", each / pod, "", sig3(each / pod)),
         ),
         columns=2,
     )
@@ -55,13 +55,13 @@ def _tokens(chip: str, pods: int, batch: int, gradients: str) -> Chart:
     ]
     return Chart(
         Scale("pods", "", "log", 2, _MOST),
-        Scale("tokens of a pod and step", "", "log"),
+        Scale("tokens per pod and step", "", "log"),
         (
-            Curve("your batch, shared", sizes, [batch / n for n in sizes], 2),
+            Curve("batch divided by pods", sizes, [batch / n for n in sizes], 2),
             *needed,
             Points("", [pods], [batch / pods], [f"{count(round(batch / pods))}"], 2),
         ),
-        title="Tokens that each pod has and needs",
+        title="Tokens that each pod has, and needs",
     )
 
 
@@ -75,33 +75,33 @@ def _ratios(chip: str, pods: int, batch: int, gradients: str) -> Chart:
         Scale("AllReduce over backward pass", "×", "log"),
         (
             Curve("between pods", sizes, over, 0),
-            RefLine("as long as the arithmetic", 1, axis="y"),
+            RefLine("hidden below", 1, axis="y"),
             Points("", [pods], [here], [f"{here:.3g}"], 0),
         ),
-        title="The time of the gradients' AllReduce",
+        title="AllReduce of the gradients, relative to the backward pass",
     )
 
 
 def _verdict(pods: int, each: float, least: float, batch: int, chip: str) -> str:
     said = f"{count(round(each))} tokens for each of {pods} {chip} pods"
     if each >= least:
-        longer = f"{each / least:.3g} times as long as the gradients' AllReduce"
-        return f"{said}: the backward pass takes {longer}, and can hide it."
+        longer = f"{each / least:.3g} times as long as the AllReduce of the gradients"
+        return f"{said}: the backward pass takes {longer}, so it can hide it."
     return (
-        f"{said} are too few: the AllReduce takes {least / each:.3g} times as long as the backward pass; "
-        f"take at least {count(round(least))} tokens a pod, {count(round(least * pods))} in all."
+        f"{said} are too few: the AllReduce takes {least / each:.3g} times as long as the backward pass. "
+        f"At least {count(round(least))} tokens per pod are needed, or {count(round(least * pods))} in total."
     )
 
 
 DCN = Explorer(
     key="training.dcn",
-    title="A batch over several pods",
-    question="How many tokens must each pod have, so that its arithmetic hides the sum of the gradients?",
+    title="Data parallelism between pods",
+    question="How many tokens must a pod have so that its backward pass hides the AllReduce of gradients?",
     controls={
         "chip": Chips("chip", TORI, "TPU v5p"),
         "pods": Slider("pods", 2, _MOST, 4),
-        "batch": Slider("tokens of a step", 2**16, 2**27, 2**22, "pow2"),
-        "gradients": Choice("gradients summed in", (BF16.name, FP32.name), BF16.name),
+        "batch": Slider("global batch, tokens", 2**16, 2**27, 2**22, "pow2"),
+        "gradients": Choice("gradient dtype", (BF16.name, FP32.name), BF16.name),
     },
     view=_dcn,
 )

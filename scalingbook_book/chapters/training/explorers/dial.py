@@ -1,4 +1,4 @@
-"""From how many tokens a chip is training compute-bound? FSDP, TP and both, with a dial for the overlap."""
+"""Explorer of FSDP with TP: communication over compute by tokens per chip, for any overlap of the two."""
 
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ _TOKENS = [2 ** (4 + e / 4) for e in range(41)]  # 16 to 16,384 of each chip
 
 @dataclass(frozen=True)
 class DialSetting:
-    """N chips, matrices F wide, torus axes for data and for tensors, a share of the links' rate."""
+    """N chips, layers of width F, torus axes for FSDP and for TP, a fraction of the links' rate."""
 
     chip: Chip
     N: int
@@ -41,19 +41,19 @@ class DialSetting:
 
     @property
     def axes(self) -> int:
-        """All axes, for a scheme that has them alone."""
+        """The number of all axes, for a scheme that uses them alone."""
         return self.data_axes + self.tensor_axes
 
     def data(self, b: float) -> float:
-        """FSDP over all chips: its collectives over the arithmetic."""
+        """FSDP over all chips: communication time over compute time."""
         return rules.data_parallel_tokens(self.chip, axes=self.axes, links=self.links) / b
 
     def tensor(self) -> float:
-        """TP over all chips."""
+        """TP over all chips: communication time over compute time."""
         return self.N / rules.tensor_parallel_degree(self.F, self.chip, axes=self.axes, links=self.links)
 
     def mixed(self, b: float, dial: float) -> FsdpWithTensor:
-        """The best split of the chips; of whole ways where these are asked for."""
+        """The best degrees X and Y; integers that divide N if `whole`."""
         if not self.whole:
             best = rules.best_fsdp_degree(b * self.N, self.N, self.F, **self._shared())
             return self._split(b, min(max(best, 1.0), self.N))
@@ -69,7 +69,7 @@ class DialSetting:
         )
 
     def knee(self, dial: float) -> float:
-        """Where the ideal split hides its communication."""
+        """Tokens per chip above which the best degrees hide their communication."""
         return rules.fsdp_with_tensor_tokens(self.F, self.chip, dial=dial, links=self.links, **self._shared())
 
 
@@ -83,12 +83,17 @@ def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: f
         _verdict(b, dial, s, here),
         (_chart(b, dial, s, here),),
         (
-            Readout("best split", here.X, "", f"{count(round(here.X, 1))} × {count(round(here.Y, 1))}"),
-            Readout("FSDP's part", here.data, "×"),
-            Readout("TP's part", here.tensor, "×"),
-            Readout("mixed needs, at this dial", s.knee(dial), "", f"{count(round(s.knee(dial)))} tokens"),
-            Readout("FSDP alone needs", alone, "", f"{count(round(alone))} tokens"),
-            Readout.percent("at most, of the peak", 1 / here.slowdown(dial)),
+            Readout(
+                "best degrees, FSDP × TP",
+                here.X,
+                "",
+                f"{count(round(here.X, 1))} × {count(round(here.Y, 1))}",
+            ),
+            Readout("FSDP time over compute", here.data, "×"),
+            Readout("TP time over compute", here.tensor, "×"),
+            Readout("FSDP with TP needs", s.knee(dial), "", f"{count(round(s.knee(dial)))} tokens per chip"),
+            Readout("FSDP alone needs", alone, "", f"{count(round(alone))} tokens per chip"),
+            Readout.percent("fraction of the peak, at most", 1 / here.slowdown(dial)),
         ),
     )
 
@@ -97,10 +102,10 @@ def _chart(b: int, dial: float, s: DialSetting, here: FsdpWithTensor) -> Chart:
     low, high = ([s.mixed(x, end).ratio(end) for x in _TOKENS] for end in (0.0, 1.0))
     mixed = [s.mixed(x, dial).ratio(dial) for x in _TOKENS]
     return Chart(
-        Scale("tokens of each chip", "", "log", _TOKENS[0], _TOKENS[-1]),
-        Scale("communication over arithmetic", "×", "log", 0.05, 50),
+        Scale("tokens per chip", "", "log", _TOKENS[0], _TOKENS[-1]),
+        Scale("communication over compute", "×", "log", 0.05, 50),
         (
-            Band("dial from 0 to 1", _TOKENS, low, high, 2),
+            Band("λ from 0 to 1", _TOKENS, low, high, 2),
             Curve("FSDP alone", _TOKENS, [s.data(x) for x in _TOKENS], 0),
             Curve("TP alone", _TOKENS, [s.tensor()] * len(_TOKENS), 1),
             Curve("FSDP with TP", _TOKENS, mixed, 2),
@@ -112,28 +117,35 @@ def _chart(b: int, dial: float, s: DialSetting, here: FsdpWithTensor) -> Chart:
 
 def _verdict(b: int, dial: float, s: DialSetting, here: FsdpWithTensor) -> str:
     ratio = here.ratio(dial)
-    split = f"{count(round(here.X, 1))} · {count(round(here.Y, 1))} ways"
-    said = f"At {count(b)} tokens a chip, FSDP with TP over {split} communicates {ratio:.3g} times as long "
+    degrees = f"FSDP {count(round(here.X, 1))} with TP {count(round(here.Y, 1))}"
+    said = (
+        f"At {count(b)} tokens per chip, the communication of {degrees} takes "
+        f"{ratio:.3g} times as long as compute"
+    )
     if ratio <= 1:
-        alone = "; so would FSDP alone" if s.data(b) <= 1 else f", where FSDP alone takes {s.data(b):.3g}"
-        return f"{said}as it computes, and can hide it{alone}."
-    need = count(round(s.knee(dial)))
-    return f"{said}as it computes: compute-bound from {need} tokens at a dial of {dial:.2g}."
+        alone = (
+            "FSDP alone would be hidden, too"
+            if s.data(b) <= 1
+            else f"for FSDP alone it would be {s.data(b):.3g}"
+        )
+        return f"{said}, so it can be hidden; {alone}."
+    knee = count(round(s.knee(dial)))
+    return f"{said}. The step is network-bound below {knee} tokens per chip at λ = {dial:.2g}."
 
 
 DIAL = Explorer(
     key="training.dial",
-    title="FSDP, TP or both, and how much they overlap",
-    question="How many tokens must each chip have, so that its arithmetic hides what it sends?",
+    title="FSDP, TP or both: tokens per chip and overlap",
+    question="How many tokens must each chip have so that compute hides the communication?",
     controls={
-        "b": Slider("tokens of each chip", 16, 16384, 512, "log"),
-        "dial": Slider("dial: 0 overlap, 1 in turn", 0.0, 1.0, 0.0, step=0.05),
+        "b": Slider("tokens per chip", 16, 16384, 512, "log"),
+        "dial": Slider("λ: 0 overlapped, 1 serialized", 0.0, 1.0, 0.0, step=0.05),
         "N": Slider("chips N", 8, 8960, 64, "log", step=8),
-        "F": Slider("width F", 4096, 65536, 28672, "log", step=256),
+        "F": Slider("layer width F", 4096, 65536, 28672, "log", step=256),
         "chip": Chips("chip", TORI, "TPU v5p"),
         "axes": Choice("torus axes", tuple(AXES), "FSDP 2, TP 1"),
-        "links": Slider("share of the links' rate", 0.5, 1.0, 1.0, step=0.05),
-        "whole": Switch("whole ways that divide N", False),
+        "links": Slider("fraction of the links' rate", 0.5, 1.0, 1.0, step=0.05),
+        "whole": Switch("integer degrees that divide N", False),
     },
     view=_dial,
 )

@@ -1,4 +1,4 @@
-"""Is the way to the experts longer than their work? Tokens exchanged over a torus and over switches."""
+"""Explorer of expert parallelism: AllToAlls against the experts' compute, over a torus and over switches."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,11 +32,11 @@ _CUBES = {8: "2x2x2", 16: "2x2x4", 32: "2x4x4", 64: "4x4x4", 128: "4x4x8", 256: 
 _SQUARES = {8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
 TORI = {"TPU v5p": _CUBES, "TPU7x": _CUBES, "TPU v5e": _SQUARES, "TPU v6e": _SQUARES}
 JOINED = (*TORI, *DOMAINS)
-_OUT = {"bf16 both ways": BF16, "fp8 out, bf16 back": FP8}
+_OUT = {"bf16 both": BF16, "fp8 dispatch, bf16 combine": FP8}
 
 
 def joined(name: str, Z: int) -> Machine | None:
-    """Z chips of that kind, a torus as near to a cube as there is; None where there is none."""
+    """Z chips of that kind, as the slice nearest to a cube; None if there is no such slice."""
     if name not in TORI:
         return cluster(name, Z)
     shape = TORI[name].get(Z)
@@ -45,7 +45,7 @@ def joined(name: str, Z: int) -> Machine | None:
 
 @dataclass(frozen=True)
 class ExpertSetting:
-    """A model with experts, and how its tokens travel: what the controls say."""
+    """A mixture-of-experts model, and how its tokens are sent."""
 
     model: models.Transformer
     experts: models.Experts
@@ -54,12 +54,12 @@ class ExpertSetting:
 
     @property
     def sizes(self) -> list[int]:
-        """Over how many chips the experts can be shared evenly."""
+        """The numbers of chips over which the experts can be divided evenly."""
         return [z for z in _CUBES if self.experts.E % z == 0]
 
     @lru_cache(maxsize=8192)  # noqa: B019 - a setting is a value, and the curves ask for the same ones
     def needed(self, name: str, Z: int) -> float:
-        """The width that hides the exchange; infinite where there is no such torus."""
+        """The expert width that hides both AllToAlls; infinite if there is no such slice."""
         e, on = self.experts, joined(name, Z)
         if on is None:
             return float("inf")
@@ -81,7 +81,7 @@ def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool
         raise ValueError(f"{name} comes in at most {max(TORI[name])} chips: take fewer, or another machine")
     if Z not in s.sizes:
         raise ValueError(
-            f"{s.experts.E} experts cannot be shared evenly by {Z} chips: take at most {max(s.sizes)}"
+            f"{s.experts.E} experts cannot be divided evenly over {Z} chips: take at most {max(s.sizes)}"
         )
     layer = limits.routed_layer(on, s.model, tokens, once=s.once, dispatch=s.out)
     least = s.needed(name, Z)
@@ -89,16 +89,16 @@ def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool
         _verdict(s, on, layer, least),
         (_bars(on, layer), _chart(s, name, Z, least)),
         (
-            Readout("experts on each chip", s.experts.E / Z, "", count(s.experts.E / Z)),
-            Readout("width F of an expert", s.experts.F, "", count(s.experts.F)),
-            Readout("needed", least, "", count(round(least))),
-            Readout("exchange over products", least / s.experts.F, "×"),
+            Readout("experts per chip", s.experts.E / Z, "", count(s.experts.E / Z)),
+            Readout("expert width F", s.experts.F, "", count(s.experts.F)),
+            Readout("width needed", least, "", count(round(least))),
+            Readout("AllToAlls over compute", least / s.experts.F, "×"),
         ),
     )
 
 
 def _bars(on: Machine, layer: RoutedLayer) -> Bars:
-    labels = ("experts' products", "exchange, both ways", "AllGather + ReduceScatter")
+    labels = ("experts' matmuls", "dispatch + combine (AllToAll)", "AllGather + ReduceScatter")
     times = (layer.products_s, layer.exchange_s, layer.gathered_s)
     title = f"Forward pass of one layer on {on.name}"
     return Bars(Scale("time", "s"), labels, (Series("time", times, 0),), title=title)
@@ -107,8 +107,8 @@ def _bars(on: Machine, layer: RoutedLayer) -> Bars:
 def _chart(s: ExpertSetting, name: str, Z: int, least: float) -> Chart:
     shown = list(dict.fromkeys(("TPU v5p", "TPU v6e", "H100", RACKS, name)))
     return Chart(
-        Scale("chips Z that share the experts", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
-        Scale("width F that hides the exchange", "", "log"),
+        Scale("EP degree Z", "", "pow2", 8, max(s.sizes) if len(s.sizes) > 1 else 16),
+        Scale("expert width F that hides the AllToAlls", "", "log"),
         (
             # dots and no lines: between two sizes there is no slice
             *(
@@ -122,28 +122,32 @@ def _chart(s: ExpertSetting, name: str, Z: int, least: float) -> Chart:
 
 
 def _verdict(s: ExpertSetting, on: Machine, layer: RoutedLayer, least: float) -> str:
-    who = f"{s.model.name} on {on.name}: "
     said = (
-        f"{who}tokens travel {si(layer.exchange_s, 's')} a layer for {si(layer.products_s, 's')} of products"
+        f"{s.model.name} on {on.name}: dispatch and combine take "
+        f"{si(layer.exchange_s, 's')} per layer, and the "
+        f"experts' matmuls {si(layer.products_s, 's')}"
     )
-    if layer.gathered_s < layer.exchange_s:
-        said += f", and gathering every token everywhere would take less, {si(layer.gathered_s, 's')}"
     if least <= s.experts.F:
-        return f"{said}; the exchange can be hidden."
-    return f"{said}; only experts {least / s.experts.F:.3g} times as wide would hide it."
+        said += ", so the AllToAlls can be hidden."
+    else:
+        wider = f"{least / s.experts.F:.3g} times as wide"
+        said += f". To hide the AllToAlls, the experts would have to be {wider}."
+    if layer.gathered_s < layer.exchange_s:
+        said += f" Gathering all tokens on all chips would be faster: {si(layer.gathered_s, 's')}."
+    return said
 
 
 EXPERTS = Explorer(
     key="training.experts",
-    title="To the experts and back",
-    question="How wide must an expert be for its products to take as long as bringing it the tokens?",
+    title="Expert parallelism: dispatch and combine",
+    question="How wide must an expert be so that its matmuls hide the dispatch and combine of tokens?",
     controls={
         "model": Choice("model", MODELS, "DeepSeek-V3"),
         "name": Chips("machine", JOINED, "TPU v5p"),
-        "Z": Slider("chips Z that share the experts", 8, 512, 64, "pow2"),
-        "tokens": Slider("tokens of each chip", 64, 65536, 4096, "pow2"),
-        "out": Choice("tokens travel in", tuple(_OUT), "bf16 both ways"),
-        "once": Switch("no copy twice to a chip", False),
+        "Z": Slider("EP degree Z", 8, 512, 64, "pow2"),
+        "tokens": Slider("tokens per chip", 64, 65536, 4096, "pow2"),
+        "out": Choice("dtype of dispatch and combine", tuple(_OUT), "bf16 both"),
+        "once": Switch("deduplicated dispatch", False),
     },
     view=_experts,
 )

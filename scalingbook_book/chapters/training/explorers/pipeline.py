@@ -1,4 +1,4 @@
-"""Which stage works when? Five schedules of a pipeline, played out."""
+"""Explorer of five pipeline schedules, simulated step by step."""
 
 from functools import lru_cache
 
@@ -31,7 +31,7 @@ SCHEDULES = {
 }
 COPIES = {name: 2 if name == "DualPipe" else 1 for name in SCHEDULES}  # of a stage's weights
 COLORS = {"F": 0, "B": 1, "W": 2}
-_WORDS = {"F": "forward", "B": "backward", "W": "backward of weights"}
+_WORDS = {"F": "forward", "B": "backward", "W": "gradients of the weights"}
 
 
 @lru_cache(maxsize=64)
@@ -54,10 +54,10 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
         ),
         (
             Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
-            Readout.percent("idle, of the step", float(run.bubble), 3),
-            Readout.percent("idle, over the work", float(run.overhead), 3),
-            Readout("microbatches held at most", float(max(run.live))),
-            Readout("weights of a stage", COPIES[schedule], "×"),
+            Readout.percent("idle fraction of the step", float(run.bubble), 3),
+            Readout.percent("idle time over work", float(run.overhead), 3),
+            Readout("microbatches kept, at most", float(max(run.live))),
+            Readout("weights per chip, in stages", COPIES[schedule], "×"),
         ),
         frames=frames,
     )
@@ -82,13 +82,13 @@ def _gantt(run: PipelineRun, now: int) -> Timeline:
         "",
         float(run.total_s),
         (RefLine("now", now),),
-        "Forward blue, backward orange, put-off gradients of weights green",
+        "Forward blue, backward orange, postponed gradients of the weights green",
         "time, in forward passes",
     )
 
 
 def _stages(run: PipelineRun, now: int) -> Grid:
-    """What every stage does and holds at this moment."""
+    """What every stage does and keeps at this moment."""
     does = [[s for s in run.stage(stage) if s.start <= now < s.end] for stage in range(run.stages)]
     cells = [
         [_doing(tasks) for tasks in does],
@@ -96,7 +96,7 @@ def _stages(run: PipelineRun, now: int) -> Grid:
         [Cell(f"{float(most):.3g}", level=0.4) for most in run.live],
     ]
     columns = [f"{s}" for s in range(run.stages)]
-    return Grid(f"Stages at time {now}", ("does", "holds", "at most"), columns, cells)
+    return Grid(f"Stages at time {now}", ("does", "keeps", "at most"), columns, cells)
 
 
 def _doing(tasks: list[pipelines.TaskSpan]) -> Cell:
@@ -108,7 +108,7 @@ def _doing(tasks: list[pipelines.TaskSpan]) -> Cell:
 
 
 def holds(run: PipelineRun, stage: int, now: float) -> float:
-    """Microbatches whose activations a stage has: begun forward, their backward pass not over."""
+    """Microbatches whose activations a stage keeps: forward begun, backward pass not finished."""
     begun = {(t.microbatch, t.chunk) for t in run.stage(stage) if t.kind == "F" and t.start <= now}
     last: dict[tuple[int, int], float] = {}
     for t in run.stage(stage):
@@ -117,7 +117,7 @@ def holds(run: PipelineRun, stage: int, now: float) -> float:
 
 
 def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, hop: float) -> Bars:
-    """All five with these stages and microbatches; what a schedule does not allow is left out."""
+    """The idle fraction of all five schedules; those that these numbers do not allow are left out."""
     runs: dict[str, PipelineRun] = {}
     for name in SCHEDULES:
         try:
@@ -125,37 +125,39 @@ def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, ho
         except PipelineError:
             continue
     labels = [
-        f"{name}, holds {float(max(run.live)):.3g}" + ", weights twice" * (COPIES[name] > 1)
+        f"{name}, keeps {float(max(run.live)):.3g}" + ", twice the weights" * (COPIES[name] > 1)
         for name, run in runs.items()
     ]
     idle = [100 * float(run.bubble) for run in runs.values()]
-    title = "All schedules that these numbers allow, and what a stage holds: microbatches, weights"
-    return Bars(Scale("idle, of the step", "%"), labels, (Series("idle", idle, 5),), title=title)
+    title = "All schedules that these numbers allow, and the microbatches that a stage keeps"
+    return Bars(Scale("idle fraction of the step", "%"), labels, (Series("idle", idle, 5),), title=title)
 
 
 def _verdict(schedule: str, run: PipelineRun) -> str:
     idle = f"{percent(float(run.bubble))} of the step"
-    held = f"a stage holds up to {float(max(run.live)):.3g} microbatch{'es' * (max(run.live) != 1)}"
-    if run.stages == 1:
-        return f"One stage waits for nobody; {held}."
-    through = (
-        f"{count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)} through {run.stages} stages"
+    held = (
+        f"keeps the activations of up to {float(max(run.live)):.3g} microbatch{'es' * (max(run.live) != 1)}"
     )
-    price = " It keeps the weights of two stages, twice as many as the others." * (COPIES[schedule] > 1)
-    return f"{schedule}: {through}, and a stage is idle for {idle}; {held}.{price}"
+    if run.stages == 1:
+        return f"A single stage is never idle; it {held}."
+    through = f"{run.stages} stages, {count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)}"
+    price = " Each chip holds the weights of two stages, twice as many as with the others." * (
+        COPIES[schedule] > 1
+    )
+    return f"{schedule}, {through}: a stage is idle for {idle}, and {held}.{price}"
 
 
 PIPELINE = Explorer(
     key="training.pipeline",
-    title="A pipeline's schedule, played",
-    question="How long do the stages wait for each other, and how much do they keep meanwhile?",
+    title="Pipeline schedules, step by step",
+    question="How long are the stages idle, and how many microbatches do they have to keep?",
     controls={
         "schedule": Choice("schedule", tuple(SCHEDULES), "1F1B"),
         "P": Slider("stages P", 2, 12, 4, step=2),
         "M": Slider("microbatches M", 1, 48, 8),
-        "chunks": Slider("chunks of a stage, interleaved", 2, 4, 2),
+        "chunks": Slider("chunks per stage, interleaved", 2, 4, 2),
         "backward": Slider("backward pass, in forward passes", 1.0, 3.0, 2.0, step=0.5),
-        "hop": Slider("a hop, in forward passes", 0.0, 1.0, 0.0, step=0.125),
+        "hop": Slider("P2P transfer, in forward passes", 0.0, 1.0, 0.0, step=0.125),
         "step": Steps("time", 6),
     },
     view=_pipeline,

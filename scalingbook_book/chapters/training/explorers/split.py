@@ -1,4 +1,4 @@
-"""Which ways to split the chips exist, and how long does a step take with each? All of them, in one table."""
+"""Explorer of all plans for a machine: step time, or the reason why a plan is not possible."""
 
 from dataclasses import replace
 
@@ -26,14 +26,14 @@ from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B", "Qwen3 32B")
 BATCHES = ("256", "512", "1024", "1120", "2048", "2240", "4096", "4480", "8192", "16384")
-REST = {"context (CP)": "cp", "stages (PP)": "pp", "copies (DP)": "dp"}
+REST = {"context (CP)": "cp", "stages (PP)": "pp", "replicas (DP)": "dp"}
 _MOST_TP = 32
 
 
 def judged(
     name: str, where: str, *, batch: int, T: int, rest: str, base: training.Plan
 ) -> dict[tuple[int, int], training.PlanEvaluation]:
-    """Every tensor ways and ways of the rest that the chips allow; FSDP takes what is left."""
+    """Every TP degree and degree of the third scheme that the chips allow; FSDP takes what is left."""
     on = machine(where)
     case = training.TrainingCase(models.find(name), on, batch=batch, T=T)
     found = {}
@@ -64,26 +64,26 @@ def _split(
     legal = {at: one for at, one in found.items() if not one.why}
     table = _table(found, legal, rest, machine(where).chips)
     if not legal:
-        return View(_none(found, where), (table,), (Readout("ways to split", len(found)),))
+        return View(_none(found, where), (table,), (Readout("plans", len(found)),))
     best = min(legal, key=lambda at: (legal[at].step_s, at))
     plan = _plan(base, rest, *best, machine(where).chips)
     step = training.step(models.find(name), machine(where), plan, batch=int(batch), T=T)
     bars = Bars(
-        Scale("time in the step", "s"),
+        Scale("time per step", "s"),
         [term(name) for name in step.terms],
         (Series("time", list(step.terms.values()), 0),),
-        title="The fastest, term by term",
+        title="The fastest plan, term by term",
     )
     return View(
         _verdict(found, legal, step),
         (table, bars),
         (
-            Readout("ways to split", len(found)),
-            Readout("of these legal", len(legal)),
+            Readout("plans", len(found)),
+            Readout("possible plans", len(legal)),
             Readout("fastest step", step.total_s, "s"),
             Readout.percent("its MFU, at most", step.mfu),
-            Readout("its memory", step.memory.total, "B"),
-            Readout("tokens a chip", step.tokens / step.chips, "", count(round(step.tokens / step.chips))),
+            Readout("its memory per chip", step.memory.total, "B"),
+            Readout("tokens per chip", step.tokens / step.chips, "", count(round(step.tokens / step.chips))),
         ),
     )
 
@@ -99,7 +99,7 @@ def _table(
     best = min((one.step_s for one in legal.values()), default=1.0)
     cells = [[_cell(found.get((tp, w)), tp, w, chips, best) for w in columns] for tp in rows]
     short = REST[rest].upper()
-    title = "Step time, or what does not divide or fit"
+    title = "Step time, or why the plan is not possible"
     return Grid(title, [f"TP {tp}" for tp in rows], [f"{short} {w}" for w in columns], cells)
 
 
@@ -111,7 +111,7 @@ def _cell(one: training.PlanEvaluation | None, tp: int, ways: int, chips: int, b
         return Cell(word(one.why[0]), 1, note + "; ".join(one.why), level=0.25)
     color = 0 if one.step_s == best else 2
     return Cell(
-        si(one.step_s, "s"), color, f"{note}{si(one.memory_bytes, 'B')} a chip", level=best / one.step_s
+        si(one.step_s, "s"), color, f"{note}{si(one.memory_bytes, 'B')} per chip", level=best / one.step_s
     )
 
 
@@ -119,8 +119,8 @@ def _none(found: dict[tuple[int, int], training.PlanEvaluation], where: str) -> 
     why = [word(one.why[0]) for one in found.values()]
     most = max(set(why), key=lambda w: (why.count(w), w))
     return (
-        f"None of {len(found)} splits of {where} works, {why.count(most)} of them because of the {most}; "
-        "try another batch, more to compute again, or other ways for the rest."
+        f"None of {len(found)} plans for {where} is possible, {why.count(most)} of them because of the "
+        f"{most}. Try another batch, more rematerialization, or another third scheme."
     )
 
 
@@ -130,31 +130,31 @@ def _verdict(
     step: training.TrainingStep,
 ) -> str:
     slowest = max(one.step_s for one in legal.values())
-    said = f"{len(legal)} of {len(found)} splits are legal; the fastest is {step.plan.fsdp:,}-way FSDP"
     p = step.plan
+    said = f"{len(legal)} of {len(found)} plans are possible. The fastest is FSDP {p.fsdp:,}"
     also = [f"{n} {w}" for n, w in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if w > 1]
     said += f" with {', '.join(also)}" if also else " alone"
-    said += f", {si(step.total_s, 's')} at documented peaks, {percent(step.mfu)} MFU"
+    said += f": {si(step.total_s, 's')} per step at peak rates, {percent(step.mfu)} MFU"
     if len(legal) > 1:
-        said += f"; the slowest takes {slowest / step.total_s:.3g} times as long"
-    loses = f"It loses most to {term(step.loss)}" if step.loss else "Nothing but arithmetic takes time"
+        said += f". The slowest takes {slowest / step.total_s:.3g} times as long"
+    loses = f"The largest loss is {term(step.loss)}" if step.loss else "Nothing but compute takes time"
     return f"{said}. {loses}."
 
 
 SPLIT = Explorer(
     key="training.split",
-    title="Every split of the chips",
-    question="Which ways to split a machine exist for this model and batch, and which is the fastest?",
+    title="All plans for one machine",
+    question="Which plans are possible for this model, batch and machine, and which is the fastest?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
-        "batch": Choice("sequences of a step", BATCHES, "1024"),
-        "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
-        "rest": Choice("beside FSDP and TP", tuple(REST), "context (CP)"),
-        "remat": Choice("computed again", ("none", "selective", "full"), "selective"),
-        "zero": Choice("ZeRO", ("1", "2", "3"), "3"),
-        "hidden": Switch("collectives overlap", True),
-        "matmul": Switch("TP overlaps too (collective matmul)", False),
+        "batch": Choice("global batch, sequences", BATCHES, "1024"),
+        "T": Slider("sequence length", 1024, 131072, 4096, "pow2"),
+        "rest": Choice("third scheme, with FSDP and TP", tuple(REST), "context (CP)"),
+        "remat": Choice("rematerialization", ("none", "selective", "full"), "selective"),
+        "zero": Choice("ZeRO stage", ("1", "2", "3"), "3"),
+        "hidden": Switch("collectives overlap with compute", True),
+        "matmul": Switch("TP too (collective matmul)", False),
     },
     view=_split,
 )

@@ -1,4 +1,4 @@
-"""Which arrays does a chip hold, and which travel? One MLP's forward and backward pass, move by move."""
+"""Explorer of one MLP's forward and backward pass, operation by operation: arrays held and received."""
 
 from functools import lru_cache
 from itertools import accumulate
@@ -28,7 +28,7 @@ _COLORS = {"AllGather": 1, "ReduceScatter": 1, "AllReduce": 1, "product": 2, "ar
 def counted(
     scheme: str, X: int, *, Y: int, B: int, D: int, F: int
 ) -> tuple[ProgramSizes, list[float], list[float]]:
-    """Sizes, and after every move the bytes that a chip holds, and those that it has received."""
+    """Sizes, and after every operation the bytes that a chip holds, and those that it has received."""
     mesh = Mesh(X=1 if scheme == "TP" else X, Y=Y if "TP" in scheme else 1)
     sizes = ProgramSizes(B, D, F, mesh)
     moves = program(scheme)
@@ -47,7 +47,7 @@ def _steps(*, scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) ->
             Readout.binary("held now", held[at]),
             Readout.binary("held at most", max(held)),
             Readout.binary("received so far", received[at]),
-            Readout.binary("received in all", received[-1]),
+            Readout.binary("received in total", received[-1]),
         ),
         frames=len(moves),
     )
@@ -56,14 +56,14 @@ def _steps(*, scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) ->
 def _arrays(move: ProgramLine, sizes: ProgramSizes) -> Grid:
     """Forward arrays above, their gradients below; the part that the first chip holds."""
     cells = [_cell(name, move, sizes) for name in ARRAYS]
-    title = "Held: blue; just made: green; just moved: orange"
+    title = "Blue: held; green: just computed; orange: just moved"
     return Grid(title, ("forward", "gradient"), ARRAYS[:5], (cells[:5], cells[5:]))
 
 
 def _cell(name: str, move: ProgramLine, sizes: ProgramSizes) -> Cell:
     dims = move.held.get(name)
     if dims is None:
-        return Cell("\n", None, f"{name} is not there", part=(0, 0, 0, 0))
+        return Cell("\n", None, f"{name} is not held", part=(0, 0, 0, 0))
     array = parse(name + dims, sizes.mesh)
     rows, columns = (1 / sizes.mesh.size(array.axes_of(d)) for d in array.names)
     shown, _, pending = dims.partition("{")
@@ -75,8 +75,8 @@ def _cell(name: str, move: ProgramLine, sizes: ProgramSizes) -> Cell:
 def _curves(held: list[float], received: list[float], at: int) -> Chart:
     xs = list(range(len(held)))
     return Chart(
-        Scale("move", "", "linear", 0, 10 if len(held) <= 11 else 20),
-        Scale("bytes of a chip", "B"),
+        Scale("operation", "", "linear", 0, 10 if len(held) <= 11 else 20),
+        Scale("bytes per chip", "B"),
         (
             Curve("held", xs, held, 0),
             Curve("received so far", xs, received, 1),
@@ -89,27 +89,27 @@ def _curves(held: list[float], received: list[float], at: int) -> Chart:
 def _verdict(at: int, moves: tuple[ProgramLine, ...], sizes: ProgramSizes) -> str:
     move = moves[at]
     if not at:
-        return "Before the first move a chip holds its part of the tokens and of the weights."
-    said = f"Move {at} of {len(moves) - 1}, {move.when}: "
+        return "Before the first operation, a chip holds its shards of the tokens and of the weights."
+    said = f"Operation {at} of {len(moves) - 1}, {move.when}: "
     if not move.axis:
-        return f"{said}{move.text}{'' if move.what == 'arrives' else ', on each chip alone'}."
-    waits = "the next product waits for it" if move.waited else "it can run beside other products"
+        return f"{said}{move.text}{'' if move.what == 'arrives' else ', without communication'}."
+    waits = "the next matmul has to wait for it" if move.waited else "it can overlap with other matmuls"
     got = binary(sizes.received(move))
-    return f"{said}{move.what} over {move.axis}, {move.text}; each chip receives {got}, and {waits}."
+    return f"{said}{move.what} over {move.axis}, {move.text}. Each chip receives {got}, and {waits}."
 
 
 STEPS = Explorer(
     key="training.steps",
-    title="A layer's forward and backward pass, move by move",
-    question="What does a chip hold, what travels, and what has to be waited for?",
+    title="Forward and backward pass of a layer, operation by operation",
+    question="What does a chip hold, what does it receive, and which collectives are on the critical path?",
     controls={
         "scheme": Choice("scheme", SCHEMES, "FSDP with TP"),
-        "X": Slider("data ways X", 1, 16, 4, "pow2"),
-        "Y": Slider("tensor ways Y", 1, 16, 2, "pow2"),
-        "B": Slider("tokens B", 256, 2**20, 8192, "pow2"),
-        "D": Slider("width D", 512, 16384, 4096, "pow2"),
-        "F": Slider("width F", 512, 65536, 16384, "pow2"),
-        "step": Steps("move", 2),
+        "X": Slider("FSDP degree X", 1, 16, 4, "pow2"),
+        "Y": Slider("TP degree Y", 1, 16, 2, "pow2"),
+        "B": Slider("global batch B, tokens", 256, 2**20, 8192, "pow2"),
+        "D": Slider("model width D", 512, 16384, 4096, "pow2"),
+        "F": Slider("layer width F", 512, 65536, 16384, "pow2"),
+        "step": Steps("operation", 2),
     },
     view=_steps,
 )

@@ -1,4 +1,4 @@
-"""What does a chip keep between two steps? Weights, gradients and the optimizer's state, stage by stage."""
+"""Explorer of ZeRO: bytes of weights, gradients and optimizer state per chip, by stage."""
 
 from scalingbook_book.reader.explorers.parts import (
     ALL_CHIPS,
@@ -37,9 +37,9 @@ def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: boo
             _curves(billions, ways, stage, gradients=gradients, master=master, chip=chip, hbm=hbm),
         ),
         (
-            Readout("on each chip", mine.total, "B"),
-            Readout("for each parameter", mine.total / billions / 1e9, "bytes"),
-            Readout("left of the HBM", hbm - mine.total, "B", _left(hbm - mine.total)),
+            Readout("training state per chip", mine.total, "B"),
+            Readout("per parameter and chip", mine.total / billions / 1e9, "bytes"),
+            Readout("HBM left", hbm - mine.total, "B", _left(hbm - mine.total)),
             Readout("on all chips together", ways * mine.total, "B"),
         ),
         columns=2,
@@ -53,12 +53,12 @@ def _held(billions: float, ways: int, zero: int, gradients: str, master: bool) -
 
 def _bars(held: dict[str, training.TrainingMemory], chip: str, hbm: float) -> Bars:
     return Bars(
-        Scale("bytes on each chip", "B"),
+        Scale("bytes per chip", "B"),
         list(held),
         [Series(part, [one[part] for one in held.values()], color) for part, color in _PARTS.items()],
         stacked=True,
         refs=(RefLine(f"HBM of {chip}", hbm),),
-        title="What each stage leaves on a chip",
+        title="Training state per chip, by stage",
     )
 
 
@@ -71,8 +71,8 @@ def _curves(
     }
     here = _held(billions, ways, STAGES[stage], gradients, master).total
     return Chart(
-        Scale("chips that share", "", "pow2"),
-        Scale("bytes on each chip", "B", "log"),
+        Scale("data-parallel chips", "", "pow2"),
+        Scale("bytes per chip", "B", "log"),
         (
             *(Curve(name, sizes, made[name], color) for color, name in enumerate(made)),
             RefLine(f"HBM of {chip}", hbm, axis="y"),
@@ -82,32 +82,32 @@ def _curves(
 
 
 def _left(rest: float) -> str:
-    return binary(rest) if rest >= 0 else f"{binary(-rest)} too little"
+    return binary(rest) if rest >= 0 else f"{binary(-rest)} short"
 
 
 def _verdict(stage: str, ways: int, held: dict[str, training.TrainingMemory], chip: str, hbm: float) -> str:
     mine = held[stage].total
     over = f"over {count(ways)} chips" if ways > 1 else "on one chip"
-    said = f"{stage} {over} leaves {si(mine, 'B')} on each"
+    said = f"{stage} {over} takes {si(mine, 'B')} per chip"
     if mine > hbm:
         fitting = [name for name, one in held.items() if one.total <= hbm]
-        also = f"{fitting[0]} is the first that fits" if fitting else "no stage fits over so few"
-        return f"{said}, more than the {binary(hbm)} of {chip}: {also}."
+        also = f"{fitting[0]} is the lowest stage that fits" if fitting else "no stage fits on so few chips"
+        return f"{said}, more than the {binary(hbm)} of {chip}; {also}."
     less = [name for name, one in held.items() if one.total <= hbm and STAGES[name] < STAGES[stage]]
     also = f"; {less[0]} would fit too" if less else ", and no lower stage fits" if STAGES[stage] else ""
-    return f"{said}, of {binary(hbm)} of {chip}{also}."
+    return f"{said}, of the {binary(hbm)} of {chip}{also}."
 
 
 ZERO = Explorer(
     key="training.zero",
-    title="Who keeps what: the stages of ZeRO",
-    question="Which copies can be given up, and how many chips does it take before the rest fits?",
+    title="Stages of ZeRO: training state per chip",
+    question="Which stage of ZeRO is needed, and how many chips, before the training state fits?",
     controls={
         "billions": Slider("parameters", 0.1, 1000.0, 7.5, "log", "billion"),
-        "ways": Slider("chips that share", 1, _MOST, 64, "pow2"),
+        "ways": Slider("data-parallel chips", 1, _MOST, 64, "pow2"),
         "stage": Choice("stage", tuple(STAGES), "ZeRO-3 (FSDP)"),
-        "gradients": Choice("gradients in", (BF16.name, FP32.name), BF16.name),
-        "master": Switch("an fp32 copy of the weights", True),
+        "gradients": Choice("gradient dtype", (BF16.name, FP32.name), BF16.name),
+        "master": Switch("fp32 master weights", True),
         "chip": Chips("chip", ALL_CHIPS, "H100"),
     },
     view=_zero,

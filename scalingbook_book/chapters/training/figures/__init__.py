@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on training? Its figures, in its order."""
+"""Figures of the chapter on training, in the order of its pages."""
 
 from scalingbook_book.chapters.training.figures import batch, machine, packing, schedules, schemes
 

@@ -1,4 +1,4 @@
-"""What the batch decides: the floor of days, and the way through all schemes."""
+"""Figures of the batch: the floor of a run's duration, and which scheme suits how many tokens per chip."""
 
 from math import log
 
@@ -19,20 +19,22 @@ BOTH, WAITING = (rules.fsdp_with_tensor_tokens(WIDTH, V5P, dial=dial) for dial i
 
 
 def days(n: float, b: float) -> float:
-    """Days of a run on n chips of b tokens each, at half of the peak; more tokens as the batch grows."""
+    """Days of a run on n chips of b tokens each, at half of the peak: 6 P tokens (1 "
+    "+ bn/B_noise) / (n C/2)."""
     tokens = TOKENS * (1 + b * n / NOISE)
     return 6 * LLAMA.params * tokens / (n * V5P.bf16_flops_per_s * 0.5) / 86400
 
 
 def floor_of_days() -> Figure:
-    """Does the time of a run fall to nothing on more chips?"""
+    """The duration of a run falls toward a floor as chips with a minimum of tokens are added."""
     floors = {b: days(1e15, b) for b in (ALONE, BOTH)}
-    said = " and ".join(f"{floor:.2g} at {b:.0f} tokens a chip" for b, floor in floors.items())
+    said = " and ".join(f"{floor:.2g} days at {b:.0f} tokens per chip" for b, floor in floors.items())
     return Figure(
         key="training.floor_of_days",
-        alt=f"Days of a run over the number of chips, two falling curves that flatten toward floors: {said}.",
-        caption=f"Chips that each need their tokens make the batch large, and a large batch teaches less. The floor of days is "
-        f"{said}: to need few tokens a chip is what the other schemes are for.",
+        alt=f"Days of a run against the number of chips, both on log scales: two falling curves that flatten toward {said}.",
+        caption=f"If every chip needs a minimum number of tokens, more chips need a larger batch, whose tokens contribute less. So the "
+        f"run takes at least {said}. The other schemes lower this floor, because they "
+        f"need fewer tokens per chip.",
         parts=lambda wide: [_curves(floors)],
     )
 
@@ -40,23 +42,27 @@ def floor_of_days() -> Figure:
 def _curves(floors: dict[float, float]) -> Chart:
     chips = [2.0**e for e in range(10, 17)]
     curves = [
-        Curve(f"{b:.0f} tokens a chip", chips, [days(n, b) for n in chips], color=k)
+        Curve(f"{b:.0f} tokens per chip", chips, [days(n, b) for n in chips], color=k)
         for k, b in enumerate(floors)
     ]
-    lines = [RefLine(f"floor {floor:.2g}", floor, axis="y") for floor in floors.values()]
+    lines = [RefLine(f"floor: {floor:.2g}", floor, axis="y") for floor in floors.values()]
     return Chart(
         x=Scale("chips", "", "pow2", high=100_000), y=Scale("days", "", "log", low=5), marks=(*curves, *lines)
     )
 
 
 def recipe() -> Figure:
-    """Which schemes for how many tokens a chip?"""
+    """Which scheme to use for how many tokens per chip."""
     return Figure(
         key="training.recipe",
-        alt=f"A log axis of tokens a chip. From {ALONE:.0f} on, FSDP alone. From {BOTH:.0f} or {WAITING:.0f}, by what overlaps, FSDP with tensor "
-        "parallelism. Below, no split hides its traffic. Under the axis four side branches: few sequences, experts, slow networks, pods.",
-        caption=f"Tokens a chip decide (TPU v5p, LLaMA-3 70B): FSDP alone from {ALONE:.0f}; with tensor parallelism from {BOTH:.0f}, if all "
-        f"overlaps, or {WAITING:.0f}. The rest depends on model and network.",
+        alt=f"A log axis of tokens per chip. Above {ALONE:.0f}, FSDP alone. Above {BOTH:.0f} or {WAITING:.0f}, depending on overlap, FSDP with "
+        "tensor parallelism. Below that, no scheme hides its communication. Under the "
+        "axis are four special cases: few sequences, "
+        "experts, slow networks and several pods.",
+        caption=f"The number of tokens per chip decides (Llama 3 70B on TPU v5p). FSDP alone needs {ALONE:.0f}. With tensor parallelism, "
+        f"{BOTH:.0f} are enough if everything overlaps, or {WAITING:.0f} if the two kinds "
+        f"of communication run one after the other. "
+        "The rest depends on the model and the network.",
         parts=lambda wide: [_bands(wide), _branches(wide)],
     )
 
@@ -78,7 +84,7 @@ def _bands(wide: float) -> Sketch:
         for a, b, name, color in bands
     ]
     shapes += [Words(x=at(tokens), y=94, text=f"{tokens:.0f}") for tokens in (BOTH, WAITING, ALONE)]
-    shapes.append(Words(x=wide / 2, y=114, text="tokens a chip, log scale", quiet=True))
+    shapes.append(Words(x=wide / 2, y=114, text="tokens per chip, log scale", quiet=True))
     return Sketch(wide, 122, shapes)
 
 
@@ -87,10 +93,10 @@ def _branches(wide: float) -> Sketch:
     context = rules.context_parallel_tokens(LLAMA.G, V5P)
     pods = rules.cross_pod_tokens(V5P, 10**9)
     rows = (
-        ("fewer sequences than chips", f"split them: context ways,\nfrom {context:.0f} tokens a chip"),
-        ("experts", f"tokens travel, over a cube of 64\nif experts are {experts:.0f} wide"),
+        ("fewer sequences than chips", f"context parallelism,\nabove {context:.0f} tokens per chip"),
+        ("mixture of experts", f"expert parallelism, on 64 chips\nif experts are {experts:.0f} wide"),
         ("slow network", "pipeline, many microbatches,\nZeRO-1"),
-        ("more than a pod", f"copies, from {count(round(pods))} tokens a pod"),
+        ("several pods", f"data parallelism, above\n{count(round(pods))} tokens per pod"),
     )
     columns = 2 if wide > 400 else 1
     across = wide / columns

@@ -1,4 +1,4 @@
-"""What a machine adds: state that is split, a ring that does not close, memory, and a pipeline's bubble."""
+"""Figures of ZeRO, tensor parallelism on part of a ring, memory per chip, and the pipeline bubble."""
 
 from dataclasses import replace
 
@@ -26,20 +26,22 @@ from scalingbook_lib.units import percent, si
 LLAMA = models.find("LLaMA-3 70B")
 PARAMS, SHARING = 7.5e9, 64
 STAGES = {"plain DP: 2M": 0, "ZeRO-1: 2M": 1, "ZeRO-2: 2M": 2, "ZeRO-3: 3M": 3}
-POLICIES = {"none": "everything", "selective": "products", "full": "layer inputs"}
+POLICIES = {"none": "everything", "selective": "matmul outputs", "full": "layer inputs"}
 LONG = Slice.of(V5P, "4x32x32")
 PLAN = Plan(fsdp=1024, tp=4)
 
 
 def zero() -> Figure:
-    """What does each stage of ZeRO leave on a chip, and what does it move?"""
+    """What each stage of ZeRO leaves on a chip, and what it moves."""
     held = {name: training.states(PARAMS, Plan(fsdp=SHARING, zero=stage)) for name, stage in STAGES.items()}
     said = ", ".join(f"{name.split(':')[0]} {si(memory.total, 'B')}" for name, memory in held.items())
     return Figure(
         key="training.zero",
         alt=f"Four stacked bars of weights, gradients and optimizer state on each of {SHARING} chips: {said}.",
-        caption="Each stage splits one part more. The first step down is the largest, because the optimizer has 12 of the "
-        f"16 bytes; only the last moves more, 3M in place of 2M bytes. ({PARAMS / 1e9:g} billion parameters, {SHARING} chips.)",
+        caption="Each stage shards one more part of the training state. ZeRO-1 saves most, because the optimizer state is 12 of the "
+        f"16 bytes per parameter. Only ZeRO-3 moves more bytes, 3M instead of 2M. "
+        f"({PARAMS / 1e9:g} billion parameters, {SHARING} "
+        "chips.)",
         parts=lambda wide: [_stages(held)],
     )
 
@@ -49,19 +51,22 @@ def _stages(held: dict[str, training.TrainingMemory]) -> Bars:
     series = [
         Series(part, [memory[part] for memory in held.values()], color) for part, color in parts.items()
     ]
-    return Bars(Scale("bytes on each chip", "B"), list(held), series, stacked=True)
+    return Bars(Scale("bytes per chip", "B"), list(held), series, stacked=True)
 
 
 def piece_of_a_ring() -> Figure:
-    """Why does an axis that does not close take twice as long?"""
+    """Four chips of a longer axis form a line, which takes twice as long as a ring of four."""
     waits = {shape: _waits(shape) for shape in ("16x16x16", "4x32x32")}
     piece, ring = waits.values()
     return Figure(
         key="training.piece_of_a_ring",
-        alt=f"Above, an axis of 16 chips, four of which work together: an open line, with one link at each end chip. Below, an axis "
-        f"of four chips that closes to a ring. Waiting for tensor parallelism: {si(piece, 's')} and {si(ring, 's')} a step.",
-        caption=f"Four chips of an axis of 16 are a line, and an end chip receives through one link. An axis of four is a ring, and every "
-        f"chip receives through two: a step waits {si(ring, 's')} for tensor parallelism and not {si(piece, 's')}.",
+        alt=f"Above, an axis of 16 chips, four of which work together: a line, with one link to the chip at each end. Below, an axis "
+        f"of four chips that forms a ring. Exposed time of tensor parallelism per step: "
+        f"{si(piece, 's')} and {si(ring, 's')}.",
+        caption="Four chips of an axis of 16 form a line, and the chip at its end receives over one link. An axis of four is a ring, where "
+        f"every chip receives over two links. So the exposed time of tensor parallelism "
+        f"is {si(ring, 's')} per step instead of "
+        f"{si(piece, 's')}.",
         parts=lambda wide: [_axes(wide, piece, ring)],
     )
 
@@ -90,7 +95,7 @@ def _axes(wide: float, piece: float, ring: float) -> Sketch:
                 thick=3 if k < 3 else 1,
             )
             shapes.append(line)
-    shapes.append(Words(x=4, y=16, text=f"a piece of an axis of 16: {si(piece, 's')}", align="start"))
+    shapes.append(Words(x=4, y=16, text=f"4 of 16 chips, a line: {si(piece, 's')}", align="start"))
     y = 84 + side
     for k in range(4):
         x = pitch * (2 * k + 1) - side / 2
@@ -103,12 +108,12 @@ def _axes(wide: float, piece: float, ring: float) -> Sketch:
     shapes.append(
         Arrow(x0=pitch * 7, y0=low, x1=pitch, y1=low, heads=0, thick=3, bend=-0.12 if wide > 400 else -0.2)
     )
-    shapes.append(Words(x=4, y=y - 14, text=f"an axis of 4, closed: {si(ring, 's')}", align="start"))
+    shapes.append(Words(x=4, y=y - 14, text=f"an axis of 4, a ring: {si(ring, 's')}", align="start"))
     return Sketch(wide, y + side + 36, shapes)
 
 
 def memory_of_a_chip() -> Figure:
-    """What fills a chip, and what does remat change?"""
+    """Memory per chip by what it holds, for three rematerialization policies."""
     steps = {
         name: training.step(LLAMA, LONG, replace(PLAN, remat=remat), batch=1024, T=4096)
         for remat, name in POLICIES.items()
@@ -121,9 +126,10 @@ def memory_of_a_chip() -> Figure:
     state = next(iter(steps.values())).memory.state
     return Figure(
         key="training.memory_of_a_chip",
-        alt=f"Three stacked bars under the HBM of a TPU v5p, by what is kept: {said}.",
-        caption=f"Split over 4,096 chips the state of LLaMA-3 70B is {si(state, 'B')} a chip, too thin to see. Activations fill it, and remat "
-        f"trades them for FLOPs: {', '.join(percent(share, 2) for share in more.values())} more.",
+        alt=f"Three stacked bars below a line for the HBM of a TPU v5p, by what is saved for the backward pass: {said}.",
+        caption=f"Sharded over 4,096 chips, the training state of Llama 3 70B takes {si(state, 'B')} per chip, too little to see. Most "
+        "memory is taken by activations. Saving fewer of them costs more FLOPs: "
+        f"{', '.join(percent(share, 2) for share in more.values())} more for the three policies.",
         parts=lambda wide: [_held({name: step.memory for name, step in steps.items()})],
     )
 
@@ -135,7 +141,7 @@ def _held(memory: dict[str, training.TrainingMemory]) -> Bars:
     }
     series = [Series(part, values[part], color) for part, color in parts.items()]
     return Bars(
-        Scale("bytes on a chip", "B"),
+        Scale("bytes per chip", "B"),
         list(memory),
         series,
         stacked=True,
@@ -144,7 +150,7 @@ def _held(memory: dict[str, training.TrainingMemory]) -> Bars:
 
 
 def bubble() -> Figure:
-    """When does a stage wait, and what does it hold?"""
+    """GPipe and 1F1B as timelines: equal bubbles, different numbers of microbatches kept."""
     runs = {
         name: pipelines.simulate(schedule, 4, 8) for name, schedule in (("GPipe", "gpipe"), ("1F1B", "1f1b"))
     }
@@ -152,10 +158,13 @@ def bubble() -> Figure:
     held = {name: float(max(run.live)) for name, run in runs.items()}
     return Figure(
         key="training.bubble",
-        alt=f"Two timelines of four stages and eight microbatches. GPipe runs all forward passes, then all backward; 1F1B "
-        f"alternates. Both leave triangles of idle time at start and end, {idle['GPipe']} of the step.",
-        caption=f"Both schedules wait {idle['1F1B']} of the step. But a stage holds up to {held['GPipe']:.0f} microbatches under GPipe and "
-        f"{held['1F1B']:.0f} under 1F1B. (Blue forward, orange backward; the number is the microbatch.)",
+        alt=f"Two timelines of four stages and eight microbatches. GPipe runs all forward passes and then all backward passes; 1F1B "
+        f"alternates. Both leave triangles of idle time at the start and the end, "
+        f"{idle['GPipe']} of the step.",
+        caption=f"With both schedules a stage is idle for {idle['1F1B']} of the step. But it has to keep the activations of up to "
+        f"{held['GPipe']:.0f} microbatches with GPipe, and of {held['1F1B']:.0f} with "
+        f"1F1B. (Blue: forward pass; orange: backward "
+        "pass; the number is the microbatch.)",
         parts=lambda wide: [_played(name, run) for name, run in runs.items()],
     )
 
@@ -167,4 +176,4 @@ def _played(name: str, run: pipelines.PipelineRun) -> Timeline:
         Span(lanes[s.stage], float(s.start), float(s.end), str(s.microbatch + 1), colors[s.kind])
         for s in run.spans
     ]
-    return Timeline(lanes, spans, unit="", title=name, label="time, forward pass of a microbatch = 1")
+    return Timeline(lanes, spans, unit="", title=name, label="time, in forward passes of a microbatch")

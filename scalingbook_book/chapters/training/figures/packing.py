@@ -1,4 +1,4 @@
-"""Documents in rows of tokens: one each or together, and the pairs of attention that a mask leaves."""
+"""Figure of packing: documents in rows, and the query-key pairs that a document mask leaves."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import (
@@ -26,14 +26,17 @@ LEFT = PACKED.attention[-1]
 
 
 def packed() -> Figure:
-    """What do packing and its mask save?"""
+    """What packing and the document mask save."""
     return Figure(
         key="training.packed",
-        alt=f"{len(DOCUMENTS)} documents in a row each, {percent(FULL)} full; the same in {len(PACKED.rows)} rows, "
-        f"{percent(1 - PACKED.empty)} full. Below, of a row with {len(SHOWN)} documents, queries down and keys across: a "
-        f"triangle over the whole row, and {len(SHOWN)} small triangles along its diagonal.",
-        caption=f"Packing turns {len(DOCUMENTS)} rows into {len(PACKED.rows)}. In the last, a mask between documents leaves "
-        f"{percent(LEFT)} of attention's pairs; the others would mix texts that have nothing to do with one another.",
+        alt=f"{len(DOCUMENTS)} documents in one row each, {percent(FULL)} full; the same documents in {len(PACKED.rows)} rows, "
+        f"{percent(1 - PACKED.empty)} full. Below, a row with {len(SHOWN)} documents as a "
+        f"grid of queries (down) and keys "
+        f"(across): a triangle over the whole row, and {len(SHOWN)} small triangles along its diagonal.",
+        caption=f"Packing turns {len(DOCUMENTS)} rows into {len(PACKED.rows)}. In the last row, the document mask leaves "
+        f"{percent(LEFT)} of the query-key pairs. The other pairs would mix documents "
+        f"that have nothing to do with each other. "
+        "(Queries down, keys across.)",
         parts=lambda wide: [_rows(wide), _pairs(wide)],
     )
 
@@ -43,7 +46,7 @@ def _rows(wide: float) -> Sketch:
     abreast = wide > 400
     long = (wide - 40) / 2 if abreast else wide - 8
     shapes: list[Shape] = [
-        Words(x=4, y=14, text=f"one document a row: {percent(FULL)} full", bold=True, align="start")
+        Words(x=4, y=14, text=f"one document per row: {percent(FULL)} full", bold=True, align="start")
     ]
     shapes += _strips([(T,) for T in DOCUMENTS], 4.0, 24.0, long)
     x, y = (wide - long - 4, 0.0) if abreast else (4.0, 24.0 + 22 * len(DOCUMENTS) + 8)
@@ -78,8 +81,8 @@ def _pairs(wide: float) -> Sketch:
         wide,
         across + 46,
         [
-            Words(x=x0 + across / 2, y=34, text="causal mask alone"),
-            Words(x=x1 + across / 2, y=34, text="within documents"),
+            Words(x=x0 + across / 2, y=34, text="causal mask only"),
+            Words(x=x1 + across / 2, y=34, text="with document mask"),
             Cells(x=x0, y=44, rows=_mask((ROW,)), wide=side, high=side, air=1.0),
             Cells(x=x1, y=44, rows=_mask(SHOWN), wide=side, high=side, air=1.0),
         ],
@@ -87,7 +90,7 @@ def _pairs(wide: float) -> Sketch:
 
 
 def _mask(documents: tuple[int, ...]) -> list[list[int | None]]:
-    """Which pairs are attended to, in the colour of their document."""
+    """Which pairs are attended to, in the color of their document."""
     of = [k for k, T in enumerate(documents) for _ in range(T // PART)]
     of += [-1] * (ROW // PART - len(of))
     color = [COLORS.get(T, IDLE) for T in documents]

@@ -1,4 +1,4 @@
-"""Which stage works when? The five schedules of the pipeline's explorer, one below the other."""
+"""Figure of the five pipeline schedules as timelines on one scale."""
 
 from scalingbook_book.chapters.training.explorers.pipeline import COLORS, COPIES, SCHEDULES, played
 from scalingbook_book.reader.figures.figure import Figure
@@ -18,28 +18,30 @@ def runs() -> dict[str, PipelineRun]:
 
 
 def schedules() -> Figure:
-    """What do the five schedules wait for, and what do they keep meanwhile?"""
+    """Timelines of the five schedules, with their idle time and the microbatches they keep."""
     made = runs()
     said = "; ".join(_told(name, run) for name, run in made.items())
     return Figure(
         key="training.schedules",
-        alt=f"Five time lines of {P} stages and {M} microbatches on one scale, forward passes, backward passes and put-off "
-        f"gradients of weights as blocks, idle time as gaps. {said}.",
-        caption=f"Five schedules of {P} stages and {M} microbatches on one clock; gaps are idle time. Interleaved stages wait for half "
-        "as long a piece. Zero-bubble fills gaps with the gradients of weights. DualPipe feeds microbatches from both ends, and for "
-        "that each chip keeps the weights of two stages. (A backward pass takes twice as long as a forward pass; 1 is the first "
-        "microbatch, of each chunk and each direction.)",
+        alt=f"Five timelines of {P} stages and {M} microbatches on the same scale. Forward passes, backward passes and postponed "
+        f"gradients of the weights are blocks, and idle time is gaps. {said}.",
+        caption=f"Five schedules with {P} stages and {M} microbatches on the same time scale; gaps are idle time. With interleaving, a "
+        "stage waits for chunks that are half as long. Zero-bubble fills the gaps with "
+        "gradients of the weights. DualPipe sends "
+        "microbatches in from both ends, so each chip holds the weights of two stages. "
+        "(A backward pass takes twice as long as a "
+        "forward pass. Blocks marked 1 belong to the first microbatch, of each chunk and each direction.)",
         parts=lambda wide: [*(_played(wide, name, run) for name, run in made.items()), _key(wide)],
     )
 
 
 def _told(name: str, run: PipelineRun) -> str:
-    twice = ", weights twice" * (COPIES[name] > 1)
-    return f"{name}: idle {percent(float(run.bubble))}, holds {float(max(run.live)):.3g}{twice}"
+    twice = ", 2× weights" * (COPIES[name] > 1)
+    return f"{name}: idle {percent(float(run.bubble))}, keeps {float(max(run.live)):.3g}{twice}"
 
 
 def _played(wide: float, name: str, run: PipelineRun) -> Sketch:
-    """A lane for each stage; the first microbatch has its number."""
+    """One row per stage; the first microbatch has its number."""
     left, top = (62.0 if wide > 400 else 2.0), 26.0
     longest = max(float(each.total_s) for each in runs().values())
     scale = (wide - left - 4) / longest
@@ -70,6 +72,6 @@ def _played(wide: float, name: str, run: PipelineRun) -> Sketch:
 
 
 def _key(wide: float) -> Sketch:
-    names = {"F": "forward", "B": "backward", "W": "gradients of weights, put off"}
+    names = {"F": "forward", "B": "backward", "W": "weight gradients, postponed"}
     swatches, bottom = key(wide, 4, {COLORS[kind]: name for kind, name in names.items()})
     return Sketch(wide, bottom, swatches)

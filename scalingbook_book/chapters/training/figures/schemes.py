@@ -1,4 +1,4 @@
-"""The ways of splitting: what more chips do, what each holds, what overlaps with what."""
+"""Figures of DP, FSDP and TP: time on more chips, what a chip holds, what overlaps with what."""
 
 from scalingbook_book.reader.explorers.view import Span, Timeline
 from scalingbook_book.reader.figures.figure import Figure
@@ -8,7 +8,7 @@ from scalingbook_lib import rules
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.units import count, percent, si
 
-B, D, F = 2**22, 8192, 28672  # the opening's batch in tokens, and the MLP of LLaMA-3 70B
+B, D, F = 2**22, 8192, 28672  # the opening's batch in tokens, and the MLP of Llama 3 70B
 CHIPS = (2048, 4096, 8192, 16384)
 SIDES = {"B": 40.0, "D": 30.0, "F": 52.0}  # of the drawing
 WAYS = {"X": 4, "Y": 2}
@@ -20,29 +20,32 @@ SCHEMES = {  # the dimensions of the five arrays, with the mesh axis that splits
     "FSDP + TP": ("B_X D_Y", "D_X F_Y", "B_X F_Y", "F_Y D_X", "B_X D_Y"),
 }
 MOVES = {
-    "DP": "gradients are summed",
-    "FSDP": "weights are gathered, gradients scattered",
-    "TP": "activations are gathered and scattered",
-    "FSDP + TP": "both, and each array is smaller",
+    "DP": "AllReduce gradients",
+    "FSDP": "AllGather weights, ReduceScatter gradients",
+    "TP": "AllGather and ReduceScatter activations",
+    "FSDP + TP": "both, on smaller arrays",
 }
 
 
 def same_batch() -> Figure:
-    """Where does a given batch stop to pay on more chips?"""
+    """A layer's compute halves as the chips double; gathering its weights takes as long as before."""
     math, network = _one_layer()
     last = B / rules.data_parallel_tokens(V5P, axes=3)
     return Figure(
         key="training.same_batch",
-        alt=f"Four pairs of bars, for {', '.join(map(count, CHIPS))} chips. The arithmetic of a layer halves from pair "
-        f"to pair, from {si(math[0], 's')} to {si(math[-1], 's')}. Gathering its weights takes {si(network, 's')} in all of them.",
-        caption=f"A chip's arithmetic falls with the chips, the weights that pass by do not. FSDP pays up to {count(int(last))} "
-        "chips (LLaMA-3 70B, 4 million tokens a step, TPU v5p; one layer, forward).",
+        alt=f"Four pairs of bars, for {', '.join(map(count, CHIPS))} chips. The compute time of a layer halves from pair "
+        f"to pair, from {si(math[0], 's')} to {si(math[-1], 's')}. Gathering its weights "
+        f"takes {si(network, 's')} in every pair.",
+        caption="Adding chips shrinks each chip's compute, but not the weights that it has to gather. With FSDP, this batch "
+        f"keeps up to {count(int(last))} chips busy. (Llama 3 70B on TPU v5p, 4 million "
+        f"tokens per step; forward pass of one "
+        "layer.)",
         parts=lambda wide: [_pairs(wide, math, network)],
     )
 
 
 def _one_layer() -> tuple[list[float], float]:
-    """Times of the arithmetic of a layer on each number of chips, and of gathering its weights, forward."""
+    """Seconds of a layer's compute on each number of chips, and of gathering its weights, forward."""
     math = [4 * B * D * F / (n * V5P.bf16_flops_per_s) for n in CHIPS]
     return math, 4 * D * F / (3 * 2 * V5P.link_bytes_per_s)
 
@@ -56,7 +59,7 @@ def _pairs(wide: float, math: list[float], network: float) -> Sketch:
         for seconds, color, down in ((busy, MATH, 0), (network, NETWORK, 23)):
             long = most * seconds / max(math)
             shapes.append(Area(x=left, y=y + down, wide=long, high=20, color=color, right=si(seconds, "s")))
-    names = (("arithmetic", MATH), ("gathers", NETWORK))
+    names = (("compute", MATH), ("gathers", NETWORK))
     shapes += [
         Words(x=wide - 4, y=190 + 20 * k, text=name, color=color, align="end")
         for k, (name, color) in enumerate(names)
@@ -65,14 +68,15 @@ def _pairs(wide: float, math: list[float], network: float) -> Sketch:
 
 
 def four_schemes() -> Figure:
-    """What does one chip hold under each scheme?"""
+    """What one chip holds under DP, FSDP, TP, and FSDP with TP."""
     return Figure(
         key="training.four_schemes",
-        alt="Four rows, DP, FSDP, TP and both, with the five arrays of an MLP on a mesh of 4 by 2 chips; the part that one "
-        "chip holds is filled. DP splits the rows of the activations alone, FSDP those and the weights, TP the hidden "
-        "width of the weights and the activations, and both together every dimension.",
-        caption="A scheme is which dimension of which array is split over which mesh axis. What moves follows from it. "
-        "(Filled: what one of 4 × 2 chips holds.)",
+        alt="Four rows, for DP, FSDP, TP and FSDP with TP, each with the five arrays of an MLP on a mesh of 4 by 2 chips. The part "
+        "that one chip holds is filled. DP shards only the batch dimension of the "
+        "activations, FSDP that and the weights, TP "
+        "the hidden dimension of weights and activations, and FSDP with TP all of these.",
+        caption="A parallelism scheme says which dimension of which array is sharded over which mesh axis. The communication "
+        "follows from that. (Filled: what one of 4 × 2 chips holds.)",
         parts=lambda wide: [_rows(wide)],
     )
 
@@ -94,7 +98,7 @@ def _rows(wide: float) -> Sketch:
 
 
 def _array(x: float, y: float, dimensions: list[str], scale: float) -> list[Shape]:
-    """The array around its centre, and in its corner what the first chip holds."""
+    """The array around its center, and in its corner the part that the first chip holds."""
     high, wide = (scale * SIDES[name[0]] for name in dimensions)
     down, across = (1 / WAYS[name[-1]] if "_" in name else 1.0 for name in dimensions)
     left, top = x - wide / 2, y - high / 2
@@ -104,30 +108,33 @@ def _array(x: float, y: float, dimensions: list[str], scale: float) -> list[Shap
 
 
 def three_lanes() -> Figure:
-    """What waits for what, with FSDP and tensor parallelism at once?"""
+    """FSDP's gathers run ahead of the compute; the collectives of TP interrupt it."""
     split = rules.fsdp_with_tensor(48e3, 64, 32768, 16, V5P)
     return Figure(
         key="training.three_lanes",
-        alt="Three lanes over two layers. The lane of data links gathers the weights of the next layer while the "
-        f"arithmetic of this one runs, in {percent(split.data)} of its time. The lane of tensor links is busy before and "
-        f"after the products, {percent(split.tensor)} of the time of the arithmetic, and the arithmetic waits meanwhile.",
-        caption="Weights can be gathered a layer ahead. Activations cannot: tensor parallelism lies on the critical path. "
-        "(64 TPU v5p, 16 data and 4 tensor ways, 48,000 tokens, F = 32,768; forward.)",
+        alt="A timeline of two layers with three rows. The FSDP links gather the weights of the next layer while this one is "
+        f"being computed, which takes {percent(split.data)} of the compute time. The TP "
+        f"links are busy before and after the "
+        f"matmuls, for {percent(split.tensor)} of the compute time, and the chip waits meanwhile.",
+        caption="Weights can be gathered a layer ahead. Activations cannot, so the communication of tensor parallelism is on the "
+        "critical path. (64 TPU v5p, FSDP 16, TP 4, 48,000 tokens, F = 32,768; forward pass.)",
         parts=lambda wide: [_lanes(split.data, split.tensor)],
     )
 
 
 def _lanes(data: float, tensor: float) -> Timeline:
-    """Two layers; the arithmetic of one takes 1."""
+    """Two layers; the compute of one takes 1."""
     spans: list[Span] = []
     for k in range(2):
         start = k * (1 + tensor)
         first, end = start + tensor / 2, start + tensor / 2 + 1
         spans += [
             Span("TP links", start, first, "", NETWORK),
-            Span("math", first, first + 0.5, f"layer {k + 1}", MATH),
-            Span("math", first + 0.5, end, "", MATH),
+            Span("compute", first, first + 0.5, f"layer {k + 1}", MATH),
+            Span("compute", first + 0.5, end, "", MATH),
             Span("TP links", end, end + tensor / 2, "", NETWORK),
-            Span("DP links", start, start + data, f"W of {k + 2}", MEMORY),
+            Span("FSDP links", start, start + data, f"W of {k + 2}", MEMORY),
         ]
-    return Timeline(("math", "TP links", "DP links"), spans, unit="", label="time, arithmetic of a layer = 1")
+    return Timeline(
+        ("compute", "TP links", "FSDP links"), spans, unit="", label="time, in compute times of one layer"
+    )

@@ -56,7 +56,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("inference.sixteen-experts", 294.2e9, "not copied"),
         ("inference.sixteen-experts", 31.27e9, "one token meets"),
         ("inference.cache-transfer", "429 ms", "single chip"),
-        ("inference.concurrent-sequences", 3600, "tokens a second"),
+        ("inference.concurrent-sequences", 3600, "tokens per second"),
         ("inference.hop-latency", "1.92 ms", "4 × 4"),
         ("inference.hop-latency", "2.56 ms", "no wraparound"),
         ("inference.sequences-that-fit", 7, "one half"),

@@ -49,7 +49,7 @@ def test_the_model_is_that_of_the_library(run):
         assert readout(view, "model") == points[size].model_s
         assert readout(view, "error") == points[size].error
         assert readout(view, "measured") == points[size].seconds
-    half, last = readout(view, "half-speed size"), points[run.sizes[-1]]
+    half, last = readout(view, "half-bandwidth size"), points[run.sizes[-1]]
     bytes_s = half / last.size * last.model.ideal_s / last.model.share
     assert bytes_s == pytest.approx(readout(view, "α₀"))
 
@@ -58,7 +58,7 @@ def test_the_model_is_that_of_the_library(run):
 @pytest.mark.parametrize("efficiency", [0.5, 1.0, 1.5])
 def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
     own, moved = MEASURED.evaluate(), MEASURED.evaluate(alpha=alpha, efficiency=efficiency)
-    ratio = readout(moved, "half-speed size") / readout(own, "half-speed size")
+    ratio = readout(moved, "half-bandwidth size") / readout(own, "half-bandwidth size")
     assert ratio == pytest.approx(alpha * efficiency)
     assert readout(moved, "measured") == readout(own, "measured")
     if alpha == 1 and efficiency < 1:
@@ -66,16 +66,19 @@ def test_the_half_speed_size_is_alpha_times_bandwidth(alpha, efficiency):
 
 
 def test_what_is_there_to_discover_in_the_measured():
-    assert "largest part of it α₀: " in MEASURED.evaluate(nbytes=2**12).verdict
-    assert "largest part of it α₀: 35% too fast" in MEASURED.evaluate(nbytes=2**22).verdict
-    assert "largest part of it α₀: 3.8% too fast" in MEASURED.evaluate(nbytes=2**22, late=1.0).verdict
-    assert "what comes late" in MEASURED.evaluate(system="H100-SXM DGX", late=1.0).verdict
-    assert "was timed with an all-reduce only" in MEASURED.evaluate(system="H200-SXM").verdict
-    assert "512 MiB, the nearest measured" in MEASURED.evaluate(nbytes=2**34).verdict
-    assert 1e6 < readout(MEASURED.evaluate(), "half-speed size") < 5e6
+    assert "largest term is the fixed cost α₀" in MEASURED.evaluate(nbytes=2**12).verdict
+    assert "35% too low. Its largest term is the fixed cost α₀" in MEASURED.evaluate(nbytes=2**22).verdict
+    assert (
+        "3.8% too low. Its largest term is the fixed cost α₀"
+        in MEASURED.evaluate(nbytes=2**22, late=1.0).verdict
+    )
+    assert "the protocol delay" in MEASURED.evaluate(system="H100-SXM DGX", late=1.0).verdict
+    assert "was measured only with an all-reduce" in MEASURED.evaluate(system="H200-SXM").verdict
+    assert "512 MiB, the nearest measured size" in MEASURED.evaluate(nbytes=2**34).verdict
+    assert 1e6 < readout(MEASURED.evaluate(), "half-bandwidth size") < 5e6
     with_switch = MEASURED.evaluate(system="H200-SXM", collective="all-reduce", nbytes=2**34)
     bus = next(m for m in panel(with_switch, Chart).marks if isinstance(m, RefLine))
-    assert bus.at == readout(with_switch, "half-speed size")
+    assert bus.at == readout(with_switch, "half-bandwidth size")
     peak = next(m.at for m in with_switch.panels[1].marks if isinstance(m, RefLine) and m.axis == "y")  # type: ignore
     assert peak == pytest.approx(1.75 * 450e9)
 
@@ -96,8 +99,8 @@ def test_in_theory_the_gain_is_two_n_minus_one_over_n(chip):
 def test_where_no_switch_sums_nothing_is_gained(chip):
     view = SHARP.evaluate(chip=chip)
     assert readout(view, "gain") == 1
-    assert "nothing to gain" in view.verdict
-    assert readout(view, "no switch here sums") == readout(view, "the GPUs sum")
+    assert "not available" in view.verdict
+    assert readout(view, "no in-network reduction") == readout(view, "ring")
 
 
 def test_the_measured_ramp_is_the_published_one():
@@ -124,7 +127,7 @@ def test_measured_bus_bandwidths_are_the_published_ones():
 def test_what_is_there_to_discover_in_the_sums():
     assert "1.75 times as fast. Measured at 8 GiB: 1.29 times" in SHARP.evaluate().verdict
     assert "so few GPUs" in SHARP.evaluate(n=4).verdict
-    assert "no measured pair for 3 H200" in SHARP.evaluate(n=3).verdict
-    assert "no measured pair for GB200" in SHARP.evaluate(chip="GB200", n=72).verdict
-    assert "has 8, not 72" in SHARP.evaluate(n=72).verdict
+    assert "No measurement of both is available for 3 H200" in SHARP.evaluate(n=3).verdict
+    assert "No measurement of both is available for GB200" in SHARP.evaluate(chip="GB200", n=72).verdict
+    assert "has 8 GPUs, not 72" in SHARP.evaluate(n=72).verdict
     assert readout(SHARP.evaluate(chip="GB200", n=72), "gain") == pytest.approx(1.97, rel=2e-3)

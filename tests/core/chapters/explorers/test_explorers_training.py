@@ -32,7 +32,7 @@ def test_the_table_of_the_zero_paper():
 def test_zero_is_what_the_library_says_of_the_state(stage):
     view = ALL["training.zero"].evaluate(billions=70.0, ways=256, stage=stage, gradients="fp32", master=False)
     plan = Plan(fsdp=256, zero=zero.STAGES[stage], gradients=FP32, master=None)
-    assert readout(view, "on each chip") == training.states(70e9, plan).total
+    assert readout(view, "training state per chip") == training.states(70e9, plan).total
 
 
 def test_a_higher_stage_never_keeps_more_and_one_chip_has_nothing_to_share():
@@ -46,13 +46,13 @@ def test_a_higher_stage_never_keeps_more_and_one_chip_has_nothing_to_share():
 
 
 def test_the_dial_moves_the_knee_by_four():
-    ends = [readout(ALL["training.dial"].evaluate(dial=d), "mixed needs, at this dial") for d in (0.0, 1.0)]
+    ends = [readout(ALL["training.dial"].evaluate(dial=d), "FSDP with TP needs") for d in (0.0, 1.0)]
     assert ends[1] == approx(4 * ends[0])
 
 
 def test_the_reference_knees_at_90_percent_of_the_links():
     view = ALL["training.dial"].evaluate(F=28672, links=0.9)
-    assert readout(view, "mixed needs, at this dial") == approx(113.4, abs=0.1)
+    assert readout(view, "FSDP with TP needs") == approx(113.4, abs=0.1)
     assert readout(view, "FSDP alone needs") == approx(850, abs=0.5)
 
 
@@ -60,16 +60,20 @@ def test_at_the_knee_communication_takes_as_long_as_the_arithmetic():
     for dial in (0.0, 0.5, 1.0):
         knee = rules.fsdp_with_tensor_tokens(28672, chips.V5P, dial=dial)
         view = ALL["training.dial"].evaluate(b=knee, dial=dial)
-        assert readout(view, "at most, of the peak") == approx(1)
+        assert readout(view, "fraction of the peak, at most") == approx(1)
         assert "1 times as long" in view.verdict
 
 
 def test_whole_ways_are_never_better_than_the_ideal_split():
     for b, dial in itertools.product((64, 512, 2048), (0.0, 1.0)):
         ideal, whole = (ALL["training.dial"].evaluate(b=b, dial=dial, N=8960, whole=w) for w in (False, True))
-        label = "at most, of the peak"
+        label = "fraction of the peak, at most"
         assert readout(whole, label) <= readout(ideal, label) * (1 + 1e-12)
-        X, _, Y = next(str(r) for r in whole.readouts if r.label == "best split").replace(",", "").split()
+        X, _, Y = (
+            next(str(r) for r in whole.readouts if r.label == "best degrees, FSDP × TP")
+            .replace(",", "")
+            .split()
+        )
         assert float(X) * float(Y) == 8960
 
 
@@ -84,7 +88,7 @@ def test_the_gantt_is_the_simulated_schedule_and_never_overlaps_itself(schedule)
     line = panel(view, Timeline)
     assert line.range()[1] == float(run.total_s)
     assert len(line.spans) == len(run.spans)
-    assert readout(view, "idle, of the step") == approx(float(run.bubble))
+    assert readout(view, "idle fraction of the step") == approx(float(run.bubble))
 
 
 @pytest.mark.parametrize("schedule", pipeline.SCHEDULES)
@@ -100,8 +104,8 @@ def test_what_a_stage_holds_peaks_at_what_the_library_says(schedule):
 def test_the_bubble_of_1f1b_is_the_closed_form():
     for P, M in ((2, 1), (4, 8), (8, 32)):
         view = ALL["training.pipeline"].evaluate(P=P, M=M)
-        assert readout(view, "idle, of the step") == approx((P - 1) / (M + P - 1))
-        assert readout(view, "idle, over the work") == approx((P - 1) / M)
+        assert readout(view, "idle fraction of the step") == approx((P - 1) / (M + P - 1))
+        assert readout(view, "idle time over work") == approx((P - 1) / M)
 
 
 def test_a_stage_does_at_most_one_thing_or_an_overlapped_pair():
@@ -119,14 +123,16 @@ def test_at_the_tokens_needed_the_sum_takes_as_long_as_the_backward_pass():
 
 
 def test_two_pods_of_v5p_need_36720_tokens_each_and_twice_that_in_fp32():
-    needed = [readout(ALL["training.dcn"].evaluate(pods=2, gradients=g), "needed") for g in ("bf16", "fp32")]
+    needed = [
+        readout(ALL["training.dcn"].evaluate(pods=2, gradients=g), "needed per pod") for g in ("bf16", "fp32")
+    ]
     assert needed == [approx(36720), approx(73440)]
 
 
 def test_more_pods_need_more_and_have_less():
     view = ALL["training.dcn"].evaluate()
     assert list(curve(view, "needed, bf16 gradients").ys) == sorted(curve(view, "needed, bf16 gradients").ys)
-    shared = list(curve(view, "your batch, shared").ys)
+    shared = list(curve(view, "batch divided by pods").ys)
     assert shared == sorted(shared, reverse=True)
 
 
@@ -163,7 +169,7 @@ def test_the_bytes_received_are_those_of_the_formulas(X, Y):
     shares["FSDP with TP"] = shares["FSDP"] / Y + shares["TP"] / X
     for scheme, nbytes in shares.items():
         view = ALL["training.steps"].evaluate(scheme=scheme, X=X, Y=Y, B=B, D=D, F=F)
-        assert readout(view, "received in all") == nbytes
+        assert readout(view, "received in total") == nbytes
 
 
 def test_in_the_end_a_chip_has_its_weights_their_gradients_and_dIn():
@@ -190,7 +196,7 @@ def test_the_fastest_split_is_a_plan_of_the_library_and_no_other_is_faster():
     best = min(one.step_s for one in found.values() if not one.why)
     assert readout(_split(), "fastest step") == best
     legal = sum(not one.why for one in found.values())
-    assert (readout(_split(), "ways to split"), readout(_split(), "of these legal")) == (len(found), legal)
+    assert (readout(_split(), "plans"), readout(_split(), "possible plans")) == (len(found), legal)
     cells = [cell for row in panel(_split(), Grid).cells for cell in row]
     assert sum(cell.color in (0, 2) for cell in cells) == legal
     assert all(cell.text != "mesh" for cell in cells)
@@ -199,8 +205,8 @@ def test_the_fastest_split_is_a_plan_of_the_library_and_no_other_is_faster():
 def test_no_split_of_a_whole_v5p_pod_is_even_but_with_35_copies():
     pod = {"where": "TPU v5p 16x20x28"}
     assert _split(**pod).verdict.startswith("None of")
-    copies = _split(**pod, batch="4480", rest="copies (DP)")
-    assert 0 < readout(copies, "of these legal") < readout(copies, "ways to split")
+    copies = _split(**pod, batch="4480", rest="replicas (DP)")
+    assert 0 < readout(copies, "possible plans") < readout(copies, "plans")
     assert "DP 35" in copies.verdict
 
 
@@ -218,8 +224,8 @@ def test_a_ring_takes_what_its_closed_form_says(C):
     T, m = 2**20, models.find("LLaMA-3 70B")
     view = ALL["training.context"].evaluate(T=T, C=C)
     least = rules.context_parallel_tokens(m.G, chips.V5P)
-    assert readout(view, "a ring is free from") == least
-    assert readout(view, "sent over attention") == approx((C - 1) / C * least / (T / C), rel=2e-2)
+    assert readout(view, "ring hidden above") == least
+    assert readout(view, "communication over attention") == approx((C - 1) / C * least / (T / C), rel=2e-2)
 
 
 def test_ulysses_stops_at_the_key_value_heads_and_says_so():
@@ -232,14 +238,14 @@ def test_ulysses_stops_at_the_key_value_heads_and_says_so():
 
 def test_the_exchange_over_the_products_is_the_width_needed_over_the_width():
     for name, model in itertools.product(training_experts.JOINED, training_experts.MODELS):
-        s = training_experts.setting(model, "bf16 both ways", False)
+        s = training_experts.setting(model, "bf16 both", False)
         for Z in (z for z in s.sizes if training_experts.joined(name, z)):
             layer = limits.routed_layer(training_experts.joined(name, Z), s.model, 4096)
             view = ALL["training.experts"].evaluate(model=model, name=name, Z=Z)
             ratio = layer.exchange_s / layer.products_s
-            assert readout(view, "exchange over products") == approx(ratio)
+            assert readout(view, "AllToAlls over compute") == approx(ratio)
 
 
 def test_a_cube_of_whole_rings_needs_what_its_longest_axis_says():
     view = ALL["training.experts"].evaluate(Z=64)
-    assert readout(view, "needed") == approx(rules.expert_parallel_width(chips.V5P, 4))
+    assert readout(view, "width needed") == approx(rules.expert_parallel_width(chips.V5P, 4))
