@@ -36,7 +36,12 @@ from scalingbook_lib.units import count, si
 RESERVE = 0.1  # of the HBM, for the runtime
 _SHOWN = 6
 _COLORS = {"weights": 0, "KV": 1, "matmul": 2, "prompts": 3}
-_NAMES = {"KV": "reading the cache", "matmul": "the weight matmuls", "weights": "reading the weights"}
+_NAMES = {
+    "KV": "reading the cache",
+    "matmul": "the weight matmuls",
+    "weights": "reading the weights",
+    "prompts": "the prefill of other prompts",
+}
 _OTHERS = 5
 
 
