@@ -15,6 +15,7 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import join_and
 from scalingbook_lib import inference, planner
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
@@ -35,7 +36,7 @@ def front() -> Figure:
     """What does a million tokens cost, by how fast they come?"""
     found = planner.serve(LLAMA, SIXTEEN, P=2048, G=512, fixed={"weights": INT8, "kv": INT8}, reserve=0.1)
     named = (found.fastest, found.within(WITHIN), found.best)
-    said = ", ".join(f"{found.price(p).strip('$ ')} dollars at {si(p.itl_s, 's', 2)}" for p in named)
+    said = join_and([f"{found.price(p).strip('$ ')} dollars at {si(p.itl_s, 's', 2)}" for p in named])
     return Figure(
         key="inference_llama3.front",
         alt=f"A falling curve of {len(found.points)} points: dollars per million tokens against the time between two tokens, both axes logarithmic. Three points are labeled: {said}.",

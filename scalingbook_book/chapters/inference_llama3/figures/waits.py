@@ -7,6 +7,7 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, strip
 from scalingbook_book.reader.figures.shapes import MATH, MEMORY, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import join_and
 from scalingbook_lib import inference, serving
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import INT8, percent, si
@@ -74,7 +75,7 @@ def runs() -> dict[str, serving.ServingRun]:
 def gaps() -> Figure:
     """What does one user see?"""
     longest = {name: run.itl(99) for name, run in runs().items()}
-    said = ", ".join(f"{si(gap, 's')} ({name})" for name, gap in longest.items())
+    said = join_and([f"{si(gap, 's')} ({name})" for name, gap in longest.items()])
     return Figure(
         key="inference_llama3.gaps",
         alt=f"Three lanes with a tick for each token that one user gets within {WINDOW_S:g} s. Interleaved: dense runs with long gaps. "
