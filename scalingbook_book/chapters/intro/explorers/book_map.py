@@ -95,7 +95,7 @@ CHAPTERS = (
     ),
     Chapter(
         "training_llama3",
-        "Training LLaMA 3",
+        "Training Llama 3",
         "What does a real training run cost?",
         "6 · P · tokens / (n · C · MFU)",
         f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40% MFU",
