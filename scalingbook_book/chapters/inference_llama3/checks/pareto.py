@@ -80,36 +80,47 @@ def _by_rule() -> float:
 FRONTS = (
     Check(
         key="inference_llama3.price-on-front",
-        title="When the front changes hands",
+        title="At which price does the H100 displace the v5e?",
         answer=_price,
         unit="USD",
         difficulty=3,
         rel_tol=0.01,
         hints=(
-            "Make all points once, at a price of 1 for a chip-hour. A price multiplies their costs.",
-            "Sort by step time and keep what is cheaper than all before; then look for a v5e among them.",
-            "Halve the interval of prices until it is narrow enough.",
+            "Compute all points once, at a price of 1 per chip-hour. A price multiplies their costs.",
+            (
+                "Sort the points by step time and keep each one that is cheaper than all before it; "
+                "then look for a v5e among them."
+            ),
+            "Bisect the interval of prices until it is narrow enough.",
         ),
         mistakes=(
             Mistake(
-                _by_rule, "That is by the closed form, without links. Slices of v5e lose more to theirs."
+                _by_rule,
+                "That is by the closed form, without links. Slices of v5e lose more to communication.",
             ),
-            Mistake(8.0, "That is for all eight. Asked is the price of one GPU."),
+            Mistake(8.0, "That is the price of all eight. The question is about one GPU."),
         ),
     ),
     Check(
         key="inference_llama3.two-targets",
-        title="Within two targets",
+        title="The cheapest service within two latency targets",
         answer=lambda: _cheapest(batches=_EVERY),
         unit="USD",
         difficulty=3,
         hints=(
-            "`planner.serve` takes machines, targets, fixed fields of the layout, and the batches to try.",
-            "`.best` is the cheapest that meets both targets, and `.cost` its price.",
+            (
+                "`planner.serve` takes machines, targets, fixed fields of the layout, and the batch "
+                "sizes to try."
+            ),
+            "`.best` is the cheapest option that meets both targets, and `.cost` is its price.",
         ),
         mistakes=(
-            Mistake(_cheapest, "The planner's own batches leave gaps. Let it try each from 1 to 64."),
-            Mistake(lambda: _cheapest(None, batches=_EVERY), "At that price the tokens come too late."),
+            Mistake(
+                _cheapest, "The planner's default batch sizes leave gaps. Let it try each one from 1 to 64."
+            ),
+            Mistake(
+                lambda: _cheapest(None, batches=_EVERY), "At that price, tokens do not come within 20 ms."
+            ),
             Mistake(
                 lambda: _cheapest(policies=("interleaved",), batches=_EVERY),
                 "Chunked prefill is allowed too.",

@@ -45,75 +45,98 @@ def _share(weights: bool = True) -> float:
 REQUESTS = (
     Check(
         key="inference_llama3.prefill-per-decode",
-        title="Readers for one writer",
+        title="Prefill servers per decode server",
         answer=lambda: _pools().ratio,
         difficulty=2,
         hints=(
-            "How many requests does the decode server end in a second?",
-            "Each of them needs a prompt to be read: so many seconds of prefill in every second.",
+            "How many requests does the decode server complete per second?",
+            "Each of them needs a prefill. How many seconds of prefill does that make in every second?",
         ),
         mistakes=(
-            Mistake(lambda: _pools().ratio / 48, "48 sequences are decoded at once."),
+            Mistake(lambda: _pools().ratio / 48, "The server decodes 48 sequences at once."),
             Mistake(512.0, "An answer takes 512 steps, not one."),
-            Mistake(lambda: 1 / _pools().ratio, "That is decode servers for each one that reads."),
+            Mistake(lambda: 1 / _pools().ratio, "That is the number of decode servers per prefill server."),
         ),
-        right="Right, and in practice three: whole servers.",
+        right="Right. In practice you need three, because servers come whole.",
     ),
     Check(
         key="inference_llama3.cache-network",
-        title="A network for caches",
+        title="The network for a KV transfer",
         answer=_network,
         unit="B/s",
         difficulty=2,
         hints=(
-            "Prompt length cancels: take one token. How long is it read, how many bytes has its cache?",
-            "2 · P FLOPs at half the peak; 2 · L · K · H elements of two bytes.",
+            (
+                "The prompt length cancels, so take a single token. How long does its prefill take, "
+                "and how many bytes of cache does it have?"
+            ),
+            "It takes 2 · P FLOPs at half of the peak rate, and it has 2 · L · K · H elements of two bytes.",
         ),
         mistakes=(
-            Mistake(2.0, "Only half of the peak is reached, so there is twice the time to send."),
-            Mistake(0.5, "Keys and values, of two bytes an element: one factor of two is missing."),
-            Mistake(4.0, "Eight heads are kept, not the 32 of the queries."),
+            Mistake(
+                2.0, "The GPU reaches only half of its peak rate, so there is twice as much time to send."
+            ),
+            Mistake(
+                0.5,
+                "There are keys and values, and an element takes two bytes: one factor of two is missing.",
+            ),
+            Mistake(4.0, "Only the eight key-value heads are cached, not the 32 query heads."),
         ),
     ),
     Check(
         key="inference_llama3.agent-session",
-        title="A session of a hundred thousand tokens",
+        title="Prefix caching in a session of 100,000 tokens",
         answer=lambda: _read() / (4000 + 64 * 1250),
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "Without a cache, a turn reads all that is there before its answer. Add up over the turns.",
-            "With a cache, only what is new is read. Answers are in it since they were generated.",
+            (
+                "Without a cache, a turn processes everything that comes before its answer. Add "
+                "this up over the turns."
+            ),
+            (
+                "With a cache, only new tokens are processed. Answers have been in the cache since "
+                "they were generated."
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: _read() / (4000 + 64 * 1500),
-                "Answers need not be read: they are in the cache already.",
+                "Answers need no prefill: they are in the cache already.",
             ),
-            Mistake(lambda: _read() / (64 * 1250), "The first 4,000 tokens have to be read once, too."),
-            Mistake(lambda: 64.0, "The session gets longer with each turn, and is short at first."),
+            Mistake(lambda: _read() / (64 * 1250), "The first 4,000 tokens have to be processed once, too."),
+            Mistake(lambda: 64.0, "The session gets longer with each turn, and it is short at first."),
         ),
     ),
     Check(
         key="inference_llama3.keep-or-recompute",
-        title="Keep it or read it again",
+        title="Keep the cache or recompute it?",
         answer=lambda: _again_s() / _share(),
         unit="s",
         difficulty=3,
         hints=(
-            "What does reading the context again take, in seconds of all eight GPUs? Attention counts here.",
-            "What share of the room for caches does the context take? That share of all eight is kept busy.",
+            (
+                "How many seconds of all eight GPUs does it take to recompute the context? "
+                "Attention counts here."
+            ),
+            (
+                "What share of the memory for caches does the context occupy? That share of the "
+                "eight GPUs is tied up."
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: _again_s(scores=False) / _share(),
-                "At this length attention is nearly as much work as the products with weights.",
+                "At this length, attention takes nearly as many FLOPs as the weight matmuls.",
             ),
             Mistake(
                 lambda: _again_s() / _share(weights=False),
-                "The weights are there in any case. Caches share what they leave.",
+                "The weights are in memory in any case. Caches share what they leave.",
             ),
-            Mistake(_again_s, "That is what reading takes. Keeping it occupies only a share of the GPUs."),
+            Mistake(
+                _again_s,
+                "That is the time of recomputing. Keeping the cache occupies only a share of the GPUs.",
+            ),
         ),
     ),
 )

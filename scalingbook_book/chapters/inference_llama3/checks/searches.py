@@ -74,67 +74,81 @@ def _late_s(readers: int) -> float:
 SEARCHES = (
     Check(
         key="inference_llama3.draft-speed-up",
-        title="Drafts for eight users",
+        title="Speculative decoding for eight users",
         answer=_drafted,
         difficulty=3,
         rel_tol=0.01,
         hints=(
-            "Three times of a step: of the 70B model, of the 8B model, and of the 70B model with T = K + 1.",
+            "You need three step times: the 70B model, the 8B model, and the 70B model with T = K + 1.",
             "`inference.best_draft(0.8, cost=..., verify=...)` tries every K; `verify` may be a function.",
         ),
         mistakes=(
             Mistake(lambda: _drafted(free=True), "The drafts take time too: K steps of the small model."),
-            Mistake(lambda: _drafted(64), "That is for 64 users. Here there are eight.", slip="wrong-count"),
-            Mistake(lambda: _drafted(1), "That is for a single user."),
+            Mistake(
+                lambda: _drafted(64),
+                "That is the speedup for 64 users. Here there are eight.",
+                slip="wrong-count",
+            ),
+            Mistake(lambda: _drafted(1), "That is the speedup for a single user."),
         ),
     ),
     Check(
         key="inference_llama3.experts-wake",
-        title="Experts wake up",
+        title="A decode step of a mixture of experts",
         answer=lambda: _slower(_V3),
         difficulty=3,
         hints=(
-            "Two calls of `inference.decode`, with B = 64 and B = 1.",
-            "How many of 256 experts do 64 tokens touch, and how many does one?",
+            "Call `inference.decode` twice, with B = 64 and B = 1.",
+            "How many of the 256 experts do 64 tokens activate, and how many does one?",
         ),
         mistakes=(
-            Mistake(lambda: _slower(_70B), "So much slower is the dense 70B model."),
-            Mistake(lambda: 64.0, "It is one step for all of them."),
-            Mistake(lambda: 64 / _slower(_V3), "By so much the tokens a second grow."),
+            Mistake(lambda: _slower(_70B), "That is the factor for the dense 70B model."),
+            Mistake(lambda: 64.0, "All of them share one step."),
+            Mistake(lambda: 64 / _slower(_V3), "That is the factor by which the throughput grows."),
         ),
     ),
     Check(
         key="inference_llama3.cheapest-in-time",
-        title="Fifteen milliseconds with links",
+        title="The cheapest layout within 15 ms, with communication",
         answer=_with_links,
         unit="USD",
         difficulty=3,
         hints=(
-            "Try every split of the weights (rows) and of the cache (heads, the rest by sequences).",
-            "For each, the largest batch whose step is short enough; then its `usd_per_million(1.2)`.",
+            "Try every sharding of the weights (rows) and of the cache (heads, and the rest by sequences).",
+            (
+                "For each of them, find the largest batch whose step is short enough, and its "
+                "`usd_per_million(1.2)`."
+            ),
         ),
         mistakes=(
-            Mistake(_by_rule, "That is without the links. On 128 chips they are most of the step."),
-            Mistake(lambda: _with_links((1,)), "Weights may be split over two dimensions: rows above 1."),
+            Mistake(_by_rule, "That is without the links. On 128 chips, communication is most of the step."),
+            Mistake(
+                lambda: _with_links((1,)), "Weights may be sharded in two dimensions: try more than one row."
+            ),
         ),
     ),
     Check(
         key="inference_llama3.pools-simulated",
-        title="Pools, played",
+        title="Prefill and decode pools, simulated",
         answer=lambda: next(n for n in range(1, 20) if _late_s(n) < 1),
         unit="servers",
         difficulty=3,
         rel_tol=0.0,
         hints=(
-            "By rule, how many are busy all the time? With fewer the queue grows without end.",
-            "`ServingRun.ttft(99)` of a `Disaggregated` policy, for one more server each time.",
+            "By the rule, how many servers are busy all the time? With fewer, the queue grows without end.",
+            (
+                "Simulate a `Disaggregated` policy with one more server each time, and look at "
+                "`ServingRun.ttft(99)`."
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: math.ceil(4 * inference.prefill(_70B, *_SERVER, P=4096).total_s),
-                "So many can keep up. One in a hundred users still waits for longer than a second.",
+                "That many servers can keep up. One in a hundred users still waits for longer than a second.",
             ),
-            Mistake(lambda: 1.0, "One server reads fewer prompts than come: its queue grows without end."),
+            Mistake(
+                lambda: 1.0, "One server completes fewer prompts than arrive: its queue grows without end."
+            ),
         ),
     ),
 )

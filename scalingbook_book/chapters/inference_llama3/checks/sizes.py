@@ -37,98 +37,116 @@ def _even(gained: float) -> float:
 SIZES = (
     Check(
         key="inference_llama3.long-context-cache",
-        title="One long context",
+        title="The KV cache of one long context",
         answer=lambda: arithmetic.kv_cache(_405B, 32_768, BF16).nbytes,
         unit="B",
         rel_tol=0.01,
         hints=(
-            "A key and a value, in each layer, for each key-value head.",
-            "2 · L · K · H elements a token, two bytes each.",
+            "Each token has a key and a value in each layer, for each key-value head.",
+            "That is 2 · L · K · H elements per token, of two bytes each.",
         ),
         mistakes=(
-            Mistake(0.5, "Keys and values, of two bytes an element: one factor of two is missing."),
-            Mistake(16.0, "Eight heads are kept; the 128 query heads share them."),
-            Mistake(1 / 126, "That is one layer."),
+            Mistake(
+                0.5,
+                "There are keys and values, and an element takes two bytes: one factor of two is missing.",
+            ),
+            Mistake(16.0, "Eight heads are cached; the 128 query heads share them."),
+            Mistake(1 / 126, "That is the cache of a single layer."),
         ),
     ),
     Check(
         key="inference_llama3.smallest-slice",
-        title="Slices come whole",
+        title="The smallest slice for Llama 3.1 405B",
         answer=lambda: _slice(_held(24)),
         unit="chips",
         hints=(
-            "Weights and caches in bytes, over 16 GiB.",
-            "Which slices of v5e are there? 1, 4, 8, 16, and so on to 256.",
+            "Add up the bytes of the weights and the caches, and divide by 16 GiB.",
+            "A slice of v5e has 1, 4, 8, 16, ... or 256 chips.",
         ),
         mistakes=(
-            Mistake(lambda: ceil(_held(24) / _V5E.hbm_bytes), "There is no slice of v5e with so many chips."),
-            Mistake(lambda: _slice(_held(0)), "That holds the weights, and not the caches beside them."),
+            Mistake(
+                lambda: ceil(_held(24) / _V5E.hbm_bytes),
+                "There is no slice of v5e with this number of chips.",
+            ),
+            Mistake(lambda: _slice(_held(0)), "That slice holds the weights, but not the caches as well."),
         ),
     ),
     Check(
         key="inference_llama3.latency-floor",
-        title="The last floor",
+        title="The latency floor of a single user",
         answer=lambda: _alone().total_s,
         unit="s",
         rel_tol=0.01,
         chips=64,
         hints=(
-            "With one sequence, does the step wait for arithmetic or for the weights?",
-            "One byte for each parameter, read by 64 chips at once.",
+            "With one sequence, which takes longer: computing or reading the weights?",
+            "Each parameter is one byte, and 64 chips read at the same time.",
         ),
         mistakes=(
-            Mistake(lambda: _alone().matmul_s, "That is arithmetic. The weights take longer."),
-            Mistake(2.0, "int8 weights are one byte each."),
+            Mistake(lambda: _alone().matmul_s, "That is the compute time. Reading the weights takes longer."),
+            Mistake(2.0, "An int8 weight takes one byte."),
         ),
     ),
     Check(
         key="inference_llama3.int4-batch",
-        title="Four bits on an H100",
+        title="The critical batch of int4 weights on an H100",
         answer=lambda: _critical(chips.H100),
         unit="sequences",
         hints=(
-            "Reading takes w · P / W, arithmetic 2 · B · P / C.",
-            "Half a byte a weight; C is that of bf16, without sparsity.",
+            "Reading the weights takes w · P / W, and computing takes 2 · B · P / C.",
+            "A weight takes half a byte; C is the rate in bf16, without sparsity.",
         ),
         mistakes=(
-            Mistake(4.0, "A weight of four bits is half a byte, not two bytes."),
-            Mistake(lambda: _critical(_V5E), "That is a v5e."),
+            Mistake(4.0, "A four-bit weight takes half a byte, not two bytes."),
+            Mistake(lambda: _critical(_V5E), "That is the critical batch of a v5e."),
         ),
     ),
     Check(
         key="inference_llama3.tokens-freed",
-        title="What a step frees",
+        title="Cache freed per decode step",
         answer=lambda: rules.evicted(48, 4096, 1024)[1],
         unit="tokens",
         rel_tol=0.01,
         hints=(
-            "How many of 48 sequences end in a step, if each stays for 1,024?",
-            "What does one leave behind: its answer, or more?",
+            "How many of the 48 sequences end per step, if each of them stays for 1,024 steps?",
+            "Does a sequence that ends free only its answer, or more?",
         ),
         mistakes=(
-            Mistake(lambda: 48 * 4096 / 1024, "Answers are in the cache too, and are freed."),
-            Mistake(lambda: 48.0, "A step generates so many. Prompts come in, and go, besides."),
+            Mistake(lambda: 48 * 4096 / 1024, "Answers are in the cache too, and they are freed as well."),
             Mistake(
-                lambda: 4096 + 1024, "That is what one sequence leaves; far less than one ends in a step."
+                lambda: 48.0,
+                (
+                    "That is how many tokens a step generates. The tokens of prompts enter and "
+                    "leave the cache as well."
+                ),
+            ),
+            Mistake(
+                lambda: 4096 + 1024,
+                "That is what one sequence frees; far less than one sequence ends per step.",
             ),
         ),
-        right="Right, and as many come in: one token for each sequence, and the prompts of the new ones.",
+        right=(
+            "Right, and as many tokens are written: one for each sequence, and the prompts of the new ones."
+        ),
     ),
     Check(
         key="inference_llama3.price-of-memory",
-        title="The better of two GPUs",
+        title="H100 or H200?",
         answer=lambda: _even(chips.H200.hbm_bytes_per_s / chips.H100.hbm_bytes_per_s),
         unit="USD",
         rel_tol=0.01,
         hints=(
-            "What does decoding with long contexts wait for?",
-            "At the price you look for, a dollar reads as many bytes with either.",
+            "What is the bottleneck of decoding with long contexts?",
+            "At the price you look for, a dollar reads the same number of bytes on either GPU.",
         ),
         mistakes=(
-            Mistake(lambda: _even(1.0), "They multiply equally fast. Here reading counts."),
+            Mistake(
+                lambda: _even(1.0),
+                "The two have the same compute rate, but here the time goes to reading caches.",
+            ),
             Mistake(
                 lambda: _even(chips.H200.hbm_bytes / chips.H100.hbm_bytes),
-                "That is for what they hold. A step waits for what it reads.",
+                "That compares their memory capacity. A decode step is limited by memory bandwidth.",
             ),
         ),
     ),

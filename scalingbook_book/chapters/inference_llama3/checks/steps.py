@@ -71,139 +71,159 @@ def _all_batches(read: Callable[[int], int] = lambda B: max(B, 0)) -> int:
 STEPS = (
     Check(
         key="inference_llama3.small-model-step",
-        title="240 users of the small model",
+        title="A decode step of the 8B model with 240 users",
         answer=lambda: _small().total_s,
         unit="s",
         difficulty=2,
         hints=(
-            "Weights and cache together decide the slice. Three chips are not one.",
-            "The cache, and the larger of arithmetic and reading weights. Which one is it at 240 sequences?",
+            "Weights and cache together decide the slice. There is no slice of three chips.",
+            (
+                "Add the time to read the cache and the longer of computing and reading the "
+                "weights. Which one is longer at 240 sequences?"
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: _small().kv_s + _small().weights_s,
-                "With int8 weights, 240 sequences are beyond the critical batch: arithmetic takes longer.",
+                "With int8 weights, 240 sequences are above the critical batch size: computing takes longer.",
             ),
             Mistake(
                 lambda: _small().total_s + _small().weights_s,
-                "Weights are read while others are multiplied by: only the longer of the two counts.",
+                "Reading the weights and computing overlap: only the longer of the two counts.",
             ),
-            Mistake(lambda: _small(3).total_s, "There is no slice of three v5e."),
-            Mistake(lambda: _small().kv_s, "That is the cache alone."),
+            Mistake(lambda: _small(3).total_s, "There is no slice of three v5e chips."),
+            Mistake(lambda: _small().kv_s, "That is only the time to read the cache."),
         ),
     ),
     Check(
         key="inference_llama3.int4-per-chip",
-        title="Four bits beside eight",
+        title="int4 weights with an int8 cache",
         answer=lambda: _gain(),
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "How many whole sequences does each slice have room for?",
-            "Tokens a second of each chip: B / (T · n). Look twice which side of the maximum is longer.",
+            "How many whole sequences fit on each slice?",
+            (
+                "Each chip generates B / (T · n) tokens per second. Check for each slice which side "
+                "of the maximum is longer."
+            ),
         ),
         mistakes=(
             Mistake(lambda: _gain(kv=INT4), "The cache is int8 here, not int4."),
             Mistake(
                 lambda: _mixed(8).batch / _mixed(4).batch / 2,
-                "So many more sequences; but the step is longer.",
+                "That is the ratio of the batch sizes per chip, but the step is longer too.",
             ),
-            Mistake(lambda: 2 * _gain(), "That is of the slice. Asked is each chip."),
+            Mistake(
+                lambda: 2 * _gain(), "That is the ratio for whole slices. The question is about each chip."
+            ),
         ),
     ),
     Check(
         key="inference_llama3.batch-in-time",
-        title="Fifteen milliseconds on paper",
+        title="The largest batch within 15 ms, by the closed form",
         answer=_within,
         unit="sequences",
         difficulty=2,
         rel_tol=0.005,
         hints=(
-            "Each sequence adds its cache. From the critical batch on, it adds its arithmetic too.",
-            "Say that arithmetic is the longer side; then see whether the batch is beyond the critical one.",
+            (
+                "Each sequence adds the time to read its cache. Above the critical batch size, it "
+                "adds compute time too."
+            ),
+            "Assume that computing takes longer; then check whether the batch is above the critical one.",
         ),
         mistakes=(
             Mistake(
                 lambda: (0.015 - _ONE.weights_s) / _ONE.kv_s,
-                "At that batch the arithmetic takes longer than reading the weights.",
+                "At that batch size, computing takes longer than reading the weights.",
             ),
             Mistake(
                 lambda: (0.015 - _ONE.weights_s) / (_ONE.kv_s + _ONE.matmul_s),
-                "Arithmetic and reading the weights go on at once: only the longer counts.",
+                "Computing and reading the weights overlap: only the longer one counts.",
             ),
             Mistake(lambda: 0.015 / _ONE.matmul_s, "The cache has to be read as well."),
         ),
     ),
     Check(
         key="inference_llama3.prefill-time",
-        title="A long prompt",
+        title="Prefill of a long prompt",
         answer=_prompt_s,
         unit="s",
         difficulty=2,
         hints=(
-            "2 · P FLOPs a token for the weights, and at this length attention is no trifle.",
-            "Scores and weighted values: 4 · L · N · H for each pair of tokens; a causal mask leaves half.",
+            "The weight matmuls take 2 · P FLOPs per token, and at this length attention matters too.",
+            "QKᵀ and PV take 4 · L · N · H FLOPs per pair of tokens; a causal mask leaves half of the pairs.",
         ),
         mistakes=(
-            Mistake(lambda: _prompt_s(0), "That is without attention, which is a quarter of the whole here."),
-            Mistake(lambda: _prompt_s(1), "A causal mask leaves half of the pairs."),
-            Mistake(0.4, "That is at the peak; 40% of it is reached."),
+            Mistake(lambda: _prompt_s(0), "That is without attention, which is a quarter of the total here."),
+            Mistake(lambda: _prompt_s(1), "A causal mask leaves only half of the pairs."),
+            Mistake(0.4, "That is the time at the peak rate; the chips reach 40% of it."),
         ),
     ),
     Check(
         key="inference_llama3.tokens-per-user",
-        title="Eight GPUs and 64 users",
+        title="Tokens per second per user on eight GPUs",
         answer=lambda: 1 / _NODE.total_s,
         unit="tokens/s",
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "Every user gets one token a step. How long is a step?",
-            "Bytes of the weights and of 64 caches, over the bandwidth of eight GPUs.",
+            "Every user gets one token per step. How long does a step take?",
+            "Divide the bytes of the weights and of 64 caches by the bandwidth of eight GPUs.",
         ),
         mistakes=(
-            Mistake(64.0, "That is for all users together."),
+            Mistake(64.0, "That is the rate for all users together."),
             Mistake(lambda: 1 / _NODE.weights_s, "The caches have to be read too."),
             Mistake(lambda: 1 / _NODE.kv_s, "The weights have to be read too."),
             Mistake(
                 lambda: 1 / (_NODE.kv_s + _NODE.weights_s + _NODE.matmul_s),
-                "Arithmetic hides behind the reading of the weights.",
+                "Computing overlaps with reading the weights, which takes longer.",
             ),
         ),
     ),
     Check(
         key="inference_llama3.slices-that-exist",
-        title="Slices that exist",
+        title="The smallest slice that exists",
         answer=lambda: _ordered(_legal),
         unit="chips",
         difficulty=2,
         rel_tol=0.0,
         hints=(
-            "`chips.V5P.topology().shapes()` names every slice of v5p that there is.",
-            "For each memory: the fewest chips that hold it, then the smallest slice with at least as many.",
+            "`chips.V5P.topology().shapes()` yields every slice of v5p that exists.",
+            (
+                "For each size, find the fewest chips that hold it, then the smallest slice with at "
+                "least as many."
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: _ordered(lambda n: 2 ** ceil(log2(n))),
-                "Those are powers of two. Between 128 and 256 chips, v5p has a slice that is none.",
+                (
+                    "Those are powers of two. Between 128 and 256 chips, v5p has a slice whose size "
+                    "is not a power of two."
+                ),
             ),
-            Mistake(lambda: _ordered(lambda n: n), "Those are chips. Which slices have as many?"),
-            Mistake(lambda: _ordered(lambda n: -(-n // 4) * 4), "Whole hosts are not enough."),
+            Mistake(
+                lambda: _ordered(lambda n: n),
+                "That is the number of chips needed. Which slices have at least as many?",
+            ),
+            Mistake(lambda: _ordered(lambda n: -(-n // 4) * 4), "Rounding up to whole hosts is not enough."),
         ),
     ),
     Check(
         key="inference_llama3.largest-batches",
-        title="The largest batch, everywhere",
+        title="The largest batch on every slice",
         answer=_all_batches,
         unit="sequences",
         difficulty=2,
         rel_tol=0.0,
         hints=(
-            "Room is what the weights leave. Divide by the cache of a sequence and drop the rest.",
-            "Look at 2 × 2 on its own.",
+            "Take the memory that the weights leave, divide by the cache of a sequence, and round down.",
+            "Check the 2 × 2 separately.",
         ),
         mistakes=(
-            Mistake(lambda: _all_batches(lambda B: B), "Where the weights do not fit, there are none."),
+            Mistake(lambda: _all_batches(lambda B: B), "If the weights do not fit, the batch is zero."),
             Mistake(
                 # the largest of 1, 5, 9, ... up to B
                 lambda: _all_batches(lambda B: (B - 1) // 4 * 4 + 1 if B > 0 else 0),

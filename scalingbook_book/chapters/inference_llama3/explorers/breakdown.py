@@ -26,13 +26,14 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import inference, models, rules
 from scalingbook_lib.units import count, percent, si
 
-PARTS = ("weights", "arithmetic", "cache", "activations", "links")
+PARTS = ("weights", "compute", "cache", "activations", "network")
+_SAID = ("reading the weights", "compute", "reading the cache", "activations", "the network")
 _OF = {"weights": 0, "matmul": 1, "attention": 1, "KV": 2, "activations": 3}
 _MOST = 1024
 
 
 def parts(step: inference.InferenceStep, links: bool) -> tuple[float, ...]:
-    """Seconds by `PARTS`; without links what the rule counts."""
+    """Seconds by `PARTS`; without the network, what the rule counts."""
     found = [0.0] * len(PARTS)
     for name, s in step.terms.items():
         found[_OF.get(name, 4)] += s
@@ -75,13 +76,11 @@ def _breakdown(*, model: str, where: str, weights: str, kv: str, S: int, B: int,
         _verdict(where, B, S, now, sweep.most),
         (_parts(sweep, B, sum(now)), _rates(sweep, B, B / sum(now) / sweep.chips)),
         (
-            Readout("the step", sum(now), "s"),
-            Readout("tokens/s of a chip", B / sum(now) / sweep.chips),
-            Readout("arithmetic takes over", sweep.knee, "", f"at B = {count(round(sweep.knee))}"),
-            Readout(
-                "the cache outweighs the weights", sweep.level, "", f"at B = {count(round(sweep.level))}"
-            ),
-            Readout("the memory holds", sweep.most, "", pluralize(sweep.most, "sequence")),
+            Readout("step time", sum(now), "s"),
+            Readout("tokens/s per chip", B / sum(now) / sweep.chips),
+            Readout("critical batch size", sweep.knee, "", f"B = {count(round(sweep.knee))}"),
+            Readout("crossover: cache = weights", sweep.level, "", f"B = {count(round(sweep.level))}"),
+            Readout("largest batch that fits", sweep.most, "", pluralize(sweep.most, "sequence")),
         ),
         columns=2,
     )
@@ -93,11 +92,11 @@ def _parts(sweep: BatchSweep, B: int, total_s: float) -> Chart:
         for i, name in enumerate(PARTS)
         if any(row[i] for row in sweep.rows)
     ]
-    all_of = Curve("the step", sweep.sizes, [sum(row) for row in sweep.rows], 5, dashed=True)
+    all_of = Curve("step", sweep.sizes, [sum(row) for row in sweep.rows], 5, dashed=True)
     here = Points("", [B], [total_s], [si(total_s, "s")], 5)
     least = max(total_s, max(map(sum, sweep.rows[:1]))) / 300
-    x, y = Scale("sequences at once, B", "", "pow2", 1, _MOST), Scale("time in a step", "s", "log", least)
-    return Chart(x, y, (*lines, all_of, *sweep.refs(), here), title="Where the step's time goes")
+    x, y = Scale("sequences at once, B", "", "pow2", 1, _MOST), Scale("time per step", "s", "log", least)
+    return Chart(x, y, (*lines, all_of, *sweep.refs(), here), title="Step time by component")
 
 
 def _rates(sweep: BatchSweep, B: int, rate: float) -> Chart:
@@ -105,26 +104,28 @@ def _rates(sweep: BatchSweep, B: int, rate: float) -> Chart:
     here = Points("", [B], [rate], [sig3(rate)], 0)
     return Chart(
         Scale("sequences at once, B", "", "pow2", 1, _MOST),
-        Scale("tokens/s of each chip"),
+        Scale("tokens/s per chip"),
         (Curve("throughput", sweep.sizes, rates, 0), *sweep.refs(), here),
-        title="What it buys",
+        title="Throughput per chip",
     )
 
 
 def _verdict(where: str, B: int, S: int, now: tuple[float, ...], most: int) -> str:
     total = sum(now)
     first = max(range(len(now)), key=lambda i: now[i])
-    step = f"{pluralize(B, 'sequence')} of {count(S)} tokens: {si(total, 's')} a step"
-    said = f"{step}, {percent(now[first] / total)} of it {PARTS[first]}"
+    step = f"With {pluralize(B, 'sequence')} of {count(S)} tokens, a step takes {si(total, 's')}"
+    said = f"{step}. The largest part is {_SAID[first]}, with {percent(now[first] / total)}"
     if not most:
-        return f"{said}; but {where} has no room for a single one."
-    return f"{said}. The memory holds {most:,}{f', not {B:,}' if most < B else ''}."
+        return f"{said}. But not even one sequence fits on {where}."
+    return (
+        f"{said}. {f'But only {most:,}' if most < B else f'Up to {most:,}'} of these sequences fit in memory."
+    )
 
 
 BREAKDOWN = Explorer(
     key="inference_llama3.breakdown",
-    title="A decode step, part by part",
-    question="Which part of the step grows with the batch, and when does it take over?",
+    title="The time of a decode step, by component",
+    question="Which components of the step grow with the batch, and when do they take over?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
@@ -132,7 +133,7 @@ BREAKDOWN = Explorer(
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         "B": Slider("sequences, B", 1, _MOST, 32, "log"),
-        "links": Switch("count the links", True),
+        "links": Switch("include the network", True),
     },
     view=_breakdown,
 )

@@ -85,7 +85,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
     first = next((i for i, f in enumerate(all_of) if f.sequences), None)
     if first is None:
         return View(
-            f"No machine of {chip} here holds {model} and one sequence of {count(S)} tokens.",
+            f"No {chip} machine offered here holds {model} and one sequence of {count(S)} tokens.",
             (_tanks(all_of[-_SHOWN:]),),
         )
     on = chips.find(chip)
@@ -96,10 +96,10 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
         (_tanks(shown), _table(shown, G)),
         (
             Readout("weights", one.weights, "B"),
-            Readout("cache of a sequence", one.cache / one.sequences, "B"),
-            Readout("the smallest", one.chips, "", f"{one.name}, {pluralize(one.chips, 'chip')}"),
-            Readout("sequences", one.sequences),
-            Readout("price of a chip", price_of(on).usd_per_hour or 0.0, "", str(price_of(on))),
+            Readout("cache per sequence", one.cache / one.sequences, "B"),
+            Readout("smallest machine", one.chips, "", f"{one.name}, {pluralize(one.chips, 'chip')}"),
+            Readout("sequences that fit", one.sequences),
+            Readout("price per chip", price_of(on).usd_per_hour or 0.0, "", str(price_of(on))),
         ),
         columns=2,
     )
@@ -112,15 +112,15 @@ def _tanks(shown: list[ServingFit]) -> Bars:
         [f"{f.name}: {si(f.room, 'B')}" for f in shown],
         [Series(name, [getattr(f, name) for f in shown], color) for name, color in parts.items()],
         stacked=True,
-        title="What the memory is filled with",
+        title="What fills the memory",
     )
 
 
 def _table(shown: list[ServingFit], G: int) -> Grid:
-    heads = ("fit", "a step", "tokens\n/s of a\nchip", "served\n/s", "USD a\nmillion")
+    heads = ("fit", "step", "tokens\n/s per\nchip", "requests\n/s", "USD per\nmillion")
     best = max(f.rate for f in shown)
     return Grid(
-        "Decoding, with all of them at once",
+        "Decode only, with the largest batch",
         [f.name for f in shown],
         heads,
         [_row(f, G, best) for f in shown],
@@ -145,21 +145,23 @@ def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
 def _verdict(model: str, one: ServingFit, following: list[ServingFit], S: int) -> str:
     hbm = binary(machine(one.name).chip.hbm_bytes)
     said = (
-        f"{one.name} is the smallest that holds {model}: "
-        f"{pluralize(one.sequences, 'sequence')} of {count(S)} "
-        f"tokens beside the weights, in {one.chips} × {hbm}"
+        f"{one.name} is the smallest machine that holds {model}: its {one.chips} × {hbm} hold "
+        f"the weights and {pluralize(one.sequences, 'sequence')} of {count(S)} tokens"
     )
     if not following or not following[0].sequences:
         return f"{said}."
     more = following[0]
     many, much = sig3(more.sequences / one.sequences), sig3(more.rate / one.rate)
-    return f"{said}. {more.name} holds {many} times as many, and each chip gives {much} times the tokens."
+    return (
+        f"{said}. {more.name} holds {many} times as many, and each of its chips generates {much} times "
+        "as many tokens per second."
+    )
 
 
 FIT = Explorer(
     key="inference_llama3.fit",
-    title="Fill the memory",
-    question="Which is the smallest machine that serves this model, and should you buy the next?",
+    title="Memory capacity: weights and KV caches",
+    question="Which is the smallest machine that holds this model, and is the next larger one a better buy?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "chip": Chips("chip", tuple(SLICES), "TPU v5e"),

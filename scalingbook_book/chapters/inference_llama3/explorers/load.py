@@ -1,4 +1,4 @@
-"""How much load can a server take before its users notice? Simulated request by request."""
+"""How much load can a server take and still meet its latency targets? Simulated request by request."""
 
 from functools import lru_cache
 from math import ceil
@@ -33,10 +33,10 @@ MACHINES = (
     "H100 × 8",
     "B200 × 8",
 )
-POLICIES = ("prompts first", "chunked prompts")
+POLICIES = ("interleaved prefill", "chunked prefill")
 LOADS = (0.2, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2)
 REQUESTS, SEED, SLOTS = 150, 7, 128
-_LOADED = Scale("load, as a share of the server's most")
+_LOADED = Scale("load, as a share of saturation")
 
 
 class ServerSetting(NamedTuple):
@@ -50,7 +50,7 @@ class ServerSetting(NamedTuple):
 
 
 class LoadedServer(NamedTuple):
-    """A model on a machine, laid out, and the most requests that it serves each second."""
+    """A model on a machine with its layout and policy; `most` is the saturation throughput in requests/s."""
 
     quick: inference.ServingCase
     policy: serving.Policy
@@ -97,12 +97,12 @@ def _load(
         _verdict(run, load, share),
         (_waits(runs, load, run, ttft_s), _good(good, load, share)),
         (
-            Readout("the server's most", found.most, "", f"{found.most:.3g} requests/s"),
-            Readout("first token, median", run.ttft(50), "s"),
-            Readout("first token, 99th percentile", run.ttft(99), "s"),
-            Readout("a token, median", run.itl(50), "s"),
-            Readout("a token, 99th percentile", run.itl(99), "s"),
-            Readout.percent("slots taken", run.occupancy),
+            Readout("saturation throughput", found.most, "", f"{found.most:.3g} requests/s"),
+            Readout("TTFT, median", run.ttft(50), "s"),
+            Readout("TTFT, 99th percentile", run.ttft(99), "s"),
+            Readout("ITL, median", run.itl(50), "s"),
+            Readout("ITL, 99th percentile", run.itl(99), "s"),
+            Readout.percent("slots in use", run.occupancy),
         ),
         columns=2,
     )
@@ -113,34 +113,32 @@ def _waits(runs: list[serving.ServingRun], load: float, run: serving.ServingRun,
         Curve("median", LOADS, [one.ttft(50) for one in runs], 0),
         Curve("99th percentile", LOADS, [one.ttft(99) for one in runs], 1),
         Points("", [load], [run.ttft(99)], [si(run.ttft(99), "s")], 1),
-        RefLine("wanted", ttft_s, axis="y"),
+        RefLine("target", ttft_s, axis="y"),
     )
-    return Chart(
-        _LOADED, Scale("time to the first token", "s", "log"), marks, title="How long a prompt waits"
-    )
+    return Chart(_LOADED, Scale("time to first token", "s", "log"), marks, title="Time to first token (TTFT)")
 
 
 def _good(good: list[float], load: float, share: float) -> Chart:
     marks = (
-        Curve("all of them", LOADS, LOADS, 5, dashed=True),
-        Curve("in time", LOADS, good, 2),
+        Curve("all requests", LOADS, LOADS, 5, dashed=True),
+        Curve("within the SLO", LOADS, good, 2),
         Points("", [load], [load * share], [percent(share)], 2),
     )
-    return Chart(_LOADED, Scale("served in time, as a share of the most"), marks, title="Goodput")
+    return Chart(_LOADED, Scale("within the SLO, as a share of saturation"), marks, title="Goodput")
 
 
 def _verdict(run: serving.ServingRun, load: float, share: float) -> str:
     return (
-        f"At {percent(load)} of its most the server gives half of its users a first token within "
-        f"{si(run.ttft(50), 's')}, 99 of 100 within {si(run.ttft(99), 's')}; {percent(share)} of "
-        f"the {count(REQUESTS)} requests were served in time."
+        f"At {percent(load)} of saturation, half of the users get their first token within "
+        f"{si(run.ttft(50), 's')}, and 99% within {si(run.ttft(99), 's')}. {percent(share)} of "
+        f"the {count(REQUESTS)} requests meet both latency targets."
     )
 
 
 LOAD = Explorer(
     key="inference_llama3.load",
-    title="Load and latency",
-    question="How close to its limit can a server run before waiting takes over?",
+    title="Latency and SLO attainment under load",
+    question="How close to saturation can a server run and still meet its latency targets?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "where": Choice("machine", MACHINES, "TPU v5e 4x4"),
@@ -148,8 +146,8 @@ LOAD = Explorer(
         "P": Slider("prompt tokens, mean", 128, 16384, 2048, "pow2"),
         "G": Slider("output tokens, mean", 32, 2048, 256, "pow2"),
         "load": Slider("load", 0.1, 1.2, 0.8, step=0.05),
-        "ttft_s": Slider("s to the first token, wanted", 0.1, 20, 2.0, "log"),
-        "itl_ms": Slider("ms a token, wanted", 5, 500, 100, "log"),
+        "ttft_s": Slider("TTFT target, s", 0.1, 20, 2.0, "log"),
+        "itl_ms": Slider("ITL target, ms", 5, 500, 100, "log"),
     },
     view=_load,
 )

@@ -1,4 +1,4 @@
-"""How cheap, how fast? The front of latency against cost, searched live."""
+"""How cheap, how fast? The Pareto front of latency and cost, searched live."""
 
 from functools import lru_cache
 
@@ -36,7 +36,12 @@ from scalingbook_lib.units import count, si
 RESERVE = 0.1  # of the HBM, for the runtime
 _SHOWN = 6
 _COLORS = {"weights": 0, "KV": 1, "matmul": 2, "prompts": 3}
-_NAMES = {"KV": "the cache", "matmul": "products", "weights": "the weights"}
+_NAMES = {
+    "KV": "reading the cache",
+    "matmul": "the weight matmuls",
+    "weights": "reading the weights",
+    "prompts": "the prefill of other prompts",
+}
 _OTHERS = 5
 
 
@@ -71,7 +76,7 @@ def _pareto(
         refused = found.rejected[0]
         tried = pluralize(found.layouts, "layout")
         return View(
-            f"{model} does not fit {where}: of {tried} the nearest is {_short(refused.why)}.",
+            f"{model} does not fit on {where}. The closest of {tried} is {_short(refused.why)}.",
             (_refused(found),),
             (Readout("layouts tried", found.layouts),),
         )
@@ -82,12 +87,12 @@ def _pareto(
         (_chart(found, one, itl_ms), _table(found, one), _terms(one)),
         (
             Readout("layouts tried", found.layouts),
-            Readout("ways to serve", found.ways),
+            Readout("plans tried", found.ways),
             Readout("time between two tokens", one.itl_s, "s"),
             Readout("time to the first token", one.ttft_s, "s"),
             Readout("a million output tokens", one.cost, "", found.price(one)),
             *_paid(found, where, usd),
-            Readout("tokens/s of a chip", one.serving.tokens_per_s_per_chip),
+            Readout("tokens/s per chip", one.serving.tokens_per_s_per_chip),
         ),
         columns=2,
     )
@@ -97,7 +102,7 @@ def _paid(found: Front, where: str, usd: str) -> tuple[Readout, ...]:
     """What is paid for a chip, and since when; nothing where chip-hours are counted."""
     price = price_of(machine(where).chip, None if usd == PRICES[0] else float(usd))
     return (
-        (Readout("price of a chip", price.usd_per_hour or 0.0, "", str(price)),) if found.unit == USD else ()
+        (Readout("price per chip", price.usd_per_hour or 0.0, "", str(price)),) if found.unit == USD else ()
     )
 
 
@@ -108,7 +113,7 @@ def _short(why: str) -> str:
 
 
 def _kind(option: Option) -> str:
-    return option.binds if option.binds in _COLORS else "links and the rest"
+    return option.binds if option.binds in _COLORS else "network and other"
 
 
 def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
@@ -125,10 +130,10 @@ def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
     unit = "USD" if found.unit == USD else "chip-hours"
     return Chart(
         Scale("time between two tokens of a sequence", "s", "log"),
-        Scale(f"{unit} for a million output tokens", "", "log"),
+        Scale(f"{unit} per million output tokens", "", "log"),
         ([line] if len(found.points) > 1 else [])
-        + [*front, chosen, RefLine(f"{si(itl_ms / 1e3, 's')} allowed", itl_ms / 1e3)],
-        title="None beats these: colored by what takes longest",
+        + [*front, chosen, RefLine(f"target: {si(itl_ms / 1e3, 's')}", itl_ms / 1e3)],
+        title="The Pareto front, colored by the longest component",
     )
 
 
@@ -138,7 +143,7 @@ def _table(found: Front, one: Option) -> Grid:
         {round(i * (len(points) - 1) / max(_SHOWN - 1, 1)) for i in range(_SHOWN)} | {points.index(one)}
     )
     rows = [_row(found, points[i], points[i] is one) for i in at]
-    heads = ("a copy", "copies\n× B", "first\ntoken", "each\ntoken", "a\nmillion")
+    heads = ("layout", "replicas\n× B", "first\ntoken", "each\ntoken", "per\nmillion")
     return Grid(
         "From the fastest to the cheapest", ["→" if points[i] is one else "" for i in at], heads, rows
     )
@@ -158,12 +163,12 @@ def _ways(p: Option) -> str:
 
 
 def _terms(one: Option) -> Bars:
-    """Where the time between two tokens goes: a decode step, and prompts read in between."""
+    """Where the time between two tokens goes: a decode step, and the prefills in between."""
     s = one.serving
     read = max(s.itl_s - s.step.total_s, 0.0)
-    terms = {**_links(s.step.terms), "prompts of others": read}
-    drawn = (Series("the chosen way", list(terms.values()), 0),)
-    return Bars(Scale("time between two tokens", "s"), list(terms), drawn, title="Where it goes")
+    terms = {**_links(s.step.terms), "prefill of other prompts": read}
+    drawn = (Series("the chosen plan", list(terms.values()), 0),)
+    return Bars(Scale("time between two tokens", "s"), list(terms), drawn, title="Where the time goes")
 
 
 def _links(terms: dict[str, float]) -> dict[str, float]:
@@ -171,16 +176,16 @@ def _links(terms: dict[str, float]) -> dict[str, float]:
     own = ("weights", "matmul", "KV", "attention", "activations", "launch", "bubble")
     found = {name: s for name, s in terms.items() if name in own}
     links = sum(s for name, s in terms.items() if name not in own)
-    return found | ({"links": links} if links else {})
+    return found | ({"network": links} if links else {})
 
 
 def _refused(found: Front) -> Bars:
     kinds = found.rejected[:6]
     return Bars(
-        Scale("layouts refused", ""),
+        Scale("layouts rejected", ""),
         [one.kind for one in kinds],
-        (Series("refused", [one.count for one in kinds], 5),),
-        title="Why there is none",
+        (Series("rejected", [one.count for one in kinds], 5),),
+        title="Why no layout fits",
     )
 
 
@@ -188,25 +193,27 @@ def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:
     best, fast = found.best, found.fastest
     if not kept:
         return (
-            f"No way gives a token every {itl_ms:g} ms: the fastest, {_ways(fast)}, takes "
-            f"{si(fast.itl_s, 's')}, and a million tokens {found.price(fast)}."
+            f"No plan delivers a token every {itl_ms:g} ms. The fastest, {_ways(fast)}, takes "
+            f"{si(fast.itl_s, 's')} per token, at {found.price(fast)} per million tokens."
         )
     said = (
-        f"With a token every {itl_ms:g} ms, a million tokens cost {found.price(one)}: {_ways(one)}, "
-        f"{pluralize(one.B, 'sequence')} to a copy; most time goes to {_NAMES.get(one.binds, one.binds)}"
+        f"Within {itl_ms:g} ms per token, a million tokens cost {found.price(one)}, with {_ways(one)} and "
+        f"{pluralize(one.B, 'sequence')} per replica. The longest component is "
+        f"{_NAMES.get(one.binds, one.binds)}"
     )
     if best is not one:
-        return f"{said}. The cheapest takes {found.price(best)} and {si(best.itl_s, 's')} a token."
+        return f"{said}. The cheapest plan costs {found.price(best)}, at {si(best.itl_s, 's')} per token."
     share = fast.cost / best.cost
     return (
-        f"{said}. It is the cheapest; the fastest, {si(fast.itl_s, 's')}, costs {sig3(share)} times as much."
+        f"{said}. No plan is cheaper; the fastest, with {si(fast.itl_s, 's')} per token, costs "
+        f"{sig3(share)} times as much."
     )
 
 
 PARETO = Explorer(
     key="inference_llama3.pareto",
-    title="The front of latency and cost, live",
-    question="How cheap can a token be, if nobody may wait longer than this for it?",
+    title="The Pareto front of latency and cost",
+    question="How cheap can a token be within a latency target?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
@@ -214,7 +221,7 @@ PARETO = Explorer(
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "P": Slider("prompt tokens", 128, 131072, 2048, "pow2"),
         "G": Slider("output tokens", 16, 8192, 512, "pow2"),
-        "itl_ms": Slider("ms a token, at most", 1, 500, 50, "log"),
+        "itl_ms": Slider("ITL target, ms", 1, 500, 50, "log"),
         "usd": Choice("USD per chip-hour", PRICES),
     },
     view=_pareto,

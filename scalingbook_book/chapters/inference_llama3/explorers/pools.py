@@ -1,4 +1,4 @@
-"""How many servers should read prompts, and how many write answers? Balanced by rule, then simulated."""
+"""How many prefill servers does a decode server need? Balanced by the rule, then simulated."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -70,15 +70,15 @@ def _pools(*, model: str, where: str, P: int, G: int, B: int, prefill: int, deco
         _verdict(found, prefill, decode, idle),
         (_rates(found, run, G, prefill, decode), _queue(run)),
         (
-            Readout("a prompt", found.prefill_s, "s"),
+            Readout("prefill of one prompt", found.prefill_s, "s"),
             Readout(
-                "a decode step",
+                "decode step",
                 found.step_s,
                 "s",
                 f"{si(found.step_s, 's')} with {pluralize(found.B, 'sequence')}",
             ),
-            Readout("moving a cache", found.move_s * P, "s"),
-            Readout("prefill servers for each that decodes", found.pools.ratio, "", sig3(found.pools.ratio)),
+            Readout("KV transfer of one prompt", found.move_s * P, "s"),
+            Readout("prefill servers per decode server", found.pools.ratio, "", sig3(found.pools.ratio)),
             Readout.percent("prefill servers idle", idle[0]),
             Readout.percent("decode servers idle", idle[1]),
         ),
@@ -101,12 +101,12 @@ def _rates(found: Balance, run: serving.ServingRun, G: int, prefill: int, decode
     sizes = [1 + k / 4 for k in range(4 * MOST - 3)]
     balanced = found.pools.ratio * decode
     marks = [
-        Curve(f"by rule, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
+        Curve(f"by the rule, {decode} decode", sizes, [found.pools.rate_per_s(p, decode) for p in sizes], 0),
         Points("simulated", [prefill], [served(run, G)], [f"{sig3(served(run, G))} simulated"], 1),
         *([RefLine("balanced", balanced)] if 1 <= balanced <= MOST else []),
     ]
     return Chart(
-        Scale("servers that read prompts"), Scale("requests/s"), marks, title="The slower pool rules"
+        Scale("prefill servers"), Scale("requests/s"), marks, title="The slower pool limits the throughput"
     )
 
 
@@ -124,25 +124,26 @@ def _queue(run: serving.ServingRun) -> Chart:
 
 def _verdict(found: Balance, prefill: int, decode: int, idle: tuple[float, float]) -> str:
     ratio = found.pools.ratio
-    one, others = ("decodes", "read prompts") if ratio >= 1 else ("reads prompts", "decode")
-    said = f"For each server that {one}, {sig3(max(ratio, 1 / ratio), 2)} should {others}"
-    have = f"with {prefill} for prompts and {decode} for decoding"
+    balance = sig3(max(ratio, 1 / ratio), 2)
+    said = f"Each {'decode server needs' if ratio >= 1 else 'prefill server feeds'} {balance} "
+    said += "prefill servers" if ratio >= 1 else "decode servers"
+    have = f"With {prefill} prefill and {decode} decode"
     if max(idle) < 0.1:
-        return f"{said}: {have}, both pools work nearly all the time."
-    who, share = ("decoding", idle[1]) if idle[1] > idle[0] else ("prompts", idle[0])
-    return f"{said}: {have}, those for {who} have nothing to do for {percent(share)} of the time."
+        return f"{said}. {have}, both pools are busy nearly all the time."
+    who, share = ("decode", idle[1]) if idle[1] > idle[0] else ("prefill", idle[0])
+    return f"{said}. {have}, the {who} servers are idle for {percent(share)} of the time."
 
 
 POOLS = Explorer(
     key="inference_llama3.pools",
-    title="Two pools in balance",
-    question="How many servers should read prompts for each that writes answers?",
+    title="Balancing prefill and decode pools",
+    question="How many prefill servers does each decode server need?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
-        "where": Choice("a server", MACHINES, "TPU v5e 4x4"),
+        "where": Choice("machine of each server", MACHINES, "TPU v5e 4x4"),
         "P": Slider("prompt tokens", 256, 32768, 8192, "pow2"),
         "G": Slider("output tokens, mean", 32, 2048, 512, "pow2"),
-        "B": Slider("sequences of a decode server", 1, 128, 32, "log"),
+        "B": Slider("sequences per decode server", 1, 128, 32, "log"),
         "prefill": Slider("prefill servers", 1, MOST, 3),
         "decode": Slider("decode servers", 1, MOST, 1),
     },

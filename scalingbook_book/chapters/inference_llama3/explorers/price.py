@@ -1,4 +1,4 @@
-"""Which chip is the cheapest? It depends on what the work needs: arithmetic, bandwidth or memory."""
+"""Which chip is the cheapest? It depends on what the work needs: compute, bandwidth or memory."""
 
 from typing import NamedTuple
 
@@ -72,8 +72,8 @@ def _price(
         f"{_best(all_of)}. {_cheapest(prompt.chip.name, out.chip.name, S)}.",
         (_table(all_of, cache, flops), _chart(all_of, model, kv, S, flops)),
         (
-            Readout("FLOPs of a token", flops, "FLOP"),
-            Readout("cache read for a token", cache, "B"),
+            Readout("FLOPs per token", flops, "FLOP"),
+            Readout("cache read per token", cache, "B"),
             Readout("a million prompt tokens, at least", prompt.prompts(flops), "", least[0]),
             Readout("a million output tokens, at least", out.decoded(cache, flops), "", least[1]),
         ),
@@ -83,15 +83,19 @@ def _price(
 
 def _best(all_of: list[Worth]) -> str:
     """Who does, reads and holds most for a dollar; whoever leads twice is named once."""
-    said = {"flops": "does the most arithmetic", "read": "reads the most bytes", "held": "holds the most"}
+    said = {
+        "flops": "performs the most FLOPs",
+        "read": "reads the most bytes",
+        "held": "holds the most bytes",
+    }
     found: dict[str, list[str]] = {}
     for what, deed in said.items():
         found.setdefault(max(all_of, key=lambda w: getattr(w, what)).chip.name, []).append(deed)
-    return "For a dollar, " + ", and ".join(f"{name} {join_and(deeds)}" for name, deeds in found.items())
+    return "Per dollar, " + ", and ".join(f"{name} {join_and(deeds)}" for name, deeds in found.items())
 
 
 def _cheapest(prompt: str, out: str, S: int) -> str:
-    tokens = f"tokens after {count(S)} others"
+    tokens = f"output tokens at a context of {count(S)}"
     if prompt == out:
         return f"Prompts and {tokens} are cheapest on {out}"
     return f"Prompts are cheapest on {prompt}, {tokens} on {out}"
@@ -102,7 +106,7 @@ def _cache(model: str, kv: str, S: int) -> float:
 
 
 def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
-    heads = ("FLOPs\nfor $1", "bytes\nfor $1", "held\nfor $1/h", "million\nprompt", "million\noutput")
+    heads = ("FLOPs\nper $1", "bytes\nper $1", "held\nper $1/h", "million\nprompt", "million\noutput")
     columns = [
         [(w.flops, si(w.flops)) for w in all_of],
         [(w.read, si(w.read, "B")) for w in all_of],
@@ -114,7 +118,7 @@ def _table(all_of: list[Worth], cache: float, flops: float) -> Grid:
         [Cell(c[i][1], 2, level=c[i][0] / max(value for value, _ in c)) for c in columns]
         for i in range(len(all_of))
     ]
-    return Grid("The darker, the better the buy", [w.chip.name for w in all_of], heads, cells)
+    return Grid("What a dollar buys (darker is better)", [w.chip.name for w in all_of], heads, cells)
 
 
 def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Chart:
@@ -126,16 +130,16 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
     ]
     return Chart(
         Scale("tokens of context", "", "pow2"),
-        Scale("USD a million output tokens, at least", "", "log"),
+        Scale("USD per million output tokens, at least", "", "log"),
         (*lines, RefLine("here", S)),
-        title="Longer contexts are paid in bandwidth",
+        title="Cost of output tokens by context length",
     )
 
 
 PRICE = Explorer(
     key="inference_llama3.price",
     title="What a dollar buys",
-    question="Which chip is the cheapest for prompts, and which for tokens after a long context?",
+    question="Which chip is the cheapest for prompts, and which for output tokens after a long context?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

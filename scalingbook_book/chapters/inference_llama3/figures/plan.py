@@ -13,7 +13,7 @@ G, B = 512, 32
 
 
 def spread(n: int, weights: DType = INT8, kv: DType = INT8) -> Layout:
-    """One tensor group of n chips; the cache goes eight ways by heads, beyond that by sequences."""
+    """Tensor parallelism over n chips; the cache is sharded eight ways by heads, beyond that by sequences."""
     return Layout(tp=n, kv_batch=max(n // LLAMA.K, 1), weights=weights, kv=kv)
 
 

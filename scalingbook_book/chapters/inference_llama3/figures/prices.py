@@ -22,11 +22,11 @@ from scalingbook_lib.units import INT4, INT8, si
 
 WITHIN = 0.05  # seconds for a token, the service's promise
 BETTER = {
-    "HBM rate × 2": {"hbm_bytes_per_s": 2 * V5E.hbm_bytes_per_s},
+    "HBM bandwidth × 2": {"hbm_bytes_per_s": 2 * V5E.hbm_bytes_per_s},
     "HBM size × 2": {"hbm_bytes": 2 * V5E.hbm_bytes},
-    "FLOPs/s × 2": {"bf16_flops_per_s": 2 * V5E.bf16_flops_per_s},
-    "links × 2": {"link_bytes_per_s": 2 * V5E.link_bytes_per_s},
-    "hops at half": {"hop_s": V5E.hop_s / 2},
+    "compute × 2": {"bf16_flops_per_s": 2 * V5E.bf16_flops_per_s},
+    "link bandwidth × 2": {"link_bytes_per_s": 2 * V5E.link_bytes_per_s},
+    "hop latency / 2": {"hop_s": V5E.hop_s / 2},
 }
 NARROW = {"int4 weights": (INT4, INT8), "int4 cache": (INT8, INT4)}
 
@@ -38,9 +38,10 @@ def front() -> Figure:
     said = ", ".join(f"{found.price(p).strip('$ ')} dollars at {si(p.itl_s, 's', 2)}" for p in named)
     return Figure(
         key="inference_llama3.front",
-        alt=f"A falling curve of {len(found.points)} points: dollars a million tokens over the time between two tokens, both logarithmic. Three are named: {said}.",
-        caption=f"Sixteen TPU v5e serve LLaMA-3 70B in {found.ways:,} ways; these are the ones that none beats. A million tokens cost {said} a token. "
-        "(int8, prompts of 2,048 tokens, answers of 512, documented rates.)",
+        alt=f"A falling curve of {len(found.points)} points: dollars per million tokens against the time between two tokens, both axes logarithmic. Three points are labeled: {said}.",
+        caption=f"Of {found.ways:,} ways to serve Llama 3 70B on sixteen TPU v5e, these {len(found.points)} are the best: no other is both faster and cheaper. "
+        f"A million tokens cost {said} per token. (Weights and cache in int8, prompts of 2,048 tokens, answers of 512, peak rates, logarithmic axes. "
+        f"The time to the first token has no limit here: at {si(named[1].itl_s, 's', 2)} it is {si(named[1].ttft_s, 's')}.)",
         parts=lambda _: [_front(found, named)],
     )
 
@@ -49,7 +50,7 @@ def _front(found: planner.Front, named: tuple[planner.Option, ...]) -> Chart:
     labels = [f"{found.price(p)}, {p.B * p.copies:.0f} user{'s' * (p.B > 1)}" for p in named]
     return Chart(
         x=Scale("ms between two tokens", "", "log", low=5, high=200),
-        y=Scale("USD a million tokens", "", "log", low=1, high=60),
+        y=Scale("USD per million tokens", "", "log", low=1, high=60),
         marks=(
             Curve("", [1e3 * p.itl_s for p in found.points], [p.cost for p in found.points], color=MEMORY),
             Points("", [1e3 * p.itl_s for p in found.points], [p.cost for p in found.points], color=MEMORY),
@@ -72,8 +73,9 @@ def tornado() -> Figure:
     said = "; ".join(f"{name} {', '.join(f'{share:.0%}' for share in saved[name])}" for name in order)
     return Figure(
         key="inference_llama3.tornado",
-        alt=f"For seven changes three bars each: how much cheaper a token gets for one user, for {B}, for as many as fit. {said}.",
-        caption="A faster memory helps everybody, more arithmetic hardly anybody at this length. Narrow weights help a few users, a narrow cache many.",
+        alt=f"For seven changes, three bars each: the share of the cost of a token that is saved with one user, with {B} users, and with as many as fit. {said}.",
+        caption="Cost saved per token. More memory bandwidth helps at every batch size, and more compute hardly helps at this context length. "
+        "Weights in int4 help with few users, and a cache in int4 with many.",
         parts=lambda wide: [_bars(wide, {name: saved[name] for name in order})],
     )
 
@@ -86,7 +88,7 @@ def _prices(chip=V5E, weights=INT8, kv=INT8) -> list[float]:
 
 
 def _bars(wide: float, saved: dict[str, list[float]]) -> Sketch:
-    left, high = 104.0, 11.0
+    left, high = 156.0, 11.0
     unit = (wide - left - 48) / max(max(row) for row in saved.values())
     groups = ((MEMORY, "one user"), (MATH, f"{B} users"), (CACHE, "all that fit"))
     shapes, y = key(wide, 2, dict(groups))

@@ -1,4 +1,4 @@
-"""One step of the 70B: what fits a slice, where the time goes, which way a message takes, what engines lose."""
+"""One decode step of the 70B: what fits on a slice, where the time goes, how far a message travels, what engines lose."""
 
 from scalingbook_book.chapters.inference_llama3.figures.plan import LLAMA, SIXTEEN, B, S, spread, step_on
 from scalingbook_book.reader.explorers.view import Span
@@ -30,18 +30,20 @@ CORNERS = ("4x4", "4x8")
 
 
 def tanks() -> Figure:
-    """How many sequences fit the smallest slice?"""
+    """How many sequences fit on the smallest slice?"""
     held = {
         shape: inference.largest_batch(
             LLAMA, spread(Slice.of(V5E, shape).chips, dtype, dtype), Slice.of(V5E, shape), S=S
         )
         for shape, dtype in SMALLEST.items()
     }
-    said = ", ".join(f"{shape} in {SMALLEST[shape]} {most}" for shape, most in held.items())
+    said = ", ".join(
+        f"{most} on a {shape.replace('x', ' × ')} in {SMALLEST[shape]}" for shape, most in held.items()
+    )
     return Figure(
         key="inference_llama3.tanks",
-        alt=f"Three tanks, the memory of 16, 8 and 4 chips, each half as high as the one before. Half of each is weights, the rest sequences: {said}.",
-        caption="Half the bytes on half the chips are the same division: each tank is half weights, and has room for the same sequences.",
+        alt=f"Three tanks: the memory of 16, 8 and 4 chips, each half as high as the one before. Half of each is filled with weights and the rest with sequences: {said}.",
+        caption="Half the bytes per element on half the chips leave the proportions unchanged: half of each tank is weights, and the rest holds the same number of sequences, up to rounding.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 
@@ -87,11 +89,11 @@ def step() -> Figure:
     first, second = (si(one.total_s, "s") for one in real.values())
     return Figure(
         key="inference_llama3.step",
-        alt="Three bars of time, from weights, cache, bytes on links and hops. "
+        alt="Three bars of time, made of weights, cache, transfers and hop latency. "
         + "; ".join(f"{name}: {', '.join(si(part, 's') for part in parts)}" for name, parts in lanes.items())
         + ".",
-        caption=f"With its links a step takes {first} in place of {si(rule.total_s, 's')}. Twice the chips take {second}: they halve what "
-        f"is read, and hops grow. ({B} sequences of {S:,} tokens, int8.)",
+        caption=f"With communication, a step takes {first} instead of {si(rule.total_s, 's')}. On twice the chips it takes {second}: each chip reads half "
+        f"as many bytes, but hop latency grows. ({B} sequences of {S:,} tokens, int8.)",
         parts=lambda wide: [_lanes(wide, lanes)],
     )
 
@@ -104,7 +106,7 @@ def _parts(one: inference.InferenceStep) -> tuple[float, float, float, float]:
 
 def _lanes(wide: float, lanes: dict[str, tuple[float, float, float, float]]) -> Sketch:
     left = 76.0
-    names = ((MEMORY, "weights"), (CACHE, "cache"), (NETWORK, "bytes on links"), (IDLE, "hops"))
+    names = ((MEMORY, "weights"), (CACHE, "cache"), (NETWORK, "transfers"), (IDLE, "hop latency"))
     most = max(sum(parts) for parts in lanes.values())
     shapes, y = key(wide, 2, dict(names))
     for name, parts in lanes.items():
@@ -120,17 +122,17 @@ def _lanes(wide: float, lanes: dict[str, tuple[float, float, float, float]]) -> 
 
 
 def corners() -> Figure:
-    """How far is it from corner to corner?"""
+    """How many hops is it from corner to corner?"""
     ways = {shape: sum(size - 1 for size in map(int, shape.split("x"))) for shape in CORNERS}
     spent = {shape: rules.hops_s(LLAMA.L, hops, V5E) for shape, hops in ways.items()}
-    said = ", ".join(
-        f"{hops} hops on a {shape.replace('x', ' × ')}, {si(spent[shape], 's')} a step"
+    said = "; ".join(
+        f"{hops} hops on a {shape.replace('x', ' × ')}, or {si(spent[shape], 's')} per step"
         for shape, hops in ways.items()
     )
     return Figure(
         key="inference_llama3.corners",
-        alt=f"Two meshes of chips whose axes do not close. The way from one corner to the opposite one is colored: {said}.",
-        caption=f"Without wraparound the farthest chip is at the opposite corner: {said}. Each of {2 * LLAMA.L} AllReduces goes there and back, at {si(V5E.hop_s, 's')} a hop.",
+        alt=f"Two grids of chips whose axes do not wrap around. The path from one corner to the opposite one is colored: {said}.",
+        caption=f"Without wraparound, the farthest chip is at the opposite corner: {said}. Each of the {2 * LLAMA.L} AllReduces crosses the slice twice, at {si(V5E.hop_s, 's')} per hop.",
         parts=lambda wide: [_meshes(wide, ways, spent)],
     )
 
@@ -152,7 +154,7 @@ def _meshes(wide: float, ways: dict[str, int], spent: dict[str, float]) -> Sketc
             Words(
                 x=x0 + side * across / 2,
                 y=22 + side * down + 18,
-                text=f"{hops} hops\n{si(spent[shape], 's')} a step",
+                text=f"{hops} hops\n{si(spent[shape], 's')} per step",
             ),
         ]
         x0 += side * across + (wide - 12 * side) / 3
@@ -160,7 +162,7 @@ def _meshes(wide: float, ways: dict[str, int], spent: dict[str, float]) -> Sketc
 
 
 def losses() -> Figure:
-    """What does an engine lose?"""
+    """What does a real engine lose?"""
     peak = step_on("4x4")
     real = inference.decode(
         LLAMA, SIXTEEN, spread(16), batch=B, S=S, efficiency=published.calibrated(V5E, BF16)
@@ -171,16 +173,16 @@ def losses() -> Figure:
         ("network", real.network_s - peak.network_s, NETWORK),
         ("launches", real.terms.get("launch", 0.0), IDLE),
     )
-    rows, at = [Span("at peaks", 0, peak.total_s, si(peak.total_s, "s"), MEMORY)], peak.total_s
+    rows, at = [Span("at peak rates", 0, peak.total_s, si(peak.total_s, "s"), MEMORY)], peak.total_s
     for name, size, color in parts:
         rows.append(Span(name, at, at + size, f"+{si(size, 's')}", color))
         at += size
-    rows.append(Span("in an engine", 0, real.total_s, si(real.total_s, "s"), MEMORY))
+    rows.append(Span("real engine", 0, real.total_s, si(real.total_s, "s"), MEMORY))
     said = ", ".join(f"{name} {si(size, 's')}" for name, size, _ in parts)
     return Figure(
         key="inference_llama3.losses",
-        alt=f"A waterfall from {si(peak.total_s, 's')} at peaks to {si(real.total_s, 's')} in an engine: {said}.",
-        caption=f"An engine takes {real.total_s / peak.total_s:.1f} times as long as the peaks say. Products do not hide their reading, and every layer "
-        "and step launches anew. (The same step, figures fitted to published runs.)",
+        alt=f"A waterfall chart from {si(peak.total_s, 's')} at peak rates to {si(real.total_s, 's')} in a real engine: {said}.",
+        caption=f"In a real engine, the step takes {real.total_s / peak.total_s:.1f} times as long as at peak rates. Matmuls hide only a part of the reading, and every "
+        "layer and every step adds launch overhead. (The same step, with efficiencies fitted to published runs.)",
         parts=lambda wide: [lanes(wide, rows)],
     )

@@ -1,4 +1,4 @@
-"""Who waits for whom? A cycle of prompts and steps, and one user's tokens."""
+"""Who waits for whom? A cycle of prefills and decode steps, and one user's tokens."""
 
 from functools import cache
 
@@ -22,8 +22,8 @@ def cycle() -> Figure:
     reading = served.prefill_share
     return Figure(
         key="inference_llama3.cycle",
-        alt=f"One cycle of {si(served.cycle_s, 's')} as a bar: {B} prompts, {percent(reading)} of it, and {G - 1} decode steps. Below, a stretch between two prompts, drawn larger.",
-        caption=f"Every slot serves one request in a cycle: {B} prompts of {P:,} tokens and {G - 1} steps. {percent(reading)} of the time goes to prompts.",
+        alt=f"One cycle of {si(served.cycle_s, 's')} as a bar: {B} prefills, {percent(reading)} of it, and {G - 1} decode steps. Below, the steps between two prefills, enlarged.",
+        caption=f"In one cycle, every slot serves one request: {B} prefills of {P:,} tokens and {G - 1} decode steps. The prefills take {percent(reading)} of the time.",
         parts=lambda wide: [_cycle(wide, served)],
     )
 
@@ -31,15 +31,20 @@ def cycle() -> Figure:
 def _cycle(wide: float, served: inference.Serving) -> Sketch:
     long, share = wide - 8, served.prefill_share
     steps_each = (G - 1) / B
-    parts = [Part(f"{B} prompts", share, MATH), Part("steps", 1 - share, MEMORY)]
+    parts = [Part(f"{B} prefills", share, MATH), Part("steps", 1 - share, MEMORY)]
     zoomed = [
         Part("", 1 - share, MEMORY),
-        Part(f"one prompt, {si(served.cycle_s * share / B, 's')}", share, MATH),
+        Part(f"one prefill, {si(served.cycle_s * share / B, 's')}", share, MATH),
     ]
     shapes: list[Shape] = [
         Words(x=4, y=16, text=f"one cycle, {si(served.cycle_s, 's')}", align="start"),
         *strip(4, 24, long, 40, parts),
-        Words(x=4, y=96, text=f"as it runs: {steps_each:.0f} steps, then everybody waits", align="start"),
+        Words(
+            x=4,
+            y=96,
+            text=f"enlarged: {steps_each:.0f} steps, then a prefill",
+            align="start",
+        ),
     ]
     shapes += strip(4, 104, long, 32, zoomed)
     for k in range(1, round(steps_each)):
@@ -50,31 +55,31 @@ def _cycle(wide: float, served: inference.Serving) -> Sketch:
 
 @cache
 def runs() -> dict[str, serving.ServingRun]:
-    """Five slices, four requests a second, three ways to serve."""
+    """Five slices, four requests per second, three policies."""
     step = inference.case(LLAMA, SIXTEEN, spread(16))
     travel = inference.transfer(LLAMA, P=P, chip=V5E, chips=16, kv=INT8).seconds / P
-    ways = {
-        "prompts first": (serving.Continuous(B), SLICES),
+    policies = {
+        "interleaved": (serving.Continuous(B), SLICES),
         f"chunks of {CHUNK}": (serving.Chunked(B, B + CHUNK), SLICES),
-        "four and one": (serving.Disaggregated(SLICES - 1, 1, B, travel), 1),
+        "disaggregated": (serving.Disaggregated(SLICES - 1, 1, B, travel), 1),
     }
     return {
         name: serving.simulate(
             serving.poisson(RATE / n, USERS // n, prompt=P, output=serving.geometric(G), seed=5), step, policy
         )
-        for name, (policy, n) in ways.items()
+        for name, (policy, n) in policies.items()
     }
 
 
 def gaps() -> Figure:
     """What does one user see?"""
     longest = {name: run.itl(99) for name, run in runs().items()}
-    said = ", ".join(f"{si(gap, 's')} with {name}" for name, gap in longest.items())
+    said = ", ".join(f"{si(gap, 's')} ({name})" for name, gap in longest.items())
     return Figure(
         key="inference_llama3.gaps",
-        alt=f"Three lanes with a tick for each token that one user gets within {WINDOW_S:g} s. Prompts first: dense runs with long gaps. "
-        f"Chunks: even runs, some slow. Four and one: all even. The 99th percentile of gaps: {said}.",
-        caption=f"Five slices at {RATE:g} requests a second. The median gap is nearly the same; one gap in a hundred is at least {said}.",
+        alt=f"Three lanes with a tick for each token that one user gets within {WINDOW_S:g} s. Interleaved: dense runs with long gaps. "
+        f"Chunks: even runs, some of them slow. Disaggregated: all even. The 99th percentile of the gaps: {said}.",
+        caption=f"Five slices at {RATE:g} requests per second. The median gap between tokens is nearly the same, but the 99th percentile is {said}.",
         parts=lambda wide: [_ticks(wide, longest)],
     )
 
@@ -100,14 +105,16 @@ def _ticks(wide: float, longest: dict[str, float]) -> Sketch:
             Words(
                 x=left,
                 y=y + high + 16,
-                text=f"one gap in a hundred: {si(gap, 's')}",
+                text=f"99th percentile: {si(gap, 's')}",
                 align="start",
                 quiet=True,
             )
         )
     y = 8 + 62.0 * len(longest) + 6
     shapes.append(Arrow(x0=left, y0=y, x1=wide - 6, y1=y))
-    shapes.append(Words(x=wide - 8, y=y + 18, text=f"{WINDOW_S:g} s of one user", align="end", quiet=True))
+    shapes.append(
+        Words(x=wide - 8, y=y + 18, text=f"{WINDOW_S:g} s of one user's answer", align="end", quiet=True)
+    )
     return Sketch(wide, y + 24, shapes)
 
 

@@ -44,7 +44,7 @@ def test_without_a_way_in_time_the_fastest_is_told():
     view = ALL["inference_llama3.pareto"].view(
         model="LLaMA-3 405B", where="TPU v5e 8x8", weights="bf16", kv="bf16", P=2048, G=512, itl_ms=1.0,
         usd="1")  # fmt: skip
-    assert "No way gives" in view.verdict
+    assert "No plan delivers" in view.verdict
 
 
 def test_the_terms_of_the_chosen_way_are_its_time_between_tokens():
@@ -101,7 +101,9 @@ def test_twice_the_price_buys_half():
 
 
 def test_waiting_grows_with_the_load():
-    asked = inference_llama3_load.ServerSetting("LLaMA-3 70B", "TPU v5e 4x4", "prompts first", 2048, 256)
+    asked = inference_llama3_load.ServerSetting(
+        "LLaMA-3 70B", "TPU v5e 4x4", "interleaved prefill", 2048, 256
+    )
     found = inference_llama3_load.server(asked)
     assert found
     waits = [inference_llama3_load.played(asked, found, load).ttft(99) for load in (0.2, 0.6, 1.2)]
@@ -131,7 +133,7 @@ def test_the_balance_is_drawn_only_where_there_are_so_many_servers():
         any(isinstance(m, RefLine) for m in panel(explorer.evaluate(decode=n), Chart).marks) for n in (1, 8)
     ]
     assert drawn == [True, False]
-    assert "For each server that reads prompts" in explorer.evaluate(P=256).verdict
+    assert "Each prefill server feeds" in explorer.evaluate(P=256).verdict
 
 
 def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
@@ -141,7 +143,9 @@ def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
 
 def test_of_what_a_dollar_buys_every_deed_is_told_once():
     told = price._best([price.Worth(chips.V5E, 1.2)])
-    assert told == ("For a dollar, TPU v5e does the most arithmetic, reads the most bytes and holds the most")
+    assert told == (
+        "Per dollar, TPU v5e performs the most FLOPs, reads the most bytes and holds the most bytes"
+    )
 
 
 def test_large_prices_and_batches_have_no_exponent():
