@@ -1,7 +1,8 @@
 """Ages of the figures in the catalogue that change without notice: prices and announced chips.
 
 A shipping chip's peak rates stay as they are; a price or an announcement may not. Every figure carries the
-day on which its source was read or published, and an age is counted to a given day. Chapter: Other machines.
+day on which its source was read or published, and an age is counted to a given day.
+Chapter: Comparing accelerators.
 
 >>> from datetime import date
 >>> from scalingbook_lib.machines import chips

@@ -1,6 +1,6 @@
 """Normalize a vendor's figures to one chip, dense and one way; weights that stay in on-chip memory.
 
-Chapter: Other machines.
+Chapter: Comparing accelerators.
 
 >>> per_chip_figure(40.3e15, sparse=True), per_chip_figure(260e12, bidirectional=True, pieces=72)
 (2.015e+16, 1805555555555.5557)

@@ -1,7 +1,7 @@
 """The ratios of a data sheet's figures: the limits of any chip from six numbers.
 
 C by type, bytes and bytes/s of the memory, the way out of a chip into its domain (one way), the chips there,
-the network, watts. Chapter: Other machines.
+the network, watts. Chapter: Comparing accelerators.
 
 >>> from scalingbook_lib.machines import chips
 >>> from scalingbook_lib.units import FP8

@@ -75,7 +75,7 @@ def expert_parallel_width(
 
     Both ways (d + c) b k D bytes, n_long / 4 of them over each axis's W_ici; 2 · matrices · b k D F FLOPs.
     Without `longest`, experts in one domain of switches, where every byte leaves a chip once: F = 2/matrices
-    · C/W in bf16. Derived in Training ("Splitting the experts") and in Other machines.
+    · C/W in bf16. Derived in Training ("Splitting the experts") and in Comparing accelerators.
     """
     crossings = 1 if longest is None else longest / 4
     # (d + c) b k D crossings / W = 2 · matrices · b k D F / C

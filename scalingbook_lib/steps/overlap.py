@@ -3,7 +3,7 @@
 `Stages` are the four parts of a layer of experts for one microbatch. `two_microbatches` plays two of them in
 turns: one computes while the other's tokens travel. `waves` overlaps inside a layer, a group of experts at a
 time, in one kernel. The kernels that move tokens may hold cores, and what is left computes more slowly.
-Chapters: GPUs: the network, Training, Other machines.
+Chapters: GPUs: the network, Training, Comparing accelerators.
 
 >>> layer = Stages(attention_s=300e-6, dispatch_s=150e-6, experts_s=250e-6, combine_s=250e-6)
 >>> print(two_microbatches(layer, taken=20, cores=132))

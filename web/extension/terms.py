@@ -11,7 +11,7 @@ from tools.reference import terms
 
 GLOSSARY = "glossary"
 _BOX = (
-    '<div class="glossary-find"><p class="glossary-filter" hidden><label>Find a word '
+    '<div class="glossary-find"><p class="glossary-filter js-only"><label>Find a word '
     '<input type="search" autocomplete="off" spellcheck="false"></label> <span role="status"></span></p>'
     '<nav aria-label="First letters">{letters}</nav></div>'
 )

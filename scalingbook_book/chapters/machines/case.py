@@ -1,4 +1,4 @@
-"""Which machines, model and measurements does the chapter follow?"""
+"""The machines, the model and the measurements that the chapter uses."""
 
 from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, Cluster, chips
@@ -13,19 +13,20 @@ EIGHT = (
 V4_EXPERT, V3_EXPERT = 3072, 2048  # columns of a routed expert: DeepSeek-V4, DeepSeek-V3
 V3 = models.find("DeepSeek-V3")
 ACROSS = Cluster.of(chips.H100, 64)
-SMS = 20  # of 132, that DeepSeek-V3 gave to its exchange
+SMS = 20  # of 132, which DeepSeek-V3 uses for dispatch and combine
 
-# DeepEP's low-latency kernels on H800, 128 tokens, D 7,168, k 8: microseconds out (fp8) and back (bf16).
+# DeepEP's low-latency kernels on H800, 128 tokens, D 7,168, k 8.
+# By ranks: microseconds of dispatch (fp8) and combine (bf16).
 RANKS = {8: (77, 114), 16: (118, 195), 32: (155, 273), 64: (173, 314), 128: (192, 369), 256: (194, 360)}
 
 
 def narrowest(chip: Chip) -> DType:
-    """The type in which it multiplies fastest, of those with a rate."""
+    """The data type with the highest matmul rate, of those whose rate is published."""
     return next(DTYPES[name] for name in NARROWEST if name in chip.rates())
 
 
 def balance(chip: Chip, dtype: DType = FP8) -> float:
-    """C/W: FLOPs for a byte on the way into the domain."""
+    """C/W_dom: FLOPs per byte that the chip sends into its scale-up domain."""
     return rules.ChipRatios(chip, dtype).balance
 
 

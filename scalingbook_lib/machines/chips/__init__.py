@@ -4,7 +4,7 @@
 vendors' and announced chips; `chips.Slice` makes slices of TPUs. Figures are rows of `tpus.csv`,
 `nvidia.csv`, `amd.csv` and `further.csv`, each for a whole chip and not for a core; where a datasheet counts
 sparsity, the row holds the dense half. The rows of `data/chips.csv` are the same figures as they were
-collected. Chapters: Rooflines, TPUs, GPUs, Other machines.
+collected. Chapters: Rooflines, TPUs, GPUs, Comparing accelerators.
 
 >>> print(find("v5e"))
 TPU v5e: 197 TFLOPs/s in bf16, 16 GiB of HBM at 819 GB/s, 4 links of 50 GB/s each way
@@ -54,7 +54,7 @@ OTHERS = table.read("others", "others")
 """Chips that appear only in published measurements: peak rates alone, as if connected by switches."""
 CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
 FURTHER = table.read("further", "")
-"""The chips of Other machines: other vendors, announced chips, SRAM accelerators, two workstations.
+"""The chips of Comparing accelerators: other vendors, announced chips, SRAM accelerators, two workstations.
 
 Explorers offer those that have the figures which a view needs."""
 (TRAINIUM2, TRAINIUM3, GAUDI3, MI350X, MI455X, RUBIN, TPU8T, TPU8I, JALAPENO, MAIA200, ASCEND950DT,

@@ -30,7 +30,6 @@ export function setUpGlossary() {
   const status = row && find(row, "[role=status]", HTMLElement);
   if (!list || !row || !box || !status) return;
   const known = entries(list);
-  row.hidden = false;
   const filter = () => {
     const asked = spelled(box.value);
     const named = known.filter((one) => one.heads.includes(asked));

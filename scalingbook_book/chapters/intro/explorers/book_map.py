@@ -159,7 +159,7 @@ CHAPTERS = (
     ),
     Chapter(
         "machines",
-        "Other machines",
+        "Comparing accelerators",
         "What does a datasheet say once its factors of two are undone?",
         "expert dispatch and combine are hidden if C / W ≤ 2 F",
         f"{count(rules.ChipRatios(chips.RUBIN, FP8).expert_width)} columns per expert hide dispatch and combine on Rubin, as announced",

@@ -1,4 +1,4 @@
-"""Can a reader weigh an exchange? Its bandwidth, its cores, its turns, its bubble."""
+"""Exercises on expert parallelism: its bandwidth, its cores, microbatch overlap, the bubble of a pipeline."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib.machines import chips
@@ -12,36 +12,59 @@ _C = chips.TRAINIUM3.fp8_flops_per_s or 0.0
 CHECKS = (
     Check(
         key="machines.hides",
-        title="Who hides it",
+        title="Which chip hides the all-to-all?",
         answer=lambda: "Trainium3",
         choices=("Trainium3", "GB300", "Rubin", "MI355X"),
-        hints=("The expert has 1,536 columns.", "C/W in fp8 must be at most 2 F."),
+        hints=(
+            "For each chip, divide its fp8 rate by the bandwidth into its domain.",
+            "C/W_dom may be at most 2 F.",
+        ),
         mistakes=(
-            Mistake("GB300", "5,556 FLOPs for a byte are more than 3,072."),
-            Mistake("Rubin", "9,722 FLOPs for a byte are more than 3,072."),
-            Mistake("MI355X", "9,337 FLOPs for a byte are more than 3,072."),
+            Mistake("GB300", "GB300 performs 5,556 FLOPs per byte. That is more than 3,072."),
+            Mistake("Rubin", "Rubin performs 9,722 FLOPs per byte. That is more than 3,072."),
+            Mistake("MI355X", "MI355X performs 9,337 FLOPs per byte. That is more than 3,072."),
         ),
     ),
     Check(
         key="machines.expert-in-bf16",
-        title="Both ways in bf16",
+        title="Dispatch in bf16",
         answer=lambda: 4 / 6 * _C / 1.28e12,
         unit="columns",
-        hints=("How many bytes travel for an element of a token?", "6 D F / C against 4 D / W."),
+        hints=(
+            "How many bytes travel for each element of a token, dispatch and combine together?",
+            "Compare 6 D F / C with 4 D / W.",
+        ),
         mistakes=(
-            Mistake(lambda: _C / 1.28e12 / 2, "That is with fp8 out."),
-            Mistake(lambda: 4 / 6 * _C / 2.56e12, "That is the rate of both ways together; count one way."),
+            Mistake(
+                lambda: _C / 1.28e12 / 2,
+                "That is the width for dispatch in fp8. Here, both directions are in bf16.",
+            ),
+            Mistake(
+                lambda: 4 / 6 * _C / 2.56e12,
+                "You used the bandwidth of both directions together. Use one direction.",
+            ),
         ),
     ),
     Check(
         key="machines.combine-rate",
-        title="Back over 256 ranks",
+        title="The rate of a combine over 256 ranks",
         answer=lambda: 128 * 8 * 7168 * 2 / 360e-6,
         unit="B/s",
-        hints=("Tokens, experts, width, bytes.", "Results come back in bf16."),
+        hints=(
+            "How many bytes arrive? Multiply tokens, experts, width and bytes per element.",
+            "The results are in bf16.",
+        ),
         mistakes=(
-            Mistake(lambda: 128 * 8 * 7168 / 360e-6, "Two bytes an element.", slip="wrong-dtype-size"),
-            Mistake(lambda: 128 * 7168 * 2 / 360e-6, "Each token has eight experts.", slip="one-for-total"),
+            Mistake(
+                lambda: 128 * 8 * 7168 / 360e-6,
+                "An element in bf16 takes two bytes.",
+                slip="wrong-dtype-size",
+            ),
+            Mistake(
+                lambda: 128 * 7168 * 2 / 360e-6,
+                "Each token has results from eight experts.",
+                slip="one-for-total",
+            ),
         ),
     ),
     Check(
@@ -51,16 +74,22 @@ CHECKS = (
         unit="s",
         difficulty=2,
         hints=(
-            "24 of 144 cores are a sixth: products take 6/5 as long.",
-            "Twice the larger of products and exchange.",
+            "24 of 144 cores is one sixth, so compute takes 6/5 as long.",
+            "The layer takes twice the larger of compute and communication.",
         ),
         mistakes=(
-            Mistake(lambda: two_microbatches(_LAYER).total_s, "The exchange takes cores."),
+            Mistake(
+                lambda: two_microbatches(_LAYER).total_s,
+                "Communication occupies some of the cores, so compute slows down.",
+            ),
             Mistake(
                 lambda: two_microbatches(_LAYER, taken=24, cores=144).total_s / 2,
-                "There are two microbatches.",
+                "That is the time for one microbatch. There are two.",
             ),
-            Mistake(lambda: _LAYER.products_s * 2 * 7 / 6, "What is left is 5/6 of the cores."),
+            Mistake(
+                lambda: _LAYER.products_s * 2 * 7 / 6,
+                "Compute has 5/6 of the cores left, so its time is divided by 5/6.",
+            ),
         ),
     ),
     Check(
@@ -70,16 +99,16 @@ CHECKS = (
         unit="SMs",
         difficulty=3,
         hints=(
-            "In a row, the layer of both takes products and exchange, with every core.",
-            "In turns it takes the slowed products alone. When are they equal?",
+            "Without overlap, each microbatch takes compute plus communication, with all cores.",
+            "With overlap, each takes only the slowed-down compute. When are the two equal?",
         ),
         mistakes=(
             Mistake(
                 lambda: 132 * 0.1 / 0.9,
-                "A share of the cores is gone, not a share of what is left.",
+                "Communication takes a fraction of all cores, not a fraction of the cores that are left.",
                 slip="wrong-formula-ratio",
             ),
-            Mistake(lambda: 132 * 0.9, "That many are left.", slip="complement"),
+            Mistake(lambda: 132 * 0.9, "That is how many SMs are left for compute.", slip="complement"),
         ),
     ),
     Check(
@@ -88,28 +117,36 @@ CHECKS = (
         answer=lambda: overlap.waves(_WAVES, 3).gain,
         difficulty=2,
         hints=(
-            "A third of everything to fill and to empty.",
-            "Between, the larger of both ways and products.",
+            "A third of everything is never overlapped: one dispatch, one compute, one combine.",
+            "For the other two thirds, the larger of communication and compute counts.",
         ),
         mistakes=(
-            Mistake(lambda: 1500 / 900, "That is for ever more waves.", slip="wrong-formula-limit"),
+            Mistake(lambda: 1500 / 900, "That is the limit for very many waves.", slip="wrong-formula-limit"),
             Mistake(
                 lambda: 1 / overlap.waves(_WAVES, 3).gain,
-                "How many times as fast, not as long.",
+                "That is how many times as long it takes. The question is how many times as fast it is.",
                 slip="inverted-ratio",
             ),
         ),
     ),
     Check(
         key="machines.dual-bubble",
-        title="A bubble of eight stages",
+        title="The bubble of DualPipe with eight stages",
         answer=lambda: float(pipelines.bubble("dualpipe", 8, 16, both_s=2.5).idle_s),
         difficulty=2,
-        hints=("Half of the stages, less one.", "A pair, a backward, less three times the weights' part."),
+        hints=(
+            "The first factor is half the number of stages, minus one.",
+            "The second is a pair, plus a backward pass, minus three times the weight gradients.",
+        ),
         mistakes=(
-            Mistake(lambda: float(pipelines.bubble("dualpipe", 8, 16).idle_s), "A pair takes 2.5 here."),
-            Mistake(lambda: float(pipelines.bubble("zero-bubble", 8, 16).idle_s), "That is ZB1P's."),
-            Mistake(lambda: float(pipelines.bubble("1f1b", 8, 16).idle_s), "That is 1F1B's."),
+            Mistake(
+                lambda: float(pipelines.bubble("dualpipe", 8, 16).idle_s),
+                "That is for a pair that takes 3. Here it takes 2.5.",
+            ),
+            Mistake(
+                lambda: float(pipelines.bubble("zero-bubble", 8, 16).idle_s), "That is the bubble of ZB1P."
+            ),
+            Mistake(lambda: float(pipelines.bubble("1f1b", 8, 16).idle_s), "That is the bubble of 1F1B."),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Can a reader take a data sheet apart? Factors, ridges, sweeps, domains, capacity."""
+"""Exercises on datasheets: factors of two, ridge points, HBM read times, domains, capacity."""
 
 from math import ceil
 
@@ -18,39 +18,55 @@ CHECKS = (
         title="From a rack to a chip",
         answer=lambda: per_chip_figure(362e15, pieces=144),
         unit="FLOPs/s",
-        hints=("How many chips share it?", "The figure is dense already."),
+        hints=("How many chips does the printed number cover?", "It is dense already."),
         mistakes=(
-            Mistake(lambda: per_chip_figure(362e15, pieces=64), "This rack is of the second generation."),
+            Mistake(
+                lambda: per_chip_figure(362e15, pieces=64),
+                "You divided by 64 chips. This UltraServer has 144.",
+            ),
             Mistake(
                 lambda: per_chip_figure(362e15, pieces=144, sparse=True),
-                "Nobody said that it counts sparsity.",
+                "You halved it for sparsity, but the datasheet says that the rate is dense.",
             ),
         ),
     ),
     Check(
         key="machines.sweep",
-        title="Read it once",
+        title="HBM read time",
         answer=lambda: rules.ChipRatios(chips.MI455X, FP8).hbm_read_time_s,
         unit="s",
-        hints=("Bytes over bytes a second.", "432 GB and 23.3 TB/s."),
+        hints=("Divide bytes by bytes per second.", "432 GB over 23.3 TB/s."),
         mistakes=(
-            Mistake(lambda: 432 * GiB / 23.3e12, "These are GB, not GiB."),
-            Mistake(lambda: 432e9 / 19.6e12, "That rate is of January."),
+            Mistake(lambda: 432 * GiB / 23.3e12, "You used GiB. The memory is given in GB."),
+            Mistake(
+                lambda: 432e9 / 19.6e12,
+                "You used 19.6 TB/s, the bandwidth that was announced in January. It is 23.3 TB/s by now.",
+            ),
         ),
     ),
     Check(
         key="machines.largest-batch",
-        title="The largest batch",
+        title="The largest critical batch size",
         answer=lambda: "TPU 8t",
         choices=("GB300", "Rubin", "TPU 8t", "Trainium3"),
         hints=(
-            "Divide each FP4 rate by the bytes a second of memory.",
-            "Which has many FLOPs and little bandwidth?",
+            "Divide each FP4 rate by the memory bandwidth.",
+            "Which chip has a high rate and a low bandwidth?",
         ),
         mistakes=(
-            Mistake("GB300", "1,875 is close. One is above.", slip="wrong-option"),
-            Mistake("Rubin", "Its bandwidth grew, too.", slip="wrong-option"),
-            Mistake("Trainium3", "Its FP4 is as fast as its fp8, so its ridge is low.", slip="wrong-option"),
+            Mistake(
+                "GB300", "Its 1,875 FLOPs per byte are close, but one chip has more.", slip="wrong-option"
+            ),
+            Mistake(
+                "Rubin",
+                "Rubin has the highest rate, but by far the highest bandwidth, too.",
+                slip="wrong-option",
+            ),
+            Mistake(
+                "Trainium3",
+                "Trainium3 is no faster in FP4 than in fp8, so its ridge point is low.",
+                slip="wrong-option",
+            ),
         ),
     ),
     Check(
@@ -58,20 +74,24 @@ CHECKS = (
         title="Chips that hold a model",
         answer=lambda: ceil(K3 / chips.MI455X.hbm_bytes),
         unit="chips",
-        hints=("How many bytes is an element with its part of a scale?", "Round up."),
+        hints=("How many bytes does a parameter of 4.25 bits take?", "Round up to whole chips."),
         mistakes=(
-            Mistake(lambda: K3 / chips.MI455X.hbm_bytes, "A part of a chip holds nothing.", slip="rounding"),
+            Mistake(
+                lambda: K3 / chips.MI455X.hbm_bytes, "Round up: there are only whole chips.", slip="rounding"
+            ),
             Mistake(
                 lambda: ceil(2.78e12 / chips.MI455X.hbm_bytes),
-                "Four bits, not eight.",
+                "You used eight bits per parameter. MXFP4 takes 4.25.",
                 slip="wrong-dtype-size",
             ),
-            Mistake(lambda: ceil(K3 / chips.RUBIN.hbm_bytes), "MI455X has more memory than that."),
+            Mistake(
+                lambda: ceil(K3 / chips.RUBIN.hbm_bytes), "That is for 288 GB per chip. An MI455X has 432."
+            ),
         ),
     ),
     Check(
         key="machines.tokens-across",
-        title="Beyond the rack",
+        title="Data parallelism between racks",
         answer=lambda: (
             chips.GB300.bf16_flops_per_s / (72 * chips.GB300.dcn_bytes_per_s)
             if chips.GB300.dcn_bytes_per_s
@@ -80,96 +100,112 @@ CHECKS = (
         unit="tokens",
         difficulty=2,
         hints=(
-            "Copies of the weights are whole racks: what is the bandwidth of a rack, and its rate?",
-            "C/W of the cards: 72 chips send different parts, so each sends a 72nd.",
+            "Each rack is one replica. What are the compute rate and the network bandwidth of a whole rack?",
+            "The 72 NICs of a rack send different parts of the gradients, so each sends one 72nd.",
         ),
         mistakes=(
             Mistake(
                 lambda: chips.GB300.bf16_flops_per_s / 1e11,
-                "All cards of a rack send: each a part of the sum.",
+                "All 72 NICs of a rack send at the same time, each a part of the gradients.",
                 slip="one-for-total",
             ),
-            Mistake(lambda: chips.GB300.bf16_flops_per_s / 9e11, "That is the way inside the rack."),
+            Mistake(
+                lambda: chips.GB300.bf16_flops_per_s / 9e11,
+                "You used the bandwidth inside the rack. Between racks, the NICs count.",
+            ),
         ),
     ),
     Check(
         key="machines.desk",
-        title="A token on a desk",
+        title="One token on a desktop machine",
         answer=lambda: DESK,
         unit="s",
-        hints=("Every weight is read once for a token.", "4.5 bits are 0.5625 bytes."),
+        hints=("Every weight is read once per token.", "4.5 bits are 0.5625 bytes."),
         mistakes=(
-            Mistake(lambda: 70e9 / 273e9, "That is for eight bits."),
-            Mistake(lambda: 70e9 * 4 / 8 / 273e9, "Scales are read as well."),
+            Mistake(lambda: 70e9 / 273e9, "That is for eight bits per parameter. Here they take 4.5."),
+            Mistake(
+                lambda: 70e9 * 4 / 8 / 273e9,
+                "You used four bits. The scales have to be read as well, so a parameter takes 4.5 bits.",
+            ),
         ),
     ),
     Check(
         key="machines.wafer-layer",
-        title="What a layer waits for",
+        title="The latency of a layer on wafers",
         answer=lambda: (1 / 2100 - weights_resident(140e9, chips.WSE3, steps=0, hop_s=0).read_s) / 80,
         unit="s",
         difficulty=2,
-        hints=("How long is a token?", "Take off the reading, and share the rest among 80 layers."),
+        hints=(
+            "How long does one token take?",
+            "Subtract the time to read the weights, and divide the rest by 80 layers.",
+        ),
         mistakes=(
-            Mistake(lambda: 1 / 2100, "That is a token, of 80 layers."),
+            Mistake(lambda: 1 / 2100, "That is the time of a whole token, which passes through 80 layers."),
             Mistake(
                 lambda: weights_resident(140e9, chips.WSE3, steps=0, hop_s=0).read_s / 80,
-                "That is the reading. What is the rest?",
+                "That is the time per layer to read the weights. How long is the rest?",
             ),
         ),
     ),
     Check(
         key="machines.planes",
-        title="Planes",
+        title="A multiplane network",
         answer=lambda: (4 * 128) ** 2 // 2,
-        unit="end points",
+        unit="endpoints",
         hints=(
-            "A card in four parts leaves a switch with four times the ports.",
-            "Two tiers: half of the square.",
+            "At a quarter of the rate, a switch has four times as many ports.",
+            "Two tiers connect half the square of the number of ports.",
         ),
         mistakes=(
-            Mistake(lambda: 128**2 // 2, "That is without planes.", slip="factor-left-out"),
+            Mistake(lambda: 128**2 // 2, "That is the number without planes.", slip="factor-left-out"),
             Mistake(
                 lambda: 4 * 128**2 // 2,
-                "Ports grow by four; end points with their square.",
+                "There are four times as many ports, and endpoints grow with their square.",
                 slip="factor-left-out",
             ),
-            Mistake(lambda: (4 * 128) ** 2, "Half of a leaf's ports go up.", slip="factor-two"),
+            Mistake(
+                lambda: (4 * 128) ** 2,
+                "Half the ports of each leaf switch go up to the second tier.",
+                slip="factor-two",
+            ),
         ),
     ),
     Check(
         key="machines.unseen-sheet",
-        title="A sheet that you have not seen",
+        title="A datasheet that you have not seen",
         answer=lambda: (
             per_chip_figure(POD_FP8, sparse=True, pieces=POD)
             / per_chip_figure(POD_LINKS, bidirectional=True, pieces=POD)
         ),
         difficulty=2,
         hints=(
-            "Undo sparsity, both ways and the pod, in this order.",
-            "The pod drops out of the ratio. What is left of the two factors of two?",
+            "Undo three things: sparsity, the two directions, and the pod.",
+            "In the ratio, the size of the pod cancels. What happens to the two factors of two?",
         ),
         mistakes=(
-            Mistake(lambda: POD_FP8 / POD_LINKS / 2, "The links are printed both ways."),
-            Mistake(lambda: 2 * POD_FP8 / POD_LINKS, "The rate counts sparsity."),
+            Mistake(
+                lambda: POD_FP8 / POD_LINKS / 2,
+                "The links are printed with both directions added up. Halve them, too.",
+            ),
+            Mistake(lambda: 2 * POD_FP8 / POD_LINKS, "The printed rate counts sparsity. Halve it, too."),
             Mistake(
                 lambda: per_chip_figure(POD_FP8, sparse=True) / POD_READ,
-                "That is the ridge. Which bytes leave the chip?",
+                "That is the ridge point. Which bandwidth counts the bytes that leave the chip?",
             ),
         ),
     ),
     Check(
         key="machines.unseen-width",
-        title="Its experts",
+        title="How wide do its experts have to be?",
         answer=lambda: POD_FP8 / POD_LINKS / 2,
         unit="columns",
         difficulty=2,
-        hints=("6 D F FLOPs against 3 D bytes.", "Half of the ratio of before."),
+        hints=("Compare 6 D F FLOPs with 3 D bytes.", "It is half of the ratio from the previous exercise."),
         mistakes=(
-            Mistake(lambda: POD_FP8 / POD_LINKS, "6DF over 3D is 2F."),
+            Mistake(lambda: POD_FP8 / POD_LINKS, "6 D F over 3 D is 2 F, so the width is half of the ratio."),
             Mistake(
                 lambda: 2 * POD_FP8 / POD_LINKS / 3,
-                "Out in fp8, back in bf16: three bytes.",
+                "Dispatch is in fp8 and combine in bf16, which is three bytes together.",
                 slip="wrong-dtype-size",
             ),
         ),

@@ -1,4 +1,4 @@
-"""What can be tried in the chapter on other machines? Its explorers, in their order."""
+"""The explorers of the chapter on comparing accelerators, in their order."""
 
 from scalingbook_book.chapters.machines.explorers import experts, pinned, sheets
 

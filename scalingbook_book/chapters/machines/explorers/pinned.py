@@ -1,4 +1,4 @@
-"""What does a token take where weights stay in SRAM, and where they are read from HBM?"""
+"""The time per token with weights in SRAM, and with weights that are read from HBM."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,
@@ -27,16 +27,17 @@ def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     }
     series = [
         Series("reading weights", [1e6 * one.read_s for one in found.values()], 0),
-        Series("hops", [1e6 * one.hops_s for one in found.values()], 2),
+        Series("latency", [1e6 * one.hops_s for one in found.values()], 2),
     ]
     fastest = min(found, key=lambda name: found[name].token_s)
     share = found[fastest].hops_s / found[fastest].token_s
     return View(
-        f"{fastest} is the fastest: {pluralize(found[fastest].chips, 'chip')}, "
-        f"{count(1 / found[fastest].token_s)} tokens/s for one user; hops are {100 * share:.0f}% of it.",
+        f"{fastest} is the fastest, with {pluralize(found[fastest].chips, 'chip')}: "
+        f"{count(1 / found[fastest].token_s)} tokens/s for one user, "
+        f"with {100 * share:.0f}% of the time for latency.",
         (
             Bars(
-                Scale("µs a token", "", "linear"),
+                Scale("µs per token", "", "linear"),
                 [f"{name}: {one.chips:,}" for name, one in found.items()],
                 series,
                 stacked=True,
@@ -47,19 +48,19 @@ def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
 
 
 def many(name: str, nbytes: float) -> bool:
-    """Whether more than one of them holds it."""
+    """Whether the weights need more than one chip."""
     return nbytes > chips.find(name).hbm_bytes
 
 
 PINNED = Explorer(
     key="machines.pinned",
-    title="SRAM, HBM or a desk",
-    question="How many chips hold the model, and is a token made of reading or of hops?",
+    title="SRAM, HBM or desktop: time per token",
+    question="How many chips hold the model, and is the time per token mostly reading weights or latency?",
     controls={
-        "params": Slider("billion parameters that a token meets", 1.0, 400.0, 70.0, "log"),
-        "bits": Choice("bits each", ("4", "8", "16"), "8"),
+        "params": Slider("billion active parameters", 1.0, 400.0, 70.0, "log"),
+        "bits": Choice("bits per parameter", ("4", "8", "16"), "8"),
         "layers": Slider("layers", 16, 128, 80, step=4),
-        "hop": Slider("µs a layer of hops", 0.1, 10.0, 2.0, "log"),
+        "hop": Slider("latency per layer, µs", 0.1, 10.0, 2.0, "log"),
     },
     view=_pinned,
 )

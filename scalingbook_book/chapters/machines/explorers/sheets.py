@@ -1,4 +1,4 @@
-"""What does a data sheet say once its factors are undone, and what follows for any chip of the catalogue?"""
+"""A datasheet with its factors of two undone, and two chips of the catalogue compared."""
 
 from scalingbook_book.reader.explorers.parts import (
     ALL_CHIPS,
@@ -29,44 +29,44 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
     reach = per_chip_figure(1e12 * link, bidirectional=both, pieces=pieces)
     memory, bandwidth = per_chip_figure(288e9, binary=3 * gib), 8e12
     naive = 1e15 * rate / 1e12 / link
-    values = {"as printed": (rate, link), "meant": (dense / 1e15, reach / 1e12)}
+    values = {"as printed": (rate, link), "one chip, dense, one direction": (dense / 1e15, reach / 1e12)}
     bars = Bars(
         Scale("PFLOPs/s; TB/s", "", "log", 0.01),
-        ("products", "way out"),
+        ("compute", "links"),
         [Series(name, list(row), color) for color, (name, row) in enumerate(values.items())],
     )
     return View(
-        f"One chip multiplies {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}: its ridge is "
-        f"{count(dense / bandwidth)}, and each byte sent wants {count(dense / reach)} FLOPs "
+        f"One chip performs {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}. Its ridge point is "
+        f"{count(dense / bandwidth)}, and C/W_dom is {count(dense / reach)} FLOPs per byte "
         f"({count(naive)} as printed).",
         (bars,),
         (
-            Readout("products", dense, "FLOPs/s"),
-            Readout("way out, one way", reach, "B/s"),
+            Readout("dense compute", dense, "FLOPs/s"),
+            Readout("links, one direction", reach, "B/s"),
             Readout("memory", memory, "B", binary(memory)),
-            Readout("C/W of the domain", dense / reach, "", count(dense / reach)),
+            Readout("C/W_dom", dense / reach, "", count(dense / reach)),
         ),
     )
 
 
 UNMASK = Explorer(
     key="machines.unmask",
-    title="Unmask the data sheet",
-    question="Which factors of two, and of 72, stand between what is printed and one dense chip, one way?",
+    title="Undo the factors of a datasheet",
+    question="Which factors lead from the printed numbers to one chip, dense, one direction?",
     controls={
         "rate": Slider("PFLOPs/s as printed", 1.0, 4000.0, 40.0, "log"),
         "link": Slider("TB/s of links as printed", 0.1, 400.0, 3.6, "log"),
         "sparse": Switch("the rate counts sparsity"),
-        "both": Switch("the links count both ways"),
-        "rack": Switch(f"both are of a rack of {_RACK}"),
-        "gib": Switch("288 GB of memory are GiB"),
+        "both": Switch("the links count both directions"),
+        "rack": Switch(f"both numbers are for a rack of {_RACK}"),
+        "gib": Switch("the 288 GB of memory are GiB"),
     },
     view=_unmask,
 )
 
 
 def _limits(chip: Chip, bits: str) -> dict[str, float]:
-    """Of one chip; what nobody publishes is left out."""
+    """Numbers and ratios of one chip, without those that are not published."""
     best = {
         "4 bits": ("fp4", "fp8", "bf16", "fp16"),
         "8 bits": ("fp8", "bf16", "fp16"),
@@ -75,22 +75,28 @@ def _limits(chip: Chip, bits: str) -> dict[str, float]:
     kinds = [name for name in best[bits] if name in chip.rates()]
     alone = {
         "memory": chip.hbm_bytes,
-        "its rate": chip.hbm_bytes_per_s,
-        "sweep": rules.ChipRatios(chip, FP8).hbm_read_time_s,
+        "memory bandwidth": chip.hbm_bytes_per_s,
+        "HBM read time": rules.ChipRatios(chip, FP8).hbm_read_time_s,
     }
     if not kinds:
         return alone
     sheet = rules.ChipRatios(chip, DTYPES[kinds[0]])
     return alone | {
-        "products": sheet.flops_per_s,
-        "way out": sheet.scale_up_bytes_per_s,
-        "ridge": sheet.ridge,
-        "C/W domain": sheet.balance,
+        "compute": sheet.flops_per_s,
+        "links": sheet.scale_up_bytes_per_s,
+        "ridge point": sheet.ridge,
+        "C/W_dom": sheet.balance,
         "expert width": sheet.expert_width,
     }
 
 
-_UNITS = {"memory": "B", "its rate": "B/s", "sweep": "s", "products": "FLOPs/s", "way out": "B/s"}
+_UNITS = {
+    "memory": "B",
+    "memory bandwidth": "B/s",
+    "HBM read time": "s",
+    "compute": "FLOPs/s",
+    "links": "B/s",
+}
 
 
 def _six(*, one: str, other: str, bits: str) -> View:
@@ -98,7 +104,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
     both = [_limits(chip, bits) for chip in pair]
     rows = [
         name
-        for name in ("products", *_UNITS, "ridge", "C/W domain", "expert width")
+        for name in ("compute", *_UNITS, "ridge point", "C/W_dom", "expert width")
         if name in both[0] | both[1]
     ]
     rows = list(dict.fromkeys(rows))
@@ -110,34 +116,36 @@ def _six(*, one: str, other: str, bits: str) -> View:
         for name in rows
     ]
     said = "; ".join(
-        f"{chip.name}{' (announced)' * (chip.status == 'announced')} has a ridge of {count(limits['ridge'])}"
-        if "ridge" in limits
+        f"{chip.name}{' (announced)' * (chip.status == 'announced')} has a ridge point of "
+        f"{count(limits['ridge point'])}"
+        if "ridge point" in limits
         else f"{chip.name} has no published rate in {bits} or wider"
         for chip, limits in zip(pair, both, strict=True)
     )
     names = [one, other] if one != other else [f"{one} (1)", f"{other} (2)"]
     return View(
         f"{said}. {_reread(pair)}",
-        (Grid(f"In {bits}, or the next wider type that has a rate", rows, names, cells),),
+        (Grid(f"In {bits}, or in the next wider type that the chip supports", rows, names, cells),),
         tuple(
-            Readout(f"{name}: sweep", limits["sweep"], "s") for name, limits in zip(names, both, strict=True)
+            Readout(f"{name}: HBM read time", limits["HBM read time"], "s")
+            for name, limits in zip(names, both, strict=True)
         ),
     )
 
 
 def _reread(pair: list[Chip]) -> str:
     first, second = (rules.ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
-    return f"A full memory is read {count(1 / first)} times a second, or {count(1 / second)}."
+    return f"Reads of the full memory per second: {count(1 / first)} and {count(1 / second)}."
 
 
 SIX = Explorer(
     key="machines.six",
-    title="Six numbers",
-    question="What follows from the sheet of one chip, beside another's?",
+    title="Six numbers and their ratios",
+    question="What follows from the datasheets of two chips?",
     controls={
-        "one": Chips("a chip", ALL_CHIPS, "Rubin"),
-        "other": Chips("beside", ALL_CHIPS, "GB300"),
-        "bits": Choice("products in", ("4 bits", "8 bits", "16 bits"), "8 bits"),
+        "one": Chips("first chip", ALL_CHIPS, "Rubin"),
+        "other": Chips("second chip", ALL_CHIPS, "GB300"),
+        "bits": Choice("matmuls in", ("4 bits", "8 bits", "16 bits"), "8 bits"),
     },
     view=_six,
 )

@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on other machines? Its figures, in its order."""
+"""The figures of the chapter on comparing accelerators, in their order."""
 
 from scalingbook_book.chapters.machines.figures import exchange, sheets, token
 

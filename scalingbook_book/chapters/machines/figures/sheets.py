@@ -1,4 +1,4 @@
-"""Six numbers of a chip, every machine as a point, and how many chips are at full speed."""
+"""Six numbers of a chip, every machine as a point, and the sizes of scale-up domains."""
 
 from math import ceil, sqrt
 
@@ -25,13 +25,13 @@ RUBIN = rules.ChipRatios(chips.RUBIN, FP8)
 
 
 def six() -> Figure:
-    """Which six numbers are a machine?"""
+    """Which six numbers describe a machine?"""
     chip = RUBIN.chip
     return Figure(
         key="machines.six",
-        alt=f"A chip as a box with products of {si(RUBIN.flops_per_s, 'FLOPs/s')}, beside it its memory; an arrow goes into a domain of {chip.domain_chips} chips, another into the network. "
-        f"Between them stand the ratios: {RUBIN.ridge:.0f} FLOPs a byte of memory, {count(RUBIN.balance)} a byte into the domain.",
-        caption=f"Rubin, as announced, in six numbers. What matters are their ratios: the ridge, the time to read the memory once ({si(RUBIN.hbm_read_time_s, 's')}), and FLOPs for each byte that leaves the chip.",
+        alt=f"A box for a chip that performs {si(RUBIN.flops_per_s, 'FLOPs/s')}, connected to a box for its memory. One arrow leads into a domain of {chip.domain_chips} chips, another into the network. "
+        f"The ratios are {RUBIN.ridge:.0f} FLOPs per byte of memory traffic and {count(RUBIN.balance)} per byte into the domain.",
+        caption=f"NVIDIA's Rubin, as announced, in six numbers, with the compute rate in fp8. What matters are their ratios: the ridge point ({RUBIN.ridge:.0f}), the time to read the memory once ({si(RUBIN.hbm_read_time_s, 's')}), and the FLOPs per byte that leaves the chip ({count(RUBIN.balance)}).",
         parts=lambda wide: [_six(wide)],
     )
 
@@ -63,13 +63,13 @@ FAMILIES = {
     "TPUs": (chips.V5E, chips.V5P, chips.TPU7X, chips.TPU8T, chips.TPU8I),
     "NVIDIA": (chips.A100, chips.H100, chips.GB300, chips.RUBIN),
     "AMD, AWS, Intel": (chips.MI300X, chips.MI355X, chips.MI455X, chips.TRAINIUM3, chips.GAUDI3),
-    "SRAM, desk": (chips.GROQ3, chips.WSE3, chips.DGX_SPARK),
+    "SRAM-based, desktop": (chips.GROQ3, chips.WSE3, chips.DGX_SPARK),
 }
 RIDGES = (10, 100, 1000)
 
 
 def ridges() -> Figure:
-    """Where does every machine stand?"""
+    """What are the memory bandwidth and the compute rate of every machine?"""
     said = "; ".join(
         f"{c.name} {count(rules.ChipRatios(c, narrowest(c)).ridge)} in {narrowest(c)}"
         for row in FAMILIES.values()
@@ -77,9 +77,9 @@ def ridges() -> Figure:
     )
     return Figure(
         key="machines.ridges",
-        alt=f"Points over bandwidth of memory and rate of products, both axes logarithmic, with dashed diagonals for ridges of {', '.join(map(str, RIDGES))}. {said}.",
-        caption="Each machine in the narrowest type it multiplies. On a diagonal the ridge is the same. HBM machines climbed from 150 to 1,900 FLOPs a byte by narrower types; SRAM machines "
-        "are below 10, far to the right.",
+        alt=f"A scatter plot of compute rate against memory bandwidth, with logarithmic axes and dashed diagonals for ridge points of {', '.join(map(str, RIDGES))}. {said}.",
+        caption="Each machine in the narrowest data type that it multiplies. Along a diagonal, the ridge point is constant. Through narrower types, machines with HBM have climbed from 150 to 1,900 FLOPs per byte. SRAM-based machines "
+        "are far to the right, below 10.",
         parts=lambda wide: [_ridges(wide)],
     )
 
@@ -97,8 +97,8 @@ def _ridges(wide: float) -> Chart:
         for color, (name, row) in enumerate(FAMILIES.items())
     ]
     return Chart(
-        Scale("bytes/s of memory", "B/s", "log", 2e11, 3e16),
-        Scale("FLOPs/s", "FLOPs/s", "log", 1e14, 3e17),
+        Scale("memory bandwidth", "B/s", "log", 2e11, 3e16),
+        Scale("compute rate", "FLOPs/s", "log", 1e14, 3e17),
         (*lines, *points),
     )
 
@@ -110,7 +110,7 @@ DOMAINS = (chips.MI355X, chips.TRAINIUM2, chips.TRAINIUM3, chips.RUBIN, chips.TP
 
 
 def size(chip: Chip) -> int:
-    """Chips that are joined at full speed."""
+    """Number of chips that are connected at full speed."""
     return chip.torus.pod_chips if chip.torus else chip.domain_chips or 1
 
 
@@ -121,13 +121,13 @@ def _kind(chip: Chip) -> str:
 
 
 def domains() -> Figure:
-    """How many chips are near?"""
+    """How large is the scale-up domain of each machine?"""
     said = "; ".join(f"{c.name} {size(c):,} ({_kind(c)})" for c in DOMAINS)
     return Figure(
         key="machines.domains",
-        alt=f"A square of cells for each machine, a cell a chip, all to one scale. {said}.",
-        caption="Chips at full speed, one cell each. On a mesh a pair has a seventh of a chip's links, through switches all of them, on a torus the neighbors' alone. "
-        "TPU 8i is joined by Boardfly: no axes, at most seven hops.",
+        alt=f"A square of cells for each machine, with one cell per chip, all to the same scale. {said}.",
+        caption="The chips that are connected at full speed, one cell for each (to scale). A pair of chips can use a seventh of a chip's links in a full mesh of eight, and all of them through switches. In a torus, a chip has links only to its neighbors. "
+        "TPU 8i has no axes: its Boardfly network connects any two chips in at most seven hops.",
         parts=lambda wide: [_domains(wide)],
     )
 

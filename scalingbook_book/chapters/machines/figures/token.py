@@ -1,4 +1,4 @@
-"""What one token is made of, on machines of SRAM and of HBM."""
+"""The time per token on SRAM-based machines and on machines with HBM."""
 
 from scalingbook_book.reader.explorers.view import Bars, Scale, Series
 from scalingbook_book.reader.figures.figure import Figure
@@ -10,7 +10,7 @@ ON = {"Groq 3 LPU": 0, "Groq 3 LPU, a rack": 256, "WSE-3": 0, "GB300, 8": 8, "Ru
 
 
 def token() -> Figure:
-    """What is a token made of?"""
+    """How much of a token's time is reading weights, and how much is latency?"""
     found = {
         name: datasheet.weights_resident(
             BYTES, chips.find(name.partition(",")[0]), steps=LAYERS, hop_s=HOP_S, chips=many
@@ -19,21 +19,21 @@ def token() -> Figure:
     }
     labels = [f"{name.partition(',')[0]}: {one.chips}" for name, one in found.items()]
     said = "; ".join(
-        f"{label} chips {si(one.read_s, 's')} of reading, {si(one.hops_s, 's')} of hops"
+        f"{label} chips {si(one.read_s, 's')} to read weights, {si(one.hops_s, 's')} of latency"
         for label, one in zip(labels, found.values(), strict=True)
     )
     return Figure(
         key="machines.token",
-        alt=f"Stacked bars of microseconds a token, reading and hops: {said}.",
-        caption=f"70 billion parameters in 8 bits, {LAYERS} layers, {1e6 * HOP_S:g} µs a layer for whatever crosses chips and waits. With SRAM a token is made of hops, and bandwidth hardly matters any more. "
-        f"The best is {count(max(1 / one.token_s for one in found.values()))} tokens/s.",
+        alt=f"Stacked bars of the time per token, split into reading weights and latency: {said}.",
+        caption=f"The time per token of a model with 70 billion parameters in 8 bits and {LAYERS} layers, with {1e6 * HOP_S:g} µs of latency per layer. On SRAM-based chips, nearly all of it is latency, and bandwidth hardly matters any more. "
+        f"The best of them generates {count(max(1 / one.token_s for one in found.values()))} tokens/s.",
         parts=lambda wide: [
             Bars(
-                Scale("µs a token"),
+                Scale("µs per token"),
                 labels,
                 [
                     Series("reading weights", [1e6 * one.read_s for one in found.values()], 0),
-                    Series("hops", [1e6 * one.hops_s for one in found.values()], 2),
+                    Series("latency", [1e6 * one.hops_s for one in found.values()], 2),
                 ],
                 stacked=True,
             )

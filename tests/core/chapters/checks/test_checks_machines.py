@@ -33,16 +33,16 @@ def test_answers_worked_out_by_hand(key, given):
 @pytest.mark.parametrize(
     ("key", "given", "says"),
     [
-        ("sweep", "19.9 ms", "GB, not GiB"),
-        ("chips-for-k3", 3.42, "holds nothing"),
-        ("tokens-across", 25_000, "All cards of a rack"),
-        ("desk", "128 ms", "Scales"),
-        ("planes", 32_768, "with their square"),
+        ("sweep", "19.9 ms", "used GiB"),
+        ("chips-for-k3", 3.42, "only whole chips"),
+        ("tokens-across", 25_000, "All 72 NICs"),
+        ("desk", "128 ms", "scales"),
+        ("planes", 32_768, "their square"),
         ("unseen-sheet", 371, "ridge"),
         ("hides", "Rubin", "9,722"),
-        ("turns-total", "1.6 ms", "takes cores"),
-        ("cores-break-even", 14.67, "what is left"),
-        ("dual-bubble", 6, "2.5 here"),
+        ("turns-total", "1.6 ms", "some of the cores"),
+        ("cores-break-even", 14.67, "that are left"),
+        ("dual-bubble", 6, "Here it takes 2.5"),
     ],
 )
 def test_slips_are_named(key, given, says):
