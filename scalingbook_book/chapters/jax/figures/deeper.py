@@ -90,8 +90,8 @@ def credit() -> Figure:
     """Two receive buffers: a write that overtakes a read, and the credit that prevents it."""
     return Figure(
         key="jax.credit",
-        alt="Two pairs of lanes. Without credit a fast chip writes buffers 0, 1 and again 0 while its neighbor still reads buffer 0 of the "
-        "first. With credit the third write waits until that read has ended.",
+        alt="Two pairs of timelines. Without credits, a fast chip writes buffers 0, 1 and 0 again, while its neighbor still reads buffer 0. "
+        "With credits, the third write waits until this read has ended.",
         caption="Without a credit, the third write overwrites a buffer that is still being read. The reader sends a credit when it is done, and the "
         "writer waits for it. (Not to scale.)",
         parts=lambda wide: [
@@ -112,10 +112,10 @@ def hosts() -> Figure:
     """A mesh of four by four on two slices: which chips share a host."""
     return Figure(
         key="jax.hosts",
-        alt="Two meshes of four by four chips, colored by host. On v5e a host is a square of two by two, so that either axis leaves it. On v4 "
-        "a host has all four chips of X, and only Y leaves it.",
-        caption="Both programs use the same mesh. On the v5e slice, each axis crosses two hosts. On the v4 slice, X stays within one host and Y "
-        "crosses four.",
+        alt="Two meshes of four by four chips, colored by host. On v5e, a host has a square of two by two chips, so both axes cross hosts. On v4, "
+        "a host has all four chips along X, and only Y crosses hosts.",
+        caption="Both programs use the same mesh. On the v5e slice, each axis spans two hosts. On the v4 slice, X stays within one host and Y "
+        "spans four.",
         parts=lambda wide: [_hosts(wide)],
     )
 

@@ -126,7 +126,7 @@ def four_answers() -> Figure:
     said = {name: si(received(kinds), "B") if kinds else "nothing" for name, (_, kinds) in ENDS.items()}
     return Figure(
         key="jax.four_answers",
-        alt="A partial sum on eight chips, each block pale with a plus. Four arrows lead from it, with a thickness that shows the bytes that a chip "
+        alt="A partial sum on eight chips, each block pale with a plus. Four arrows lead from it, and thicker arrows stand for more bytes that a chip "
         f"receives: {', '.join(f'{name} {words}' for name, words in said.items())}.",
         caption="Four correct results of one matmul. Replicating the result takes twice the bytes of sharding it, and leaving it unreduced takes "
         f"none. (The bytes are those that a chip receives, for matrices of {SIZES['B']:,} × {SIZES['B']:,} in bf16.)",

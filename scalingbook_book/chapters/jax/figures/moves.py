@@ -145,7 +145,7 @@ def exchange() -> Figure:
     return Figure(
         key="jax.exchange",
         alt=f"Four devices with {tokens // N} tokens each, colored by the expert that they are routed to. Each device sorts them into four buckets "
-        f"with {ROOM} slots each; the {dropped()} tokens that find no free slot are drawn outside. An AllToAll sends every bucket to its expert, with {empty} "
+        f"with {ROOM} slots each; tokens without a free slot ({dropped()} here) are drawn outside. An AllToAll sends every bucket to its expert, with {empty} "
         "empty slots, and a second AllToAll returns the results.",
         caption=f"If all buckets have the same size, an AllToAll can dispatch the tokens. Here {tokens / N / N:g} tokens are routed to a bucket on average and "
         f"it has {ROOM} slots, which is a capacity factor of {factor:.2f}. Dropped tokens: {dropped()} of {tokens}. Empty slots that are sent: {empty} of "
