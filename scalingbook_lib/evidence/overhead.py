@@ -2,7 +2,7 @@
 
 A plan consists of equal steps in the best split. A whole run costs more: its software and its split are
 slower, and it has restarts and recomputed steps, stages at other sequence lengths, a batch that grows at
-first, evaluation and failed starts. Chapter: Training LLaMA 3.
+first, evaluation and failed starts. Chapter: Training Llama 3.
 """
 
 from dataclasses import dataclass, replace

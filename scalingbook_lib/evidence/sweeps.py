@@ -2,7 +2,7 @@
 
 NVIDIA served LLaMA 3.3 70B on two H100 to an increasing number of closed-loop clients. `SWEEP` is the
 published result; `simulated` runs the serving simulator with the calibrated efficiencies of
-`evidence.inference`, to which these measurements were not fitted. Chapter: Serving LLaMA 3.
+`evidence.inference`, to which these measurements were not fitted. Chapter: Serving Llama 3.
 """
 
 from dataclasses import dataclass

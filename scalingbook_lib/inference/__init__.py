@@ -7,7 +7,7 @@
 `serve` is the steady state; `transfer`, `pools` and `prefix` what moving keys and values costs;
 `speculative` is speculative decoding, `diffusion` a block in a few passes. The closed forms are in
 `scalingbook_lib.rules`.
-Chapters: Inference, Serving LLaMA 3, Other architectures.
+Chapters: Inference, Serving Llama 3, Other architectures.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

@@ -1,6 +1,6 @@
 """How long does a prompt's cache take from the chips that read it to those that decode, and how many of each?
 
-Chapters: Inference, Serving LLaMA 3.
+Chapters: Inference, Serving Llama 3.
 """
 
 from dataclasses import dataclass

@@ -6,7 +6,7 @@ here has a formula of its own, and what prunes a search is a lower bound made of
 ways to serve: a front of latency against cost. `posttraining` shares chips between those that write answers
 and those that train on them.
 
-Chapters: Training LLaMA 3, Serving LLaMA 3, RL post-training systems.
+Chapters: Training Llama 3, Serving Llama 3, RL post-training systems.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips

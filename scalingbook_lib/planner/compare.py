@@ -1,6 +1,6 @@
 """Why is one plan faster than another? Term by term.
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from dataclasses import dataclass

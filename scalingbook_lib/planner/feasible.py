@@ -1,6 +1,6 @@
 """The spreads that have a legal plan: one that fits into memory, on a mesh that the machine has.
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Which ways to serve are worth choosing? Those that no other beats in latency and in cost.
 
-Chapter: Serving LLaMA 3.
+Chapter: Serving Llama 3.
 """
 
 from collections.abc import Iterator

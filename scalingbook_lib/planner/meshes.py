@@ -1,6 +1,6 @@
 """The parts of a training plan that a search combines: a mesh with its schedule, and how data ranks share.
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from functools import cache

@@ -1,6 +1,6 @@
 """Which ways to serve need judging? Those that no bound rules out: branch and bound over layouts and batches.
 
-A way is left out where one that was judged is as fast and cheaper than its bounds. Chapter: Serving LLaMA 3.
+A way is left out where one that was judged is as fast and cheaper than its bounds. Chapter: Serving Llama 3.
 """
 
 from bisect import bisect_right, insort

@@ -1,6 +1,6 @@
 """What a search for a training plan found: the best plans, why the first beats the second, what was rejected.
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from collections.abc import Callable, Iterator

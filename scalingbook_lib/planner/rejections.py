@@ -1,6 +1,6 @@
 """How often did a search reject what it found for each reason, and how close did the closest come?
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from dataclasses import dataclass, field

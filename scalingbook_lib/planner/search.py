@@ -1,7 +1,7 @@
 """A search for the fastest legal plan: branch and bound over `training.evaluate`.
 
 Groups of plans are visited in the order of a lower bound of their step. The search ends where that bound is
-above the best plans found. Chapter: Training LLaMA 3.
+above the best plans found. Chapter: Training Llama 3.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What if links, memory or arithmetic were twice as fast? The best plan is searched again.
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from dataclasses import dataclass, replace

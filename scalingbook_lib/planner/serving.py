@@ -2,7 +2,7 @@
 
 Of every layout that a machine allows, with batches from one sequence to all that fit, those are judged that
 no bound rules out, at the steady state of `inference.serve`; latency and cost pull apart, so the answer is a
-front. Chapter: Serving LLaMA 3.
+front. Chapter: Serving Llama 3.
 """
 
 from collections.abc import Iterable, Iterator

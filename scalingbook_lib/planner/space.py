@@ -1,7 +1,7 @@
 """The candidates of a search for a training plan, group by group, and why the others do not divide.
 
 A spread is a mesh (tp, cp, fsdp, pp, dp), a microbatch and a schedule; ZeRO and rematerialization are varied
-within it. Degrees are divisors of the number of chips. Chapter: Training LLaMA 3.
+within it. Degrees are divisors of the number of chips. Chapter: Training Llama 3.
 """
 
 from collections.abc import Iterator

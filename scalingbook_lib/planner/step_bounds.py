@@ -1,7 +1,7 @@
 """Lower bounds of a training step, for a search that prunes.
 
 Each is `training`'s own step of a plan with less in it than the plans that it bounds, so that it holds for
-any objective that is not below the step time. Chapter: Training LLaMA 3.
+any objective that is not below the step time. Chapter: Training Llama 3.
 """
 
 from scalingbook_lib.machines import ClusterError, Slice

@@ -1,6 +1,6 @@
 """Which ways to serve are there? Every layout that a machine allows, and how many sequences fit.
 
-Chapter: Serving LLaMA 3.
+Chapter: Serving Llama 3.
 """
 
 from collections.abc import Iterator

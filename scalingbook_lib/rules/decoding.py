@@ -81,7 +81,7 @@ def decode_step(
 def hbm_read_time_s(chip: Chip) -> float:
     """M_hbm / W_hbm, seconds to read a full HBM once: while arithmetic does not bind, the longest step.
 
-    Derived in Serving LLaMA 3.
+    Derived in Serving Llama 3.
     """
     # no program touches all of a full memory in less
     return chip.hbm_bytes / chip.hbm_bytes_per_s
@@ -100,7 +100,7 @@ def batch_within(
     """The most sequences with a `decode_step` of at most `limit_s`: its formula solved for the batch.
 
     Below the critical batch the weights are read once, above it each sequence adds its arithmetic; 0 where no
-    step is so short. Derived in Serving LLaMA 3.
+    step is so short. Derived in Serving Llama 3.
     """
     W = chips * chip.hbm_bytes_per_s
     each, math = cache_bytes / W, 2 * params / (chips * chip.flops_per_s(compute))  # seconds a sequence

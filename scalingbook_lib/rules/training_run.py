@@ -1,6 +1,6 @@
 """The least memory that a training run needs over all chips, and the share of its time that counts.
 
-Chapters: Training LLaMA 3, Fault tolerance and goodput.
+Chapters: Training Llama 3, Fault tolerance and goodput.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ class Pooled(Result):
 def pooled(model: Transformer, tokens: float, *, arrays: float = 4, params: float | None = None) -> Pooled:
     """10 P + 2 · arrays · tokens · D · L, bytes over all chips: the state, and what is kept for backward.
 
-    bf16 weights, fp32 moments; `arrays` of [tokens, D] in bf16 for each layer. Derived in Training LLaMA 3.
+    bf16 weights, fp32 moments; `arrays` of [tokens, D] in bf16 for each layer. Derived in Training Llama 3.
     """
     state = training_state(params or model, weights=BF16, gradients=None, moments=FP32, master=None).total
     # 2 bytes an element in bf16
@@ -66,7 +66,7 @@ def goodput(
     """1 - save/every - every/(2 MTBF) - restart/MTBF counts; the best `every` is sqrt(2 · save · MTBF).
 
     To first order in a time between failures much longer than the others (Young, 1974);
-    `training.reliability.exact` has all orders. Derived in Training LLaMA 3.
+    `training.reliability.exact` has all orders. Derived in Training Llama 3.
     """
     # d/d(every) of save/every + every/(2 MTBF) is 0 there (young1974first)
     best = sqrt(2 * save_s * between_failures_s)

@@ -2,7 +2,7 @@
 
 AdamW touches each parameter alone. Shampoo, SOAP and Muon take a weight W[D, F] as a matrix, and need all of
 it in one place, or collectives: `layouts` has four ways for Muon's Newton-Schulz iteration. Here D is the
-shorter side. Chapter: Smaller numbers.
+shorter side. Chapter: Low precision and optimizers.
 
 >>> print(MUON.state(70e9))
 840 GB, 12 for each parameter: weights 140 GB (17%), gradients 140 GB (17%), master 280 GB (33%), \

@@ -1,6 +1,6 @@
 """How many days does a training run take, and what does it cost?
 
-Chapter: Training LLaMA 3.
+Chapter: Training Llama 3.
 """
 
 from dataclasses import dataclass

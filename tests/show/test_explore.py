@@ -24,7 +24,7 @@ def test_outside_a_kernel_there_is_html_and_a_sentence():
 
 
 def test_a_cell_may_start_elsewhere():
-    assert "At 512 tokens" in show.explorer(KEY, B=512)._repr_mimebundle_()["text/plain"]
+    assert "With 512 tokens" in show.explorer(KEY, B=512)._repr_mimebundle_()["text/plain"]
     with pytest.raises(ValueError, match="has no Z"):
         show.explorer(KEY, Z=1)
 

@@ -1,4 +1,4 @@
-"""Which layers does the chapter compare? Published shapes, as stacks of what mixes tokens.
+"""The layers that the chapter compares: published shapes, as stacks of mixers.
 
 Sources: Kimi K3 arXiv 2607.24653; DeepSeek-V3.2 arXiv 2512.02556, and V4's report of 2026-04; NSA arXiv
 2502.11089, section 4.1; MoBA arXiv 2502.13189; SigLIP in Gemma 3 arXiv 2503.19786; Wan arXiv 2503.20314, its
@@ -55,7 +55,7 @@ MOBA = 12 * 4096  # tokens that a query meets, of a million
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BidirectionalNetwork:
-    """A network whose tokens all see one another: an eye, or what paints."""
+    """A network whose tokens all attend to one another: a vision encoder or a video model."""
 
     params: float
     D: int

@@ -1,1 +1,1 @@
-"""What the chapter on serving LLaMA 3 hands to its reader."""
+"""What the chapter on serving Llama 3 hands to its reader."""

@@ -1,4 +1,4 @@
-"""Which numbers, recipes and matrices does the chapter follow?"""
+"""The values, recipes and names that the chapter's explorers, figures and checks share."""
 
 from functools import cache
 from random import Random
@@ -13,16 +13,30 @@ LLAMA, K2 = models.find("LLaMA-3 70B"), models.find("Kimi K2")
 NODES = Cluster.of(chips.H100, 4096)
 RECIPES = {
     "bf16": Recipe(),
-    "fp8 products": Recipe(product=FP8, weights=FP8),
-    "and gathers": Recipe(product=FP8, weights=FP8, gather=FP8, dispatch=FP8),
-    "and sums": Recipe(product=FP8, weights=FP8, gather=FP8, sums=FP8, dispatch=FP8, combine=FP8),
+    "fp8 matmuls": Recipe(product=FP8, weights=FP8),
+    "+ fp8 gathers": Recipe(product=FP8, weights=FP8, gather=FP8, dispatch=FP8),
+    "+ fp8 reductions": Recipe(product=FP8, weights=FP8, gather=FP8, sums=FP8, dispatch=FP8, combine=FP8),
 }
 HEAVY = 3  # degrees of freedom of the heavy tails
+PARTS = {  # of a training state, as the library names them: what readers see, and the color
+    "weights": ("weights", 0),
+    "gradients": ("gradients", 1),
+    "master": ("fp32 master copy", 3),
+    "moments": ("moments", 4),
+    "rows and columns": ("row and column averages", 5),
+    "sides": ("Kronecker factors", 2),
+}
+LAYOUTS = {  # of Muon's iteration, as the library names them: what readers see
+    "short side cut": "short side sharded",
+    "long side cut": "long side sharded",
+    "gathered by all": "gathered on all",
+    "owned by one": "one owner",
+}
 
 
 @cache
 def drawn(n: int, heavy: bool = False, seed: int = 0) -> tuple[float, ...]:
-    """Values of a bell curve, or of Student's t, whose tails are heavy."""
+    """Normally distributed values, or values of Student's t, whose tails are heavy."""
     chance = Random(seed)
     values = [chance.gauss(0, 1) for _ in range(n)]
     if not heavy:
@@ -36,6 +50,6 @@ def whole(element: Element) -> Format:
 
 
 def spoiled(form: Format, outlier: float, n: int = 4096, heavy: bool = False) -> float:
-    """The error of all others where one value is an outlier of that size."""
+    """The relative RMS error of the other values if one value is an outlier of that size."""
     values = list(drawn(n, heavy))
     return relative_rms_error(values, form.quantized([outlier, *values])[1:])

@@ -1,1 +1,1 @@
-"""What the chapter on training LLaMA 3 hands to its reader."""
+"""What the chapter on training Llama 3 hands to its reader."""

@@ -1,7 +1,7 @@
 """Where do the boundaries go when products and transfers are done in narrower types? One dial for each.
 
 A product in a faster type raises C, and each boundary with it; a transfer in fewer bytes lowers its own. So
-a recipe names both: the limits of `roofline` and of this room follow. Chapter: Smaller numbers.
+a recipe names both: the limits of `roofline` and of this room follow. Chapter: Low precision and optimizers.
 
 >>> from scalingbook_lib.machines import Cluster, chips
 >>> from scalingbook_lib.units import FP8

@@ -1,4 +1,4 @@
-"""Can a reader price what is not written token by token: blocks, videos, pictures, searches?"""
+"""Exercises on diffusion language models, videos, images and vector search."""
 
 from scalingbook_book.chapters.architectures.case import SIGLIP, WAN
 from scalingbook_book.reader.checks.check import Check, Mistake
@@ -16,17 +16,17 @@ _VECTORS = 5e8 * 768 * 2
 CHECKS = (
     Check(
         key="architectures.block-batch",
-        title="How many at once",
+        title="Break-even of diffusion",
         answer=lambda: _BLOCK.even_batch,
         difficulty=2,
         hints=(
-            "A step waits for weights. What does a pass wait for?",
-            "R over the passes, in bf16.",
+            "A decode step is memory-bound. What is a diffusion pass bound by?",
+            "In bf16, it is the ridge divided by the number of passes.",
         ),
         mistakes=(
-            Mistake(32.0, "That is the ridge; each pass computes the whole block again."),
-            Mistake(lambda: 256 / 32, "That is the gain while both wait for weights."),
-            Mistake(lambda: 560 / 256, "Tokens of the block drop out; passes do not."),
+            Mistake(32.0, "That is the ridge. But each of the 32 passes computes the whole block again."),
+            Mistake(lambda: 256 / 32, "That is the gain while both are memory-bound."),
+            Mistake(lambda: 560 / 256, "The number of tokens cancels, but the number of passes does not."),
         ),
     ),
     Check(
@@ -34,25 +34,40 @@ CHECKS = (
         title="Attention in a video",
         answer=lambda: _ATTENTION / (_WEIGHTS + _ATTENTION),
         difficulty=2,
-        hints=("How many tokens? 21 steps in time, patches of 16 × 16.", "2P·tokens and 4·tokens²·D·L."),
+        hints=(
+            "How many tokens are there? 21 time steps, and one token per 16 × 16 pixels.",
+            "Weights take 2P·tokens, and attention 4·tokens²·D·L.",
+        ),
         mistakes=(
-            Mistake(lambda: _ATTENTION / _WEIGHTS, "That is attention over weights, not its share."),
+            Mistake(
+                lambda: _ATTENTION / _WEIGHTS,
+                "That is attention divided by weights, not its share of the total.",
+            ),
             Mistake(
                 lambda: _ATTENTION / 2 / (_WEIGHTS + _ATTENTION / 2),
-                "Nothing is causal here: every token sees every other.",
+                "Nothing is causal here: every token attends to every other.",
             ),
         ),
     ),
     Check(
         key="architectures.eye-share",
-        title="The eye and the model",
+        title="Vision encoder and language model",
         answer=lambda: sum(_EYE) / _MODEL,
         difficulty=2,
-        hints=("How many patches, how many tokens?", "The encoder's attention is quadratic in the patches."),
+        hints=(
+            "How many patches does the image have, and how many tokens?",
+            "The encoder's attention is quadratic in the number of patches.",
+        ),
         mistakes=(
-            Mistake(lambda: _EYE[0] / _MODEL, "The encoder's attention is missing."),
-            Mistake(lambda: sum(_EYE) / (2 * 8e9 * 1024), "The model sees 256 tokens, not 1,024 patches."),
-            Mistake(lambda: SIGLIP.params / 8e9, "Four patches are one token."),
+            Mistake(lambda: _EYE[0] / _MODEL, "You left out the encoder's attention."),
+            Mistake(
+                lambda: sum(_EYE) / (2 * 8e9 * 1024),
+                "The language model processes 256 tokens, not 1,024 patches.",
+            ),
+            Mistake(
+                lambda: SIGLIP.params / 8e9,
+                "That is the ratio of the parameters. The encoder also processes four patches per token.",
+            ),
         ),
     ),
     Check(
@@ -62,10 +77,10 @@ CHECKS = (
         unit="s",
         chips=8,
         difficulty=1,
-        hints=("Every vector is read once.", "Bytes over the bandwidth of eight chips."),
+        hints=("Every vector is read once.", "Divide the bytes by the bandwidth of eight chips."),
         mistakes=(
-            Mistake(100.0, "One pass serves all hundred: the product is far below the ridge."),
-            Mistake(0.5, "Two bytes a number."),
+            Mistake(100.0, "One pass serves all hundred queries, because the matmul is below the ridge."),
+            Mistake(0.5, "Each number takes two bytes."),
         ),
     ),
 )

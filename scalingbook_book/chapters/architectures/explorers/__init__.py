@@ -1,4 +1,4 @@
-"""What can be tried in the chapter on other architectures? Its explorers, in their order."""
+"""The explorers of the chapter on other architectures, in the order of the page."""
 
 from scalingbook_book.chapters.architectures.explorers import mixing, writing
 

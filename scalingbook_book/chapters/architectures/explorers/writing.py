@@ -1,4 +1,4 @@
-"""When does a block in a few passes win, and how long does a video take?"""
+"""Diffusion against token-by-token decode, and the time of a video."""
 
 from scalingbook_book.chapters.architectures.case import WAN
 from scalingbook_book.reader.explorers.parts import (
@@ -32,39 +32,40 @@ def _blocks(*, chip: str, billions: int, T: int, passes: int, B: int) -> View:
 
     now = at(B)
     chart = Chart(
-        Scale("answers at once", "", "pow2"),
+        Scale("concurrent requests", "", "pow2"),
         Scale("time", "s", "log"),
         (
-            Curve("a block in passes", _BATCHES, [at(b).block_s for b in _BATCHES], 0),
+            Curve("diffusion", _BATCHES, [at(b).block_s for b in _BATCHES], 0),
             Curve("token by token", _BATCHES, [at(b).one_by_one_s for b in _BATCHES], 1),
             RefLine("now", B),
         ),
     )
-    faster = "The block is" if now.gain > 1 else "Token by token is"
+    faster = "Diffusion is" if now.gain > 1 else "Token-by-token decode is"
     ratio = max(now.gain, 1 / now.gain)
-    even = f"from {sig3(now.even_batch)} answers at once on" if now.even_batch > 1 else "for any number"
+    even = f"above {sig3(now.even_batch)} requests" if now.even_batch > 1 else "at any number of requests"
     return View(
-        f"{faster} {sig3(ratio)} times as fast for {pluralize(B, 'answer')}; token by token wins {even}.",
+        f"{faster} {sig3(ratio)} times as fast for {pluralize(B, 'concurrent request')}. "
+        f"Token-by-token decode is faster {even}.",
         (chart,),
         (
-            Readout("a block", now.block_s, "s", si(now.block_s, "s")),
+            Readout("diffusion", now.block_s, "s", si(now.block_s, "s")),
             Readout("token by token", now.one_by_one_s, "s", si(now.one_by_one_s, "s")),
-            Readout("FLOPs, over token by token's", passes, "×", f"{passes} times"),
-            Readout("tokens a second", B * T / now.block_s, "", si(B * T / now.block_s)),
+            Readout("FLOPs relative to token by token", passes, "×", f"{passes} times"),
+            Readout("tokens/s", B * T / now.block_s, "", si(B * T / now.block_s)),
         ),
     )
 
 
 BLOCKS = Explorer(
     key="architectures.blocks",
-    title="A block, or token by token",
-    question="For how many users at once is a block in a few passes faster?",
+    title="Diffusion or token by token?",
+    question="Up to how many concurrent requests is diffusion faster?",
     controls={
         "chip": Chips("chip", CHIPS, "H100"),
         "billions": Slider("parameters, in billions", 1, 32, 8, "pow2"),
-        "T": Slider("tokens of a block", 32, 1024, 256, "pow2"),
+        "T": Slider("tokens per block", 32, 1024, 256, "pow2"),
         "passes": Slider("passes", 4, 256, 64, "pow2"),
-        "B": Slider("answers at once", 1, 256, 1, "pow2"),
+        "B": Slider("concurrent requests", 1, 256, 1, "pow2"),
     },
     view=_blocks,
 )
@@ -84,28 +85,29 @@ def _video(*, seconds: int, size: str, steps: int, guided: str, n: int) -> View:
         [Series("", [weights, attention], 0)],
     )
     return View(
-        f"{pluralize(seconds, 'second')} of {size} are {count(tokens)} tokens: {share} "
-        f"of the FLOPs are attention, and {pluralize(n, 'H100')} at half of the peak need {si(took, 's')}.",
+        f"{pluralize(seconds, 'second')} of {size} video become {count(tokens)} tokens. "
+        f"Attention takes {share} of the FLOPs. "
+        f"{pluralize(n, 'H100')} at half of the peak rate would take {si(took, 's')}.",
         (bars,),
         (
             Readout("tokens", tokens, "", count(tokens)),
             Readout("passes", forwards, "", count(forwards)),
             Readout("FLOPs", total, "", si(total, "FLOPs")),
-            Readout("seconds of work a second of video", took / seconds, "", sig3(took / seconds)),
+            Readout("compute seconds per second of video", took / seconds, "", sig3(took / seconds)),
         ),
     )
 
 
 VIDEO = Explorer(
     key="architectures.video",
-    title="The video clock",
-    question="How long does a video take, and how much of it is attention?",
+    title="Time to generate a video",
+    question="How long does it take to generate a video, and how much of that is attention?",
     controls={
-        "seconds": Slider("seconds of video, 16 frames each", 1, 20, 5),
-        "size": Choice("size", tuple(SIZES), "720p"),
-        "steps": Slider("steps", 4, 52, 50, step=2),
-        "guided": Choice("passes a step", ("two", "one"), "two"),
-        "n": Slider("H100", 1, 64, 8, "pow2"),
+        "seconds": Slider("seconds of video at 16 frames/s", 1, 20, 5),
+        "size": Choice("resolution", tuple(SIZES), "720p"),
+        "steps": Slider("diffusion steps", 4, 52, 50, step=2),
+        "guided": Choice("passes per step", ("two", "one"), "two"),
+        "n": Slider("H100 GPUs", 1, 64, 8, "pow2"),
     },
     view=_video,
 )

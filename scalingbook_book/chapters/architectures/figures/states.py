@@ -23,7 +23,7 @@ from scalingbook_lib.units import binary, count, percent, si
 
 
 def million() -> Figure:
-    """What does one sequence of a million tokens keep, and what does a step read of it?"""
+    """What one sequence of a million tokens keeps, and what a decode step reads of it."""
     kept = [one.cached_bytes(MILLION) for one in STACKS]
     read = [one.read_bytes(MILLION) for one in STACKS]
     names = [one.name for one in STACKS]
@@ -33,38 +33,38 @@ def million() -> Figure:
     bars = Bars(
         Scale("one sequence of a million tokens", "B", "log", 3e8, 2e12),
         names,
-        [Series("kept", kept, MEMORY), Series("read by a step", read, CACHE)],
+        [Series("kept", kept, MEMORY), Series("read per decode step", read, CACHE)],
     )
     return Figure(
         key="architectures.million",
         alt=f"Two bars for each of six models, on a logarithmic axis. {said}.",
-        caption=f"From {si(kept[0], 'B')} to {si(kept[-1], 'B')}. Some designs keep less, some read less than they keep, one does both.",
+        caption=f"One sequence of a million tokens in six models: from {si(kept[0], 'B')} down to {si(kept[-1], 'B')}, on a logarithmic axis. Some designs keep less, one reads less than it keeps, and one does both.",
         parts=lambda wide: [bars],
     )
 
 
-FAMILY = (  # columns: what fades; rows: whether the key's old value is taken out first
+FAMILY = (  # columns: what decays; rows: whether the key's old value is removed first
     ("linear attention", "RetNet, Mamba-2,\nLightning", "GLA, RWKV-6"),
     ("DeltaNet", "Gated DeltaNet\n(Qwen3-Next)", "KDA\n(Kimi)"),
 )
 
 
 def family() -> Figure:
-    """Which recurrences are there?"""
+    """The family of linear-attention recurrences."""
     told = "; ".join(", ".join(name.replace("\n", " ") for name in row) for row in FAMILY)
     return Figure(
         key="architectures.family",
-        alt=f"A table of two rows and three columns. Rows: write only, and erase before writing. Columns: nothing fades, one decay a head, one a channel. {told}.",
-        caption="Two questions make the family: does the state fade, and is what the key finds taken out before the new value is written?",
+        alt=f"A table of two rows and three columns. Rows: write only, and the delta rule, which erases before it writes. Columns: no decay, one decay per head, one decay per channel. {told}.",
+        caption="Two questions distinguish these recurrences: does the state decay, and is the old value under the key removed before the new one is written?",
         parts=lambda wide: [_family(wide)],
     )
 
 
 def _family(wide: float) -> Sketch:
     column, shapes = (wide - 8) / 3, list[Shape]()
-    for k, fades in enumerate(("nothing fades", "a decay a head", "one a channel")):
+    for k, fades in enumerate(("no decay", "decay per head", "per channel")):
         shapes.append(Words(x=4 + column * (k + 0.5), y=14, text=fades, quiet=True))
-    rows = ("write: Z + kvᵀ", "erase, then write: Z − βk(kᵀZ) + βkvᵀ")
+    rows = ("write only: Z + kvᵀ", "delta rule: Z − βk(kᵀZ) + βkvᵀ")
     for j, (row, names) in enumerate(zip(rows, FAMILY, strict=True)):
         y = 26 + 94.0 * j
         shapes.append(Words(x=6, y=y + 14, text=row, align="start", bold=True))
@@ -87,7 +87,7 @@ T, CHUNK = 8192, 64
 
 
 def executions() -> Figure:
-    """One recurrence, three ways to compute it."""
+    """Three ways to compute the same recurrence."""
     state = RecurrentState(heads=1, key=128, value=128)
     ways = {
         "step by step": state.flops(),
@@ -97,9 +97,9 @@ def executions() -> Figure:
     said = "; ".join(f"{name}: {count(round(flops))} FLOPs" for name, flops in ways.items())
     return Figure(
         key="architectures.executions",
-        alt=f"Three drawings of the same tokens. A chain of single tokens; squares along a diagonal with arrows between them; one whole triangle. {said}.",
-        caption=f"The same numbers at three prices: FLOPs of a token and head, of side 128, for {count(T)} tokens and chunks of {CHUNK}. "
-        "Step by step is cheapest and has no large product; chunks buy products with FLOPs.",
+        alt=f"Three drawings of the same tokens: a chain of single tokens, squares along a diagonal with arrows between them, and one full triangle. {said}.",
+        caption=f"The same results at three costs: FLOPs per token for one head of 128, with {count(T)} tokens and chunks of {CHUNK}. "
+        "Step by step needs the fewest FLOPs but has no large matmuls. Chunks take somewhat more FLOPs, in matmuls.",
         parts=lambda wide: [_executions(wide, ways)],
     )
 
@@ -130,7 +130,7 @@ def _executions(wide: float, ways: dict[str, float]) -> Sketch:
             Words(
                 x=column * (k + 0.5),
                 y=y + side + 18,
-                text=f"{count(round(flops))}\nFLOPs a token",
+                text=f"{count(round(flops))}\nFLOPs per token",
                 quiet=True,
             )
         )
@@ -138,15 +138,15 @@ def _executions(wide: float, ways: dict[str, float]) -> Sketch:
 
 
 def strip() -> Figure:
-    """What do a hybrid's few full layers weigh?"""
+    """The memory of a hybrid's few full-attention layers."""
     states, full = (MixedLayers("", (part,)).cached_bytes(MILLION) for part in K3.layers)
     whole = K3.L * MLA.cached_bytes(MILLION)
     return Figure(
         key="architectures.strip",
-        alt=f"{K3.L} cells in a row, every fourth of them full attention. Below, an area of {binary(full)} for the {K3.layers[1][0]} full layers and a sliver of "
-        f"{binary(states)} for the {K3.layers[0][0]} states.",
-        caption=f"Kimi K3 at a million tokens: {percent(full / (full + states), 3)} of {binary(full + states)} is in a quarter of its layers. With full attention in all, "
-        f"{binary(whole)}.",
+        alt=f"{K3.L} cells, one per layer, every fourth of them full attention. Below, an area of {binary(full)} for the {K3.layers[1][0]} full layers and a sliver of "
+        f"{binary(states)} for the {K3.layers[0][0]} layers with states.",
+        caption=f"Kimi K3 at a million tokens: a quarter of its layers hold {percent(full / (full + states), 3)} of the {binary(full + states)}. With full attention in all layers, it would be "
+        f"{binary(whole)}. Areas are to scale.",
         parts=lambda wide: [_strip(wide, states, full, whole)],
     )
 
@@ -158,7 +158,7 @@ def _strip(wide: float, states: float, full: float, whole: float) -> Sketch:
     rows = [cells[k : k + in_row] for k in range(0, K3.L, in_row)]
     below, scale = 26 + 3 * side + 20, (wide - 8) / whole
     shapes: list[Shape] = [
-        Words(x=4, y=14, text=f"{K3.layers[0][0]} layers of state, {K3.layers[1][0]} of full attention", align="start"),
+        Words(x=4, y=14, text=f"{K3.layers[0][0]} layers with states, {K3.layers[1][0]} with full attention", align="start"),
         Cells(x=2, y=22, rows=rows, wide=side, high=side),
         Area(x=4, y=below, wide=whole * scale, high=30, text="", color=None, shade=0.03, dashed=True),
         Area(x=4, y=below, wide=max(states * scale, 2), high=30, color=MATH, shade=0.8),
@@ -170,15 +170,15 @@ def _strip(wide: float, states: float, full: float, whole: float) -> Sketch:
 
 
 def relay() -> Figure:
-    """What crosses the links when a sequence lies on four chips?"""
+    """What crosses the links when a sequence is sharded over four chips."""
     one, tokens = KDA.handoff_bytes(), MILLION // 4
     caches = MLA.cached_bytes(tokens)
     return Figure(
         key="architectures.relay",
-        alt=f"Two rows of four chips, each with a quarter of a million tokens. Between the upper ones thin arrows carry states of {si(one, 'B')}; between the lower "
-        f"ones thick arrows carry keys and values of {si(caches, 'B')}.",
-        caption=f"A chip tells the others what its part does to any state, {si(one, 'B')} a layer of Kimi K3, however long the part is. A ring of full attention passes on "
-        f"every key and value: {si(caches, 'B')} of latent vectors.",
+        alt=f"Two rows of four chips, each with a quarter of a million tokens. Between the upper ones, thin arrows carry states of {si(one, 'B')}. Between the lower "
+        f"ones, thick arrows carry keys and values of {si(caches, 'B')}.",
+        caption=f"Each chip tells the others what its part does to an incoming state. For a layer of Kimi K3 that is {si(one, 'B')}, however long the part is. Ring attention passes on "
+        f"every key and value: {si(caches, 'B')} of latent vectors per chip. Arrows are not to scale.",
         parts=lambda wide: [_relay(wide, (one, caches))],
     )
 
@@ -191,7 +191,7 @@ def _relay(wide: float, sizes: Sequence[float]) -> Sketch:
     ):
         y = 24 + 92.0 * j
         shapes.append(
-            Words(x=4, y=y - 8, text=f"{name}: {si(size, 'B')} of each chip", align="start", bold=True)
+            Words(x=4, y=y - 8, text=f"{name}: {si(size, 'B')} from each chip", align="start", bold=True)
         )
         for k in range(4):
             shapes.append(

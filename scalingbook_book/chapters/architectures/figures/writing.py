@@ -1,4 +1,4 @@
-"""What sparse attention scores, attends to and keeps; blocks in time; pictures and videos as tokens."""
+"""Figures on sparse attention, diffusion language models, images and videos."""
 
 from scalingbook_book.chapters.architectures.case import (
     CSA,
@@ -33,7 +33,7 @@ DESIGNS = {"full (MLA)": (DENSE,), "V3.2: DSA": (DSA,), "V4: CSA": CSA, "V4: HCA
 
 
 def funnels() -> Figure:
-    """How many entries are kept, scored by an index, attended to?"""
+    """Entries that are kept, scored by an index, and attended to."""
     far = {name: mixer[0] for name, mixer in DESIGNS.items()}  # the window's 128 are beside it
     kept = [one.entries(MILLION) for one in far.values()]
     scored = [one.entries(MILLION) if one.index_flops else 0.0 for one in far.values()]
@@ -43,25 +43,25 @@ def funnels() -> Figure:
         for name, k, s, a in zip(far, kept, scored, attended, strict=True)
     )
     bars = Bars(
-        Scale("entries, at a million tokens", "", "log", 100, 3e7),
+        Scale("entries at a million tokens", "", "log", 100, 3e7),
         list(far),
         [Series("kept", kept, MEMORY), Series("scored", scored, NETWORK), Series("attended", attended, CACHE)],
     )  # fmt: skip
     return Figure(
         key="architectures.funnels",
         alt=f"Three bars for each of four designs, on a logarithmic axis. {said}.",
-        caption="An index chooses what is attended to, and has to score everything that is kept. To keep less, entries must stand for more than one token.",
+        caption="An index chooses which entries are attended to, but it has to score everything that is kept. To keep less, an entry has to stand for more than one token.",
         parts=lambda wide: [bars],
     )
 
 
 def blocks() -> Figure:
-    """When is a block in a few passes faster?"""
+    """The time of diffusion and of token-by-token decode, for one and for eight requests."""
     spans = list[Span]()
     told = []
     for B in (1, 8):
         one = diffusion(8e9, H100, T=256, passes=64, batch=B)
-        name = f"{B} answer{'s' * (B > 1)}"
+        name = f"{B} request{'s' * (B > 1)}"
         spans.append(Span(f"{name}, token by token", 0, one.one_by_one_s, si(one.one_by_one_s, "s"), MEMORY))
         spans.append(Span(f"{name}, {one.passes} passes", 0, one.block_s, si(one.block_s, "s"), MATH))
         told.append(
@@ -70,23 +70,23 @@ def blocks() -> Figure:
     even = diffusion(8e9, H100, T=256, passes=64).even_batch
     return Figure(
         key="architectures.blocks",
-        alt=f"Four lanes of time. {'; '.join(told)}.",
-        caption=f"256 tokens of an 8B model on one H100. A step waits for weights, whoever else is served; a pass computes. They are even at {even:.2g} answers at once.",
+        alt=f"Four bars on a time axis. {'; '.join(told)}.",
+        caption=f"256 tokens from an 8B model on one H100. A decode step reads the weights and takes equally long for one request and for eight. A diffusion pass is compute-bound, so eight requests take longer. Break-even is at {even:.2g} requests.",
         parts=lambda wide: [lanes(wide, spans)],
     )
 
 
 def eye() -> Figure:
-    """How does a picture become tokens?"""
+    """How an image becomes tokens."""
     patches, tokens = 4096, 256
     encoder = sum(bidirectional_flops(SIGLIP.params, patches, SIGLIP.D, SIGLIP.L))
     model = 2 * 27e9 * tokens
     return Figure(
         key="architectures.eye",
-        alt=f"A picture of 896 × 896 pixels, cut into 64 × 64 patches, leads through an encoder to 16 × 16 tokens and into a language model. "
+        alt=f"An image of 896 × 896 pixels is divided into 64 × 64 patches, which go through an encoder and become 16 × 16 tokens for a language model. "
         f"{si(encoder, 'FLOPs')} in the encoder, {si(model, 'FLOPs')} in the model.",
-        caption=f"Gemma 3: {count(patches)} patches enter the encoder, {tokens} tokens leave it. The encoder's {si(encoder, 'FLOPs')} are {percent(encoder / model)} of what these tokens "
-        "cost the 27B model.",
+        caption=f"In Gemma 3, {count(patches)} patches enter the encoder, and {tokens} tokens leave it. The encoder takes {si(encoder, 'FLOPs')}, which is {percent(encoder / model)} of what the 27B model "
+        "takes for these tokens. (Each cell stands for 16 patches or 16 tokens.)",
         parts=lambda wide: [_eye(wide, encoder, model)],
     )
 
@@ -110,8 +110,8 @@ def _eye(wide: float, encoder: float, model: float) -> Sketch:
 
 
 def video() -> Figure:
-    """Why does a video cost so much?"""
-    sizes = {"one picture": (1, 720, 1280), "1 s": (17, 720, 1280), "5 s": (81, 720, 1280), "5 s of 1080p": (81, 1088, 1920)}  # fmt: skip
+    """FLOPs of weights and attention for an image and for videos."""
+    sizes = {"one image": (1, 720, 1280), "1 s": (17, 720, 1280), "5 s": (81, 720, 1280), "5 s of 1080p": (81, 1088, 1920)}  # fmt: skip
     tokens = {name: video_tokens(*size) for name, size in sizes.items()}
     counted = {name: bidirectional_flops(WAN.params, n, WAN.D, WAN.L) for name, n in tokens.items()}
     said = "; ".join(
@@ -130,6 +130,6 @@ def video() -> Figure:
     return Figure(
         key="architectures.video",
         alt=f"Stacked bars of FLOPs of weights and of attention. {said}.",
-        caption=f"Weights grow with the tokens, attention with their square. ({WAN.params / 1e9:g} billion parameters, 720p where nothing else is said; a whole video is 100 such passes.)",
+        caption=f"FLOPs of one pass. Those of the weights grow in proportion to the tokens, those of attention with their square. ({WAN.params / 1e9:g} billion parameters; 720p unless stated otherwise. A whole video takes 100 such passes.)",
         parts=lambda wide: [bars],
     )

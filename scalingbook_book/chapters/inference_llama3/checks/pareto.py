@@ -1,4 +1,4 @@
-"""Which ways to serve are worth their price? The last exercises on serving LLaMA 3: each draws a front."""
+"""Which ways to serve are worth their price? The last exercises on serving Llama 3: each draws a front."""
 
 from functools import cache
 from typing import Any

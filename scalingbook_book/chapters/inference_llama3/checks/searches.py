@@ -1,4 +1,4 @@
-"""Which of many ways is best? The last exercises on serving LLaMA 3: each is a small program."""
+"""Which of many ways is best? The last exercises on serving Llama 3: each is a small program."""
 
 import math
 from functools import cache

@@ -1,4 +1,4 @@
-"""How many bytes, chips, tokens and dollars? The first exercises on serving LLaMA 3."""
+"""How many bytes, chips, tokens and dollars? The first exercises on serving Llama 3."""
 
 from math import ceil
 

@@ -1,4 +1,4 @@
-"""How long does a step take, and how many sequences share it? Exercises by hand, on serving LLaMA 3."""
+"""How long does a step take, and how many sequences share it? Exercises by hand, on serving Llama 3."""
 
 from collections.abc import Callable
 from functools import cache

@@ -95,7 +95,7 @@ CHAPTERS = (
     ),
     Chapter(
         "training_llama3",
-        "Training LLaMA 3",
+        "Training Llama 3",
         "What does a real training run cost?",
         "6 · P · tokens / (n · C · MFU)",
         f"{_run_days():.1f} days for 70 billion parameters and 15 trillion tokens on a TPU v5p pod at 40% MFU",
@@ -109,7 +109,7 @@ CHAPTERS = (
     ),
     Chapter(
         "inference_llama3",
-        "Serving LLaMA 3",
+        "Serving Llama 3",
         "Which chips should serve a model, and at what price per token?",
         "step ≥ bytes of weights / (n · W_hbm)",
         f"{si(140e9 / (16 * chips.V5E.hbm_bytes_per_s), 's')} to read 70 billion bf16 weights on 16 TPU v5e",

@@ -1,4 +1,4 @@
-"""Can a reader move the boundaries? Batches of mixed types, FSDP, tensors, gains."""
+"""Exercises on limits in low precision: critical batch size, FSDP, TP, and the speedup of a step."""
 
 from scalingbook_book.chapters.lowprecision.case import NODES
 from scalingbook_book.reader.checks.check import Check, Mistake
@@ -19,21 +19,26 @@ def _fsdp(**types: object) -> float:
 CHECKS = (
     Check(
         key="lowprecision.two-types",
-        title="Two types, one batch",
+        title="NVFP4 weights, fp8 matmuls",
         answer=lambda: Recipe(product=FP8, weights=NVFP4.dtype).batch(_B200),
         unit="tokens",
         hints=(
-            "Which bytes are read, and which rate multiplies?",
-            "w C over twice the bandwidth; scales count.",
+            "How many bytes does a weight take, and at which rate does the chip multiply?",
+            "The critical batch is w C over twice the bandwidth. The bytes include the scales.",
         ),
         mistakes=(
             Mistake(
-                lambda: Recipe(product=FP4, weights=NVFP4.dtype).batch(_B200), "The products are in fp8."
+                lambda: Recipe(product=FP4, weights=NVFP4.dtype).batch(_B200),
+                "You used the rate of fp4, but the matmuls are in fp8.",
             ),
             Mistake(
-                lambda: Recipe(product=FP8, weights=FP8).batch(_B200), "The weights lie there in four bits."
+                lambda: Recipe(product=FP8, weights=FP8).batch(_B200),
+                "The weights are stored in NVFP4, not in fp8.",
             ),
-            Mistake(lambda: Recipe(product=FP8, weights=FP4).batch(_B200), "Scales are read as well."),
+            Mistake(
+                lambda: Recipe(product=FP8, weights=FP4).batch(_B200),
+                "You left out the scales, which are read as well.",
+            ),
         ),
     ),
     Check(
@@ -42,15 +47,15 @@ CHECKS = (
         answer=lambda: _BREAKS,
         choices=("H100", "TPU7x", "B200", _BREAKS),
         hints=(
-            "The batch stays where the rate grows as the bytes shrink.",
-            "Compare each chip's narrowest rate with its bf16, and the bytes with two.",
+            "The critical batch stays the same if the rate grows as much as the bytes shrink.",
+            "Compare each chip's rate with that of bf16, and the bytes per weight with two.",
         ),
         mistakes=(
-            Mistake("H100", "Half the bytes, twice the rate: the batch stays."),
-            Mistake("TPU7x", "Its fp8 is twice its bf16, for half the bytes: no change."),
+            Mistake("H100", "H100 follows the rule: fp8 has half the bytes and twice the rate."),
+            Mistake("TPU7x", "TPU7x follows the rule: fp8 has half the bytes and twice the rate."),
             Mistake(
                 "B200",
-                "Four times the rate for 3.6 times fewer bytes is nearly the rule. Another is farther off.",
+                "B200 nearly follows it: four times the rate, 3.6 times fewer bytes. Another is farther off.",
             ),
         ),
     ),
@@ -61,45 +66,69 @@ CHECKS = (
         unit="tokens",
         difficulty=2,
         hints=(
-            "Forward a gather against 2 FLOPs a parameter; backward a gather and a sum against 4.",
-            "Which of the two passes binds? C is that of fp8.",
+            "Forward: a gather against 2 FLOPs per parameter. Backward: a gather and a reduction against 4.",
+            "Which of the two passes is the limit? The compute rate is that of fp8.",
         ),
         mistakes=(
-            Mistake(lambda: _fsdp(), "Weights are gathered in one byte.", slip="wrong-dtype-size"),
+            Mistake(
+                lambda: _fsdp(),
+                "The weights are gathered in fp8, with one byte each.",
+                slip="wrong-dtype-size",
+            ),
             Mistake(
                 lambda: _fsdp(gather=FP8, sums=FP8),
-                "So many in bf16, or with all in fp8; here gradients have two bytes, and C has doubled.",
+                "That is with everything in bf16, or everything in fp8. Here, gradients have two bytes.",
                 slip="wrong-rate",
             ),
         ),
     ),
     Check(
         key="lowprecision.tensor-ways",
-        title="Fewer tensor ways",
+        title="A smaller TP degree",
         answer=lambda: 2 * (1 + 4) / (2 + 2),
         difficulty=2,
         hints=(
-            "The limit on the width goes with C and with the mean of both transfers.",
-            "fp32 has four bytes.",
+            "The smallest useful width is proportional to C and to the bytes of both transfers together.",
+            "fp8 takes one byte per element, and fp32 takes four.",
         ),
         mistakes=(
-            Mistake(lambda: 2.0, "That is for both transfers in bf16.", slip="term-left-out"),
-            Mistake(lambda: 2 * (1 + 2) / 4, "The sums are in fp32 here."),
-            Mistake(lambda: (1 + 4) / (2 + 2), "The products are twice as fast.", slip="term-left-out"),
+            Mistake(
+                lambda: 2.0,
+                "That is for both transfers in bf16. Their bytes change, too.",
+                slip="term-left-out",
+            ),
+            Mistake(
+                lambda: 2 * (1 + 2) / 4, "You counted two bytes for the ReduceScatter, but it is in fp32."
+            ),
+            Mistake(
+                lambda: (1 + 4) / (2 + 2),
+                "You counted the bytes only. The matmuls are also twice as fast.",
+                slip="term-left-out",
+            ),
         ),
     ),
     Check(
         key="lowprecision.whole-step",
-        title="What the whole step gains",
+        title="Speedup of a whole step",
         answer=lambda: 1 / (1 - _PRODUCTS + _PRODUCTS / _FASTER),
         difficulty=2,
-        hints=("What is not faster stays as long as it was.", "Add the new shares, and turn them over."),
+        hints=(
+            "Whatever does not get faster takes as long as before.",
+            "Add up the new times, as fractions of the old step. The speedup is the inverse.",
+        ),
         mistakes=(
-            Mistake(lambda: _FASTER, "Only the products are faster.", slip="wrong-formula-whole"),
-            Mistake(lambda: 1 / (1 - _PRODUCTS + _PRODUCTS / 2), "They do not reach twice the rate."),
+            Mistake(
+                lambda: _FASTER,
+                "Only the matmuls are that much faster, not the whole step.",
+                slip="wrong-formula-whole",
+            ),
+            Mistake(
+                lambda: 1 / (1 - _PRODUCTS + _PRODUCTS / 2),
+                "The matmuls become 1.42 times as fast, not twice.",
+            ),
             Mistake(
                 lambda: 1 - _PRODUCTS + _PRODUCTS / _FASTER,
-                "That is the new time over the old.",
+                "That is the new time over the old one. The speedup is its inverse.",
                 slip="inverted-ratio",
             ),
         ),

@@ -1,4 +1,4 @@
-"""Can a reader use a ruler? Bytes with scales, marks, lost updates, sums that stop."""
+"""Exercises on number formats: bytes with scales, rounding, lost updates, sums that stop growing."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models
@@ -19,68 +19,83 @@ CHECKS = (
         answer=lambda: MXFP4.bytes * _M405.params,
         unit="B",
         hints=(
-            "A block of 32 elements has one scale.",
-            "Bits of an element, and its part of the scale's eight.",
+            "Every block of 32 elements shares one scale of 8 bits.",
+            "An element takes its own 4 bits and 1/32 of the scale.",
         ),
         mistakes=(
-            Mistake(lambda: 0.5 * _M405.params, "The scales take bytes, too."),
-            Mistake(lambda: NVFP4.bytes * _M405.params, "That is NVFP4: a scale for each 16."),
-            Mistake(lambda: 1.5 * _M405.params, "A scale is shared by the whole block."),
+            Mistake(lambda: 0.5 * _M405.params, "You counted the elements only. The scales take bytes, too."),
+            Mistake(
+                lambda: NVFP4.bytes * _M405.params, "That is NVFP4, which has a scale for every 16 elements."
+            ),
+            Mistake(
+                lambda: 1.5 * _M405.params,
+                "You counted one scale per element, but the whole block shares it.",
+            ),
         ),
     ),
     Check(
         key="lowprecision.nearest-mark",
-        title="The nearest mark",
+        title="Rounding to E4M3",
         answer=lambda: E4M3.nearest(150.0),
         rel_tol=1e-9,
         hints=(
-            "Between two powers of two, three bits of mantissa make eight equal parts.",
-            "Which power of two lies below? An eighth of it is the distance of the marks.",
+            "Three bits of mantissa divide the interval between two powers of two into eight equal parts.",
+            "Which power of two is just below 150? An eighth of it is the spacing.",
         ),
         mistakes=(
-            Mistake(lambda: 150.0, "That number is not on the ruler.", slip="rounding"),
-            Mistake(lambda: 160.0, "There is a nearer mark.", slip="rounding"),
-            Mistake(lambda: 148.0, "That would need four bits of mantissa.", slip="off-by-one"),
+            Mistake(lambda: 150.0, "E4M3 cannot represent that number.", slip="rounding"),
+            Mistake(
+                lambda: 160.0,
+                "That is representable, but another representable value is nearer.",
+                slip="rounding",
+            ),
+            Mistake(lambda: 148.0, "That would need more than three bits of mantissa.", slip="off-by-one"),
         ),
     ),
     Check(
         key="lowprecision.rate-that-moves",
-        title="A rate that moves it",
+        title="A learning rate that moves the weight",
         answer=_rate,
         hints=(
-            "Which power of two lies below the weight? bf16 has seven bits of mantissa.",
-            "Half a mark is enough.",
+            "Which power of two is just below the weight? bf16 has seven bits of mantissa.",
+            "The update has to exceed half the spacing.",
         ),
         mistakes=(
             Mistake(
                 lambda: _rate(1),
-                "More than half the way to the next mark is rounded to it.",
+                "Half the spacing is enough: from there, the sum is rounded to the next value.",
                 slip="factor-two",
             ),
             Mistake(
                 lambda: _rate() * _RMS,
-                "That is the step; the rate multiplies the update.",
+                "That is the size of the update. The learning rate is five times as large.",
                 slip="factor-left-out",
             ),
-            Mistake(lambda: 2**-8 * _WEIGHT / _RMS, "Marks are as far apart as at the power of two below."),
+            Mistake(
+                lambda: 2**-8 * _WEIGHT / _RMS,
+                "The spacing depends on the power of two below the weight, not on the weight itself.",
+            ),
         ),
     ),
     Check(
         key="lowprecision.sum-that-stops",
-        title="A sum that stops",
+        title="A sum that stops growing",
         answer=lambda: accumulate(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
         difficulty=2,
-        hints=("From where on is adding one less than half a mark?", "Eight significant bits."),
+        hints=(
+            "Above which sum is one more term at most half the spacing?",
+            "bf16 has eight significant bits.",
+        ),
         mistakes=(
             Mistake(
                 lambda: 1 - accumulate(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
-                "So much is lost; what is left?",
+                "That is the fraction that is lost. The question asks for what is left.",
                 slip="complement",
             ),
-            Mistake(lambda: 2048 / _MANY, "That is fp16, with eleven significant bits."),
+            Mistake(lambda: 2048 / _MANY, "That is fp16, which has eleven significant bits. bf16 has eight."),
             Mistake(
                 lambda: 128 / _MANY,
-                "With seven bits of mantissa there are eight significant ones.",
+                "Seven bits of mantissa make eight significant bits, because the leading one is implicit.",
                 slip="off-by-one",
             ),
         ),

@@ -1,4 +1,4 @@
-"""Can a reader count an optimizer? Its bytes, its FLOPs beside a step's, and what its layouts move."""
+"""Exercises on optimizers: training state, FLOPs of Muon, and the bytes that its layouts move."""
 
 from scalingbook_book.chapters.lowprecision.case import K2
 from scalingbook_book.reader.checks.check import Check, Mistake
@@ -22,17 +22,20 @@ def _sent(way: int) -> float:
 CHECKS = (
     Check(
         key="lowprecision.state-of-muon",
-        title="The state of Muon",
+        title="Training state with Muon",
         answer=lambda: MUON.state(_M405.params).total / _CHIPS,
         unit="B",
         hints=(
-            "Weights, gradient, master copy: which types? And how many moments?",
-            "ZeRO-3 shares all of it.",
+            "How many bytes do weight, gradient, master copy and moment take per parameter?",
+            "ZeRO-3 shards all of it.",
         ),
         mistakes=(
-            Mistake(lambda: ADAMW.state(_M405.params).total / _CHIPS, "AdamW has two moments, Muon one."),
-            Mistake(float(_CHIPS), "All chips share it."),
-            Mistake(lambda: 8 * _M405.params / _CHIPS, "It keeps a moment, of four bytes."),
+            Mistake(
+                lambda: ADAMW.state(_M405.params).total / _CHIPS,
+                "That is AdamW, which has two moments. Muon has one.",
+            ),
+            Mistake(float(_CHIPS), "That is the whole state. It is sharded over 512 chips."),
+            Mistake(lambda: 8 * _M405.params / _CHIPS, "You left out the moment, which takes four bytes."),
         ),
     ),
     Check(
@@ -40,59 +43,73 @@ CHECKS = (
         title="One expert, five iterations",
         answer=lambda: newton_schulz(2048, 7168),
         unit="FLOPs",
-        hints=("Three products: X with itself, A with A, and the sum with X.", "m is the shorter side."),
+        hints=(
+            "An iteration has three matmuls: X with its transpose, A with A, and their combination with X.",
+            "A is square, with the shorter side of X.",
+        ),
         mistakes=(
-            Mistake(0.2, "That is one iteration.", slip="one-for-total"),
+            Mistake(0.2, "That is one iteration. There are five.", slip="one-for-total"),
             Mistake(0.5, "A multiply and an add are two FLOPs.", slip="factor-two-flops"),
-            Mistake(lambda: newton_schulz(7168, 7168), "The Gram matrix is that of the shorter side."),
             Mistake(
-                lambda: 20 * 2048**2 * 7168, "The product of A with itself is missing.", slip="term-left-out"
+                lambda: newton_schulz(7168, 7168),
+                "You used the longer side for A = XXᵀ. It has the shorter one.",
+            ),
+            Mistake(
+                lambda: 20 * 2048**2 * 7168, "You left out the matmul of A with itself.", slip="term-left-out"
             ),
         ),
     ),
     Check(
         key="lowprecision.share-of-step",
-        title="A trillion parameters at once",
+        title="Muon's share for a trillion parameters",
         answer=_share,
         difficulty=2,
         hints=(
-            "Every expert is orthogonalized, whoever visited it.",
-            "optimizers.orthogonalized counts a model; a step, six FLOPs an active parameter and token.",
+            "Every expert is orthogonalized, however many tokens were routed to it.",
+            "optimizers.orthogonalized counts a model. A step is 6 FLOPs per active parameter and token.",
         ),
         mistakes=(
-            Mistake(lambda: _share(K2.params), "A token meets only the active parameters."),
-            Mistake(6.0, "A token takes six FLOPs for each active parameter: forward and backward."),
+            Mistake(
+                lambda: _share(K2.params),
+                "You used all parameters for the step. A token uses only the active ones.",
+            ),
+            Mistake(
+                6.0,
+                "You left out the factor of 6: the FLOPs of both passes per active parameter and token.",
+            ),
         ),
     ),
     Check(
         key="lowprecision.owner-sends",
-        title="What an owner sends",
+        title="Bytes sent with one owner per matrix",
         answer=lambda: _sent(3),
         unit="B",
         difficulty=2,
         hints=(
-            "Sixteen such matrices, one to a chip: an AllToAll there, and one back.",
-            "Each chip sends all but its own part of what it holds, once each way: share that by sixteen.",
+            "There are sixteen matrices, one for each chip, and two AllToAlls.",
+            "In each one, a chip sends 15/16 of what it holds. Divide by sixteen for one matrix.",
         ),
         mistakes=(
-            Mistake(lambda: _sent(3) / 2, "The result has to go back."),
-            Mistake(lambda: _sent(2), "That is to gather one matrix on every chip."),
-            Mistake(lambda: 16 * _sent(3), "That is for sixteen matrices."),
+            Mistake(lambda: _sent(3) / 2, "You counted one direction. The results have to be sent back."),
+            Mistake(lambda: _sent(2), "That is what it takes to gather one matrix on every chip."),
+            Mistake(lambda: 16 * _sent(3), "That is for all sixteen matrices. The question asks for one."),
         ),
     ),
     Check(
         key="lowprecision.long-and-thin",
-        title="Long and thin",
+        title="Long and thin matrices",
         answer=lambda: 10.0,
         difficulty=3,
         hints=(
-            "An AllReduce moves twice what a gather of the same array does.",
-            "Five AllReduces of m x m against one gather of m x n.",
+            "An AllReduce moves twice as many bytes as an AllGather of the same array.",
+            "Compare five AllReduces of D × D with one AllGather of D × F.",
         ),
         mistakes=(
-            Mistake(lambda: 5.0, "An AllReduce is a scatter and a gather."),
-            Mistake(lambda: 2.0, "There are five iterations."),
-            Mistake(lambda: 0.1, "That is m over n."),
+            Mistake(
+                lambda: 5.0, "An AllReduce moves its array twice: it is a ReduceScatter and an AllGather."
+            ),
+            Mistake(lambda: 2.0, "That is for one iteration. There are five."),
+            Mistake(lambda: 0.1, "That is D/F. The question asks for F/D."),
         ),
     ),
 )

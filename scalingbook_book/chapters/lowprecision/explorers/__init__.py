@@ -1,4 +1,4 @@
-"""What can be tried in the chapter on smaller numbers? Its explorers, in their order."""
+"""The explorers of the chapter on low precision, in the order of the page."""
 
 from scalingbook_book.chapters.lowprecision.explorers import boundaries, numbers, optimizers
 

@@ -1,4 +1,4 @@
-"""Where do the boundaries go when products and transfers have types of their own?"""
+"""How the limits move when matmuls and transfers have data types of their own."""
 
 from functools import cache
 
@@ -28,24 +28,26 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
     on, asked = chips.find(chip), _PRODUCTS[product]
     done = compute_dtype(on, asked)
     rows = {
-        f"{w} weights, {p} products": Recipe(weights=_STORED[w], product=_PRODUCTS[p]).batch(on)
+        f"{w} weights, {p} matmuls": Recipe(weights=_STORED[w], product=_PRODUCTS[p]).batch(on)
         for w in _STORED
         for p in _PRODUCTS
         if compute_dtype(on, _PRODUCTS[p]) == _PRODUCTS[p]
     }
     now = Recipe(weights=_STORED[weights], product=done).batch(on)
     plain = Recipe().batch(on)
-    only = "" if done == asked else f" {chip} multiplies no faster in {product}, so products are bf16."
-    bars = Bars(Scale("tokens", "", "linear"), list(rows), [Series("", list(rows.values()), 0)])
+    only = "" if done == asked else f" {chip} computes no faster in {product}, so the matmuls are in bf16."
+    bars = Bars(
+        Scale("critical batch [tokens]", "", "linear"), list(rows), [Series("", list(rows.values()), 0)]
+    )
     return View(
-        f"{chip}, {weights} weights and {done} products: compute-bound from {count(now)} tokens, "
-        f"{sig3(now / plain, 2)} times bf16's batch.{only}",
+        f"On {chip}, {weights} weights with {done} matmuls are compute-bound above {count(now)} tokens, "
+        f"{sig3(now / plain, 2)} times the batch in bf16.{only}",
         (bars,),
         (
-            Readout("tokens", now, "", count(now)),
-            Readout("in bf16", plain, "", count(plain)),
+            Readout("critical batch", now, "", count(now)),
+            Readout("in bf16 throughout", plain, "", count(plain)),
             Readout(
-                "rate over bf16's",
+                "compute rate / bf16 rate",
                 on.flops_per_s(done) / on.flops_per_s(),
                 "",
                 sig3(on.flops_per_s(done) / on.flops_per_s(), 2),
@@ -56,12 +58,12 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
 
 LADDER = Explorer(
     key="lowprecision.ladder",
-    title="Two types, one batch",
-    question="From which batch is a layer compute-bound, by the types that are read and multiplied?",
+    title="Critical batch size by data type",
+    question="Above which batch is a layer compute-bound, given the data types of its weights and matmuls?",
     controls={
         "chip": Chips("chip", CHIPS, "GB300"),
         "weights": Choice("weights in HBM", tuple(_STORED), "NVFP4"),
-        "product": Choice("products", tuple(_PRODUCTS), "fp4"),
+        "product": Choice("matmuls in", tuple(_PRODUCTS), "fp4"),
     },
     view=_ladder,
 )
@@ -69,17 +71,17 @@ LADDER = Explorer(
 
 @cache
 def machine(chip: str) -> Machine:
-    """About a thousand of them."""
+    """A cluster of about a thousand of these chips."""
     on = chips.find(chip)
     return Cluster.of(on, 1152 if on.domain_chips == 72 else 1024)
 
 
 def limits(recipe: Recipe, on: Machine) -> dict[str, float]:
-    """Tokens a chip for FSDP, the widths for eight tensor ways and for experts on 64 chips."""
+    """Smallest compute-bound tokens per chip for FSDP, and widths for TP=8 and EP=64."""
     return {
-        "FSDP: tokens a chip": recipe.data_parallel(on).least,
-        "TP over 8: width": recipe.tensor_parallel(on, 8).least,
-        "EP over 64: width": recipe.expert_parallel(on, 64, 8, gated=True).least,
+        "FSDP: tokens per chip": recipe.data_parallel(on).least,
+        "TP=8: width": recipe.tensor_parallel(on, 8).least,
+        "EP=64: expert width": recipe.expert_parallel(on, 64, 8, gated=True).least,
     }
 
 
@@ -98,17 +100,18 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
     plain, now = limits(Recipe(), on), limits(recipe, on)
     ratios = {name: now[name] / plain[name] for name in now}
     bars = Bars(
-        Scale("limit, over bf16's", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
+        Scale("limit / limit in bf16", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
     )
     worst = max(ratios, key=lambda name: ratios[name])
     said = {name: sig3(ratio, 2) for name, ratio in ratios.items()}
     verdict = (
-        f"Every limit stays within 5% of bf16's on {on.name}"
+        f"On {on.name}, every limit stays within 5% of its value in bf16"
         if max(abs(r - 1) for r in ratios.values()) < 0.05
-        else f"{on.name}: {worst.partition(':')[0]} moves most, to {said[worst]} times its limit in bf16"
+        else f"On {on.name}, the limit of {worst.partition(':')[0]} rises most, "
+        f"to {said[worst]} times its value in bf16"
     )
     return View(
-        f"{verdict}; FSDP needs {count(now['FSDP: tokens a chip'])} tokens a chip.",
+        f"{verdict}. FSDP needs {count(now['FSDP: tokens per chip'])} tokens per chip to be compute-bound.",
         (bars,),
         tuple(Readout(name, value, "", count(value)) for name, value in now.items()),
     )
@@ -116,15 +119,15 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
 
 MIXER = Explorer(
     key="lowprecision.mixer",
-    title="A dial for each type",
-    question="Which limits of the network rise with a faster product, and which dials bring them back?",
+    title="Data types of matmuls and transfers",
+    question="Which network limits rise with faster matmuls, and which transfers bring them back?",
     controls={
         "chip": Chips("chip", tuple(n for n in SWITCHED if "fp8" in chips.KNOWN[n].rates()), "H100"),
-        "product": Choice("products", ("bf16", "fp8"), "fp8"),
-        "gather": Choice("gathers", tuple(_WIDE), "bf16"),
-        "sums": Choice("sums", ("fp32", "bf16", "fp8"), "bf16"),
-        "dispatch": Choice("tokens to experts", tuple(_WIDE), "bf16"),
-        "combine": Choice("and back", tuple(_WIDE), "bf16"),
+        "product": Choice("matmuls in", ("bf16", "fp8"), "fp8"),
+        "gather": Choice("AllGathers in", tuple(_WIDE), "bf16"),
+        "sums": Choice("reductions in", ("fp32", "bf16", "fp8"), "bf16"),
+        "dispatch": Choice("dispatch to experts in", tuple(_WIDE), "bf16"),
+        "combine": Choice("combine in", tuple(_WIDE), "bf16"),
     },
     view=_mixer,
 )

@@ -1,4 +1,4 @@
-"""How far off does a format write, and what becomes of a small update?"""
+"""The rounding error of a format, and the fate of a small update."""
 
 from functools import cache
 from random import Random
@@ -41,36 +41,41 @@ def _bench(*, element: str, block: str, power: bool, heavy: bool, outlier: float
     now = spoiled(one, outlier, _VALUES, heavy)
     others = [
         Curve(name, _SIZES, _curve(_form(element, size, power), heavy), color)
-        for color, (name, size) in enumerate({"one scale": 0, "16 values": 16}.items())
+        for color, (name, size) in enumerate(
+            {"one scale per tensor": 0, "one scale per 16 values": 16}.items()
+        )
     ]
     chart = Chart(
-        Scale("the outlier, in standard deviations", "", "log"),
-        Scale("error of all others", "%", "log", 0.3, 130),
+        Scale("outlier [standard deviations]", "", "log"),
+        Scale("RMS error of the other values", "%", "log", 0.3, 130),
         (*others, Points("", [outlier], [100 * now], [percent(now)], 2)),
     )
-    tail = "the others are gone" if now > 0.9 else f"the others are off by {percent(now)}"
+    tail = (
+        "all other values round to zero" if now > 0.9 else f"the error of the other values is {percent(now)}"
+    )
     return View(
-        f"{element}, a scale for {block}: beside an outlier of {sig3(outlier)} standard deviations {tail}; "
-        f"{one.bytes:.4g} {'byte' if one.bytes == 1 else 'bytes'} an element.",
+        f"{element} with one scale for {block}: next to an outlier of {sig3(outlier)} standard deviations, "
+        f"{tail}. "
+        f"An element takes {one.bytes:.4g} {'byte' if one.bytes == 1 else 'bytes'}.",
         (chart,),
         (
             Readout.percent("error", now),
-            Readout("bytes an element", one.bytes, "", f"{one.bytes:.4g}"),
-            Readout("numbers of the element", one.element.numbers, "", str(one.element.numbers)),
+            Readout("bytes per element", one.bytes, "", f"{one.bytes:.4g}"),
+            Readout("representable values", one.element.numbers, "", str(one.element.numbers)),
         ),
     )
 
 
 BENCH = Explorer(
     key="lowprecision.bench",
-    title="A ruler and its scale",
-    question="How far off does a format write, with an outlier among the values?",
+    title="Rounding error with an outlier",
+    question="How large is the rounding error of a format if one of the values is an outlier?",
     controls={
-        "element": Choice("element", _NAMES, "E4M3"),
-        "block": Choice("a scale for", tuple(_BLOCKS), "the tensor"),
+        "element": Choice("element format", _NAMES, "E4M3"),
+        "block": Choice("one scale for", tuple(_BLOCKS), "the tensor"),
         "power": Switch("scales are powers of two"),
-        "heavy": Switch("heavy tails"),
-        "outlier": Slider("the outlier, in standard deviations", 10.0, 100_000.0, 10_000.0, "log"),
+        "heavy": Switch("heavy-tailed values"),
+        "outlier": Slider("outlier, in standard deviations", 10.0, 100_000.0, 10_000.0, "log"),
     },
     view=_bench,
 )
@@ -90,38 +95,39 @@ def _walk(*, rate: float, rms: float, weight: float, seed: int) -> View:
     true = weight + _STEPS * update
     moved = ways["nearest"][-1] != weight
     lost = (
-        "is lost every time"
+        "every update is lost"
         if not moved
-        else f"leaves {percent(abs(ways['nearest'][-1] - weight) / (_STEPS * -update))} of the way"
+        else f"the weight moves {percent(abs(ways['nearest'][-1] - weight) / (_STEPS * -update))} of the way"
     )
     flat = 0.02 * weight
     chart = Chart(
         Scale("steps"),
-        Scale("the weight", "", "linear", min(true, weight - flat) - flat, weight + flat),
+        Scale("weight", "", "linear", min(true, weight - flat) - flat, weight + flat),
         curves,
     )
     return View(
-        f"A step is {percent(-update / half)} of half a mark: to the nearest, it {lost}. "
-        f"By chance, the weight ends at {ways['stochastic'][-1]:.4g}, in fp32 at {ways['fp32'][-1]:.4g}.",
+        f"An update is {percent(-update / half)} of half the spacing. With rounding to nearest, {lost}. "
+        f"With stochastic rounding, the weight ends at {ways['stochastic'][-1]:.4g}, "
+        f"and in fp32 at {ways['fp32'][-1]:.4g}.",
         (chart,),
         (
-            Readout.percent("a step, of half a mark", -update / half),
-            Readout("half a mark", half, "", f"{half:.6f}"),
-            Readout("nearest", ways["nearest"][-1], "", f"{ways['nearest'][-1]:.4g}"),
-            Readout("stochastic", ways["stochastic"][-1], "", f"{ways['stochastic'][-1]:.4g}"),
+            Readout.percent("update / half the spacing", -update / half),
+            Readout("half the spacing", half, "", f"{half:.6f}"),
+            Readout("rounding to nearest", ways["nearest"][-1], "", f"{ways['nearest'][-1]:.4g}"),
+            Readout("stochastic rounding", ways["stochastic"][-1], "", f"{ways['stochastic'][-1]:.4g}"),
         ),
     )
 
 
 WALK = Explorer(
     key="lowprecision.walk",
-    title="A thousand small steps",
+    title="A thousand small weight updates",
     question="Do a thousand small updates move a weight in bf16?",
     controls={
         "rate": Slider("learning rate", 1e-5, 1e-2, 5e-4, "log"),
-        "rms": Slider("update before the rate", 0.05, 2.0, 0.2, "log"),
-        "weight": Slider("the weight at the start", 0.02, 4.0, _START, "log"),
-        "seed": Slider("throw of the dice", 0, 9, 0),
+        "rms": Slider("update / learning rate", 0.05, 2.0, 0.2, "log"),
+        "weight": Slider("initial weight", 0.02, 4.0, _START, "log"),
+        "seed": Slider("random seed", 0, 9, 0),
     },
     view=_walk,
 )

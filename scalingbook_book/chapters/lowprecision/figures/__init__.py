@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on smaller numbers and better optimizers? Its figures, in its order."""
+"""The figures of the chapter on low precision and optimizers, in the order of the page."""
 
 from scalingbook_book.chapters.lowprecision.figures import boundaries, numbers, optimizers
 

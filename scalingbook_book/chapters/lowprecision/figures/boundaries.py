@@ -1,4 +1,4 @@
-"""Where the boundaries go with faster products, and what stays wide in a layer."""
+"""How the limits move with faster matmuls, and what stays in high precision in a layer."""
 
 from scalingbook_book.chapters.lowprecision.case import NODES, RECIPES
 from scalingbook_book.reader.explorers.view import Bars, Scale, Series
@@ -7,25 +7,25 @@ from scalingbook_book.reader.figures.shapes import EXPERTS, MATH, MEMORY, Area, 
 from scalingbook_book.reader.figures.sketch import Sketch
 
 LIMITS = {
-    "batch for HBM": lambda r: r.batch(NODES.chip),
+    "HBM: batch": lambda r: r.batch(NODES.chip),
     "FSDP: tokens": lambda r: r.data_parallel(NODES, 8).least,
-    "TP over 8: width": lambda r: r.tensor_parallel(NODES, 8).least,
-    "experts: width": lambda r: r.expert_parallel(NODES, 64, 8).least,
+    "TP=8: width": lambda r: r.tensor_parallel(NODES, 8).least,
+    "EP=64: width": lambda r: r.expert_parallel(NODES, 64, 8).least,
 }
 
 
 def moved() -> Figure:
-    """Where do the boundaries go?"""
+    """The limits of four recipes, relative to bf16."""
     plain = RECIPES["bf16"]
     values = {name: [of(r) / of(plain) for of in LIMITS.values()] for name, r in RECIPES.items()}
     series = [Series(name, row, color) for color, (name, row) in enumerate(values.items())]
     said = "; ".join(f"{name}: {', '.join(f'{v:.2f}' for v in row)}" for name, row in values.items())
     return Figure(
         key="lowprecision.moved",
-        alt=f"Four groups of bars ({', '.join(LIMITS)}), each limit over its value in bf16. {said}.",
-        caption="Products in fp8 alone double what the network asks for. Each transfer that is narrowed, too, takes a part back. (H100, over bf16; "
-        "the batch for HBM stays, since weights in fp8 are half the bytes.)",
-        parts=lambda wide: [Bars(Scale("limit, over bf16's", "", "linear", 0, 2.2), list(LIMITS), series)],
+        alt=f"Four groups of bars ({', '.join(LIMITS)}), each limit relative to its value in bf16. {said}.",
+        caption="Matmuls in fp8 double every limit of the network. Each transfer that moves to fp8 as well takes part of that back. "
+        "(4,096 H100. The critical batch for HBM stays the same, because fp8 weights are half the bytes.)",
+        parts=lambda wide: [Bars(Scale("limit / limit in bf16", "", "linear", 0, 2.2), list(LIMITS), series)],
     )
 
 
@@ -35,13 +35,13 @@ PARTS = (
     "embedding, head",
     "norms, router",
     "attention",
-    "products",
-    "kept activations",
-    "sums",
-    "master, gradient",
+    "weight matmuls",
+    "saved activations",
+    "accumulation",
+    "master, gradients",
     "moments",
 )
-TRAINED = {  # who is in which type, from the makers' reports
+TRAINED = {  # which part is in which type, from the developers' reports
     "DeepSeek-V3": (WIDE, WIDE, WIDE, EIGHT, EIGHT, WIDE, WIDE, WIDE),
     "NVFP4 recipe": (WIDE, WIDE, WIDE, FOUR, None, WIDE, WIDE, WIDE),
     "gpt-oss": (WIDE, WIDE, WIDE, FOUR, None, None, None, None),
@@ -49,7 +49,7 @@ TRAINED = {  # who is in which type, from the makers' reports
 
 
 def wide() -> Figure:
-    """Who is narrow in a model that is called so?"""
+    """Which parts are in low precision in a model that is said to be?"""
     said = "; ".join(
         f"{name}: "
         + ", ".join(
@@ -59,9 +59,9 @@ def wide() -> Figure:
     )
     return Figure(
         key="lowprecision.wide",
-        alt=f"A table of colours, parts of a layer against three models. {said}.",
-        caption="Narrow is what is large and multiplied: the operands of products with weights, and activations kept for them. What adds up many small things stays wide. "
-        "(gpt-oss is served; its experts alone are in 4 bits. Empty: not there, or not published.)",
+        alt=f"A table with the parts of a layer as rows and three models as columns. {said}.",
+        caption="Low precision is for what is large and gets multiplied: the operands of weight matmuls, and the activations saved for them. Whatever accumulates many small terms stays in high precision. "
+        "(In gpt-oss, which is served, only the experts are in 4 bits. Empty cells: does not apply, or not published.)",
         parts=lambda wide: [_wide(wide)],
     )
 

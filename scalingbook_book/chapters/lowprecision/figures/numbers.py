@@ -1,4 +1,4 @@
-"""Rulers, what one outlier does to them, blocks with their scales, and small steps."""
+"""Representable values, the effect of one outlier, blocks with their scales, and small updates."""
 
 from math import log2
 from random import Random
@@ -25,20 +25,20 @@ from scalingbook_lib.machines.formats import (
 from scalingbook_lib.units import percent
 
 RULERS = (E5M2, E4M3, E2M1, INT8_ELEMENT)
-OCTAVES = 16  # shown below each ruler's end
+OCTAVES = 16  # shown below each format's largest value
 OUTLIER = 1e4
 START, UPDATE, STEPS = 1.5, -1e-4, 1000
 
 
 def rulers() -> Figure:
-    """Which numbers are there?"""
-    said = "; ".join(f"{e.name}: {e.numbers} numbers up to {e.largest:g}" for e in RULERS)
+    """The representable values of four formats."""
+    said = "; ".join(f"{e.name}: {e.numbers} values up to {e.largest:g}" for e in RULERS)
     return Figure(
         key="lowprecision.rulers",
-        alt=f"Four rulers on a logarithmic axis, each with a line at every positive number, from its largest down by {OCTAVES} doublings. {said}. "
-        "The floats' marks repeat from doubling to doubling; int8's crowd at the end.",
-        caption=f"The positive numbers of four types, each with its largest at the right edge; the axis shows {OCTAVES} doublings below it. A float has "
-        "as many marks in each doubling, an integer most of them in the last.",
+        alt=f"Four formats on logarithmic axes, each with a line at every positive representable value, from the largest down over {OCTAVES} binades. {said}. "
+        "The lines of the floating-point formats repeat from binade to binade; those of int8 crowd at the right end.",
+        caption=f"The positive representable values of four formats on a logarithmic axis. The largest is at the right edge, and the axis shows the {OCTAVES} binades below it. A floating-point format "
+        "has the same number of values in each binade. An integer format has most of its values in the last one.",
         parts=lambda wide: [_rulers(wide)],
     )
 
@@ -48,7 +48,7 @@ def _rulers(wide: float) -> Sketch:
     left, right = 2.0, wide - 4
     for k, element in enumerate(RULERS):
         y = 62.0 * k
-        told = f"{element.name}: {element.numbers} numbers, up to {element.largest:,.0f}"
+        told = f"{element.name}: {element.numbers} values, up to {element.largest:,.0f}"
         shapes.append(Words(x=left, y=y + 16, text=told, align="start"))
         shapes.append(Area(x=left, y=y + 24, wide=right - left, high=26, color=None, shade=0.03))
         ends = [log2(mark / element.largest) for mark in element.positive_values]
@@ -58,33 +58,35 @@ def _rulers(wide: float) -> Sketch:
 
 
 def outlier() -> Figure:
-    """Whom does one outlier hurt?"""
+    """How one outlier affects the error of the other values."""
     forms = {
         "E4M3, one scale": whole(E4M3),
         "int8, one scale": whole(INT8_ELEMENT),
         "FP4, one scale": whole(E2M1),
-        "NVFP4, by 16": NVFP4,
+        "NVFP4, blocks of 16": NVFP4,
     }
     calm = {
         name: relative_rms_error(drawn(4096), form.quantized(drawn(4096))) for name, form in forms.items()
     }
     hurt = {name: spoiled(form, OUTLIER) for name, form in forms.items()}
     series = [
-        Series("alone", [100 * e for e in calm.values()], MATH),
-        Series("beside an outlier", [100 * e for e in hurt.values()], EXPERTS),
+        Series("without an outlier", [100 * e for e in calm.values()], MATH),
+        Series("with an outlier", [100 * e for e in hurt.values()], EXPERTS),
     ]
     said = "; ".join(f"{name}: {percent(calm[name])}, then {percent(hurt[name])}" for name in forms)
     return Figure(
         key="lowprecision.outlier",
-        alt=f"Pairs of bars, the error of 4,096 values before and after one value of {OUTLIER:,.0f} standard deviations joins them. {said}.",
-        caption="One outlier takes the ruler away from all others. An exponent of four bits does not mind; equal marks, and an exponent of "
-        "two bits, lose everything. Small blocks bring the others back.",
-        parts=lambda wide: [Bars(Scale("error of the others", "%", "linear", 0, 110), list(forms), series)],
+        alt=f"Pairs of bars: the error of 4,096 values before and after one value of {OUTLIER:,.0f} standard deviations joins them. {said}.",
+        caption="One outlier stretches the scale of all other values. E4M3, with its four bits of exponent, hardly notices. Int8, with equal spacing, and FP4, with two bits of exponent, "
+        "round all other values to zero. Small blocks with their own scales bring them back.",
+        parts=lambda wide: [
+            Bars(Scale("RMS error of the other values", "%", "linear", 0, 110), list(forms), series)
+        ],
     )
 
 
 def blocks() -> Figure:
-    """What does a scale add to the bytes?"""
+    """The bytes that scales add to a block."""
     forms = (FP8_ROWS, MXFP8, NVFP4)
     said = "; ".join(
         f"{f.name}: {f.block} elements of {f.element.bits} bits, {_scale_bits(f)} of scale" for f in forms
@@ -92,9 +94,9 @@ def blocks() -> Figure:
     return Figure(
         key="lowprecision.blocks",
         alt=f"Three blocks as strips of bits, each with its scale at the end. {said}.",
-        caption="A block and its scale, bits as lengths, 128 elements of each. "
-        + ", ".join(f"{f.name}: {f.bytes:.7g} bytes an element" for f in forms)
-        + ". Shorter blocks fit closer, and cost more scales.",
+        caption="128 elements of three formats with their scales; lengths are proportional to bits. "
+        + ", ".join(f"{f.name} takes {f.bytes:.7g} bytes per element" for f in forms)
+        + ". Shorter blocks follow the values more closely, but they need more scales.",
         parts=lambda wide: [_blocks(wide, forms)],
     )
 
@@ -108,7 +110,7 @@ def _blocks(wide: float, forms: tuple[Format, ...]) -> Sketch:
     unit = (wide - 4) / max(8 * f.bytes * 128 for f in forms)
     for k, form in enumerate(forms):
         x, y, many = 2.0, 58.0 * k, 128 // form.block
-        told = f"{form.name}: {_scale_bits(form)} bits for each {form.block}"
+        told = f"{form.name}: a scale of {_scale_bits(form)} bits per {form.block} elements"
         shapes.append(Words(x=2, y=y + 16, text=told, align="start"))
         for _ in range(many):
             body, scale = unit * form.block * form.element.bits, unit * _scale_bits(form)
@@ -119,10 +121,10 @@ def _blocks(wide: float, forms: tuple[Format, ...]) -> Sketch:
 
 
 def walk() -> Figure:
-    """What becomes of a thousand small steps?"""
+    """What a thousand small updates do to a weight."""
     ways = {
-        "to the nearest": accumulate(BF16_ELEMENT, START, UPDATE, STEPS),
-        "by chance": accumulate(BF16_ELEMENT, START, UPDATE, STEPS, Random(0)),
+        "to nearest": accumulate(BF16_ELEMENT, START, UPDATE, STEPS),
+        "stochastic": accumulate(BF16_ELEMENT, START, UPDATE, STEPS, Random(0)),
         "fp32": accumulate(FP32_ELEMENT, START, UPDATE, STEPS),
     }
     steps = [*range(0, STEPS + 1, 10)]
@@ -133,10 +135,10 @@ def walk() -> Figure:
     ends = {name: f"{values[-1]:.4g}" for name, values in ways.items()}
     return Figure(
         key="lowprecision.walk",
-        alt=f"A weight that begins at {START} over {STEPS:,} steps: a flat line, a staircase and a straight line. They end at "
+        alt=f"A weight that starts at {START}, over {STEPS:,} steps: a flat line, a staircase and a straight line. They end at "
         + ", ".join(f"{end} ({name})" for name, end in ends.items())
         + ".",
-        caption=f"{STEPS:,} updates of {UPDATE:g}. In bf16, rounded to the nearest, the weight never moves: marks there are {BF16_ELEMENT.ulp(START):.4f} apart. "
-        "Rounded by chance it follows, with noise.",
-        parts=lambda wide: [Chart(Scale("steps"), Scale("the weight", "", "linear", 1.3, 1.55), curves)],
+        caption=f"{STEPS:,} updates of {UPDATE:g}. In bf16 with rounding to nearest, the weight never moves, because representable values are {BF16_ELEMENT.ulp(START):.4f} apart. "
+        "With stochastic rounding it follows the exact value, with noise.",
+        parts=lambda wide: [Chart(Scale("steps"), Scale("weight", "", "linear", 1.3, 1.55), curves)],
     )

@@ -1,4 +1,4 @@
-"""Does a plan exist on the pod, and what can it reach? X data ways, Y tensor ways, and everything checked."""
+"""Does a plan exist on the pod, and what can it reach? Degrees X of FSDP and data parallelism, Y of TP."""
 
 import math
 from dataclasses import dataclass
@@ -41,9 +41,9 @@ PODS = (
     "TPU v6e 16x16",
 )
 WAYS = {
-    "as many as there are": "all",
-    "the largest power of two": "power",
-    "shards that divide, and copies": "copies",
+    "all chips": "all",
+    "largest power of two": "power",
+    "shards that divide, with replicas": "copies",
 }
 _T = 4096
 _YS = [2 ** (e / 8) for e in range(49)]  # 1 to 64
@@ -51,7 +51,7 @@ _YS = [2 ** (e / 8) for e in range(49)]  # 1 to 64
 
 @dataclass(frozen=True)
 class Board:
-    """A model on a pod, sequences of 4,096 tokens; X data ways, Y tensor ways."""
+    """A model on a pod, sequences of 4,096 tokens; data-parallel degree X, TP degree Y."""
 
     model: models.Transformer
     pod: Slice
@@ -62,13 +62,13 @@ class Board:
 
     @property
     def X(self) -> int:
-        """Data ways of that kind, beside Y."""
+        """The data-parallel degree of that kind, for a TP degree of Y."""
         most = self.pod.chips // self.Y
         return 2 ** (most.bit_length() - 1) if self.ways == "power" else most
 
     @property
     def F(self) -> float:
-        """Matrices as wide, or the width that stands for the whole layer."""
+        """The width of the MLP, or the effective width of a whole layer."""
         return effective_width(self.model) if self.whole else self.model.F
 
     @property
@@ -77,7 +77,7 @@ class Board:
         return {"data_axes": len(self.pod.shape) - 1, "tensor_axes": 1}
 
     def mixed(self, Y: float) -> FsdpWithTensor:
-        """The ratios with Y tensor ways, on as many chips as X · Y."""
+        """The ratios with a TP degree of Y, on as many chips as X · Y."""
         chips_used = self.X * self.Y
         return rules.fsdp_with_tensor(
             self.sequences * _T, chips_used, self.F, chips_used / Y, self.pod.chip, **self.axes
@@ -85,7 +85,7 @@ class Board:
 
     @cached_property
     def plan(self) -> Plan:
-        """With more data ways than sequences, several chips share one; copies take what D does not divide."""
+        """With X above the sequences, several chips share one; replicas take what D does not divide."""
         shared = self.X // math.gcd(self.X, self.sequences) if self.sequences < self.X else 1
         shards = math.gcd(self.X, self.model.D) if self.ways == "copies" else self.X
         cp = shared if shards % shared == 0 else 1
@@ -101,7 +101,7 @@ class Board:
         m, X, Y = self.model, self.X, self.Y
         idle = self.pod.chips - X * Y
         return {
-            "chips": (not idle, f"{X:,} · {Y} = {X * Y:,}" + (f", {idle:,} idle" if idle else ", all")),
+            "chips": (not idle, f"{X:,} · {Y} = {X * Y:,}" + (f", {idle:,} idle" if idle else ", all used")),
             "width D": ("D" not in self.found, f"{m.D:,} over {self.plan.fsdp * self.plan.cp:,}"),
             "width F": ("F" not in self.found, f"{m.F:,} over {Y}"),
             "heads": ("heads" not in self.found, f"{m.N} and {m.K} over {Y}"),
@@ -118,16 +118,16 @@ class Board:
             return False, f"{self.sequences:,} over {p.fsdp * p.dp:,}"
         if "tokens" in self.found:
             return False, f"{_T:,} tokens in {2 * p.cp:,} · {p.tp} pieces"
-        return True, f"{each:,} to {p.cp:,} chips" if p.cp > 1 else f"{each:,} to a data rank"
+        return True, f"{each:,} per {p.cp:,} chips" if p.cp > 1 else f"{each:,} per data rank"
 
     def _torus(self, idle: int) -> tuple[bool, str]:
         """Rings close only over whole axes."""
         if idle:
-            return False, "no mesh of all chips"
+            return False, "some chips are idle"
         laid = place(self.pod, (self.Y, self.plan.cp, 1, self.plan.fsdp, 1, self.plan.dp))
         tensor = laid.networks["Y"]
         if not tensor:
-            return True, "no TP: all axes for FSDP"
+            return True, "no TP, all axes for FSDP"
         sides = " · ".join(f"{n.size}" for n in tensor)
         rings = all(getattr(n, "wrapped", True) for n in tensor)
         return rings, f"TP on {'rings' if rings else 'a line'} of {sides}"
@@ -141,61 +141,63 @@ def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: flo
         _verdict(b, checks, here, dial),
         (_grid(checks), _chart(b, here, dial)),
         (
-            Readout("tokens a chip", sequences * _T / (b.X * Y), "", f"{sequences * _T / (b.X * Y):,.0f}"),
-            Readout("FSDP over arithmetic", here.data, "×"),
-            Readout("TP over arithmetic", here.tensor, "×"),
-            Readout("ideal data ways", best, "", f"{best:,.0f}"),
-            Readout.percent("at most, of the peak", 1 / here.slowdown(dial)),
-            Readout.percent("with TP waited for", 1 / (max(1.0, here.data) + here.tensor)),
+            Readout("tokens per chip", sequences * _T / (b.X * Y), "", f"{sequences * _T / (b.X * Y):,.0f}"),
+            Readout("FSDP time over compute", here.data, "×"),
+            Readout("TP time over compute", here.tensor, "×"),
+            Readout("best degree X", best, "", f"{best:,.0f}"),
+            Readout.percent("MFU ceiling", 1 / here.slowdown(dial)),
+            Readout.percent("MFU ceiling, TP exposed", 1 / (max(1.0, here.data) + here.tensor)),
         ),
     )
 
 
 def _grid(checks: dict[str, tuple[bool, str]]) -> Grid:
     cells = [[Cell(text, 2 if ok else 1, level=0.6)] for ok, text in checks.values()]
-    return Grid("Green works out, orange does not", list(checks), ("",), cells)
+    return Grid("Green works, orange does not", list(checks), ("",), cells)
 
 
 def _chart(b: Board, here: FsdpWithTensor, dial: float) -> Chart:
     made = [b.mixed(y) for y in _YS]
     return Chart(
-        Scale("tensor ways Y", "", "log", _YS[0], _YS[-1]),
-        Scale("communication over arithmetic", "×", "log", 0.05, 20),
+        Scale("TP degree Y", "", "log", _YS[0], _YS[-1]),
+        Scale("communication over compute time", "×", "log", 0.05, 20),
         (
             Curve("FSDP", _YS, [one.data for one in made], 0),
             Curve("TP", _YS, [one.tensor for one in made], 1),
-            Curve("together", _YS, [one.ratio(dial) for one in made], 2, dashed=True),
-            RefLine("hidden below", 1, axis="y"),
+            Curve("combined", _YS, [one.ratio(dial) for one in made], 2, dashed=True),
+            RefLine("can be hidden below", 1, axis="y"),
             Points("", [b.Y], [here.ratio(dial)], [f"{here.ratio(dial):.3g}"], 2),
         ),
-        title="Closed forms, for rings",
+        title="By the formulas, which assume rings",
     )
 
 
 def _verdict(b: Board, checks: dict[str, tuple[bool, str]], here: FsdpWithTensor, dial: float) -> str:
     wrong = [name for name, (ok, _) in checks.items() if not ok]
-    said = f"{b.X:,} · {b.Y} ways on {b.pod.name}: "
+    said = f"Degrees {b.X:,} × {b.Y} on {b.pod.name}: "
     ceiling = percent(1 / here.slowdown(dial))
-    reach = "hides what it sends" if here.ratio(dial) <= 1 else f"would reach at most {ceiling} of the peak"
+    reach = (
+        "can hide its communication" if here.ratio(dial) <= 1 else f"reaches at most {ceiling} of the peak"
+    )
     if not wrong:
-        return f"{said}everything divides, and it {reach}."
+        return f"{said}everything divides, and the plan {reach}."
     if wrong == ["torus"]:
-        return f"{said}everything divides and by the closed forms it {reach}, but TP has no ring."
-    return f"{said}it {reach}, on paper; {', '.join(wrong)} do{'es' * (len(wrong) == 1)} not work out."
+        return f"{said}everything divides, and by the formulas the plan {reach}. But TP has no ring."
+    return f"{said}on paper the plan {reach}, but these checks fail: {', '.join(wrong)}."
 
 
 BOARD = Explorer(
     key="training_llama3.board",
-    title="A plan on the pod, checked",
-    question="Which data and tensor ways does a pod really offer, and does anything stay idle?",
+    title="Does a plan exist on this pod?",
+    question="Which data-parallel and TP degrees does a pod allow, and how many chips stay idle?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "pod": Choice("pod", PODS, PODS[0]),
-        "Y": Slider("tensor ways Y", 1, 32, 4),
-        "ways": Choice("data ways X", tuple(WAYS), "as many as there are"),
+        "Y": Slider("TP degree Y", 1, 32, 4),
+        "ways": Choice("data-parallel degree X", tuple(WAYS), "all chips"),
         "sequences": Slider("sequences of 4,096 tokens", 64, 8192, 1024, step=32),
-        "dial": Slider("dial: 0 overlap, 1 in turn", 0.0, 1.0, 0.0, step=0.05),
-        "whole": Switch("count attention too (effective width)", False),
+        "dial": Slider("λ: 0 overlapped, 1 serialized", 0.0, 1.0, 0.0, step=0.05),
+        "whole": Switch("include attention (effective width)", False),
     },
     view=_board,
 )

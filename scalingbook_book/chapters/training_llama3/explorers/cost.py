@@ -80,8 +80,8 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
             Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
             Readout("cost", usd, "", _usd(usd)),
             _paid(chip, price),
-            Readout("parameters at work", m.active_params, "", si(m.active_params)),
-            Readout("tokens/s of a chip", run.tokens_per_s_per_chip, "", f"{run.tokens_per_s_per_chip:,.0f}"),
+            Readout("active parameters", m.active_params, "", si(m.active_params)),
+            Readout("tokens/s per chip", run.tokens_per_s_per_chip, "", f"{run.tokens_per_s_per_chip:,.0f}"),
         ),
         columns=2,
     )
@@ -111,7 +111,7 @@ def _days(run: training.PlannedRun, n: int, model: str, chip: str, *, trillions:
             RefLine("a year", 365, axis="y"),
             Points("", [n], [run.days], [f"{sig3(run.days)} days"], 0),
         ),
-        title="The run, over as many chips",
+        title="Time of the run by number of chips",
     )
 
 
@@ -126,7 +126,7 @@ def _real(mfu: float, flops: float) -> Chart:
             Points("", [u.flops / 1e21 for u in found], [100 * u.share for u in found], labels, 3),
             Points("", [flops / 1e21], [mfu], ["yours"], 0),
         ),
-        title="Real runs, everything counted",
+        title="MFU of published runs, over all chip-hours",
     )
 
 
@@ -135,9 +135,10 @@ def _usd(usd: float) -> str:
 
 
 def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, usd: float) -> str:
-    said = f"{model} on {count(trillions)} trillion tokens takes {count(run.chips)} {chip}"
+    said = f"Training {model} on {count(trillions)} trillion tokens takes {sig3(run.days)} days"
     paid_for = _usd(usd) if chips.find(chip).usd_per_hour else f"{_usd(usd)} at an assumed price"
-    return f"{said} {sig3(run.days)} days, {si(run.chip_hours)} chip-hours, for {paid_for}{_nearest(run)}."
+    hours = f"{si(run.chip_hours)} chip-hours, which cost {paid_for}"
+    return f"{said} on {count(run.chips)} {chip}, or {hours}.{_nearest(run)}"
 
 
 def _nearest(run: training.PlannedRun) -> str:
@@ -147,20 +148,20 @@ def _nearest(run: training.PlannedRun) -> str:
     if not 0.5 < ratio < 2:
         return ""
     hours = f"{si(near.chip_hours)} hours of {near.chip.name}"
-    return f"; {near.name} took {hours}, at {percent(near.utilization.share)} MFU"
+    return f" For comparison, {near.name} took {hours}, at {percent(near.utilization.share)} MFU."
 
 
 COST = Explorer(
     key="training_llama3.cost",
-    title="Days and dollars",
-    question="How long does a run take, what does it cost, and how does that compare with real ones?",
+    title="Days and dollars of a training run",
+    question="How long does a run take, what does it cost, and how does it compare with published runs?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
         "chip": Chips("chip", CHIPS, "TPU v5p"),
         "n": Slider("chips", 64, 131072, 8960, "log", step=8),
         "mfu": Slider("MFU", 10.0, 70.0, 40.0, unit="%", step=1.0),
-        "price": Slider("price, of the chip's own", 20.0, 300.0, 100.0, unit="%", step=5.0),
+        "price": Slider("price, relative to its own", 20.0, 300.0, 100.0, unit="%", step=5.0),
     },
     view=_cost,
 )

@@ -27,14 +27,14 @@ from scalingbook_lib.units import BF16, FP32, DType, binary, count, percent, si
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 7B", "Qwen3 32B", "DeepSeek-V3")
 _STATE: dict[str, tuple[DType | None, DType | None]] = {
     "10 (fp32 moments)": (None, None),
-    "12 (gradients too)": (BF16, None),
-    "16 (fp32 copy too)": (BF16, FP32),
+    "12 (with gradients)": (BF16, None),
+    "16 (with an fp32 master copy)": (BF16, FP32),
 }
 _KEPT: dict[str, Policy | None] = {
     "arrays [B, D]": None,
     "layer inputs": "full",
-    "products with weights": "dots_no_batch",
-    "every product": "dots",
+    "weight matmuls": "dots_no_batch",
+    "all matmuls": "dots",
     "everything": "all",
 }
 _T = 4096
@@ -53,7 +53,7 @@ class PodMemory:
 
     @property
     def activations(self) -> float:
-        """What waits for the backward pass."""
+        """The activations that are saved for the backward pass."""
         return self.terms["activations"]
 
 
@@ -78,15 +78,15 @@ def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: s
         _verdict(model, chip, n, all_of=all_of, hbm=hbm, least=least),
         (_bars(all_of, chip, n, hbm), _curves(all_of, chip, n, hbm)),
         (
-            Readout("on all chips together", all_of.total, "B"),
-            Readout("on each", all_of.total / n, "B"),
-            Readout.percent("of its HBM", all_of.total / n / hbm),
-            Readout("chips at least", least),
+            Readout("all chips together", all_of.total, "B"),
+            Readout("per chip", all_of.total / n, "B"),
+            Readout.percent("fraction of HBM", all_of.total / n / hbm),
+            Readout("minimum chips", least),
             Readout(
                 "activations",
                 all_of.activations / all_of.total,
                 "",
-                f"{percent(all_of.activations / all_of.total)} of it",
+                f"{percent(all_of.activations / all_of.total)} of the bytes",
             ),
         ),
         columns=2,
@@ -96,11 +96,11 @@ def _memory(*, model: str, chip: str, n: int, tokens: int, arrays: int, state: s
 def _bars(all_of: PodMemory, chip: str, n: int, hbm: float) -> Bars:
     parts = {**all_of.terms, "all": all_of.total}
     return Bars(
-        Scale("bytes on each chip", "B", "log", 1e6),
+        Scale("bytes per chip", "B", "log", 1e6),
         list(parts),
         (Series("bytes", [v / n for v in parts.values()], 0),),
         refs=(RefLine(f"HBM of {chip}", hbm),),
-        title=f"Shared by {count(n)} chips",
+        title=f"Memory per chip on {count(n)} chips",
     )
 
 
@@ -109,38 +109,38 @@ def _curves(all_of: PodMemory, chip: str, n: int, hbm: float) -> Chart:
     fixed = all_of.total - all_of.activations
     return Chart(
         Scale("chips", "", "pow2", sizes[0], sizes[-1]),
-        Scale("bytes on each chip", "B", "log", 1e7, 1e13),
+        Scale("bytes per chip", "B", "log", 1e7, 1e13),
         (
             Curve("all", sizes, [all_of.total / s for s in sizes], 0),
             Curve("state alone", sizes, [fixed / s for s in sizes], 1),
             RefLine(f"HBM of {chip}", hbm, axis="y"),
             Points("", [n], [all_of.total / n], [si(all_of.total / n, "B")], 0),
         ),
-        title="Shared by more or fewer",
+        title="Memory per chip by number of chips",
     )
 
 
 def _verdict(model: str, chip: str, n: int, *, all_of: PodMemory, hbm: float, least: float) -> str:
     each = all_of.total / n
-    said = f"{model} and its step take {si(all_of.total, 'B')}, {percent(all_of.activations / all_of.total)} "
-    said += f"of it activations: {si(each, 'B')} on each of {count(n)} {chip}"
+    said = f"{model} needs {si(all_of.total, 'B')}, {percent(all_of.activations / all_of.total)} of it for "
+    said += f"activations. That is {si(each, 'B')} on each of {count(n)} {chip}"
     if each > hbm:
-        return f"{said}, more than {binary(hbm)}; it takes {count(int(least))} of them."
-    return f"{said}, {percent(each / hbm)} of its memory; {count(int(least))} would hold it."
+        return f"{said}, which hold only {binary(hbm)} each. It takes {count(int(least))} chips."
+    return f"{said}, {percent(each / hbm)} of their memory. {count(int(least))} chips would be enough."
 
 
 MEMORY = Explorer(
     key="training_llama3.memory",
-    title="What must be held somewhere",
-    question="How many chips hold the model, its optimizer and what waits for the backward pass?",
+    title="Minimum number of chips by memory",
+    question="How many chips can hold the weights, the optimizer state and the saved activations?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "chip": Chips("chip", ALL_CHIPS, "TPU v5p"),
         "n": Slider("chips", 8, 16384, 8960, "log", step=8),
-        "tokens": Slider("tokens of a step", 2**18, 2**26, 2**22, "pow2"),
-        "arrays": Slider("arrays of a layer", 1, 16, 4),
-        "state": Choice("bytes of a parameter", tuple(_STATE), next(iter(_STATE))),
-        "keeps": Choice("kept of activations", tuple(_KEPT), next(iter(_KEPT))),
+        "tokens": Slider("tokens per step", 2**18, 2**26, 2**22, "pow2"),
+        "arrays": Slider("arrays saved per layer", 1, 16, 4),
+        "state": Choice("bytes per parameter", tuple(_STATE), next(iter(_STATE))),
+        "keeps": Choice("saved activations", tuple(_KEPT), next(iter(_KEPT))),
     },
     view=_memory,
 )

@@ -1,4 +1,4 @@
-"""Which plan is the fastest? The planner, asked live; of stages, copies and schedules it tries a few."""
+"""Which plan is the fastest? The planner, run live; of stages, replicas and schedules it tries a few."""
 
 from functools import lru_cache
 from typing import Any
@@ -27,7 +27,7 @@ BATCHES = ("256", "512", "1024", "2048", "2240", "4096", "4480", "8192", "16384"
 ANY = "any"
 _TP, _CP, _PP = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
 _SHOWN = 6
-_KEPT = {"none": "all kept", "selective": "products kept", "full": "inputs kept"}
+_KEPT = {"none": "all saved", "selective": "matmuls saved", "full": "inputs saved"}
 
 
 @lru_cache(maxsize=64)
@@ -55,20 +55,20 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
     if not found.spreads:
         fixed = " · ".join(f"{name.upper()} {n}" for name, n in ways.items() if name != "remat")
         raise ValueError(
-            f"{fixed} do not divide the {machine(where).chips:,} chips of {where}: lower one of them"
+            f"degrees {fixed} do not divide the {machine(where).chips:,} chips of {where}: lower one of them"
         )
     if not found.best:
-        return View(_none(found), (_refused(found),), (Readout("ways to spread it", found.spreads),))
+        return View(_none(found), (_refused(found),), (Readout("combinations of degrees", found.spreads),))
     step = found.winner.step
     return View(
         _verdict(found),
         (_table(found), _terms(found), *([_refused(found)] if found.rejected else [])),
         (
-            Readout("ways to spread it", found.spreads),
-            Readout("of these legal", found.legal),
-            Readout("plans judged", found.judged),
+            Readout("combinations of degrees", found.spreads),
+            Readout("of these valid", found.legal),
+            Readout("plans timed", found.judged),
             Readout("best step", step.total_s, "s"),
-            Readout.percent("MFU, at most", step.mfu),
+            Readout.percent("MFU ceiling", step.mfu),
             Readout("tokens/s", step.tokens_per_s, "", si(step.tokens_per_s)),
         ),
     )
@@ -77,7 +77,7 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
 def _table(found: planner.Ranking) -> Grid:
     best = found.winner.step.total_s
     cells = [_row(one, best) for one in found.best]
-    heads = ("ways", "memory", "step", "a chip")
+    heads = ("degrees", "ZeRO, saved", "step", "per chip")
     return Grid("The best plans", [f"{i + 1}" for i in range(len(cells))], heads, cells)
 
 
@@ -97,30 +97,31 @@ def _row(one: planner.Ranked, best: float) -> list[Cell]:
 
 def _terms(found: planner.Ranking) -> Bars:
     """The best plan and the best on another mesh, term by term."""
-    steps = {"the best": found.winner.step}
+    steps = {"best plan": found.winner.step}
     if len(found.best) > 1:
-        steps["the best on another mesh"] = found.runner_up.step
+        steps["best plan on another mesh"] = found.runner_up.step
     names = list(dict.fromkeys(name for step in steps.values() for name in step.terms))
     series = [
         Series(label, [step.terms.get(name, 0.0) for name in names], color)
         for color, (label, step) in enumerate(steps.items())
     ]
-    return Bars(Scale("time in the step", "s"), [term(name) for name in names], series)
+    return Bars(Scale("time per step", "s"), [term(name) for name in names], series)
 
 
 def _refused(found: planner.Ranking) -> Bars:
     kinds = found.rejected[:6]
     return Bars(
-        Scale("ways refused", ""),
+        Scale("combinations rejected", ""),
         [one.kind for one in kinds],
-        (Series("refused", [one.count for one in kinds], 5),),
-        title="Why the others are none",
+        (Series("rejected", [one.count for one in kinds], 5),),
+        title="Why other combinations are rejected",
     )
 
 
 def _none(found: planner.Ranking) -> str:
     first = found.rejected[0]
-    return f"No plan is legal; {first.count} of {found.spreads} ways fail for {first.kind}: {first.why}."
+    fail = f"{first.count} of {found.spreads} combinations fail because of {first.kind}"
+    return f"No plan is valid. {fail}: {first.why}."
 
 
 def _verdict(found: planner.Ranking) -> str:
@@ -128,26 +129,28 @@ def _verdict(found: planner.Ranking) -> str:
     ways = (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp))
     also = [f"{name} {n}" for name, n in ways if n > 1]
     with_ = f" with {', '.join(also)}" if also else ""
-    said = f"FSDP over {p.fsdp:,}{with_} is the fastest: {si(step.total_s, 's')} at documented peaks"
+    said = f"FSDP {p.fsdp:,}{with_} is the fastest plan: {si(step.total_s, 's')} per step at peak rates."
     if len(found.best) > 1:
         lost = found.runner_up.step.total_s / step.total_s - 1
-        said += f"; the best other mesh takes {percent(lost)} longer" if lost > 1e-3 else "; others tie"
-    return f"{said}. It loses most to {term(step.loss)}."
+        said += (
+            f" The best plan on another mesh takes {percent(lost)} longer." if lost > 1e-3 else " Others tie."
+        )
+    return f"{said} The largest loss is {term(step.loss)}."
 
 
 PLANNER = Explorer(
     key="training_llama3.planner",
-    title="The planner, live",
-    question="How should this model be spread over these chips, and why not otherwise?",
+    title="The planner: search for the best plan",
+    question="What is the fastest way to divide this model among these chips, and why not another way?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
-        "batch": Choice("sequences of a step", BATCHES, "1024"),
-        "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
+        "batch": Choice("sequences per step", BATCHES, "1024"),
+        "T": Slider("tokens per sequence", 1024, 131072, 4096, "pow2"),
         "tp": Choice("TP", (ANY, *map(str, _TP)), ANY),
         "cp": Choice("CP", (ANY, *map(str, _CP)), ANY),
         "pp": Choice("PP", (ANY, *map(str, _PP)), ANY),
-        "remat": Choice("computed again", (ANY, "none", "selective", "full"), ANY),
+        "remat": Choice("rematerialization", (ANY, "none", "selective", "full"), ANY),
     },
     view=_planner,
 )

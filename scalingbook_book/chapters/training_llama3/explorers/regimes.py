@@ -1,4 +1,4 @@
-"""Which scheme does a number of chips and a batch ask for? A map of the closed forms."""
+"""Which parallelism does a batch need on a number of chips? A map of the formulas."""
 
 import math
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ from scalingbook_lib.units import count
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
 REGIMES = (
-    "FSDP, a sequence or more a chip",
-    "FSDP with context ways",
+    "FSDP, whole sequences per chip",
+    "FSDP with CP",
     "FSDP with TP",
-    "waits for the network",
-    "waits between pods",
+    "network-bound",
+    "network-bound between pods",
     "does not fit",
 )
 _COLORS = (2, 0, 3, 1, 4, 5)
@@ -38,7 +38,7 @@ _TOKENS = [2 ** (e / 4) for e in range(64, 109)]  # 65,536 to 134 million
 
 @dataclass(frozen=True)
 class RegimeSetting:
-    """A model on pods of one chip, sequences of T tokens, and how far its collectives take turns."""
+    """A model on pods of one chip, sequences of T tokens, and how far its collectives are serialized."""
 
     model: models.Transformer
     chip: Chip
@@ -48,35 +48,35 @@ class RegimeSetting:
 
     @property
     def axes(self) -> int:
-        """Those of the torus."""
+        """The number of torus axes."""
         return self.chip.torus.dims if self.chip.torus else 1
 
     @property
     def pod(self) -> int:
-        """Chips of the largest pod."""
+        """The number of chips of the largest pod."""
         return self.chip.torus.pod_chips if self.chip.torus else 1
 
     def pods(self, n: float) -> int:
-        """Pods that n chips take."""
+        """The number of pods that n chips fill."""
         return max(-int(-n // self.pod), 1)
 
     @property
     def data(self) -> float:
-        """Tokens a chip from which FSDP alone is enough."""
+        """The tokens per chip above which FSDP alone is enough."""
         return rules.data_parallel_tokens(self.chip, axes=self.axes)
 
     @property
     def mixed(self) -> float:
-        """Tokens a chip from which FSDP with TP is."""
+        """The tokens per chip above which FSDP with TP is enough."""
         width = effective_width(self.model)
         return rules.fsdp_with_tensor_tokens(width, self.chip, data_axes=self.axes - 1, dial=self.dial)
 
     def holders(self, tokens: float) -> float:
-        """Chips that hold the state and the checkpoints of a step."""
+        """The least number of chips that hold the state and the activation checkpoints."""
         return rules.pooled(self.model, tokens, arrays=self.arrays).chips(self.chip)
 
     def between(self, n: float) -> float:
-        """Tokens of a step from which the sum between the pods of n chips is hidden."""
+        """The tokens per step above which the AllReduce between the pods of n chips is hidden."""
         pods = self.pods(n)
         return pods * rules.cross_pod_tokens(self.chip, pods) if pods > 1 else 0.0
 
@@ -115,11 +115,11 @@ def _regimes(*, model: str, chip: str, n: int, tokens: int, T: int, arrays: int,
         _verdict(s, n, tokens, here),
         (_map(s, n, tokens),),
         (
-            Readout("tokens a chip", tokens / n, "", f"{tokens / n:,.0f}"),
+            Readout("tokens per chip", tokens / n, "", f"{tokens / n:,.0f}"),
             Readout("FSDP alone needs", s.data, "", f"{s.data:,.0f}"),
             Readout("FSDP with TP needs", s.mixed, "", f"{s.mixed:,.0f}"),
             Readout("pods", s.pods(n)),
-            Readout("chips that hold it", s.holders(tokens), "", count(math.ceil(s.holders(tokens)))),
+            Readout("minimum chips by memory", s.holders(tokens), "", count(math.ceil(s.holders(tokens)))),
         ),
     )
 
@@ -130,7 +130,7 @@ def _map(s: RegimeSetting, n: int, tokens: int) -> Chart:
     middle_b = [(a * b) ** 0.5 for a, b in pairwise(_TOKENS)]
     return Chart(
         Scale(f"{s.chip.name} chips", "", "log", _CHIPS[0], _CHIPS[-1]),
-        Scale("tokens of a step", "", "log", _TOKENS[0], _TOKENS[-1]),
+        Scale("tokens per step", "", "log", _TOKENS[0], _TOKENS[-1]),
         (
             Regions(REGIMES, _CHIPS, _TOKENS, s.regimes(middle_n, middle_b), colors=_COLORS),
             Points("", [n], [tokens], ["you"], 0),
@@ -139,30 +139,30 @@ def _map(s: RegimeSetting, n: int, tokens: int) -> Chart:
 
 
 def _verdict(s: RegimeSetting, n: int, tokens: int, regime: int) -> str:
-    said = f"{count(tokens)} tokens on {count(n)} {s.chip.name} are {tokens / n:,.0f} a chip: "
+    said = f"{count(tokens)} tokens on {count(n)} {s.chip.name} are {tokens / n:,.0f} per chip: "
     ends = (
         "FSDP alone is compute-bound, with whole sequences on every chip.",
-        f"FSDP alone is compute-bound, with sequences of {count(s.T)} cut over several chips.",
-        "too few for FSDP alone, enough for FSDP with TP.",
-        f"too few even for FSDP with TP, which needs {s.mixed:,.0f}: the chips wait for the network.",
-        f"too few tokens for {s.pods(n)} pods, whose sum of gradients takes longer than the backward pass.",
-        "the chips do not hold the state and the checkpoints.",
+        f"FSDP alone is compute-bound, if several chips share a sequence of {count(s.T)} tokens.",
+        "too few for FSDP alone, but enough for FSDP with TP.",
+        f"too few even for FSDP with TP, which needs {s.mixed:,.0f}. The step is network-bound.",
+        f"too few for {s.pods(n)} pods, because the AllReduce between them outlasts the backward pass.",
+        "the chips do not hold the state and the activation checkpoints.",
     )
     return said + ends[regime]
 
 
 REGIMES_MAP = Explorer(
     key="training_llama3.regimes",
-    title="Which scheme for how many chips",
-    question="Where does training wait, and for what, over all numbers of chips and all batches?",
+    title="Which parallelism for how many chips?",
+    question="Which parallelism is enough for a batch on a number of chips, and where is none enough?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "chip": Choice("chip", TORI, "TPU v5p"),
         "n": Slider("chips", 16, 131072, 8960, "log", step=8),
-        "tokens": Slider("tokens of a step", 2**16, 2**27, 2**22, "pow2"),
-        "T": Slider("tokens of a sequence", 1024, 131072, 4096, "pow2"),
-        "arrays": Slider("arrays [B, D] kept of a layer", 1, 16, 4),
-        "dial": Slider("dial: 0 overlap, 1 in turn", 0.0, 1.0, 0.0, step=0.05),
+        "tokens": Slider("tokens per step", 2**16, 2**27, 2**22, "pow2"),
+        "T": Slider("tokens per sequence", 1024, 131072, 4096, "pow2"),
+        "arrays": Slider("arrays [B, D] saved per layer", 1, 16, 4),
+        "dial": Slider("λ: 0 overlapped, 1 serialized", 0.0, 1.0, 0.0, step=0.05),
     },
     view=_regimes,
 )

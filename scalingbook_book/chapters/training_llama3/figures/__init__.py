@@ -1,4 +1,4 @@
-"""What is drawn in the chapter that plans a run of LLaMA 3? Its figures, in its order."""
+"""What is drawn in the chapter that plans a run of Llama 3? Its figures, in its order."""
 
 from scalingbook_book.chapters.training_llama3.figures import plans, pod, reached
 

@@ -1,4 +1,4 @@
-"""From the envelope to a plan: four checks, whole numbers, four plans for a cube, and a gather over a whole slice."""
+"""From an estimate to a plan: four checks, whole numbers, four plans for a cube, and a gather over a whole slice."""
 
 from scalingbook_book.chapters.training_llama3.figures.pod import BATCH, LLAMA, POD
 from scalingbook_book.reader.figures.figure import Figure
@@ -26,12 +26,12 @@ T, SEQUENCES = 4096, BATCH // 4096
 MIXED = Plan(fsdp=1024, tp=4)
 CUBE, LONG = Slice.of(V5P, "16x16x16"), Slice.of(V5P, "4x32x32")
 PLANS = {
-    "TP 4, a piece of an axis of 16": (MIXED, CUBE),
-    "TP 4, a ring of 4 (4 × 32 × 32)": (MIXED, LONG),
+    "TP 4, on part of an axis of 16": (MIXED, CUBE),
+    "TP 4, on a ring of 4 (4 × 32 × 32)": (MIXED, LONG),
     "TP 4 with collective matmul": (Plan(fsdp=1024, tp=4, collective_matmul=True), CUBE),
-    "no TP; sequences cut in 4": (Plan(fsdp=1024, cp=4), CUBE),
+    "no TP, CP 4": (Plan(fsdp=1024, cp=4), CUBE),
 }
-COPIES = Plan(dp=16, fsdp=16, cp=16, microbatch=4)  # what the compiler takes as it is meant
+COPIES = Plan(dp=16, fsdp=16, cp=16, microbatch=4)  # what the compiler implements as intended
 
 
 def four_checks() -> Figure:
@@ -43,23 +43,23 @@ def four_checks() -> Figure:
             "1 sequences",
             f"{count(SEQUENCES)} for\n{count(POD.chips)} chips",
             POD.chips <= SEQUENCES,
-            "cut sequences",
+            "share sequences",
         ),
-        ("2 tokens", f"{each:.0f} a chip,\nFSDP asks {alone:.0f}", each > alone, "split widths"),
+        ("2 tokens", f"{each:.0f} per chip,\nFSDP needs {alone:.0f}", each > alone, "add TP"),
         (
-            "3 widths",
-            f"{each:.0f} a chip,\nboth ask {together:.0f}\nor {in_turn:.0f}",
+            "3 matrices",
+            f"{each:.0f} per chip,\nboth need {together:.0f}\nor {in_turn:.0f}",
             each > in_turn,
             "larger batch",
         ),
-        ("4 pods", "one pod,\nnothing between", True, "larger batch"),
+        ("4 pods", "only one pod,\nnothing to check", True, "larger batch"),
     )
     said = "; ".join(f"{name}, {why}, {'passes' if fine else 'fails'}" for name, why, fine, _ in gates)
     return Figure(
         key="training_llama3.four_checks",
-        alt=f"Four gates in a row. {said}.".replace("\n", " "),
-        caption=f"Each check that fails brings the next remedy. The plan for {count(POD.chips)} chips fails two and passes the third: FSDP "
-        "with tensor parallelism.",
+        alt=f"Four checks in a row. {said}.".replace("\n", " "),
+        caption=f"Each check that fails brings the next remedy. With {count(POD.chips)} chips, the run fails two checks and passes the "
+        "third, so it uses FSDP with tensor parallelism.",
         parts=lambda wide: [_gates(wide, gates)],
     )
 
@@ -82,26 +82,26 @@ def _gates(wide: float, gates: tuple[tuple[str, str, bool, str], ...]) -> Sketch
 
 
 def a_place_for_35() -> Figure:
-    """Where in a plan can the factors 5 and 7 of a pod go?"""
+    """Which degrees can absorb the factors 5 and 7 of a pod?"""
     places = {
-        "heads (tensor ways)": LLAMA.N,
-        "key heads (tensor ways)": LLAMA.K,
-        "tokens (context ways)": T,
-        "width D (FSDP shards)": LLAMA.D,
-        "sequences (data ways)": SEQUENCES,
-        "layers (stages)": LLAMA.L,
-        "a batch 9% larger": 1120,
+        "heads (TP)": LLAMA.N,
+        "KV heads (TP)": LLAMA.K,
+        "tokens per sequence (CP)": T,
+        "width D (FSDP)": LLAMA.D,
+        "sequences (data)": SEQUENCES,
+        "layers (pipeline)": LLAMA.L,
+        "9% more sequences": 1120,
     }
     fits = {name: tuple(size % factor == 0 for factor in (5, 7)) for name, size in places.items()}
     said = "; ".join(
-        f"{name} {count(places[name])}: {' and '.join('fits' if fit else 'does not' for fit in both)}"
+        f"{name} {count(places[name])}: 5 {'divides it' if both[0] else 'does not'}, 7 {'divides it' if both[1] else 'does not'}"
         for name, both in fits.items()
     )
     return Figure(
         key="training_llama3.a_place_for_35",
-        alt=f"The pod's chips as factors, 2 to the 8th, 5 and 7. A table tries 5 and 7 in each place of a plan. {said}.",
-        caption=f"{count(POD.chips)} = 2⁸ · 5 · 7, and a model has powers of two. The 5 fits layers, as stages; both fit only a batch that was "
-        "chosen for them, as 35 copies of the model.",
+        alt=f"The pod's chips as factors, 2 to the 8th, 5 and 7. A table tries 5 and 7 for each dimension of a plan. {said}.",
+        caption=f"{count(POD.chips)} = 2⁸ · 5 · 7, but most dimensions of the model are powers of two. Only the layers can be divided by 5. "
+        "Both factors divide a batch that was chosen for them, which 35 replicas of the model then share.",
         parts=lambda wide: [_places(wide, places, fits)],
     )
 
@@ -138,9 +138,9 @@ def four_plans() -> Figure:
     said = "; ".join(f"{name}: {si(s.total_s, 's')}, {percent(s.mfu)}" for name, s in steps.items())
     return Figure(
         key="training_llama3.four_plans",
-        alt=f"Four strips of time, of arithmetic, memory and waiting for tensor parallelism. {said}.",
-        caption="The arithmetic is the same in all four. Two wait for tensor parallelism, a ring half as long as a line; one hides it in "
-        "the products, and one does without. (Ceilings, at peak rates.)",
+        alt=f"Four bars of time, divided into compute, memory and exposed communication of tensor parallelism. {said}.",
+        caption="The compute time is the same in all four plans. Two of them wait for tensor parallelism, on a ring half as long as on a "
+        "line. One hides its communication behind the matmuls, and one does without TP. (All at peak rates.)",
         parts=lambda wide: [_waits(wide, steps)],
     )
 
@@ -151,32 +151,32 @@ def _waits(wide: float, steps: dict[str, training.TrainingStep]) -> Sketch:
     for k, (name, step) in enumerate(steps.items()):
         y, waits = 22.0 + 56 * k, step.exposed.get("tensor", 0.0)
         parts = (
-            Part("arithmetic", step.terms["arithmetic"], MATH),
+            Part("compute", step.terms["arithmetic"], MATH),
             Part("", step.total_s - step.terms["arithmetic"] - waits, MEMORY),
-            Part("waits for TP", waits, NETWORK),
+            Part("exposed TP", waits, NETWORK),
         )
         shapes.append(
             Words(x=2, y=y - 6, text=f"{name}: {si(step.total_s, 's')}, {percent(step.mfu)}", align="start")
         )
         shapes += strip(2, y, (wide - 4) * step.total_s / most, 24, [part for part in parts if part.size])
-    names = {MATH: "arithmetic", MEMORY: "memory and the rest", NETWORK: "waiting for TP"}
+    names = {MATH: "compute", MEMORY: "memory and other", NETWORK: "exposed TP communication"}
     swatches, end = key(wide, 22 + 56.0 * len(steps), names)
     return Sketch(wide, end, [*shapes, *swatches])
 
 
 def whole_slice() -> Figure:
-    """What does the compiler make of a gather over all axes of a slice?"""
-    whole = 2 * LLAMA.D * LLAMA.F  # bytes; a chip has its own part, and what is summed passes twice
+    """How does the compiler implement a gather over all axes of a slice?"""
+    whole = 2 * LLAMA.D * LLAMA.F  # bytes; a chip has its own shard, and an AllReduce moves the array twice
     rows = {ways: LLAMA.D // ways for ways in (CUBE.chips, COPIES.fsdp * COPIES.cp)}
     fewer_ways = COPIES.fsdp * COPIES.cp
     most, fewer = ((ways - 1) / ways * whole for ways in rows)
     moved = f"{si(fewer, 'B')}", f"{si(2 * most, 'B')}"
     return Figure(
         key="training_llama3.whole_slice",
-        alt=f"Left, a gather over two axes, {fewer_ways} chips: pieces laid end to end by an AllGather, {moved[0]}. Right, over all three, "
-        f"{count(CUBE.chips)} chips: each writes its rows into a matrix of zeros, and an AllReduce adds them up: {moved[1]}.",
-        caption=f"Over two axes of the cube the compiler lays {fewer_ways} pieces end to end. Over all three, {count(CUBE.chips)} chips, it adds up "
-        "matrices of zeros: the same result for twice the bytes.",
+        alt=f"Left, a gather over two axes, {fewer_ways} chips: an AllGather concatenates the shards, {moved[0]}. Right, over all three, "
+        f"{count(CUBE.chips)} chips: each writes its rows into a matrix of zeros, and an AllReduce adds the matrices, {moved[1]}.",
+        caption=f"Over two axes of the cube, the compiler concatenates {fewer_ways} shards. Over all three, it adds {count(CUBE.chips)} matrices that "
+        "are zero outside one shard. The result is the same, but it takes twice the bytes.",
         parts=lambda wide: [_shards(wide, rows, moved)],
     )
 
@@ -193,7 +193,7 @@ def _shards(wide: float, rows: dict[int, int], moved: tuple[str, str]) -> Sketch
         ),
         Arrow(x0=252, y0=98, x1=278, y1=98),
         *(Area(x=284, y=30 + 34.0 * k, wide=44, high=32, color=c, shade=0.5) for k, c in enumerate(colors)),
-        Words(x=across / 2, y=186, text=f"AllGather: {moved[0]} come in"),
+        Words(x=across / 2, y=186, text=f"AllGather: {moved[0]} received per chip"),
     ]
     x, y = (across, 0.0) if wide > 400 else (0.0, 206.0)
     zeros: list[Shape] = [
@@ -209,5 +209,5 @@ def _shards(wide: float, rows: dict[int, int], moved: tuple[str, str]) -> Sketch
         if k < 3:
             zeros.append(Words(x=left + 51, y=y + 101, text="+"))
     zeros.append(Arrow(x0=x + 248, y0=y + 98, x1=x + 278, y1=y + 98))
-    zeros.append(Words(x=x + across / 2, y=y + 186, text=f"AllReduce: {moved[1]} come in"))
+    zeros.append(Words(x=x + across / 2, y=y + 186, text=f"AllReduce: {moved[1]} received per chip"))
     return Sketch(wide, y + 196, [*ends, *zeros])

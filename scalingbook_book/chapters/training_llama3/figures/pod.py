@@ -1,4 +1,4 @@
-"""The envelope: a pod and the run that it is for, and what fills its memory."""
+"""A back-of-the-envelope estimate of the run on a pod, and what fills the memory of the pod."""
 
 from math import ceil, prod
 
@@ -18,7 +18,7 @@ WAYS = (2048, 4)  # the nearest powers of two to the best split
 
 
 def pod() -> Figure:
-    """What does the envelope say, and which chips does its split leave out?"""
+    """How long does the run take by estimate, and which chips does a plan of powers of two leave idle?"""
     run = training.run_at(LLAMA, POD, TOKENS, mfu=MFU)
     used, idle, price = prod(WAYS), POD.chips - prod(WAYS), V5P.usd_per_hour or 0.0
     envelope = (
@@ -31,10 +31,10 @@ def pod() -> Figure:
     )
     return Figure(
         key="training_llama3.pod",
-        alt=f"A pod as {POD.chips // CUBE} cubes of {CUBE} chips. {used // CUBE} cubes are coloured, the {count(used)} chips of a split of "
-        f"{count(WAYS[0])} by {WAYS[1]}; {idle // CUBE} are grey, {count(idle)} idle chips. Beside it: {'; '.join(envelope)}.",
-        caption=f"The envelope says {run.days:.1f} days (at {percent(MFU)} MFU, {price:.2f} dollars a chip-hour). The round split beside "
-        f"it, {count(WAYS[0])} × {WAYS[1]}, leaves {percent(idle / POD.chips, 2)} of the pod idle: an envelope is not yet a plan.",
+        alt=f"A pod as {POD.chips // CUBE} cubes of {CUBE} chips. {used // CUBE} cubes are colored, the {count(used)} chips of a plan of "
+        f"{count(WAYS[0])} by {WAYS[1]}; {idle // CUBE} are gray, the {count(idle)} idle chips. Next to it: {'; '.join(envelope)}.",
+        caption=f"By a back-of-the-envelope estimate, the run takes {run.days:.1f} days (at {percent(MFU)} MFU and {price:.2f} dollars per "
+        f"chip-hour). But a plan with round numbers, {count(WAYS[0])} × {WAYS[1]}, leaves {percent(idle / POD.chips, 2)} of the pod idle.",
         parts=lambda wide: [_cubes(wide, used // CUBE, POD.chips // CUBE, envelope)],
     )
 
@@ -45,7 +45,7 @@ def _cubes(wide: float, used: int, cubes: int, envelope: tuple[str, ...]) -> Ske
     colors = [MATH if k < used else IDLE for k in range(cubes)]
     rows = [colors[k : k + columns] for k in range(0, cubes, columns)]
     low = side * len(rows)
-    names = {MATH: f"{count(used * CUBE)} chips at work", IDLE: f"{count((cubes - used) * CUBE)} idle"}
+    names = {MATH: f"{count(used * CUBE)} chips used", IDLE: f"{count((cubes - used) * CUBE)} idle"}
     swatches, end = key(wide, low + 14, names)
     x, y = (wide - 105, 22.0) if beside else (wide / 2, end + 14)
     lines: list[Shape] = [
@@ -56,7 +56,7 @@ def _cubes(wide: float, used: int, cubes: int, envelope: tuple[str, ...]) -> Ske
 
 
 def who_fills_memory() -> Figure:
-    """What fills the memory of a run, and how many chips would hold it?"""
+    """What fills the memory of a run, and how many chips can hold it?"""
     held = {tokens: rules.pooled(LLAMA, tokens) for tokens in (BATCH, BATCH // 8, BATCH // 32)}
     first = held[BATCH]
     least = ceil(first.chips(V5P))
@@ -66,9 +66,9 @@ def who_fills_memory() -> Figure:
     )
     return Figure(
         key="training_llama3.who_fills_memory",
-        alt=f"Three strips divided into state and activations: {said}. Under them {least} small squares, one for each chip that the first needs.",
-        caption=f"At {count(BATCH)} tokens a step activations are {percent(first.checkpoints / first.total)} of the bytes, and {least} chips "
-        f"would hold them all. The state takes half only once the batch is {BATCH // (BATCH // 32)} times smaller.",
+        alt=f"Three bars divided into state and activations: {said}. Below them {least} small squares, one for each chip that the first needs.",
+        caption=f"With {count(BATCH)} tokens per step, activations are {percent(first.checkpoints / first.total)} of the bytes, and {least} chips "
+        f"can hold everything. Only if the batch is {BATCH // (BATCH // 32)} times smaller does the state take half of the memory.",
         parts=lambda wide: [_strips(wide, held, least)],
     )
 
@@ -77,15 +77,17 @@ def _strips(wide: float, held: dict[int, rules.Pooled], least: int) -> Sketch:
     shapes: list[Shape] = []
     for k, (tokens, each) in enumerate(held.items()):
         y = 22.0 + 62 * k
-        title = f"{count(tokens)} tokens a step: {si(each.total, 'B')}"
+        title = f"{count(tokens)} tokens per step: {si(each.total, 'B')}"
         parts = (
             Part(f"state {si(each.state, 'B')}", each.state, MEMORY),
             Part(f"activations {si(each.checkpoints, 'B')}", each.checkpoints, MATH),
         )
         shapes += [Words(x=2, y=y - 7, text=title, align="start"), *strip(2, y, wide - 4, 28, parts)]
-    shapes.append(Words(x=2, y=214, text=f"the first, on {least} TPU v5p", align="start"))
+    shapes.append(Words(x=2, y=214, text=f"the first one needs {least} TPU v5p:", align="start"))
     columns = 56 if wide > 400 else 28
     side = (wide - 4) / columns
     rows = [[MATH] * min(columns, least - k) for k in range(0, least, columns)]
-    swatches, end = key(wide, 232 + side * len(rows), {MEMORY: "weights and optimizer", MATH: "activations"})
+    swatches, end = key(
+        wide, 232 + side * len(rows), {MEMORY: "weights and optimizer state", MATH: "activations"}
+    )
     return Sketch(wide, end, [*shapes, Cells(x=2, y=222, rows=rows, wide=side, high=side), *swatches])

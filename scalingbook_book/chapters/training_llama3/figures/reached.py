@@ -1,4 +1,4 @@
-"""What is left of the peak: from the ceiling of a plan to a run with failures."""
+"""What fraction of the peak remains: from the ceiling of a plan to a run with failures."""
 
 from scalingbook_book.chapters.training_llama3.figures.plans import COPIES, CUBE, LLAMA, PLANS, SEQUENCES, T
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, Scale
@@ -13,12 +13,12 @@ from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.units import percent, si
 
 BETWEEN = LLAMA3_INTERRUPTIONS.days * 86400 / LLAMA3_INTERRUPTIONS.unexpected
-SAVE, RESTART = 60.0, 600.0  # assumed: the run stands still for a checkpoint, and after a stop
+SAVE, RESTART = 60.0, 600.0  # assumed: the run pauses for a checkpoint, and after a failure
 
 
 def three_mfus() -> Figure:
-    """What is lost between the peak and a run by its bill?"""
-    ideal, machine = PLANS["no TP; sequences cut in 4"]
+    """How much is lost between the peak rate and a whole run?"""
+    ideal, machine = PLANS["no TP, CP 4"]
     real = published.calibrated(V5P)
     ceiling = training.step(LLAMA, machine, ideal, batch=SEQUENCES, T=T).mfu
     compiled = training.step(LLAMA, CUBE, COPIES, batch=SEQUENCES, T=T).mfu
@@ -26,18 +26,18 @@ def three_mfus() -> Figure:
     between = BETWEEN * LLAMA3_INTERRUPTIONS.chips / CUBE.chips
     kept = likely * rules.goodput(SAVE, between, RESTART).share
     stairs = {
-        "the peak": 1.0,
-        "a ceiling: memory takes its time": ceiling,
-        "as compiled: 16 copies wait for weights": compiled,
-        "real chips: products, memory, links below peak": likely,
-        f"with a stop every {between / 3600:.0f} hours": kept,
+        "peak rate": 1.0,
+        "best plan at peak rates (ceiling)": ceiling,
+        "plan as compiled, with 16 replicas": compiled,
+        "real chips: matmuls, memory and links below peak": likely,
+        f"with a failure every {between / 3600:.0f} hours": kept,
     }
     said = "; ".join(f"{name} {percent(share)}" for name, share in stairs.items())
     return Figure(
         key="training_llama3.three_mfus",
-        alt=f"Five bars that shrink from step to step. {said}.",
-        caption=f"One number shrinks on the way: {', '.join(percent(share) for share in stairs.values())}. Say which one you mean by MFU. "
-        "(LLaMA-3 70B on 4,096 TPU v5p, which stop as often as Meta's GPUs, each; saved in a minute.)",
+        alt=f"Five bars, each shorter than the one before. {said}.",
+        caption=f"The useful fraction of the peak shrinks on the way: {', '.join(percent(share) for share in stairs.values())}. Always say which "
+        "MFU you mean. (Llama 3 70B on 4,096 TPU v5p, each of which fails as often as one of Meta's GPUs; a minute per checkpoint.)",
         parts=lambda wide: [_stairs(wide, stairs)],
     )
 
@@ -55,26 +55,26 @@ def _stairs(wide: float, stairs: dict[str, float]) -> Sketch:
 
 
 def failures() -> Figure:
-    """How often should a run be saved?"""
+    """How often should a run save a checkpoint?"""
     best = rules.goodput(SAVE, BETWEEN, RESTART)
     return Figure(
         key="training_llama3.failures",
-        alt=f"A strip of time: work, save, work, save, work, then a stop; the work since the last save is lost, and a restart follows. Under it a "
-        f"curve of the share that counts over the interval, highest at {best.best_s / 60:.0f} minutes, {percent(best.share)}.",
-        caption=f"Saving often costs time, saving rarely costs work. With a stop every {BETWEEN / 3600:.1f} hours, {SAVE / 60:.0f} minute to save and "
-        f"{RESTART / 60:.0f} to restart, one checkpoint every {best.best_s / 60:.0f} minutes is best, and {percent(best.share)} of the time counts.",
+        alt=f"A timeline: work, save, work, save, work, then a failure; the work since the last checkpoint is lost, and a restart follows. Below it a "
+        f"curve of goodput over the checkpoint interval, highest at {best.best_s / 60:.0f} minutes, {percent(best.share)}.",
+        caption=f"Frequent checkpoints cost time, and rare ones cost lost work. With a failure every {BETWEEN / 3600:.1f} hours, {SAVE / 60:.0f} minute to "
+        f"save and {RESTART / 60:.0f} to restart, a checkpoint every {best.best_s / 60:.0f} minutes is best, and goodput is {percent(best.share)}. (Timeline not to scale.)",
         parts=lambda wide: [_cycle(wide), _curve(best)],
     )
 
 
 def _cycle(wide: float) -> Sketch:
-    """Not to scale: what a stop costs."""
+    """Not to scale: what a failure costs."""
     sizes = (("work", 3, MATH), ("", 0.4, MEMORY), ("work", 3, MATH), ("", 0.4, MEMORY), ("lost", 1.6, IDLE))
     parts = [Part(*each) for each in (*sizes, ("restart", 2.1, NETWORK), ("work", 1.5, MATH))]
     stop = 2 + (wide - 4) * sum(part.size for part in parts[:5]) / sum(part.size for part in parts)
-    swatches, end = key(wide, 74, {MATH: "counts", MEMORY: "saving", IDLE: "done again", NETWORK: "restart"})
+    swatches, end = key(wide, 74, {MATH: "progress", MEMORY: "saving", IDLE: "lost work", NETWORK: "restart"})
     shapes: list[Shape] = [
-        Words(x=stop, y=13, text="a stop"),
+        Words(x=stop, y=13, text="failure"),
         Arrow(x0=stop, y0=18, x1=stop, y1=30),
         *strip(2, 32, wide - 4, 30, parts),
         *swatches,
@@ -90,5 +90,5 @@ def _curve(best: rules.Goodput) -> Chart:
         Points("", [best.best_s / 60], [100 * best.share], [f"{si(best.best_s / 60)} min"], 1),
     )
     return Chart(
-        Scale("minutes between checkpoints", "", "pow2"), Scale("counts", "%", "linear", 0, 100), marks
+        Scale("minutes between checkpoints", "", "pow2"), Scale("goodput", "%", "linear", 0, 100), marks
     )

@@ -1,4 +1,4 @@
-"""The exercises on serving LLaMA 3: answers worked out by hand, and the slips that people make are named."""
+"""The exercises on serving Llama 3: answers worked out by hand, and the slips that people make are named."""
 
 import pytest
 from judged import right, wrong

@@ -1,4 +1,4 @@
-"""The exercises on training LLaMA 3: answers worked out by hand, and the slips that people make are named."""
+"""The exercises on training Llama 3: answers worked out by hand, and the slips that people make are named."""
 
 import pytest
 from judged import right, wrong
@@ -18,7 +18,7 @@ CHECKS = checks.catalogue("training_llama3")
         ("training_llama3.state-and-activations", 35),
         ("training_llama3.fsdp-batch", 765 * 8960),
         ("training_llama3.best-split", 840),
-        ("training_llama3.factor-of-five", "stages"),
+        ("training_llama3.factor-of-five", "pipeline"),
         ("training_llama3.faster-arithmetic", 4),
         ("training_llama3.checkpoint-interval", (60 * 5.8 * 365.25 * 86400 / 8192) ** 0.5),
         ("training_llama3.pods-for-deadline", 12),
@@ -40,8 +40,8 @@ def test_answers_worked_out_by_hand(key, given):
         ("training_llama3.state-and-activations", 3, "state alone"),
         ("training_llama3.fsdp-batch", 850 * 8960, "90%"),  # the reference
         ("training_llama3.fsdp-batch", 765, "one chip"),
-        ("training_llama3.best-split", 10.7, "tensor ways"),
-        ("training_llama3.factor-of-five", "tensor ways", "heads"),
+        ("training_llama3.best-split", 10.7, "TP degree"),
+        ("training_llama3.factor-of-five", "tensor", "heads"),
         ("training_llama3.faster-arithmetic", 2, "squared"),
         ("training_llama3.checkpoint-interval", 818.7, "factor 2"),
         ("training_llama3.pods-for-deadline", 3072, "chips"),

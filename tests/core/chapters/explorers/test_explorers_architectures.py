@@ -12,22 +12,22 @@ approx = pytest.approx
 
 def test_an_index_wins_two_costs_and_loses_the_third():
     view = ALL["costs"].evaluate()
-    assert "saves FLOPs of a token and bytes read by a step, and takes more bytes kept" in view.verdict
+    assert "saves FLOPs per token and bytes read per step, but needs more bytes kept" in view.verdict
     assert "saves all three" in ALL["costs"].evaluate(layer="CSA: 4 to 1, 1,024").verdict
     for curve in panel(ALL["costs"].evaluate(layer="MLA, 8 bits"), Chart).marks[:3]:
         assert curve.ys == approx([1] * len(curve.ys))
 
 
 def test_a_hybrid_saves_at_most_one_in_so_many():
-    gains = [readout(ALL["strip"].evaluate(S=2**e), "less than all full") for e in (10, 14, 20)]
+    gains = [readout(ALL["strip"].evaluate(S=2**e), "saving over full attention") for e in (10, 14, 20)]
     assert gains == sorted(gains)
     assert gains[0] < 1 < 7.8 < gains[-1] < 8
     assert sum(panel(ALL["strip"].evaluate(every=1), Bars).series[0].values) == approx(96 * 1152 * 2**17)
 
 
 def test_a_chunk_as_long_as_the_unit_wastes_nothing():
-    assert readout(ALL["chunk"].evaluate(chunk=128), "of the unit used") == 1
-    assert "the fewest are at 128" in ALL["chunk"].evaluate(chunk=64).verdict
+    assert readout(ALL["chunk"].evaluate(chunk=128), "utilization of the unit") == 1
+    assert "the minimum is at 128" in ALL["chunk"].evaluate(chunk=64).verdict
     exact = panel(ALL["chunk"].evaluate(), Chart).marks[0].ys
     assert list(exact) == sorted(exact)
 
@@ -35,15 +35,17 @@ def test_a_chunk_as_long_as_the_unit_wastes_nothing():
 def test_states_cross_the_links_whatever_the_length():
     short, long = (ALL["relay"].evaluate(T=t) for t in (4096, 2**21))
     assert readout(short, "states") == readout(long, "states")
-    assert "keys and values are fewer" in short.verdict
-    assert "states are fewer" in long.verdict
-    assert readout(ALL["relay"].evaluate(erases=False), "of one chip") == readout(short, "of one chip") / 2
+    assert "Keys and values take fewer" in short.verdict
+    assert "States take fewer" in long.verdict
+    assert (
+        readout(ALL["relay"].evaluate(erases=False), "sent per chip") == readout(short, "sent per chip") / 2
+    )
 
 
 def test_a_block_wins_alone_and_loses_in_company():
-    assert "The block is 4 times" in ALL["blocks"].evaluate().verdict
-    assert "Token by token is" in ALL["blocks"].evaluate(B=8).verdict
-    assert "for any number" in ALL["blocks"].evaluate(passes=256).verdict
+    assert "Diffusion is 4 times" in ALL["blocks"].evaluate().verdict
+    assert "Token-by-token decode is" in ALL["blocks"].evaluate(B=8).verdict
+    assert "at any number" in ALL["blocks"].evaluate(passes=256).verdict
 
 
 def test_four_times_the_tokens_are_sixteen_times_the_attention():

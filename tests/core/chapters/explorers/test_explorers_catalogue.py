@@ -31,7 +31,7 @@ REFUSED = {  # what a reader may ask for and cannot get: a sentence that says wh
     "gpus.fabric": "pair by pair|join at most",
     "gpus": f": set|: lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,
-    "tpus.route": "there is no chip at|is no chip; write its place",
+    "tpus.route": "there is no chip at|is not a chip; write its coordinates",
     "tpus.slices": "does not come as|is no slice shape",
     "sharding": ".{20}",
     "jax": ".{20}",

@@ -39,7 +39,7 @@ def test_the_tables_hold_the_figures_of_the_catalogue():
     assert memories["L2"] == ["50 MiB", "none", ""]
     units = table(ATLAS.evaluate(one="H100", other="TPU v5p"), "Units")
     assert units["cores"] == ["132\nSMs", "2\nTensorCores", "66 ×"]
-    assert units["one of these"][2] == "1/30.6"
+    assert units["per unit"][2] == "1/30.6"
     assert chips.V5P.flops_per_s() / 8 / (chips.H100.flops_per_s() / 528) == pytest.approx(30.6, rel=2e-3)
 
 
@@ -63,20 +63,20 @@ def test_roofs_bend_at_their_ridges(one, bits):
     peak = curve(view, f"{label}, HBM").ys[-1]
     assert peak == pytest.approx(curve(view, f"{label}, links").ys[-1])
     assert peak in chip.rates().values()
-    assert readout(view, f"{label}: reached") == min(peak, 2048 * chip.hbm_bytes_per_s)
+    assert readout(view, f"{label}: attainable") == min(peak, 2048 * chip.hbm_bytes_per_s)
 
 
 def test_a_chip_without_narrow_units_computes_in_wider_ones():
-    assert table(ATLAS.evaluate(one="H100", bits="4 bits"), "Units")["all of these"][0].endswith("fp8")
-    assert table(ATLAS.evaluate(one="V100", bits="4 bits"), "Units")["all of these"][0].endswith("fp16")
-    assert table(ATLAS.evaluate(one="TPU v5e", bits="8 bits"), "Units")["all of these"][0].endswith("int8")
+    assert table(ATLAS.evaluate(one="H100", bits="4 bits"), "Units")["peak"][0].endswith("fp8")
+    assert table(ATLAS.evaluate(one="V100", bits="4 bits"), "Units")["peak"][0].endswith("fp16")
+    assert table(ATLAS.evaluate(one="TPU v5e", bits="8 bits"), "Units")["peak"][0].endswith("int8")
 
 
 def test_what_is_there_to_discover_in_the_atlas():
-    assert "both wait for HBM, and H100 does 1.21 times" in ATLAS.evaluate(intensity=128).verdict
-    assert "only H100 waits" in ATLAS.evaluate(intensity=256).verdict
-    assert "neither waits" in ATLAS.evaluate(intensity=512).verdict
-    assert "both do" in ATLAS.evaluate(one="H100", other="H100").verdict
+    assert "both are memory-bound, and H100 attains 1.21 times" in ATLAS.evaluate(intensity=128).verdict
+    assert "only H100 is memory-bound" in ATLAS.evaluate(intensity=256).verdict
+    assert "both are compute-bound" in ATLAS.evaluate(intensity=512).verdict
+    assert "both attain" in ATLAS.evaluate(one="H100", other="H100").verdict
     bf16 = [rules.ridge(c) for c in (chips.A100, chips.H100, chips.H200, chips.B200, chips.GB200)]
     assert 150 < min(bf16) < max(bf16) < 315  # five years, FLOPs up eightfold
 
@@ -102,9 +102,9 @@ def bars(view):
 def test_the_slowest_level_is_the_time(op, sums, chip, n, over):
     view = FABRIC.evaluate(op=op, sums=sums, chip=chip, n=n, oversubscription=over)
     levels = bars(view)
-    took = readout(view, "time") - readout(view, "of it for hops")
+    took = readout(view, "time") - readout(view, "latency of hops")
     assert max(levels.values()) == pytest.approx(took, rel=1e-9)
-    assert panel(view, Bars).series[1].label == "sets the pace"
+    assert panel(view, Bars).series[1].label == "bottleneck"
     assert sum(v > 0 for v in panel(view, Bars).series[1].values) == 1
 
 
@@ -112,7 +112,7 @@ def test_the_levels_are_those_of_the_clusters():
     view = FABRIC.evaluate(chip="H100", n=1024)
     cluster = Cluster.of(chips.H100, 1024)
     assert list(bars(view)) == [level.name for level in cluster.levels] == ["NVLink", "leaf", "spine"]
-    assert readout(view, "bisection") == cluster.bisection_bytes_per_s
+    assert readout(view, "bisection bandwidth") == cluster.bisection_bytes_per_s
     cells = {
         n: [c.text for c in row]
         for n, row in zip(panel(view, Grid).rows, panel(view, Grid).cells, strict=True)
@@ -126,7 +126,7 @@ def test_the_levels_are_those_of_the_clusters():
 @pytest.mark.parametrize("n", [8, 64, 1024, 16384])
 def test_a_cluster_has_the_gpus_asked_for_in_full_domains(chip, n):
     view = FABRIC.evaluate(chip=chip, n=n)
-    had, domain = readout(view, "GPUs"), readout(view, "GPUs in a domain")
+    had, domain = readout(view, "GPUs"), readout(view, "GPUs per domain")
     assert had >= n
     assert had % domain == 0
     assert had // 2 < n or had == domain
@@ -140,10 +140,10 @@ def test_the_drawing_shows_no_more_than_there_is():
     for chip, n, domain in itertools.product(("H100", "GB300"), (8, 16, 64, 512, 16384), ("as built", "32")):
         view = FABRIC.evaluate(chip=chip, n=n, domain=domain)
         drawn = [node.label for node in panel(view, Network).nodes]
-        had = readout(view, "GPUs") // readout(view, "GPUs in a domain")
+        had = readout(view, "GPUs") // readout(view, "GPUs per domain")
         if had > 1:
             cluster = Cluster.of(
-                chips.find(chip), int(readout(view, "GPUs")), domain=int(readout(view, "GPUs in a domain"))
+                chips.find(chip), int(readout(view, "GPUs")), domain=int(readout(view, "GPUs per domain"))
             )
             assert drawn.count("") <= had
             for letter, there in (("L", cluster.leaves), ("S", cluster.spines), ("C", cluster.cores)):
@@ -167,7 +167,7 @@ def test_what_is_there_to_discover_in_the_fabric():
     """Two domains are no slower than one; many near 403 GB/s; oversubscription costs an AllToAll alone."""
     one, two, many = (readout(FABRIC.evaluate(op="AllGather", n=n), "time") for n in (8, 16, 1024))
     assert two == pytest.approx(one, rel=0.01)
-    assert 1e9 / (many - readout(FABRIC.evaluate(op="AllGather", n=1024), "of it for hops")) == pytest.approx(
+    assert 1e9 / (many - readout(FABRIC.evaluate(op="AllGather", n=1024), "latency of hops")) == pytest.approx(
         403e9, rel=1e-3
     )
     for op, costs in (("AllGather", False), ("AllReduce", False), ("AllToAll", True)):
@@ -181,11 +181,11 @@ def test_what_is_there_to_discover_in_the_fabric():
 
 
 def test_the_verdict_of_the_fabric_names_what_takes_longest():
-    assert "the leaf level sets the pace; NVLink" in FABRIC.evaluate().verdict
-    assert "the NVLink level sets the pace; leaf" in FABRIC.evaluate(n=16).verdict
+    assert "The bottleneck is the leaf level" in FABRIC.evaluate().verdict
+    assert "The bottleneck is the NVLink level" in FABRIC.evaluate(n=16).verdict
     assert "within one domain" in FABRIC.evaluate(n=8).verdict
-    assert "most of it for hops" in FABRIC.evaluate(nbytes=1e5).verdict
-    assert "hops" not in FABRIC.evaluate(nbytes=1e9).verdict
+    assert "most of it latency" in FABRIC.evaluate(nbytes=1e5).verdict
+    assert "latency" not in FABRIC.evaluate(nbytes=1e9).verdict
 
 
 def test_a_cluster_that_cannot_be_built_says_why():

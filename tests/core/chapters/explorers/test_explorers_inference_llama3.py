@@ -1,4 +1,4 @@
-"""The explorers of serving LLaMA 3 obey the laws of what they show."""
+"""The explorers of serving Llama 3 obey the laws of what they show."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The explorers of smaller numbers and optimizers obey the laws of what they show."""
+"""The explorers of low precision and optimizers obey the laws of what they show."""
 
 import pytest
 from looked import panel, readout
@@ -13,18 +13,18 @@ approx = pytest.approx
 
 def test_an_outlier_spares_eight_bits_with_an_exponent_and_ends_four():
     assert readout(ALL["bench"].evaluate(), "error") < 0.03
-    assert "the others are gone" in ALL["bench"].evaluate(element="E2M1").verdict
+    assert "all other values round to zero" in ALL["bench"].evaluate(element="E2M1").verdict
     saved = ALL["bench"].evaluate(element="E2M1", block="16 values")
     assert readout(saved, "error") < 0.16
-    assert readout(saved, "bytes an element") == 0.75  # a scale of 32 bits for 16
+    assert readout(saved, "bytes per element") == 0.75  # a scale of 32 bits for 16
     assert (
-        readout(ALL["bench"].evaluate(element="E2M1", block="16 values", power=True), "bytes an element")
+        readout(ALL["bench"].evaluate(element="E2M1", block="16 values", power=True), "bytes per element")
         == 0.5625
     )
 
 
-def test_a_step_below_half_a_mark_is_lost_and_a_larger_one_is_not():
-    assert "lost every time" in ALL["walk"].evaluate().verdict
+def test_a_step_below_half_the_spacing_is_lost_and_a_larger_one_is_not():
+    assert "every update is lost" in ALL["walk"].evaluate().verdict
     bold = ALL["walk"].evaluate(rate=0.01, rms=0.5)
     assert "of the way" in bold.verdict
     curves = {c.label: c.ys for c in panel(ALL["walk"].evaluate(), Chart).marks if isinstance(c, Curve)}
@@ -42,11 +42,11 @@ def test_a_step_below_half_a_mark_is_lost_and_a_larger_one_is_not():
     ],
 )
 def test_the_batch_is_that_of_what_is_read_and_what_is_multiplied(set_to, tokens):
-    assert round(readout(ALL["ladder"].evaluate(**set_to), "tokens")) == tokens
+    assert round(readout(ALL["ladder"].evaluate(**set_to), "critical batch")) == tokens
 
 
 def test_a_type_that_is_only_stored_is_said_to_be():
-    assert "multiplies no faster in fp4" in ALL["ladder"].evaluate(chip="H100").verdict
+    assert "computes no faster in fp4" in ALL["ladder"].evaluate(chip="H100").verdict
 
 
 def test_fp8_everywhere_leaves_the_limits_of_the_network_where_they_were():
@@ -58,8 +58,8 @@ def test_fp8_everywhere_leaves_the_limits_of_the_network_where_they_were():
 
 def test_state_is_shared_by_what_the_stage_shares():
     held = [
-        readout(ALL["state"].evaluate(zero=z, n=64), "on each chip")
-        for z in ("plain", "ZeRO-1", "ZeRO-2", "ZeRO-3")
+        readout(ALL["state"].evaluate(zero=z, n=64), "per chip")
+        for z in ("no ZeRO", "ZeRO-1", "ZeRO-2", "ZeRO-3")
     ]
     params = held[0] / 12
     assert held == approx([12 * params, (4 + 8 / 64) * params, (2 + 10 / 64) * params, 12 / 64 * params])
@@ -67,9 +67,9 @@ def test_state_is_shared_by_what_the_stage_shares():
 
 def test_an_owner_is_fastest_and_the_share_falls_with_the_batch():
     view = ALL["layouts"].evaluate()
-    assert "owned by one" in view.verdict
-    assert "gathered by all" in view.verdict
-    shares = [readout(ALL["layouts"].evaluate(batch=b), "of a step's FLOPs") for b in (1.0, 4.0)]
+    assert "one owner is fastest" in view.verdict
+    assert "gathered on all" in view.verdict
+    shares = [readout(ALL["layouts"].evaluate(batch=b), "share of the step's FLOPs") for b in (1.0, 4.0)]
     assert shares[0] == approx(4 * shares[1])
 
 
