@@ -109,7 +109,8 @@ def _bytes(b: Buckets) -> Bars:
 
 def _verdict(b: Buckets, factor: float) -> str:
     even = b.S * b.k / b.n
-    said = f"Each device routes {even:,.4g} tokens to each device on average, and a bucket has {b.capacity:,} slots. "
+    said = f"Each device routes {even:,.4g} tokens to each device on average, "
+    said += f"and a bucket has {b.capacity:,} slots. "
     said += f"{percent(b.dropped)} of the routed tokens are dropped, "
     said += f"and {percent(b.empty)} of the slots are sent empty"
     need = max(map(max, b.loads)) / even
