@@ -1,4 +1,4 @@
-"""Can a reader take a product apart into steps that leave time to move? Checks on collective matmuls."""
+"""Checks of the exercises on collective matmuls: rings whose hops run beside a matmul."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_book.reader.checks.programs import right
@@ -28,123 +28,128 @@ def _depth(carried: DType, links: int = 1) -> float:
 RINGS = (
     Check(
         key="jax.scattered-sum",
-        title="A scattered sum, by hand",
+        title="A ReduceScatter matmul as a ring",
         answer=lambda: right({"collective-permute Y -1": (_Y - 1, (_Y - 1) * _ROWS // _Y)}),
         kind="program",
         difficulty=2,
         hints=(
-            "The sum of one block of columns travels. Each device adds its own summand and passes it on.",
-            "The block that ends on device i set off from device i - 1 and went the long way round.",
-            "At step s, device i adds its summand of block (i + 1 + s) mod n.",
+            "What travels is the sum of one block of columns. Each device adds its part and passes it on.",
+            "The block that ends on device i started on device i - 1 and went all the way around.",
+            "In step s, device i adds its partial product to block (i + 1 + s) mod n.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"reduce-scatter Y": _ROWS}),
-                "Right, but in one piece. Take it apart into hops, so that each can run beside a product.",
+                "Right, but in a single collective. Split it into hops, so that each can run beside a "
+                "matmul.",
             ),
             Mistake(
                 lambda: right({"all-reduce Y": _ROWS}),
-                "That completes all columns on all devices, and throws away three quarters.",
+                "That reduces all columns on all devices, and then throws away three quarters of them.",
             ),
             Mistake(
                 lambda: right({"collective-permute Y -1": (_Y, _ROWS)}),
-                "One hop too many: begin with a summand, not with zeros that travel.",
+                "That is one hop too many. Start with a partial product, not with zeros.",
             ),
             Mistake(
                 lambda: right({"collective-permute Y +1": (_Y - 1, (_Y - 1) * _ROWS // _Y)}),
-                "Right, but to the right. Turn the ring round: which block does a device begin with then?",
+                "Right, but your blocks travel to the right. Which block does a device start with in "
+                "the other direction?",
             ),
         ),
-        right="Right. Three hops, and beside each of them a product that does not wait for it.",
+        right="Right: there are three hops, and a matmul that does not depend on it can run beside "
+        "each of them.",
     ),
     Check(
         key="jax.four-sums",
-        title="Four sums for one",
+        title="Four AllReduces instead of one",
         answer=lambda: right({"all-reduce Y": _ROWS}),
         kind="program",
         difficulty=2,
         hints=(
-            "Cut W into four groups of columns with `jnp.split`: four products, and a sum for each.",
-            "`lax.psum(a @ group, 'Y')` of each group, and `jnp.concatenate` of the four results.",
+            "Split W into four groups of columns with `jnp.split`, and write a matmul and a sum for each.",
+            "Call `lax.psum(a @ group, 'Y')` for each group, and `jnp.concatenate` the four results.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"all-reduce Y": (4, 4 * _ROWS)}),
-                "Each of the four sums all columns. A sum is needed for those of its own product alone.",
+                "Each of the four AllReduces sums all columns. It only has to sum those of its own matmul.",
             ),
         ),
-        right="Right: four sums, and none of them needs the next product. What the compiler makes of them, "
-        "only its schedule tells.",
+        right="Right: none of the four AllReduces depends on the next matmul. Whether the compiler overlaps "
+        "them shows only in its schedule.",
     ),
     Check(
         key="jax.gather-both-ways",
-        title="Both ways round",
+        title="An AllGather matmul in both directions",
         answer=lambda: right(
             {f"collective-permute Y {way}1": (_Y - 1, (_Y - 1) * _CHUNK // 2) for way in "+-"}
         ),
         kind="program",
         difficulty=2,
         hints=(
-            "Cut each device's columns of A in two halves; one goes to the right, the other to the left.",
-            "After s hops to the right, the half that is here set off from device i - s.",
-            "A half meets the rows of W that belong to it: those of its origin, upper or lower half.",
+            "Split the columns of A on each device in two halves. Send one to the right and one to the left.",
+            "After s hops to the right, the half that arrives on device i comes from device i - s.",
+            "Multiply a half by the rows of W that belong to it: the upper or lower half of those of "
+            "its origin.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({f"collective-permute Y {way}1": (_Y - 1, (_Y - 1) * _CHUNK) for way in "+-"}),
-                "Both ways go whole blocks: everything arrives twice. Halves will do.",
+                "You send whole blocks in both directions, so everything arrives twice. Halves are enough.",
             ),
             Mistake(
                 lambda: right({"collective-permute Y -1": (_Y - 1, (_Y - 1) * _CHUNK)}),
-                "All goes to the left, and the links to the right are idle.",
+                "Everything goes to the left, and the links to the right are idle.",
             ),
             Mistake(
                 lambda: right({"collective-permute Y +1": (_Y - 1, (_Y - 1) * _CHUNK)}),
-                "All goes to the right, and the links to the left are idle.",
+                "Everything goes to the right, and the links to the left are idle.",
             ),
             Mistake(
                 lambda: right({"all-gather Y": _Y * _CHUNK}),
-                "The gather is finished before the product begins. Take it apart into hops.",
+                "The AllGather has to finish before the matmul can start. Split it into hops.",
             ),
             *(
                 Mistake(
                     lambda far=far, near=near: right(
                         {f"collective-permute Y {far}1": 2 * _CHUNK, f"collective-permute Y {near}1": _CHUNK}
                     ),
-                    f"Whole blocks, two hops to the {side} and one the other way, as the TPU's compiler does "
-                    "it: one way carries twice what the other does. Halves share evenly.",
+                    f"You send whole blocks, two hops to the {side} and one in the other direction, as "
+                    f"the TPU "
+                    "compiler does. One direction then carries twice as much. Halves share the links evenly.",
                 )
                 for far, near, side in (("+", "-", "right"), ("-", "+", "left"))
             ),
         ),
-        right="Right: as many bytes as one way round, in half the time.",
+        right="Right: you move as many bytes as in one direction, in half the time.",
     ),
     Check(
         key="jax.hidden-depth",
-        title="How deep must it be?",
+        title="The depth that hides the ring",
         answer=lambda: _depth(FP32),
         unit="",
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "At a hop one block of the sum moves. Meanwhile the next summand is computed.",
-            "Both have the same rows and columns, which cancel: bytes an element, FLOPs an element.",
-            "An element of a summand is a sum over the device's share of D.",
+            "In each hop, one block of the sum moves while the next partial product is computed.",
+            "Both have the same rows and columns, so compare bytes per element with FLOPs per element.",
+            "Each element of a partial product is a sum over the device's shard of D.",
         ),
         mistakes=(
             Mistake(
                 lambda: _depth(BF16),
-                "The sum travels in fp32, one way: how many bytes has an element of it?",
+                "The sum travels in fp32, in one direction. How many bytes does an element of it have?",
                 slip="wrong-dtype-size",
             ),
             Mistake(
                 lambda: 2 * _depth(FP32),
-                "A summand is multiplied and added: two FLOPs.",
+                "A multiplication and an addition are two FLOPs.",
                 slip="factor-two-flops",
             ),
             Mistake(
                 lambda: 4 * _depth(FP32),
-                "That is all of D; asked for is a device's share of it.",
+                "That is all of D. The question is about the shard of D on one device.",
                 slip="total-for-one",
             ),
         ),

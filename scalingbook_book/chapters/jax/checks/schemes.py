@@ -1,4 +1,4 @@
-"""Can a reader put a whole scheme together, and its gradient? Checks of the hardest programs."""
+"""Checks of the hardest exercises: FSDP gradients, an MLP block in rings, pipelines, hosts, kernels."""
 
 from scalingbook_book.chapters.jax.checks.rings import f32
 from scalingbook_book.reader.checks.check import Check, Mistake
@@ -26,75 +26,83 @@ def _block(times: int) -> ProgramVerdict:
 SCHEMES = (
     Check(
         key="jax.scattered-gradient",
-        title="A gradient that arrives scattered",
+        title="The FSDP gradient: one ReduceScatter",
         answer=lambda: right({"all-gather X": (1, _WEIGHT), "reduce-scatter X": (1, _WEIGHT)}),
         kind="program",
         difficulty=3,
         hints=(
-            "What is the gradient of a gather? Each device used the whole, and owns a part.",
-            "Within `shard_map`, gather the weight in the function that is differentiated, not before.",
-            "Differentiate the loss of the device's own tokens: the gradient sums over devices by itself.",
+            "What is the gradient of an AllGather? Each device uses the whole array and owns one "
+            "shard of it.",
+            "Inside `shard_map`, gather the weight within the function that you differentiate, not "
+            "before it.",
+            "Differentiate the loss of the device's own tokens. The gradient then sums over devices "
+            "by itself.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"all-gather X": _WEIGHT, "all-reduce X": _WEIGHT}),
-                "An all-reduce, of which a part is kept: twice the bytes of a scattered sum.",
+                "You run an AllReduce and keep a part of it, which moves twice the bytes of a ReduceScatter.",
             ),
         ),
-        right="Right: the gradient of a gather is a scattered sum, and JAX knows it.",
+        right="Right: the gradient of an AllGather is a ReduceScatter, and JAX derives it for you.",
     ),
     Check(
         key="jax.block-gradient",
-        title="A block and its gradient",
+        title="The gradient of an MLP block in rings",
         answer=lambda: _block(times=12),
         kind="program",
         difficulty=3,
         hints=(
-            "First a gather, then a scattered sum, both taken apart. What lies between them never moves.",
-            "Of a sum that ends on device i one half began on i + 1 and went right, the other on i - 1.",
-            "`jax.vjp` of a function made by `jax.shard_map`: the gradient of a permute goes the other way.",
-            "Keep what has arrived instead of asking for it once more; autodiff does so by itself.",
+            "Split the AllGather and the ReduceScatter into hops. What is computed between them never moves.",
+            "Of the sum that ends on device i, one half started on i + 1 and went right, the other on i - 1.",
+            "Differentiate the function that `jax.shard_map` returns. The gradient of a permute is "
+            "its reverse.",
+            "The backward pass needs the gathered blocks again. Autodiff saves them for you.",
         ),
         mistakes=(
             Mistake(
                 lambda: right(
                     {"all-gather Y": 8 * _CHUNK, "reduce-scatter Y": 8 * _CHUNK, "all-reduce X": _WEIGHTS}
                 ),
-                "Right, by two collectives each way, with nothing to hide them. Take them apart into hops.",
+                "Right, but with two collectives per pass that nothing can hide. Split them into hops.",
             ),
             Mistake(
                 lambda: _block(times=6),
-                "Right, by whole blocks. In each pass half of the links are idle: send halves to both sides.",
+                "Right, but with whole blocks, so half of the links are idle. Send halves in both "
+                "directions.",
             ),
         ),
-        right="Right: three hops each way for each of the four collectives, and one sum for both weights.",
+        right="Right: three hops per direction for each of the four collectives, and one sum for both "
+        "weights.",
     ),
     Check(
         key="jax.pipeline-stages",
-        title="Stage by stage",
+        title="A pipeline in shard_map",
         answer=lambda: right({"collective-permute X": _TICKS * _BATCH}),
         kind="program",
         difficulty=3,
         hints=(
-            "At every tick a stage works on what it has and passes it on; the first takes a new microbatch.",
-            "How many ticks until the last microbatch has left the last stage?",
-            "`lax.scan` over the ticks; the last stage's results from tick p - 1 on are the answer.",
+            "In every tick, a stage processes its input and passes it on. The first takes a new microbatch.",
+            "After how many ticks has the last microbatch left the last stage?",
+            "Use `lax.scan` over the ticks. The answer is what the last stage returns, starting at "
+            "tick p - 1.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"collective-permute X": (18, 18 * _BATCH)}),
-                "One microbatch after another: while it passes through, three of four stages are idle.",
+                "You process one microbatch at a time, so three of the four stages are always idle.",
             ),
             Mistake(
                 lambda: right({"collective-permute X": (3, 18 * _BATCH)}),
-                "The whole batch passes as one: at any time three of four stages wait. Send microbatches.",
+                "You send the whole batch at once, so three of the four stages always wait. Send "
+                "microbatches.",
             ),
         ),
-        right="Right: six microbatches in nine ticks.",
+        right="Right: six microbatches pass the four stages in nine ticks.",
     ),
     Check(
         key="jax.hosts-few-bytes",
-        title="Few bytes between hosts",
+        title="A hierarchical AllReduce over hosts",
         answer=lambda: right(
             {
                 "reduce-scatter Y": (1, _TOTAL),
@@ -105,42 +113,47 @@ SCHEMES = (
         kind="program",
         difficulty=3,
         hints=(
-            "X is slow and Y is fast: let as little as possible go over X.",
-            "After which collective over Y does each chip have a quarter to sum over X?",
-            "Scatter the sum over Y, all-reduce over X, gather over Y.",
+            "X is slow and Y is fast, so send as little as possible over X.",
+            "Which collective over Y leaves each chip with a quarter of the array to reduce over X?",
+            "Run a ReduceScatter over Y, an AllReduce over X, and an AllGather over Y.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"all-reduce XY": _TOTAL}),
-                "One all-reduce over all: what it sends between hosts is left to whoever implements it.",
+                "With one AllReduce over both axes, the implementation decides how much it sends "
+                "between hosts.",
             ),
             Mistake(
                 lambda: right({"all-reduce Y": _TOTAL, "all-reduce X": _TOTAL}),
-                "Four chips of a host send the same sum over X. A quarter from each would do.",
+                "The four chips of a host send the same data over X. A quarter from each of them is enough.",
             ),
         ),
-        right="Right: over the slow axis go a quarter of the bytes.",
+        right="Right: only a quarter of the bytes go over the slow axis.",
     ),
     Check(
         key="jax.waits-for-credit",
-        title="Who waits for credit?",
+        title="Credits in a ring kernel",
         answer=lambda: _waits(_RING, _BUFFERS),
         unit="hops",
         rel_tol=0,
         difficulty=3,
         hints=(
-            "Hop h sends from buffer h mod 3 into the neighbor's buffer (h + 1) mod 3, for h = 0 to n - 2.",
+            "Hop h sends from buffer h mod 3 to the neighbor's buffer (h + 1) mod 3, for h = 0 to n - 2.",
             "Buffer 0 holds the chip's own block at the start, so it counts as used.",
         ),
         mistakes=(
-            Mistake(lambda: _RING - 1, "The first hops write into buffers that nobody has used yet."),
+            Mistake(
+                lambda: _RING - 1,
+                "The first hops write into buffers that nobody has used yet, so they do not wait.",
+            ),
             Mistake(
                 lambda: _waits(_RING, _BUFFERS + 1),
-                "One more: buffer 0 is in use from the start, with the chip's own block.",
+                "It is one hop more, because buffer 0 is in use from the start: it holds the chip's "
+                "own block.",
             ),
             Mistake(
                 lambda: _waits(_RING, _BUFFERS - 1),
-                "One less: the first two hops fill buffers 1 and 2, which are free.",
+                "It is one hop less, because the first two hops fill buffers 1 and 2, which are free.",
             ),
         ),
     ),

@@ -1,4 +1,4 @@
-"""Can a reader say where tokens and gradients go, and how often? Checks on experts and gradients."""
+"""Checks of the exercises on expert dispatch and on gradient accumulation."""
 
 from math import comb
 
@@ -31,73 +31,77 @@ def _exchange(*widths: int, room: int = _ROOM) -> int:
 SUMS = (
     Check(
         key="jax.expert-alltoall",
-        title="Experts on other devices",
+        title="Expert dispatch and combine",
         answer=lambda: right({"all-to-all X": (2, _exchange(_D, _F))}),
         kind="program",
         difficulty=2,
         hints=(
-            "Each device fills eight buckets of four places, one for each expert; empty places hold zeros.",
-            "A token's place in its bucket: how many before it want the same expert? `jnp.cumsum` counts.",
-            "`lax.all_to_all(buckets, 'X', 0, 0)` gives bucket e to device e, and brings results home.",
+            "Each device fills eight buckets of four slots, one bucket per expert. Empty slots hold zeros.",
+            "The slot of a token is the number of earlier tokens for the same expert. `jnp.cumsum` "
+            "counts them.",
+            "`lax.all_to_all(buckets, 'X', 0, 0)` sends bucket e to device e, and later returns the results.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"all-gather X": f32(_N, _D, _F)}),
-                "The experts come to the tokens: every device then holds all of them. Let the tokens go.",
+                "You send the experts to the tokens, so every device ends up with all experts. Send "
+                "the tokens.",
             ),
             Mistake(
                 lambda: right({"all-to-all X": (2, _exchange(_D, _F, room=8))}),
-                "Right, with room for all tokens of a device at every expert. Four places will do here.",
+                "Right, but your buckets hold all tokens of a device. Four slots per expert are enough here.",
             ),
         ),
-        right="Right: two all-to-alls, there and back.",
+        right="Right: one AllToAll dispatches the tokens, and one combines the results.",
     ),
     Check(
         key="jax.dropped-tokens",
-        title="What does not fit",
+        title="Dropped tokens",
         answer=_dropped,
         rel_tol=0.04,
         difficulty=2,
         hints=(
-            "How many of a device's tokens want one expert? That has a binomial distribution.",
-            "Sum (n - 20) times the chance of n, over all n that are more than 20.",
+            "The number of a device's tokens for one expert has a binomial distribution.",
+            "Sum (n - 20) times the probability of n, over all n greater than 20.",
         ),
         mistakes=(
             Mistake(
                 lambda: sum(_law(n) for n in range(_PLACES + 1, 200)),
-                "That is the share of buckets that overflow. Most tokens of these still have a place.",
+                "That is the fraction of buckets that overflow. Most tokens in them still have a slot.",
             ),
             Mistake(
                 lambda: _dropped(16),
-                "That is a factor of 1. With 1.25 there are 20 places where 16 tokens are expected.",
+                "That is for a capacity factor of 1. With 1.25, there are 20 slots for 16 expected tokens.",
             ),
             Mistake(
                 lambda: _dropped() * _TOKENS / _EXPERTS,
-                "That is the number of tokens that one bucket drops, not their share.",
+                "That is the number of tokens that one bucket drops, not the fraction of all tokens.",
             ),
         ),
     ),
     Check(
         key="jax.one-allreduce",
-        title="One sum for all microbatches",
+        title="Gradient accumulation with one AllReduce",
         answer=lambda: right({"all-reduce X": (1, _GRADIENT)}),
         kind="program",
         difficulty=2,
         hints=(
-            "Who asks for a sum in every microbatch? w is the same everywhere, so its gradient must be, too.",
-            "Within `shard_map`, let w pass as one that may differ: `compat.varying(w, 'X')`.",
-            "Then every device adds up gradients of its own; a `lax.psum` behind the loop completes them.",
+            "Why is there a sum in every microbatch? w is the same everywhere, so its gradient must be, too.",
+            "Inside `shard_map`, say that w may differ between devices: `compat.varying(w, 'X')`.",
+            "Then every device accumulates its own gradients, and one `lax.psum` after the loop "
+            "completes them.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"all-reduce X": (_MICROBATCHES, _MICROBATCHES * _GRADIENT)}),
-                "A sum in every microbatch. Nothing in the loop needs it: only the total is asked for.",
+                "You run an AllReduce for every microbatch, but nothing inside the loop needs its result.",
             ),
             Mistake(
                 lambda: right({"all-reduce X": (1, _MICROBATCHES * _GRADIENT)}),
-                "One all-reduce, of six gradients: XLA has merged them. Add first, then sum once.",
+                "There is one AllReduce of six gradients, because XLA has merged six. Accumulate "
+                "first, then sum once.",
             ),
         ),
-        right="Right: a sixth of the bytes for the same gradient.",
+        right="Right: you get the same gradient for a sixth of the bytes.",
     ),
 )

@@ -1,4 +1,4 @@
-"""How are many devices programmed? The explorers of the chapter on JAX, in its order."""
+"""The explorers of the chapter on programming in JAX, in the order of the page."""
 
 from scalingbook_book.chapters.jax.explorers import buckets, calculator, ring, types
 

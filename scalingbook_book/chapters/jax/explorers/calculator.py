@@ -1,4 +1,4 @@
-"""What does P(('X', 'Y'), None) give to each device? A calculator of JAX shardings."""
+"""Which block does a PartitionSpec give to each device? A calculator of JAX shardings."""
 
 import math
 from dataclasses import dataclass
@@ -62,8 +62,8 @@ def split(text: str, shape: str, X: int, Y: int) -> ShardedArray:
     for dim, n in zip(array.dims, sizes, strict=True):
         if n % mesh.size(dim.axes):
             raise ValueError(
-                f"{spec.spec(array)} cuts a dimension of {n:,} into {mesh.size(dim.axes)} uneven blocks, "
-                f"and JAX refuses: pad it to {-(-n // mesh.size(dim.axes)) * mesh.size(dim.axes):,}"
+                f"{spec.spec(array)} shards a dimension of {n:,} into {mesh.size(dim.axes)} uneven blocks, "
+                f"which JAX refuses: pad it to {-(-n // mesh.size(dim.axes)) * mesh.size(dim.axes):,}"
             )
     return ShardedArray(array, sizes, mesh)
 
@@ -74,7 +74,7 @@ def numbers(shape: str) -> tuple[int, ...]:
     found = tuple(int(word) for word in words if word.strip().isdecimal())
     if len(found) < len(words) or not 1 <= len(found) <= _MOST or not all(0 < n < 10**9 for n in found):
         raise ValueError(
-            f"{shape!r} is no shape; write one to {_MOST} sizes with commas between, as in 1024, 2048"
+            f"{shape!r} is not a shape; write one to {_MOST} sizes separated by commas, as in 1024, 2048"
         )
     return found
 
@@ -87,10 +87,10 @@ def _calculator(*, text: str, shape: str, X: int, Y: int, kind: str) -> View:
         _verdict(s, kind),
         (_devices(s), _code(s, kind), _axes(s)),
         (
-            Readout("on each device", 0, "", f"[{join_counts(s.local)}]"),
+            Readout("local shape", 0, "", f"[{join_counts(s.local)}]"),
             Readout.binary("bytes per device", local),
-            Readout("copies", s.array.replicas(s.mesh), "", count(s.array.replicas(s.mesh))),
-            Readout.binary("on all devices", s.mesh.devices * local),
+            Readout("replicas", s.array.replicas(s.mesh), "", count(s.array.replicas(s.mesh))),
+            Readout.binary("bytes on all devices", s.mesh.devices * local),
         ),
         columns=2,
     )
@@ -104,7 +104,7 @@ def _devices(s: ShardedArray) -> Grid:
     x, y = s.mesh.shape
     cells = [[_device(s, (i, j), held[i, j]) for j in range(y)] for i in range(x)]
     rows, columns = [f"X{i}" for i in range(x)], [f"Y{j}" for j in range(y)]
-    return Grid("Each device and what it holds of x", rows, columns, cells)
+    return Grid("The block of x on each device", rows, columns, cells)
 
 
 def _device(s: ShardedArray, at: tuple[int, int], block: tuple[range, ...]) -> Cell:
@@ -136,28 +136,28 @@ def _slice(span: range) -> str:
 def _axes(s: ShardedArray) -> Grid:
     rows = [_role(s, axis) for axis in s.mesh.axes]
     names = [f"{name} of {size}" for name, size in s.mesh.items]
-    return Grid("What each mesh axis does", names, ("here it", "its next device"), rows)
+    return Grid("What each mesh axis does", names, ("this axis", "next device along it"), rows)
 
 
 def _role(s: ShardedArray, axis: str) -> list[Cell]:
     """What the axis does, and how far on in the array the next device along it is."""
     if s.mesh.size(axis) == 1:
-        return [Cell("is one device"), Cell("there is none")]
+        return [Cell("has one device"), Cell("none")]
     if axis in s.array.partial:
         return [
-            Cell("adds up", 3, "what its devices hold has to be added", level=0.6),
+            Cell("unreduced", 3, "the blocks along this axis have to be summed", level=0.6),
             Cell("another summand"),
         ]
     for d, dim in enumerate(s.array.dims):
         if axis in dim.axes:
             after = math.prod(s.mesh.size(a) for a in dim.axes[dim.axes.index(axis) + 1 :])
-            return [Cell(f"splits dim {d}", 0, level=0.6), Cell(f"{s.local[d] * after:,} further on")]
-    return [Cell("copies", 1, "its devices hold the same", level=0.6), Cell("the same")]
+            return [Cell(f"shards dim {d}", 0, level=0.6), Cell(f"starts {s.local[d] * after:,} later")]
+    return [Cell("replicates", 1, "devices along it hold the same block", level=0.6), Cell("the same block")]
 
 
 def _code(s: ShardedArray, kind: str) -> Grid:
     rows = {
-        "mesh": f"jax.make_mesh({s.mesh.shape}, ('X', 'Y'))",
+        "mesh": f"jax.make_mesh({s.mesh.shape}, ('X', 'Y'), axis_types=(AxisType.Explicit,) * 2)",
         "array": f"jax.device_put(x, {spec.spec(s.array)})",
         "type": spec.typed(s.array, s.shape, spec.JAX_NAMES[kind]),
     }
@@ -168,13 +168,13 @@ def _code(s: ShardedArray, kind: str) -> Grid:
 
 
 def _verdict(s: ShardedArray, kind: str) -> str:
-    said = f"{spec.spec(s.array)} is the book's {s.array.canonical()}: "
-    said += f"each of {s.mesh.devices} devices holds [{join_counts(s.local)}]"
+    said = f"{spec.spec(s.array)} is {s.array.canonical()} in the notation of this book: "
+    said += f"each of the {s.mesh.devices} devices holds a block [{join_counts(s.local)}]"
     if s.unused:
-        said += f", and {count(s.array.replicas(s.mesh))} of them hold the same, as no entry names "
+        said += f", replicated on {count(s.array.replicas(s.mesh))} devices because no entry names "
         said += " or ".join(s.unused)
     if s.array.partial:
-        said += f"; the array is the sum of what they hold along {' and '.join(s.array.partial)}"
+        said += f"; the array is the sum of the blocks along {' and '.join(s.array.partial)}"
     return f"{said}.{_other_order(s, kind)}"
 
 
@@ -185,8 +185,8 @@ def _other_order(s: ShardedArray, kind: str) -> str:
             other = s.array.with_axes(**{dim.name: axes})
             if axes != tuple(a for a in dim.axes if a in axes):
                 moved, seconds = reordered(s, other, kind)
-                said = f" {spec.spec(other)} has the same blocks on other devices: {moved} of "
-                return f"{said}{s.mesh.devices} would send theirs, {si(seconds, 's')} on rings of v5e."
+                said = f" {spec.spec(other)} puts the same blocks on other devices: to get there, {moved} of "
+                return f"{said}{s.mesh.devices} devices send their block, {si(seconds, 's')} on rings of v5e."
     return ""
 
 
@@ -202,7 +202,7 @@ def reordered(s: ShardedArray, other: Array, kind: str) -> tuple[int, float]:
 CALCULATOR = Explorer(
     key="jax.calculator",
     title="Sharding calculator",
-    question="What does a PartitionSpec give to each device, and what type does the array have?",
+    question="Which block does a PartitionSpec put on each device, and what is the type of the array?",
     controls={
         "text": Notation(
             "spec", "P(('X', 'Y'), None)", "such as P('X', 'Y'), P(None, 'X'), P('X', unreduced={'Y'})"

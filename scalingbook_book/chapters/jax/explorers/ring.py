@@ -1,4 +1,4 @@
-"""Which chunk is where, and what does the link do meanwhile? A collective matmul on a ring, step by step."""
+"""A collective matmul on a ring, step by step: the chunks on each device, the link and the matrix unit."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from scalingbook_lib.roofline import ChunkTurn
 from scalingbook_lib.sharded_matmul.overlap import LINK, UNIT, RingMatmul
 from scalingbook_lib.units import percent, si
 
-GATHER, SCATTER = "gather, then @", "@, then scatter"
+GATHER, SCATTER = "AllGather, then matmul", "matmul, then ReduceScatter"
 _ARRAYS = {GATHER: "In[B, D_Y] · W[D, F_Y] -> Tmp[B, F_Y]", SCATTER: "Tmp[B, F_Y] · W[F_Y, D] -> Out[B, D_Y]"}
 _NOW, _PALE = 1.0, 0.35
 
@@ -41,12 +41,12 @@ def _ring(*, kind: str, n: int, both: bool, B: int, D: int, F: int, chip: str, s
         _verdict(r),
         (_network(r, done), _table(r, done), _timeline(r, done)),
         (
-            Readout("a step's product", r.matmul_s, "s"),
-            Readout("a step's move", r.transfer_s, "s"),
-            Readout("in steps", r.total_s, "s"),
-            Readout("one after the other", r.serial_s, "s"),
+            Readout("matmul per step", r.matmul_s, "s"),
+            Readout("transfer per step", r.transfer_s, "s"),
+            Readout("as a ring", r.total_s, "s"),
+            Readout("without overlap", r.serial_s, "s"),
             Readout("C/W of these links", r.ratio, "", f"{r.ratio:,.0f}"),
-            Readout("hidden from F of", r.overlap_threshold_F, "", f"{r.overlap_threshold_F:,.0f}"),
+            Readout("F that hides it", r.overlap_threshold_F, "", f"{r.overlap_threshold_F:,.0f}"),
         ),
         frames=n + 1,
         columns=2,
@@ -63,7 +63,7 @@ def _network(r: RingMatmul, done: int) -> Network:
     ]
     wires = [Link(i, (i + 1) % r.n) for i in range(r.n)]
     what = "Sums" if r.scatter else "Chunks"
-    title = f"{what} at work in step {done}" if done else f"{what} before the first step"
+    title = f"{what} on each device in step {done}" if done else f"{what} before the first step"
     return Network(nodes, [*wires, *_arrows(r, done)], title, 0.74)
 
 
@@ -106,12 +106,12 @@ def _timeline(r: RingMatmul, done: int) -> Timeline:
     drawn = [
         Span(t.stage, t.start_s, t.end_s, str(t.chunk + 1), _color(r, t, done)) for t in r.lockstep().turns
     ]
-    refs = (RefLine("one after the other", r.serial_s),)
+    refs = (RefLine("without overlap", r.serial_s),)
     return Timeline((LINK, UNIT), drawn, end=1.03 * r.serial_s, refs=refs, label="elapsed time")
 
 
 def _color(r: RingMatmul, turn: ChunkTurn, done: int) -> int:
-    """Blue and green for what is done or under way, gray for what is to come."""
+    """Blue and green for steps that are done or running, gray for later ones."""
     at = turn.chunk + 1 if turn.stage == LINK and r.scatter else turn.chunk
     return (1 if turn.stage == LINK else 2) if at < done else 5
 
@@ -121,28 +121,32 @@ def _color(r: RingMatmul, turn: ChunkTurn, done: int) -> int:
 
 def _verdict(r: RingMatmul) -> str:
     arrays = _ARRAYS[SCATTER if r.scatter else GATHER]
-    said = f"{arrays}: {si(r.total_s, 's')} in {r.n} steps, {si(r.serial_s, 's')} one after the other"
+    said = f"{arrays} takes {si(r.total_s, 's')} as a ring of {r.n} steps, "
+    said += f"and {si(r.serial_s, 's')} without overlap"
     if r.matmul_s >= r.transfer_s:
         least = f"{r.overlap_threshold_F:,.0f}"
-        return f"{said}; every move is hidden, as it is from an F of {least} on each device."
+        return f"{said}. Compute-bound: every transfer is hidden, because F per device is at least {least}."
     waits = (r.n - 1) * (r.transfer_s - r.matmul_s)
-    said += f"; the matrix unit waits {si(waits, 's')}, {percent(waits / r.total_s)} of it, for the link"
+    said += f". Network-bound: the matrix unit waits for the link for {si(waits, 's')}, "
+    said += f"{percent(waits / r.total_s)} of the time"
     both = (
-        "" if r.links == 2 else f", or {replace(r, links=2).overlap_threshold_F:,.0f} with both ways in use"
+        ""
+        if r.links == 2
+        else f", or {replace(r, links=2).overlap_threshold_F:,.0f} if both directions are used"
     )
-    return f"{said}: an F of {r.overlap_threshold_F:,.0f} on each device would hide it{both}."
+    return f"{said}. To hide the transfers, F per device has to be {r.overlap_threshold_F:,.0f}{both}."
 
 
 RING = Explorer(
     key="jax.ring",
     title="Collective matmul, step by step",
-    question="Which chunk does each device multiply while the next one is on its way?",
+    question="Which chunk does each device multiply while the next one arrives, and is the transfer hidden?",
     controls={
-        "kind": Choice("product", (GATHER, SCATTER)),
+        "kind": Choice("matmul", (GATHER, SCATTER)),
         "n": Slider("devices on the ring", 2, 8, 4),
-        "both": Switch("both ways", False),
+        "both": Switch("both directions", False),
         "B": Slider("B per device", 64, 65536, 1024, "pow2"),
-        "D": Slider("D in all", 512, 65536, 2048, "pow2"),
+        "D": Slider("D in total", 512, 65536, 2048, "pow2"),
         "F": Slider("F per device", 256, 32768, 2048, "pow2"),
         "chip": Chips("chip", TORI, "TPU v5e"),
         "step": Steps("step", 2),

@@ -1,4 +1,4 @@
-"""Which type comes out, or why does JAX refuse? An operation on sharded arrays, checked and priced."""
+"""What type does a result have, or why does JAX refuse? Operations on sharded arrays, with their cost."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,
@@ -70,9 +70,9 @@ def _costs(o: Operands, answer: TypedResult, own: tuple[ProductPath, ...]) -> tu
         return ()
     local = answer.array.local_bytes(MESH, BF16, **o.sizes)
     return (
-        Readout("of it on each device", local, "B"),
-        Readout("arrays moved", own[0].nbytes, "B"),
-        Readout("time of the moves", own[0].total_s, "s"),
+        Readout("result, per device", local, "B"),
+        Readout("bytes in collectives", own[0].nbytes, "B"),
+        Readout("time in collectives", own[0].total_s, "s"),
     )
 
 
@@ -95,8 +95,8 @@ def _table(operation: str, o: Operands, answer: TypedResult) -> Grid:
         rows[f"C{answer.array.canonical()[1:]}"] = _row(o, answer.array, 2)
     else:
         rows["result"] = [Cell(text, 1, level=0.6) for text in ("refused", "\N{EN DASH}")]
-    title = "Types, on jax.make_mesh((2, 4), ('X', 'Y'))"
-    return Grid(title, list(rows), ("jax.typeof", "on each device"), list(rows.values()))
+    title = "Types, on an Explicit mesh of 2 (X) by 4 (Y)"
+    return Grid(title, list(rows), ("jax.typeof", "local shape"), list(rows.values()))
 
 
 def _row(o: Operands, array: Array, color: int | None = None) -> list[Cell]:
@@ -113,7 +113,7 @@ def _bars(operation: str, o: Operands, answer: TypedResult, own: tuple[ProductPa
         title = f"From {sums.canonical()} to each out_sharding"
         return (_priced(title, labels, found, spec.spec(o.out) if o.out else ""),)
     if answer.array and own[0].total_s:
-        return (_priced("Ways to this result, the cheapest first", [way.name for way in own], own, ""),)
+        return (_priced("Plans for this result, the cheapest first", [way.name for way in own], own, ""),)
     return ()
 
 
@@ -132,20 +132,20 @@ def _verdict(operation: str, o: Operands, answer: TypedResult, own: tuple[Produc
     best = own[0]
     if best.total_s:
         price = f"{best.description}, {si(best.nbytes, 'B')} in {si(best.total_s, 's')} on TPU v5e"
-        quiet = "" if operation in rules.TAKES_OUT and o.out else ", which no word of the line asks for"
-        return f"{line} is {o.typed(answer.array)}. By the formulas of this book it takes: {price}{quiet}."
-    return f"{line} is {o.typed(answer.array)}, and nothing moves."
+        quiet = "" if operation in rules.TAKES_OUT and o.out else ", although the line does not ask for it"
+        return f"{line} has type {o.typed(answer.array)}. This takes communication: {price}{quiet}."
+    return f"{line} has type {o.typed(answer.array)}, and nothing moves."
 
 
 TYPES = Explorer(
     key="jax.types",
-    title="Type checker",
-    question="Which sharding does the result have, what must move for it, and when does JAX refuse?",
+    title="Explicit mode: result types and errors",
+    question="Which sharding does the result have, what does it cost, and when does JAX refuse?",
     controls={
         "operation": Choice("operation", tuple(rules.RULES), PRODUCT),
-        "a": Choice("A is split by", SPECS, "P('X', 'Y')"),
-        "b": Choice("B is split by", SPECS, "P('Y', None)"),
-        "out": Choice("out (@, reshard)", (NOT_GIVEN, *SPECS), NOT_GIVEN),
+        "a": Choice("sharding of A", SPECS, "P('X', 'Y')"),
+        "b": Choice("sharding of B", SPECS, "P('Y', None)"),
+        "out": Choice("out_sharding (@, reshard)", (NOT_GIVEN, *SPECS), NOT_GIVEN),
         "I": Slider("size of I", 64, 65536, 8192, "pow2"),
         "J": Slider("size of J", 64, 65536, 8192, "pow2"),
         "K": Slider("size of K", 64, 65536, 8192, "pow2"),

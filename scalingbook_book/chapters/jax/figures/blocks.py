@@ -1,4 +1,4 @@
-"""Who holds what, and in which type? The order in a tuple, a dictionary of shardings, what varies."""
+"""Which device holds which block: the order of axes in a spec, a dictionary of shardings, varying values."""
 
 from collections.abc import Callable
 
@@ -25,27 +25,27 @@ VARIES: dict[str, tuple[Callable[[tuple[int, ...]], object], str]] = {
 
 
 def holders(text: str, rows: int = MESH.devices) -> list[list[int]]:
-    """For each of so many rows of an array under that spec: the devices that hold it."""
+    """The devices that hold each row block of an array under this spec."""
     held = spec.read(text, 2, MESH).blocks(MESH, I=rows, J=rows)
     return [[k for k, (mine, _) in enumerate(held.values()) if row in mine] for row in range(rows)]
 
 
 def device(k: int, x: float, y: float, wide: float, high: float) -> Area:
-    """A device by its number: a color for its place along Y, paler for the second along X."""
+    """A device by its number: a color for its position along Y, paler for the second row of X."""
     down, across = PLACES[k]
     return Area(x=x, y=y, wide=wide, high=high, text=str(k), color=across, shade=0.25 if down else 0.6)
 
 
 def mesh_blocks() -> Figure:
-    """Eight devices on their mesh, and the rows of an array by who holds them, for three specs."""
+    """Eight devices on a mesh, and the devices that hold each row block of an array, for three specs."""
     orders = {text: " ".join(str(row[0]) for row in holders(text)) for text in SPECS[:2]}
     said = "; ".join(f"{text}: devices {order}" for text, order in orders.items())
     return Figure(
         key="jax.mesh_blocks",
         alt="Eight numbered devices, two along X and four along Y. Beside them an array of eight blocks of rows, three times, each "
         f"block with the number of its holder. {said}; P('X', None): four devices hold each half.",
-        caption="The first name in a tuple is the slowest: going down the rows, the last one changes first. An axis that is not named "
-        "makes copies.",
+        caption="The first axis in a tuple varies slowest: as you go down the rows, the last axis changes first. Along an axis that the spec "
+        "does not name, the array is replicated.",
         parts=lambda wide: [_mesh(wide)],
     )
 
@@ -71,14 +71,14 @@ def _mesh(wide: float) -> Sketch:
 
 
 def dictionary() -> Figure:
-    """One sharding a row: the notation, JAX's type, the spec, and what lies where."""
+    """One sharding per row: the notation, the JAX type, the spec, and the blocks on the chips."""
     types = {text: spec.typed(parse(text), (64, 32)) for text in ROWS}
     said = "; ".join(f"{text} is {written}" for text, written in types.items())
     return Figure(
         key="jax.dictionary",
-        alt=f"Five rows, each with a drawing of what eight chips hold. {said}.",
-        caption="The type is the notation with @ for the subscript: behind each size stand the axes that cut it, and in braces the axes "
-        "over which a sum is owed.",
+        alt=f"Five rows, each with a drawing of the blocks on eight chips. {said}.",
+        caption="A JAX type is the notation with @ for the subscript. The axes that shard a dimension follow its size, and braces list the axes "
+        "over which the array is unreduced.",
         parts=lambda wide: [_dictionary(wide, types)],
     )
 
@@ -109,15 +109,15 @@ def _dictionary(wide: float, types: dict[str, str]) -> Sketch:
 
 
 def varies() -> Figure:
-    """Six values inside shard_map: equal ones in one color, and the axes over which JAX lets each vary."""
+    """Six values inside shard_map, equal ones in the same color, and the axes over which each varies in JAX."""
     said = ", ".join(
         f"{code} {f'over {axes}' if axes else 'over none'}" for code, (_, axes) in VARIES.items()
     )
     return Figure(
         key="jax.varies",
         alt=f"Six rows of two by four devices, equal values in equal colors. The axes over which JAX counts them as varying: {said}.",
-        caption="Five types say what the colors say. The gather is the exception: its two colors differ along X alone, and JAX lets it "
-        "vary along Y as well, so that each device may use its own copy in its own way.",
+        caption="For five of the values, the type says the same as the colors. The AllGather is the exception: its colors differ only along X, "
+        "but its type also varies along Y, so that each device may use its replica in its own way.",
         parts=lambda wide: [_varies(wide)],
     )
 
@@ -137,6 +137,6 @@ def _varies(wide: float) -> Sketch:
             shapes.append(
                 Area(x=x + 30 * across, y=y + 24 + 30 * down, wide=side, high=side, color=paint, shade=shade)
             )
-        told = f"varies over {axes}" if axes else "the same for all"
+        told = f"varies over {axes}" if axes else "the same on all"
         shapes.append(Words(x=x, y=y + 98, text=told, align="start", quiet=True))
     return Sketch(wide, deep * len(VARIES) / columns, shapes)

@@ -1,4 +1,4 @@
-"""What do the deeper pages draw? One sum or five, the ticks of a pipeline, a credit, and where hosts end."""
+"""Figures of the deeper pages: gradient accumulation, pipeline ticks, credits, and meshes over hosts."""
 
 from scalingbook_book.reader.explorers.view import Span
 from scalingbook_book.reader.figures.figure import Figure
@@ -18,16 +18,16 @@ MESHES = {"v5e:4x4": lambda x, y: (x // 2, y // 2), "v4:2x2x4": lambda x, y: (0,
 
 
 def five_sums() -> Figure:
-    """Five microbatches, a sum after each or one at the end."""
+    """Five microbatches, with an AllReduce after each or one at the end."""
     math = 6.0 * TOKENS * D * F / 8 / V5E.bf16_flops_per_s
     sum_s = all_reduce(FP32.bytes * D * F, *Slice.of(V5E, "2x4").mesh(X=8).axes("X")).total_s
     often, once = BATCHES * (math + sum_s), BATCHES * math + sum_s
     return Figure(
         key="jax.five_sums",
-        alt=f"Two lanes of five products. In the first an AllReduce follows each, {si(often, 's')} in all; in the second one follows the "
-        f"last, {si(once, 's')}.",
-        caption=f"A sum of gradients can wait until the last of them is there: {si(often, 's')} become {si(once, 's')}. (One layer, D = F = "
-        f"{D:,}, {TOKENS:,} tokens a microbatch, gradients in fp32, eight v5e; nothing overlaps.)",
+        alt=f"Two timelines with five microbatches each. In the first, an AllReduce follows each microbatch, {si(often, 's')} in total; in the second, only the "
+        f"last one, {si(once, 's')}.",
+        caption=f"One AllReduce after the last microbatch is enough: the step takes {si(once, 's')} instead of {si(often, 's')}. (One layer with D = F = "
+        f"{D:,}, {TOKENS:,} tokens per microbatch, gradients in fp32, eight v5e, no overlap. Orange is compute, green is the AllReduce; to scale.)",
         parts=lambda wide: [lanes(wide, _batches(math, sum_s), end=often)],
     )
 
@@ -47,14 +47,14 @@ def _batches(math: float, sum_s: float) -> list[Span]:
 
 
 def ticks() -> Figure:
-    """A pipeline as a table of ticks and stages."""
+    """A pipeline as a grid of ticks and stages."""
     lost = (STAGES - 1) / TICKS
     return Figure(
         key="jax.ticks",
         alt=f"A grid of {STAGES} stages and {TICKS} ticks. Microbatch numbers run along diagonals; each stage has {STAGES - 1} ticks, dashed, "
         "without one.",
-        caption=f"{MICROBATCHES} microbatches, {STAGES} stages, {TICKS} ticks: {percent(lost)} of a device's ticks are lost. It is not idle in them. It "
-        "computes on zeros, and throws the result away.",
+        caption=f"With {MICROBATCHES} microbatches and {STAGES} stages there are {TICKS} ticks, and each device wastes {percent(lost)} of them. It is not idle in these ticks: it "
+        "computes on values that nobody needs, and throws the result away.",
         parts=lambda wide: [_ticks(wide)],
     )
 
@@ -87,12 +87,13 @@ def _ticks(wide: float) -> Sketch:
 
 
 def credit() -> Figure:
-    """Two receive buffers: the write that overtakes a read, and the wait that prevents it."""
+    """Two receive buffers: a write that overtakes a read, and the credit that prevents it."""
     return Figure(
         key="jax.credit",
-        alt="Two pairs of lanes. Without credit a fast chip writes buffers 0, 1 and again 0 while its neighbor still reads buffer 0 of the "
-        "first. With credit the third write waits until that read has ended.",
-        caption="The third write goes where the first still is being read. A credit, sent when a read has ended, makes the writer wait for it.",
+        alt="Two pairs of timelines. Without credits, a fast chip writes buffers 0, 1 and 0 again, while its neighbor still reads buffer 0. "
+        "With credits, the third write waits until this read has ended.",
+        caption="Without a credit, the third write overwrites a buffer that is still being read. The reader sends a credit when it is done, and the "
+        "writer waits for it. (Not to scale.)",
         parts=lambda wide: [
             lanes(wide, _writes(2), title="without credit"),
             lanes(wide, _writes(4), title="with credit", end=7),
@@ -111,9 +112,10 @@ def hosts() -> Figure:
     """A mesh of four by four on two slices: which chips share a host."""
     return Figure(
         key="jax.hosts",
-        alt="Two meshes of four by four chips, colored by host. On v5e a host is a square of two by two, so that either axis leaves it. On v4 "
-        "a host has all four chips of X, and only Y leaves it.",
-        caption="The same mesh in a program. On the v5e either axis meets two hosts; on the v4 X stays within one, and Y meets four.",
+        alt="Two meshes of four by four chips, colored by host. On v5e, a host has a square of two by two chips, so both axes cross hosts. On v4, "
+        "a host has all four chips along X, and only Y crosses hosts.",
+        caption="Both programs use the same mesh. On the v5e slice, each axis spans two hosts. On the v4 slice, X stays within one host and Y "
+        "spans four.",
         parts=lambda wide: [_hosts(wide)],
     )
 

@@ -1,4 +1,4 @@
-"""Who decides about communication? One line under three modes, and four ways to end one sum."""
+"""One matmul under the three modes of JAX, and four output shardings of it."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import MATH, NETWORK, Area, Arrow, Shape, Words
@@ -19,33 +19,34 @@ SUM_S = all_reduce(WHOLE, *Slice.of(V5E, "2x4").mesh(X=2, Y=4).axes("Y")).bandwi
 ONES = 16  # in the page's manual example, each row of x holds so many ones
 MODES = (
     ("Auto", "the compiler decides"),
-    ("Explicit", "the types decide, or ask"),
-    ("Manual", "you decide, and are believed"),
+    ("Explicit", "the types decide, or JAX asks"),
+    ("Manual", "you decide"),
 )
-ENDS = {  # the four ways to end the sum, with the collectives that they take
-    "whole": ("Out[B_X, F]", ("AllReduce",)),
+ENDS = {  # the four output shardings of the partial sum, with the collectives that they take
+    "replicated": ("Out[B_X, F]", ("AllReduce",)),
     "columns": ("Out[B_X, F_Y]", ("ReduceScatter",)),
     "rows": ("Out[B_XY, F]", ("ReduceScatter",)),
-    "later": ("Out[B_X, F]{U_Y}", ()),
+    "unreduced": ("Out[B_X, F]{U_Y}", ()),
 }
 
 
 def three_answers() -> Figure:
-    """One line under three modes: a collective that nobody wrote, a refusal, a wrong number."""
+    """One line under three modes: a collective that nobody wrote, an error, a wrong number."""
     part = ONES // MESH.size("Y")
     return Figure(
         key="jax.three_answers",
-        alt="Eight chips hold In and W, both cut along the dimension that is summed. Below, three columns for out = x @ w. "
+        alt="Eight chips hold In and W, both sharded along the contracted dimension. Below, three columns for out = x @ w. "
         f"Auto: an arrow over each row of chips, an AllReduce of {si(WHOLE, 'B')}, {si(SUM_S, 's')} beside {si(MATH_S, 's')} "
-        "of arithmetic. Explicit: the line is crossed out as ambiguous; with out_sharding the result is cut over both axes. "
-        f"Manual: every chip holds {part}, where {ONES} is right.",
-        caption="The compiler guesses, the types ask, manual mode obeys. So a mistake is a slow program, an error, or a wrong number.",
+        "of compute. Explicit: the line is crossed out as ambiguous; with out_sharding the result is sharded over both axes. "
+        f"Manual: every chip holds {part}, although {ONES} would be correct.",
+        caption="Auto mode guesses a collective, explicit mode asks you for one, and manual mode runs only what you wrote. A mistake is "
+        "therefore a slow program, an error, or a wrong number. (Bars to scale.)",
         parts=lambda wide: [_operands(wide), _three(wide, str(part))],
     )
 
 
 def _operands(wide: float) -> Sketch:
-    """What lies on the eight chips, and the line."""
+    """The operands of the matmul, as the eight chips hold them."""
     across, down = extent(MESH, 26)
     left = (wide - 2 * across - 24) / 2
     shapes: list[Shape] = [Words(x=left + across + 12, y=down / 2 + 5, text="·", bold=True)]
@@ -72,8 +73,8 @@ def _three(wide: float, part: str) -> Sketch:
 
 
 def _auto(x: float, y: float, part: str) -> list[Shape]:
-    """The whole result on every chip of a row, by a sum that nobody wrote; its time beside the arithmetic's."""
-    times = {"arithmetic": (MATH_S, MATH), "network": (SUM_S, NETWORK)}
+    """The result, replicated along Y by an AllReduce that nobody wrote, and its time beside the compute time."""
+    times = {"compute": (MATH_S, MATH), "network": (SUM_S, NETWORK)}
     rows = [y + 17 + 39 * k for k in (0, 1)]
     return [
         *sharded("Out[B_X, F]", MESH, x=x, y=y, side=34),
@@ -95,7 +96,7 @@ def _auto(x: float, y: float, part: str) -> list[Shape]:
 
 
 def _explicit(x: float, y: float, part: str) -> list[Shape]:
-    """The refused line, and what JAX takes in its place."""
+    """The line that JAX refuses, and the line that it accepts."""
     return [
         Words(x=x, y=y + 12, text="out = x @ w", align="start"),
         Arrow(x0=x - 2, y0=y + 8, x1=x + 76, y1=y + 8, heads=0, color=MATH, thick=2),
@@ -106,9 +107,9 @@ def _explicit(x: float, y: float, part: str) -> list[Shape]:
 
 
 def _manual(x: float, y: float, part: str) -> list[Shape]:
-    """What is on each chip when nobody sums: the same too small number."""
+    """The result on each chip without an AllReduce: the same number, which is too small."""
     cells = [(x + 39 * (k % 4), y + 39 * (k // 4)) for k in range(MESH.devices)]
-    said = f"each has {part}, its own part;\n{ONES} would be right"
+    said = f"each chip returns {part},\nbut {ONES} is correct"
     return [
         *(Area(x=left, y=top, wide=34, high=34, text=part, color=MATH, shade=0.15) for left, top in cells),
         Words(x=x, y=y + 92, text=said, align="start"),
@@ -116,25 +117,25 @@ def _manual(x: float, y: float, part: str) -> list[Shape]:
 
 
 def received(kinds: tuple[str, ...]) -> float:
-    """The bytes that a chip receives to end the sum so."""
+    """The bytes that a chip receives in these collectives over Y."""
     return sum(bytes_received(Collective.named(kind), WHOLE, MESH.size("Y")) for kind in kinds)
 
 
 def four_answers() -> Figure:
-    """One partial sum, four ends: what a chip receives for each."""
+    """Four output shardings of one partial sum, and the bytes that a chip receives for each."""
     said = {name: si(received(kinds), "B") if kinds else "nothing" for name, (_, kinds) in ENDS.items()}
     return Figure(
         key="jax.four_answers",
-        alt="A partial sum on eight chips, each block pale with a plus. Four arrows lead from it, as thick as the bytes that a chip "
+        alt="A partial sum on eight chips, each block pale with a plus. Four arrows lead from it, and thicker arrows stand for more bytes that a chip "
         f"receives: {', '.join(f'{name} {words}' for name, words in said.items())}.",
-        caption="One product, four right results. To have the sum whole on every chip costs twice what it costs cut, and to owe it costs "
-        f"nothing. ({SIZES['B']:,} cubed, bf16; bytes that a chip receives.)",
+        caption="Four correct results of one matmul. Replicating the result takes twice the bytes of sharding it, and leaving it unreduced takes "
+        f"none. (The bytes are those that a chip receives, for matrices of {SIZES['B']:,} × {SIZES['B']:,} in bf16.)",
         parts=lambda wide: [_ends(wide, said)],
     )
 
 
 def _ends(wide: float, said: dict[str, str]) -> Sketch:
-    """The sum at the left (on a phone above), its ends below one another."""
+    """The partial sum on the left (on a phone above), and its four output shardings as rows."""
     abreast = wide > 400
     side, deep = (26.0, 84.0) if abreast else (24.0, 104.0)
     across, down = extent(MESH, side)
@@ -149,7 +150,7 @@ def _ends(wide: float, said: dict[str, str]) -> Sketch:
         start = (x0 + across + 14, y0 + down / 2) if abreast else (4.0, y + 44)
         left = x1 + across + 12 if abreast else 2.0
         kind = " ".join(kinds) or "nothing moves"
-        told = f"{said[name]} received" if kinds else "owed, and remembered"
+        told = f"{said[name]} received" if kinds else "the sum is still pending"
         shapes += [
             Arrow(
                 x0=start[0],

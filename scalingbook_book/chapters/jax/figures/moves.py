@@ -1,4 +1,4 @@
-"""What do collectives do, turned over, in a ring, in an exchange? Transposes, chunks on their way, buckets."""
+"""Collectives in motion: their transposes, a collective matmul on a ring, and expert dispatch with buckets."""
 
 from collections.abc import Iterator, Sequence
 
@@ -21,21 +21,21 @@ PAIRS = (  # forward with what it makes of what, and the way back of the gradien
     ("all_gather", OWN, WHOLE, "psum_scatter"),
     ("psum", PARTS, SUMMED, "pcast to varying"),
     ("all_to_all, i to j", ("0123",) * N, WHOLE, "all_to_all, j to i"),
-    ("ppermute", OWN, NEXT, "ppermute, pairs turned"),
+    ("ppermute", OWN, NEXT, "ppermute, pairs reversed"),
 )
 RING = RingMatmul(B=1024, D=2048, F=8192, axis=V5E.axis(N, wrapped=True), chip=V5E)
 CHOICES = ("012301", "112030", "323131", "200313")  # the expert that each of a device's tokens wants
-ROOM = 2  # places in a bucket
+ROOM = 2  # slots in a bucket
 
 
 def transposes() -> Figure:
-    """Four collectives, and what the gradient does on its way back."""
+    """Four collectives, and the collective that the backward pass runs for each."""
     said = ", ".join(f"{there} and back {back}" for there, _, _, back in PAIRS)
     return Figure(
         key="jax.transposes",
-        alt=f"Four devices before and after, for four pairs; arrows to the right forward, to the left for the gradient: {said}.",
-        caption="Read each row forward, then backward. Copying turns into adding, adding into copying, and a step to the right into a step "
-        "to the left. Nobody writes the lower arrows.",
+        alt=f"Four devices before and after, for four pairs of collectives. Arrows to the right show the forward pass, arrows to the left the gradient: {said}.",
+        caption="Read each row forward, then backward. In the backward pass, copying becomes adding, adding becomes copying, and a step to "
+        "the right becomes a step to the left. You write only the upper arrows; JAX derives the lower ones.",
         parts=lambda wide: [_pairs(wide)],
     )
 
@@ -69,15 +69,15 @@ def _chips(x: float, y: float, held: tuple[str, ...], slot: float, gap: float) -
 
 
 def ring() -> Figure:
-    """Chunks on their way round, the rows of W that each meets, and both lanes."""
+    """Chunks that travel around a ring, the rows of W that each is multiplied by, and a timeline."""
     run, enough = RING.lockstep(), RING.ratio
     return Figure(
         key="jax.ring",
-        alt="Four devices in four steps. In each step a device multiplies the chunk that is here with the rows of W that belong to it, while "
-        f"the chunk moves on to the right. Two lanes below: the link is busy for {si(RING.transfer_s, 's')} of each step, the matrix unit for "
+        alt="Four devices in four steps. In each step a device multiplies its current chunk by the rows of W that belong to it, while "
+        f"the chunk moves on to the right. Two timeline rows below: the link is busy for {si(RING.transfer_s, 's')} of each step, the matrix unit for "
         f"{si(RING.matmul_s, 's')}.",
-        caption=f"Everybody multiplies what is here, by the rows of W that belong to it, while it travels on. With more than {enough:,.0f} columns of W on a device (here "
-        f"{RING.F:,.0f}) the link finishes first, and the gather is free.",
+        caption=f"Each device multiplies its current chunk by the rows of W that belong to it, while the chunk travels on. If a device has more than {enough:,.0f} columns of W (here "
+        f"{RING.F:,.0f}), the link finishes first, and the AllGather is hidden.",
         parts=lambda wide: [
             _rounds(wide),
             lanes(
@@ -128,41 +128,41 @@ def _rounds(wide: float) -> Sketch:
 
 
 def buckets() -> list[list[int]]:
-    """How many tokens of each device want each expert."""
+    """The number of tokens that each device routes to each expert."""
     return [[chosen.count(str(expert)) for expert in range(N)] for chosen in CHOICES]
 
 
 def dropped() -> int:
-    """The tokens that find no place."""
+    """The number of tokens that find no free slot."""
     return sum(max(load - ROOM, 0) for row in buckets() for load in row)
 
 
 def exchange() -> Figure:
-    """Tokens into buckets, buckets to experts, and back."""
+    """Tokens sorted into buckets, dispatched to their experts, and combined."""
     tokens = sum(map(len, CHOICES))
     empty = N * N * ROOM - tokens + dropped()
     factor = ROOM / (tokens / N / N)
     return Figure(
         key="jax.exchange",
-        alt=f"Four devices with {tokens // N} tokens each, colored by the expert that they want. Each device sorts them into four buckets "
-        f"with {ROOM} places; those that find none, {dropped()} here, stand outside. An AllToAll brings every bucket to its expert, with {empty} "
-        "empty places, and a second one brings the results back.",
-        caption=f"With buckets of one size an AllToAll can carry tokens to experts. Here {tokens / N / N:g} come to a bucket on average and "
-        f"{ROOM} find room: a capacity factor of {factor:.2f}. Tokens dropped: {dropped()} of {tokens}; places empty: {empty} of "
+        alt=f"Four devices with {tokens // N} tokens each, colored by the expert that they are routed to. Each device sorts them into four buckets "
+        f"with {ROOM} slots each; tokens without a free slot ({dropped()} here) are drawn outside. An AllToAll sends every bucket to its expert, with {empty} "
+        "empty slots, and a second AllToAll returns the results.",
+        caption=f"If all buckets have the same size, an AllToAll can dispatch the tokens. Here {tokens / N / N:g} tokens are routed to a bucket on average and "
+        f"it has {ROOM} slots, which is a capacity factor of {factor:.2f}. Dropped tokens: {dropped()} of {tokens}. Empty slots that are sent: {empty} of "
         f"{N * N * ROOM}.",
         parts=lambda wide: [_exchange(wide)],
     )
 
 
 def _exchange(wide: float) -> Sketch:
-    """Tokens, buckets, the AllToAll, experts: from left to right, the experts below on a phone."""
+    """From left to right: tokens, buckets, the AllToAll, and experts (on a phone below)."""
     abreast = wide > 400
     slot, deep = (15.0, 54.0) if abreast else (14.0, 50.0)
     start, row = (166.0, 4 * (2 * slot + 6)) if abreast else (130.0, 4 * (2 * slot + 6))
     far, down = (wide - row - 2, 26.0) if abreast else (start, 292.0)
     shapes: list[Shape] = [
         Words(x=20, y=14, text="tokens", align="start", bold=True),
-        Words(x=start, y=14, text="room for two each", align="start", bold=True),
+        Words(x=start, y=14, text="two slots per expert", align="start", bold=True),
         Words(x=far, y=down - 12, text="at the experts", align="start", bold=True),
     ]
     for i, (chosen, loads) in enumerate(zip(CHOICES, buckets(), strict=True)):
@@ -188,7 +188,7 @@ def _exchange(wide: float) -> Sketch:
 def _buckets(
     x: float, y: float, slot: float, experts: Sequence[int], loads: Sequence[int]
 ) -> Iterator[Shape]:
-    """A bucket for each load: its places, dashed where empty; below it, outside, the tokens without one."""
+    """A bucket for each load: its slots, dashed if empty, and below it the dropped tokens."""
     for k, (expert, load) in enumerate(zip(experts, loads, strict=True)):
         left = x + k * (2 * slot + 6)
         for place in range(ROOM):
@@ -198,5 +198,5 @@ def _buckets(
         for over in range(load - ROOM):
             at = left + over * slot
             yield Area(
-                x=at, y=y + slot + 6, wide=slot - 2, high=slot, color=expert, shade=0.7, right="no room"
+                x=at, y=y + slot + 6, wide=slot - 2, high=slot, color=expert, shade=0.7, right="dropped"
             )

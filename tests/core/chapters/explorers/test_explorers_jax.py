@@ -58,7 +58,7 @@ def test_shapes_are_read_with_and_without_parentheses():
     assert numbers("(1024, 2048)") == numbers("1024,2048") == (1024, 2048)
     assert numbers("(5,)") == (5,)
     for text in ("", "a, b", "1,2,3,4,5", "0, 4", "-3", "2.5"):
-        with pytest.raises(ValueError, match="is no shape"):
+        with pytest.raises(ValueError, match="is not a shape"):
             numbers(text)
 
 
@@ -68,13 +68,17 @@ def test_the_order_of_a_tuple_moves_blocks_between_devices():
     assert blocks[0] != blocks[1]
     assert set(blocks[0]) == set(blocks[1])
     assert [b[0].start for b in blocks[1]] == [0, 2, 4, 6, 1, 3, 5, 7]
-    assert "6 of 8 would send theirs" in CALCULATOR.evaluate(text="P(('Y', 'X'))", shape="8, 2").verdict
+    assert (
+        "6 of 8 devices send their block" in CALCULATOR.evaluate(text="P(('Y', 'X'))", shape="8, 2").verdict
+    )
 
 
 def test_bytes_copies_and_devices_balance():
     view = CALCULATOR.evaluate(text="P(None, 'X')", shape="1024, 2048", kind="fp32")
-    assert readout(view, "copies") == 4
-    assert readout(view, "bytes per device") * 8 == readout(view, "on all devices") == 4 * 4 * 1024 * 2048
+    assert readout(view, "replicas") == 4
+    assert (
+        readout(view, "bytes per device") * 8 == readout(view, "bytes on all devices") == 4 * 4 * 1024 * 2048
+    )
 
 
 def test_blocks_that_are_uneven_are_refused_as_jax_does():

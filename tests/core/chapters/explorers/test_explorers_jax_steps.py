@@ -93,7 +93,7 @@ def test_all_moves_hide_from_C_over_W_on():
         narrow = ring(GATHER, 4, r.links == 2, **{**SIZES, "F": int(0.9 * r.overlap_threshold_F)})
         assert narrow.total_s > 1.05 * narrow.n * narrow.matmul_s
     assert "waits" in RING.evaluate().verdict
-    assert "every move is hidden" in RING.evaluate(F=8192).verdict
+    assert "every transfer is hidden" in RING.evaluate(F=8192).verdict
 
 
 # The buckets
@@ -142,7 +142,7 @@ def test_kept_dropped_and_empty_places_balance():
 
 def test_larger_buckets_drop_less_and_send_more_that_is_empty():
     views = [BUCKETS.evaluate(factor=f, skew=0.5) for f in (0.5, 1.0, 1.5, 2.0, 4.0)]
-    dropped, empty = ([readout(v, label) for v in views] for label in ("dropped", "empty places"))
+    dropped, empty = ([readout(v, label) for v in views] for label in ("dropped", "empty slots"))
     assert dropped == sorted(dropped, reverse=True)
     assert empty == sorted(empty)
 
@@ -156,7 +156,7 @@ def test_the_table_ends_with_what_comes_to_each_device_and_what_is_kept():
 
 def test_skew_drops_and_pads_at_once():
     even, skewed = BUCKETS.evaluate(), BUCKETS.evaluate(skew=1.0)
-    for label in ("dropped", "empty places"):
+    for label in ("dropped", "empty slots"):
         assert readout(skewed, label) > 2 * readout(even, label)
     assert "busiest device" in skewed.verdict
 
