@@ -1,4 +1,4 @@
-"""How much of the exchange of experts do other products hide, and what does that cost in cores?
+"""How much of the all-to-all of experts does other compute hide, and how many cores does that cost?
 
 `Stages` are the four parts of a layer of experts for one microbatch. `two_microbatches` plays two of them in
 turns: one computes while the other's tokens travel. `waves` overlaps inside a layer, a group of experts at a
@@ -7,8 +7,8 @@ Chapters: GPUs: the network, Training, Comparing accelerators.
 
 >>> layer = Stages(attention_s=300e-6, dispatch_s=150e-6, experts_s=250e-6, combine_s=250e-6)
 >>> print(two_microbatches(layer, taken=20, cores=132))
-1.3 ms for two microbatches, not 1.9 ms: 1.47 times as fast; 1.1 ms of products, 196 µs for the cores that \
-move tokens, none of the exchange
+1.3 ms for two microbatches instead of 1.9 ms, 1.47 times as fast: 1.1 ms of compute, 196 µs because \
+cores move tokens, nothing exposed
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,7 @@ class Stages(Result):
         return replace(self, attention_s=self.attention_s * slower, experts_s=self.experts_s * slower)
 
     def __str__(self) -> str:
-        return f"{si(self.products_s, 's')} of products, {si(self.exchange_s, 's')} of exchange"
+        return f"{si(self.products_s, 's')} of compute, {si(self.exchange_s, 's')} of dispatch and combine"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +72,7 @@ class Overlapped(Result):
 
     @property
     def exposed_s(self) -> float:
-        """What nothing hides of the exchange."""
+        """Seconds of communication that stay exposed."""
         left = self.total_s - self.products_s - self.cores_s
         return left if left > 1e-9 * self.total_s else 0.0  # the rest is rounding
 
@@ -82,11 +82,11 @@ class Overlapped(Result):
         return self.alone_s / self.total_s if self.total_s else 1.0
 
     def __str__(self) -> str:
-        left = f"{si(self.exposed_s, 's')} of the exchange" if self.exposed_s else "none of the exchange"
-        moving = f"{si(self.cores_s, 's')} for the cores that move tokens, " if self.cores_s else ""
+        left = f"{si(self.exposed_s, 's')} of exposed communication" if self.exposed_s else "nothing exposed"
+        moving = f"{si(self.cores_s, 's')} because cores move tokens, " if self.cores_s else ""
         return (
-            f"{si(self.total_s, 's')} for {self.what}, not {si(self.alone_s, 's')}: {self.gain:.3g} times as "
-            f"fast; {si(self.products_s, 's')} of products, {moving}{left}"
+            f"{si(self.total_s, 's')} for {self.what} instead of {si(self.alone_s, 's')}, "
+            f"{self.gain:.3g} times as fast: {si(self.products_s, 's')} of compute, {moving}{left}"
         )
 
 

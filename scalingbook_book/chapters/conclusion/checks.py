@@ -1,4 +1,4 @@
-"""Can a reader put the whole book to work on models and chips that it has not treated?
+"""Exercises that apply the whole book to models and chips that it has not treated.
 
 The last two are capstones. Their answers are steps of plans that the planner's search found best (a test
 searches again); a reader's browser would wait for the search.
@@ -43,12 +43,12 @@ def _run_s(efficiency: training.TrainingEfficiency) -> float:
 
 
 def train_s(plan: training.Plan = BEST) -> float:
-    """The step of the training capstone under a plan."""
+    """Seconds per step of the training capstone under a plan."""
     return training.step(QWEN, CUBE, plan, batch=256, T=4096).total_s
 
 
 def usd(batch: int = 16, layout: inference.Layout = SERVING) -> float:
-    """The price of a million tokens in the serving capstone."""
+    """Dollars per million output tokens in the serving capstone."""
     found = inference.serve(M70, SERVER, layout, P=30_000, G=2_000, batch=batch, policy="chunked")
     return found.usd_per_million()
 
@@ -56,150 +56,157 @@ def usd(batch: int = 16, layout: inference.Layout = SERVING) -> float:
 CHECKS = (
     Check(
         key="conclusion.chips-for-state",
-        title="State from memory",
+        title="Training state of Llama 3.1 405B",
         answer=lambda: _chips(10),
         unit="chips",
-        hints=("Two bytes for a weight in bf16, four for each moment.", "A v5p has 95 GiB."),
+        hints=("A weight in bf16 takes two bytes, and each moment in fp32 takes four.", "A v5p has 95 GiB."),
         mistakes=(
             Mistake(
-                lambda: _chips(16), "That has gradients and a copy in fp32 as well; ten bytes are asked."
+                lambda: _chips(16),
+                "You counted gradients and an fp32 copy, too. Here it is ten bytes per parameter.",
             ),
-            Mistake(lambda: _chips(2), "Those are the weights alone; Adam has two moments."),
+            Mistake(lambda: _chips(2), "Those are the weights alone. Adam adds two moments."),
         ),
     ),
     Check(
         key="conclusion.tokens-or-experts",
-        title="Tokens or experts",
+        title="Move the tokens or the experts?",
         answer=lambda: 3 * (V3.experts.F if V3.experts else 0.0),
         unit="tokens",
         hints=("One token's activation has D elements.", "One gated expert has three matrices of D by F."),
-        mistakes=(Mistake(2 / 3, "A gated expert has three matrices."),),
-        right="Right: a chip would have to hold that many tokens for one expert, so tokens travel.",
+        mistakes=(Mistake(2 / 3, "You counted two matrices. A gated expert has three matrices."),),
+        right="Right. No chip has that many tokens for one expert in a decode step, so the tokens move.",
     ),
     Check(
         key="conclusion.cache-fills-chip",
-        title="A context from memory",
+        title="A KV cache that fills a chip",
         answer=lambda: chips.V5E.hbm_bytes / kv_cache(M70, 1, INT8).nbytes,
         unit="tokens",
-        hints=("80 layers, 8 heads of 128 elements, keys and values.", "A byte each; a v5e has 16 GiB."),
+        hints=(
+            "80 layers, 8 heads of 128 elements, keys and values.",
+            "Each element takes one byte, and a v5e has 16 GiB.",
+        ),
         mistakes=(
-            Mistake(2.0, "Keys and values are two."),
-            Mistake(1 / 8, "Eight query heads share one head of the cache: 8 heads, not 64."),
+            Mistake(2.0, "Both keys and values are stored."),
+            Mistake(1 / 8, "Eight query heads share one key-value head, so the cache has 8 heads, not 64."),
         ),
     ),
     Check(
         key="conclusion.training-days",
-        title="Days from memory",
+        title="Days of training",
         answer=lambda: 6 * M8.params * 15e12 / (256 * 0.4 * chips.V6E.bf16_flops_per_s),
         unit="s",
         hints=(
-            "6 FLOPs for each parameter and token.",
-            "256 chips of 918 TFLOPs/s, of which 40% are reached.",
+            "Training takes 6 FLOPs per parameter and token.",
+            "256 chips of 918 TFLOPs/s reach 40% of their peak.",
         ),
         mistakes=(
-            Mistake(1 / 3, "2 FLOPs are the forward pass; the backward pass takes four more."),
-            Mistake(0.4, "That is at the peak of the chips; they reach 40% of it."),
+            Mistake(1 / 3, "You counted 2 FLOPs, which is the forward pass. The backward pass takes 4 more."),
+            Mistake(0.4, "That is the time at peak rates. The chips reach 40% of them."),
         ),
     ),
     Check(
         key="conclusion.tensor-ways",
-        title="Tensor ways of a new chip",
+        title="Tensor parallelism on a new chip",
         answer=lambda: limits.widest_tensor_parallel(Cluster.of(NEW, 64), 16_384).Y,
-        unit="ways",
+        unit="chips",
         difficulty=2,
-        hints=("What is C/W of the fast domain?", "F over that, and only whole ways that divide F."),
+        hints=("What is C/W inside the domain?", "Divide F by that, and round down to a power of two."),
         mistakes=(
-            Mistake(2.0, "With so many the sums take longer than the arithmetic."),
-            Mistake(lambda: NEW.domain_chips or 0, "That is the domain; they fit in it, but are not hidden."),
+            Mistake(2.0, "At this degree, the collectives take longer than the compute."),
+            Mistake(
+                lambda: NEW.domain_chips or 0,
+                "That is the size of the domain. At such a degree, the collectives are not hidden.",
+            ),
         ),
     ),
     Check(
         key="conclusion.data-ways",
-        title="Data ways of a new chip",
+        title="Data parallelism on a new chip",
         answer=lambda: limits.data_parallel(Cluster.of(NEW, 512)).least,
         unit="tokens",
         difficulty=2,
         hints=(
-            "Which is the slower: NVLink within a domain, or the cards of all its 64 chips together?",
-            "A chip of a domain receives 63 parts of 64.",
+            "What takes longer: the switch within a domain, or the NICs of all its 64 chips together?",
+            "Within its domain, a chip receives 63 of 64 parts.",
         ),
         mistakes=(
             Mistake(
                 lambda: NEW.bf16_flops_per_s / (NEW.dcn_bytes_per_s or 1),
-                "64 chips of a domain share the traffic of the network.",
+                "The 64 NICs of a domain share the traffic between domains.",
             ),
         ),
     ),
     Check(
         key="conclusion.sequences-that-fit",
-        title="Falcon on four chips",
+        title="Serving Falcon 40B on four chips",
         answer=_fits,
         unit="sequences",
         difficulty=2,
         hints=(
-            "What do four v6e hold beside the weights in bf16?",
-            "A token's cache has 2 · L · K · H elements: 60 layers, 8 heads of 64.",
+            "How much memory do four v6e have left after the weights in bf16?",
+            "The KV cache of a token has 2 · L · K · H elements: 60 layers, 8 heads of 64.",
         ),
         mistakes=(
             Mistake(FALCON.K / FALCON.N, "The cache has 8 heads, not 128."),
-            Mistake(2.0, "An element of the cache takes two bytes, and keys and values are two."),
+            Mistake(2.0, "An element of the cache takes two bytes, and there are both keys and values."),
         ),
     ),
     Check(
         key="conclusion.trillion-tokens",
-        title="A trillion tokens",
+        title="Training Falcon 40B on a trillion tokens",
         answer=lambda: _run_s(published.calibrated(chips.V6E)),
         unit="s",
         difficulty=2,
         hints=(
             "A step of 2²⁰ tokens takes 2.46 s at calibrated efficiencies.",
-            "How many such steps are in 10¹² tokens? Give a unit, as in '10 days'.",
+            "How many such steps do 10¹² tokens take? Give a unit, as in '10 days'.",
         ),
-        mistakes=(Mistake(lambda: _run_s(training.PEAK), "That is at the peaks of the chips."),),
+        mistakes=(Mistake(lambda: _run_s(training.PEAK), "That is the time at peak rates."),),
     ),
     Check(
         key="conclusion.plan-with-experts",
-        title="Capstone: train a model with experts",
+        title="Capstone: train a mixture-of-experts model",
         answer=train_s,
         unit="s",
         difficulty=3,
         rel_tol=0.02,
         hints=(
-            "All weights of this model fit on 64 chips under FSDP. Do the experts need ways of their own?",
-            "Four sequences for each chip: how often shall the weights be gathered?",
+            "With FSDP, all weights of this model fit on 64 chips. Do you need expert parallelism at all?",
+            "Each chip has four sequences. How many of them fit in one microbatch?",
         ),
         mistakes=(
             Mistake(
                 lambda: train_s(training.Plan(fsdp=64, ep=16)),
-                "The experts' exchange is waited for. Try fewer expert ways.",
+                "The all-to-all of the experts is exposed. Try a lower degree of expert parallelism.",
             ),
             Mistake(
                 lambda: train_s(training.Plan(fsdp=64)),
-                "Weights are gathered for every microbatch. Is there room for larger ones?",
+                "The weights are gathered for every microbatch. Is there enough memory for larger ones?",
             ),
             Mistake(
                 lambda: 6 * QWEN.active_params * 2**20 / (CUBE.chips * chips.V5P.bf16_flops_per_s),
-                "That is the arithmetic alone, at 6 · P a token.",
+                "That is the compute alone, at 6 · P per token.",
             ),
         ),
-        right="Right: no plan that the search knows is faster.",
+        right="Right: the planner knows no faster plan.",
     ),
     Check(
         key="conclusion.cheapest-server",
-        title="Capstone: a server with a deadline",
+        title="Capstone: the cheapest server that meets a deadline",
         answer=usd,
         unit="USD",
         difficulty=3,
         rel_tol=0.03,
         hints=(
-            "Weights of 141 GB on 32 chips of 17 GB: how many caches of 32,000 tokens have room?",
-            "`planner.serve(...).best` is the cheapest; `itl_s=0.03` leaves out what is slower.",
+            "The weights take 141 GB of 32 chips with 17 GB each. How many caches of 32,000 tokens fit?",
+            "`planner.serve(...).best` is the cheapest plan, and `itl_s=0.03` excludes slower ones.",
         ),
         mistakes=(
-            Mistake(lambda: usd(8), "Twice as many sequences still meet the limit."),
+            Mistake(lambda: usd(8), "Twice as many sequences still meet the deadline."),
             Mistake(
                 lambda: usd(1, inference.Layout(tp=32, rows=4, kv_sequence=4)),
-                "That is one sequence at a time, the fastest and dearest.",
+                "That is one sequence at a time, the fastest and most expensive plan.",
             ),
         ),
     ),

@@ -33,9 +33,9 @@ def test_the_formula_by_hand_is_what_the_library_says(formula):
         ("C / W_hbm", "153 FLOPs/B to 560 FLOPs/B"),
         ("W_1, one link of a torus", "50 GB/s to 100 GB/s"),
         ("W, all links under a switch", "300 GB/s to 900 GB/s"),
-        ("weights of LLaMA-3 70B", "141 GB"),
+        ("weights of Llama 3 70B", "141 GB"),
         ("training it on 15 trillion tokens", "6.35 × 10²⁴ FLOPs"),
-        ("its cache, one token", "328 kB"),
+        ("its KV cache, one token", "328 kB"),
     ],
 )
 def test_numbers_to_know(name, said):
@@ -59,7 +59,7 @@ def test_what_the_sheet_says_beside_its_numbers():
 
 
 def test_the_narrowest_band_is_dense_training_and_the_widest_has_experts():
-    said = next(number for number in sheet.NUMBERS if number.name == "band of a prediction").values()
+    said = next(number for number in sheet.NUMBERS if number.name == "error band of a prediction").values()
     assert said[0] == trained.prediction_interval(experts=False) < served.prediction_interval(experts=False)
     assert said[1] == max(trained.prediction_interval(experts=True), served.prediction_interval(experts=True))
 
@@ -84,9 +84,9 @@ def test_the_typeset_formula_has_the_letters_and_numbers_of_the_plain_one(formul
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("share that restarts leave", "72"),
-        ("experts hide their exchange from", "2,778 columns"),
-        ("tensor parallelism hidden up to degree", "12"),
+        ("goodput left by restarts", "72"),
+        ("experts hide their all-to-all above", "2,778 columns"),
+        ("tensor parallelism is hidden up to degree", "12"),
     ],
 )
 def test_shares_columns_and_degrees_are_written_as_people_say_them(question, said):

@@ -1,4 +1,4 @@
-"""How uncertain is a step if the share of each peak is known to within a few points?"""
+"""How uncertain is a step if each efficiency is known to within a few percentage points?"""
 
 from dataclasses import replace
 from typing import Any
@@ -41,18 +41,18 @@ CASES = {  # model, machine, plan, sequences, tokens of each
         4096,
     ),
 }
-SHARES: tuple[str, ...] = ("products", "memory", "links", "overlap")
+SHARES: tuple[str, ...] = ("matmuls", "memory", "links", "overlap")
 _FIELDS = {
-    "products": ("matmul", "head"),
+    "matmuls": ("matmul", "head"),
     "memory": ("memory",),
     "links": ("torus", "domain", "network"),
     "overlap": ("overlap",),
 }
-_PARTS = ("arithmetic", "memory", "waiting for links", "the rest")
+_PARTS = ("compute", "memory", "exposed communication", "the rest")
 
 
 def step(case: str, given: tuple[float, ...] | None) -> training.TrainingStep:
-    """The step with these shares, in percent and in the order of `SHARES`; None: all at the peak."""
+    """The step at these efficiencies, in percent and in the order of `SHARES`; None: all at the peak."""
     name, machine, plan, batch, T = CASES[case]
     efficiency = training.PEAK if given is None else _efficiency(machine.chip, given)
     return training.step(models.find(name), machine, plan, batch=batch, T=T, efficiency=efficiency)
@@ -65,7 +65,7 @@ def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.Training
 
 
 def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[float, ...]:
-    """Every share, or only one, by so many points; between 5 and 100%."""
+    """All efficiencies, or only one, changed by so many points and kept between 5% and 100%."""
     return tuple(
         min(max(value + points * (only in ("", name)), 5.0), 100.0)
         for name, value in zip(SHARES, given, strict=True)
@@ -84,22 +84,23 @@ def _errors(
 ) -> View:
     given = (products, memory, links, overlap)
     rows = {
-        "at the peaks": step(case, None),
-        "all better": step(case, _moved(given, points)),
+        "at peak rates": step(case, None),
+        "all higher": step(case, _moved(given, points)),
         "as set": step(case, given),
-        "all worse": step(case, _moved(given, -points)),
+        "all lower": step(case, _moved(given, -points)),
     }
     low, mid, high = (found.total_s for found in list(rows.values())[1:])
     return View(
-        f"{case}: {si(mid, 's')} a step, MFU {percent(rows['as set'].mfu)}; with every share known to within "
-        f"{points:.0f} points, {si(low, 's')} to {si(high, 's')}.",
+        f"{case}: {si(mid, 's')} per step, which is {percent(rows['as set'].mfu)} MFU. "
+        f"If every efficiency is known to within {points:.0f} points, "
+        f"the step takes {si(low, 's')} to {si(high, 's')}.",
         (_steps(rows), _each(case, given, points)),
         (
-            Readout("the step", mid, "s"),
-            Readout("at the earliest", low, "s"),
-            Readout("at the latest", high, "s"),
-            Readout("at the peaks", rows["at the peaks"].total_s, "s"),
-            Readout("factor between earliest and latest", high / low),
+            Readout("step", mid, "s"),
+            Readout("shortest step", low, "s"),
+            Readout("longest step", high, "s"),
+            Readout("step at peak rates", rows["at peak rates"].total_s, "s"),
+            Readout("longest over shortest", high / low),
         ),
         columns=2,
     )
@@ -109,12 +110,12 @@ def _steps(rows: dict[str, training.TrainingStep]) -> Bars:
     found = [parts(one) for one in rows.values()]
     series = [Series(name, [row[i] for row in found], i) for i, name in enumerate(_PARTS)]
     return Bars(
-        Scale("time of a step", "s"), list(rows), series, stacked=True, title="The step, and its interval"
+        Scale("time of a step", "s"), list(rows), series, stacked=True, title="The step and its interval"
     )
 
 
 def spans(case: str, given: tuple[float, ...], points: float) -> dict[str, float]:
-    """Seconds from the earliest to the latest step if one share alone is uncertain."""
+    """Seconds between the shortest and the longest step if a single efficiency is uncertain."""
     return {
         name: step(case, _moved(given, -points, name)).total_s
         - step(case, _moved(given, points, name)).total_s
@@ -124,21 +125,23 @@ def spans(case: str, given: tuple[float, ...], points: float) -> dict[str, float
 
 def _each(case: str, given: tuple[float, ...], points: float) -> Bars:
     wide = spans(case, given, points)
-    series = [Series("from earliest to latest", [max(s, 0.0) for s in wide.values()], 5)]
-    return Bars(Scale("width of the interval", "s"), list(wide), series, title="If only one is uncertain")
+    series = [Series("from shortest to longest", [max(s, 0.0) for s in wide.values()], 5)]
+    return Bars(
+        Scale("width of the interval", "s"), list(wide), series, title="If only one efficiency is uncertain"
+    )
 
 
 ERRORS = Explorer(
     key="conclusion.errors",
-    title="The interval of a step",
-    question="Which share of a peak has to be known well?",
+    title="How uncertain is a predicted step?",
+    question="Which efficiency do you have to know well?",
     controls={
-        "case": Choice("training of", tuple(CASES), "Falcon 40B, 256 v6e"),
-        "products": Slider("products reach", 20.0, 100.0, 67.0, unit="%", step=1.0),
+        "case": Choice("train", tuple(CASES), "Falcon 40B, 256 v6e"),
+        "products": Slider("matmuls reach", 20.0, 100.0, 67.0, unit="%", step=1.0),
         "memory": Slider("memory reaches", 20.0, 100.0, 89.0, unit="%", step=1.0),
         "links": Slider("links reach", 20.0, 100.0, 90.0, unit="%", step=1.0),
-        "overlap": Slider("hidden of what can be", 5.0, 100.0, 90.0, unit="%", step=1.0),
-        "points": Slider("each known to within", 0.0, 20.0, 10.0, unit="points", step=1.0),
+        "overlap": Slider("communication hidden", 5.0, 100.0, 90.0, unit="%", step=1.0),
+        "points": Slider("each is known to within", 0.0, 20.0, 10.0, unit="points", step=1.0),
     },
     view=_errors,
 )

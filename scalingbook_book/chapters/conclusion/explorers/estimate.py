@@ -1,4 +1,4 @@
-"""Who can say it without paper? A question, the reader's estimate, and how many times off it is."""
+"""A question, the reader's estimate, and by which factor it is off."""
 
 from scalingbook_book.chapters.conclusion.explorers.questions import Question, question
 from scalingbook_book.reader.explorers.parts import (
@@ -19,12 +19,12 @@ from scalingbook_lib.training.run import DAY_S
 from scalingbook_lib.units import count, parse, percent, si
 
 QUESTIONS = 120
-_FARTHEST = 1000.0  # times off, where the picture ends
+_FARTHEST = 1000.0  # factor at which the axis ends
 _WRITE = {"s": "3 ms or 40 days", "B": "2 GB", "FLOPs": "3e23 FLOPs", "tokens": "500 tokens", "": "20%"}
 
 
 def said(value: float, unit: str) -> str:
-    """An answer as people say it: a share in percent, long times in days, very many FLOPs as a power."""
+    """An answer as people say it: fractions in percent, long times in days, large FLOPs as a power of ten."""
     if unit == "":
         return percent(value)
     if unit == "tokens":
@@ -35,11 +35,11 @@ def said(value: float, unit: str) -> str:
 
 
 def estimate(text: str, unit: str) -> float:
-    """The reader's number in base units; refused where its unit is another one or missing."""
+    """The reader's number in base units; raises if its unit is wrong or missing."""
     given = parse(text)
     fits = {"": unit in ("", "tokens"), "FLOP": unit == "FLOPs"}.get(given.unit, given.unit == unit)
     if not fits or given.value <= 0 or (not unit and given.value > 1):
-        raise ValueError(f"{text!r} is no answer to this question; write one such as {_WRITE[unit]}")
+        raise ValueError(f"{text!r} does not answer this question; write one such as {_WRITE[unit]}")
     return given.value
 
 
@@ -60,19 +60,19 @@ def _near(times: float | None) -> bool:
 def _judged(asked: Question, times: float | None, show: bool) -> str:
     answer = f"The library says {said(asked.value, asked.unit)}: {asked.way}."
     if times is None:
-        return answer if show else f"Write an estimate, such as {_WRITE[asked.unit]}."
+        return answer if show else f"Write your estimate, such as {_WRITE[asked.unit]}."
     if 0.99 <= times <= 1.01:
-        return f"Yes. {answer}"
+        return f"Exactly. {answer}"
     off = f"{sig3(max(times, 1 / times))} times too {'high' if times > 1 else 'low'}"
     if _near(times):
-        return f"Near enough, {off}. {answer}"
-    return f"{off[0].upper()}{off[1:]}. {answer if show else 'Try again, or have the answer shown.'}"
+        return f"Good enough: your estimate is {off}. {answer}"
+    return f"Your estimate is {off}. {answer if show else 'Try again, or switch on the answer.'}"
 
 
 def _picture(asked: Question, times: float | None) -> Bars:
     shown = 0.0 if times is None else min(max(times, 1 / _FARTHEST), _FARTHEST)
     return Bars(
-        Scale("your estimate over the answer", "×", "log", 1 / _FARTHEST, _FARTHEST),
+        Scale("your estimate divided by the answer", "×", "log", 1 / _FARTHEST, _FARTHEST),
         ["you"],
         [Series("estimate", [shown], 2 if _near(times) else 1)],
         refs=(RefLine("half", 0.5), RefLine("twice", 2.0)),
@@ -82,14 +82,14 @@ def _picture(asked: Question, times: float | None) -> Bars:
 
 def _readouts(asked: Question, times: float | None, show: bool) -> tuple[Readout, ...]:
     answer = said(asked.value, asked.unit) if show or _near(times) else "hidden"
-    yours = "to be made" if times is None else f"{times:.3g} of the answer"
+    yours = "not yet written" if times is None else f"{times:.3g} times the answer"
     return Readout("the answer", 0, text=answer), Readout("your estimate", 0, text=yours)
 
 
 ESTIMATE = Explorer(
     key="conclusion.estimate",
     title="Within a factor of two",
-    question="What can you say without paper?",
+    question="What can you estimate without paper?",
     controls={
         "number": Slider("question", 1, QUESTIONS, 1, step=1),
         "guess": Notation("your estimate", "", "with its unit, as in 3 ms, 2 GB, 20%"),

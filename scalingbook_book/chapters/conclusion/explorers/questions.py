@@ -1,4 +1,4 @@
-"""Which questions should a reader answer without paper? Twelve kinds, each with random sizes, by number.
+"""Questions that a reader should answer without paper: twelve kinds, each with random sizes, by number.
 
 Question n is of kind n modulo twelve, with sizes drawn from n alone: the same for every reader.
 """
@@ -22,7 +22,7 @@ _MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Qwen3 32
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked, in short and in full, the library's answer in base units, and how one gets there."""
+    """A question, in short and in full, with the library's answer in base units and the way to it."""
 
     title: str
     asked: str
@@ -39,7 +39,7 @@ def question(number: int) -> Question:
 def _state(r: Random) -> Question:
     model = models.find(r.choice(_MODELS))
     return Question(
-        f"State to train {model.name}",
+        f"Training state of {model.name}",
         f"How many bytes do weights, gradients and Adam's state of {model.name} take, with bf16 weights and "
         "gradients and an fp32 copy?",
         arithmetic.training_state(model).total,
@@ -54,18 +54,18 @@ def _product(r: Random) -> Question:
     binds = "bytes over W_hbm" if found.memory_s > found.math_s else "FLOPs over C"
     return Question(
         f"X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] on {chip.name}",
-        f"How long does X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] in bf16 take at least on one {chip.name}?",
+        f"How long does X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] in bf16 take on one {chip.name}, at least?",
         found.lower_s,
         "s",
-        f"{binds}: {si(found.math_s, 's')} of arithmetic, {si(found.memory_s, 's')} of memory",
+        f"{binds}: {si(found.math_s, 's')} of compute, {si(found.memory_s, 's')} of memory traffic",
     )
 
 
 def _ridge(r: Random) -> Question:
     chip = r.choice(_CHIPS)
     return Question(
-        f"Ridge of {chip.name}",
-        f"How many tokens must meet a bf16 weight of a very wide layer before {chip.name} is compute-bound?",
+        f"Ridge point of {chip.name}",
+        f"At how many tokens does a very wide layer in bf16 become compute-bound on {chip.name}?",
         rules.ridge(chip),
         "tokens",
         f"C over W_hbm: {si(chip.bf16_flops_per_s, 'FLOPs/s')} over {si(chip.hbm_bytes_per_s, 'B/s')}",
@@ -76,11 +76,11 @@ def _ring(r: Random) -> Question:
     chip, n, gathered = r.choice((chips.V5P, chips.V5E, chips.V6E)), 16, 10 ** r.randint(7, 9)
     return Question(
         f"AllGather to {si(gathered, 'B')}, ring of {n} {chip.name}",
-        f"How long do the bytes of an AllGather to {si(gathered, 'B')} take over a closed ring of {n} "
-        f"{chip.name}?",
+        f"How long does an AllGather to {si(gathered, 'B')} take over a closed ring of {n} "
+        f"{chip.name}, without latency?",
         collectives.all_gather(gathered, chip.axis(n, wrapped=True)).bandwidth_s,
         "s",
-        f"15/16 of the bytes arrive over two links of {si(chip.link_bytes_per_s, 'B/s')}",
+        f"15/16 of the bytes arrive over two links of {si(chip.link_bytes_per_s, 'B/s')} each",
     )
 
 
@@ -89,11 +89,12 @@ def _switch(r: Random) -> Question:
     node = Cluster.of(gpu, 8)
     return Question(
         f"AllReduce of {si(moved, 'B')}, 8 {gpu.name}",
-        f"How long do the bytes of an AllReduce of {si(moved, 'B')} take among 8 {gpu.name} under one switch "
-        "that does not add?",
+        f"How long does an AllReduce of {si(moved, 'B')} take over 8 {gpu.name} under one switch, without "
+        "latency and without in-network reduction?",
         collectives.all_reduce(moved, *node.levels).bandwidth_s,
         "s",
-        f"scatter and gather, 7/8 of the bytes each, at {si(gpu.links * gpu.link_bytes_per_s, 'B/s')}",
+        f"ReduceScatter and AllGather, 7/8 of the bytes each, at "
+        f"{si(gpu.links * gpu.link_bytes_per_s, 'B/s')}",
     )
 
 
@@ -114,8 +115,8 @@ def _days(r: Random) -> Question:
     seconds = 6 * model.params * tokens / (n * chip.bf16_flops_per_s * mfu)
     return Question(
         f"{model.name} on {n:,} {chip.name}",
-        f"How long does {model.name} train on {count(tokens / 1e12)} trillion tokens with {n:,} {chip.name} "
-        f"at an MFU of {percent(mfu)}? Answer in days.",
+        f"How many days does it take to train {model.name} on {count(tokens / 1e12)} trillion tokens with "
+        f"{n:,} {chip.name} at {percent(mfu)} MFU?",
         seconds,
         "s",
         f"6 P tokens over n C MFU: {count(seconds / DAY_S)} days",
@@ -128,10 +129,10 @@ def _hidden(r: Random) -> Question:
     named = "one torus axis" if axes == 1 else f"{axes} torus axes"
     return Question(
         f"FSDP on {chip.name}, {named}",
-        f"How many tokens does each {chip.name} need for FSDP over {named} to be hidden?",
+        f"How many tokens does each {chip.name} need to hide FSDP over {named}?",
         rules.data_parallel_tokens(chip, axes=axes),
         "tokens",
-        f"C over the rate of {2 * axes} links of {si(chip.link_bytes_per_s, 'B/s')}",
+        f"C over the bandwidth of {2 * axes} links of {si(chip.link_bytes_per_s, 'B/s')}",
     )
 
 
@@ -140,7 +141,7 @@ def _bubble(r: Random) -> Question:
     m = p * 2 ** r.randint(0, 4)
     return Question(
         f"{p} stages, {m} microbatches",
-        f"Which share of a step is the bubble of {p} equal stages with {m} microbatches under 1F1B?",
+        f"Which fraction of a step is the 1F1B bubble of {p} equal stages with {m} microbatches?",
         float(pipelines.bubble("1f1b", p, m).share),
         "",
         f"(p − 1)/(m + p − 1) = {p - 1}/{m + p - 1}",
@@ -151,12 +152,13 @@ def _cache(r: Random) -> Question:
     model, S = models.find(r.choice(_MODELS)), 2 ** r.randint(11, 17)
     found = arithmetic.kv_cache(model, S)
     return Question(
-        f"Cache of {S:,} tokens, {model.name}",
-        f"How large is the bf16 cache of {S:,} tokens of {model.name} ({model.L} layers, {model.K} key/value "
-        f"heads of {model.H})?",
+        f"KV cache of {S:,} tokens, {model.name}",
+        f"How large is the bf16 KV cache of {S:,} tokens of {model.name} ({model.L} layers, {model.K} "
+        f"key/value heads of {model.H})?",
         found.nbytes,
         "B",
-        f"2 · {model.L} · {model.K} · {model.H} values of 2 bytes: {si(found.bytes_per_token, 'B')} a token",
+        f"2 · {model.L} · {model.K} · {model.H} values of 2 bytes: "
+        f"{si(found.bytes_per_token, 'B')} per token",
     )
 
 
@@ -165,7 +167,7 @@ def _decode(r: Random) -> Question:
     n = 2 ** max(1, (int(2 * model.params / chip.hbm_bytes) + 1).bit_length())
     return Question(
         f"Decode step of {model.name} on {n} {chip.name}",
-        f"How long does a decode step of {model.name} in bf16 take at least on {n} {chip.name}, for one "
+        f"How long does a decode step of {model.name} in bf16 take on {n} {chip.name}, at least, for one "
         "short sequence?",
         rules.decode_step(model.params, chip, n, batch=1, cache_bytes=0.0).total_s,
         "s",
@@ -177,9 +179,9 @@ def _critical(r: Random) -> Question:
     chip = r.choice(_CHIPS)
     model = models.find("LLaMA-3 70B")
     return Question(
-        f"Critical batch, int8 weights, {chip.name}",
-        f"From which batch on is decoding with int8 weights, multiplied in bf16, compute-bound on "
-        f"{chip.name}, the cache left out?",
+        f"Critical batch size, int8 weights, {chip.name}",
+        f"At which batch size does decoding with int8 weights, multiplied in bf16, become compute-bound on "
+        f"{chip.name}, without the KV cache?",
         rules.critical_batch(chip, sparsity=model.sparsity, weights=dtype("int8")).tokens,
         "tokens",
         "w C/(2 W_hbm) with w = 1 byte: half the ridge",

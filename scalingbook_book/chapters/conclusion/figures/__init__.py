@@ -1,4 +1,4 @@
-"""What is drawn in the conclusions? Their figures, in their order."""
+"""The figures of the conclusions, in their order."""
 
 from scalingbook_book.chapters.conclusion.figures import decision, laws, scored, worked
 

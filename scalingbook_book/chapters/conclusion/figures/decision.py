@@ -1,4 +1,4 @@
-"""The deeper page's decision: cost against the wait for a token, one curve for each way to split."""
+"""The deeper page's decision: cost against time per output token, one curve for each degree."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
@@ -21,7 +21,7 @@ CONFIG = {
     "tie_word_embeddings": False,
 }
 PROMPT, ANSWER, DEADLINE_S, FIRST_S = 2000, 500, 0.03, 0.5
-# What the server's command can say: tensor ways and copies, and no other split.
+# What the launch command can express: tensor parallelism and replicas, and no other sharding.
 SIMPLE = dict.fromkeys(("pp", "cp", "rows", "attention_dp", "kv_batch", "kv_sequence"), 1)
 
 
@@ -31,7 +31,7 @@ def model() -> Transformer:
 
 
 def front(efficiency: ServingEfficiency, **ways: int) -> planner.Front:
-    """The ways to serve it on eight H200, with these ways if any are given."""
+    """The ways to serve it on eight H200, with these degrees if any are given."""
     return planner.serve(
         model(),
         Cluster.of(H200, 8),
@@ -45,16 +45,16 @@ def front(efficiency: ServingEfficiency, **ways: int) -> planner.Front:
 
 
 def deadlines() -> Figure:
-    """Which split is cheapest, by how long a user may wait for a token?"""
+    """Which degree of tensor parallelism is cheapest, by how long a user may wait for a token?"""
     real = served.calibrated(H200)
     found = {ways: front(real, tp=ways) for ways in (8, 4, 2, 1)}
     best = front(real).within(DEADLINE_S)
     return Figure(
         key="conclusion.deadlines",
-        alt="Four falling curves of cost over the wait for a token, for 8, 4, 2 and 1 tensor ways. Each is lowest in a stretch of its own, "
-        f"8 ways to the left, 1 to the right. A line marks {1000 * DEADLINE_S:.0f} ms.",
-        caption=f"The deadline decides the split. At {1000 * DEADLINE_S:.0f} ms it is {best.layout.tp} ways, {best.cost:.2f} dollars for a million tokens; "
-        "near a crossing the second best costs a few cents more.",
+        alt="Four falling curves of cost against time per output token, for TP=8, 4, 2 and 1. Each is the lowest in a range of its own, "
+        f"TP=8 on the left and TP=1 on the right. A line marks {1000 * DEADLINE_S:.0f} ms.",
+        caption=f"The deadline decides the degree of tensor parallelism. At {1000 * DEADLINE_S:.0f} ms the cheapest is TP={best.layout.tp}, with {best.cost:.2f} dollars per million tokens. "
+        "Near a crossing of two curves, the second best costs only a few cents more.",
         parts=lambda wide: [_curves(found)],
     )
 
@@ -62,7 +62,7 @@ def deadlines() -> Figure:
 def _curves(found: dict[int, planner.Front]) -> Chart:
     curves = [
         Curve(
-            f"{ways} way{'s' * (ways > 1)}",
+            f"TP={ways}",
             [option.itl_s for option in each],
             [option.cost for option in each],
             color=color,
@@ -70,7 +70,7 @@ def _curves(found: dict[int, planner.Front]) -> Chart:
         for (ways, each), color in zip(found.items(), (EXPERTS, MATH, NETWORK, CACHE), strict=True)
     ]
     return Chart(
-        x=Scale("time from token to token", "s", "log", low=0.007, high=0.12),
-        y=Scale("dollars for a million tokens", "", "log", low=0.8, high=5.0),
+        x=Scale("time per output token", "s", "log", low=0.007, high=0.12),
+        y=Scale("dollars per million tokens", "", "log", low=0.8, high=5.0),
         marks=(*curves, RefLine("deadline", DEADLINE_S)),
     )

@@ -13,13 +13,13 @@ from scalingbook_lib.training import Plan
 from scalingbook_lib.units import count, si
 
 LLAMA, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
-ROWS, D, F = 4096, 8192, 28672  # of the product that is split
-ZERO = ("copied", "ZeRO-1", "ZeRO-2", "FSDP")
+ROWS, D, F = 4096, 8192, 28672  # of the sharded matmul
+ZERO = ("replicated", "ZeRO-1", "ZeRO-2", "FSDP")
 CUBE = Slice.of(V5P, "4x4x4")
 
 
 def asked() -> dict[str, dict[str, float]]:
-    """C/W of every boundary, chip outward, in FLOPs for each byte."""
+    """C/W of every boundary, from the chip outward, in FLOPs per byte."""
     rates = {
         "TPU v5p": {
             "HBM": V5P.hbm_bytes_per_s,
@@ -39,7 +39,7 @@ def asked() -> dict[str, dict[str, float]]:
 
 
 def boundaries() -> Figure:
-    """How much does each boundary ask for?"""
+    """What is C/W at each boundary?"""
     found = asked()
     said = ". ".join(
         f"{chip}: {', '.join(f'{name} {count(round(ratio))}' for name, ratio in each.items())}"
@@ -47,9 +47,9 @@ def boundaries() -> Figure:
     )
     return Figure(
         key="conclusion.boundaries",
-        alt=f"Two chips, each at the start of a line to the right, on a log axis of FLOPs per byte, with its boundaries on it. {said}.",
-        caption="The further from the chip, the more arithmetic each byte must bring: "
-        f"{count(round(found['H100']['HBM']))} FLOPs at the HBM of an H100, {count(round(found['H100']['network']))} at its network.",
+        alt=f"For each of two chips, an arrow to the right with its boundaries marked on a logarithmic axis of FLOPs per byte. {said}.",
+        caption="The farther out the boundary, the more FLOPs each byte needs to be hidden: "
+        f"{count(round(found['H100']['HBM']))} at the HBM of an H100, and {count(round(found['H100']['network']))} at its network.",
         parts=lambda wide: [_outward(wide, found)],
     )
 
@@ -72,7 +72,7 @@ def _outward(wide: float, found: dict[str, dict[str, float]]) -> Sketch:
 
 
 def times() -> dict[int, tuple[float, float]]:
-    """Arithmetic and AllReduce of a product whose contraction is split over so many chips."""
+    """Seconds of compute and AllReduce for a matmul with its contracting dimension sharded over n chips."""
     return {
         n: (
             2 * ROWS * F * D / (n * V5P.bf16_flops_per_s),
@@ -83,27 +83,27 @@ def times() -> dict[int, tuple[float, float]]:
 
 
 def split() -> Figure:
-    """What does a split divide, and what not?"""
+    """What gets shorter with more chips, and what does not?"""
     found = times()
     said = "; ".join(
         f"{n} chips {si(math, 's')} and {si(traffic, 's')}" for n, (math, traffic) in found.items()
     )
     return Figure(
         key="conclusion.split",
-        alt=f"Three pairs of bars, arithmetic and AllReduce: {said}.",
-        caption=f"The bars of arithmetic halve, those of the sum do not. (X[{ROWS}, {F}] times W[{F}, {D}], bf16, over one axis of v5p.)",
+        alt=f"Three pairs of bars, compute and AllReduce: {said}.",
+        caption=f"Twice the chips halve the compute, but not the AllReduce. (X[{ROWS}, {F}] times W[{F}, {D}] in bf16, with the contracting dimension sharded over one axis of v5p.)",
         parts=lambda wide: [_halving(found)],
     )
 
 
 def _halving(found: dict[int, tuple[float, float]]) -> Bars:
     math, traffic = zip(*found.values(), strict=True)
-    series = [Series("arithmetic", math, MATH), Series("AllReduce", traffic, NETWORK)]
+    series = [Series("compute", math, MATH), Series("AllReduce", traffic, NETWORK)]
     return Bars(Scale("time", "s"), [f"{n} chips" for n in found], series)
 
 
 def zero() -> dict[str, tuple[float, float]]:
-    """State of a chip and seconds that its links are busy, by what is split."""
+    """Training state per chip and seconds that its links are busy, by ZeRO stage."""
     found = {}
     for stage, name in enumerate(ZERO):
         step = training.step(LLAMA, CUBE, Plan(fsdp=CUBE.chips, zero=stage), batch=256, T=4096)
@@ -112,48 +112,48 @@ def zero() -> dict[str, tuple[float, float]]:
 
 
 def copies() -> Figure:
-    """What does a copy cost, and what does a gather?"""
+    """What does a replica cost, and what does a gather?"""
     found = zero()
     said = "; ".join(f"{name} {si(state, 'B')} and {si(busy, 's')}" for name, (state, busy) in found.items())
     return Figure(
         key="conclusion.copies",
-        alt=f"Four points, state on a chip against seconds that links are busy: {said}. A line marks the HBM of a v5p.",
-        caption="Less held means more moved. Only FSDP stands left of the chip's HBM. "
-        f"(LLaMA-3 70B, 16 bytes a parameter, {CUBE.chips} TPU v5p, four microbatches.)",
+        alt=f"Four points of time that links are busy against training state per chip: {said}. A line marks the HBM of a v5p.",
+        caption="The less state a chip holds, the more it has to move. Only FSDP fits into the HBM of a v5p (the vertical line). "
+        f"(Llama 3 70B, 16 bytes per parameter, {CUBE.chips} TPU v5p, four microbatches.)",
         parts=lambda wide: [_traded(found)],
     )
 
 
 def _traded(found: dict[str, tuple[float, float]]) -> Chart:
     state, busy = zip(*found.values(), strict=True)
-    dots = Points("kinds of ZeRO", state, busy, labels=tuple(found), color=NETWORK)
+    dots = Points("ZeRO stages", state, busy, labels=tuple(found), color=NETWORK)
     return Chart(
-        x=Scale("state on a chip", "B", "log", low=1.5e10, high=3e12),
-        y=Scale("links busy in a step", "s"),
+        x=Scale("training state per chip", "B", "log", low=1.5e10, high=3e12),
+        y=Scale("time that links are busy per step", "s"),
         marks=(dots, RefLine("HBM", V5P.hbm_bytes)),
     )
 
 
 def tokens() -> dict[str, float]:
-    """The least tokens that each kind of work asks for, on TPU v5p in bf16."""
+    """The smallest number of tokens that hides each kind of traffic, on TPU v5p in bf16."""
     return {
         "decode": rules.critical_batch(V5P).tokens,
-        "decode, experts": rules.critical_batch(V5P, sparsity=DEEPSEEK.sparsity).tokens,
-        "FSDP, a chip": rules.data_parallel_tokens(V5P, axes=3),
-        "ring attention, a chip": rules.context_parallel_tokens(LLAMA.G, V5P),
+        "decode, MoE": rules.critical_batch(V5P, sparsity=DEEPSEEK.sparsity).tokens,
+        "FSDP, per chip": rules.data_parallel_tokens(V5P, axes=3),
+        "ring attention, per chip": rules.context_parallel_tokens(LLAMA.G, V5P),
         "two pods, each": rules.cross_pod_tokens(V5P, 2),
     }
 
 
 def prices() -> Figure:
-    """What does each kind of parallelism cost in tokens?"""
+    """How many tokens does each kind of parallelism need?"""
     found = tokens()
     said = ", ".join(f"{name} {count(round(price))}" for name, price in found.items())
     return Figure(
         key="conclusion.prices",
-        alt=f"Five bars on a log axis of tokens, serving first, then training: {said}.",
-        caption=f"Every price is C/W times a factor of its own. Without experts a server needs {count(round(found['decode']))} sequences that decode; "
-        f"a pod that trains beside another needs {count(round(found['two pods, each']))} tokens. (TPU v5p, bf16.)",
+        alt=f"Five bars on a logarithmic axis of tokens, first serving, then training: {said}.",
+        caption=f"Each threshold is C/W times a factor of its own. A server of a dense model needs {count(round(found['decode']))} sequences in decode to be compute-bound. "
+        f"Training over two pods needs {count(round(found['two pods, each']))} tokens for each. (TPU v5p, bf16.)",
         parts=lambda wide: [_priced(wide, found)],
     )
 
@@ -170,5 +170,5 @@ def _priced(wide: float, found: dict[str, float]) -> Sketch:
                 x=left, y=6.0 + 32 * k, wide=long, high=22, color=color, left=name, right=count(round(price))
             )
         )
-    shapes.append(Words(x=left, y=184, text="tokens at least, log scale", align="start", quiet=True))
+    shapes.append(Words(x=left, y=184, text="tokens needed, log scale", align="start", quiet=True))
     return Sketch(wide, 190, shapes)

@@ -1,4 +1,4 @@
-"""Predicted against published: how often is a prediction how far off?"""
+"""Predicted against published times: how far off are the predictions, and how often?"""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ PERCENTS = range(2, 99, 2)
 
 
 def ranked(ratios: Iterable[float]) -> list[float]:
-    """The ratio below which so many percent of the cases lie, for each of `PERCENTS`."""
+    """Percentiles of the ratios, one for each of `PERCENTS`."""
     rising = sorted(ratios)
     return [rising[len(rising) * share // 100] for share in PERCENTS]
 
@@ -33,15 +33,15 @@ def ratios() -> dict[str, list[float]]:
         "training, dense": step[False],
         "training, experts": step[True],
         "serving, dense": [one.published / one.leave_one_out for one in dense],
-        "serving, dense, by peaks": [one.published / one.peak for one in dense],
+        "serving, dense, at peak rates": [one.published / one.peak for one in dense],
     }
 
 
 def predicted_and_published() -> Figure:
-    """How often is a prediction how far off, and on which side?"""
+    """How far off are predictions, and on which side?"""
     found = ratios()
     band = published.prediction_interval(experts=False)
-    peaks = found["serving, dense, by peaks"]
+    peaks = found["serving, dense, at peak rates"]
     early = f"{sum(ratio < 1 for ratio in peaks)} of {len(peaks)}"
     held = percent(
         sum(1 / band <= ratio <= band for ratio in found["training, dense"]) / len(found["training, dense"]),
@@ -49,11 +49,11 @@ def predicted_and_published() -> Figure:
     )
     return Figure(
         key="conclusion.predicted_and_published",
-        alt="Four rising curves of predicted over reported time, runs ranked from too fast to too slow, on a log axis. Three cross "
-        f"1 in the middle and stay near it, those with experts least; {held} of dense training lie within the shaded factor of {band:.2f}. "
-        f"The curve by peaks alone lies below 1 for {early} runs.",
-        caption=f"Fitted predictions are wrong to both sides, and {held} of dense steps lie within the band. Peaks alone are too fast for "
-        f"{early} servers. (Each source left out of its fit.)",
+        alt="Four rising curves of predicted over reported time on a logarithmic axis, with runs ranked from too fast to too slow. Three of them cross "
+        f"1 near the middle and stay close to it; training with experts strays farthest. {held} of dense training steps lie within the shaded factor of {band:.2f}. "
+        f"The curve at peak rates is below 1 for {early} runs.",
+        caption=f"With fitted efficiencies, about as many predictions are too fast as too slow, and {held} of the dense training steps lie within the band. At peak rates, predictions are too fast for "
+        f"{early} servers. (The source of each run is left out of the fit.)",
         parts=lambda wide: [_curves(found, band)],
     )
 
@@ -61,7 +61,7 @@ def predicted_and_published() -> Figure:
 def _curves(found: dict[str, list[float]], band: float) -> Chart:
     ends, colors = (0.0, 100.0), (MATH, EXPERTS, CACHE, IDLE)
     curves = [
-        Curve(name, [float(share) for share in PERCENTS], ranked(each), color=color, dashed="peaks" in name)
+        Curve(name, [float(share) for share in PERCENTS], ranked(each), color=color, dashed="peak" in name)
         for (name, each), color in zip(found.items(), colors, strict=True)
     ]
     shaded = Band(f"factor {band:.2f}", ends, (1 / band,) * 2, (band,) * 2, color=MATH)

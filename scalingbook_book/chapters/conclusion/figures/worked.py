@@ -1,4 +1,4 @@
-"""The example of the chapter: its seven questions as a loop, and its prediction as it grows."""
+"""The example of the chapter: its seven questions as a loop, and its prediction step by step."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ from scalingbook_lib.units import count, percent, si
 FALCON, POD = models.find("Falcon 40B"), Slice.of(V6E, "16x16")
 PLAN = Plan(fsdp=POD.chips, remat="selective")
 PEAK, REAL = training.PEAK, published.calibrated(V6E)
-PARTS = {"arithmetic": MATH, "memory": MEMORY, "network": NETWORK}
+PARTS = {"compute": MATH, "memory": MEMORY, "network": NETWORK}
 
-# What one remembers: parameters, tokens of a step, chips, their rates; L and D of the model.
+# Numbers to remember: parameters, tokens of a step, chips, their rates; L and D of the model.
 P, B, N, C, LINK = 40e9, 1e6, POD.chips, 9e14, 100e9
 MATH_S = 6 * P * B / (N * C)
 PASSES, GATHERS, LINKS = 2, 3, 4  # microbatches; the weights twice and the gradients; links of a chip
@@ -28,7 +28,7 @@ HELD = 16 * P / N + 7 * 2 * FALCON.L * (B / N) * FALCON.D
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A question, what answers it for Falcon, and its colour."""
+    """A question, its answer for Falcon, and its color."""
 
     question: str
     answer: str
@@ -39,27 +39,27 @@ CARDS = (
     Card("1  FLOPs", f"6PB, over {N} chips:\n{si(MATH_S, 's')}", MATH),
     Card("2  bytes held", f"{HELD / 1e9:.0f} GB of {V6E.hbm_bytes / 1e9:.0f}: in\ntwo microbatches", MEMORY),
     Card("3  bytes moved", f"{PASSES} × {GATHERS} × {si(2 * P, 'B')}:\n{si(NETWORK_S, 's')}", NETWORK),
-    Card("4  what binds", f"{si(NETWORK_S, 's')} > {si(MATH_S, 's')}:\nthe network", NETWORK),
-    Card("5  batch needed", f"{count(round(C / (LINKS * LINK)))} tokens\na microbatch"),
-    Card("6  which split", f"{N} data ways,\nno tensor ways"),
-    Card("7  what overlaps", f"all {si(NETWORK_S, 's')},\nnothing {si(MATH_S + NETWORK_S, 's')}"),
+    Card("4  bottleneck", f"{si(NETWORK_S, 's')} > {si(MATH_S, 's')}:\nthe network", NETWORK),
+    Card("5  batch needed", f"{count(round(C / (LINKS * LINK)))} tokens per\nmicrobatch"),
+    Card("6  sharding", f"FSDP={N},\nTP=1"),
+    Card("7  overlap", f"full: {si(NETWORK_S, 's')},\nnone: {si(MATH_S + NETWORK_S, 's')}"),
 )
 
 
 def step(efficiency: training.TrainingEfficiency) -> training.TrainingStep:
-    """The chapter's step of training with these shares of the peaks."""
+    """The training step of the chapter at these efficiencies."""
     return training.step(FALCON, POD, PLAN, batch=512, T=2048, efficiency=efficiency)
 
 
 def seven_questions() -> Figure:
-    """In which order are the seven questions asked, and when does one go back?"""
+    """In which order are the seven questions asked, and when do you go back?"""
     said = "; ".join(f"{card.question.strip()}: {' '.join(card.answer.split())}" for card in CARDS)
     return Figure(
         key="conclusion.seven_questions",
-        alt=f"Seven cards joined by arrows, each with Falcon's answer. {said}. A dashed arrow leads from the split back to the "
+        alt=f"Seven cards joined by arrows, each with Falcon's answer. {said}. A dashed arrow leads from the sharding back to the "
         "bytes moved.",
-        caption="Each question needs the answers before it. A second round is normal: a split, or a microbatch that fits, "
-        "changes the bytes that move (dashed).",
+        caption="The seven questions, with the answers for Falcon 40B. Each needs the answers before it. A second round is normal, because a different sharding or microbatch "
+        "changes the bytes that have to move (dashed).",
         parts=lambda wide: [_loop(wide) if wide > 400 else _list(wide)],
     )
 
@@ -73,7 +73,7 @@ def _card(card: Card, x: float, y: float, wide: float) -> list[Shape]:
 
 
 def _loop(wide: float) -> Sketch:
-    """Four cards to the right, three below them back to the left: the split stands below the bytes moved."""
+    """Four cards to the right, and three below them back to the left, with sharding below bytes moved."""
     across, air = 146.0, 28.0
     column = (0, 1, 2, 3, 3, 2, 1)
     shapes: list[Shape] = []
@@ -104,23 +104,23 @@ def _list(wide: float) -> Sketch:
 
 
 def staircase() -> Figure:
-    """By what does the prediction grow from the hand's first number to one with a band?"""
+    """How does the prediction grow from the first number by hand to one with an error band?"""
     peak, real = step(PEAK), step(REAL)
     band = published.prediction_interval(experts=False)
     low, high = real.total_s / band, real.total_s * band
     return Figure(
         key="conclusion.staircase",
-        alt=f"Five bars on one axis of time. By hand: arithmetic {si(MATH_S, 's')}, then the network {si(NETWORK_S, 's')}. By program at "
-        f"the peaks {si(peak.total_s, 's')}, of which memory has {si(peak.terms['memory'], 's')}. With the shares that chips "
-        f"reach {si(real.total_s, 's')}, and a band from {si(low, 's')} to {si(high, 's', 3)}.",
-        caption=f"The prediction grows from {si(MATH_S, 's')} to {si(real.total_s, 's')}, and every step up has a name. Counting better adds "
-        f"{percent(peak.total_s / MATH_S - 1, 2)}; what chips reach of their peaks adds {percent(real.total_s / peak.total_s - 1, 2)} more.",
+        alt=f"Five bars on one time axis. By hand: compute {si(MATH_S, 's')}, then the network {si(NETWORK_S, 's')}. By the planner at "
+        f"peak rates: {si(peak.total_s, 's')}, including {si(peak.terms['memory'], 's')} of memory traffic. At measured "
+        f"efficiencies: {si(real.total_s, 's')}, with a band from {si(low, 's')} to {si(high, 's', 3)}.",
+        caption=f"The prediction grows from {si(MATH_S, 's')} to {si(real.total_s, 's')}, and every increase has a cause. Counting everything adds "
+        f"{percent(peak.total_s / MATH_S - 1, 2)}, and efficiencies below the peak add another {percent(real.total_s / peak.total_s - 1, 2)}.",
         parts=lambda wide: [_stairs(wide, {"peak": parts(peak), "real": parts(real)}, (low, high))],
     )
 
 
 def parts(found: training.TrainingStep) -> list[Part]:
-    """The terms of a step by what is busy: they add up to it."""
+    """The terms of a step by what they keep busy; they add up to the step."""
     memory, waits = found.terms["memory"] + found.terms["optimizer"], sum(found.exposed.values())
     sizes = (found.total_s - memory - waits, memory, waits)
     return [Part("", size, color) for size, color in zip(sizes, PARTS.values(), strict=True) if size]
@@ -129,10 +129,10 @@ def parts(found: training.TrainingStep) -> list[Part]:
 def _stairs(wide: float, steps: dict[str, list[Part]], band: tuple[float, float]) -> Sketch:
     scale = (wide - 66) / band[1]
     rows = {
-        "by hand: 6PB FLOPs at the peak": [Part("", MATH_S, MATH)],
+        "by hand: 6PB FLOPs at the peak rate": [Part("", MATH_S, MATH)],
         "by hand: the network, which takes longer": [Part("", NETWORK_S, NETWORK)],
-        "by program: every FLOP, and what HBM moves": steps["peak"],
-        "with the shares of their peaks that chips reach": steps["real"],
+        "planner: all FLOPs and HBM traffic, peak rates": steps["peak"],
+        "planner: at measured efficiencies": steps["real"],
     }
     shapes: list[Shape] = []
     y = 4.0
@@ -144,9 +144,7 @@ def _stairs(wide: float, steps: dict[str, list[Part]], band: tuple[float, float]
         y += 54
     low, high = band
     shapes.append(
-        Words(
-            x=4, y=y + 12, text="band of four in five, for software nobody has seen", align="start", size=12
-        )
+        Words(x=4, y=y + 12, text="80% error band, for software not in the fit", align="start", size=12)
     )
     shapes.append(
         Area(

@@ -1,6 +1,6 @@
-"""Which formulas are worth knowing by heart, when does each hold, and what does it give?
+"""The formulas that are worth knowing by heart, what each of them assumes, and an example.
 
-Each has one case that the library works out, and the same case by hand: what the sheet prints is tested.
+Each has one example, computed by the library and by hand, so what the sheet prints is tested.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _TOKENS = 15e12
 
 @dataclass(frozen=True, kw_only=True)
 class Formula(Result):
-    """One line of the sheet; `value` asks the library for the case, `by_hand` follows the formula."""
+    """One line of the sheet; `value` computes the case with the library, `by_hand` with the formula."""
 
     question: str
     formula: str
@@ -38,7 +38,7 @@ class Formula(Result):
     unit: str = ""
 
     def said(self) -> str:
-        """The worked case, as the sheet prints it."""
+        """The worked example, as the sheet prints it."""
         return f"{self.case}: {told(self.value(), self.unit)}"
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Formula(Result):
 
 
 def told(value: float, unit: str) -> str:
-    """A number for the sheet: a share in percent, a degree rounded down, others with a prefix."""
+    """A number for the sheet: a fraction in percent, a degree rounded down, others with a prefix."""
     if unit == "%":
         return percent(value / 100)
     if unit == "degree":
@@ -60,15 +60,15 @@ def _gather(n: int) -> float:
 
 FORMULAS = (
     Formula(
-        question="time of a product", formula="max(FLOPs / C, bytes / W_hbm)",
+        question="time of a matmul", formula="max(FLOPs / C, bytes / W_hbm)",
         tex=r"\max\left(\text{FLOPs}/C,\ \text{bytes}/W_\text{hbm}\right)", unit="s",
-        holds="the two overlap; the sum of both is the upper bound",
+        holds="perfect overlap; without overlap, the sum",
         case="X[64, 8192] · W[8192, 8192] on v5p",
         value=lambda: roofline.matmul(64, 8192, 8192, _V5P).lower_s,
         by_hand=lambda: max(2 * 64 * 8192**2 / _C, 2 * (2 * 64 * 8192 + 8192**2) / _W),
     ),
     Formula(
-        question="compute-bound from", formula="B = R / (1 − R (1/D + 1/F)), R = C / W_hbm",
+        question="critical batch size of a matmul", formula="B = R / (1 − R (1/D + 1/F)), R = C / W_hbm",
         tex=r"B = \dfrac{R}{1 - R\,(1/D + 1/F)},\ R = C/W_\text{hbm}",
         unit="tokens", holds="bf16; about R for wide layers",
         case="D = F = 8,192 on v5p", value=lambda: rules.matmul_critical_batch(8192, 8192, _V5P),
@@ -77,59 +77,59 @@ FORMULAS = (
     Formula(
         question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops",
         tex=r"M\,(1 - 1/n)/W_\text{ici} + n/2\ \text{hops}", unit="s",
-        holds="W_ici = 2 W_1; a line has half; ReduceScatter alike, AllReduce twice",
-        case="1 GB on 16 v5p, bytes alone", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
+        holds="W_ici = 2 W_1; a line has half; ReduceScatter the same, AllReduce twice",
+        case="1 GB on 16 v5p, without hops", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
     ),
     Formula(
         question="AllToAll on a ring", formula="M / (4 W_ici)",
         tex=r"M/(4\,W_\text{ici})", unit="s",
-        holds="M is the whole array; n even", case="1 GB on 16 v5p, bytes alone",
+        holds="M is the whole array; n even", case="1 GB on 16 v5p, without hops",
         value=lambda: collectives.all_to_all(1e9, _V5P.axis(16, wrapped=True)).bandwidth_s,
         by_hand=lambda: 1e9 / 4 / _ICI,
     ),
     Formula(
-        question="under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n",
+        question="collectives under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n",
         tex=r"\text{AllGather}\ M\,(1 - 1/n)/W,\ \text{AllToAll that over}\ n", unit="s",
-        holds="W is all links of one GPU, one way", case="AllToAll of 1 GB on 8 H100",
+        holds="W is all links of one GPU, one direction", case="AllToAll of 1 GB on 8 H100",
         value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
         by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
     ),
     Formula(
-        question="FLOPs of training", formula="6 P for each token",
-        tex=r"6P\ \text{for each token}", unit="FLOPs",
-        holds="T far below T*, where scores cost what weights do; of experts, P at work",
-        case="LLaMA-3 70B, one token", value=lambda: arithmetic.training_flops(_M, 1, 4096).six_nd,
+        question="FLOPs of training", formula="6 P per token",
+        tex=r"6P\ \text{per token}", unit="FLOPs",
+        holds="T far below T*, where attention scores cost as much as weights; MoE: active P",
+        case="Llama 3 70B, one token", value=lambda: arithmetic.training_flops(_M, 1, 4096).six_nd,
         by_hand=lambda: 6 * _M.params,
     ),
     Formula(
-        question="time of a run", formula="6 P · tokens / (n C · MFU)",
+        question="time of a training run", formula="6 P · tokens / (n C · MFU)",
         tex=r"\dfrac{6P \cdot \text{tokens}}{nC \cdot \text{MFU}}", unit="days",
-        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p at 40%",
+        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p, 40% MFU",
         value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
         by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
     ),
     Formula(
-        question="element of a block format", formula="(bits + s / q) / 8 bytes",
+        question="bytes per element of a block format", formula="(bits + s / q) / 8 bytes",
         tex=r"(\text{bits} + s/q)/8\ \text{bytes}", unit="B",
-        holds="q elements share a scale of s bits", case="NVFP4: 4 bits, 8 for each 16",
+        holds="q elements share a scale of s bits", case="NVFP4: 4 bits, 8 per 16 elements",
         value=lambda: NVFP4.bytes, by_hand=lambda: (4 + 8 / 16) / 8,
     ),
     Formula(
-        question="state of training", formula="16 P bytes",
+        question="training state", formula="16 P bytes",
         tex=r"16P\ \text{bytes}", unit="B",
-        holds="Adam; bf16 weights and gradients 4, fp32 moments 8, fp32 copy 4; 10 without two of these",
-        case="LLaMA-3 70B", value=lambda: arithmetic.training_state(_M).total,
+        holds="Adam: bf16 weights and gradients 4, fp32 moments 8, fp32 weights 4",
+        case="Llama 3 70B", value=lambda: arithmetic.training_state(_M).total,
         by_hand=lambda: 16 * _M.params,
     ),
     Formula(
-        question="data parallelism hidden from", formula="C / (n_ax W_ici) tokens a chip",
-        tex=r"C/(n_\text{ax} W_\text{ici})\ \text{tokens a chip}", unit="tokens",
-        holds="each time weights are gathered: tokens of a microbatch",
+        question="data parallelism is hidden above", formula="C / (n_ax W_ici) tokens per chip",
+        tex=r"C/(n_\text{ax} W_\text{ici})\ \text{tokens per chip}", unit="tokens",
+        holds="FSDP: tokens of one microbatch",
         case="v5p, three axes", value=lambda: rules.data_parallel_tokens(_V5P, axes=3),
         by_hand=lambda: _C / (3 * _ICI),
     ),
     Formula(
-        question="tensor parallelism hidden up to degree", formula="n_ax F W_ici / C",
+        question="tensor parallelism is hidden up to degree", formula="n_ax F W_ici / C",
         tex=r"n_\text{ax} F\,W_\text{ici}/C", unit="degree",
         holds="whole axes; collectives overlap", case="70B on v5p, one axis",
         value=lambda: rules.tensor_parallel_degree(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
@@ -137,15 +137,15 @@ FORMULAS = (
     Formula(
         question="best FSDP degree beside TP", formula="X = √(B n n_X / (F n_Y))",
         tex=r"X = \sqrt{B\,n\,n_X/(F\,n_Y)}", unit="degree",
-        holds="then round to what divides",
+        holds="then round to a divisor",
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_fsdp_degree(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),
     ),
     Formula(
-        question="experts hide their exchange from", formula="F = C / (2 W)",
+        question="experts hide their all-to-all above", formula="F = C / (2 W)",
         tex=r"F = C/(2W)", unit="columns",
-        holds="gated, fp8 out, bf16 back, inside a domain", case="GB300 in fp8",
+        holds="gated; dispatch in fp8, combine in bf16, inside a domain", case="GB300 in fp8",
         value=lambda: rules.ChipRatios(chips.GB300, FP8).expert_width, by_hand=lambda: 5e15 / (2 * 18 * 50e9),
     ),
     Formula(
@@ -156,30 +156,30 @@ FORMULAS = (
         by_hand=lambda: 100 * 15 / 79,
     ),
     Formula(
-        question="cache of one token", formula="2 L K H e bytes",
+        question="KV cache of one token", formula="2 L K H e bytes",
         tex=r"2LKHe\ \text{bytes}", unit="B",
-        holds="no window, no latent attention", case="LLaMA-3 70B in bf16",
+        holds="no window, no latent attention", case="Llama 3 70B in bf16",
         value=lambda: arithmetic.kv_cache(_M, 4096).bytes_per_token,
         by_hand=lambda: 2 * _M.L * _M.K * _M.H * 2,
     ),
     Formula(
-        question="recurrence, a prompt token and head", formula="4 d² + 4 c d FLOPs",
+        question="linear attention, prefill, per token and head", formula="4 d² + 4 c d FLOPs",
         tex=r"4d^2 + 4cd\ \text{FLOPs}", unit="FLOPs",
-        holds="products in full, nothing erased; full attention: 4 S d", case="d = 128, chunks of c = 64",
+        holds="full chunks, no delta rule; full attention: 4 S d", case="d = 128, chunks of c = 64",
         value=lambda: arithmetic.RecurrentState(heads=1, key=128, value=128).chunk_flops(64),
         by_hand=lambda: 4 * 128**2 + 4 * 64 * 128,
     ),
     Formula(
-        question="critical batch of decoding", formula="w C / (2 W_hbm)",
+        question="critical batch size of decode", formula="w C / (2 W_hbm)",
         tex=r"wC/(2\,W_\text{hbm})", unit="tokens",
         holds="wide layers; times E/k for experts", case="bf16 on H100",
         value=lambda: rules.critical_batch(_H100).tokens,
         by_hand=lambda: _H100.bf16_flops_per_s / _H100.hbm_bytes_per_s,
     ),
     Formula(
-        question="step of decoding", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
+        question="decode step", formula="B M_kv / (n W_hbm) + max(w P / (n W_hbm), 2 B P / (n C))",
         tex=r"\frac{B M_\text{kv}}{n W_\text{hbm}} + \max(\frac{wP}{n W_\text{hbm}}, \frac{2BP}{nC})",
-        unit="s", holds="links and launches come on top",
+        unit="s", holds="no communication, no launches",
         case="70B in bf16, 8 v5p, 32 sequences of 8,192",
         value=lambda: rules.decode_step(
             _M.params, _V5P, 8, batch=32, cache_bytes=arithmetic.kv_cache(_M, 8192).nbytes
@@ -189,13 +189,13 @@ FORMULAS = (
     Formula(
         question="time between checkpoints", formula="√(2 δ M)",
         tex=r"\sqrt{2\,\delta M}", unit="s",
-        holds="δ to write one, M seconds between failures", case="30 s, a failure in 3 hours",
+        holds="δ seconds to write one, M between failures", case="30 s, a failure every 3 hours",
         value=lambda: rules.goodput(30, 3 * 3600, 0).best_s, by_hand=lambda: sqrt(2 * 30 * 3 * 3600),
     ),
     Formula(
-        question="share that restarts leave", formula="e^(-R / M)",
+        question="goodput left by restarts", formula="e^(-R / M)",
         tex=r"e^{-R/M}", unit="%",
-        holds="R seconds to restart; saving and lost work on top", case="600 s, a stop every 30 minutes",
+        holds="R seconds to restart; no checkpoints, no lost work", case="600 s, a failure every 30 minutes",
         value=lambda: 100 * reliability.restart_bound(1800, 600),
         by_hand=lambda: 100 * exp(-600 / 1800),
     ),

@@ -1,4 +1,4 @@
-"""Which numbers are worth knowing by heart, and how does the sheet of them and of the formulas look?
+"""The numbers that are worth knowing by heart, and the sheet of numbers and formulas.
 
 A dozen numbers, from which the others follow; two tables in a notebook, one page of paper, lines of text
 elsewhere.
@@ -24,7 +24,7 @@ _NOW = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X, chips.A100, chips.H100, ch
 
 @dataclass(frozen=True, kw_only=True)
 class Number(Result):
-    """One number, computed when it is asked for, and what it is good for."""
+    """One number, computed on demand, and what it is good for."""
 
     name: str
     values: Callable[[], tuple[float, ...]]
@@ -40,7 +40,7 @@ class Number(Result):
 
 
 def _rates(chip: chips.Chip, use: str) -> tuple[Number, Number]:
-    """Arithmetic and memory of one chip."""
+    """Compute rate and memory bandwidth of one chip."""
     return (
         Number(
             name=f"C of {chip.name}", values=lambda: (chip.bf16_flops_per_s,), unit="FLOPs/s",
@@ -48,7 +48,7 @@ def _rates(chip: chips.Chip, use: str) -> tuple[Number, Number]:
         ),
         Number(
             name=f"W_hbm of {chip.name}", values=lambda: (chip.hbm_bytes_per_s,), unit="B/s",
-            use=f"{si(chip.hbm_bytes, 'B')} read once take {si(chip.hbm_bytes / chip.hbm_bytes_per_s, 's')}",
+            use=f"reads its {si(chip.hbm_bytes, 'B')} in {si(chip.hbm_bytes / chip.hbm_bytes_per_s, 's')}",
         ),
     )  # fmt: skip
 
@@ -73,43 +73,43 @@ NUMBERS = (
     *_rates(chips.V5P, "one TPU to know"),
     *_rates(chips.H100, "one GPU to know"),
     Number(name="C / W_hbm", values=lambda: _between([rules.ridge(chip) for chip in _NOW]), unit="FLOPs/B",
-           use="tokens that meet a weight before arithmetic binds; A100 to v6e"),
+           use="ridge point, or critical batch size in bf16; A100 to v6e"),
     Number(name="W_1, one link of a torus", unit="B/s",
            values=lambda: _between([chip.link_bytes_per_s for chip in _NOW if chip.torus]),
-           use="one way; twice that along a ring; 4 or 6 links to a chip"),
+           use="one direction; twice that along a ring; 4 or 6 links per chip"),
     Number(name="W, all links under a switch",
            values=lambda: _between([chip.links * chip.link_bytes_per_s for chip in _NOW if not chip.torus]),
-           unit="B/s", use="one way; A100 to B200"),
-    Number(name="network card of an H100", values=lambda: (chips.H100.dcn_bytes_per_s or 0.0,), unit="B/s",
-           use="one way; a ninth of NVLink"),
+           unit="B/s", use="one direction; A100 to B200"),
+    Number(name="NIC of an H100", values=lambda: (chips.H100.dcn_bytes_per_s or 0.0,), unit="B/s",
+           use="one direction; a ninth of NVLink"),
     Number(name="one hop", values=lambda: (chips.V5P.hop_s,), unit="s",
-           use="under a switch a whole collective: 10 to 30 µs"),
-    Number(name="weights of LLaMA-3 70B", values=lambda: (arithmetic.params(_M).nbytes(BF16),), unit="B",
-           use="two bytes a parameter; eight times that to train"),
+           use="a whole collective under a switch: 10 to 30 µs"),
+    Number(name="weights of Llama 3 70B", values=lambda: (arithmetic.params(_M).nbytes(BF16),), unit="B",
+           use="two bytes per parameter; eight times that to train"),
     Number(name="training it on 15 trillion tokens", values=lambda: (6 * _M.params * 15e12 / 1e24,),
            unit="× 10²⁴ FLOPs",
-           use="over C: 438 years of one v5p"),
-    Number(name="its cache, one token", values=lambda: (arithmetic.kv_cache(_M, 1).bytes_per_token,),
-           unit="B", use="a gigabyte for 3,052 tokens"),
-    Number(name="share of C that products reach", values=_products, unit="%",
-           use="fitted to published steps of training in bf16"),
-    Number(name="band of a prediction", values=_bands, unit="times",
-           use="a factor up and down: dense training to what has experts"),
+           use="divided by C: 438 years on one v5p"),
+    Number(name="its KV cache, one token", values=lambda: (arithmetic.kv_cache(_M, 1).bytes_per_token,),
+           unit="B", use="1 GB for 3,052 tokens"),
+    Number(name="fraction of C that matmuls reach", values=_products, unit="%",
+           use="fitted to published training steps in bf16"),
+    Number(name="error band of a prediction", values=_bands, unit="times",
+           use="a factor up and down, from dense training to models with experts"),
 )  # fmt: skip
 
 
-_FORMULA_HEADS = ("question", "formula", "holds if", "for example")
-_NUMBER_HEADS = ("number", "is", "with it")
+_FORMULA_HEADS = ("quantity", "formula", "assumes", "example")
+_NUMBER_HEADS = ("number", "value", "note")
 
 _TITLE = "Scaling large models on one page"
 _LETTERS = (
     "C FLOPs/s of one chip · W_hbm, W_ici bytes/s of its HBM, and into it along one torus axis · W_1 "
-    "one link, one way · W into one GPU under a switch · n chips · n_ax torus axes used at once · M "
-    "bytes of the array, or seconds between failures · B tokens, or sequences that decode · D model "
+    "one link, one direction · W into one GPU under a switch · n chips · n_ax torus axes used at once · M "
+    "bytes of the array, or seconds between failures · B tokens, or sequences in decode · D model "
     "width · F width of the MLP · L layers · K key/value heads · H size of a head · P parameters · T "
-    "tokens of a sequence · E experts, k for each token · e bytes of a cached value · w bytes of a "
-    "weight · M_kv bytes of one sequence's cache · X data ways · n_X, n_Y torus axes of the data and "
-    "tensor ways · p stages · m microbatches · q elements that share a scale, s its bits · "
+    "tokens of a sequence · E experts, k per token · e bytes of a cached value · w bytes of a "
+    "weight · M_kv bytes of one sequence's cache · X data-parallel degree · n_X, n_Y torus axes for data and "
+    "tensor parallelism · p stages · m microbatches · q elements per scale of s bits · "
     "d side of a head's state · c tokens of a chunk"
 )
 _STYLE = """

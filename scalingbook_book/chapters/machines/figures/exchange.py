@@ -66,7 +66,7 @@ def turns() -> Figure:
     return Figure(
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
-        caption=f"A layer of DeepSeek-V3 on 64 H100, with 4,096 tokens on each. Orange is attention, violet the experts, and green is dispatch and combine. While one microbatch computes, the tokens of the other travel. That makes the layer {found.gain:.2f} times as fast, although it sends just as many bytes.",
+        caption=f"A layer of DeepSeek-V3 on 64 H100, with 4,096 tokens on each. Orange is attention, violet the experts, and green is dispatch and combine. While one microbatch computes, the tokens of the other travel. That makes the layer {found.gain:.2f} times as fast, although it sends just as many bytes. (The SMs that communication occupies are not counted here.)",
         parts=lambda wide: [
             Timeline(lanes, row, title="One after the other", end=now),
             Timeline(lanes, spans(one, 2), title="Overlapped", end=now),

@@ -35,7 +35,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("conclusion.chips-for-state", 64, "ten bytes"),
         ("conclusion.chips-for-state", 8, "two moments"),
         ("conclusion.tokens-or-experts", 4096, "three matrices"),
-        ("conclusion.cache-fills-chip", 2 * 104_858, "two"),
+        ("conclusion.cache-fills-chip", 2 * 104_858, "Both keys"),
         ("conclusion.cache-fills-chip", 104_858 / 8, "8 heads"),
         ("conclusion.training-days", "29.7 days", "forward"),
         ("conclusion.training-days", "35.6 days", "peak"),
@@ -43,10 +43,10 @@ def test_answers_worked_out_by_hand(key, given):
         ("conclusion.tensor-ways", 64, "domain"),
         ("conclusion.data-ways", 40_000, "share"),
         ("conclusion.sequences-that-fit", 6.75, "128"),
-        ("conclusion.trillion-tokens", "14.9 days", "peaks"),
-        ("conclusion.plan-with-experts", "1.39 s", "fewer expert ways"),
-        ("conclusion.cheapest-server", 27.3, "limit"),
-        ("conclusion.cheapest-server", 113, "dearest"),
+        ("conclusion.trillion-tokens", "14.9 days", "peak rates"),
+        ("conclusion.plan-with-experts", "1.39 s", "lower degree"),
+        ("conclusion.cheapest-server", 27.3, "deadline"),
+        ("conclusion.cheapest-server", 113, "most expensive"),
     ],
 )
 def test_usual_mistakes_are_named(key, given, says):

@@ -42,7 +42,7 @@ def test_nothing_uncertain_is_no_interval_and_the_start_is_the_calibrated_line()
 
 
 @pytest.mark.parametrize(
-    ("links", "widest"), [(90.0, "products"), (58.0, "products"), (56.0, "overlap"), (50.0, "links")]
+    ("links", "widest"), [(90.0, "matmuls"), (58.0, "matmuls"), (56.0, "overlap"), (50.0, "links")]
 )
 def test_what_has_to_be_known_well_changes_with_the_links(links, widest):
     spans = errors.spans(CASES[0], (67.0, 89.0, links, 90.0), 10)
@@ -54,7 +54,11 @@ def test_every_question_is_judged(number):
     asked = question(number)
     assert asked == question(number)
     assert math.isfinite(asked.value)
-    for times, verdict in ((1.0, "Yes."), (1.5, "Near enough, 1.5 times too high"), (0.2, "5 times too low")):
+    for times, verdict in (
+        (1.0, "Exactly."),
+        (1.5, "Good enough: your estimate is 1.5 times too high"),
+        (0.2, "5 times too low"),
+    ):
         seen = EXPLORER.evaluate_state({"number": number, "guess": f"{asked.value * times!r} {asked.unit}"})
         if asked.unit or asked.value * times <= 1:
             assert not seen.error

@@ -167,9 +167,9 @@ def test_what_is_there_to_discover_in_the_fabric():
     """Two domains are no slower than one; many near 403 GB/s; oversubscription costs an AllToAll alone."""
     one, two, many = (readout(FABRIC.evaluate(op="AllGather", n=n), "time") for n in (8, 16, 1024))
     assert two == pytest.approx(one, rel=0.01)
-    assert 1e9 / (many - readout(FABRIC.evaluate(op="AllGather", n=1024), "latency of hops")) == pytest.approx(
-        403e9, rel=1e-3
-    )
+    assert 1e9 / (
+        many - readout(FABRIC.evaluate(op="AllGather", n=1024), "latency of hops")
+    ) == pytest.approx(403e9, rel=1e-3)
     for op, costs in (("AllGather", False), ("AllReduce", False), ("AllToAll", True)):
         full, thin = (readout(FABRIC.evaluate(op=op, oversubscription=o), "time") for o in (1.0, 4.0))
         assert (thin > 1.5 * full) == costs
