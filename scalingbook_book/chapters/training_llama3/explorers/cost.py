@@ -161,7 +161,7 @@ COST = Explorer(
         "chip": Chips("chip", CHIPS, "TPU v5p"),
         "n": Slider("chips", 64, 131072, 8960, "log", step=8),
         "mfu": Slider("MFU", 10.0, 70.0, 40.0, unit="%", step=1.0),
-        "price": Slider("price, relative to its own", 20.0, 300.0, 100.0, unit="%", step=5.0),
+        "price": Slider("price, relative to list", 20.0, 300.0, 100.0, unit="%", step=5.0),
     },
     view=_cost,
 )
