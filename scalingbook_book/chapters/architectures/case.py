@@ -65,12 +65,12 @@ class BidirectionalNetwork:
 SIGLIP = BidirectionalNetwork(params=0.417e9, D=1152, L=27)
 WAN = BidirectionalNetwork(params=14e9, D=5120, L=40)
 LAYERS: dict[str, Mixer] = {
-    "GQA, 8 heads": (GQA,),
+    "GQA (8 heads)": (GQA,),
     "MLA": (MLA,),
-    "MLA, 8 bits": (DENSE,),
+    "MLA (8 bits)": (DENSE,),
     "window of 1,024": (Entries(pair_flops=GQA.pair_flops, nbytes=GQA.nbytes, window=1024),),
-    "DSA: index, 2,048": (DSA,),
-    "CSA: 4 to 1, 1,024": CSA,
-    "HCA: 128 to 1": HCA,
-    "state (KDA)": (KDA,),
+    "DSA (top 2,048)": (DSA,),
+    "CSA (4:1, top 1,024)": CSA,
+    "HCA (128:1)": HCA,
+    "KDA states": (KDA,),
 }

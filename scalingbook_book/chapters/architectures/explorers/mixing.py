@@ -62,8 +62,8 @@ COSTS = Explorer(
     title="Three costs of a layer",
     question="Which of its three costs does a design lower, and above which length?",
     controls={
-        "layer": Choice("layer", tuple(LAYERS), "DSA: index, 2,048"),
-        "against": Choice("compared with", ("GQA, 8 heads", "MLA", "MLA, 8 bits"), "MLA, 8 bits"),
+        "layer": Choice("layer", tuple(LAYERS), "DSA (top 2,048)"),
+        "against": Choice("compared with", ("GQA (8 heads)", "MLA", "MLA (8 bits)"), "MLA (8 bits)"),
         "S": Slider("tokens", 1024, 2**20, 2**17, "pow2"),
     },
     view=_costs,
@@ -102,8 +102,8 @@ STRIP = Explorer(
     controls={
         "L": Slider("layers", 24, 96, 96, step=24),
         "every": Slider("one full layer in", 1, 12, 8),
-        "full": Choice("full-attention layers", ("GQA, 8 heads", "MLA"), "MLA"),
-        "others": Choice("other layers", ("state (KDA)", "window of 1,024", "HCA: 128 to 1"), "state (KDA)"),
+        "full": Choice("full-attention layers", ("GQA (8 heads)", "MLA"), "MLA"),
+        "others": Choice("other layers", ("KDA states", "window of 1,024", "HCA (128:1)"), "KDA states"),
         "S": Slider("tokens", 1024, 2**20, 2**17, "pow2"),
     },
     view=_strip,
@@ -160,7 +160,7 @@ CHUNK = Explorer(
 
 def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
     state = RecurrentState(heads=heads, key=128, value=128, erases=erases)
-    entries = {"MLA, 1,152 B": 1152, "8 heads, 4,096 B": 4096}[entry]
+    entries = {"MLA (1,152 B)": 1152, "GQA (4,096 B)": 4096}[entry]
     one = state.handoff_bytes()
     relay, ring = one * (X - 1), entries * T / X * (X - 1)
     even = X * one / entries
@@ -197,7 +197,7 @@ RELAY = Explorer(
         "T": Slider("tokens", 4096, 2**21, 2**17, "pow2"),
         "heads": Slider("heads of 128 × 128", 16, 128, 96, step=16),
         "erases": Switch("delta rule", True),
-        "entry": Choice("ring attention with", ("MLA, 1,152 B", "8 heads, 4,096 B"), "MLA, 1,152 B"),
+        "entry": Choice("ring attention with", ("MLA (1,152 B)", "GQA (4,096 B)"), "MLA (1,152 B)"),
     },
     view=_relay,
 )

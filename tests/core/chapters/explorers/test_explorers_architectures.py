@@ -13,8 +13,8 @@ approx = pytest.approx
 def test_an_index_wins_two_costs_and_loses_the_third():
     view = ALL["costs"].evaluate()
     assert "saves FLOPs per token and bytes read per step, but needs more bytes kept" in view.verdict
-    assert "saves all three" in ALL["costs"].evaluate(layer="CSA: 4 to 1, 1,024").verdict
-    for curve in panel(ALL["costs"].evaluate(layer="MLA, 8 bits"), Chart).marks[:3]:
+    assert "saves all three" in ALL["costs"].evaluate(layer="CSA (4:1, top 1,024)").verdict
+    for curve in panel(ALL["costs"].evaluate(layer="MLA (8 bits)"), Chart).marks[:3]:
         assert curve.ys == approx([1] * len(curve.ys))
 
 
