@@ -6,6 +6,7 @@ Question n is of kind n modulo twelve, with sizes drawn from n alone: the same f
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from re import sub
 
 from scalingbook_lib import collectives, models, roofline, rules
 from scalingbook_lib.machines import Cluster, chips
@@ -31,6 +32,12 @@ class Question:
     way: str
 
 
+def _spelled(model: models.Transformer) -> str:
+    """The model's name as its maker spells it."""
+    version = "3.1" if model.name == "LLaMA-3 405B" else r"\1"
+    return sub(r"LLaMA-(\d)", f"Llama {version}", model.name)
+
+
 def question(number: int) -> Question:
     """Question 1, 2, 3 ...; the kinds take turns."""
     return _KINDS[(number - 1) % len(_KINDS)](Random(f"question {number}"))
@@ -39,9 +46,9 @@ def question(number: int) -> Question:
 def _state(r: Random) -> Question:
     model = models.find(r.choice(_MODELS))
     return Question(
-        f"Training state of {model.name}",
-        f"How many bytes do weights, gradients and Adam's state of {model.name} take, with bf16 weights and "
-        "gradients and an fp32 copy?",
+        f"Training state of {_spelled(model)}",
+        f"How many bytes do weights, gradients and Adam's state of {_spelled(model)} take, with bf16 "
+        "weights and gradients and an fp32 copy?",
         arithmetic.training_state(model).total,
         "B",
         f"16 bytes for each of {si(model.params)} parameters",
@@ -101,8 +108,8 @@ def _switch(r: Random) -> Question:
 def _flops(r: Random) -> Question:
     model, tokens = models.find(r.choice(_MODELS)), r.choice((1e12, 2e12, 15e12))
     return Question(
-        f"{model.name}, {count(tokens / 1e12)} trillion tokens",
-        f"How many FLOPs does it take to train {model.name} on {count(tokens / 1e12)} trillion tokens?",
+        f"{_spelled(model)}, {count(tokens / 1e12)} trillion tokens",
+        f"How many FLOPs does it take to train {_spelled(model)} on {count(tokens / 1e12)} trillion tokens?",
         6 * model.params * tokens,
         "FLOPs",
         f"6 for each of {si(model.params)} parameters and each token",
@@ -114,9 +121,9 @@ def _days(r: Random) -> Question:
     tokens, mfu = r.choice((1e12, 2e12, 15e12)), r.choice((0.3, 0.4, 0.5))
     seconds = 6 * model.params * tokens / (n * chip.bf16_flops_per_s * mfu)
     return Question(
-        f"{model.name} on {n:,} {chip.name}",
-        f"How many days does it take to train {model.name} on {count(tokens / 1e12)} trillion tokens with "
-        f"{n:,} {chip.name} at {percent(mfu)} MFU?",
+        f"{_spelled(model)} on {n:,} {chip.name}",
+        f"How many days does it take to train {_spelled(model)} on {count(tokens / 1e12)} trillion tokens "
+        f"with {n:,} {chip.name} at {percent(mfu)} MFU?",
         seconds,
         "s",
         f"6 P tokens over n C MFU: {count(seconds / DAY_S)} days",
@@ -152,8 +159,8 @@ def _cache(r: Random) -> Question:
     model, S = models.find(r.choice(_MODELS)), 2 ** r.randint(11, 17)
     found = arithmetic.kv_cache(model, S)
     return Question(
-        f"KV cache of {S:,} tokens, {model.name}",
-        f"How large is the bf16 KV cache of {S:,} tokens of {model.name} ({model.L} layers, {model.K} "
+        f"KV cache of {S:,} tokens, {_spelled(model)}",
+        f"How large is the bf16 KV cache of {S:,} tokens of {_spelled(model)} ({model.L} layers, {model.K} "
         f"key/value heads of {model.H})?",
         found.nbytes,
         "B",
@@ -166,9 +173,9 @@ def _decode(r: Random) -> Question:
     model, chip = models.find(r.choice(_MODELS)), r.choice(_CHIPS)
     n = 2 ** max(1, (int(2 * model.params / chip.hbm_bytes) + 1).bit_length())
     return Question(
-        f"Decode step of {model.name} on {n} {chip.name}",
-        f"How long does a decode step of {model.name} in bf16 take on {n} {chip.name}, at least, for one "
-        "short sequence?",
+        f"Decode step of {_spelled(model)} on {n} {chip.name}",
+        f"How long does a decode step of {_spelled(model)} in bf16 take on {n} {chip.name}, at least, for "
+        "one short sequence?",
         rules.decode_step(model.params, chip, n, batch=1, cache_bytes=0.0).total_s,
         "s",
         f"{si(2 * model.params, 'B')} of weights over {n} times {si(chip.hbm_bytes_per_s, 'B/s')}",

@@ -141,7 +141,7 @@ def tokens() -> dict[str, float]:
         "decode, MoE": rules.critical_batch(V5P, sparsity=DEEPSEEK.sparsity).tokens,
         "FSDP, per chip": rules.data_parallel_tokens(V5P, axes=3),
         "ring attention, per chip": rules.context_parallel_tokens(LLAMA.G, V5P),
-        "two pods, each": rules.cross_pod_tokens(V5P, 2),
+        "two pods, per pod": rules.cross_pod_tokens(V5P, 2),
     }
 
 
@@ -153,7 +153,7 @@ def prices() -> Figure:
         key="conclusion.prices",
         alt=f"Five bars on a logarithmic axis of tokens, first serving, then training: {said}.",
         caption=f"Each threshold is C/W times a factor of its own. A server of a dense model needs {count(round(found['decode']))} sequences in decode to be compute-bound. "
-        f"Training over two pods needs {count(round(found['two pods, each']))} tokens for each. (TPU v5p, bf16.)",
+        f"Training over two pods needs {count(round(found['two pods, per pod']))} tokens in each pod. (TPU v5p, bf16.)",
         parts=lambda wide: [_priced(wide, found)],
     )
 

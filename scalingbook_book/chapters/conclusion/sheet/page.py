@@ -98,7 +98,7 @@ NUMBERS = (
 )  # fmt: skip
 
 
-_FORMULA_HEADS = ("quantity", "formula", "assumes", "example")
+_FORMULA_HEADS = ("quantity", "formula", "conditions", "example")
 _NUMBER_HEADS = ("number", "value", "note")
 
 _TITLE = "Scaling large models on one page"

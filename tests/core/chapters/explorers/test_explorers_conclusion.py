@@ -79,7 +79,7 @@ def test_an_answer_as_it_is_said_is_a_right_one_and_is_hidden_until_asked_for(nu
 
 def test_answers_by_hand():
     assert question(1).asked.startswith(
-        "How many bytes do weights, gradients and Adam's state of LLaMA-3 405B"
+        "How many bytes do weights, gradients and Adam's state of Llama 3.1 405B"
     )
     assert math.isclose(question(1).value, 16 * 405.85e9, rel_tol=1e-4)
     assert math.isclose(question(5).value, 1e9 * 15 / 16 / 200e9)
