@@ -1,4 +1,4 @@
-"""The list of phrases finds what it names and nothing that only looks like it; the pages have none of them."""
+"""The list of phrases finds what it names and nothing that only looks like it."""
 
 import pytest
 
