@@ -1,6 +1,6 @@
 """Reads the exercises in `solutions/<stem>.md`, and blanks them for the exercise notebooks.
 
-CONTRIBUTING.md defines the format. The page's answer boxes, the exercise notebooks and the tests read it
+docs/exercises.md defines the format. The page's answer boxes, the exercise notebooks and the tests read it
 here.
 """
 

@@ -1,10 +1,10 @@
-"""The examples that README.md and CONTRIBUTING.md print: commands, Python code and make targets."""
+"""The examples that the README and the guides for contributors print: commands, Python code and make targets."""
 
 import re
 
 from tools.environment import ROOT
 
-GUIDES = ("README.md", "CONTRIBUTING.md")
+GUIDES = ("README.md", "CONTRIBUTING.md", "docs/exercises.md", "docs/maintaining.md")
 FENCE = re.compile(r"^(`{3,})([^\n`]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 TARGET = re.compile(r"(?:^|`)make ([a-z][a-z-]*)", re.MULTILINE)
 IMPORTS = """\
