@@ -1,4 +1,4 @@
-"""The examples that the README and the guides for contributors print: commands, Python code and make targets."""
+"""The examples that the README and the guides for contributors print: commands, code and make targets."""
 
 import re
 
