@@ -96,7 +96,7 @@ def _line(count: int) -> str:
         f'<span class="answers-hidden">This page hides {some} until you guess. '
         '<button type="button" data-answers="page">Show all answers on this page</button> '
         '<button type="button" data-answers="show">Never hide answers</button></span>'
-        f'<span class="answers-shown">The Predict boxes of this page are answered below each question. '
+        f'<span class="answers-shown">The answer to each Predict box is shown below its question. '
         '<button type="button" data-answers="hide">Hide answers until I guess</button></span></p>'
     )
 

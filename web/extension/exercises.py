@@ -70,7 +70,7 @@ class Exercises(SphinxDirective):
     def _notebook(self, stem: str) -> str:
         """The link that downloads the exercises as a notebook."""
         link = f'<a href="{self._download(stem)}" download>Download these exercises as a notebook</a>'
-        return f'<p class="exercise-notebook">{link}: it carries the library, and runs in Colab as it is.</p>'
+        return f'<p class="exercise-notebook">{link}: it includes the library and runs in Colab as is.</p>'
 
     def _download(self, stem: str) -> str:
         here = posixpath.dirname(self.env.docname) or "."
