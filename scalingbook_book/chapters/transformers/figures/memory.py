@@ -137,9 +137,9 @@ def heads() -> Figure:
         alt="Four panels. 64 query heads above; below them what is kept per token: 64 key-value heads, 8, one, or "
         f"one latent vector. {said}.",
         caption="Query heads determine the compute, and key-value heads determine the memory: the width of the lower boxes is "
-        "proportional to the bytes. Below each are the sequences of 8,192 tokens that fit next to the bf16 weights of "
-        f"Llama 3 70B on 16 TPU v5e, if nothing else is in memory: {fits['MHA']}, {fits['GQA']}, {fits['MQA']}, "
-        f"{fits['MLA']}.",
+        "proportional to the bytes. Below each is the number of sequences of 8,192 tokens that fit on 16 TPU v5e, next to the "
+        f"bf16 weights of a Llama 3 70B with that attention, if nothing else is in memory: {fits['MHA']}, {fits['GQA']}, "
+        f"{fits['MQA']}, {fits['MLA']}.",
         parts=lambda wide: [_panels(wide, shown, nbytes, fits)],
     )
 
