@@ -41,6 +41,7 @@ lint: set-up ## check style, types and import layers
 	$(PYTHON) -m pyright --warnings
 	.venv/bin/lint-imports --no-cache
 	$(PYTHON) -m web.lint
+	$(PYTHON) -m tools.phrases --refused
 	@for script in tools/*.sh .ci/run; do sh -n $$script || exit 1; done
 	@$(PYTHON) -m tools.size --warnings
 

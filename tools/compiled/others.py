@@ -15,7 +15,6 @@ from scalingbook_lib import models
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, FP32
 
-ROOT = Path(__file__).parents[3]
 TABLE = Path(__file__).with_suffix(".csv")
 LOGIT_BYTES = {"log_softmax": None, "optax": None, "lse_onehot": 4.0, "f32dot": 8.0, "chunked": 0.75}
 """Of each loss: whether the product is in 16 bits, whether XLA writes its softmax, or an eighth at a time."""

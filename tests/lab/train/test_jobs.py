@@ -19,7 +19,7 @@ from scalingbook_lib.notation import Mesh
 ROOT = Path(__file__).parents[3]
 JOBS = ROOT / "jobs"
 SCRIPTS = sorted([*JOBS.glob("*.sh"), *JOBS.glob("*.sbatch")])
-STARTED = re.compile(r"-m scalingbook_lib\.lab\.(\w+) (.*)")
+STARTED = re.compile(r"-m scalingbook_lab\.(\w+) (.*)")
 
 
 STUB = """#!/bin/sh

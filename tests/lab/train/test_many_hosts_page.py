@@ -16,7 +16,7 @@ from scalingbook_lib.notation import Mesh
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "many-hosts.md").read_text()
-LINES = re.findall(r"^python -m scalingbook_lib\.lab\.(?:train|hosts) (.*)$", PAGE, re.MULTILINE)
+LINES = re.findall(r"^python -m scalingbook_lab\.(?:train|hosts) (.*)$", PAGE, re.MULTILINE)
 JOBS = {path.name for path in (ROOT / "jobs").iterdir()}
 
 
