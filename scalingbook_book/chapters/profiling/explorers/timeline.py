@@ -23,7 +23,7 @@ from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.sharded_matmul.overlap import BACK, LINK, UNIT, OverlapRun, RingMatmul
 from scalingbook_lib.units import percent, si
 
-SCHEDULES = {"gather, then multiply": "serial", "ring, one way": "one", "ring, both ways": "both"}
+SCHEDULES = {"gather, then multiply": "serial", "ring, one direction": "one", "ring, both directions": "both"}
 _WIDTHS = [2.0 ** (e / 4) for e in range(36, 65)]  # local columns, 512 to 65,536
 _TITLE = "Timeline of one chip; gaps in the first lane are exposed communication"
 _LANES = {UNIT: "computes", LINK: "link →", BACK: "link ←"}
@@ -112,7 +112,7 @@ TIMELINE = Explorer(
         "In[B, D] is gathered over n chips in whole chunks and multiplied by W[D, F]. How much is exposed?"
     ),
     controls={
-        "schedule": Choice("schedule", tuple(SCHEDULES), "ring, one way"),
+        "schedule": Choice("schedule", tuple(SCHEDULES), "ring, one direction"),
         "B": Slider("rows B", 512, 65536, 8192, "pow2"),
         "D": Slider("width D", 1024, 16384, 8192, "pow2"),
         "F": Slider("columns F", 1024, 131072, 8192, "pow2"),

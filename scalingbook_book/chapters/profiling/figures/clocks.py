@@ -24,8 +24,8 @@ from scalingbook_lib.units import BF16, MiB, si
 LAYER = RingMatmul(B=8192, D=8192, F=8192 / 4, axis=Axis(4, True, V5E.link_bytes_per_s, V5E.hop_s), chip=V5E)
 RUNS = {
     "gather, then multiply": LAYER.gather_first(),
-    "ring, one way": LAYER.on_arrival(1),
-    "ring, both ways": LAYER.on_arrival(2),
+    "ring, one direction": LAYER.on_arrival(1),
+    "ring, both directions": LAYER.on_arrival(2),
 }
 LANES = {UNIT: ("compute", MATH), LINK: ("link →", NETWORK), BACK: ("link ←", NETWORK)}
 HEADS, T, PIECE = 32, 4096, 256  # of the layer's attention, and the queries of one chunk

@@ -171,7 +171,7 @@ def test_an_estimate_below_the_bound_is_explained():
 # The time line
 
 
-@pytest.mark.parametrize("schedule", ["ring, one way", "ring, both ways"])
+@pytest.mark.parametrize("schedule", ["ring, one direction", "ring, both directions"])
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 16])
 def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
     for F in (1024, 8192, 131072):
@@ -185,7 +185,7 @@ def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
             assert all(a.end <= b.start * (1 + 1e-12) for a, b in itertools.pairwise(blocks))
 
 
-@pytest.mark.parametrize("schedule", ["ring, one way", "ring, both ways"])
+@pytest.mark.parametrize("schedule", ["ring, one direction", "ring, both directions"])
 def test_nothing_is_exposed_past_c_over_w(schedule):
     for n, B, chip in ((4, 8192, "TPU v5e"), (8, 65536, "TPU v5p")):
         narrow, wide = (
@@ -215,6 +215,6 @@ def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
 
 def test_both_ways_leave_the_first_hop_alone_to_wait_for():
     waits = {name: readout(TIMELINE.evaluate(schedule=name), "of it exposed") for name in SCHEDULES}
-    assert waits["ring, both ways"] == pytest.approx(waits["ring, one way"] / 3, rel=0.01)
-    assert "waits for the first hop alone" in TIMELINE.evaluate(schedule="ring, both ways").verdict
+    assert waits["ring, both directions"] == pytest.approx(waits["ring, one direction"] / 3, rel=0.01)
+    assert "waits for the first hop alone" in TIMELINE.evaluate(schedule="ring, both directions").verdict
     assert "no gap" in TIMELINE.evaluate(F=16384).verdict
