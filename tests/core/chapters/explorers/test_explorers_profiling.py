@@ -77,7 +77,7 @@ def test_devices_of_a_group_share_a_color():
 
 
 def test_the_compiler_turns_an_argument_to_save_padding():
-    said = DISSECTOR.evaluate(line="argument turned round", part="order").verdict
+    said = DISSECTOR.evaluate(line="argument in transposed layout", part="order").verdict
     assert said.endswith("as written, it would take 500 KiB.")
 
 
