@@ -1,4 +1,4 @@
-"""Can a reader read a compiled program and a profile, and mend what they show? Checks of the chapter."""
+"""Checks of the chapter: reading compiled programs and profiles, and fixing what they show."""
 
 from scalingbook_book.chapters.profiling.checks.compiled import COMPILED
 from scalingbook_book.chapters.profiling.checks.predicted import PREDICTED

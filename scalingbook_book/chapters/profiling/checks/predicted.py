@@ -1,4 +1,4 @@
-"""Can a reader say beforehand what a profile will show? Times, bytes and padding, by hand."""
+"""Checks on predictions of what a profile will show: times, bytes and padding, by hand."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ _QUERY_FLOPS = 2 * 32 * 1024 * 8192 * (32 * 256)
 
 
 def _summed_s() -> float:
-    """The partial sums of a core, [16, 1024, 8192] in bf16, scattered over a ring of four."""
+    """Seconds to reduce and scatter partial sums [16, 1024, 8192] in bf16 over a ring of four."""
     return collectives.reduce_scatter(BF16.bytes * 16 * 1024 * 8192, _RING).bandwidth_s
 
 
@@ -23,12 +23,12 @@ def _mfu(flops_per_parameter: int = 6) -> float:
 
 
 def _columns(W: float = 2 * chips.V5E.link_bytes_per_s) -> float:
-    """Four devices' columns, each as many as FLOPs are done while a byte arrives."""
+    """Columns of four devices, C/W for each: the FLOPs that it performs while one byte arrives."""
     return 4 * chips.V5E.bf16_flops_per_s / W
 
 
 def _rows(links: int = 2) -> float:
-    """A chip's rows of X for which X · W takes as long as 7/8 of as large a V take to come."""
+    """Rows of X per chip for which X · W takes as long as receiving 7/8 of V, which is as large as W."""
     return chips.V5E.bf16_flops_per_s * 7 / 8 / (links * chips.V5E.link_bytes_per_s)
 
 
@@ -39,14 +39,21 @@ PREDICTED = (
         answer=lambda: _TILED.bytes / _TILED.useful_bytes,
         rel_tol=0.01,
         hints=(
-            "How many tiles lie side by side, and how many one below the other? None is stored in part.",
-            "Round each side up to whole tiles: rows to eights, columns to 128.",
+            (
+                "How many tiles are side by side, and how many are one below the other? Only whole tiles "
+                "are stored."
+            ),
+            "Round each side up to whole tiles: rows to a multiple of 8, columns to a multiple of 128.",
         ),
         mistakes=(
-            Mistake(256 / 130 / _TILED.bytes * _TILED.useful_bytes, "Rows come in eights, too."),
-            Mistake(24 / 20 / _TILED.bytes * _TILED.useful_bytes, "Columns come in groups of 128, too."),
+            Mistake(
+                256 / 130 / _TILED.bytes * _TILED.useful_bytes, "Rows are padded too, to groups of eight."
+            ),
+            Mistake(
+                24 / 20 / _TILED.bytes * _TILED.useful_bytes, "Columns are padded too, to groups of 128."
+            ),
         ),
-        right="Right. And the compiler stores as many bytes.",
+        right="Right. The compiler allocates just as many bytes.",
     ),
     Check(
         key="profiling.predict-product",
@@ -54,159 +61,188 @@ PREDICTED = (
         answer=lambda: _QUERY_FLOPS / (4 * chips.V2.bf16_flops_per_s),
         unit="s",
         hints=(
-            "How many tokens go in, and how many numbers come out for each?",
-            "FLOPs of the whole product over the FLOPs/s of all eight cores.",
+            "How many tokens go in, and how many numbers come out for each token?",
+            "Divide the FLOPs of the whole matmul by the FLOPs/s of all eight cores.",
         ),
         mistakes=(
             Mistake(
                 0.5,
-                "Half of it. A multiply-add is two FLOPs, and eight cores of 23 TFLOPs/s are four chips.",
+                (
+                    "That is half of it. A multiply-add is two FLOPs, and eight cores of 23 TFLOPs/s are "
+                    "four chips."
+                ),
                 slip="factor-two-flops",
             ),
-            Mistake(8.0, "That is what one core alone would take.", slip="total-for-one"),
+            Mistake(8.0, "That is the time of one core alone.", slip="total-for-one"),
             Mistake(1 / 1024, "A sequence has 1,024 tokens."),
-            Mistake(1 / 32, "That is one head, or one sequence; there are 32 of both.", slip="one-for-total"),
+            Mistake(1 / 32, "That is one head, or one sequence. There are 32 of each.", slip="one-for-total"),
         ),
-        right="Right: a quarter of what the wider product of the feed-forward layer takes.",
+        right="Right. It is a quarter of the time of the wider matmul in the feed-forward layer.",
     ),
     Check(
         key="profiling.predict-allreduce",
-        title="A sum, predicted",
+        title="Predict a ReduceScatter",
         answer=_summed_s,
         unit="s",
-        hints=("How much of the others' partial sums does a core have to take in?", "Over how many links?"),
+        hints=(
+            "How many bytes of partial sums does a core have to receive from the others?",
+            "Over how many links do they arrive?",
+        ),
         mistakes=(
             Mistake(
                 2.0,
-                "So long over one link, or for an AllReduce. Two links bring it, and a core keeps a quarter.",
+                (
+                    "That is the time over one link, or of an AllReduce. Two links bring the bytes, and "
+                    "a core keeps only a quarter of the sum."
+                ),
             ),
-            Mistake(
-                4 / 3, "A quarter of the sum is the core's own: its partial sums of that quarter stay here."
-            ),
-            Mistake(0.5, "An element of bf16 is two bytes; and the batch of 32 is split two ways."),
-            Mistake(1 / 3, "That is one quarter. Each core takes in partial sums for every hop of the ring."),
+            Mistake(4 / 3, "A core keeps its own partial sums of its quarter, so these do not travel."),
+            Mistake(0.5, "An element of bf16 has two bytes, and the batch of 32 is sharded over two."),
+            Mistake(1 / 3, "That is one quarter. Each core receives partial sums in every hop of the ring."),
         ),
-        right="Right. For pairs it would be 1.12 ms, and the profile shows 1.13 ms.",
+        right="Right. For pairs of cores it would be 1.12 ms, and the profile shows 1.13 ms.",
     ),
     Check(
         key="profiling.padded-argument",
-        title="One line, taken apart",
+        title="Read one line of HLO",
         answer=lambda: _TURNED.bytes,
         unit="B",
         rel_tol=0.005,
         hints=(
-            "The braces before the colon name dimensions, the one whose neighbors lie side by side first.",
-            "The dimension that is named first lies along the tile's 128, the other along its 8.",
+            (
+                "The braces before the colon list the dimensions, starting with the one that varies "
+                "fastest in memory."
+            ),
+            (
+                "The dimension that is listed first runs along the 128 of the tile, and the other one "
+                "along the 8."
+            ),
         ),
         mistakes=(
             Mistake(
                 lambda: systolic.storage(4096, 129, BF16).bytes,
-                "That is {1,0}. With {0,1} it is dimension 0 that lies along the 128 lanes.",
+                "That would be {1,0}. With {0,1}, dimension 0 runs along the 128 lanes.",
                 slip="wrong-dimension",
             ),
             Mistake(
                 _TURNED.useful_bytes / _TURNED.bytes,
-                "That is without padding. Which side has to grow?",
+                "That is the size without padding. Which side has to be padded?",
                 slip="padding-left-out",
             ),
         ),
-        right="Right: by turning it round the compiler saves nearly half of it.",
+        right="Right. With the transposed layout, the compiler saves nearly half of the memory.",
     ),
     Check(
         key="profiling.step-mfu",
-        title="Utilization of a step",
+        title="MFU of a training step",
         answer=_mfu,
         hints=(
-            "What does the model need, and what could the chips have done in that time?",
-            "A model's FLOPs are six for each parameter and token, whatever the hardware did besides.",
+            "How many FLOPs does the model need, and how many could the chips have performed in that time?",
+            "A model needs six FLOPs per parameter and token, whatever else the hardware did.",
         ),
         mistakes=(
             Mistake(
                 lambda: _mfu(8),
-                "What is computed again keeps the hardware busy, and is no FLOP of the model.",
+                (
+                    "FLOPs that are computed again keep the hardware busy, but MFU counts only those "
+                    "that the model needs."
+                ),
             ),
-            Mistake(lambda: _mfu(2), "That is the forward pass; the backward pass takes twice as much."),
-            Mistake(64.0, "Divide by what all 64 chips could have done."),
+            Mistake(
+                lambda: _mfu(2),
+                "That is the forward pass alone. The backward pass needs twice as many FLOPs.",
+            ),
+            Mistake(64.0, "Divide by what all 64 chips could have performed."),
         ),
     ),
     Check(
         key="profiling.reduced-then-cut",
-        title="Summed, then cut",
+        title="An AllReduce followed by a slice",
         answer=lambda: 2.0 * FP32.bytes / BF16.bytes,
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "An AllReduce is two other collectives, one after the other. How many of them are needed?",
-            "And how many bytes has an element, in each program?",
+            (
+                "An AllReduce consists of two other collectives, one after the other. Which of them are "
+                "needed here?"
+            ),
+            "How many bytes does an element have in the plan, and how many in the program?",
         ),
         mistakes=(
             Mistake(
                 0.5,
-                "One of two causes. The type is wider, and an AllReduce gathers what the program then cuts.",
+                (
+                    "You found one of two causes. The data type is wider, and an AllReduce also gathers "
+                    "what the program then slices off."
+                ),
                 slip="factor-two",
             ),
-            Mistake(0.25, "Look at the types of both, and at what an AllReduce does beside adding."),
+            Mistake(0.25, "Compare the data types, and ask what an AllReduce does besides reducing."),
             Mistake(
                 2.0,
-                "Each device receives (n − 1)/n of the array in a ReduceScatter, and the same again for the "
-                "gather: what is cut off later does not multiply it.",
+                "Each device receives (n − 1)/n of the array in the ReduceScatter, and as much again in the "
+                "AllGather. The later slice changes nothing about that.",
             ),
         ),
-        right="Right, whatever the number of devices.",
+        right="Right. The number of devices does not matter.",
     ),
     Check(
         key="profiling.columns-to-hide",
-        title="From how many columns on?",
+        title="How many columns hide a transfer?",
         answer=_columns,
         unit="columns",
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "In each of four steps a device multiplies a chunk of A, and the next one comes.",
-            "The rows and J of a chunk cancel: FLOPs per column and element, over bytes per element.",
-            "Chunks come from both sides, so two links bring them.",
+            "In each of the four steps, a device multiplies one chunk of A while the next one arrives.",
+            "The rows of a chunk and J cancel. Compare the FLOPs per element of the chunk with its bytes.",
+            "Chunks arrive from both neighbors, so two links bring them.",
         ),
         mistakes=(
             Mistake(
                 lambda: _columns(chips.V5E.link_bytes_per_s),
-                "One link brings that; a device has two.",
+                "That is for one link, but a device has two.",
                 slip="one-direction",
             ),
             Mistake(
-                0.25, "So many on each device; asked is K, the columns of all four.", slip="one-for-total"
+                0.25,
+                "That is the number on each device. K is the number of columns on all four.",
+                slip="one-for-total",
             ),
             Mistake(
                 lambda: _columns(1.8 * chips.V5E.link_bytes_per_s),
-                "That is with 45 GB/s a link, 90% of it. The documented rate is 50.",
+                "You used 45 GB/s per link, which is 90% of the documented rate of 50 GB/s.",
             ),
         ),
     ),
     Check(
         key="profiling.rows-to-hide",
-        title="How many rows hide a gather?",
+        title="How many rows hide an AllGather?",
         answer=_rows,
         unit="rows",
         difficulty=2,
         rel_tol=0.01,
         hints=(
-            "How many bytes of V does a chip not have yet, and over how many links do they come?",
-            "D and F cancel: both weights have as many elements.",
+            "How many bytes of V does a chip still have to receive, and over how many links?",
+            "D and F cancel, because both weights have the same number of elements.",
         ),
         mistakes=(
             Mistake(
                 lambda: _rows(links=1),
-                "Over one link it takes so many; a chip receives over two.",
+                "That is the number for one link, but a chip receives over two.",
                 slip="one-direction",
             ),
             Mistake(
                 lambda: _rows() * 8 / 7,
-                "An eighth of V is there already, and need not come.",
+                "An eighth of V is already on the chip and does not have to be sent.",
                 slip="fraction-left-out",
             ),
             Mistake(
-                8.0, "So many rows has the whole batch; asked are those of one chip.", slip="total-for-one"
+                8.0,
+                "That is the number of rows in the whole batch. How many does one chip have?",
+                slip="total-for-one",
             ),
         ),
-        right="Right, and no width of the layer changes it.",
+        right="Right. The width of the layer does not matter.",
     ),
 )

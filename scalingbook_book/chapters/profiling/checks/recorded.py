@@ -1,7 +1,7 @@
-"""What do the book's profiles say? Figures read off `data/traces`, and bundles from the TPU compiler.
+"""Numbers read from the book's profiles in `data/traces`, and bundles from the TPU compiler.
 
-Checks run where there is no JAX, so they are written down here; `test_profiling_recorded.py` reads the traces
-and compiles the program once more.
+The checks also run without JAX, so the numbers are written down here. `test_profiling_recorded.py` reads the
+traces and compiles the program once more.
 """
 
 from scalingbook_lib.units import MiB
@@ -24,5 +24,5 @@ MATMUL_1024 = ((0, 83), (1, 2), (2, 2), (3, 2), (4, 4588), (3, 2), (2, 2), (1, 2
 
 
 def idle(runs: tuple[tuple[int, int], ...]) -> float:
-    """The share of bundles that use no slot."""
+    """The fraction of bundles that use no slot."""
     return sum(n for slots, n in runs if not slots) / sum(n for _, n in runs)

@@ -1,4 +1,4 @@
-"""What did the compiler make of it, and where does the time go? The explorers of the chapter on profiling."""
+"""The explorers of the chapter on profiling: what the compiler made of a program, and where its time goes."""
 
 from scalingbook_book.chapters.profiling.explorers import bundles, cycles, dissector, tiles, timeline
 

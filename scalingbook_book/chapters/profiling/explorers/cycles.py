@@ -1,4 +1,4 @@
-"""How long does the compiler think a product takes, and where is its knee? Estimates and roofline."""
+"""An explorer that compares the compiler's estimates for matmuls with the roofline."""
 
 from scalingbook_book.reader.explorers.parts import (
     Chart,
@@ -26,12 +26,12 @@ def _cycles(*, machine: str, M: int) -> View:
         (_times(kept, M), _ratios(kept, M)),
         (
             Readout("estimated cycles", kept.cycles[M], "", f"{kept.cycles[M]:,}"),
-            Readout("at the clock", kept.seconds(M), "s"),
+            Readout("estimated time", kept.seconds(M), "s"),
             Readout("clock", kept.clock_hz, "Hz", si(kept.clock_hz, "Hz")),
             Readout("roofline", kept.bound(M).lower_s, "s"),
-            Readout("over the roofline", kept.ratio_to_roofline(M), "×"),
-            Readout("knee of the estimate", kept.knee, "", f"{kept.knee:.0f} rows"),
-            Readout("knee of the datasheet", kept.critical_batch, "", f"{kept.critical_batch:.0f} rows"),
+            Readout("estimate over roofline", kept.ratio_to_roofline(M), "×"),
+            Readout("knee by the estimate", kept.knee, "", f"{kept.knee:.0f} rows"),
+            Readout("knee by the datasheet", kept.critical_batch, "", f"{kept.critical_batch:.0f} rows"),
         ),
         columns=2,
     )
@@ -65,24 +65,24 @@ def _ratios(kept: Estimates, M: int) -> Chart:
             Curve("", rows, [kept.ratio_to_roofline(m) for m in rows], 1),
             Points("", [M], [kept.ratio_to_roofline(M)], [f"{kept.ratio_to_roofline(M):.3g} ×"], 1),
         ),
-        title="How far above the bound",
+        title="Estimate relative to the roofline",
     )
 
 
 def _verdict(kept: Estimates, M: int) -> str:
     said = (
-        f"For {M:,} rows the compiler estimates {kept.cycles[M]:,} cycles, {si(kept.seconds(M), 's')}: "
-        f"{kept.ratio_to_roofline(M):.3g} times the roofline."
+        f"For {M:,} rows the compiler estimates {kept.cycles[M]:,} cycles, or {si(kept.seconds(M), 's')}. "
+        f"That is {kept.ratio_to_roofline(M):.3g} times the roofline."
     )
     return f"{said} {_ahead(kept) if kept.prefetched else _knees(kept)}"
 
 
 def _ahead(kept: Estimates) -> str:
-    """Where few rows are faster than HBM allows."""
+    """The sentence about a kernel whose estimate leaves out the copy of its weights."""
     size = binary(WIDTH * WIDTH * kept.dtype.bytes)
     return (
-        f"Few rows beat the bound, which cannot be: W's {size} fit into VMEM and are copied ahead, "
-        "and the estimate of the kernel leaves the copy out."
+        f"With few rows the estimate is below the roofline, which no program can be. The {size} of W "
+        "fit into VMEM and are copied there first, and the estimate of the kernel leaves out this copy."
     )
 
 
@@ -90,17 +90,18 @@ def _knees(kept: Estimates) -> str:
     peak = percent(1 / kept.ratio_to_roofline(_MANY))
     rate, most = si(kept.bytes_per_s, "B/s"), si(kept.chip.hbm_bytes_per_s, "B/s")
     return (
-        f"It lets {_FEW} rows read W at {rate} of {most}, {_MANY:,} compute at {peak} of the peak: "
-        f"the knee is at {kept.knee:.0f} rows, by the datasheet at {kept.critical_batch:.0f}."
+        f"It assumes that {_FEW} rows read W at {rate} of {most}, and that {_MANY:,} rows compute at "
+        f"{peak} of the peak. So its knee is at {kept.knee:.0f} rows; by the datasheet it is at "
+        f"{kept.critical_batch:.0f}."
     )
 
 
 CYCLES = Explorer(
     key="profiling.cycles",
-    title="The compiler's estimate beside the roofline",
-    question="Does the compiler, which runs nothing, see the same knee as the roofline?",
+    title="The compiler's estimate and the roofline",
+    question="Is the knee of the compiler's estimate where the roofline has its own?",
     controls={
-        "machine": Choice("chip and type", tuple(ESTIMATES), "TPU v5e, bf16"),
+        "machine": Choice("chip and data type", tuple(ESTIMATES), "TPU v5e, bf16"),
         "M": Slider("rows M", _FEW, _MANY, 256, "pow2"),
     },
     view=_cycles,

@@ -1,4 +1,4 @@
-"""What does a line of a profile's program say? One line of HLO taken apart."""
+"""An explorer that takes one line of optimized HLO apart."""
 
 import math
 from collections.abc import Callable
@@ -32,7 +32,7 @@ WRITTEN: dict[str, Callable[[ProgramRecord], str]] = {
     "operation": lambda line: line.operation,
     "operands": lambda line: ", ".join(f"%{name}" for name in line.operands) or "none",
     "calls": lambda line: ", ".join(line.calls) or "none",
-    "groups": lambda line: line.participants or ("not in this line" if line.groups else "nobody"),
+    "groups": lambda line: line.participants or ("not in this line" if line.groups else "none"),
     "source": lambda line: line.source or "none",
 }
 
@@ -46,7 +46,7 @@ def _dissected(*, line: str, part: str) -> View:
     return View(
         PARTS[part](taken),
         (_table(taken, part), _picture(taken, part)),
-        (*_numbers(taken), Readout("stood in", 0, "", taken.program)),
+        (*_numbers(taken), Readout("from the program", 0, "", taken.program)),
         columns=2,
     )
 
@@ -57,18 +57,18 @@ def _numbers(line: ProgramRecord) -> tuple[Readout, ...]:
         Readout("elements", math.prod(largest.dims), "", count(math.prod(largest.dims))),
         Readout("bytes without padding", largest.bytes, "", binary(largest.bytes)),
         Readout("bytes as stored", largest.stored_bytes, "", binary(largest.stored_bytes)),
-        Readout("lies in", largest.space, "", largest.where),
+        Readout("stored in", largest.space, "", largest.where),
     )
 
 
 def _table(line: ProgramRecord, part: str) -> Grid:
-    """Every part as it stands in the line, the chosen one in color."""
+    """Every part as it is written in the line, the chosen one in color."""
     cells = [[Cell(_wrapped(w(line)), 1 if p == part else None, level=1.2)] for p, w in WRITTEN.items()]
     return Grid("The line, part by part", list(WRITTEN), (), cells)
 
 
 def _wrapped(text: str) -> str:
-    """In lines of at most so many characters, cut at a comma or a slash where one is near."""
+    """The text in lines of at most _WIDE characters, broken at a comma or a slash if one is near."""
     lines = []
     while len(text) > _WIDE:
         ends = (text.rfind(mark, _WIDE // 2, _WIDE) + len(mark) for mark in ("},", ", ", ",", "/", " "))
@@ -85,7 +85,7 @@ def _picture(line: ProgramRecord, part: str) -> Grid | Bars:
 
 
 def _devices(line: ProgramRecord) -> Grid:
-    """The mesh of chips, in one color those that talk to each other."""
+    """The mesh of chips; chips that communicate with each other have the same color."""
     names, sizes = list(line.mesh), list(line.mesh.values())
     rows, columns = sizes[0], math.prod(sizes[1:])
     group = {d: k for k, devices in enumerate(line.groups) for d in devices}
@@ -94,7 +94,7 @@ def _devices(line: ProgramRecord) -> Grid:
         [_device(d, group.get(d), goals.get(d)) for d in range(r * columns, (r + 1) * columns)]
         for r in range(rows)
     ]
-    said = "arrows say who sends to whom" if goals else "one color talks" if group else "nobody talks"
+    said = "arrows point to receivers" if goals else "one color per group" if group else "no communication"
     return Grid(
         f"The {rows * columns} chips: {said}",
         [f"{names[0]} = {r}" for r in range(rows)],
@@ -110,19 +110,19 @@ def _device(d: int, group: int | None, goal: int | None) -> Cell:
 
 
 def _tiles(a: ArrayLayout) -> Grid:
-    """The two inner dimensions in tiles, full and not; one axis where it has one."""
+    """The two inner dimensions in tiles, full and partly filled."""
     down, across = ([1, *a.physical[-2:]][-2:]), [1, 1, *a.tile][-2:]
     counts = [-(-n // side) for n, side in zip(down, across, strict=True)]
     kept = [shown(n) for n in counts]
     cells = [[tile_cell(down, across, i, j) for j in kept[1]] for i in kept[0]]
-    more = "" if all(n <= DRAWN for n in counts) else ", some left out"
+    more = "" if all(n <= DRAWN for n in counts) else ", some omitted"
     size = f"{across[0]} × {across[1]}"
     title = f"{a.type}: {counts[0]:,} × {counts[1]:,} tile{'s' * (math.prod(counts) > 1)} of {size}{more}"
     return Grid(title, (), (), cells)
 
 
 def _bytes(line: ProgramRecord) -> Bars:
-    """Every array of the type: its elements, and what it takes."""
+    """Bytes of every array of the type: of its elements, and as stored."""
     kept = [a for a in line.arrays if a.bytes > 8] or list(line.arrays)
     labels = [f"{a.type} in {a.where}" for a in kept]
     series = (
@@ -130,14 +130,14 @@ def _bytes(line: ProgramRecord) -> Bars:
         Series("as stored", [a.stored_bytes for a in kept], 1),
     )
     largest = max(a.stored_bytes for a in kept)
-    title = f"What the line makes: {si(sum(a.stored_bytes for a in kept), 'B')} as stored"
+    title = f"Result of the line: {si(sum(a.stored_bytes for a in kept), 'B')} as stored"
     return Bars(Scale("size", "B", high=1.05 * largest), labels, series, title=title)
 
 
 DISSECTOR = Explorer(
     key="profiling.dissector",
-    title="A line of HLO, taken apart",
-    question="What does one line of an optimized program say, and what does the array that it makes cost?",
+    title="The parts of a line of HLO",
+    question="What does each part of an optimized HLO line mean, and how much memory does its result take?",
     controls={
         "line": Choice("line", tuple(LINES), "all-gather over Y"),
         "part": Choice("part", tuple(WRITTEN), "groups"),

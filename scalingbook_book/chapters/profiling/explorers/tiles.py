@@ -1,4 +1,4 @@
-"""How does a matrix lie in a TPU's memory? Tiles, the words in a tile, and what does not fit evenly."""
+"""An explorer of tiled layouts: tiles, the words in a tile, and padding."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ _COLUMNS = (*sorted({n + more for n in _EDGES for more in (0, 1)}), _MOST)
 
 
 def lay(rows: int, columns: int, stored: DType, tile: str) -> ArrayLayout:
-    """The matrix in tiles of that size, or as the compiler lays it."""
+    """The layout of the matrix in tiles of the given size, or in those that the compiler chooses."""
     return (
         default_layout(rows, columns, stored)
         if tile == BY_COMPILER
@@ -48,7 +48,7 @@ def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
             Readout("elements", now.bytes, "", binary(now.bytes)),
             Readout("as stored", now.stored_bytes, "", binary(now.stored_bytes)),
             Readout("ratio", now.ratio, "×"),
-            Readout("stored as", now.stored[0], "", " × ".join(f"{n:,}" for n in now.stored)),
+            Readout("stored shape", now.stored[0], "", " × ".join(f"{n:,}" for n in now.stored)),
             _more("one more column", now, wider),
             _more("one more row", now, taller),
         ),
@@ -57,7 +57,7 @@ def _tiles(*, rows: int, columns: int, stored: str, tile: str) -> View:
 
 
 def _more(what: str, now: ArrayLayout, then: ArrayLayout) -> Readout:
-    """What the next column or row takes; the compiler may turn the matrix, and save."""
+    """The bytes that another column or row adds; negative if the compiler then transposes the matrix."""
     added = then.stored_bytes - now.stored_bytes
     return Readout(what, added, "", f"{'+' * (added > 0)}{'−' * (added < 0)}{binary(abs(added))}")
 
@@ -67,7 +67,7 @@ def _painted(now: ArrayLayout) -> Grid:
     counts = [-(-n // side) for n, side in zip(now.physical, now.tile, strict=True)]
     down, across = map(shown, counts)
     cells = [[tile_cell(now.physical, now.tile, i, j) for j in across] for i in down]
-    more = "" if max(counts) <= DRAWN else ", some left out"
+    more = "" if max(counts) <= DRAWN else ", some omitted"
     plural = "s" * (counts[0] * counts[1] > 1)
     return Grid(f"{counts[0]:,} × {counts[1]:,} tile{plural} of {now.tiled[1:]}{more}", (), (), cells)
 
@@ -81,7 +81,7 @@ def tile_cell(sizes: Sequence[int], sides: Sequence[int], i: int, j: int) -> Cel
     """A tile with the part of it that holds elements."""
     (rows, columns), (high, wide) = sizes, sides
     used = min(rows - i * high, high), min(columns - j * wide, wide)
-    note = f"tile ({i}, {j}): {used[0]} × {used[1]} elements in {high} × {wide} places"
+    note = f"tile ({i}, {j}): {used[0]} × {used[1]} elements in a tile of {high} × {wide}"
     part = (0, used[0] / high, 0, used[1] / wide)
     return Cell("", 0 if used == (high, wide) else 1, note, part, 0.8)
 
@@ -99,13 +99,13 @@ def _words(now: ArrayLayout) -> Grid:
 
 
 def _packing(now: ArrayLayout, words: int) -> str:
-    """The title: how many rows a word holds. A tile that packs no words has a place for each element."""
+    """The title: how many rows share a word, or one element each where the tile does not pack."""
     packed, what = now.rows_per_word, "columns" if now.order == (0, 1) else "rows"
     bits = int(8 * now.element_bytes * packed)
     share = f"{packed} {what} in each" if packed > 1 else f"one of the {what} in each"
     all_ = now.tile[0] // packed
     more = "" if words == all_ else f", the first {words} of {all_}"
-    return f"Last tile, {'words' if bits == 32 else 'places'} of {bits} bits: {share}{more}"
+    return f"Last tile, {'words' if bits == 32 else 'elements'} of {bits} bits: {share}{more}"
 
 
 def _word(now: ArrayLayout, corner: tuple[int, int], row: int, lane: int | None) -> Cell:
@@ -131,13 +131,13 @@ def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -
         Scale("columns", "", "linear", 0, _MOST),
         Scale("size", "B"),
         (*marks, Points("", [columns], [now.stored_bytes], [f"{now.ratio:.3g} ×"], 1)),
-        title=f"{rows} row{'s' * (rows > 1)} in {kind}: every column more",
+        title=f"{rows} row{'s' * (rows > 1)} in {kind}, by the number of columns",
     )
 
 
 def _verdict(now: ArrayLayout, wider: ArrayLayout, tile: str) -> str:
     said = f"{now.text} is stored as {' × '.join(f'{n:,}' for n in now.stored)}"
-    ratio = f"{now.ratio:.3g} times its elements" if now.ratio > 1 else "no more than its elements"
+    ratio = f"{now.ratio:.3g} times the bytes of its elements" if now.ratio > 1 else "no padding"
     turned = ", its columns as rows because that takes fewer tiles" if now.order == (0, 1) else ""
     return f"{said}{turned}: {ratio}. {_next(now, wider)}"
 
@@ -146,19 +146,19 @@ def _next(now: ArrayLayout, wider: ArrayLayout) -> str:
     added = wider.stored_bytes - now.stored_bytes
     own = binary(wider.bytes - now.bytes)
     if added <= 0:
-        return "One more column costs nothing: its place is there already."
-    many = f" and makes it {wider.ratio:.3g} times" if wider.ratio > now.ratio else ""
-    return f"One more column, {own} of elements, adds {binary(added)}{many}."
+        return "One more column costs nothing, because it fits into the padding."
+    many = f" and raises the ratio to {wider.ratio:.3g}" if wider.ratio > now.ratio else ""
+    return f"One more column has {own} of elements, but adds {binary(added)}{many}."
 
 
 TILES_EXPLORER = Explorer(
     key="profiling.tiles",
-    title="Tiles and words",
+    title="Tiles, words and padding",
     question="How many bytes does a small matrix take, and what does one more column cost?",
     controls={
         "rows": Slider("rows", 1, 64, 20),
         "columns": Slider("columns", 1, _MOST, 128),
-        "stored": Choice("type", ("fp32", "bf16", "int8"), "bf16"),
+        "stored": Choice("data type", ("fp32", "bf16", "int8"), "bf16"),
         "tile": Choice("tiles", (BY_COMPILER, *TILES)),
     },
     view=_tiles,

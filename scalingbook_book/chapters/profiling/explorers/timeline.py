@@ -1,4 +1,4 @@
-"""What would a profile of a gather and a product show? A lane that computes, lanes that move, gaps."""
+"""An explorer of the timeline of an AllGather and a matmul: compute, links and exposed time."""
 
 from dataclasses import replace
 
@@ -23,15 +23,15 @@ from scalingbook_lib.machines import Axis, chips
 from scalingbook_lib.sharded_matmul.overlap import BACK, LINK, UNIT, OverlapRun, RingMatmul
 from scalingbook_lib.units import percent, si
 
-SCHEDULES = {"gather, then multiply": "serial", "ring, one way": "one", "ring, both ways": "both"}
+SCHEDULES = {"gather, then multiply": "serial", "ring, one direction": "one", "ring, both directions": "both"}
 _WIDTHS = [2.0 ** (e / 4) for e in range(36, 65)]  # local columns, 512 to 65,536
-_TITLE = "One chip; a gap in the first lane is exposed"
+_TITLE = "Timeline of one chip; gaps in the first lane are exposed communication"
 _LANES = {UNIT: "computes", LINK: "link →", BACK: "link ←"}
-_WHOLE = {UNIT: "product", LINK: "all-gather", BACK: "all-gather"}  # where nothing is cut into chunks
+_WHOLE = {UNIT: "matmul", LINK: "all-gather", BACK: "all-gather"}  # without chunks
 
 
 def _played(layer: RingMatmul, schedule: str) -> OverlapRun:
-    """One layer as a device runs it."""
+    """The run of one layer under a schedule."""
     sides = {"one": 1, "both": 2}.get(schedule)
     return layer.on_arrival(sides) if sides else layer.gather_first()
 
@@ -44,9 +44,9 @@ def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: 
         _verdict(layer, schedule, now),
         (_lanes(now, plain, how), _curves(layer, how, now)),
         (
-            Readout("of a layer", now.total_s, "s"),
-            Readout("computing", now.math_s, "s"),
-            Readout("communicating", now.comms_s, "s"),
+            Readout("time of a layer", now.total_s, "s"),
+            Readout("compute", now.math_s, "s"),
+            Readout("communication", now.comms_s, "s"),
             Readout("of it exposed", now.exposed_s, "s"),
             Readout("columns on a chip", layer.F, "", f"{layer.F:,.0f}"),
             Readout("C/W₁", layer.ratio, "", f"{layer.ratio:,.0f}"),
@@ -75,7 +75,7 @@ def _curves(layer: RingMatmul, how: str, now: OverlapRun) -> Chart:
     marks = [*curves, RefLine("C/W₁", layer.ratio), RefLine("C/2W₁", layer.ratio / 2)]
     return Chart(
         Scale("columns on a chip, F/n", "", "pow2", _WIDTHS[0], _WIDTHS[-1]),
-        Scale("exposed, of the time", "%", low=0, high=100),
+        Scale("exposed share of the time", "%", low=0, high=100),
         (*marks, Points("", [here], [share], [percent(share / 100)], list(SCHEDULES.values()).index(how))),
     )
 
@@ -87,32 +87,37 @@ def _waits(layer: RingMatmul, columns: float, how: str) -> float:
 
 
 def _verdict(layer: RingMatmul, schedule: str, now: OverlapRun) -> str:
-    said = f"A layer takes {si(now.total_s, 's')} and the chip waits for {si(now.exposed_s, 's')} of it"
+    said = f"A layer takes {si(now.total_s, 's')}, and {si(now.exposed_s, 's')} of it is exposed"
     columns, edge = f"{layer.F:,.0f} columns", f"{layer.overlap_threshold_F:,.0f}"
     product, hop = si(layer.matmul_s, "s"), si(layer.transfer_s, "s")
     if SCHEDULES[schedule] == "serial":
         best = min(layer.on_arrival(links).total_s for links in (1, 2))
-        return f"{said}: the whole AllGather is exposed. A ring would take {si(best, 's')}."
+        return f"{said}, which is the whole AllGather. A ring would take {si(best, 's')}."
     if now.exposed_s <= 1e-9 * now.total_s:
-        longer = f"A chunk's product ({product}) outlasts its hop ({hop})"
-        return f"{schedule.capitalize()}: no gap. {longer}, as {columns} are over {edge}."
+        longer = f"The matmul of a chunk ({product}) takes longer than its hop ({hop})"
+        return f"{schedule.capitalize()}: no gap. {longer}, because {columns} are more than {edge}."
     if SCHEDULES[schedule] == "both" and layer.matmul_s >= layer.transfer_s / 2:
-        return f"{said}: for the first chunks alone, then two come in every hop and two products hide it."
-    more = f"With {edge} columns on a chip or more nothing would show; more rows lengthen both"
-    return f"{said}: a hop takes {hop}, the product of a chunk {product}. {more}."
+        return (
+            f"{said}. The chip waits for the first hop alone. After that, two chunks arrive in each hop, "
+            "and two matmuls hide it."
+        )
+    more = f"With {edge} columns per chip or more, nothing would be exposed; more rows lengthen both"
+    return f"{said}: a hop takes {hop}, but the matmul of a chunk only {product}. {more}."
 
 
 TIMELINE = Explorer(
     key="profiling.timeline",
-    title="A profile of a gather and a product",
-    question="In[B, D] gathered over n chips in whole chunks, times W[D, F]: how much shows as waiting?",
+    title="Timeline of an AllGather and a matmul",
+    question=(
+        "In[B, D] is gathered over n chips in whole chunks and multiplied by W[D, F]. How much is exposed?"
+    ),
     controls={
-        "schedule": Choice("schedule", tuple(SCHEDULES), "ring, one way"),
+        "schedule": Choice("schedule", tuple(SCHEDULES), "ring, one direction"),
         "B": Slider("rows B", 512, 65536, 8192, "pow2"),
         "D": Slider("width D", 1024, 16384, 8192, "pow2"),
         "F": Slider("columns F", 1024, 131072, 8192, "pow2"),
         "n": Slider("chips n", 2, 16, 4),
-        "W": Slider("link, one way", 1e10, 4e11, 5e10, "log", "B/s"),
+        "W": Slider("link, one direction", 1e10, 4e11, 5e10, "log", "B/s"),
         "chip": Chips("chip", TORI, "TPU v5e"),
     },
     view=_timeline,

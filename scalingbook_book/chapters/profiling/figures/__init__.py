@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on profiling? Its figures, in its order."""
+"""The figures of the chapter on profiling, in its order."""
 
 from scalingbook_book.chapters.profiling.figures import clocks, compiled, recorded
 

@@ -1,4 +1,4 @@
-"""Where the time goes: a run's three parts, a ring beside a gather, and passes over HBM."""
+"""Figures on where time goes: the parts of a run, rings, and passes over HBM."""
 
 from collections.abc import Sequence
 
@@ -24,11 +24,11 @@ from scalingbook_lib.units import BF16, MiB, si
 LAYER = RingMatmul(B=8192, D=8192, F=8192 / 4, axis=Axis(4, True, V5E.link_bytes_per_s, V5E.hop_s), chip=V5E)
 RUNS = {
     "gather, then multiply": LAYER.gather_first(),
-    "ring, one way": LAYER.on_arrival(1),
-    "ring, both ways": LAYER.on_arrival(2),
+    "ring, one direction": LAYER.on_arrival(1),
+    "ring, both directions": LAYER.on_arrival(2),
 }
-LANES = {UNIT: ("computes", MATH), LINK: ("link →", NETWORK), BACK: ("link ←", NETWORK)}
-HEADS, T, PIECE = 32, 4096, 256  # of the layer's attention, and the queries at a time in pieces
+LANES = {UNIT: ("compute", MATH), LINK: ("link →", NETWORK), BACK: ("link ←", NETWORK)}
+HEADS, T, PIECE = 32, 4096, 256  # of the layer's attention, and the queries of one chunk
 KERNELS = (
     ("scores", 0, 1),
     ("sum", 1, 0),
@@ -39,8 +39,8 @@ KERNELS = (
 type Stretch = tuple[str, float, float]  # its name, from and until, in tenths of the drawing
 type Lanes = dict[str, tuple[int, Sequence[Stretch]]]  # by name: its colour, and what is in it
 RUN: Lanes = {
-    "computes": (MATH, (("product", 0.0, 3.6), ("product", 7.7, 10.0))),
-    "moves": (NETWORK, (("hidden", 0.8, 3.2), ("exposed", 3.6, 6.3))),
+    "compute": (MATH, (("matmul", 0.0, 3.6), ("matmul", 7.7, 10.0))),
+    "transfers": (NETWORK, (("hidden", 0.8, 3.2), ("exposed", 3.6, 6.3))),
 }
 PARTS = (("compute", 0.0, 3.6), ("exposed", 3.6, 6.3), ("idle", 6.3, 7.7), ("compute", 7.7, 10.0))
 LAUNCHED = [float(k) for k in range(3)]  # one by one, each with a kernel behind it
@@ -51,38 +51,38 @@ GPU_STEP: Lanes = {
         (
             *(("", at + 0.6, at + 0.9) for at in LAUNCHED),
             *(("", 4.7 + 0.3 * at, 5.0 + 0.3 * at) for at in LAUNCHED),
-            ("product", 5.6, 8.0),
+            ("matmul", 5.6, 8.0),
         ),
     ),
-    "NCCL": (NETWORK, (("sum", 6.8, 10.0),)),
+    "NCCL": (NETWORK, (("AllReduce", 6.8, 10.0),)),
 }
 GPU_PARTS = (("launches, gaps", 0.6, 2.9), ("one graph", 4.7, 8.0), ("exposed", 8.0, 10.0))
 
 
 def lanes() -> Figure:
-    """Which transfers cost time?"""
+    """A run as compute, exposed communication and idle time."""
     return Figure(
         key="profiling.lanes",
-        alt="A run of a device as two lanes. In the upper one it computes twice, with a gap; in the lower one a first transfer runs beneath a product, a second one in the gap. Brackets below split "
+        alt="A run of a device as two lanes. In the upper lane it computes twice, with a gap in between. In the lower lane, a first transfer runs during a matmul, and a second one during the gap. Brackets below divide "
         "the run into compute, exposed, idle, and compute.",
-        caption="A transfer beneath a product is hidden and costs nothing. What is left of the run is exposed, where only a transfer runs, and idle, where nothing does. (Schematic.)",
+        caption="A transfer that runs during a matmul is hidden and costs no time. The rest of the run is exposed where only a transfer runs, and idle where nothing runs. (Schematic, not to scale.)",
         parts=lambda wide: [_schematic(wide, RUN, PARTS)],
     )
 
 
 def gpu() -> Figure:
-    """Where does a GPU lose time that a TPU does not?"""
+    """A GPU step with launch gaps, a CUDA graph and an exposed collective."""
     return Figure(
         key="profiling.gpu",
-        alt="A step of a GPU as three lanes: the host, a stream of kernels, a stream of NCCL. First the host launches three short kernels one by one, and there are gaps between them. Then it launches "
-        "a graph, and three kernels follow one another, and a product. A sum of NCCL begins beneath the product and goes on alone.",
-        caption="Kernels shorter than their launches leave gaps. Started as one graph, they follow one another. Collectives are kernels of their own stream, exposed where nothing else runs. (Schematic.)",
+        alt="A step of a GPU as three lanes: the host, a stream of kernels, and a stream of NCCL. First the host launches three short kernels one by one, with gaps between them. Then it launches "
+        "a graph, and three kernels and a matmul run without gaps. An AllReduce of NCCL begins during the matmul and continues alone.",
+        caption="If kernels are shorter than their launches, there are gaps between them. Started as one graph, they run without gaps. Collectives are kernels on a stream of their own, and they are exposed where nothing else runs. (Schematic, not to scale.)",
         parts=lambda wide: [_schematic(wide, GPU_STEP, GPU_PARTS)],
     )
 
 
 def _schematic(wide: float, lanes: Lanes, parts: Sequence[Stretch]) -> Sketch:
-    """Lanes of ten units, and brackets that name parts of the whole."""
+    """Lanes of ten units, with brackets that name the parts of the run."""
     left = 78.0
     unit = (wide - left - 8) / 10
     shapes: list[Shape] = []
@@ -99,13 +99,13 @@ def _schematic(wide: float, lanes: Lanes, parts: Sequence[Stretch]) -> Sketch:
 
 
 def ring() -> Figure:
-    """What does a ring hide?"""
+    """Timelines of an AllGather and a matmul, with and without a ring."""
     said = ", ".join(f"{name} {si(run.exposed_s, 's', 2)}" for name, run in RUNS.items())
     return Figure(
         key="profiling.ring",
-        alt=f"Three profiles of one chip on one clock: gather first, a ring one way, a ring both ways. Gaps in the computing lane are exposed: {said}.",
-        caption="Gathered first, the whole transfer shows. A ring multiplies what is here while the next comes: one way it still waits for each hop, both ways for the first alone. "
-        "(8,192 × 8,192 over four TPU v5e, 2,048 columns on each.)",
+        alt=f"Three timelines of one chip on the same time axis: gather first, a ring in one direction, a ring in both directions. Gaps in the compute lane are exposed: {said}.",
+        caption="If the chip gathers first, the whole transfer is exposed. A ring multiplies one block while the next one arrives. In one direction the chip still waits in every hop, in both directions only in the first. "
+        "(An 8,192 × 8,192 operand over four TPU v5e, with 2,048 columns on each.)",
         parts=lambda wide: [_rings(wide)],
     )
 
@@ -151,19 +151,19 @@ def _played(run: OverlapRun, y: float, wide: float, most: float) -> list[Shape]:
 
 
 def passes() -> Figure:
-    """What did the prediction forget?"""
+    """The passes of attention over its scores, in HBM and in VMEM."""
     nbytes = BF16.bytes * HEADS * T * T
     count = sum(reads + writes for _, reads, writes in KERNELS)
     one, pieces = nbytes / V5E.hbm_bytes_per_s, nbytes * PIECE / T
     return Figure(
         key="profiling.passes",
         alt=f"Four kernels of attention above a bar of HBM. The first writes the scores, the second reads them, the third reads and writes, the fourth reads: {count} arrows of {si(nbytes, 'B')}. "
-        f"Below, the same kernels on pieces of {PIECE} queries, around a bar of VMEM, with {pieces / MiB:.0f} MiB.",
-        caption=f"The scores go through HBM {count} times, {si(nbytes, 'B')} each: {si(count * one, 's')} that no count of FLOPs has. In pieces of {PIECE} queries they are {pieces / MiB:.0f} MiB and stay in VMEM. "
+        f"Below, the same kernels on chunks of {PIECE} queries, with a bar of VMEM of {pieces / MiB:.0f} MiB.",
+        caption=f"The scores pass through HBM {count} times with {si(nbytes, 'B')} each. That takes {si(count * one, 's')}, which no count of FLOPs includes. In chunks of {PIECE} queries, the scores are {pieces / MiB:.0f} MiB and stay in VMEM. "
         f"({HEADS} heads, {T:,} tokens, TPU v5e.)",
         parts=lambda wide: [
             _kernels(wide, "HBM", f"{count} passes of {si(nbytes, 'B')}: {si(count * one, 's')}", True),
-            _kernels(wide, "VMEM", f"pieces of {PIECE} queries, {pieces / MiB:.0f} MiB", False),
+            _kernels(wide, "VMEM", f"chunks of {PIECE} queries, {pieces / MiB:.0f} MiB", False),
         ],
     )
 
@@ -194,21 +194,21 @@ def _kernels(wide: float, memory: str, said: str, far: bool) -> Sketch:
     return Sketch(wide, low + 34, shapes)
 
 
-WHERE = (  # of a slow step: what is asked, and what it is if the answer is yes
-    ("time between runs?", "the host: data, compiling, waiting", CACHE),
-    ("transfers exposed?", "the sharding, or their order", NETWORK),
-    ("a kernel above its roofline?", "a shape, a copy, few rows", MEMORY),
-    ("more FLOPs than the model's?", "done twice, or on every device", MATH),
+WHERE = (  # of a slow step: the question, and the cause if the answer is yes
+    ("time between runs?", "the host: data, compilation, waiting", CACHE),
+    ("transfers exposed?", "the sharding, or the schedule", NETWORK),
+    ("a kernel above its roofline?", "a shape, a copy, a small batch", MEMORY),
+    ("more FLOPs than the model's?", "recomputed or replicated work", MATH),
 )
 
 
 def where() -> Figure:
-    """A step is slow: where does one look first?"""
+    """Questions to ask about a slow step, in order."""
     asked = "; ".join(f"{question} {answer}" for question, answer, _ in WHERE)
     return Figure(
         key="profiling.where",
-        alt=f"Four questions one below the other, each with an arrow to what is at fault if the answer is yes: {asked}.",
-        caption="Ask in this order: each question is cheaper than the next, and a fault above hides those below.",
+        alt=f"Four questions, one below the other, each with an arrow to the cause if the answer is yes: {asked}.",
+        caption="Ask the questions in this order. Each one is cheaper to answer than the next, and a fault further up hides those below it.",
         parts=lambda wide: [_asked(wide)],
     )
 

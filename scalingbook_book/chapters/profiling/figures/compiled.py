@@ -1,4 +1,4 @@
-"""What a compiled program says: a line and its parts, tiles and their padding, groups and their spellings."""
+"""Figures on compiled programs: the parts of a line, padding, and replica groups."""
 
 from scalingbook_book.chapters.profiling.explorers.dissector import WRITTEN
 from scalingbook_book.reader.draw.svg import measure
@@ -25,10 +25,10 @@ PARTS = {  # of the line, with what each says and its colour
     "sizes": ("type, local shape", MEMORY),
     "order": ("order", MEMORY),
     "tiles": ("tiles", MEMORY),
-    "memory": ("memory: HBM", MEMORY),
+    "memory": ("memory space: HBM", MEMORY),
     "operation": ("operation", MATH),
-    "operands": ("what it reads", NETWORK),
-    "calls": ("what is in it", MATH),
+    "operands": ("operands", NETWORK),
+    "calls": ("kind, computation", MATH),
     "source": ("op_name: your scopes", EXPERTS),
 }
 TILE = 8, 128
@@ -38,12 +38,12 @@ COLUMNS = "all-reduce over X"
 
 
 def line() -> Figure:
-    """What does a compiled line say, part by part?"""
+    """A line of optimized HLO and its parts."""
     said = "; ".join(f"{word}, {WRITTEN[part](LINE)}" for part, (word, _) in PARTS.items())
     return Figure(
         key="profiling.line",
-        alt=f"One line of an optimized program in boxes, from left to right, with what each part says below it: {said}.",
-        caption="A compiled line reads like an assignment: a name, what is made and how it lies in memory, by which operation from what. The last part leads back to "
+        alt=f"One line of an optimized program in boxes, from left to right, with the meaning of each part below it: {said}.",
+        caption="A line of a compiled program reads like an assignment: a name, the type and layout of the result, the operation, and its operands. The last part leads back to "
         "your code, if you named your scopes.",
         parts=lambda wide: [_line(wide)],
     )
@@ -58,7 +58,7 @@ def _line(wide: float) -> Sketch:
         long = max(measure(text), measure(word)) + 14
         if x + long > wide - 4 and x > 4:
             x, y = 4.0, y + 62
-        dashed = part == "memory"  # no mark stands in the line: the largest memory needs none
+        dashed = part == "memory"  # HBM has no mark in the line
         shapes.append(
             Area(x=x, y=y, wide=long, high=28, text=text, color=color, shade=0.2, below=word, dashed=dashed)
         )
@@ -67,14 +67,14 @@ def _line(wide: float) -> Sketch:
 
 
 def padding() -> Figure:
-    """What does a column too many cost?"""
+    """Padding of three arrays in tiles of 8 by 128."""
     small, written, turned = tiled(*SMALL, FP32, TILE), tiled(*TALL, BF16, TILE), default_layout(*TALL, BF16)
     return Figure(
         key="profiling.padding",
-        alt=f"Three arrays on tiles of 8 by 128. {small.type} needs four tiles, three of them nearly empty: {small.ratio:.1f} times its bytes. {written.type} as written needs two columns of tiles, "
-        f"{written.ratio:.2f} times; turned round, its 129 are rows, and {turned.ratio:.2f} times is enough.",
-        caption=f"Arrays lie in whole tiles. A row and a column too many make {small.type} {small.ratio:.1f} times as large; of {written.type} the compiler makes columns into rows, "
-        f"and pays {turned.ratio:.2f} times and not {written.ratio:.2f}. (Pale: padding.)",
+        alt=f"Three arrays in tiles of 8 by 128. {small.type} needs four tiles, three of them nearly empty: {small.ratio:.1f} times its bytes. {written.type} as written needs two columns of tiles, "
+        f"{written.ratio:.2f} times its bytes. Transposed, its 129 columns are rows, and {turned.ratio:.2f} times its bytes are enough.",
+        caption=f"Arrays are stored in whole tiles. With one row and one column too many, {small.type} takes {small.ratio:.1f} times its bytes. The compiler transposes {written.type}, "
+        f"so it takes {turned.ratio:.2f} times its bytes instead of {written.ratio:.2f}. (Pale: padding. Not to scale.)",
         parts=lambda wide: [_three(wide, small, written, turned)],
     )
 
@@ -85,7 +85,7 @@ def _three(wide: float, small: ArrayLayout, written: ArrayLayout, turned: ArrayL
     drawn = (
         (small, small.type, 80.0, 150.0),
         (written, f"{written.type}, as written", 100.0, 90.0),
-        (turned, "the same, turned round", 45.0, 180.0),
+        (turned, "the same, transposed", 45.0, 180.0),
     )
     shapes: list[Shape] = []
     y = 0.0
@@ -94,14 +94,14 @@ def _three(wide: float, small: ArrayLayout, written: ArrayLayout, turned: ArrayL
         shapes.append(Words(x=x + across / 2, y=y + 16, text=name, bold=True))
         shapes += _array(x + across / 2 - long / 2, y + 40, long, high, layout)
         rows, columns = layout.stored
-        said = f"{rows:,} × {columns:,} places: {layout.ratio:.3g} ×"
+        said = f"stored {rows:,} × {columns:,}: {layout.ratio:.3g} ×"
         shapes.append(Words(x=x + across / 2, y=y + high + 60, text=said))
         y += 0 if abreast else high + 84
     return Sketch(wide, 172.0 if abreast else y - 14, shapes)
 
 
 def _array(x: float, y: float, wide: float, high: float, layout: ArrayLayout) -> list[Shape]:
-    """The places, the part of them that holds elements, and the edges of tiles where they are few."""
+    """The stored array, the part of it that holds elements, and the tiles if there are few."""
     (rows, columns), (all_rows, all_columns) = layout.physical, layout.stored
     held = wide * columns / all_columns, high * rows / all_rows
     shapes: list[Shape] = [
@@ -130,12 +130,12 @@ def _array(x: float, y: float, wide: float, high: float, layout: ArrayLayout) ->
 
 
 def groups() -> Figure:
-    """Who talks to whom?"""
+    """Replica groups on a mesh of 2 by 4, and how they are written."""
     rows, columns = LINES[ROWS], LINES[COLUMNS]
     return Figure(
         key="profiling.groups",
-        alt=f"The eight devices twice, as 2 by 4. Left, each row has a colour: groups {rows.groups}. Right, each column: groups {columns.groups}. Below, how either is written.",
-        caption="A list of groups says which axis of the mesh a collective runs over: rows, or columns, for which the table of devices is transposed before it is read.",
+        alt=f"The eight devices twice, as 2 by 4. On the left, each row has a color: groups {rows.groups}. On the right, each column has a color: groups {columns.groups}. Below each, how the groups are written.",
+        caption="The replica groups tell you over which mesh axis a collective runs. On the left they are the rows of the table of devices. On the right they are its columns, so the table is transposed before it is divided.",
         parts=lambda wide: [_grids(wide)],
     )
 

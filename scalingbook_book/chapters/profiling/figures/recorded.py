@@ -1,6 +1,6 @@
-"""What was recorded: four faults before and after they were mended, a function's stages, and live ranges.
+"""Figures from records: four faults before and after their fix, compilation stages, and live ranges.
 
-The laboratory wrote it down (`tools.compiled.profiled`), since neither JAX nor a trace's reader is at hand here.
+`tools.compiled.profiled` writes the records, because neither JAX nor a trace reader is available here.
 """
 
 from collections.abc import Sequence
@@ -25,18 +25,19 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.units import MiB, binary, si
 
 KINDS = {  # what a block is, by a part of its name: its word and its colour
-    "all-gather": ("gather of {moved}", NETWORK),
-    "all-reduce": ("sum", NETWORK),
+    "all-gather": ("AllGather of {moved}", NETWORK),
+    "all-reduce": ("AllReduce", NETWORK),
     "wrapped_copy": ("copy", MEMORY),
     "tanh": ("tanh", MEMORY),
     "compile": ("compiles", EXPERTS),
     "read": ("reads", CACHE),
-    "ynn_fusion": ("product", MATH),
+    "ynn_fusion": ("matmul", MATH),
 }
-FAULTS = {  # by the name of its traces: what it is called, and what mended it
-    "sharding": ("an array gathered for nothing", "one subscript"),
-    "recompile": ("compiled again and again", "padded to one length"),
-    "serial": ("a sum in the loop", "one sum behind it"),
+LANES = {"computes": "compute", "moves": "transfers"}  # the records' lanes, as they are printed
+FAULTS = {  # by the name of its traces: the fault, and its fix
+    "sharding": ("an array gathered for nothing", "one subscript changed"),
+    "recompile": ("recompilation", "padded to one length"),
+    "serial": ("AllReduce in the loop", "one AllReduce after it"),
     "input": ("waiting for data", "a thread reads ahead"),
 }
 
@@ -50,14 +51,14 @@ def _span(title: str) -> str:
 
 
 def before_after() -> Figure:
-    """What does one subscript cost?"""
+    """One layer with two shardings of its hidden layer, recorded."""
     slow, fast = _span("sharding-before"), _span("sharding-after")
     return Figure(
         key="profiling.before_after",
-        alt=f"Two runs of one layer on one clock, each as a lane that computes and a lane that moves. The first, {slow}: a product, a copy, a long gather, a tanh, a product and a sum. The second, {fast}: "
-        "two products with a short tanh, and a sum.",
-        caption=f"One device in two recorded runs. The gather moves the hidden layer, and copy and tanh then work on all of it: {slow}. With one subscript changed, {fast}, most of it waiting for the "
-        "slowest of four CPU devices on one machine: durations are real, rates are no TPU's.",
+        alt=f"Two runs of one layer on the same time axis, each with a compute lane and a transfer lane. The first takes {slow}: a matmul, a copy, a long AllGather, a tanh, a matmul and an AllReduce. The second takes {fast}: "
+        "two matmuls with a short tanh, and an AllReduce.",
+        caption=f"One device in two recorded runs. In the first, an AllGather brings the hidden layer to every device, and copy and tanh then process all of it, which takes {slow}. With one subscript changed, the run takes {fast}, most of which is waiting for the "
+        "slowest of four CPU devices on one machine. (The durations are real, but they are not those of a TPU.)",
         parts=lambda wide: [_two(wide)],
     )
 
@@ -76,13 +77,14 @@ def _two(wide: float) -> Sketch:
 def _tracks(
     title: str, lanes: Sequence[str], y: float, wide: float, end: float, *, high: float, x: float = 0.0
 ) -> list[Shape]:
-    """The recorded blocks in their lanes, words where there is room for them."""
+    """The recorded blocks in their lanes, with words where they fit."""
     left = x + 74
     scale = (x + wide - left - 8) / end
     shapes: list[Shape] = []
     for k, lane in enumerate(lanes):
         top = y + (high + 6) * k
-        shapes.append(Words(x=left - 8, y=top + high / 2 + 5, text=lane, align="end", quiet=True))
+        name = LANES.get(lane, lane)
+        shapes.append(Words(x=left - 8, y=top + high / 2 + 5, text=name, align="end", quiet=True))
         shapes.append(Arrow(x0=left, y0=top + high, x1=x + wide - 8, y1=top + high, heads=0, thick=0.4))
         for own, what, start, took in _row(title)["blocks"]:
             if own == lane:
@@ -100,16 +102,16 @@ def _block(what: str, x: float, long: float, y: float, high: float) -> Area:
 
 
 def four_faults() -> Figure:
-    """How does each of four faults look, before and after?"""
+    """Four faults as timelines, before and after their fix."""
     told = "; ".join(
         f"{name}, {_span(f'{key}-before')}, and {cure}, {_span(f'{key}-after')}"
         for key, (name, cure) in FAULTS.items()
     )
     return Figure(
         key="profiling.four_faults",
-        alt=f"Four recorded faults as small time lines, each beside what mended it, on one clock: {told}.",
-        caption="Each fault has its own look: a block that nobody predicted, gaps with the compiler in them, one block again and again, gaps with a host that reads. (CPU devices, recorded; either of a pair on "
-        "the same clock.)",
+        alt=f"Four recorded faults as small timelines, each next to its fix on the same time axis: {told}.",
+        caption="Each fault looks different in a trace: an operation that nobody predicted, gaps in which the host compiles, the same operation many times, and gaps in which the host reads. (Recorded on CPU devices; the two timelines of a pair have "
+        "the same time axis.)",
         parts=lambda wide: [_board(wide)],
     )
 
@@ -133,13 +135,13 @@ def _board(wide: float) -> Sketch:
 
 
 def stages() -> Figure:
-    """What stands between a line of Python and the chip?"""
+    """One line of Python in every stage of compilation."""
     rungs = _row("stages")["stages"]
     told = "; ".join(f"{name}, {lines:,} lines" for name, lines, _, _ in rungs)
     return Figure(
         key="profiling.stages",
-        alt=f"A ladder from a line of Python down to instructions, each rung with one line of that language: {told}.",
-        caption=f"One line on its way down. A name given with jax.named_scope goes with it. The optimized HLO is what runs; one of its lines became {rungs[-1][1]:,} bundles of instructions.",
+        alt=f"The stages from a line of Python down to instructions, each with one line of its language: {told}.",
+        caption=f"One line of Python on its way to the chip. A name given with jax.named_scope stays with it. The optimized HLO is what runs, and one of its lines became {rungs[-1][1]:,} bundles of instructions.",
         parts=lambda wide: [_ladder(wide)],
     )
 
@@ -165,26 +167,26 @@ def _ladder(wide: float) -> Sketch:
 
 
 def _short(line: str) -> str:
-    """Without where it comes from, and of a bundle its instruction."""
+    """The line without its metadata; for a bundle, its instruction alone."""
     bare = line.partition(", metadata")[0]
     return bare.partition("{ ")[2].removesuffix(" }") if "vmatmul" in bare else bare
 
 
 def alive() -> Figure:
-    """When is how much of the memory in use?"""
+    """The live range of every buffer of a layer."""
     row = _row("alive")
     peak, name = _peak(row)
     return Figure(
         key="profiling.alive",
-        alt=f"The kernels of a layer from top to bottom, and to their right each buffer as an area: as wide as its bytes, as high as the stretch of kernels that need it. Scores and probabilities lie side by side "
-        f"at one kernel, {name}: {binary(peak)}. Every other buffer is small.",
-        caption=f"A buffer takes room from the kernel that writes it to the last that reads it. The peak, {binary(peak)}, stands where scores and probabilities are both needed. (The layer of this chapter, one TPU v5e.)",
+        alt=f"The kernels of a layer from top to bottom, and to their right each buffer as a rectangle: its width shows its bytes, and its height the kernels that need it. Scores and probabilities are side by side "
+        f"at one kernel, {name}, with {binary(peak)}. Every other buffer is small.",
+        caption=f"A buffer occupies memory from the kernel that writes it to the last kernel that reads it. The peak of {binary(peak)} is where both scores and probabilities are needed. (The layer of this chapter, one TPU v5e.)",
         parts=lambda wide: [_ranges(wide)],
     )
 
 
 def _peak(row: dict[str, Any]) -> tuple[float, str]:
-    """The most bytes in use at a kernel, and its name."""
+    """The most bytes in use at any kernel, and the name of that kernel."""
     return max(
         (sum(n for _, n, born, last in row["buffers"] if born <= at <= last), name)
         for name, at, _ in row["kernels"]

@@ -44,11 +44,17 @@ def test_the_chosen_part_stands_out_and_says_what_the_line_says():
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ("all-gather over Y", "2 groups of 4 (the mesh and the axis by name): chips 0, 1, 2, 3"),
-        ("all-gather over Y, groups as an iota", "0, 1, 2 ... written as 8, then cut into rows of 4"),
-        ("all-reduce over X", "written as 2 × 4, turned, then cut into rows of 2): chips 0, 4 talk"),
-        ("reduce-scatter in disguise", "stand in the computation that it calls, not in the line"),
-        ("permute of a ring, started", "chip 0 to chip 1 first: rings of 4, and every chip's 16.8 MB"),
+        ("all-gather over Y", "2 groups of 4 (written with the names of the mesh axes): chips 0, 1, 2, 3"),
+        ("all-gather over Y, groups as an iota", "0, 1, 2 ... written as 8, then divided into rows of 4"),
+        (
+            "all-reduce over X",
+            "written as 2 × 4, transposed, then divided into rows of 2): chips 0, 4 communicate",
+        ),
+        ("reduce-scatter in disguise", "groups are in the computation that it calls, not here"),
+        (
+            "permute of a ring, started",
+            "chip 0 to chip 1. They form rings of 4, and every chip sends 16.8 MB",
+        ),
         ("copy to another order", "on each of 8 chips by itself"),
     ],
 )
@@ -62,7 +68,7 @@ def test_who_talks_to_whom_in_every_form(line, says):
      ("reduce-scatter in disguise", "25.2 MB"), ("all-to-all over Y", "12.6 MB")],
 )  # fmt: skip
 def test_what_a_chip_takes_in(line, received):
-    assert f"each takes in {received}" in DISSECTOR.evaluate(line=line, part="groups").verdict
+    assert f"each receives {received}" in DISSECTOR.evaluate(line=line, part="groups").verdict
 
 
 def test_devices_of_a_group_share_a_color():
@@ -71,8 +77,8 @@ def test_devices_of_a_group_share_a_color():
 
 
 def test_the_compiler_turns_an_argument_to_save_padding():
-    said = DISSECTOR.evaluate(line="argument turned round", part="order").verdict
-    assert said.endswith("as written, these tiles would take 500 KiB.")
+    said = DISSECTOR.evaluate(line="argument in transposed layout", part="order").verdict
+    assert said.endswith("as written, it would take 500 KiB.")
 
 
 # Bundles
@@ -87,7 +93,7 @@ def test_the_heat_map_has_a_row_for_every_unit_and_the_bars_no_idle_one(program)
 
 def test_the_matrix_units_idle_at_both_ends_of_a_product():
     said = {strip: BUNDLES.evaluate(strip=strip).verdict for strip in (1, 12, STRIPS)}
-    assert said[1].startswith("The start: weights are pushed (79%) before rows can pass (24%)")
+    assert said[1].startswith("The start: weights are loaded (MATPUSH 79%) before rows follow (MATMUL 24%)")
     assert said[12].startswith("100% of the MATMUL slots are used, and EUP, VALU and VSTORE work in")
     assert said[STRIPS].startswith("The end")
 
@@ -112,7 +118,7 @@ def test_what_a_column_more_costs_is_the_next_states_size(rows, tile):
 
 def test_one_column_more_than_a_tile_doubles_what_is_stored():
     view = TILES_EXPLORER.evaluate()
-    assert "One more column, 40 B of elements, adds 6 KiB and makes it 2.38 times" in view.verdict
+    assert "One more column has 40 B of elements, but adds 6 KiB and raises the ratio to 2.38" in view.verdict
     assert readout(TILES_EXPLORER.evaluate(columns=129), "as stored") == 2 * readout(view, "as stored")
 
 
@@ -151,19 +157,21 @@ def test_the_curves_are_the_record_and_the_roofline(machine):
 
 def test_the_compiler_sees_the_knee_later_where_it_trusts_the_memory_less():
     said = CYCLES.evaluate().verdict
-    assert said.startswith("For 256 rows the compiler estimates 379,312 cycles, 253 µs: 1.45 times")
+    assert said.startswith(
+        "For 256 rows the compiler estimates 379,312 cycles, or 253 µs. That is 1.45 times"
+    )
     assert "at 611 GB/s of 819 GB/s" in said
-    assert said.endswith("the knee is at 313 rows, by the datasheet at 241.")
+    assert said.endswith("its knee is at 313 rows; by the datasheet it is at 241.")
 
 
 def test_an_estimate_below_the_bound_is_explained():
-    assert "W's 64 MiB fit into VMEM and are copied ahead" in CYCLES.evaluate(machine="TPU v5e, int8").verdict
+    assert "The 64 MiB of W fit into VMEM" in CYCLES.evaluate(machine="TPU v5e, int8").verdict
 
 
 # The time line
 
 
-@pytest.mark.parametrize("schedule", ["ring, one way", "ring, both ways"])
+@pytest.mark.parametrize("schedule", ["ring, one direction", "ring, both directions"])
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 16])
 def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
     for F in (1024, 8192, 131072):
@@ -177,7 +185,7 @@ def test_a_ring_computes_every_chunk_once_and_after_it_came(schedule, n):
             assert all(a.end <= b.start * (1 + 1e-12) for a, b in itertools.pairwise(blocks))
 
 
-@pytest.mark.parametrize("schedule", ["ring, one way", "ring, both ways"])
+@pytest.mark.parametrize("schedule", ["ring, one direction", "ring, both directions"])
 def test_nothing_is_exposed_past_c_over_w(schedule):
     for n, B, chip in ((4, 8192, "TPU v5e"), (8, 65536, "TPU v5p")):
         narrow, wide = (
@@ -194,12 +202,12 @@ def test_gathering_first_takes_as_long_as_the_collective_and_the_product():
     moved = collectives.all_gather(2 * 8192 * 8192, axis).total_s
     assert readout(view, "of it exposed") == pytest.approx(moved)
     product = 2 * 8192 * 8192 * 2048 / chips.V5E.bf16_flops_per_s
-    assert readout(view, "of a layer") == pytest.approx(moved + product)
+    assert readout(view, "time of a layer") == pytest.approx(moved + product)
 
 
 def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
     said = TIMELINE.evaluate().verdict
-    assert "With 3,946 columns on a chip or more nothing would show" in said
+    assert "With 3,946 columns per chip or more, nothing would be exposed" in said
     layer = RingMatmul(B=8192, D=8192, F=3946, axis=chips.V5E.axis(4, wrapped=True), chip=chips.V5E)
     assert layer.on_arrival(1).exposed_s == pytest.approx(0, abs=1e-9)
     assert replace(layer, F=3900).on_arrival(1).exposed_s > 1e-6
@@ -207,6 +215,6 @@ def test_the_threshold_in_the_words_is_the_one_in_the_blocks():
 
 def test_both_ways_leave_the_first_hop_alone_to_wait_for():
     waits = {name: readout(TIMELINE.evaluate(schedule=name), "of it exposed") for name in SCHEDULES}
-    assert waits["ring, both ways"] == pytest.approx(waits["ring, one way"] / 3, rel=0.01)
-    assert "for the first chunks alone" in TIMELINE.evaluate(schedule="ring, both ways").verdict
+    assert waits["ring, both directions"] == pytest.approx(waits["ring, one direction"] / 3, rel=0.01)
+    assert "waits for the first hop alone" in TIMELINE.evaluate(schedule="ring, both directions").verdict
     assert "no gap" in TIMELINE.evaluate(F=16384).verdict
