@@ -87,7 +87,7 @@ def test_a_chapter_runs_to_its_first_explorer_and_its_sliders_move(opened):
     shown.moves(lambda: notebook.page.keyboard.press("PageUp"))
     assert int(tokens.inner_text().split()[-1].replace(",", "")) > 64
     shown.moves(lambda: drag(notebook.page, tokens, 0.9), to="compute-bound")
-    shown.moves(lambda: shown.row("one chip").locator("select").select_option("TPU v5p"), to="TPU v5p")
+    shown.moves(lambda: shown.row("first chip").locator("select").select_option("TPU v5p"), to="TPU v5p")
 
     shown.box.get_by_role("button", name="Reset").click()
     shown.until(lambda: (shown.picture(), shown.said()) == start)
@@ -134,7 +134,7 @@ def test_an_exercise_says_what_is_wrong_and_takes_what_is_right(opened):
     stub, check = (notebook.numbered(cell) for cell in (stub, check))
     for answer, verdict in (
         ("...", "not answered yet"),
-        (asked.memory_s, "✗ That is the memory's term alone."),
+        (asked.memory_s, "✗ That is the memory time alone."),
         ("'a while'", "? "),
         (asked.upper_s, "✓ Right."),
     ):
