@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, Result
 
-WAYS = {  # the fields that split, and how they are told
+WAYS = {  # the degrees of parallelism by field, as they are printed
     "tp": "TP",
     "rows": "rows",
     "cp": "CP",
     "pp": "PP",
     "ep": "EP",
     "attention_dp": "attention DP",
-    "kv_batch": "cache by sequence",
-    "kv_sequence": "cache by token",
+    "kv_batch": "KV cache over sequences",
+    "kv_sequence": "KV cache over tokens",
 }
 
 
@@ -149,6 +149,6 @@ class Layout(Result):
     def __str__(self) -> str:
         ways = [f"{word} {getattr(self, name)}" for name, word in WAYS.items() if getattr(self, name) > 1]
         return (
-            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; "
-            f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
+            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one device'}; "
+            f"weights {self.weights}, KV cache {self.kv}, compute {self.compute}"
         )

@@ -38,30 +38,30 @@ class Serving(Priced):
 
     @property
     def requests_per_s(self) -> float:
-        """Of one copy."""
+        """The requests per second of one replica."""
         return self.batch / self.cycle_s
 
     @property
     def tokens_per_s(self) -> float:
-        """Output tokens of one copy."""
+        """The output tokens per second of one replica."""
         return self.requests_per_s * self.G
 
     @property
     def latency_s(self) -> float:
-        """From a free slot to the last token."""
+        """The time in seconds from a free slot to the last token of a request."""
         return self.ttft_s + (self.G - 1) * self.itl_s
 
     @property
     def prefill_share(self) -> float:
-        """The share of the time that goes to prompts."""
+        """The share of the time spent on prompts."""
         return max(1 - (self.G - 1) * self.step.total_s / self.cycle_s, 0.0)
 
     def __str__(self) -> str:
         return (
             f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
-            f"{count(self.batch, 4)} sequence{'s' * (self.batch != 1)} on {self.chips:,} chips: "
-            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, first token in "
-            f"{si(self.ttft_s, 's')}, then one every {si(self.itl_s, 's')}"
+            f"batch size {count(self.batch, 4)} on {self.chips:,} chip{'s' * (self.chips != 1)}: "
+            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, TTFT "
+            f"{si(self.ttft_s, 's')}, ITL {si(self.itl_s, 's')}"
         )
 
 

@@ -64,7 +64,7 @@ def test_from_the_fastest_to_the_cheapest():
 
 def test_every_point_fits_and_fills_the_machine():
     for p in front(V5E_16, tried={}):
-        held = inference.memory(LLAMA, p.layout, V5E_16, batch=int(p.B), S=2048 + 256)
+        held = inference.memory(LLAMA, p.layout, V5E_16, batch=int(p.sequences), S=2048 + 256)
         assert held.fits
         assert p.copies * p.layout.chips == V5E_16.chips
 

@@ -85,7 +85,7 @@ def test_the_experts_of_a_plan_cross_at_their_limit():
 
 def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
     flat, deep = (limits.audit(POD, DENSE, tokens=4e6, **PLANS[i]) for i in (1, 2))
-    assert (flat.bound, deep.bound) == ("data", "arithmetic")
+    assert (flat.bound, deep.bound) == ("data", "compute")
     assert flat.utilization == approx(0.396, abs=1e-3)
     assert deep.utilization == approx(32 / 39)
     assert str(deep) == (

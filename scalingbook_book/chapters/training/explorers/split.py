@@ -18,7 +18,6 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     divisors,
     machine,
-    term,
     word,
 )
 from scalingbook_lib import models, training
@@ -70,7 +69,7 @@ def _split(
     step = training.step(models.find(name), machine(where), plan, batch=int(batch), T=T)
     bars = Bars(
         Scale("time per step", "s"),
-        [term(name) for name in step.terms],
+        list(step.terms),
         (Series("time", list(step.terms.values()), 0),),
         title="The fastest plan, term by term",
     )
@@ -137,7 +136,11 @@ def _verdict(
     said += f": {si(step.total_s, 's')} per step at peak rates, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f". The slowest takes {slowest / step.total_s:.3g} times as long"
-    loses = f"The largest loss is {term(step.loss)}" if step.loss else "Nothing but compute takes time"
+    loses = (
+        f"The largest loss is {step.largest_overhead}"
+        if step.largest_overhead
+        else "Nothing but compute takes time"
+    )
     return f"{said}. {loses}."
 
 

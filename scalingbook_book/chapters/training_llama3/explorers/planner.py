@@ -17,7 +17,6 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    term,
 )
 from scalingbook_lib import models, planner
 from scalingbook_lib.units import percent, si
@@ -105,7 +104,7 @@ def _terms(found: planner.Ranking) -> Bars:
         Series(label, [step.terms.get(name, 0.0) for name in names], color)
         for color, (label, step) in enumerate(steps.items())
     ]
-    return Bars(Scale("time per step", "s"), [term(name) for name in names], series)
+    return Bars(Scale("time per step", "s"), names, series)
 
 
 def _refused(found: planner.Ranking) -> Bars:
@@ -135,7 +134,7 @@ def _verdict(found: planner.Ranking) -> str:
         said += (
             f" The best plan on another mesh takes {percent(lost)} longer." if lost > 1e-3 else " Others tie."
         )
-    return f"{said} The largest loss is {term(step.loss)}."
+    return f"{said} The largest loss is {step.largest_overhead}."
 
 
 PLANNER = Explorer(
