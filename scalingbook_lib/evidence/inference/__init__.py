@@ -11,6 +11,7 @@ from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
+    covered,
     interval_coverage,
     prediction_interval,
     scores,
@@ -27,6 +28,7 @@ __all__ = [
     "ServingSetup",
     "all_runs",
     "calibrated",
+    "covered",
     "interval_coverage",
     "planned",
     "prediction_interval",

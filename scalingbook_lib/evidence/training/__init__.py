@@ -12,6 +12,7 @@ from scalingbook_lib.evidence.training.compared import PlanPair, plan_pairs
 from scalingbook_lib.evidence.training.efficiencies import calibrated
 from scalingbook_lib.evidence.training.planned import TrainingSetup, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
+    covered,
     held_out,
     interval_coverage,
     prediction_interval,
@@ -28,6 +29,7 @@ __all__ = [
     "TrainingSetup",
     "all_runs",
     "calibrated",
+    "covered",
     "held_out",
     "interval_coverage",
     "plan_pairs",
