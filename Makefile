@@ -63,7 +63,7 @@ trust: set-up ## run every test in random order on a busy machine, once for each
 renew: set-up ## after a new JAX release: record and execute again, and report changes; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)
 
-fidelity: set-up ## write the pages that compare predictions with measurements
+fidelity: set-up ## write the pages on accuracy, with their figures and data files
 	$(PYTHON) -m tools.cost_report
 	$(PYTHON) -m tools.published
 
