@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from scalingbook_cli.score import PARTS
-from scalingbook_lib.evidence import inference, resources, training
-from scalingbook_lib.evidence.factors import record
+from scalingbook_lib.calibrated import records
+from scalingbook_lib.calibrated.factors import record
+from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, Summary, signed
 from tools import cost_report, serving_page, training_compared, training_page
@@ -193,7 +194,7 @@ def numbers() -> dict[str, str]:
     """The numbers that the page's text quotes."""
     rows = [len(read(table)) for table in TABLES]
     versions = {row["peer"]: row["version"] for row in peers()}
-    fits = resources.record("kernel_fits")
+    fits = records.record("kernel_fits")
     tpus = which(entries("inference_runs"), "serving saturated", chips="TPU")
     return {
         "rows": f"{sum(rows):,}",

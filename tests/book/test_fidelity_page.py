@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from scalingbook_book.reader.explorers.view import Chart, Points, Scale, View
+from scalingbook_lib.calibrated import records
+from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.evidence import inference, resources, training
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.evidence.overhead import chip_hour_overhead
 from tools import cost_report, fidelity_page, published, scored_rows
 from tools.environment import ROOT
 from tools.fidelity_page import PAGE, PEERS
@@ -99,7 +100,7 @@ def test_every_fitted_constant_is_in_the_data_file():
     with (ROOT / "data" / "fitted_constants.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for model, name in (("training", "training"), ("serving", "inference")):
-        values = resources.record(f"{name}_efficiencies")["values"]
+        values = records.record(f"{name}_efficiencies")["values"]
         told = [row["value"] for row in rows if row["model"] == model]
         assert told == [f"{value:.4g}" for value in values.values()]
 
