@@ -9,7 +9,8 @@ from tools.serving_page import score
 
 
 def test_the_pages_example_is_predicted_within_10_percent():
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "serving-runs.md").read_text(encoding="utf-8"), re.S)
+    page = (ROOT / "serving-runs.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
     said: dict[str, inference.InferenceStep] = {}
     exec(example, said)
     assert abs(100 / said["step"].total_s / find("inf-0094").tokens_per_s - 1) < 0.1

@@ -10,7 +10,8 @@ from tools.environment import ROOT
 
 
 def test_the_pages_example_is_predicted_within_10_percent():
-    (example,) = re.findall(r"```python\n(.*?)```", (ROOT / "training-runs.md").read_text(encoding="utf-8"), re.S)
+    page = (ROOT / "training-runs.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", page, re.S)
     said: dict[str, training.TrainingStep] = {}
     exec(example, said)
     assert abs(said["step"].total_s / 14.67 - 1) < 0.1  # dgxc-llama3-70b on 512 H100, release 25.04.02
