@@ -9,7 +9,7 @@ from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, Summary, signed
-from tools import cost_report, serving_page, training_compared, training_page
+from tools import cost_report, fitted_constants, training_compared
 from tools.published import Cells, Page, Records, error_and_coverage, share
 from tools.reference import own_rows
 from tools.scatter import Group, Scatter
@@ -216,12 +216,6 @@ def numbers() -> dict[str, str]:
     }
 
 
-def constants() -> Records:
-    """Every fitted constant of training and serving, with what was expected of it before the fit."""
-    yield from training_page.constants()
-    yield from serving_page.constants()
-
-
 PAGE = Page(
     name="fidelity",
     stem="fidelity",
@@ -237,6 +231,6 @@ PAGE = Page(
     data={
         "accuracy_by_group": groups,
         "predicted_kernels": lambda: data("kernels", "collectives"),
-        "fitted_constants": constants,
+        "fitted_constants": fitted_constants.of_all,
     },
 )

@@ -4,24 +4,16 @@ from collections.abc import Iterator
 from statistics import mean
 
 from scalingbook_lib import calibrated, inference
-from scalingbook_lib.calibrated import factors
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.inference import InferenceScore
-from scalingbook_lib.evidence.inference.efficiencies import (
-    CLASSES,
-    MATMUL_SPREAD,
-    READ_SPREAD,
-    SOFTWARE,
-)
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
-from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.inference.shape import shape
-from scalingbook_lib.machines import chips
-from scalingbook_lib.units import BF16, si
-from tools.published import Cells, Page, Records, share, sources, worst_predicted
+from scalingbook_lib.units import si
+from tools import fitted_constants, quantized_decode
+from tools.published import Cells, Page, share, sources, worst_predicted
 from tools.scatter import Group, Scatter
 from tools.scored_rows import Entry, data, entries, line, mean_size, which
 
@@ -45,23 +37,6 @@ KINDS = {
     "Saturated, experts": ("serving saturated, experts",),
     "Prefill": ("serving prefill",),
     "Decode of one batch": ("serving decode",),
-}
-NAMED = {
-    "attention": "attention of prompts, share of the 16-bit peak",
-    "weights": "reading weights, share of the memory bandwidth",
-    "kv": "reading the KV cache, share of the memory bandwidth",
-    "memory": "norms, activations and copies for experts, share of the memory bandwidth",
-    "apart": "part of the shorter of compute and memory time that does not overlap",
-    "torus": "links of a torus, share of the rate",
-    "domain": "links of an NVLink domain, share of the rate",
-    "hosted": "PCIe links of cards, share of the rate",
-    "network": "network between nodes, share of the rate",
-    "exposed": "exposed share of collectives on a torus",
-    "dequantize": "vector instructions per dequantized weight",
-    "layer_s": "lost per layer",
-    "collective_s": "lost per collective",
-    "network_s": "lost per collective that leaves a node",
-    "Grace": "host overhead of Arm hosts over that of others",
 }
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
 
@@ -96,7 +71,7 @@ def numbers() -> dict[str, str]:
         "steady_experts": share(_steady(True), 0),
         "network": si(VALUES["network_s"], "s", 2),
         **_quoted(),
-        **_a100(),
+        **quantized_decode.values(),
         **_wave("inf-0140"),
         **_head(),
         **_misses(),
@@ -121,20 +96,6 @@ def _quoted() -> dict[str, str]:
         found[f"{name}_known"] = share(mean_size(one.found.error for one in rows), 0)
         found |= {f"{name}_{way}": share(mean_size(one.out.get(way) for one in rows), 0) for way in LEFT_OUT}
     return found
-
-
-def _a100() -> dict[str, str]:
-    """Fitted overheads of single-sequence decode on one A100."""
-    one = calibrated.serving(find("inf-0019").chip, BF16, "gpt-fast")
-    lost = {"layer": one.layer_s, "fixed": one.fixed_s, "collective": one.collective_s}
-    half, whole = find("inf-0020"), find("inf-0019")
-    return {
-        "weights_share": share(one.of("weights", BF16), 0),
-        "dequantize": f"{VALUES['dequantize']:.1f}",
-        "vector": si((chips.A100.vector_flops_per_s or 0) / 2),
-        "int8_speedup": f"{half.tokens_per_s / whole.tokens_per_s:.2f}",
-        **{name: si(float(s), "s", 2) for name, s in lost.items()},
-    }
 
 
 def _steady(experts: bool) -> float:
@@ -252,80 +213,6 @@ def _bands() -> Cells:
             yield name, "its software" if known else "nothing", factor, str(len(found)), share(within, 0)
 
 
-def _decode() -> Cells:
-    """Decode steps of a single sequence, in milliseconds."""
-    for run in RUNS:
-        if run.family == "gpt-fast":
-            yield run.model.name, str(run.weights), str(run.chips), *(f"{1e3 * s:.1f}" for s in _parts(run))
-
-
-def _parts(run: InferenceRun) -> tuple[float, ...]:
-    efficiency, p = calibrated.serving(run.chip, run.compute, run.software[0]), planned(run)
-    step = inference.decode(run.model, p.machine, p.layout, batch=1, S=run.S or 0, efficiency=efficiency)
-    held = shape(run.model, p.layout)
-    stored = held.projections.stored + held.mlp.stored + held.head.stored
-    narrow = run.weights.bytes < run.compute.bytes
-    widening = stored * efficiency.of("dequantize_s", run.weights) if narrow else 0.0
-    reading = step.terms["weights"] - widening
-    sent = sum(step.collectives.values())
-    rest = step.total_s - reading - widening - sent
-    bytes_s = stored * run.weights.bytes / run.chip.hbm_bytes_per_s
-    return reading, widening, rest, sent, step.total_s, 1 / run.tokens_per_s, bytes_s
-
-
-def named(key: str) -> str:
-    """A constant of a class of operations in words."""
-    kind, _, what = key.partition(": ")
-    if what:
-        which_engines = {"scheduling": "engines that schedule", "bare": "engines that do not schedule"}[kind]
-        return f"{_overhead(what)}, {which_engines}"
-    if key.startswith("expert_layer_s"):
-        return key.replace("expert_layer_s", "lost per expert layer")
-    return NAMED.get(key, key.replace("experts,", "expert matmuls, share of the dense share,"))
-
-
-def _overhead(what: str) -> str:
-    names = {
-        "fixed_s": "lost per step",
-        "sequence_s": "lost per sequence of a step",
-        "host_s": "host time per sequence",
-    }
-    return names.get(what, what)
-
-
-def _constants() -> Cells:
-    """The constants that all chips share."""
-    for key, one in CLASSES.items():
-        told = si if "_s" in key else lambda value, *_: f"{value:.2f}"
-        yield named(key), told(one.value, "s", 2), f"{one.spread:.2f}", told(VALUES[key], "s", 2)
-
-
-def constants() -> Records:
-    """Every fitted constant, with its prior: the expected value and the spread of its logarithm."""
-    kinds = grouped(EVERY, lambda run: factors.figure_key(run.chip, run.compute.name))
-    on, under = grouped(EVERY, lambda run: run.chip.name), grouped(EVERY, lambda run: run.software[0])
-    for key, value in VALUES.items():
-        name, _, what = key.partition(": ")
-        if key in CLASSES:
-            group, found, (expected, spread) = "operation", list(EVERY), CLASSES[key][:2]
-        elif key in kinds:
-            group, found = "chip: share of the matmul peak", kinds[key]
-            expected, spread = factors.kernel_share(found[0].chip, found[0].compute.name), MATMUL_SPREAD
-        elif what == "reads":
-            group, found, expected, spread = "chip: rate of reading weights", on[name], 1.0, READ_SPREAD
-        else:
-            group, found, (expected, spread) = f"software: {what}", under[name], SOFTWARE[what][:2]
-        yield {
-            "model": "serving",
-            "group": group,
-            "name": named(key) if group == "operation" else name,
-            "value": value,
-            "expected": expected,
-            "spread": spread,
-            "runs": len(found),
-        }
-
-
 def _worst() -> Cells:
     for s in worst_predicted(published.scores()):
         where, work = f"{s.run.model.name}, {s.run.chips} {s.run.chip.name}", f"{s.run.P:,} + {s.run.G:,}"
@@ -340,8 +227,8 @@ PAGE = Page(
     tables={
         "classes": _classes,
         "bands": _bands,
-        "decode": _decode,
-        "constants": _constants,
+        "decode": quantized_decode.rows,
+        "constants": fitted_constants.serving_table,
         "worst": _worst,
         "sources": lambda: sources(published.scores()[: len(RUNS)]),
     },

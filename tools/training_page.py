@@ -6,37 +6,21 @@ from dataclasses import replace
 from statistics import geometric_mean, mean, median
 
 from scalingbook_lib import calibrated, training
-from scalingbook_lib.calibrated import factors
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.calibrated.training_efficiency import ramp
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
-from scalingbook_lib.evidence.training.efficiencies import CHIP_SPREAD, CLASSES, SOFTWARE, TPU_SPREAD
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import si
+from tools import fitted_constants
 from tools import training_compared as compared
 from tools.environment import ROOT
-from tools.published import Cells, Page, Records, share, sources, worst_predicted
+from tools.published import Cells, Page, share, sources, worst_predicted
 from tools.scatter import Group, Scatter
 from tools.scored_rows import Entry, data, entries, line, mean_size, which
 
-NAMED = {
-    "attention": "attention, share of peak without the ramp",
-    "early": "attention, first fused kernels (2022)",
-    "early, after A100": "attention, first fused kernels on later chips",
-    "unfused": "attention, unfused",
-    "memory": "HBM, share of the rate",
-    "torus": "links of a torus, share of the rate",
-    "domain": "links of an NVLink domain, share of the rate",
-    "network": "network between nodes, share of the rate",
-    "dcn": "data-center network, share of the rate",
-    "exposed": "exposed share of collectives that can overlap",
-    "exchange": "exposed share of the expert all-to-all",
-    "layer_s": "lost per layer and microbatch",
-    "software": "slowness of the average software",
-}
 SEEN = {"release": "its release", "software": "its software", "": "nothing"}
 VALUES = record("training").values
 CHIPS = {
@@ -217,51 +201,6 @@ def _series_far() -> Cells:
         yield run.id, where, f"{run.T:,}", str(run.microbatch or ""), signed(one.error)
 
 
-def named(key: str) -> str:
-    """A constant of a class of operations in words."""
-    if key.startswith("expert_layer_s"):
-        return key.replace("expert_layer_s", "lost per expert layer")
-    return NAMED.get(key, key.replace("experts,", "expert matmuls, share of the dense share,"))
-
-
-def _constants() -> Cells:
-    """The constants that all chips share."""
-    for key, one in CLASSES.items():
-        told = si if "_s" in key else lambda value, _: f"{value:.2f}"
-        yield named(key), told(one.value, "s"), f"{one.spread:.2f}", told(VALUES[key], "s")
-
-
-def constants() -> Records:
-    """Every fitted constant, with its prior: the expected value and the spread of its logarithm."""
-    kinds = grouped(published.all_runs(), lambda run: factors.figure_key(run.chip, run.precision))
-    counted = grouped(
-        [(name, run) for run in published.all_runs() for name in dict.fromkeys(run.software)],
-        lambda pair: pair[0],
-    )
-    for key, value in VALUES.items():
-        name, _, what = key.partition(": ")
-        if key in CLASSES:
-            group, prior, spread, runs = "operation", *CLASSES[key][:2], len(published.all_runs())
-        elif key in kinds:
-            run = kinds[key][0]
-            spread = TPU_SPREAD if run.chip.torus else CHIP_SPREAD
-            group, prior = "chip: share of the matmul peak", factors.kernel_share(run.chip, run.precision)
-            runs = len(kinds[key])
-        else:
-            group, own = f"software: {what}", {run.software[0] for _, run in counted[name]}
-            prior, spread = SOFTWARE[what.removesuffix(", Grace")][name not in own][:2]
-            runs = len(counted[name])
-        yield {
-            "model": "training",
-            "group": group,
-            "name": named(key) if group == "operation" else name,
-            "value": value,
-            "expected": prior,
-            "spread": spread,
-            "runs": runs,
-        }
-
-
 def _worst() -> Cells:
     for s in worst_predicted(published.scores()):
         times = (si(s.published, "s"), si(s.predicted, "s"))
@@ -283,7 +222,7 @@ PAGE = Page(
         "bands": _bands,
         "held_out": _held_out,
         "series_far": _series_far,
-        "constants": _constants,
+        "constants": fitted_constants.training_table,
         "worst": _worst,
         "refusals": _refused,
         "sources": lambda: sources(published.scores()[: len(RUNS)]),

@@ -141,8 +141,7 @@ REASONS = (
     ),
     Reason(
         "dispatch without an all-to-all", MOVED, False,
-        "For these matmuls the partitioner gathers tokens and reduces outputs, where the plan has an "
-        "all-to-all.",
+        "The partitioner gathers tokens and reduces outputs, where the plan has an all-to-all.",
         _style(lambda s: s.ep > 1),
     ),
     Reason(
@@ -182,8 +181,7 @@ REASONS = (
     ),
     Reason(
         "all-reduce for reduce-scatter", MOVED, False,
-        "libtpu has no reduce-scatter over two mesh axes: it all-reduces the array, which is twice the "
-        "bytes.",
+        "libtpu has no reduce-scatter over two mesh axes: it all-reduces the array, twice the bytes.",
         _is(Engine, "decode"),
     ),
     Reason(
@@ -218,8 +216,7 @@ REASONS = (
     ),
     Reason(
         "tied table transposed", HELD, False,
-        "The unembedding is the embedding table, and the compiler makes a transposed copy of it for the "
-        "matmul.",
+        "The unembedding is the embedding table, and the compiler transposes a copy of it for the matmul.",
         _tied,
     ),
     Reason(
