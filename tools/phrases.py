@@ -22,7 +22,7 @@ PAGES = ("*.md", "chapters/*.md", "solutions/*.md", "docs/*.md", "data/*.md")
 CODE = tuple(f"{folder}/**/*.py" for folder in (*PACKAGES, "tools", "web", "benchmarks"))
 EXEMPT = re.compile(  # not edited yet, or printed in outputs that notebooks store
     r"(?:fidelity|predicted-and-compiled|serving-runs|training-runs)\.md|.*/(?:explorers|figures)/.*"
-    r"|scalingbook_lib/(?:training/.*|inference/step\.py|planner/space\.py|machines/formats\.py)"
+    r"|scalingbook_lib/(?:training/.*|inference/step\.py|planner/space\.py)"
     r"|scalingbook_lib/models/(?:arithmetic/)?__init__\.py|tools/(?:compiled/.*|serving_page\.py)"
 )
 _WORDS = {tokenize.STRING, tokenize.FSTRING_MIDDLE, tokenize.COMMENT}
