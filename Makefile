@@ -67,7 +67,7 @@ fidelity: set-up ## write the pages on accuracy, with their figures and data fil
 	$(PYTHON) -m tools.cost_report
 	$(PYTHON) -m tools.published
 
-stale: set-up ## list prices and announced figures older than half a year (DAY=2027-06-01: on that day)
+stale: set-up ## list prices and announced specifications older than half a year (DAY=2027-06-01: on that day)
 	@$(PYTHON) -m tools.reference.stale $(DAY)
 
 bench: set-up ## measure the built site in a browser, the planner and the simulator
