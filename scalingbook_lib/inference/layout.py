@@ -78,7 +78,7 @@ class Layout(Result):
         if self.rows > 1 and (self.attention_dp > 1 or self.ep > 1):
             raise LayoutError(
                 f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}: "
-                "two dimensions are for one group without expert ways; write rows=1"
+                "two-dimensional sharding needs one group and no expert parallelism; write rows=1"
             )
 
     @property
@@ -104,7 +104,7 @@ class Layout(Result):
     @property
     def wide(self) -> bool:
         """Whether dense MLPs are split over all tp chips, not group by group."""
-        # With expert ways each group has a dense MLP of its own: its tokens leave it for experts alone.
+        # With expert parallelism, each group has its own dense MLP: its tokens leave it only for experts.
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:

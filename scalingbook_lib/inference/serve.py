@@ -29,7 +29,7 @@ class Serving(Priced):
     P: int
     G: int
     slots: float  # sequences that are served at once
-    batch: float  # those of them that decode, in the mean
+    batch: float  # those of them that decode, on average
     step: InferenceStep  # of decoding alone
     reading: InferenceStep  # a prompt alone, or a step with a chunk
     cycle_s: float
@@ -136,7 +136,7 @@ def _chunked(on: ServingCase, *, P: int, G: int, batch: float, cached: int, chun
     c = min(max(requests, 1.0) * new, float(chunk))
     busy = requests * new / c  # the share of the steps that have a chunk
     prompts = max(c / new, min(on.layout.attention_dp, c))
-    context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
+    context = cached + max(new - c / prompts, 0) / 2  # on average, half of a prompt has been prefilled
     decoding = requests * steps
     step = stepped(on, batch=decoding or 1, S=S)
     reading = stepped(on, batch=decoding, S=S, chunk=c, context=context, prompts=prompts)

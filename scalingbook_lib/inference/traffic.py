@@ -1,7 +1,7 @@
 """Which collectives does a step need, over which of the chips, of how many bytes, and how often?
 
 Bytes are those of the array as `collectives` counts it, for each token of the step (`per_token`) and for
-each row that needs logits (`per_row`). Letters: Y all tensor ways, C columns and X rows of two dimensions, A
+each row that needs logits (`per_row`). Letters: Y the TP degree, C columns and X rows of two dimensions, A
 groups of attention data parallelism, G the chips of one, Z experts, W the chips that split one, B sequences
 and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
 """

@@ -41,7 +41,7 @@ WRONG = {
     "collective all-gather 1G v5p:4x4x5": "does not come as 4x4x5; the nearest slices are",
     "collective all-gather 1G h100:4x4": "'4x4' is no unit",
     "collective all-gather 1G h100:100": "100 chips do not fill domains of 8: take 96 or 104",
-    "collective all-gather 1G v100": "which is not modelled",
+    "collective all-gather 1G v100": "which this model does not cover",
     "collective all-gather 1G h100:1024 --over X": "write the mesh too, as in --mesh",
     "collective all-gather 1G h100:1024 --mesh X=8,Y=128": "say which of X, Y the collective is over",
     "collective all-gather 1G h100:1024 --mesh X=8,X=128 --over X": "is no mesh; name each axis once",

@@ -188,7 +188,7 @@ CHECKS = (
                 "That is the compute alone, at 6 · P per token.",
             ),
         ),
-        right="Right: the planner knows no faster plan.",
+        right="Right: the planner finds no faster plan.",
     ),
     Check(
         key="conclusion.cheapest-server",
