@@ -54,7 +54,8 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
     )
     return View(
         f"On {pluralize(n, 'chip')}, strong scaling has an efficiency of {100 * strong_at(n):.0f}%; weak "
-        f"scaling has {100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} tokens.",
+        f"scaling has an efficiency of {100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} "
+        "tokens.",
         (chart, _bars(s, w)),
         (
             Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
