@@ -102,7 +102,10 @@ def _verdict(product: Einsum, on: Chip) -> str:
     intensity, ridge = product.intensity(), rules.ridge(on)
     bound = "compute-bound" if intensity > ridge else "memory-bound"
     times = f"{product.backward_flops / product.flops:.3g}"
-    said += f". It takes {si(product.flops, 'FLOPs')} forward and {times} times that backward. "
+    said += (
+        f". It takes {si(product.flops, 'FLOPs')} in the forward pass and {times} times as many in the "
+        "backward pass. "
+    )
     said += f"With {sig3(intensity)} FLOPs/byte, it is {bound} on {on.name}, "
     return f"{said}whose ridge point is {ridge:.0f}."
 

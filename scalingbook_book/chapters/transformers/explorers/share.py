@@ -99,7 +99,7 @@ def _verdict(names: list[str], crossings: list[float], shares: list[float], T: i
 SHARE = Explorer(
     key="transformers.share",
     title="When attention dominates: its share of the FLOPs",
-    question="At which context length does dot-product attention cost more than the weight matmuls?",
+    question="At what context length does dot-product attention cost more than the weight matmuls?",
     controls={
         "first": Choice("first model", MODELS, "Gemma-2 27B"),
         "second": Choice("second model", MODELS, "LLaMA-3 70B"),
