@@ -55,7 +55,7 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
     if not found.spreads:
         fixed = " · ".join(f"{name.upper()} {n}" for name, n in ways.items() if name != "remat")
         raise ValueError(
-            f"degrees {fixed} do not divide the {machine(where).chips:,} chips of {where}: lower one of them"
+            f"degrees {fixed} do not divide the {machine(where).chips:,} chips of {where}; lower one of them"
         )
     if not found.best:
         return View(_none(found), (_refused(found),), (Readout("combinations of degrees", found.spreads),))
@@ -65,7 +65,7 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
         (_table(found), _terms(found), *([_refused(found)] if found.rejected else [])),
         (
             Readout("combinations of degrees", found.spreads),
-            Readout("of these valid", found.legal),
+            Readout("valid combinations", found.legal),
             Readout("plans timed", found.judged),
             Readout("best step", step.total_s, "s"),
             Readout.percent("MFU ceiling", step.mfu),
@@ -133,7 +133,9 @@ def _verdict(found: planner.Ranking) -> str:
     if len(found.best) > 1:
         lost = found.runner_up.step.total_s / step.total_s - 1
         said += (
-            f" The best plan on another mesh takes {percent(lost)} longer." if lost > 1e-3 else " Others tie."
+            f" The best plan on another mesh takes {percent(lost)} longer."
+            if lost > 1e-3
+            else " Other meshes tie."
         )
     return f"{said} The largest loss is {term(step.loss)}."
 
@@ -141,7 +143,8 @@ def _verdict(found: planner.Ranking) -> str:
 PLANNER = Explorer(
     key="training_llama3.planner",
     title="The planner: search for the best plan",
-    question="What is the fastest way to divide this model among these chips, and why not another way?",
+    question="What is the fastest way to divide this model among these chips, and why are other ways "
+    "rejected?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
