@@ -98,11 +98,12 @@ def _curve(label: str, formula: Formula, axes: Axes, color: int, *, dashed: bool
 def _verdict(said: str, formula: Formula, nbytes: float, axes: Axes) -> str:
     now, ten = formula(nbytes, *axes), formula(10 * nbytes, *axes)
     latency = now.bound == "latency"
-    only = "only " if latency else ""
+    more = ten.total_s / now.total_s
+    times = f"{'only ' if latency else ''}{more:.3g} times as long" if more > 1.01 else "hardly any longer"
     return (
         f"{'Latency' if latency else 'Bandwidth'}-bound. {said} takes {si(now.total_s, 's')}, of which "
         f"the hops take {percent(now.latency_s / now.total_s)}. Ten times the bytes would take "
-        f"{only}{ten.total_s / now.total_s:.3g} times as long."
+        f"{times}."
     )
 
 

@@ -13,6 +13,7 @@ from scalingbook_book.reader.explorers.parts import (
     Span,
     Timeline,
     View,
+    pluralize,
 )
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
@@ -95,13 +96,13 @@ def _verdict(now: roofline.CopyPipeline, work: Reduction, share: float) -> str:
     over = now.total_s / now.lower_s - 1
     pace = "the vector unit" if now.slowest == _COMPUTE else "HBM"
     said = (
-        f"{now.chunks} chunk{'s' * (now.chunks > 1)} take {si(now.total_s, 's')}, {percent(over)} more "
-        f"than {pace} alone would take"
+        f"{pluralize(now.chunks, 'chunk')} {'takes' if now.chunks == 1 else 'take'} {si(now.total_s, 's')}, "
+        f"{percent(over)} more than {pace} alone would take"
     )
     if share > 1:
         return f"{said}. But the buffers need {share:.2g} times the VMEM of a v5e, so use more chunks."
-    starved = "HBM waits for the vector unit" if now.slowest == _COMPUTE else "the vector unit waits for HBM"
-    return f"{said}. For the rest of the time, {starved}."
+    starved = "HBM waits for the vector unit" if now.slowest == _COMPUTE else "The vector unit waits for HBM"
+    return f"{said}. {starved}."
 
 
 PIPELINE = Explorer(

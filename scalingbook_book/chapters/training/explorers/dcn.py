@@ -15,6 +15,7 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     sig3,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16, FP32, count, dtype
@@ -83,7 +84,7 @@ def _ratios(chip: str, pods: int, batch: int, gradients: str) -> Chart:
 
 
 def _verdict(pods: int, each: float, least: float, batch: int, chip: str) -> str:
-    said = f"{count(round(each))} tokens for each of {pods} {chip} pods"
+    said = f"{count_in_words(round(each))} tokens for each of {pods} {chip} pods"
     if each >= least:
         longer = f"{each / least:.3g} times as long as the AllReduce of the gradients"
         return f"{said}: the backward pass takes {longer}, so the AllReduce can be hidden."

@@ -17,6 +17,7 @@ from scalingbook_book.reader.explorers.parts import (
     Switch,
     View,
     divisors,
+    join_and,
     machine,
     term,
     word,
@@ -134,7 +135,7 @@ def _verdict(
     p = step.plan
     said = f"{len(legal)} of {len(found)} plans are possible. The fastest is FSDP {p.fsdp:,}"
     also = [f"{n} {w}" for n, w in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if w > 1]
-    said += f" with {', '.join(also)}" if also else " alone"
+    said += f" with {join_and(also)}" if also else " alone"
     said += f": {si(step.total_s, 's')} per step at peak rates, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f". The slowest takes {slowest / step.total_s:.3g} times as long"

@@ -93,7 +93,11 @@ def _verdict(at: int, moves: tuple[ProgramLine, ...], sizes: ProgramSizes) -> st
     said = f"Operation {at} of {len(moves) - 1}, {move.when}: "
     if not move.axis:
         return f"{said}{move.text}{'' if move.what == 'arrives' else ', without communication'}."
-    waits = "the next matmul has to wait for it" if move.waited else "it can overlap with other matmuls"
+    waits = (
+        "the next matmul has to wait for the collective"
+        if move.waited
+        else "the collective can overlap with other matmuls"
+    )
     got = binary(sizes.received(move))
     return f"{said}{move.what} over {move.axis}, {move.text}. Each chip receives {got}, and {waits}."
 

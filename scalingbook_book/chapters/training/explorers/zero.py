@@ -92,10 +92,10 @@ def _verdict(stage: str, ways: int, held: dict[str, training.TrainingMemory], ch
     if mine > hbm:
         fitting = [name for name, one in held.items() if one.total <= hbm]
         also = f"{fitting[0]} is the lowest stage that fits" if fitting else "no stage fits on so few chips"
-        return f"{said}, but a {chip} has only {binary(hbm)}; {also}."
+        return f"{said}, but each {chip} has only {binary(hbm)}; {also}."
     less = [name for name, one in held.items() if one.total <= hbm and STAGES[name] < STAGES[stage]]
     also = f"; {less[0]} would fit too" if less else ", and no lower stage fits" if STAGES[stage] else ""
-    return f"{said}, and a {chip} has {binary(hbm)}{also}."
+    return f"{said}, and each {chip} has {binary(hbm)}{also}."
 
 
 ZERO = Explorer(

@@ -95,7 +95,7 @@ def _branches(wide: float) -> Sketch:
     pods = rules.cross_pod_tokens(V5P, 10**9)
     rows = (
         ("fewer sequences than chips", f"context parallelism,\nabove {context:.0f} tokens per chip"),
-        ("mixture of experts", f"expert parallelism, on 64 chips\nif experts are {experts:.0f} wide"),
+        ("mixture of experts", f"expert parallelism, on 64 chips\nif experts are {experts:,.0f} wide"),
         ("slow network", "pipeline, many microbatches,\nZeRO-1"),
         ("several pods", f"data parallelism, above\n{count(round(pods))} tokens per pod"),
     )

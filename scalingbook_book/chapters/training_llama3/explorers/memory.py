@@ -125,7 +125,7 @@ def _verdict(model: str, chip: str, n: int, *, all_of: PodMemory, hbm: float, le
     each = all_of.total / n
     said = (
         f"{model} needs {si(all_of.total, 'B')}, of which {percent(all_of.activations / all_of.total)} "
-        "are for "
+        "is for "
     )
     said += f"activations. That is {si(each, 'B')} on each of {count(n)} {chip}"
     if each > hbm:

@@ -16,6 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    join_and,
     machine,
     term,
 )
@@ -128,7 +129,7 @@ def _verdict(found: planner.Ranking) -> str:
     p, step = found.winner.plan, found.winner.step
     ways = (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp))
     also = [f"{name} {n}" for name, n in ways if n > 1]
-    with_ = f" with {', '.join(also)}" if also else ""
+    with_ = f" with {join_and(also)}" if also else ""
     said = f"FSDP {p.fsdp:,}{with_} is the fastest plan: {si(step.total_s, 's')} per step at peak rates."
     if len(found.best) > 1:
         lost = found.runner_up.step.total_s / step.total_s - 1
