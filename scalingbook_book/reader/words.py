@@ -14,7 +14,7 @@ def pluralize(n: float, noun: str) -> str:
     >>> pluralize(1, "sequence"), pluralize(32, "sequence")
     ('1 sequence', '32 sequences')
     """
-    return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
+    return f"{count_in_words(int(n))} {noun}{'' if int(n) == 1 else 's'}"
 
 
 def count_in_words(n: float, digits: int = 3) -> str:

@@ -21,7 +21,7 @@ _WORDS = {
     "zero-bubble": "batch",
 }
 TERMS = {
-    "again": "computed again",
+    "again": "recomputation",
     "memory": "norms and sums in HBM",
     "weights and gradients": "weights, gradients",
     "tensor": "tensor parallelism",

@@ -18,6 +18,7 @@ from scalingbook_book.reader.explorers.parts import (
     pluralize,
     sig3,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
 from scalingbook_lib.units import binary, count, percent, si
 
@@ -45,12 +46,11 @@ def _costs(*, layer: str, against: str, S: int) -> View:
     )
     saves = [cost for cost, ratio in now.items() if ratio > 1.05]
     loses = [cost for cost, ratio in now.items() if ratio < 0.95]
-    said = {3: "reduces all three costs", 0: "does not save anything"}.get(
-        len(saves), f"reduces {join_and(saves)}"
-    )
+    reduced = "all three costs" if len(saves) == 3 else join_and(saves) if saves else ""
+    said = f"reduces {reduced}" if reduced else "does not reduce any cost"
     more = f" {'but' if saves else 'and'} increases {join_and(loses)}" if loses else ""
     return View(
-        f"At {count(S)} tokens, compared with {against}, a layer of {layer} {said}{more}.",
+        f"At {count_in_words(S)} tokens, compared with {against}, a layer of {layer} {said}{more}.",
         (chart,),
         tuple(Readout(cost, ratio, "×", _times(ratio)) for cost, ratio in now.items()),
     )
@@ -181,7 +181,7 @@ def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
     )
     fewer = "States take fewer bytes" if relay < ring else "Keys and values take fewer bytes"
     return View(
-        f"{count(T)} tokens over {X} chips: each chip receives {si(relay, 'B')} of states, "
+        f"{count_in_words(T)} tokens over {X} chips: each chip receives {si(relay, 'B')} of states, "
         f"or {si(ring, 'B')} of keys and values. {fewer}; break-even is at {count(round(even))} tokens.",
         (chart,),
         (

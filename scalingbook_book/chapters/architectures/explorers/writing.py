@@ -51,7 +51,7 @@ def _blocks(*, chip: str, billions: int, T: int, passes: int, B: int) -> View:
             Readout("diffusion", now.block_s, "s", si(now.block_s, "s")),
             Readout("token by token", now.one_by_one_s, "s", si(now.one_by_one_s, "s")),
             Readout("FLOPs relative to token by token", passes, "×", f"{passes}×"),
-            Readout("tokens/s", B * T / now.block_s, "", si(B * T / now.block_s)),
+            Readout("tokens/s", B * T / now.block_s, "", sig3(B * T / now.block_s)),
         ),
     )
 

@@ -18,6 +18,7 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
 from scalingbook_lib.units import binary, count, percent, si
 
@@ -97,7 +98,7 @@ def executions() -> Figure:
         "in chunks": state.chunk_flops(CHUNK),
         "at once": state.chunk_flops(T),
     }
-    said = "; ".join(f"{name}: {count(round(flops))} FLOPs" for name, flops in ways.items())
+    said = "; ".join(f"{name}: {count_in_words(round(flops))} FLOPs" for name, flops in ways.items())
     return Figure(
         key="architectures.executions",
         alt=f"Three drawings of the same tokens: a chain of single tokens, squares along a diagonal with arrows between them, and one full triangle. {said}.",
@@ -134,7 +135,7 @@ def _executions(wide: float, ways: dict[str, float]) -> Sketch:
             Words(
                 x=column * (k + 0.5),
                 y=y + side + 18,
-                text=f"{count(round(flops))}\nFLOPs per token",
+                text=f"{count_in_words(round(flops))}\nFLOPs per token",
                 quiet=True,
             )
         )

@@ -24,6 +24,7 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.inference import diffusion
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.models.arithmetic.mixers import bidirectional_flops, video_tokens
@@ -39,7 +40,7 @@ def funnels() -> Figure:
     scored = [one.entries(MILLION) if one.index_flops else 0.0 for one in far.values()]
     attended = [one.attended(MILLION) for one in far.values()]
     said = "; ".join(
-        f"{name}: {count(k)} kept, {count(s)} scored, {count(a)} attended to"
+        f"{name}: {count_in_words(k)} kept, {count_in_words(s)} scored, {count_in_words(a)} attended to"
         for name, k, s, a in zip(far, kept, scored, attended, strict=True)
     )
     bars = Bars(
@@ -122,7 +123,7 @@ def video() -> Figure:
     tokens = {name: video_tokens(*size) for name, size in sizes.items()}
     counted = {name: bidirectional_flops(WAN.params, n, WAN.D, WAN.L) for name, n in tokens.items()}
     said = "; ".join(
-        f"{name}: {count(tokens[name])} tokens, attention {percent(a / (w + a))}"
+        f"{name}: {count_in_words(tokens[name])} tokens, attention {percent(a / (w + a))}"
         for name, (w, a) in counted.items()
     )
     bars = Bars(

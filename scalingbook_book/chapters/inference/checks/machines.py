@@ -67,7 +67,7 @@ MACHINES = (
         key="inference.prefill-ways",
         title="Tensor-parallel degree for a prefill",
         answer=_prefill_ways,
-        unit="ways",
+        unit="",
         difficulty=2,
         hints=(
             "When do the AllGather of the inputs and the ReduceScatter of "

@@ -84,10 +84,10 @@ def links() -> Figure:
         alt=f"Bars for two chips. A {V5P.name}: one link in one direction {told[V5P][0]}, an axis {told[V5P][1]}, all six "
         f"links in one direction {told[V5P][2]}, in both {told[V5P][3]}. An {H100.name}: one link {told[H100][0]}, all "
         f"{H100.links} links in one direction {told[H100][1]}, in both {told[H100][2]}.",
-        caption=f"The bandwidth of a {V5P.name} and of an {H100.name}, counted in four ways. Vendors quote "
-        f"the longest bar, while this book starts from one link in one direction, so {told[V5P][3]} "
-        f"and {told[V5P][0]} describe the same {V5P.name}. Before you divide by a bandwidth, find "
-        "out which of the four it is.",
+        caption=f"The bandwidth of a {V5P.name} and of an {H100.name}, counted in four ways: in one direction, "
+        f"except for the last bar. Vendors quote the last bar, while this book starts from one link, so "
+        f"{told[V5P][3]} and {told[V5P][0]} describe the same {V5P.name}. Before you divide by a "
+        "bandwidth, find out which of the four it is.",
         parts=lambda wide: [_links(wide, counts)],
     )
 
@@ -97,11 +97,7 @@ def _counts(chip: Chip) -> dict[str, float]:
     one, every = chip.link_bytes_per_s, chip.links * chip.link_bytes_per_s
     axis = {"W_{ici}: one axis of a ring": 2 * one} if chip is V5P else {}
     whole = "W_{dom}: all links" if chip is H100 else "all links"
-    return (
-        {"W_{1}: one link, one direction": one}
-        | axis
-        | {f"{whole}, one direction": every, "both directions, as quoted": 2 * every}
-    )
+    return {"W_{1}: one link": one} | axis | {whole: every, "both directions": 2 * every}
 
 
 def _links(wide: float, counts: dict[Chip, dict[str, float]]) -> Sketch:

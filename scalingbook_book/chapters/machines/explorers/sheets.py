@@ -15,6 +15,7 @@ from scalingbook_book.reader.explorers.parts import (
     Switch,
     View,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.machines.datasheet import per_chip_figure
@@ -40,14 +41,14 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
     )
     return View(
         f"One chip performs {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}. Its ridge point is "
-        f"{count(dense / bandwidth)}, and C/W_dom is {count(dense / reach)} FLOPs per byte "
-        f"({count(naive)} as quoted).",
+        f"{count_in_words(dense / bandwidth)}, and C/W_dom is {count_in_words(dense / reach)} FLOPs per byte "
+        f"({count_in_words(naive)} as quoted).",
         (bars,),
         (
             Readout("dense compute", dense, "FLOPs/s"),
             Readout("links, one direction", reach, "B/s"),
             Readout("memory", memory, "B", binary(memory)),
-            Readout("C/W_dom", dense / reach, "", count(dense / reach)),
+            Readout("C/W_dom", dense / reach, "", count_in_words(dense / reach)),
         ),
     )
 

@@ -4,10 +4,11 @@ import math
 import re
 from collections.abc import Callable
 
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
-from scalingbook_lib.units import binary, count, si
+from scalingbook_lib.units import binary, si
 
 OPERATIONS = {
     "all-gather": "every chip of a group ends up with the shards of all",
@@ -45,7 +46,8 @@ def _sizes(line: ProgramRecord) -> str:
     )
     tuple_ = f" The type is a tuple of {len(line.arrays)}." if len(line.arrays) > 1 else ""
     elements = (
-        f"{count(math.prod(a.dims))} element{'s' * (math.prod(a.dims) != 1)} of {a.element_bytes:g} byte"
+        f"{count_in_words(math.prod(a.dims))} element{'s' * (math.prod(a.dims) != 1)} of "
+        f"{a.element_bytes:g} byte"
     )
     return f"{a.type}: {elements}{'s' * (a.element_bytes != 1)}, {binary(a.bytes)}.{tuple_}{shard}"
 

@@ -14,7 +14,7 @@ from scalingbook_book.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.machines import systolic
-from scalingbook_lib.units import dtype, percent, si
+from scalingbook_lib.units import count, dtype, percent
 
 _SIDES = ("128", "256")
 _SHOWN = 8  # tiles along each side of the picture
@@ -85,7 +85,7 @@ def _verdict(now: systolic.Padding) -> str:
             "its weights take to load."
         )
     if (other := now.activation_stationary).cycles < now.cycles:
-        less, more = si(other.cycles), si(now.cycles)
+        less, more = count(other.cycles), count(now.cycles)
         return f"{said}. If X were stationary instead, it would take {less} cycles, not {more}."
     return f"{said}, and {percent(now.utilization)} of all cell-cycles do useful work."
 

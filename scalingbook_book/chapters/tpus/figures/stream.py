@@ -48,7 +48,7 @@ def buffers() -> Figure:
         ("X", tile, MEMORY, 2),
         ("W", tile, MEMORY, 2),
         ("Y", 2 * TILE**2, CACHE, 2),
-        ("fp32 accumulator", 4 * TILE**2, MATH, 1),
+        ("accumulator", 4 * TILE**2, MATH, 1),
     ]
     total = sum(nbytes * copies for _, nbytes, _, copies in parts)
     return Figure(
@@ -71,7 +71,9 @@ def _bar(wide: float, parts: list[tuple[str, int, int, int]], total: int) -> Ske
             shapes.append(
                 Area(x=x + k * step, y=30, wide=step - 2, high=56, color=color, shade=0.5 - 0.25 * k)
             )
-        shapes.append(Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name))
+        shapes.append(
+            Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name, size=11)
+        )
         x += step * copies
     shapes.append(
         Area(x=x, y=30, wide=wide - x - 4, high=56, color=IDLE, shade=0.04, dashed=True, text="free")

@@ -32,8 +32,8 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
         _verdict(pods, each, least, batch, chip),
         (_tokens(chip, pods, batch, gradients), _ratios(chip, pods, batch, gradients)),
         (
-            Readout("tokens per pod", each, "", count(round(each))),
-            Readout("needed per pod", least, "", f"{count(round(least))} tokens"),
+            Readout("tokens per pod", each, "", count_in_words(round(each))),
+            Readout("needed per pod", least, "", f"{count_in_words(round(least))} tokens"),
             Readout("AllReduce over backward pass", least / each, "×"),
             Readout("tokens per chip in the largest pods", each / pod, "", sig3(each / pod)),
         ),
@@ -90,7 +90,8 @@ def _verdict(pods: int, each: float, least: float, batch: int, chip: str) -> str
         return f"{said}: the backward pass takes {longer}, so the AllReduce can be hidden."
     return (
         f"{said} are too few: the AllReduce takes {least / each:.3g} times as long as the backward pass. "
-        f"At least {count(round(least))} tokens per pod are needed, or {count(round(least * pods))} in total."
+        f"At least {count_in_words(round(least))} tokens per pod are needed, or "
+        f"{count_in_words(round(least * pods))} in total."
     )
 
 

@@ -20,6 +20,7 @@ from scalingbook_book.reader.explorers.parts import (
     machine,
     term,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, planner
 from scalingbook_lib.units import percent, si
 
@@ -70,7 +71,7 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
             Readout("plans timed", found.judged),
             Readout("best step", step.total_s, "s"),
             Readout.percent("MFU ceiling", step.mfu),
-            Readout("tokens/s", step.tokens_per_s, "", si(step.tokens_per_s)),
+            Readout("tokens/s", step.tokens_per_s, "", count_in_words(step.tokens_per_s)),
         ),
     )
 

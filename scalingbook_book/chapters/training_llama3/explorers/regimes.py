@@ -17,6 +17,7 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.training import effective_width
@@ -139,7 +140,10 @@ def _map(s: RegimeSetting, n: int, tokens: int) -> Chart:
 
 
 def _verdict(s: RegimeSetting, n: int, tokens: int, regime: int) -> str:
-    said = f"{count(tokens)} tokens on {count(n)} {s.chip.name} are {tokens / n:,.0f} tokens per chip: "
+    said = (
+        f"{count_in_words(tokens)} tokens on {count_in_words(n)} {s.chip.name} are {tokens / n:,.0f} "
+        "tokens per chip: "
+    )
     ends = (
         "FSDP alone is compute-bound, with whole sequences on every chip.",
         f"FSDP alone is compute-bound, if several chips share a sequence of {count(s.T)} tokens.",

@@ -6,6 +6,7 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, Cells, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
@@ -63,14 +64,14 @@ def who_fills_memory() -> Figure:
     first = held[BATCH]
     least = ceil(first.chips(V5P))
     said = "; ".join(
-        f"{count(tokens)} tokens, {si(each.total, 'B')}, {percent(each.state / each.total)} state"
+        f"{count_in_words(tokens)} tokens, {si(each.total, 'B')}, {percent(each.state / each.total)} state"
         for tokens, each in held.items()
     )
     return Figure(
         key="training_llama3.who_fills_memory",
         alt=f"Three bars divided into state and activations: {said}. Below them {least} small squares, one for each chip that the first needs.",
         caption="Memory of training by batch size, divided into training state and activations. With "
-        f"{count(BATCH)} tokens per step, activations are {percent(first.checkpoints / first.total)} "
+        f"{count_in_words(BATCH)} tokens per step, activations are {percent(first.checkpoints / first.total)} "
         f"of the bytes, and {least} chips can hold everything. Only if the batch is "
         f"{BATCH // (BATCH // 32)} times smaller does the state take half of the memory.",
         parts=lambda wide: [_strips(wide, held, least)],
@@ -81,7 +82,7 @@ def _strips(wide: float, held: dict[int, rules.Pooled], least: int) -> Sketch:
     shapes: list[Shape] = []
     for k, (tokens, each) in enumerate(held.items()):
         y = 22.0 + 62 * k
-        title = f"{count(tokens)} tokens per step: {si(each.total, 'B')}"
+        title = f"{count_in_words(tokens)} tokens per step: {si(each.total, 'B')}"
         parts = (
             Part(f"state {si(each.state, 'B')}", each.state, MEMORY),
             Part(f"activations {si(each.checkpoints, 'B')}", each.checkpoints, MATH),

@@ -20,6 +20,7 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     pluralize,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
@@ -85,7 +86,7 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
             Readout.binary("KV cache per sequence", each[kind]),
             Readout("memory left after the weights", free[kind], "B", binary(max(free[kind], 0))),
             Readout("sequences that fit", fits[kind], "", count(fits[kind])),
-            Readout("tokens that fit", fits[kind] * S, "", count(fits[kind] * S)),
+            Readout("tokens that fit", fits[kind] * S, "", count_in_words(fits[kind] * S)),
             Readout.percent("KV cache / weights", sequences * each[kind] / (hbm - free[kind])),
         ),
     )
@@ -118,8 +119,11 @@ def _verdict(model: Transformer, kind: str, S: int, *, fits: dict[str, int], fre
     if free <= 0:
         return f"{name} does not fit: the weights alone exceed the HBM of {where} by {binary(-free)}."
     if fits[kind] == 0:
-        return f"{name}: not a single sequence of {count(S)} tokens fits next to the weights on {where}."
-    said = f"{name}: {pluralize(fits[kind], 'sequence')} of {count(S)} tokens "
+        return (
+            f"{name}: not a single sequence of {count_in_words(S)} tokens fits next to the weights on "
+            f"{where}."
+        )
+    said = f"{name}: {pluralize(fits[kind], 'sequence')} of {count_in_words(S)} tokens "
     said += f"{'fits' if fits[kind] == 1 else 'fit'} next to the weights on {where}"
     if kind == "MHA":
         return f"{said}. With multi-query attention, {count(fits['MQA'])} would fit."

@@ -98,7 +98,7 @@ def _verdict(model: Transformer, forward: Flops, error: float) -> str:
     said += f"{percent(parts.share(largest.name))} of them in {_part(largest.name)}"
     if model.params != model.active_params:
         said += f"; {count_in_words(model.active_params)} are active per token"
-    said += f". At {count(forward.T)} tokens of context, dot-product attention takes "
+    said += f". At {count_in_words(forward.T)} tokens of context, dot-product attention takes "
     said += f"{percent(forward.share('scores', 'weighted values'))} of its FLOPs"
     way = "too few" if error < 0 else "too many"
     rule = "6 · active P" if model.params != model.active_params else "6 · P"
