@@ -65,14 +65,14 @@ def test_versions_are_those_that_are_tested():
 def test_quoted_program_output_is_up_to_date():
     with pytest.raises(RuntimeError, match="restart the kernel and run this cell first"):
         devices.get(10**6)
-    assert first_cell.NOWHERE.startswith("the book's library is neither installed nor beside this notebook")
-    assert "the library in this notebook is not what the book put there" in first_cell.carrying("")
+    assert first_cell.NOWHERE.startswith("the book's library is neither installed nor next to this notebook")
+    assert "the library in this notebook is damaged" in first_cell.carrying("")
     assert str(devices.Devices("tpu", "TPU v5 lite", 8, False)).startswith("8 real TPU devices")
     assert str(devices.Devices("cpu", "cpu", 8, True)).startswith("8 simulated devices")
     for quoted in (
         "`restart the kernel and run this cell first`",
-        "`the book's library is neither installed nor beside this notebook`",
-        "`the library in this notebook is not what the book put there`",
+        "`the book's library is neither installed nor next to this notebook`",
+        "`the library in this notebook is damaged`",
         '"8 real TPU devices"',
         '"8 simulated devices"',
     ):

@@ -151,7 +151,7 @@ def test_a_change_tells_what_it_brings_and_how_much_of_that_needs_no_other_plan(
     then = SimpleNamespace(step=SimpleNamespace(total_s=0.5))
     other, same = (Change("links", 2.0, 1.0, same_s, then) for same_s in (0.8, 0.5))
     assert str(same) == "links × 2: step time 500 ms, 50% less"
-    assert str(other) == f"{same} (20% with the plan as it is)"
+    assert str(other) == f"{same} (20% less with the same plan)"
 
 
 def test_pods_are_copies_over_the_data_center_network():

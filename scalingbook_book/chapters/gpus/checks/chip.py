@@ -42,8 +42,8 @@ CHIP = (
         mistakes=(
             Mistake(
                 2,
-                "This is twice the peak: a multiply-add was counted twice, "
-                "or it is the sparse number of a datasheet.",
+                "This is twice the peak: either a multiply-add was counted twice, or this is the sparse "
+                "number of a datasheet.",
             ),
             Mistake(0.25, "An SM has four Tensor Cores, not one."),
             Mistake(lambda: _slowed(1.83e9), "This is the peak at 1.83 GHz, the clock of the datasheet."),

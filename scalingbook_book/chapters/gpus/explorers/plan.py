@@ -18,6 +18,7 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
     cluster,
+    pluralize,
 )
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
@@ -35,11 +36,11 @@ def plan(machine: str, model: str, *, n: int, tokens: float, tp: int, pp: int, e
     shape = models.find(model)
     most = shape.experts.E if shape.experts else 1
     if ep > most:
-        raise ValueError(f"{model} has {most} expert{'s' * (most > 1)} per layer: set EP to at most {most}")
+        raise ValueError(f"{model} has {pluralize(most, 'expert')} per layer; set EP to at most {most}")
     if tp * pp * ep > n:
         raise ValueError(
-            f"TP {tp} · PP {pp} · EP {ep} are {count(tp * pp * ep)} chips, and there are {count(n)}: "
-            "lower one of them or take more GPUs"
+            f"TP {tp} · PP {pp} · EP {ep} requires {count(tp * pp * ep)} chips, but there are only "
+            f"{count(n)}; lower a degree or use more GPUs"
         )
     return limits.audit(cluster(machine, n), shape, tokens=tokens, tp=tp, pp=pp, ep=ep, m=m)
 
@@ -55,7 +56,7 @@ def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep
             Readout("tokens needed for DP", *_needed(here)),
             Readout("replicas (DP)", here.dp),
             Readout.percent("pipeline bubble", here.bubble),
-            Readout.percent("utilization, at most", here.utilization),
+            Readout.percent("utilization (upper bound)", here.utilization),
             Readout.percent("without overlap", alone),
             Readout("training state per GPU", state, "", binary(state)),
         ),
@@ -117,7 +118,8 @@ def _verdict(here: Audit, state: float, hbm: float) -> str:
     said += _bound(here)
     if state > hbm:
         said += (
-            f" But weights, gradients and Adam's state do not fit: {binary(state)} per GPU, of {binary(hbm)}."
+            f" But the weights, gradients and optimizer state do not fit: they take {binary(state)} per "
+            f"GPU, which has {binary(hbm)}."
         )
     return said
 

@@ -99,7 +99,7 @@ SEARCHES = (
         difficulty=3,
         hints=(
             "Call `inference.decode` twice, with B = 64 and B = 1.",
-            "How many of the 256 experts do 64 tokens activate, and how many does one?",
+            "How many of the 256 experts do 64 tokens activate, and how many does one token activate?",
         ),
         mistakes=(
             Mistake(lambda: _slower(_70B), "That is the factor for the dense 70B model."),
@@ -144,10 +144,11 @@ SEARCHES = (
         mistakes=(
             Mistake(
                 lambda: math.ceil(4 * inference.prefill(_70B, *_SERVER, P=4096).total_s),
-                "That many servers can keep up. One in a hundred users still waits for longer than a second.",
+                "That many servers can keep up. More than one user in a hundred still waits longer than "
+                "a second.",
             ),
             Mistake(
-                lambda: 1.0, "One server completes fewer prompts than arrive: its queue grows without end."
+                lambda: 1.0, "One server completes fewer prompts than arrive, so its queue grows without end."
             ),
         ),
     ),
