@@ -16,7 +16,8 @@ KEPT = {
         "solved": True, "tries": 3, "hints": 1, "when": "2026-11-23T18:00:00.000Z", "answer": "43 µs",
     }
 }  # fmt: skip
-NO_JSON, NO_BOOK, NO_VERSION = "it is not JSON", "it is not an export of this book", "it does not state its version"
+NO_JSON, NO_BOOK = "it is not JSON", "it is not an export of this book"
+NO_VERSION = "it does not state its version"
 LATER = "a later edition of the book wrote it; import it there"
 REFUSED = {
     "": NO_JSON, "<script>alert(1)</script>": NO_JSON, "[" * 200_000: NO_JSON,
