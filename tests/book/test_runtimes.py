@@ -15,22 +15,22 @@ from tools.environment import ROOT
 PAGE = (ROOT / "runtimes.md").read_text(encoding="utf-8")
 FLAT = " ".join(PAGE.split())
 V5E, GIB = chips.V5E, 2**30
-SMALL, LARGE = (models.find(f"LLaMA 3 {size}").params / GIB for size in ("8B", "70B"))
+SMALL, LARGE = (models.find(f"Llama 3 {size}").params / GIB for size in ("8B", "70B"))
 
 
 @pytest.mark.parametrize(
     ("says", "computed"),
     [
         ("One v5e has {:.0f} GiB", V5E.hbm_bytes / GIB),
-        ("is {:.1f} GiB of weights", 2 * SMALL),
-        ("leaves {:.1f} for all else", V5E.hbm_bytes / GIB - 2 * SMALL),
-        ("Eight have {:.0f} GiB", 8 * V5E.hbm_bytes / GIB),
+        ("take {:.1f} GiB, which", 2 * SMALL),
+        ("leaves {:.1f} GiB for everything else", V5E.hbm_bytes / GIB - 2 * SMALL),
+        ("Eight v5e have {:.0f} GiB", 8 * V5E.hbm_bytes / GIB),
         ("{:.2f} PFLOPs/s", 8 * V5E.bf16_flops_per_s / 1e15),
         ("{:.2f} TB/s", 8 * V5E.hbm_bytes_per_s / 1e12),
-        ("does not fit in bf16 ({:.0f} GiB)", 2 * LARGE),
+        ("Llama 3 70B takes {:.0f} GiB in bf16 and does not fit", 2 * LARGE),
         ("{:.2f} USD per chip and hour", V5E.usd_per_hour),
         ("{:.2f} USD per GPU and hour", chips.H100.usd_per_hour),
-        ("would be {:.0f} USD", 8 * 20 * V5E.usd_per_hour),
+        ("would cost {:.0f} USD", 8 * 20 * V5E.usd_per_hour),
     ],
 )
 def test_a_figure_is_what_the_library_computes(says, computed):

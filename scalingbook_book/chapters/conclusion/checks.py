@@ -189,7 +189,7 @@ CHECKS = (
                 "That is the time of the compute alone, at 6 · P FLOPs per token.",
             ),
         ),
-        right="Right: the planner knows no faster plan.",
+        right="Right: the planner finds no faster plan.",
     ),
     Check(
         key="conclusion.cheapest-server",

@@ -8,7 +8,7 @@ from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 
-_M8, _M70, _M405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_M8, _M70, _M405 = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _POD = Slice.of(chips.V5P, "16x20x28")
 _TOKENS = 15e12
 _HOURS_8B = next(run for run in WHOLE_RUNS if run.name == "Llama-3.1-8B")

@@ -49,7 +49,7 @@ class Cluster(ChipGroup):
         if not self.domain and known == host and self.chip.links < host - 1:
             raise ClusterError(
                 f"{self.chip.name} has {self.chip.links} links for {known - 1} peers and no switch between "
-                "(a hybrid cube mesh), which is not modelled; domain=16 makes it a DGX-2's"
+                "(a hybrid cube mesh), which this model does not cover; domain=16 makes it a DGX-2's"
             )
         object.__setattr__(self, "domain", self.domain or known)
         self._refuse()

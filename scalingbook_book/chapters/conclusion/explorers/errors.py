@@ -74,7 +74,7 @@ def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[flo
 def parts(found: training.TrainingStep) -> tuple[float, ...]:
     """Seconds by `_PARTS`; they add up to the step."""
     waits = sum(found.exposed.values())
-    arithmetic, memory = found.terms["arithmetic"], found.terms.get("memory", 0.0)
+    arithmetic, memory = found.terms["compute"], found.terms.get("HBM traffic", 0.0)
     return arithmetic, memory, waits, max(found.total_s - arithmetic - memory - waits, 0.0)
 
 

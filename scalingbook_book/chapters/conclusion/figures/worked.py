@@ -112,7 +112,7 @@ def staircase() -> Figure:
     return Figure(
         key="conclusion.staircase",
         alt=f"Five bars on one time axis. By hand: compute {si(MATH_S, 's')}, then the network {si(NETWORK_S, 's')}. By the planner at "
-        f"peak rates: {si(peak.total_s, 's')}, including {si(peak.terms['memory'], 's')} of memory traffic. At measured "
+        f"peak rates: {si(peak.total_s, 's')}, including {si(peak.terms['HBM traffic'], 's')} of memory traffic. At measured "
         f"efficiencies: {si(real.total_s, 's')}, with a band from {si(low, 's')} to {si(high, 's', 3)}.",
         caption="Predictions for one training step, from a hand estimate to measured efficiencies. The "
         f"prediction grows from {si(MATH_S, 's')} to {si(real.total_s, 's')}, and every increase has "
@@ -124,7 +124,10 @@ def staircase() -> Figure:
 
 def parts(found: training.TrainingStep) -> list[Part]:
     """The terms of a step by what they keep busy; they add up to the step."""
-    memory, waits = found.terms["memory"] + found.terms["optimizer"], sum(found.exposed.values())
+    memory, waits = (
+        found.terms["HBM traffic"] + found.terms["optimizer"],
+        sum(found.exposed.values()),
+    )
     sizes = (found.total_s - memory - waits, memory, waits)
     return [Part("", size, color) for size, color in zip(sizes, PARTS.values(), strict=True) if size]
 

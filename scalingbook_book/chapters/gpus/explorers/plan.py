@@ -64,13 +64,13 @@ def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep
 
 
 _NAMES = {
-    "arithmetic": "compute",
+    "compute": "compute",
     "data": "DP: weights",
     "tensor": "TP: activations",
     "expert": "EP: tokens",
     "pipeline": "PP: sends",
 }
-_COLORS = {"arithmetic": 0, "data": 1, "tensor": 2, "expert": 3, "pipeline": 4}
+_COLORS = {"compute": 0, "data": 1, "tensor": 2, "expert": 3, "pipeline": 4}
 
 
 def _bars(here: Audit) -> Bars:
@@ -125,7 +125,7 @@ def _verdict(here: Audit, state: float, hbm: float) -> str:
 
 
 def _bound(here: Audit) -> str:
-    if here.bound == "arithmetic":
+    if here.bound == "compute":
         rest = f", with a pipeline bubble of {percent(here.bubble)}" if here.bubble > 0.005 else ""
         return f"compute-bound{rest}. Utilization is at most {percent(here.utilization)} of the peak."
     longer = here.terms[here.bound] / here.math_s

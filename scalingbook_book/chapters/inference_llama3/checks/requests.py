@@ -19,7 +19,7 @@ def _pools() -> inference.Pools:
 
 
 def _network(mfu: float = 0.5) -> float:
-    """Bytes a second with which the cache of a token is sent while the next one is read."""
+    """Bytes per second at which a token's KV cache is sent while the next token is prefilled."""
     token_s = 2 * _8B.params / (chips.H100.bf16_flops_per_s * mfu)
     return arithmetic.kv_cache(_8B, 1, BF16).nbytes / token_s
 

@@ -10,7 +10,7 @@ from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.units import BF16, FP8, INT8
 
-_8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_8B, _70B, _405B = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _V3 = models.find("DeepSeek-V3")
 _V5E = chips.V5E
 _EIGHT = Cluster.of(chips.H100, 8)

@@ -10,7 +10,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, INT4, INT8
 
-_8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_8B, _70B, _405B = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _V5E, _V5P = chips.V5E, chips.V5P
 
 

@@ -113,7 +113,7 @@ def _short(why: str) -> str:
 
 
 def _kind(option: Option) -> str:
-    return option.binds if option.binds in _COLORS else "network and other"
+    return option.bottleneck if option.bottleneck in _COLORS else "network and other"
 
 
 def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
@@ -150,7 +150,13 @@ def _table(found: Front, one: Option) -> Grid:
 
 
 def _row(found: Front, p: Option, chosen: bool) -> list[Cell]:
-    texts = (_ways(p), f"{p.copies} × {count(p.B)}", si(p.ttft_s, "s"), si(p.itl_s, "s"), found.price(p))
+    texts = (
+        _ways(p),
+        f"{p.copies} × {count(p.sequences)}",
+        si(p.ttft_s, "s"),
+        si(p.itl_s, "s"),
+        found.price(p),
+    )
     level = 0.5 if chosen else 0.0
     return [Cell(text, _COLORS.get(_kind(p), _OTHERS), str(p.serving), level=level) for text in texts]
 
@@ -198,8 +204,8 @@ def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:
         )
     said = (
         f"Within {itl_ms:g} ms per token, a million tokens cost {found.price(one)}, with {_ways(one)} "
-        f"and {pluralize(one.B, 'sequence')} per replica. The longest component is "
-        f"{_NAMES.get(one.binds, one.binds)}"
+        f"and {pluralize(one.sequences, 'sequence')} per replica. The longest component is "
+        f"{_NAMES.get(one.bottleneck, one.bottleneck)}"
     )
     if best is not one:
         return f"{said}. The cheapest plan costs {found.price(best)}, at {si(best.itl_s, 's')} per token."

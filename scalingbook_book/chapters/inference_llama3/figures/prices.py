@@ -52,7 +52,7 @@ def front() -> Figure:
 
 
 def _front(found: planner.Front, named: tuple[planner.Option, ...]) -> Chart:
-    labels = [f"{found.price(p)}, {p.B * p.copies:.0f} user{'s' * (p.B > 1)}" for p in named]
+    labels = [f"{found.price(p)}, {p.sequences * p.copies:.0f} user{'s' * (p.sequences > 1)}" for p in named]
     return Chart(
         x=Scale("inter-token latency (ms)", "", "log", low=5, high=200),
         y=Scale("USD per million tokens", "", "log", low=1, high=60),

@@ -10,7 +10,7 @@ from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner.posttraining import weight_sync_s
 
 _H100, _B200 = chips.H100, chips.B200
-_M8, _M70, _M405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_M8, _M70, _M405 = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _HALVES = (1000, 15_000)  # half of the responses each
 _WRITE_S, _LEARN_S, _CHIPS = 300.0, 500.0, 512
 

@@ -66,7 +66,7 @@ def _same_plan() -> float:
 
 
 def _least_batch(Y: int, dial: float = 0.25, width: float = 0.0) -> float:
-    """The batch at which 4,096 chips with Y tensor ways are just compute-bound, halving an interval."""
+    """The batch at which 4,096 chips with a TP degree of Y are just compute-bound, by bisection."""
     F, low, high = width or effective_width(_70B), 1e3, 1e9
 
     def ratio(B: float) -> float:

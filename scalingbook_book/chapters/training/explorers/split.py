@@ -19,7 +19,6 @@ from scalingbook_book.reader.explorers.parts import (
     divisors,
     join_and,
     machine,
-    term,
     word,
 )
 from scalingbook_lib import models, training
@@ -71,7 +70,7 @@ def _split(
     step = training.step(models.find(name), machine(where), plan, batch=int(batch), T=T)
     bars = Bars(
         Scale("time per step", "s"),
-        [term(name) for name in step.terms],
+        list(step.terms),
         (Series("time", list(step.terms.values()), 0),),
         title="The fastest plan, term by term",
     )
@@ -140,7 +139,9 @@ def _verdict(
     if len(legal) > 1:
         said += f". The slowest takes {slowest / step.total_s:.3g} times as long"
     loses = (
-        f"The largest loss is {term(step.loss)}" if step.loss else "There is no loss: only compute takes time"
+        f"The largest overhead is {step.largest_overhead}"
+        if step.largest_overhead
+        else "There is no overhead: only compute takes time"
     )
     return f"{said}. {loses}."
 

@@ -72,7 +72,7 @@ def piece_of_a_ring() -> Figure:
 
 
 def _waits(shape: str) -> float:
-    return training.step(LLAMA, Slice.of(V5P, shape), PLAN, batch=1024, T=4096).exposed["tensor"]
+    return training.step(LLAMA, Slice.of(V5P, shape), PLAN, batch=1024, T=4096).exposed["tensor parallelism"]
 
 
 def _axes(wide: float, piece: float, ring: float) -> Sketch:

@@ -18,7 +18,6 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     join_and,
     machine,
-    term,
 )
 from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, planner
@@ -107,7 +106,7 @@ def _terms(found: planner.Ranking) -> Bars:
         Series(label, [step.terms.get(name, 0.0) for name in names], color)
         for color, (label, step) in enumerate(steps.items())
     ]
-    return Bars(Scale("time per step", "s"), [term(name) for name in names], series)
+    return Bars(Scale("time per step", "s"), names, series)
 
 
 def _refused(found: planner.Ranking) -> Bars:
@@ -139,7 +138,7 @@ def _verdict(found: planner.Ranking) -> str:
             if lost > 1e-3
             else " Other meshes tie."
         )
-    return f"{said} The largest loss is {term(step.loss)}."
+    return f"{said} The largest loss is {step.largest_overhead}."
 
 
 PLANNER = Explorer(

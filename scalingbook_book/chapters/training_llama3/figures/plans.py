@@ -153,10 +153,10 @@ def _waits(wide: float, steps: dict[str, training.TrainingStep]) -> Sketch:
     most = max(step.total_s for step in steps.values())
     shapes: list[Shape] = []
     for k, (name, step) in enumerate(steps.items()):
-        y, waits = 22.0 + 56 * k, step.exposed.get("tensor", 0.0)
+        y, waits = 22.0 + 56 * k, step.exposed.get("tensor parallelism", 0.0)
         parts = (
-            Part("compute", step.terms["arithmetic"], MATH),
-            Part("", step.total_s - step.terms["arithmetic"] - waits, MEMORY),
+            Part("compute", step.terms["compute"], MATH),
+            Part("", step.total_s - step.terms["compute"] - waits, MEMORY),
             Part("exposed TP", waits, NETWORK),
         )
         shapes.append(
