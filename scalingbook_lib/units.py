@@ -89,6 +89,19 @@ def count(value: float, digits: int = 3) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else _plain(value, max(digits, _digits(value)))
 
 
+def count_in_words(value: float, digits: int = 3) -> str:
+    """The count with its magnitude spelled out from a million on, as prose writes it.
+
+    >>> count_in_words(70.55e9), count_in_words(128256)
+    ('70.6 billion', '128,256')
+    """
+    figures = rounded(value, digits)
+    for size, name in ((TB, "trillion"), (GB, "billion"), (MB, "million")):
+        if figures >= size:
+            return f"{count(rounded(figures / size, digits), digits)} {name}"
+    return count(value, digits)
+
+
 def percent(share: float, digits: int = 2) -> str:
     """The share (1 is all) as a percentage with `digits` significant figures.
 

@@ -72,7 +72,7 @@ def by_one_device(a, w):
         (by_hand(lambda a, w: ring(a, w, late=1)), "on every device, first on X=0, Y=0: entry ["),
         (by_hand(by_one_device), "on 1 of 8 devices, first on X=1, Y=2: entry [3, 1] of its block is nan"),
         (lambda a, w: (a @ w).T[:8], "its shape is [8, 16], but should be [16, 16]"),
-        (lambda a, w: (a, w), "its arrays are 2, and 1 are asked for"),
+        (lambda a, w: (a, w), "it returns 2 arrays, but should return 1"),
     ],
 )
 def test_a_wrong_result_names_the_device_and_the_entry(fn, says):
@@ -149,6 +149,6 @@ def test_a_task_may_require_permutes_in_both_directions():
     both = {"collective-permute Y +1": (1, 128), "collective-permute Y -1": (2, 256)}
     task = judge.Task("", TASK.oracle, ARRAYS, asked=both)
     assert task(by_hand(ring)).faults == (
-        "collective-permute over Y -1 moves 1.5 times the bytes that it has to",
+        "collective-permute over Y -1 moves 1.5 times the bytes that it should",
         "collective-permute over Y +1 should run but does not",
     )

@@ -261,7 +261,8 @@ def test_every_slip_has_a_name_and_none_leads_to_the_answer():
         (1e-9, "B", "3 prefixes too small"), (2.0**-40, "B", "4 prefixes too small"),
         (1.024**3, "B", "a GiB is 2^30 bytes, a GB is 10^9"), (60, "s", "the unit of time"),
         (5, "FLOP", "too large by the number of chips"), (1 / 5, "B", "too small by the number of chips"),
-        (5 / 4, "FLOP", "count the part that does not move"), (4 / 5, "B", "leave out the part that a chip already holds"),
+        (5 / 4, "FLOP", "count the part that does not move"),
+        (4 / 5, "B", "leave out the part that a chip already holds"),
     ],
 )  # fmt: skip
 def test_a_slip_is_known_by_its_factor(factor, unit, words):

@@ -18,9 +18,8 @@ from scalingbook_book.reader.explorers.parts import (
     pluralize,
     sig3,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
-from scalingbook_lib.units import binary, count, percent, si
+from scalingbook_lib.units import binary, count, count_in_words, percent, si
 
 _COSTS = ("FLOPs per token", "bytes read per step", "bytes kept")
 _LENGTHS = [2.0**e for e in range(10, 21)]

@@ -18,9 +18,8 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
-from scalingbook_lib.units import binary, count, percent, si
+from scalingbook_lib.units import binary, count, count_in_words, percent, si
 
 
 def million() -> Figure:

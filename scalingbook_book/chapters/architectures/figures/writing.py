@@ -24,11 +24,10 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.inference import diffusion
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.models.arithmetic.mixers import bidirectional_flops, video_tokens
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, si
 
 DESIGNS = {"full (MLA)": (DENSE,), "V3.2: DSA": (DSA,), "V4: CSA": CSA, "V4: HCA": HCA}
 

@@ -15,9 +15,8 @@ from scalingbook_book.reader.explorers.parts import (
     scales,
     sig3,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.training.run import DAY_S
-from scalingbook_lib.units import count, parse, percent, si
+from scalingbook_lib.units import count, count_in_words, parse, percent, si
 
 QUESTIONS = 120
 _FARTHEST = 1000.0  # factor at which the axis ends

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from random import Random
 from re import sub
 
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import collectives, models, roofline, rules
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.run import DAY_S
-from scalingbook_lib.units import count, dtype, percent, si
+from scalingbook_lib.units import count, count_in_words, dtype, percent, si
 
 _TORUS = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)
 _SWITCHED = (chips.A100, chips.H100, chips.B200)

@@ -18,10 +18,10 @@ from scalingbook_book.reader.explorers.parts import (
     pluralize,
 )
 from scalingbook_book.reader.figures.shapes import MATH, NETWORK
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.roofline import scaling
+from scalingbook_lib.units import count_in_words
 
 _PARAMETERS = 8e9
 

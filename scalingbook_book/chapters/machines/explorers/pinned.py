@@ -11,9 +11,8 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     pluralize,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.machines import chips, datasheet
-from scalingbook_lib.units import si
+from scalingbook_lib.units import count_in_words, si
 
 MACHINES = ("Groq 3 LPU", "WSE-3", "GB300", "Rubin", "M5 Ultra", "DGX Spark")
 

@@ -15,11 +15,10 @@ from scalingbook_book.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.machines.datasheet import per_chip_figure
-from scalingbook_lib.units import DTYPES, FP8, binary, count, si
+from scalingbook_lib.units import DTYPES, FP8, binary, count, count_in_words, si
 
 _RACK = 72
 

@@ -13,11 +13,10 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     sig3,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, training
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
-from scalingbook_lib.units import si
+from scalingbook_lib.units import count_in_words, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3")
 

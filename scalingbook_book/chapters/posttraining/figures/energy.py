@@ -5,11 +5,10 @@ from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import MATH, MEMORY, Area, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
-from scalingbook_lib.units import si
+from scalingbook_lib.units import count_in_words, si
 
 NAMES = ("chips at maximum power", "nodes: plus hosts, NICs, fans", "site: plus cooling, power conversion")
 

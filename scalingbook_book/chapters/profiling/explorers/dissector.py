@@ -16,11 +16,10 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     View,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.evidence.compiled.lines import LINES
-from scalingbook_lib.units import binary, si
+from scalingbook_lib.units import binary, count_in_words, si
 
 _WIDE = 42  # characters of a line of text in the table, as many as a narrow screen shows
 

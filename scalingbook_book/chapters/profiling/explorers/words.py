@@ -4,11 +4,10 @@ import math
 import re
 from collections.abc import Callable
 
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
-from scalingbook_lib.units import binary, si
+from scalingbook_lib.units import binary, count_in_words, si
 
 OPERATIONS = {
     "all-gather": "every chip of a group ends up with the shards of all",

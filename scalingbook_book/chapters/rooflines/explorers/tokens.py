@@ -13,10 +13,9 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
-from scalingbook_lib.units import count
+from scalingbook_lib.units import count, count_in_words
 
 _PHASES = ("training, prefill", "decode")  # all tokens of a sequence at once, or one of each
 

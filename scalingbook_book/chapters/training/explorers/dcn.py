@@ -15,10 +15,9 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     sig3,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
-from scalingbook_lib.units import BF16, FP32, count, dtype
+from scalingbook_lib.units import BF16, FP32, count, count_in_words, dtype
 
 _MOST = 64
 

@@ -15,12 +15,11 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     sig3,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.age import price_of
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import count, count_in_words, percent
 
 MODELS = (
     "LLaMA-3 8B",

@@ -19,9 +19,8 @@ from scalingbook_book.reader.explorers.parts import (
     join_and,
     machine,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, planner
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.units import count_in_words, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
 BATCHES = ("256", "512", "1024", "2048", "2240", "4096", "4480", "8192", "16384")

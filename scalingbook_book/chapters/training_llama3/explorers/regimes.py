@@ -17,11 +17,10 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.training import effective_width
-from scalingbook_lib.units import count
+from scalingbook_lib.units import count, count_in_words
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
 REGIMES = (

@@ -6,11 +6,10 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, Cells, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, si
 
 LLAMA = models.find("LLaMA-3 70B")
 TOKENS, BATCH, MFU = 15e12, 2**22, 0.4

@@ -15,12 +15,11 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     join_and,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Einsum
-from scalingbook_lib.units import BF16, count, rounded, si
+from scalingbook_lib.units import BF16, count, count_in_words, rounded, si
 
 _COLORS = {"contracting": 1, "batching": 0, "free": 2}
 _MOST = 6  # indices that have a slider

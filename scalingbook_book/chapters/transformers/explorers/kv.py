@@ -20,11 +20,10 @@ from scalingbook_book.reader.explorers.parts import (
     View,
     pluralize,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
-from scalingbook_lib.units import DType, binary, count, dtype
+from scalingbook_lib.units import DType, binary, count, count_in_words, dtype
 
 PUBLISHED = "as published"
 _KV_RANK, _ROPE, _SHARED = 512, 64, 8  # of DeepSeek's latent attention; key-value heads of grouped queries

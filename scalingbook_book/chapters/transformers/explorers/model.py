@@ -12,11 +12,10 @@ from scalingbook_book.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, Terms
-from scalingbook_lib.units import BF16, FP32, count, dtype, percent, si
+from scalingbook_lib.units import BF16, FP32, count, count_in_words, dtype, percent, si
 
 LONGEST_CONFIG = 20_000  # characters
 _STATES = {

@@ -17,10 +17,9 @@ from scalingbook_book.reader.explorers.parts import (
     Switch,
     View,
 )
-from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import count, count_in_words, percent
 
 _SHORTEST, _LONGEST = 128, 2**20
 _CONTEXTS = [2 ** (e / 2) for e in range(14, 41)]

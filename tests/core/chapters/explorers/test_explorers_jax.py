@@ -68,10 +68,8 @@ def test_the_order_of_a_tuple_moves_blocks_between_devices():
     assert blocks[0] != blocks[1]
     assert set(blocks[0]) == set(blocks[1])
     assert [b[0].start for b in blocks[1]] == [0, 2, 4, 6, 1, 3, 5, 7]
-    assert (
-        "6 of 8 devices have to send their block"
-        in CALCULATOR.evaluate(text="P(('Y', 'X'))", shape="8, 2").verdict
-    )
+    said = CALCULATOR.evaluate(text="P(('Y', 'X'))", shape="8, 2").verdict
+    assert "6 of 8 devices have to send their block" in said
 
 
 def test_bytes_copies_and_devices_balance():
