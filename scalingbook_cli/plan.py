@@ -10,10 +10,10 @@ from scalingbook_cli import parameter_types, plan_tables, reading, shared
 from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
-from scalingbook_lib import planner, training
+from scalingbook_lib import calibrated, planner, training
+from scalingbook_lib.calibrated.overhead import ChipHourOverhead, chip_hour_overhead
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.evidence.overhead import ChipHourOverhead, chip_hour_overhead
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
@@ -103,7 +103,7 @@ def _efficiency(
     precision = fixed.get("compute", BF16).name
     if isinstance(efficiency, DeviceBenchmark):
         return efficiency.training(chip, precision)
-    return efficiency or published.calibrated(chip, precision)
+    return efficiency or calibrated.training(chip, precision)
 
 
 def _summary_lines(

@@ -13,7 +13,7 @@ from scalingbook_cli.answer import (
     product,
 )
 from scalingbook_cli.shared import sum_line
-from scalingbook_lib.evidence.overhead import ChipHourOverhead
+from scalingbook_lib.calibrated.overhead import ChipHourOverhead
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep

@@ -11,7 +11,7 @@ from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_cli.reading import CALIBRATED
-from scalingbook_lib import inference, planner
+from scalingbook_lib import calibrated, inference, planner
 from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
@@ -110,7 +110,7 @@ class ServeRequest:
         """The efficiency for matmuls in that dtype."""
         if isinstance(self.efficiency, DeviceBenchmark):
             return self.efficiency.serving(self.machine.chip, compute)
-        return PEAK if self.efficiency == PEAK.name else published.calibrated(self.machine.chip, compute)
+        return PEAK if self.efficiency == PEAK.name else calibrated.serving(self.machine.chip, compute)
 
     @property
     def interval_factor(self) -> float | None:

@@ -1,7 +1,7 @@
 """Records the chip-hours of whole runs over those of their plans: `python -m tools.cost_report`.
 
-It writes `evidence/data/chip_hour_overhead.json`. Each whole run of `training_gpu_hours.csv` is planned as by
-`scalingbook plan`: the best plan at the efficiencies of published steps, with the rematerialization and
+It writes `calibrated/data/chip_hour_overhead.json`. Each whole run of `training_gpu_hours.csv` is planned as
+by `scalingbook plan`: the best plan at the efficiencies of published steps, with the rematerialization and
 attention of its time; if the number of chips is unknown, on the table's `planned_chips`. Leave-one-out means
 without a source.
 """
@@ -14,12 +14,11 @@ from functools import cache
 from math import exp, log
 from statistics import mean
 
-from scalingbook_lib import planner, training
+from scalingbook_lib import calibrated, planner, training
+from scalingbook_lib.calibrated.default_machine import default_machine
+from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.default_machine import default_machine
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS, WHOLE_RUNS, WholeRun
-from scalingbook_lib.evidence.overhead import chip_hour_overhead
 from scalingbook_lib.evidence.reading.model import model
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, prediction_interval, signed
@@ -27,7 +26,7 @@ from scalingbook_lib.units import si
 from tools.environment import ROOT
 from tools.published import share
 
-PATH = ROOT / "scalingbook_lib" / "evidence" / "data" / "chip_hour_overhead.json"
+PATH = ROOT / "scalingbook_lib" / "calibrated" / "data" / "chip_hour_overhead.json"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +63,7 @@ def _planned(run: WholeRun, row: resources.Row) -> Planned:
         T=int(row["seq"]),
         fixed={"remat": row["remat"]} if row["remat"] else {},
         keep=1,
-        efficiency=published.calibrated(run.chip, "bf16", row["kernel"]),
+        efficiency=calibrated.training(run.chip, "bf16", row["kernel"]),
     )
     step, steps_hours = ranking.winner.step, row["steps_hours"]
     hours = training.run(step, run.tokens).chip_hours

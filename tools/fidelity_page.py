@@ -12,8 +12,8 @@ from statistics import mean
 
 from scalingbook_cli.score import PARTS
 from scalingbook_lib import evidence
+from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference, training
-from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.reading.cells import Cells as Row
 from scalingbook_lib.evidence.reading.cells import text
 from scalingbook_lib.evidence.resources import grouped

@@ -3,10 +3,10 @@
 from statistics import mean
 
 from scalingbook_book.reader.explorers.view import Scale
-from scalingbook_lib import inference
-from scalingbook_lib.evidence import factors
+from scalingbook_lib import calibrated, inference
+from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference as published
-from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.inference import KINDS, InferenceScore
 from scalingbook_lib.evidence.inference.efficiencies import CLASSES, SOFTWARE
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
@@ -67,7 +67,7 @@ def numbers() -> dict[str, str]:
 
 def _a100() -> dict[str, str]:
     """Fitted overheads of single-sequence decode on one A100."""
-    one = published.calibrated(find("inf-0019").chip, BF16, "gpt-fast")
+    one = calibrated.serving(find("inf-0019").chip, BF16, "gpt-fast")
     lost = {"layer": one.layer_s, "fixed": one.fixed_s, "collective": one.collective_s}
     return {
         "weights_share": share(one.of("weights", BF16), 0),
@@ -83,7 +83,7 @@ def _steady(experts: bool) -> float:
 
 
 def _steady_error(run: InferenceRun) -> float:
-    p, efficiency = planned(run), published.calibrated(run.chip, run.compute, run.software[0])
+    p, efficiency = planned(run), calibrated.serving(run.chip, run.compute, run.software[0])
     found = inference.serve(
         run.model,
         p.machine,
@@ -175,7 +175,7 @@ def _decode() -> Cells:
 
 
 def _parts(run: InferenceRun) -> tuple[float, ...]:
-    efficiency, p = published.calibrated(run.chip, run.compute, run.software[0]), planned(run)
+    efficiency, p = calibrated.serving(run.chip, run.compute, run.software[0]), planned(run)
     step = inference.decode(run.model, p.machine, p.layout, batch=1, S=run.S or 0, efficiency=efficiency)
     held = shape(run.model, p.layout)
     stored = held.projections.stored + held.mlp.stored + held.head.stored

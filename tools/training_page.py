@@ -6,10 +6,11 @@ from dataclasses import replace
 from statistics import geometric_mean, mean, median
 
 from scalingbook_book.reader.explorers.view import Scale
-from scalingbook_lib import training
-from scalingbook_lib.evidence import factors
+from scalingbook_lib import calibrated, training
+from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated.factors import record
+from scalingbook_lib.calibrated.training_efficiency import ramp
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.training_runs import (
     HELD_OUT,
     REFUSED,
@@ -18,7 +19,7 @@ from scalingbook_lib.evidence.measured.training_runs import (
 )
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
-from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE, ramp
+from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import si
 from tools import training_compared as compared
@@ -129,7 +130,7 @@ def _zero2() -> str:
     """The errors of held-out runs if gradients were reduced once per microbatch."""
     found = []
     for run in HELD_OUT:
-        p, table = published.planned(run), published.calibrated(run.chip, run.precision)
+        p, table = published.planned(run), calibrated.training(run.chip, run.precision)
         plan = replace(p.plan, zero=2)
         step = training.step(p.model, p.machine, plan, batch=run.batch, T=run.T, efficiency=table)
         found.append(signed(step.total_s / run.step_s - 1))
@@ -139,7 +140,7 @@ def _zero2() -> str:
 def _waits(id: str) -> dict[str, str]:
     """The predicted exposed all-to-all time of a run, and its published step time."""
     run = find(id)
-    table = published.calibrated(run.chip, run.precision, software=run.software)
+    table = calibrated.training(run.chip, run.precision, software=run.software)
     waited = published.seconds(run, table).exposed["Z"]
     return {"exchange": f"{waited:.0f}", "published": f"{run.step_s:.0f}"}
 

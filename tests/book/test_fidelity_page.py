@@ -2,9 +2,9 @@
 
 from math import prod
 
+from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.evidence import inference, resources, training
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.evidence.overhead import chip_hour_overhead
 from tools import cost_report, fidelity_page
 from tools.environment import ROOT
 from tools.fidelity_page import PAGE, PEERS, TABLES, entries

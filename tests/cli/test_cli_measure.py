@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib.evidence import kernels, local_benchmark
+from scalingbook_lib.calibrated import kernels
+from scalingbook_lib.evidence import local_benchmark
 from scalingbook_lib.evidence.local_benchmark import COPY, PRODUCT, PROMPT, DeviceBenchmark, TimedOperation
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import BF16

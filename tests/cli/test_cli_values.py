@@ -3,9 +3,8 @@
 import pytest
 
 from scalingbook_cli import parameter_types, reading
-from scalingbook_lib import collectives, inference, models, planner, roofline, rules, training
+from scalingbook_lib import calibrated, collectives, inference, models, planner, roofline, rules, training
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.inference import calibrated
 from scalingbook_lib.inference.layout import WAYS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -185,7 +184,7 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
     line = "--prompt 2048 --output 256 --tp 8 --weights fp8 --kv fp8 --compute fp8 --batch 64 --as-written"
     told = ask(f"serve llama-3-70b h100:8 {line} --efficiency {efficiency} --json").values
     layout = inference.Layout(tp=8, weights=FP8, kv=FP8, compute=FP8)
-    reached = inference.PEAK if efficiency == "peak" else calibrated(chips.H100, FP8)
+    reached = inference.PEAK if efficiency == "peak" else calibrated.serving(chips.H100, FP8)
     llama, node = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8)
     served = inference.serve(llama, node, layout, P=2048, G=256, batch=64, efficiency=reached)
     assert told["output_tokens_per_s"] == served.tokens_per_s
@@ -214,7 +213,7 @@ def test_what_if_is_the_planner_s_sensitivity(ask):
 
 def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
     told = ask("plan llama-3-8b h100:64 --batch 512 --efficiency calibrated --compute fp8 --json").values
-    reached = published.calibrated(chips.H100, "fp8")
+    reached = calibrated.training(chips.H100, "fp8")
     ranking = planner.plans(models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 64), batch=512, T=8192,
                             fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
     assert told["efficiency"] == reached.name

@@ -8,8 +8,7 @@ from dataclasses import replace
 from math import ceil
 
 from scalingbook_book.reader.checks.check import Check, Mistake
-from scalingbook_lib import inference, models, training
-from scalingbook_lib.evidence import training as published
+from scalingbook_lib import calibrated, inference, models, training
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.steps import limits
@@ -155,7 +154,7 @@ CHECKS = (
     Check(
         key="conclusion.trillion-tokens",
         title="Training Falcon 40B on a trillion tokens",
-        answer=lambda: _run_s(published.calibrated(chips.V6E)),
+        answer=lambda: _run_s(calibrated.training(chips.V6E)),
         unit="s",
         difficulty=2,
         hints=(

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from math import exp, log
 
+from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.inference.efficiencies import efficiency_of, source
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, all_runs

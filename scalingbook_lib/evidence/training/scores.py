@@ -5,8 +5,8 @@ Chapter: Training.
 
 from functools import cache
 
+from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import scores as common
-from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Score, Summary

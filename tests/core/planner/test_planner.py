@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from scalingbook_lib import models, planner, training
-from scalingbook_lib.evidence import training as published
+from scalingbook_lib import calibrated, models, planner, training
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.sensitivity import Change
@@ -108,7 +107,7 @@ def test_memory_is_refused_with_the_nearest_miss():
 
 def test_the_published_plan_of_405b_is_of_the_best_kind():
     """Meta's 16,384 H100 (arXiv 2407.21783, table 4): TP 8 inside a host, PP 16, DP 128, 41% MFU."""
-    efficiency = published.calibrated(chips.H100, "bf16")
+    efficiency = calibrated.training(chips.H100, "bf16")
     asked = {"batch": 2048, "T": 8192, "efficiency": efficiency}
     best = planner.plans(B405, H16K, **asked, fixed={"cp": 1}).winner
     assert best.plan.tp == 8

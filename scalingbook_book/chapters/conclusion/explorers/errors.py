@@ -13,8 +13,7 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
 )
-from scalingbook_lib import models, training
-from scalingbook_lib.evidence import training as published
+from scalingbook_lib import calibrated, models, training
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.units import percent, si
 
@@ -61,7 +60,7 @@ def step(case: str, given: tuple[float, ...] | None) -> training.TrainingStep:
 def _efficiency(chip: chips.Chip, given: tuple[float, ...]) -> training.TrainingEfficiency:
     shares = dict(zip(SHARES, given, strict=True))
     fields: dict[str, Any] = {field: shares[name] / 100 for name, found in _FIELDS.items() for field in found}
-    return replace(published.calibrated(chip), **fields)
+    return replace(calibrated.training(chip), **fields)
 
 
 def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[float, ...]:

@@ -3,8 +3,7 @@
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import CACHE, EXPERTS, MATH, NETWORK
-from scalingbook_lib import models, planner
-from scalingbook_lib.evidence import inference as served
+from scalingbook_lib import calibrated, models, planner
 from scalingbook_lib.inference import ServingEfficiency
 from scalingbook_lib.machines import Cluster
 from scalingbook_lib.machines.chips import H200
@@ -46,7 +45,7 @@ def front(efficiency: ServingEfficiency, **ways: int) -> planner.Front:
 
 def deadlines() -> Figure:
     """Which degree of tensor parallelism is cheapest, by how long a user may wait for a token?"""
-    real = served.calibrated(H200)
+    real = calibrated.serving(H200)
     found = {ways: front(real, tp=ways) for ways in (8, 4, 2, 1)}
     best = front(real).within(DEADLINE_S)
     return Figure(

@@ -6,7 +6,7 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_lib import models, training
+from scalingbook_lib import calibrated, models, training
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V6E
@@ -15,7 +15,7 @@ from scalingbook_lib.units import count, percent, si
 
 FALCON, POD = models.find("Falcon 40B"), Slice.of(V6E, "16x16")
 PLAN = Plan(fsdp=POD.chips, remat="selective")
-PEAK, REAL = training.PEAK, published.calibrated(V6E)
+PEAK, REAL = training.PEAK, calibrated.training(V6E)
 PARTS = {"compute": MATH, "memory": MEMORY, "network": NETWORK}
 
 # Numbers to remember: parameters, tokens of a step, chips, their rates; L and D of the model.

@@ -17,9 +17,9 @@ from scalingbook_book.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib import collectives
+from scalingbook_lib.calibrated import fabrics
 from scalingbook_lib.collectives.attained import AttainedRate as Attained
 from scalingbook_lib.collectives.attained import Fabric
-from scalingbook_lib.evidence import fabrics
 from scalingbook_lib.evidence.measured import RUNS, CollectiveRun, CollectiveTime
 from scalingbook_lib.evidence.measured.collectives import FORMS, LARGE
 from scalingbook_lib.evidence.scores import Summary

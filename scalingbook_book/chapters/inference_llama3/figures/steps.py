@@ -18,8 +18,7 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_lib import inference, rules
-from scalingbook_lib.evidence import inference as published
+from scalingbook_lib import calibrated, inference, rules
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
@@ -165,7 +164,7 @@ def losses() -> Figure:
     """What does a real engine lose?"""
     peak = step_on("4x4")
     real = inference.decode(
-        LLAMA, SIXTEEN, spread(16), batch=B, S=S, efficiency=published.calibrated(V5E, BF16)
+        LLAMA, SIXTEEN, spread(16), batch=B, S=S, efficiency=calibrated.serving(V5E, BF16)
     )
     parts = (
         ("weights", real.terms["weights"] - peak.terms["weights"], MEMORY),

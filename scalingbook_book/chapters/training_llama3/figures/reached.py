@@ -6,8 +6,7 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
-from scalingbook_lib import rules, training
-from scalingbook_lib.evidence import training as published
+from scalingbook_lib import calibrated, rules, training
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.units import percent, si
@@ -19,7 +18,7 @@ SAVE, RESTART = 60.0, 600.0  # assumed: the run pauses for a checkpoint, and aft
 def three_mfus() -> Figure:
     """How much is lost between the peak rate and a whole run?"""
     ideal, machine = PLANS["no TP, CP 4"]
-    real = published.calibrated(V5P)
+    real = calibrated.training(V5P)
     ceiling = training.step(LLAMA, machine, ideal, batch=SEQUENCES, T=T).mfu
     compiled = training.step(LLAMA, CUBE, COPIES, batch=SEQUENCES, T=T).mfu
     likely = training.step(LLAMA, CUBE, COPIES, batch=SEQUENCES, T=T, efficiency=real).mfu
