@@ -14,7 +14,7 @@ from scalingbook_cli import reading
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
-from scalingbook_lib.units import DTYPES
+from scalingbook_lib.units import DTYPES, STORED
 
 
 class ArgumentType(click.ParamType):
@@ -73,8 +73,9 @@ FLOPS = ArgumentType("flops", partial(reading.amount, unit="FLOP"))
 POSITIVE = ArgumentType("number", reading.positive)
 SECONDS = ArgumentType("time", reading.seconds)
 SHARE = ArgumentType("share", reading.share)
-DTYPE = ArgumentType("type", reading.dtype, DTYPES)
-DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*DTYPES, "none"))
+DTYPE = ArgumentType("type", reading.dtype, STORED)
+MATRIX_DTYPE = ArgumentType("type", reading.matrix_dtype, DTYPES)
+DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*STORED, "none"))
 CHIP = ArgumentType("chip", reading.chip, _CHIPS)
 MACHINE = ArgumentType("machine", reading.machine, _MACHINES, files=True)
 SHAPE = ArgumentType("BxDxF", reading.shape)
@@ -171,7 +172,11 @@ def _counts(ways: dict[str, str]) -> list[Command]:
 
 
 def _types(types: dict[str, str]) -> list[Command]:
-    return [click.option(name, type=DTYPE, help=f"The type {what}.") for name, what in types.items()]
+    kinds = {"--compute": MATRIX_DTYPE}
+    return [
+        click.option(name, type=kinds.get(name, DTYPE), help=f"The type {what}.")
+        for name, what in types.items()
+    ]
 
 
 def _either(name: str, says: str) -> Command:

@@ -10,11 +10,11 @@ import sys
 from math import ulp
 from pathlib import Path
 
-from scalingbook_lib import models
+from scalingbook_lib import models, units
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.training import PEAK, TrainingEfficiency
-from scalingbook_lib.units import DTYPES, DType, binary, parse
+from scalingbook_lib.units import DType, binary, parse
 
 MOST = 2**53  # larger integers are not exact as floats
 MOST_CHARACTERS = 200
@@ -126,10 +126,13 @@ def _number(
 
 
 def dtype(text: str) -> DType:
-    """A dtype: 'bf16', 'FP8'."""
-    if text.lower() not in DTYPES:
-        raise ValueError(f"{text!r} is no data type of this book; write one of {', '.join(DTYPES)}")
-    return DTYPES[text.lower()]
+    """A dtype in which numbers are stored: 'bf16', 'bfloat16', 'fp8_e4m3', 'mxfp4'."""
+    return units.dtype(text)
+
+
+def matrix_dtype(text: str) -> DType:
+    """A dtype that matrix units multiply: 'bf16', 'FP8', and fp4 for 'nvfp4'."""
+    return units.matrix_unit_dtype(units.dtype(text))
 
 
 def dtype_or_none(text: str) -> DType | None:

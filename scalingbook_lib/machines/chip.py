@@ -143,9 +143,10 @@ class Chip(Result):
 
         ValueError if they have none.
         """
-        rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
+        name = dtype.multiplied or dtype.name
+        rate = getattr(self, _rate_of(name), None)  # asked hundreds of times for one picture
         if not _known(rate):
-            raise ValueError(self._unavailable_message(dtype.name))
+            raise ValueError(self._unavailable_message(name))
         return rate
 
     def _unavailable_message(self, dtype: str) -> str:

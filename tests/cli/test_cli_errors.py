@@ -19,7 +19,7 @@ WRONG = {
     "model llama-3-8b --sequence 5GB": "'5GB' is in B; write a plain count",
     "model llama-3-8b --batch -3": "'-3' is no whole number",
     "model llama-3-8b --tokens many": "'many' is not a number",
-    "model llama-3-8b --cache fp64": "'fp64' is no data type of this book; write one of fp32, bf16",
+    "model llama-3-8b --cache fp64": "'fp64' is not a data type here; the widest is fp32; write one of",
     "model llama-3-8b --frobnicate": "No such option",
     "roofline": "Missing argument 'CHIP'",
     "roofline v9": "no chip 'v9' in the catalogue; there are TPU v2",
