@@ -22,6 +22,7 @@ MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
 MOST_FILE = 2**26  # bytes
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
+_HF_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # organization/model
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
 
@@ -187,16 +188,20 @@ def mesh(text: str) -> dict[str, int]:
 
 
 def model(text: str) -> models.Transformer:
-    """A model: a name, the path of a config.json or its folder, or '-' for standard input."""
+    """A model: a name ('llama-3-8b'), an id of Hugging Face ('Qwen/Qwen3-8B'), the path of a config.json
+    or of its folder, or '-' for standard input.
+    """
     if text == "-":
         return models.from_hf(_piped())
+    path = os.path.join(text, "config.json") if os.path.isdir(text) else text
+    named = not text.endswith(".json") and (os.sep not in text or _HF_ID.fullmatch(text))
     try:
-        if not text.endswith(".json") and os.sep not in text:
+        if named and not (os.sep in text and os.path.exists(text)):
             return models.find(text)
     except models.ModelError:
         if not os.path.exists(text):
             raise
-    return models.from_hf(file(os.path.join(text, "config.json") if os.path.isdir(text) else text))
+    return models.from_hf(file(path))
 
 
 def file(text: str) -> Path:

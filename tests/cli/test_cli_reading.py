@@ -98,6 +98,15 @@ def test_a_config_is_read_from_a_file_its_folder_or_standard_input(ask, tmp_path
     assert ask("model --json", folder.name).values["parameters"]["total"] == SMALL
 
 
+def test_an_id_of_hugging_face_is_a_name_where_no_file_has_that_path(ask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ask("model Qwen/Qwen3-8B --json").values["model"] == "Qwen3 8B"
+    (tmp_path / "Qwen" / "Qwen3-8B").mkdir(parents=True)
+    (tmp_path / "Qwen" / "Qwen3-8B" / "config.json").write_text(json.dumps(CONFIG))
+    assert ask("model Qwen/Qwen3-8B --json").values["parameters"]["total"] == SMALL
+    assert "is not in the catalogue" in ask("model nobody/Unknown-8B").err
+
+
 def test_a_name_of_the_catalogue_comes_before_a_folder_of_that_name(ask, tmp_path, monkeypatch):
     (tmp_path / "llama-3-8b").mkdir()
     monkeypatch.chdir(tmp_path)
