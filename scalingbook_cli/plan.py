@@ -47,6 +47,7 @@ from scalingbook_lib.units import BF16, percent, si
     "--usd-per-hour", type=parameter_types.POSITIVE, help="The price of one chip, where not the catalogue's."
 )
 @progress_option
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -69,7 +70,7 @@ def command(
     --as-written, the one plan that the options say. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
     """
-    fixed = written_fields(options)
+    fixed = written_fields(options, machine.chip)
     asked = PlanRequest.read(
         model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed
     )

@@ -7,12 +7,15 @@ write.
 import os
 import re
 import sys
+from collections.abc import Mapping
+from functools import partial
 from math import ulp
 from pathlib import Path
 
 from scalingbook_lib import models, units
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
+from scalingbook_lib.machines import Chip, Cluster, Machine, chip_files, chips, machine_names
+from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training import PEAK, TrainingEfficiency
 from scalingbook_lib.units import DType, binary, parse
 
@@ -141,27 +144,43 @@ def dtype_or_none(text: str) -> DType | None:
     return None if text.lower() == "none" else dtype(text)
 
 
-def chip(text: str) -> Chip:
-    """A chip: 'v5p', 'H100', 'TPU v5e'; hyphens and underscores are ignored."""
-    return chips.find(text.replace("-", "").replace("_", ""))
-
-
-def machine(text: str) -> Machine:
-    """A machine: a slice 'v5p:16x20x28', a cluster 'h100:1024', one domain 'h100', or a benchmark record."""
+def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
+    """A chip: one of the `given` by its name, a catalogue name ('v5p', 'H100 SXM', 'A100-40GB'), or the path
+    of a file of figures.
+    """
+    own = (given or {}).get(text.strip().lower())
+    if own is not None:
+        return own
     if text.endswith(".json"):
-        return Cluster.of(DeviceBenchmark.read(file(text)).as_chip(), 1)
-    name, colon, size = text.partition(":")
-    found = chip(name)
-    if found.torus:
-        if not colon:
-            raise ValueError(
-                f"{found.name} is joined in a torus; write the shape of its slice, as in "
-                f"{name}:{'x'.join('4' * found.torus.dims)}"
-            )
-        return Slice.of(found, size)
-    return Cluster.of(
-        found, whole(size, words=("chips",)) if colon else found.domain_chips or found.chips_per_host
-    )
+        path = file(text)
+        return DeviceBenchmark.read(path).as_chip() if _is_record(path) else chip_files.read(path)
+    try:
+        return chips.find(text)
+    except ValueError as error:
+        told = "`scalingbook chips` lists all, and --chip-file takes the figures of another"
+        raise ValueError(f"{error}; {told}") from error
+
+
+def machine(text: str, given: Mapping[str, Chip] | None = None) -> Machine:
+    """A machine: a slice 'v5p:16x20x28' or 'v5p-128', a cluster 'h100:1024' or '8xH100', one domain 'h100',
+    or a chip of a file, alone ('mine.json') or in a number ('mine.json:8').
+    """
+    return named_machine(text, given).machine
+
+
+def named_machine(text: str, given: Mapping[str, Chip] | None = None) -> NamedMachine:
+    """The machine, with a note on what its name was taken to mean."""
+    if text.endswith(".json"):
+        return NamedMachine(Cluster.of(chip(text, given), 1))
+    return machine_names.read(text, partial(chip, given=given))
+
+
+def _is_record(path: Path) -> bool:
+    """Whether a JSON file is not one of a chip's figures, but what `scalingbook measure` wrote."""
+    try:
+        return not chip_files.is_chip_file(path)
+    except ValueError:
+        return True  # whose reader says what is wrong
 
 
 def shape(text: str) -> tuple[int, int, int]:

@@ -43,6 +43,7 @@ type Sizes = tuple[float, float, float]
     type=parameter_types.MATRIX_DTYPE,
     help="What the matrix unit computes in, where not in --dtype.",
 )
+@parameter_types.chip_options
 @answer_command
 def command(
     *,

@@ -50,8 +50,8 @@ def scalingbook(ctx: click.Context) -> None:
     """How fast can it run, what limits it, and how should it be split?
 
     The cost models of the book. Sizes may have prefixes: 16M is 16,000,000, and 16Mi is 16,777,216. A chip
-    is a name as in v5e or h100, a machine is a slice (v5p:16x20x28) or a number of chips under switches
-    (h100:1024). Rates are documented peaks.
+    is a name as in v5e or h100; a machine is a slice (v5p:16x20x28, or by its accelerator type, v5p-128), or
+    a number of chips (h100:1024, 8xH100). Rates are documented peaks.
 
     Exit codes: 0 answered, 1 it cannot be done, 2 the question could not be read.
     """
