@@ -92,8 +92,8 @@ def test_scale_up_is_half_of_what_the_vendor_prints_for_both_ways(name, scale_up
     ("name", "bits", "gbps"),
     [("V100", 4096, 1.75), ("A100", 5120, 3.186), ("A100 40GB", 5120, 2.43), ("H100", 5120, 5.24),
      ("H200", 6144, 6.25), ("MI300X", 8192, 5.2), ("MI325X", 8192, 6.0), ("MI355X", 8192, 8.0),
-     ("T4", 256, 10), ("L4", 192, 12.5), ("L40S", 384, 18), ("A10", 384, 12.5), ("A40", 384, 14.5), ("RTX 3090", 384, 19.5),
-     ("RTX 4090", 384, 21), ("RTX 5090", 512, 28), ("RTX PRO 6000 WS", 512, 28),
+     ("T4", 256, 10), ("L4", 192, 12.5), ("L40S", 384, 18), ("A10", 384, 12.5), ("A40", 384, 14.5),
+     ("RTX 3090", 384, 19.5), ("RTX 4090", 384, 21), ("RTX 5090", 512, 28), ("RTX PRO 6000 WS", 512, 28),
      ("RTX PRO 6000 SE", 512, 24.962), ("MI250X GCD", 4096, 3.2)],
 )  # fmt: skip
 def test_bandwidths_follow_from_the_width_and_the_rate_of_the_memory_bus(name, bits, gbps):
