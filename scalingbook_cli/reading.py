@@ -153,7 +153,8 @@ def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
         return own
     if text.endswith(".json"):
         path = file(text)
-        return DeviceBenchmark.read(path).as_chip() if _is_record(path) else chip_files.read(path)
+        measured = chip_files.is_benchmark_record(path)
+        return DeviceBenchmark.read(path).as_chip() if measured else chip_files.read(path)
     try:
         return chips.find(text)
     except ValueError as error:
@@ -173,14 +174,6 @@ def named_machine(text: str, given: Mapping[str, Chip] | None = None) -> NamedMa
     if text.endswith(".json"):
         return NamedMachine(Cluster.of(chip(text, given), 1))
     return machine_names.read(text, partial(chip, given=given))
-
-
-def _is_record(path: Path) -> bool:
-    """Whether a JSON file is not one of a chip's figures, but what `scalingbook measure` wrote."""
-    try:
-        return not chip_files.is_chip_file(path)
-    except ValueError:
-        return True  # whose reader says what is wrong
 
 
 def shape(text: str) -> tuple[int, int, int]:

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.hlo import git_lfs
 
 # `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a boolean, takes a byte; a token, none.
 _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")

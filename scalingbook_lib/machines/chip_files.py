@@ -22,6 +22,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, get_args
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chip import Chip, Joined, Source
 from scalingbook_lib.units import DTYPES, dtype, matrix_unit_dtype, parse
@@ -42,10 +43,10 @@ class ChipFileError(ValueError):
     """A figure or a file that is none of a chip; the message says what to write."""
 
 
-def is_chip_file(path: Path) -> bool:
-    """Whether a JSON file holds the figures of a chip: a rate of its memory or FLOPs, or `like`."""
+def is_benchmark_record(path: Path) -> bool:
+    """Whether a JSON file is not of figures but of measurements, as `scalingbook measure` writes them."""
     stored = _stored(path)
-    return isinstance(stored, dict) and bool({RATES, LIKE, "hbm_bytes_per_s"} & stored.keys())
+    return isinstance(stored, dict) and "rows" in stored
 
 
 def read(path: Path) -> Chip:
@@ -191,10 +192,15 @@ def _example(name: str) -> str:
 def _stored(path: Path) -> object:
     try:
         text = path.read_text(encoding="utf-8")
-        if len(text) > MOST_CHARACTERS:
-            return None
-        return json.loads(text)
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
+        raise ChipFileError(
+            f"{str(path)[:80]!r} cannot be read; write the path of a file of figures"
+        ) from error
+    if git_lfs.is_pointer(text):
+        raise ChipFileError(git_lfs.refusal(path.name))
+    try:
+        return json.loads(text) if len(text) <= MOST_CHARACTERS else None
+    except (ValueError, RecursionError) as error:
         raise ChipFileError(
             f"{str(path)[:80]!r} cannot be read as JSON; write the path of a file of figures, as in "
             f"{_EXAMPLE}"

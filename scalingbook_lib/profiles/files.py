@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from scalingbook_lib.hlo import git_lfs
+from scalingbook_lib import git_lfs
 from scalingbook_lib.profiles.intervals import Event
 from scalingbook_lib.profiles.trace import HostEvent, Op, Trace
 

@@ -1,4 +1,4 @@
-"""Reads a profiler's `trace.json` or `trace.json.gz`, written for trace viewers beside the `*.xplane.pb`.
+"""Reads a profiler's trace.json or trace.json.gz, written for trace viewers beside the `*.xplane.pb`.
 
 It is Chrome's trace event format: processes are the planes of the profile, and threads are their lines. Times
 are in microseconds, and every statistic is a text.

@@ -16,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalingbook_lib.hlo import git_lfs
+from scalingbook_lib import git_lfs
 from scalingbook_lib.profiles import intervals, operations, protobuf, trace_events
 from scalingbook_lib.profiles.intervals import Event
 from scalingbook_lib.profiles.protobuf import XEvent, XLine, XPlane

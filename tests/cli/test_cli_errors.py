@@ -43,7 +43,7 @@ WRONG = {
     "collective all-gather 1G l40s:16": "no source says what network connects them; write at most 8 chips",
     "roofline h100 --figure hbm_byte=3 --matmul 1x2x3": "write one of hbm_bytes, hbm_bytes_per_s",
     "roofline h100 --figure hbm_bytes --matmul 1x2x3": "'hbm_bytes' is no figure; write its name and value",
-    "roofline h100 --chip-file /no.json --matmul 1x2x3": "'/no.json' cannot be read as JSON; write the path",
+    "roofline h100 --chip-file /no.json --matmul 1x2x3": "'/no.json' cannot be read; write the path",
     "roofline h100-96gb --matmul 1x2x3": "H100 has 80 GiB, not 96 GB; write H100 NVL or H100",
     "collective all-gather 1G v5p:4x4x5": "does not come as 4x4x5; the nearest slices are",
     "collective all-gather 1G h100:4x4": "'4x4' is no unit",

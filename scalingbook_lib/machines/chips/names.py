@@ -1,6 +1,6 @@
 """Finds a chip by its name as people, clouds and drivers write it.
 
-A name is taken apart into words: makers and form factors say nothing more (`NVIDIA`, `SXM5`, `HBM3`), a size
+A name is taken apart into words: makers and form factors say nothing more (NVIDIA, SXM5, HBM3), a size
 of memory selects a variant, and what is left must be the whole name of a chip.
 """
 

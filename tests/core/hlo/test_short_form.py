@@ -2,8 +2,7 @@
 
 import pytest
 
-from scalingbook_lib import hlo
-from scalingbook_lib.hlo import git_lfs
+from scalingbook_lib import git_lfs, hlo
 
 SHORT = """HloModule m, num_partitions=16
 

@@ -101,5 +101,10 @@ def test_a_figure_without_a_name_or_a_value_is_refused(written):
 
 
 def test_a_record_of_measurements_is_no_file_of_figures(write):
-    assert chip_files.is_chip_file(write(OWN))
-    assert not chip_files.is_chip_file(write({"device": "cpu", "rows": []}))
+    assert not chip_files.is_benchmark_record(write(OWN))
+    assert chip_files.is_benchmark_record(write({"device": "cpu", "rows": []}))
+
+
+def test_a_pointer_of_git_lfs_is_told(write):
+    with pytest.raises(chip_files.ChipFileError, match=r"mine\.json is a Git LFS pointer"):
+        chip_files.read(write("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 3\n"))
