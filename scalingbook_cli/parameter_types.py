@@ -120,7 +120,7 @@ def chip_options(command: Callable[..., Any]) -> Callable[..., Any]:
             is_eager=True,
             expose_value=False,
             callback=_keep_figures,
-            help="A figure of the chip to replace, as in hbm_bytes=48GiB or fp8=330T.",
+            help="Replace a specification of the chip, as in hbm_bytes=48GiB or fp8=330T.",
         ),
         click.option(
             "--chip-file",
@@ -130,7 +130,7 @@ def chip_options(command: Callable[..., Any]) -> Callable[..., Any]:
             is_eager=True,
             expose_value=False,
             callback=_keep_chips,
-            help="A chip of your own: JSON with its name, flops_per_s, hbm_bytes, hbm_bytes_per_s, ...",
+            help="Your own chip, as JSON: name, flops_per_s, hbm_bytes, hbm_bytes_per_s, ...",
         ),
     ):
         command = option(command)
@@ -192,38 +192,38 @@ SERVING_EFFICIENCY = ArgumentType(
 type Command = Callable[..., Any]
 
 _PLAN_WAYS = {
-    "--tp": "Tensor parallelism: chips that split every product; innermost.",
-    "--cp": "Context parallelism: chips that split a sequence.",
-    "--ep": "Expert parallelism: chips that hold each expert once.",
-    "--expert-tp": "Chips that split one expert: 1, or as --tp.",
-    "--expert-domains": "A token's experts are in at most so many domains.",
-    "--fsdp": "Data ranks that share the weights (see --zero).",
-    "--dp": "Copies of all of that, within the machine.",
-    "--pp": "Pipeline stages.",
-    "--chunks": "Chunks of layers on each stage, with the interleaved schedule.",
-    "--microbatch": "Sequences that a data rank works on at a time.",
+    "--tp": "Tensor-parallel degree; its chips are neighbors.",
+    "--cp": "Context-parallel degree: chips that split a sequence.",
+    "--ep": "Expert-parallel degree: chips that together hold each expert once.",
+    "--expert-tp": "Chips that split one expert: 1, or the degree of --tp.",
+    "--expert-domains": "Largest number of domains that hold a token's experts.",
+    "--fsdp": "FSDP degree: data ranks that shard the state (see --zero).",
+    "--dp": "Replicas of all of that within the machine (data parallelism).",
+    "--pp": "Pipeline-parallel degree: the number of stages.",
+    "--chunks": "Chunks of layers per stage, for the interleaved schedule.",
+    "--microbatch": "Sequences per microbatch of a data rank.",
 }
 _PLAN_TYPES = {
-    "--weights": "of the weights as stored",
-    "--compute": "that products compute in",
+    "--weights": "of the stored weights",
+    "--compute": "of the matmuls",
     "--activations": "of the activations",
     "--gradients": "of the gradients",
     "--moments": "of Adam's two moments",
 }
 _LAYOUT_WAYS = {
-    "--tp": "Chips of a stage; all of them split every matrix.",
-    "--rows": "Of --tp, those that split the model's width (2-D weight-stationary).",
-    "--cp": "Groups of --tp that share the tokens of a prompt.",
-    "--pp": "Pipeline stages.",
-    "--ep": "Of --tp, the ways over experts.",
-    "--attention-dp": "Groups of --tp that attend to sequences of their own.",
-    "--kv-batch": "Ways of a group's cache over sequences.",
-    "--kv-sequence": "Ways of a group's cache over tokens; the rest is over heads.",
+    "--tp": "Tensor-parallel degree: chips of a stage, which split every matrix.",
+    "--rows": "The part of --tp that splits the model's width (2-D weight-stationary).",
+    "--cp": "Context-parallel degree: groups of --tp that split the tokens of a prompt.",
+    "--pp": "Pipeline-parallel degree: the number of stages.",
+    "--ep": "The part of --tp that is over experts.",
+    "--attention-dp": "Groups within --tp that each attend to their own sequences.",
+    "--kv-batch": "Degree over sequences of a group's KV cache.",
+    "--kv-sequence": "Degree over tokens of a group's KV cache; the rest is over heads.",
 }
 _LAYOUT_TYPES = {
-    "--weights": "of the weights as stored",
-    "--kv": "of the cache",
-    "--compute": "that products compute in",
+    "--weights": "of the stored weights",
+    "--kv": "of the KV cache",
+    "--compute": "of the matmuls",
     "--activations": "of the activations",
 }
 
@@ -235,21 +235,21 @@ def layout_options(command: Command) -> Command:
 
 def plan_options(command: Command) -> Command:
     """Add an option for every field of `training.Plan`; None if not given."""
-    pods = "Machines like this one, copies over the data-center network."
-    shared = "What --fsdp ranks share: 1 the optimizer's state, 2 gradients too, 3 weights too."
-    attends = "How --cp attends: keys and values around a ring, gathered, or heads exchanged."
-    hides = "full, none, or a share, of what can overlap."
-    master = "The type of a master copy of the weights, or none."
+    pods = "Number of machines like this one, as replicas over the data-center network."
+    shared = "ZeRO stage: 1 shards the optimizer state, 2 also gradients, 3 also weights."
+    attends = "Attention under --cp: keys and values in a ring, gathered, or heads exchanged."
+    hides = "Overlap of communication that can overlap: full, none, or a share."
+    master = "The dtype of the master weights, or none."
     options = (
         *_counts(_PLAN_WAYS),
         click.option("--pods", "dcn", type=WHOLE, help=pods),
         click.option("--zero", type=click.Choice([0, 1, 2, 3]), help=shared),
         click.option("--context", type=click.Choice(CONTEXTS), help=attends),
-        click.option("--schedule", type=click.Choice(SCHEDULES), help="The pipeline's."),
-        click.option("--remat", type=click.Choice(REMAT), help="What the backward pass computes anew."),
-        _either("--sequence-parallel", "Whether --tp splits tokens between products."),
+        click.option("--schedule", type=click.Choice(SCHEDULES), help="The pipeline schedule."),
+        click.option("--remat", type=click.Choice(REMAT), help="What the backward pass recomputes."),
+        _either("--sequence-parallel", "Whether --tp splits tokens between matmuls (sequence parallelism)."),
         click.option("--overlap", type=SHARE_OR_WORD, help=hides),
-        _either("--collective-matmul", "Whether the collectives of --tp can overlap."),
+        _either("--collective-matmul", "Whether the collectives of --tp can overlap with matmuls."),
         *_types(_PLAN_TYPES),
         click.option("--master", type=DTYPE_OR_NONE, callback=_if_written, help=master),
     )
@@ -281,7 +281,7 @@ def _counts(ways: dict[str, str]) -> list[Command]:
 def _types(types: dict[str, str]) -> list[Command]:
     kinds = {"--compute": MATRIX_DTYPE}
     return [
-        click.option(name, type=kinds.get(name, DTYPE), help=f"The type {what}.")
+        click.option(name, type=kinds.get(name, DTYPE), help=f"The dtype {what}.")
         for name, what in types.items()
     ]
 

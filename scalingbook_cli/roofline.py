@@ -95,7 +95,7 @@ def _table(line: roofline.Roofline, given: dict[str, float]) -> TextTable:
     at_best = f"{percent(line.attained_fraction)} of the peak"
     rows = [
         (
-            "arithmetic",
+            "compute",
             format_value(line.flops, "FLOPs"),
             si(line.flops_per_s, "FLOPs/s"),
             si(line.math_s, "s"),

@@ -1,5 +1,6 @@
 """The command `scalingbook serve`: layouts to serve a model, their latency, and cost per million tokens."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
@@ -21,34 +22,44 @@ from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.units import BF16, DType, percent, si
+from scalingbook_lib.units import BF16, DType, count, rounded, si
 
 
 @click.command(
-    "serve", short_help="The ways to serve a model that none beats in latency and cost, or any one."
+    "serve", short_help="The best layouts to serve a model by latency and cost, or a given layout."
 )
 @click.argument("model", type=parameter_types.MODEL)
 @click.argument("machine", type=parameter_types.MACHINE)
-@parameter_types.option_with_default("--prompt P", parameter_types.WHOLE, "1024", "Tokens of a prompt.")
-@parameter_types.option_with_default("--output G", parameter_types.WHOLE, "512", "Tokens generated.")
+@parameter_types.option_with_default("--prompt P", parameter_types.WHOLE, "1024", "Prompt length in tokens.")
+@parameter_types.option_with_default("--output G", parameter_types.WHOLE, "512", "Output length in tokens.")
 @click.option(
-    "--batch", type=parameter_types.WHOLE, help="Sequences of a copy that decode at once; else all are tried."
+    "--batch",
+    type=parameter_types.WHOLE,
+    help="Batch size: sequences that a replica decodes at once. All sizes are tried by default.",
 )
 @click.option(
-    "--as-written", is_flag=True, help="Judge the one layout of the options; ways not written are 1."
+    "--as-written", is_flag=True, help="Time only the layout given by the options; degrees not given are 1."
 )
 @click.option(
-    "--itl", "itl_s", type=parameter_types.SECONDS, help="The most time between two tokens, as in 50ms."
+    "--itl", "itl_s", type=parameter_types.SECONDS, help="The largest inter-token latency (ITL), as in 50ms."
 )
 @click.option(
-    "--ttft", "ttft_s", type=parameter_types.SECONDS, help="The most time to the first token, as in 2s."
+    "--ttft", "ttft_s", type=parameter_types.SECONDS, help="The largest time to first token (TTFT), as in 2s."
 )
-@parameter_types.option_with_default("--best keep", parameter_types.LIST_LENGTH, "8", "How many are listed.")
+@parameter_types.option_with_default(
+    "--best keep", parameter_types.LIST_LENGTH, "8", "Number of options to list."
+)
 @click.option(
-    "--policy", type=click.Choice(POLICIES), help="Prompts between decode steps, or in chunks with them."
+    "--policy",
+    type=click.Choice(POLICIES),
+    help="Process prompts between decode steps, or in chunks with them.",
 )
-@parameter_types.option_with_default("--chunk", parameter_types.WHOLE, "512", "Most prompt tokens of a step.")
-@parameter_types.option_with_default("--reserve", parameter_types.SHARE, "10%", "Share of the HBM kept free.")
+@parameter_types.option_with_default(
+    "--chunk", parameter_types.WHOLE, "512", "Largest number of prompt tokens in a step."
+)
+@parameter_types.option_with_default(
+    "--reserve", parameter_types.SHARE, "10%", "Share of the HBM that is kept free."
+)
 @parameter_types.option_with_default(
     "--efficiency",
     parameter_types.SERVING_EFFICIENCY,
@@ -57,7 +68,9 @@ from scalingbook_lib.units import BF16, DType, percent, si
 )
 @layout_options
 @click.option(
-    "--usd-per-hour", type=parameter_types.POSITIVE, help="The price of one chip, where not the catalogue's."
+    "--usd-per-hour",
+    type=parameter_types.POSITIVE,
+    help="Price per chip-hour in USD, instead of the catalog's.",
 )
 @progress_option
 @parameter_types.chip_options
@@ -71,12 +84,12 @@ def command(
     progress: bool,
     **options: Any,
 ) -> Answer:
-    """The ways to serve MODEL on MACHINE that none beats: latency against the cost of a million tokens.
+    """Find the best ways to serve MODEL on MACHINE: latency against the cost of a million tokens.
 
-    Every layout is searched with batches from one sequence to all that fit, with requests that never run
-    out; an option leaves only the ways that are like it. With --as-written, the one
-    layout that the options say. The chips of the machine are copies of the model, tp · cp · pp chips each.
-    Where nothing is legal, the reasons are told and the exit code is 1.
+    The search covers every layout, with batch sizes from one sequence to all that fit, under a load of
+    requests that never ends; an option fixes a field of the layout. With --as-written, the options are the
+    whole layout. The machine holds replicas of the model, each on tp · cp · pp chips. If no layout is
+    possible, the command prints the reasons, and the exit code is 1.
     """
     asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
     if not as_written:
@@ -86,7 +99,7 @@ def command(
             )
         return asked.best(found, keep)
     if itl_s or ttft_s:
-        raise ValueError("--itl and --ttft choose among many ways, and --as-written is one; leave them out")
+        raise ValueError("--itl and --ttft choose among layouts, and --as-written gives one; leave them out")
     return asked.one(Layout(**written_fields(options, asked.machine.chip)))
 
 
@@ -128,12 +141,12 @@ class ServeRequest:
         return {
             "model": self.model.name,
             "machine": self.machine.name,
-            "prompt_tokens": self.P,
-            "output_tokens": self.G,
+            "prompt_length_tokens": self.P,
+            "output_length_tokens": self.G,
             "usd_per_chip_hour": self.price.usd_per_hour,
             "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
-            "within_factor": self.interval_factor,
+            "band_factor": self.interval_factor,
         }
 
     @property
@@ -156,7 +169,7 @@ class ServeRequest:
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(summary=f"{layout}: {held}", values=self.values | values, refused=True)
         served = self._steady(layout, self.batch or most, self.policy or POLICIES[0])
-        return self._answer(str(served), served, (), {})
+        return self._answer(served, (), {}, ())
 
     def _steady(self, layout: Layout, batch: int, policy: str) -> Serving:
         """The steady state of a layout with that many sequences."""
@@ -201,13 +214,20 @@ class ServeRequest:
     def best(self, found: Front, keep: int) -> Answer:
         """The answer for a front: its points, and its cheapest one in detail."""
         values = {"search": serve_tables.front_values(found)}
+        details = shared.search_lines(found.searched, found.rejected)
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
-            return Answer(summary=str(found), values=self.values | told | values, refused=True)
-        return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
+            misses = "; ".join(one.why for one in found.rejected[:2]) or "no layout meets the targets"
+            refusal = f"No layout is possible for {self.model.name} on {self.machine.name}: {misses}"
+            return Answer(summary=refusal, values=self.values | told | values, details=details, refused=True)
+        return self._answer(found.best.serving, (serve_tables.front(found, keep),), values, details)
 
     def _answer(
-        self, told: str, one: Serving, listed: tuple[TextTable, ...], values: dict[str, Any]
+        self,
+        one: Serving,
+        listed: tuple[TextTable, ...],
+        values: dict[str, Any],
+        details: tuple[str, ...],
     ) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
         held = inference.memory(
@@ -215,20 +235,29 @@ class ServeRequest:
         )
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
-        if self.interval_factor is not None:  # calibrated against published runs
-            told += (
-                f"\n{percent(published.COVERAGE)} of published runs are within a factor of "
-                f"{self.interval_factor:.3g} "
-                f"of their predictions\na copy makes {si(one.tokens_per_s, 'tokens/s')}, at documented peaks "
-                f"{si(peak.tokens_per_s, 'tokens/s')}"
-            )
         return Answer(
-            summary=told,
-            tables=(*listed, *serve_tables.tables(one, held, usd, self.price)),
+            summary="\n".join(self._summary_lines(one, held, usd)),
+            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price)),
             values=self.values
             | {"feasible": True}
             | values
             | {"peak_output_tokens_per_s": peak.tokens_per_s, "peak_itl_s": peak.itl_s}
             | serve_tables.values(one, held, usd),
             steps=tuple(serve_tables.derivation(one, held, price)),
+            details=details,
         )
+
+    def _summary_lines(self, one: Serving, held: inference.ServingMemory, usd: float | None) -> Iterator[str]:
+        """The layout; latencies with their band, throughput and cost; the memory of a chip."""
+        layout = one.step.layout
+        dtypes = f"weights {layout.weights}, KV {layout.kv}"
+        dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
+        replicas = self.machine.chips // one.chips
+        many = f"{replicas:,} replica{'s' * (replicas > 1)}"
+        batch = f"batch size {count(int(one.slots))}"
+        yield f"Layout: {serve_tables.degrees(layout)}; {many} with {batch}; {dtypes}"
+        itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
+        cost = "" if usd is None else f", ${count(rounded(usd))} per 1M tokens"
+        rate = si(replicas * one.tokens_per_s, "tokens/s")
+        yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
+        yield shared.memory_line(held, held.chip)

@@ -17,7 +17,8 @@ KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers 
 _SI = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _HALF_UP = 1 + 2**-50  # halves go up, as on paper: 2.5, and 2.675, which a double has a little below
-_NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs", "tokens"}  # counts: there is no millibyte
+_NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs"}  # counts: there is no millibyte
+_WORDS = {"tokens", "requests", "sequences", "parameters", "steps"}  # units that take no prefix
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +93,13 @@ def matrix_unit_dtype(stored: DType) -> DType:
 def si(value: float, unit: str = "", digits: int = 3) -> str:
     """The number with a decimal prefix, its unit and `digits` significant figures.
 
-    >>> si(4.36e-5, "s")
-    '43.6 µs'
+    Words take no prefix: they follow the number that `count` writes.
+
+    >>> si(4.36e-5, "s"), si(1421.0, "tokens/s")
+    ('43.6 µs', '1,420 tokens/s')
     """
+    if unit.partition("/")[0] in _WORDS:
+        return f"{count(rounded(value, digits), digits)} {unit}"
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
     figures = rounded(value, digits)  # 999.6 rounds up into the next prefix

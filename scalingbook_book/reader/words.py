@@ -14,7 +14,20 @@ def pluralize(n: float, noun: str) -> str:
     >>> pluralize(1, "sequence"), pluralize(32, "sequence")
     ('1 sequence', '32 sequences')
     """
-    return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
+    return f"{count_in_words(int(n))} {noun}{'' if int(n) == 1 else 's'}"
+
+
+def count_in_words(n: float, digits: int = 3) -> str:
+    """A count with its magnitude spelled out from a million on, as prose writes it.
+
+    >>> count_in_words(70.55e9), count_in_words(128256)
+    ('70.6 billion', '128,256')
+    """
+    figures = rounded(n, digits)
+    for size, name in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if figures >= size:
+            return f"{count(rounded(figures / size, digits), digits)} {name}"
+    return count(n, digits)
 
 
 def sig3(value: float, digits: int = 3) -> str:

@@ -13,9 +13,9 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import Result
 
 FACTORS = (1.25, 0.8, 1.5, 1 / 1.5, 2.0, 0.5, 4.0, 0.25)  # the nearest first
-RATES = ("arithmetic", "HBM", "HBM capacity", "links")
+RATES = ("compute", "HBM", "HBM capacity", "links")
 LABELS = {
-    "arithmetic": "Compute rate",
+    "compute": "Compute rate",
     "HBM": "HBM bandwidth",
     "HBM capacity": "HBM capacity",
     "links": "Interconnect bandwidth",

@@ -11,7 +11,7 @@ Chapters: Inference, Serving Llama 3, Other architectures.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
->>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), batch=32, S=2048).binds
+>>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), batch=32, S=2048).bottleneck
 'weights'
 """
 

@@ -29,7 +29,7 @@ class Serving(Priced):
     P: int
     G: int
     slots: float  # sequences that are served at once
-    batch: float  # those of them that decode, in the mean
+    batch: float  # those of them that decode, on average
     step: InferenceStep  # of decoding alone
     reading: InferenceStep  # a prompt alone, or a step with a chunk
     cycle_s: float
@@ -38,30 +38,30 @@ class Serving(Priced):
 
     @property
     def requests_per_s(self) -> float:
-        """Of one copy."""
+        """The requests per second of one replica."""
         return self.batch / self.cycle_s
 
     @property
     def tokens_per_s(self) -> float:
-        """Output tokens of one copy."""
+        """The output tokens per second of one replica."""
         return self.requests_per_s * self.G
 
     @property
     def latency_s(self) -> float:
-        """From a free slot to the last token."""
+        """The time in seconds from a free slot to the last token of a request."""
         return self.ttft_s + (self.G - 1) * self.itl_s
 
     @property
     def prefill_share(self) -> float:
-        """The share of the time that goes to prompts."""
+        """The share of the time spent on prompts."""
         return max(1 - (self.G - 1) * self.step.total_s / self.cycle_s, 0.0)
 
     def __str__(self) -> str:
         return (
             f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
-            f"{count(self.batch, 4)} sequence{'s' * (self.batch != 1)} on {self.chips:,} chips: "
-            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, first token in "
-            f"{si(self.ttft_s, 's')}, then one every {si(self.itl_s, 's')}"
+            f"batch size {count(self.batch, 4)} on {self.chips:,} chip{'s' * (self.chips != 1)}: "
+            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, TTFT "
+            f"{si(self.ttft_s, 's')}, ITL {si(self.itl_s, 's')}"
         )
 
 
@@ -136,7 +136,7 @@ def _chunked(on: ServingCase, *, P: int, G: int, batch: float, cached: int, chun
     c = min(max(requests, 1.0) * new, float(chunk))
     busy = requests * new / c  # the share of the steps that have a chunk
     prompts = max(c / new, min(on.layout.attention_dp, c))
-    context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
+    context = cached + max(new - c / prompts, 0) / 2  # on average, half of a prompt has been prefilled
     decoding = requests * steps
     step = stepped(on, batch=decoding or 1, S=S)
     reading = stepped(on, batch=decoding, S=S, chunk=c, context=context, prompts=prompts)

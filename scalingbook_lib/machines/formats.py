@@ -1,11 +1,11 @@
 """Low-precision number formats: their representable values, rounding errors and bytes per element.
 
 An `Element` is a floating-point type (values spaced in proportion) or an integer type (equally spaced). A
-`Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Smaller
-numbers.
+`Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Low
+precision and optimizers.
 
 >>> print(NVFP4)
-NVFP4: E2M1, 15 numbers up to 6, a scale for each 16; 0.5625 bytes an element
+NVFP4: E2M1, 15 numbers up to 6, a scale for each 16; 0.5625 bytes per element
 >>> NVFP4.quantized([0.1, 3.2, -6])
 [0.0, 3.0, -6.0]
 """
@@ -146,7 +146,7 @@ class Format(Result):
         e = self.element
         what = f"{e.numbers:,} numbers" if e.bits <= 8 else f"{e.bits} bits"
         return (
-            f"{self.name}: {e.name}, {what} up to {e.largest:g}, {shared}; {self.bytes:.7g} bytes an element"
+            f"{self.name}: {e.name}, {what} up to {e.largest:g}, {shared}; {self.bytes:.7g} bytes per element"
         )
 
 

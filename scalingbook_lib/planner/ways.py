@@ -71,7 +71,7 @@ class Ways:
                 yield Way(self.places, machine, price, layout, policy, most)
 
     def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
-        """The sequences that fit, half generated in the mean; where none does, the reason is kept."""
+        """The number of sequences that fit, half generated on average; if none fits, the reason is kept."""
         S, s = ceil(self.P + self.G / 2), self._shape(layout)
         fit = room_for(s, machine, S=S, reserve=self.reserve)
         for policy in self.policies:
@@ -96,9 +96,9 @@ class Ways:
         return resplit(self._shapes[split], layout)
 
     def _spreads(self, chips: int) -> Iterator[dict[str, int]]:
-        """Ways of a layout: divisors of what is left; context ways for prompts only where they are asked for.
+        """The degrees of a layout, each a divisor of what is left; CP only if it is requested.
 
-        Heads of the cache are split before they are copied.
+        KV heads are sharded before they are replicated.
         """
         for tp, cp, pp in self._chips(chips):
             for dp in degrees(self.tried, "attention_dp", tp):
@@ -113,7 +113,7 @@ class Ways:
                             yield dict(zip(WAYS, ways, strict=True))
 
     def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
-        """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""
+        """The TP, CP and PP degrees of a replica, whose product divides the number of chips."""
         for tp in degrees(self.tried, "tp", chips):
             for cp in degrees(self.tried, "cp", chips // tp) if "cp" in self.tried else (1,):
                 for pp in degrees(self.tried, "pp", chips // tp // cp):

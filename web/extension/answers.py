@@ -93,10 +93,10 @@ def _line(count: int) -> str:
     some = "one answer" if count == 1 else f"{count} answers"
     return (
         '<p class="answers-line js-only">'
-        f'<span class="answers-hidden">This page hides {some} until you guess. '
+        f'<span class="answers-hidden">This page hides {some} until you have made a guess. '
         '<button type="button" data-answers="page">Show all answers on this page</button> '
         '<button type="button" data-answers="show">Never hide answers</button></span>'
-        f'<span class="answers-shown">The answer to each Predict box is shown below its question. '
+        f'<span class="answers-shown">The answer to each question is shown below it. '
         '<button type="button" data-answers="hide">Hide answers until I guess</button></span></p>'
     )
 

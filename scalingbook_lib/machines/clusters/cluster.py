@@ -48,8 +48,8 @@ class Cluster(ChipGroup):
         if not self.domain and self.chip.joined == "cube mesh" and self.chips > 1:  # one chip needs no link
             raise ClusterError(
                 f"{self.chip.name} are joined in a hybrid cube mesh, in which pairs have two links, one or "
-                "none, "
-                "and which is not modelled; write 1 chip, or domain=16 for a DGX-2, which has switches"
+                "none, which this model does not cover; write 1 chip, or domain=16 for a DGX-2, which has "
+                "switches"
             )
         object.__setattr__(self, "domain", self.domain or known)
         self._refuse()

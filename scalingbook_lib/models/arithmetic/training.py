@@ -192,7 +192,7 @@ def crossover(model: Transformer, *, causal: bool = False, windows: bool = True)
     needed = weights / pair_flops(model)  # pairs for each token, summed over the layers
     kinds = [(kind.layers, kind.window if windows else None) for kind in model.layer_kinds]
     if all(window is None for _, window in kinds):
-        return needed / model.softmax_layers * (2 if causal else 1)  # causal, T/2 keys in the mean
+        return needed / model.softmax_layers * (2 if causal else 1)  # causal, T/2 keys on average
     return _length(needed, kinds, causal)
 
 
@@ -214,7 +214,7 @@ def _length(needed: float, kinds: list[tuple[int, int | None]], causal: bool) ->
 
 def _mean(T: float, window: int | None, causal: bool) -> float:
     """The mean number of keys per query over a long sequence."""
-    w = min(T, window or T)  # a causal query at position i meets min(i, w): w - w²/2T in the mean over T
+    w = min(T, window or T)  # a causal query at position i meets min(i, w): w - w²/2T on average over T
     return w - w * w / (2 * T) if causal else w
 
 
