@@ -109,6 +109,8 @@ class DoesNotFit(RuntimeError):
             self.scoped_vmem,
             kind=self.kind,
             arguments=shown,
+            asked_bytes=self.asked_bytes,
+            parts=self.parts,
         )
 
     def __str__(self) -> str:

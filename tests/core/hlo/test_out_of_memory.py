@@ -83,6 +83,8 @@ def test_a_gpu_s_message_names_what_the_program_needs_and_what_found_no_room():
     assert "needs 12.83 GiB of GPU memory (9.53 GiB for HLO temporaries; 2.86 GiB for arguments" in str(error)
     assert "recompute intermediate values" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    given = (out_of_memory.Allocation(2**30, "argument f32[8]"),)
+    assert str(error.with_arguments(given)) == str(error)  # XLA counts the arguments itself
 
 
 @pytest.mark.parametrize(
