@@ -6,7 +6,7 @@ chips, which is what AI-Hypercomputer/xpk at 367c8382 chooses for all 194 sizes 
 
 >>> named = read("v5p-128")
 >>> print(named.machine.name, named.note, sep="; ")
-TPU v5p 4x4x4; v5p-128 counts TensorCores, two for each chip: 64 chips, as the slice 4x4x4
+TPU v5p 4x4x4; v5p-128 counts TensorCores, two per chip: it is 64 chips, the slice 4x4x4
 """
 
 import math
@@ -71,9 +71,11 @@ def _unsized(chip: Chip, text: str) -> NamedMachine:
             f"{text}:{'x'.join('4' * chip.torus.dims)}, or its number of chips, as in {text}:8"
         )
     if chip.joined == "PCIe":
-        return NamedMachine(Cluster.of(chip, 1), f"one board; write {text}:4 for four of them in a host")
+        return NamedMachine(
+            Cluster.of(chip, 1), f"{text} is one PCIe board; write {text}:4 for four of them in a host"
+        )
     if chip.joined == "cube mesh":  # which is not modelled
-        return NamedMachine(Cluster.of(chip, 1), f"one {chip.name}")
+        return NamedMachine(Cluster.of(chip, 1), f"{text} is one {chip.name}")
     return NamedMachine(Cluster.of(chip, chip.domain_chips or chip.chips_per_host))
 
 
@@ -91,7 +93,7 @@ def _host_path(chip: Chip) -> str:
         return ""
     one_way, both = (si(ways * chip.link_bytes_per_s, "B/s") for ways in (1, 2))
     return (
-        f"{chip.name} have no switch between them: they reach each other through the PCIe of their host, "
+        f"{chip.name} boards have no switch between them: they communicate through the PCIe of their host, "
         f"{one_way} each way and {both} both ways together"
     )
 
@@ -103,16 +105,15 @@ def _accelerator_type(chip: Chip, count: int, text: str) -> NamedMachine:
     cores = chip.cores or 1
     if count % cores:
         raise SliceError(
-            f"{text!r} counts TensorCores, {_NUMBERS[cores]} for each {chip.name}, and {count} is odd; write "
+            f"{text!r} counts TensorCores, {_NUMBERS[cores]} per {chip.name}, and {count} is odd; write "
             "an "
             f"even number, or the shape of the slice, as in {text.rpartition('-')[0]}:"
             f"{'x'.join('4' * chip.torus.dims)}"
         )
     n = count // cores
     shape = _compact(chip, n, f"{text!r} counts TensorCores and is {n:,} chips")
-    each = f"{_NUMBERS[cores]} for each chip"
-    plural = "s" * (n > 1)
-    note = f"{text} counts TensorCores, {each}: {n:,} chip{plural}, as the slice {write_shape(shape)}"
+    counted = f"{n:,} chip{'s' * (n > 1)}, the slice {write_shape(shape)}"
+    note = f"{text} counts TensorCores, {_NUMBERS[cores]} per chip: it is {counted}"
     return NamedMachine(Slice(chip, shape), note)
 
 

@@ -38,7 +38,7 @@ WRONG = {
     "collective all-gather 1G v5p": "write the shape of its slice, as in v5p:4x4x4",
     "collective all-gather 1G v5e": "write the shape of its slice, as in v5e:4x4",
     "collective all-gather 1G v5p:4097": "is 4,097 chips, of which TPU v5p has no slice; write a number",
-    "collective all-gather 1G v5p-7": "counts TensorCores, two for each TPU v5p, and 7 is odd",
+    "collective all-gather 1G v5p-7": "counts TensorCores, two per TPU v5p, and 7 is odd",
     "collective all-gather 1G h100-4x4": "H100 is not joined in a torus, so 4x4 is no machine of it",
     "collective all-gather 1G l40s:16": "no source says what network connects them; write at most 8 chips",
     "roofline h100 --figure hbm_byte=3 --matmul 1x2x3": "write one of hbm_bytes, hbm_bytes_per_s",

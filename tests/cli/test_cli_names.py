@@ -5,7 +5,8 @@ import json
 import pytest
 
 OWN = {"name": "mine", "flops_per_s": {"bf16": "165 TFLOPs"}, "hbm_bytes": "48GiB",
-       "hbm_bytes_per_s": "1008 GB/s", "link_bytes_per_s": "31.5 GB/s", "domain_chips": 4, "joined": "PCIe"}  # fmt: skip
+       "hbm_bytes_per_s": "1008 GB/s", "link_bytes_per_s": "31.5 GB/s", "domain_chips": 4,
+       "joined": "PCIe"}  # fmt: skip
 
 
 @pytest.fixture
@@ -20,16 +21,16 @@ def one_line(text):
 
 def test_the_answer_says_what_an_accelerator_type_counts(ask):
     told = ask("collective all-gather 1G v5p-128")
-    assert "v5p-128 counts TensorCores, two for each chip: 64 chips, as the slice 4x4x4" in one_line(told.out)
+    assert "v5p-128 counts TensorCores, two per chip: it is 64 chips, the slice 4x4x4" in one_line(told.out)
     values = ask("collective all-gather 1G v6e-8 --json").values
     assert (values["machine"], values["chips"]) == ("TPU v6e 2x4", 8)
-    assert values["machine_note"] == "v6e-8 counts TensorCores, one for each chip: 8 chips, as the slice 2x4"
+    assert values["machine_note"] == "v6e-8 counts TensorCores, one per chip: it is 8 chips, the slice 2x4"
     assert "machine_note" not in ask("collective all-gather 1G v6e:2x4 --json").values
 
 
 def test_boards_without_a_switch_are_told_to_meet_in_their_host(ask):
     told = one_line(ask("collective all-gather 1G l40s:8").out)
-    assert "L40S have no switch between them: they reach each other through the PCIe of their host" in told
+    assert "L40S boards have no switch between them: they communicate through the PCIe of their host" in told
     assert "32 GB/s each way and 64 GB/s both ways together" in told
 
 

@@ -20,7 +20,7 @@ def test_an_accelerator_type_of_v5p_counts_two_tensorcores_for_each_chip(cores, 
     named = machine_names.read(f"v5p-{cores}")
     assert sorted(named.machine.shape) == sorted(map(int, topology.split("x")))
     assert named.machine.chips == cores // 2
-    assert named.note.startswith(f"v5p-{cores} counts TensorCores, two for each chip: {cores // 2:,} chip")
+    assert named.note.startswith(f"v5p-{cores} counts TensorCores, two per chip: it is {cores // 2:,} chip")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_an_accelerator_type_of_v5e_and_v6e_counts_chips_which_have_one_tensorco
     named = machine_names.read(written)
     assert named.machine.shape == tuple(map(int, topology.split("x")))
     assert named.machine.chips == int(written.split("-")[1])
-    assert "one for each chip" in named.note
+    assert "one per chip" in named.note
 
 
 @pytest.mark.parametrize(
@@ -67,10 +67,14 @@ def test_other_names_are_read(written, machine):
 
 def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host():
     one = machine_names.read("rtx-5090")
-    assert (one.machine.chips, one.note) == (1, "one board; write rtx-5090:4 for four of them in a host")
+    assert (one.machine.chips, one.note) == (
+        1,
+        "rtx-5090 is one PCIe board; write rtx-5090:4 for four of them in a host",
+    )
     four = machine_names.read("rtx-5090:4")
     assert four.note == (
-        "RTX 5090 have no switch between them: they reach each other through the PCIe of their host, 63 GB/s "
+        "RTX 5090 boards have no switch between them: they communicate through the PCIe of their host, 63 "
+        "GB/s "
         "each "
         "way and 126 GB/s both ways together"
     )
@@ -84,7 +88,7 @@ def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host(
             "v5p-100",
             "is 50 chips, of which TPU v5p has no slice; write a number of chips that it has: 32 (2x4x4) or",
         ),
-        ("v5p-7", "two for each TPU v5p, and 7 is odd; write an even number"),
+        ("v5p-7", "two per TPU v5p, and 7 is odd; write an even number"),
         ("h100-4x4", "H100 is not joined in a torus"),
         ("v5p", "write the shape of its slice, as in v5p:4x4x4, or its number of chips, as in v5p:8"),
         ("v5p:x", "'x' is no slice shape"),
