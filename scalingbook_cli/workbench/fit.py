@@ -132,7 +132,9 @@ def _smallest(asked: Request, fixed: dict[str, Any]) -> str:
         least = model.params * fixed.get("weights", BF16).bytes
     else:
         least = training_state(model, gradients=None).nbytes
-    room = asked.machine.chip.hbm_bytes * (1 - asked.reserve if isinstance(asked, serve.ServeRequest) else 1)
+    room = asked.machine.chip.hbm_bytes * (
+        1 - asked.free_share if isinstance(asked, serve.ServeRequest) else 1
+    )
     try:
         for machine in _larger(asked.machine):
             if least <= machine.chips * room and not _rejected(replace(asked, machine=machine), fixed):

@@ -43,7 +43,7 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     assert not shown["refused"]
     assert "<svg" in shown["picture"]["narrow"] if panel != "cost" else shown["tables"]
     assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
-    last = {"cost": "USD for a million output tokens", "roofline": "decode: T, nothing overlaps"}
+    last = {"cost": "USD per million output tokens", "roofline": "decode: T, nothing overlaps"}
     assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
     assert shown["html"].index("workbench-fit") < shown["html"].index(
         "workbench-table" if shown["tables"] else "<svg"
