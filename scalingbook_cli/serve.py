@@ -112,6 +112,7 @@ from scalingbook_lib.units import BF16, DType, GiB, count, rounded, si
     help="Price per chip-hour in USD, instead of the catalog's.",
 )
 @progress_option
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -132,11 +133,13 @@ def command(
     asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
-            found = asked.front(written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch)
+            found = asked.front(
+                written_fields(options, asked.machine.chip), ttft_s=ttft_s, itl_s=itl_s, watch=watch
+            )
         return asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among layouts, and --as-written gives one; leave them out")
-    return asked.one(Layout(**written_fields(options)))
+    return asked.one(Layout(**written_fields(options, asked.machine.chip)))
 
 
 def _progress_text(done: int, of: int) -> str:

@@ -94,7 +94,9 @@ def asked_of(setup: WorkbenchSetup, command: str) -> tuple[Any, dict[str, Any]]:
     """The question of a command, and the fixed fields of its plan or layout."""
     typed = read(setup, command)
     way = training.Plan if command == "plan" else inference.Layout
-    fixed = written_fields({f.name: typed[f.name] for f in fields(way) if f.name in typed})
+    fixed = written_fields(
+        {f.name: typed[f.name] for f in fields(way) if f.name in typed}, typed["machine"].chip
+    )
     if command == "plan":
         try:
             return plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
