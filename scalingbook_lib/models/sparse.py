@@ -108,6 +108,7 @@ def _latent(f: Fields) -> Latent:
         v=f.number("v_head_dim"),
         index_heads=f.number("index_n_heads") if indexed else 0,
         index_width=f.number("index_head_dim") if indexed else 0,
+        index_topk=(f.optional("index_topk") or 0) if indexed else 0,
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from scalingbook_lib.models.blocks.block import Block, LayerKind
 from scalingbook_lib.models.counting import weights_of
 from scalingbook_lib.models.parts import (
     MOST,
@@ -29,15 +30,6 @@ LIMITS |= {"norms": (0, 8), "positions": (0, MOST)}
 QK_NORMS = (None, "head", "all")
 
 
-@dataclass(frozen=True, slots=True)
-class LayerKind:
-    """Layers with the same attention: their number, window (None: full) and cached elements per token."""
-
-    layers: int
-    window: int | None
-    kv_elements_per_token: int
-
-
 @dataclass(frozen=True, kw_only=True)
 class Transformer(Result):
     """The shapes of a decoder-only Transformer, in the book's letters.
@@ -50,8 +42,10 @@ class Transformer(Result):
     logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict one more token each
     (multi-token prediction), with an embedding and unembedding of their own if `next_vocabulary`; their
     parameters are `next_params`, which `params` leaves out. `vision_params` belong to a vision encoder and
-    are left out too; `uncounted` lists what else a configuration has that is not counted. ModelError where
-    fields contradict each other.
+    are left out too; `uncounted` lists what else a configuration has that is not counted. Where layers differ
+    by more than a window, `blocks` has every kind of sublayer and replaces the fields of a uniform layer, and
+    `extra` has weights outside of the layers; the letters then describe the layers with full attention.
+    ModelError where fields contradict each other.
     """
 
     name: str
@@ -77,8 +71,12 @@ class Transformer(Result):
     positions: int = 0  # learned ones; rotary positions have no weights
     sinks: bool = False
     attention_gate: bool = False
+    blocks: tuple[Block, ...] = field(default=(), repr=False)
+    extra: tuple[Weight, ...] = field(default=(), repr=False)
+    state_dtype: str = "fp32"  # of recurrent states
     next_tokens: int = field(default=0, compare=False)
     next_vocabulary: bool = field(default=False, compare=False)
+    next_blocks: tuple[Block, ...] = field(default=(), repr=False, compare=False)
     vision_params: int = field(default=0, compare=False)
     uncounted: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
@@ -150,7 +148,9 @@ class Transformer(Result):
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
         experts = self.experts and replace(self.experts, first_dense=0, every=1)
-        one = replace(self, L=1, linear=None, experts=experts, tied=False)
+        one = replace(
+            self, L=1, linear=None, experts=experts, tied=False, blocks=self.next_blocks, extra=()
+        )
         ends = 2 * self.D * self.V
         # without the ends and the final norm
         layer = one.params - one.by_part.get("positions", 0) - ends - self.D
@@ -185,6 +185,8 @@ class Transformer(Result):
     @cached_property
     def moe_layers(self) -> int:
         """The number of layers with experts."""
+        if self.blocks:
+            return sum(b.layers for b in self.blocks if b.name == "experts")
         return self.experts.layers(self.L) if self.experts else 0
 
     def expert_axis_error(self, **ways: object) -> str:
@@ -204,25 +206,72 @@ class Transformer(Result):
     @property
     def softmax_layers(self) -> int:
         """The number of layers with softmax attention: all, unless some are linear."""
+        if self.blocks:
+            return sum(b.layers for b in self.blocks if b.kinds)
         return self.linear.softmax_layers(self.L) if self.linear else self.L
 
     @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
-        """The softmax layers, grouped by their window."""
-        cached = 2 * self.K * self.H  # a key and a value per head
-        if self.latent:
-            cached = self.latent.cached + self.latent.index_width
+        """The softmax layers, grouped by their window and by what they cache."""
+        if self.blocks:
+            return tuple(
+                replace(kind, layers=block.layers * kind.layers)
+                for block in self.blocks
+                for kind in block.kinds
+                if kind.kv_elements_per_token or kind.heads
+            )
         cycles, more = divmod(self.softmax_layers, len(self.windows))
         count = Counter[int | None]()
         for at, window in enumerate(self.windows):
             count[window] += cycles + (at < more)  # the cycle begins anew until the layers are used up
-        return tuple(LayerKind(layers, window, cached) for window, layers in count.items() if layers)
+        one = self._uniform_kind
+        return tuple(replace(one, layers=n, window=window) for window, n in count.items() if n)
+
+    @property
+    def _uniform_kind(self) -> LayerKind:
+        a = self.latent
+        cached = a.cached + a.index_width if a else 2 * self.K * self.H  # a key and a value per head
+        return LayerKind(
+            layers=1,
+            window=None,
+            kv_elements_per_token=cached,
+            heads=self.N,
+            kv_heads=1 if a else self.K,  # a latent vector is one head, which all queries share
+            query=self.H,
+            value=a.v if a else self.H,
+            absorbed=(a.cached, a.kv_rank) if a else None,
+            chosen=a.index_topk or None if a else None,
+            index=a.index_width if a else 0,
+            index_flops=2 * a.index_heads * a.index_width if a else 0,
+        )
+
+    @property
+    def state_elements(self) -> int:
+        """The elements of the recurrent states of one sequence, without those of short convolutions."""
+        if a := self.linear:
+            return (self.L - self.softmax_layers) * a.v_heads * a.key * a.value
+        return sum(b.layers * b.state for b in self.blocks)
+
+    @property
+    def convolution_elements(self) -> int:
+        """The elements that short convolutions keep of one sequence: all but one token of their length."""
+        if a := self.linear:
+            channels = 2 * a.k_heads * a.key + a.v_heads * a.value
+            return (self.L - self.softmax_layers) * channels * (a.conv - 1)
+        return sum(b.layers * b.convolution for b in self.blocks)
+
+    @property
+    def state_flops(self) -> int:
+        """FLOPs of all recurrences for one token."""
+        if self.linear:
+            return 6 * self.state_elements  # read with the key, write, read with the query
+        return sum(b.layers * b.state_flops for b in self.blocks)
 
     @property
     def kv_elements_per_token(self) -> int:
         """The elements per token that all layers together cache (within every window)."""
-        # 2 K H of each layer, or a latent vector
-        return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
+        # 2 K H of each layer, or a latent vector; whole, as an entry may serve several tokens
+        return sum(kind.layers * kind.kv_elements_per_token // kind.every for kind in self.layer_kinds)
 
     def __str__(self) -> str:
         extras = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}

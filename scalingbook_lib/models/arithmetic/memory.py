@@ -113,7 +113,7 @@ def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int 
     require_min(1, S=S, sequences=sequences)
     terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
     for kind in model.layer_kinds:
-        cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again
+        cached = kind.entries(S)  # what is farther back than the window, nobody asks for again
         # a key and a value of H elements for each of K heads
         nbytes = sequences * kind.layers * cached * kind.kv_elements_per_token * dtype.bytes
         name = "full layers" if kind.window is None else f"window {kind.window}"
