@@ -144,7 +144,9 @@ NOISE = re.compile(
     r".*_multipliers?|scoring_func|topk_method|aux_loss_alpha|seq_aux|pretraining_tp|ep_size|layer_rope_theta|"
     r"use_grouped_topk|router_aux_loss_coef|swiglu_limits.*|partial_rotary_factors|activation_sparsity_pattern"
 )
-TOWERS = re.compile(r"vision|visual|audio|image|multi_modal_projector|mm_projector|patch_|embed_vision|aligner")
+TOWERS = re.compile(
+    r"vision|visual|audio|image|multi_modal_projector|mm_projector|patch_|embed_vision|aligner"
+)
 LEFT_OUT = re.compile(
     r"Step-3.7|GLM-5(.\d)?-(FP8|NVFP4)|Qwen3.[56].*NVFP4|V3.[12]-NVFP4|V4-Flash-NVFP4|V4-Pro-NVFP4|R1|M2.7|"
     r"K2.[67]|Nano.*NVFP4|Super.*NVFP4|Ultra.*(FP8|NVFP4)|Thinking|Static|26B-A4B-NVFP4|GLM-5.[13]|M2.5-NVFP4|"
@@ -190,7 +192,9 @@ def _published(path: Path) -> Json | None:
     if path.stat().st_size > 100_000:
         return None
     fields = json.loads(path.read_text())
-    fields = {name: value for name, value in fields.items() if name not in ("auto_map", "quantization_config")}
+    fields = {
+        name: value for name, value in fields.items() if name not in ("auto_map", "quantization_config")
+    }
     name = path.name.removesuffix("_config.json").replace("--", "/")
     try:
         kind = fields.pop("model_type")
@@ -252,7 +256,9 @@ def _cached(model: Any, config: Any) -> list[Any]:
     try:
         with torch.device("meta"), torch.no_grad():
             ids = torch.zeros(1, TOKENS, dtype=torch.long, device="meta")
-            return model(input_ids=ids, use_cache=True).past_key_values.layers
+            cache = model(input_ids=ids, use_cache=True).past_key_values
+        states = [_State(t) for t in getattr(cache, "linear_cache", ()) if isinstance(t, torch.Tensor)]
+        return [*cache.layers, *states]
     except Exception as error:
         text = copy.deepcopy(config).get_text_config()
         if config.model_type in WITHOUT_EXPERTS and "sparse" in text.mlp_layer_types:  # which cache nothing
@@ -265,12 +271,19 @@ def _cached(model: Any, config: Any) -> list[Any]:
         return []
 
 
+class _State:
+    """A recurrent state that a cache keeps beside its layers (MiniMax-01)."""
+
+    def __init__(self, state: Any) -> None:
+        self.recurrent_states = state
+
+
 def _idle(parameters: dict[str, Any], config: Any) -> int:
     """The parameters of the routed experts that a token is not sent to."""
     chosen = next((k for name in ROUTED if (k := getattr(config, name, None))), 0)
     idle = 0
     for name, p in parameters.items():
-        if re.search(r"(?<!shared_)experts\.", name):
+        if re.search(r"(?<!shared_)experts\.", name) and not TOWERS.search(name):
             idle += p.numel() - p.numel() // p.shape[0] * chosen
     return idle
 
@@ -292,7 +305,9 @@ def _kept(layers: list[Any], model_type: str) -> Json:
         if compressed:
             kinds[None, TOKENS // compressed[0].shape[1], sum(t.shape[-1] for t in compressed)] += 1
         state += sum(t[0].numel() for key, t in held.items() if key.startswith("recurrent"))
-        conv += sum(t[0].numel() // t.shape[-1] * (t.shape[-1] - 1) for k, t in held.items() if k.startswith("conv"))
+        conv += sum(
+            t[0].numel() // t.shape[-1] * (t.shape[-1] - 1) for k, t in held.items() if k.startswith("conv")
+        )
     rows = [
         {"layers": n, "window": window, "every": every, "elements": elements}
         for (window, every, elements), n in sorted(kinds.items(), key=str)
@@ -303,7 +318,9 @@ def _kept(layers: list[Any], model_type: str) -> Json:
 def _tensors(layer: Any) -> Json:
     held: Json = {}
     for name, value in vars(layer).items():
-        inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        inner = (
+            value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+        )
         held |= {f"{name}.{key}": t for key, t in inner if isinstance(t, torch.Tensor)}
         if isinstance(value, torch.Tensor):
             held[name] = value

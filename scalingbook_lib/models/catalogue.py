@@ -17,11 +17,13 @@ from typing import Any
 
 from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.latent import LATENT
+from scalingbook_lib.models.mixed import MIXED
 from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.models.uncounted import OTHERS, PARTS, UNCOUNTED
+from scalingbook_lib.models.uncounted import NO_SIZES, OTHERS, PARTS, UNCOUNTED
 
 _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
 
@@ -100,8 +102,9 @@ MOST_CHARACTERS = 2_000_000
 MOST_FILE = 4 * MOST_CHARACTERS  # bytes: no character of UTF-8 has more than four
 PIPES = "/dev/fd/", "/dev/stdin"  # what a shell hands over for <(command): somebody writes to it
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
-READERS = DENSE | SPARSE | OLDER
+READERS = DENSE | SPARSE | OLDER | MIXED | LATENT
 KNOWN_TYPES = tuple(READERS)
+STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
 def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None = None) -> Transformer:
@@ -114,19 +117,34 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
     fields = _text_part(whole)
     kind, f = _kind(fields), Fields(fields)
     shapes = READERS[kind](f)
+    f.value("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     for field, value in fields.items():
         plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)
-        if value and not plain and PARTS.fullmatch(field) and field not in f.asked:
+        part = PARTS.fullmatch(field) and not NO_SIZES.fullmatch(field)
+        if value and not plain and part and field not in f.asked:
             raise ModelError(
                 field,
                 f"{printable(value)} is a part that no model of type {kind} has",
                 "give the model_type that has it, or leave it out",
             )
+    uncounted = [words for field, words in UNCOUNTED.items() if {**whole, **fields}.get(field)]
+    if shapes.get("blocks") and shapes.get("next_tokens") and not shapes.get("next_blocks"):
+        uncounted.append(UNCOUNTED["num_mtp_modules"])
     return Transformer(
         name=name or _name(fields, kind),
-        uncounted=tuple(words for field, words in UNCOUNTED.items() if {**whole, **fields}.get(field)),
+        uncounted=tuple(dict.fromkeys(uncounted)),
+        state_dtype=_state_dtype(f),
         **shapes,
     )
+
+
+def _state_dtype(f: Fields) -> str:
+    """The type of the recurrent states, fp32 unless the file says another one."""
+    name = f.value("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+    if name is not None and name not in STATE_DTYPES:
+        broke = f"{printable(name)} is no type of a state"
+        raise ModelError("mamba_ssm_dtype", broke, f"write one of {', '.join(STATE_DTYPES)}")
+    return STATE_DTYPES[name] if name else "fp32"
 
 
 def _read(config: object) -> dict[str, Any]:
@@ -206,9 +224,10 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
         return config
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
         raise ModelError("text_config", f"{printable(inner)} is no object", "write it in { }")
-    # what the outer object says holds where the inner one is silent
-    outer = {key: config[key] for key in ("tie_word_embeddings", "model_type") if key in config}
-    return {**outer, **{key: value for key, value in inner.items() if value is not None}}
+    # the outer object ties the embeddings; what else it says holds where the inner one is silent
+    kind = {"model_type": config["model_type"]} if "model_type" in config else {}
+    tied = {"tie_word_embeddings": tie} if (tie := config.get("tie_word_embeddings")) is not None else {}
+    return {**kind, **{key: value for key, value in inner.items() if value is not None}, **tied}
 
 
 def _kind(config: dict[str, Any]) -> str:

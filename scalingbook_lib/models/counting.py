@@ -21,7 +21,8 @@ def weights_of(m: "Transformer") -> Weights:
     if m.blocks:
         return tuple(w for w in _of_blocks(m) if w.copies or w.tied)
     parts = (_vocabulary, _attention, _linear, _mlps, _norms, _biases, _unembedding)
-    return tuple(weight for part in parts for weight in part(m) if weight.copies or weight.tied)
+    counted = (weight for part in parts for weight in part(m))
+    return tuple(weight for weight in (*counted, *m.extra) if weight.copies or weight.tied)
 
 
 def _of_blocks(m: "Transformer") -> Iterator[Weight]:

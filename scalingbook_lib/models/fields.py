@@ -5,7 +5,12 @@ from typing import Any
 
 from scalingbook_lib.models.parts import MOST, ModelError, printable, whole
 
-SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention": False}
+SLIDING = {
+    "sliding_attention": True,
+    "chunked_attention": True,
+    "full_attention": False,
+    "indexed_attention": False,  # full attention to positions that an indexer selects
+}
 
 
 class Fields:
@@ -112,7 +117,7 @@ class Fields:
 
     def head_width(self, D: int, N: int) -> int:
         """The width of a head: its own field, or the model's width over its heads."""
-        H = self.optional("head_dim")
+        H = self.optional("head_dim", "attention_head_dim")
         if H is None and D % N:  # a width that is rounded down would be another model
             raise ModelError(
                 "num_attention_heads",

@@ -147,10 +147,10 @@ class Transformer(Result):
 
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
+        if self.blocks and not self.next_blocks:
+            return 0  # named among `uncounted`
         experts = self.experts and replace(self.experts, first_dense=0, every=1)
-        one = replace(
-            self, L=1, linear=None, experts=experts, tied=False, blocks=self.next_blocks, extra=()
-        )
+        one = replace(self, L=1, linear=None, experts=experts, tied=False, blocks=self.next_blocks, extra=())
         ends = 2 * self.D * self.V
         # without the ends and the final norm
         layer = one.params - one.by_part.get("positions", 0) - ends - self.D

@@ -29,3 +29,8 @@ PARTS = re.compile(
     r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
 )
 """The fields that state which parts a layer has."""
+NO_SIZES = re.compile(
+    r"mamba_(chunk_size|hidden_act|norm_before_gate)|linear_(attn_(alpha|beta)_factor|a_log_\w+|dt_\w+|allow_\w+|"
+    r"lower_bound)|index_(kpool_always_select_tail|share_for_mtp_iteration|local_blocks)|ssm_\w*multipliers?"
+)
+"""Fields named like parts that change neither bytes nor matmul FLOPs."""
