@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from scalingbook_lib.models.fields import Fields
-from scalingbook_lib.models.parts import Weight
+from scalingbook_lib.models.parts import Weight, whole
 
 type Shapes = dict[str, Any]  # fields of a Transformer
 type Reader = Callable[[Fields], Shapes]
@@ -88,10 +88,11 @@ def _activation(f: Fields, m: Shapes) -> tuple[Weight, ...]:
 def pattern_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """EXAONE's windows: all but the last layer of each period slide, where there is a window."""
     period = f.value("sliding_window_pattern")
-    if isinstance(period, str):
+    if isinstance(period, str):  # as in LLLG
         period = len(period)
     if f.value("sliding_window") is None or period is None:
         return f.windows(m["L"], (False,))
+    period = whole("sliding_window_pattern", period, most=1000)
     return f.windows(m["L"], tuple(layer + 1 < period for layer in range(period)))
 
 
@@ -103,9 +104,17 @@ def one_window(f: Fields, m: Shapes) -> tuple[int | None, ...]:
 def upper_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """Qwen's windows: in the upper layers, and only where the configuration enables them."""
     if not f.flag("use_sliding_window", False):
+        f.asked.update(("sliding_window", "max_window_layers"))  # switched off
         return (None,)
     first = f.number("max_window_layers", default=m["L"], least=0)
     return f.windows(m["L"], tuple(layer >= first for layer in range(m["L"])))
+
+
+def late_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
+    """The windows of dots 1: in the upper layers, where the configuration has a window."""
+    first = f.number("max_window_layers", default=m["L"], least=0)
+    sliding = f.value("sliding_window") is not None
+    return f.windows(m["L"], tuple(sliding and layer >= first for layer in range(m["L"])))
 
 
 def cycle(*slides: bool) -> Rule:

@@ -22,7 +22,7 @@ from scalingbook_lib.models.parts import Latent, ModelError, Weight, printable
 def indexer_layers(f: Fields, kinds: tuple[str, ...]) -> tuple[Fields, ...]:
     """The fields of each layer, with `chooses`: whether it has an indexer or shares that of an earlier one."""
     L = len(kinds)
-    types, pattern = f.listed("indexer_types", L), f.value("index_topk_pattern")
+    types, pattern = f.listed_of("indexer_types", str, L), f.value("index_topk_pattern")
     step = f.number("index_topk_freq", default=1)
     skip = f.number("index_skip_topk_offset", default=2, least=0)
     if types is None and isinstance(pattern, str):
@@ -52,7 +52,7 @@ def _indexed(f: Fields, m: Shapes) -> Iterable[Block]:
 def _mistral_layers(f: Fields, kinds: tuple[str, ...]) -> tuple[Fields, ...]:
     L = len(kinds)
     f.require(kv_source_layers=list(range(L)))
-    rotary = f.listed("no_rope_layers", L) or [int((i + 1) % 4 != 0) for i in range(L)]
+    rotary = f.listed_of("no_rope_layers", int, L) or [int((i + 1) % 4 != 0) for i in range(L)]
     nope, rope = f.number("qk_nope_head_dim"), f.number("qk_rope_head_dim")
     bare = {"qk_nope_head_dim": nope + rope, "qk_rope_head_dim": 0}
     own = indexer_layers(f, kinds)
@@ -137,7 +137,7 @@ _RATES = {4: "compressed_sparse_attention", 128: "heavily_compressed_attention",
 
 
 def _v4_kinds(f: Fields, L: int) -> tuple[str, ...]:
-    ratios = f.listed("compress_ratios")
+    ratios = f.listed_of("compress_ratios", int)
     if ratios is None:
         return structure.mixers(f, L, ("compressed_sparse_attention", "heavily_compressed_attention"))
     if not set(ratios) <= set(_RATES) or len(ratios) < L:

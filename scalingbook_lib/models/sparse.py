@@ -275,9 +275,13 @@ SPARSE: dict[str, Reader] = {
     "llama4_text": _LLAMA4,
     "glm4_moe_lite": _DEEPSEEK,
     "mistral4": _DEEPSEEK,
-    **dict.fromkeys(
-        ("dots1", "hy_v3"),
-        family(OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", biases=biases),
+    "hy_v3": family(OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", biases=biases),
+    "dots1": family(
+        OWN_HEADS,
+        experts=structure.shapes_with_experts,
+        qk_norm="head",
+        biases=biases,
+        windows=dense.late_windows,
     ),
     "exaone_moe": family(
         OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", windows=dense.pattern_windows

@@ -58,16 +58,14 @@ def mixers(f: Fields, L: int, otherwise: tuple[str, ...] = ("full_attention",)) 
     """The kind of token mixer of each layer, as its list says or as `otherwise` repeats."""
     for name in PATTERNS:
         kinds = f.value(name)
-        if isinstance(kinds, str):
-            kinds = list(kinds)
         if kinds is not None:
-            return _kinds(f, name, kinds, L)
+            return _kinds(f, name, list(kinds) if isinstance(kinds, str) else kinds, L)
     return tuple(otherwise[i % len(otherwise)] for i in range(L))
 
 
 def mlps(f: Fields, L: int, routed: bool) -> tuple[str, ...]:
     """Whether the MLP of each layer is dense or sparse: a list, the first dense ones, or steps."""
-    kinds, frequency = f.value("mlp_layer_types"), f.value("moe_layer_freq")
+    kinds, frequency = f.value("mlp_layer_types"), f.value("moe_layer_freq")  # one may be a list
     first = f.number("first_k_dense_replace", "num_dense_layers", default=0, least=0, most=L)
     if kinds is not None:
         return _kinds(f, "mlp_layer_types", kinds, L)
@@ -90,7 +88,10 @@ def _kinds(f: Fields, name: str, kinds: object, L: int) -> tuple[str, ...]:
 def per_layer(f: Fields, L: int) -> tuple[Fields, ...]:
     """The fields of each layer: those of `per_layer_config` replace the file's."""
     given = f.value("per_layer_config") or {}
-    if not isinstance(given, dict) or not all(str(key).isdigit() for key in given):
+    valid = isinstance(given, dict) and all(
+        isinstance(key, str) and key.isdecimal() and isinstance(own, dict) for key, own in given.items()
+    )
+    if not valid:
         raise ModelError("per_layer_config", f"{printable(given)} is no object by layer", "write it in { }")
     own = {int(key): value for key, value in given.items()}
     return tuple(f.overridden(**own[i]) if i in own else f for i in range(L))
@@ -128,7 +129,7 @@ def evenly(f: Fields, kinds: tuple[str, ...]) -> dict[str, int] | None:
 
 def shapes_with_experts(f: Fields, m: Shapes, *, width: str = "") -> Experts | None:
     """The experts of a model whose layers have the same attention; None where it has none."""
-    if not routed(f):
+    if not any(f.value(name) for name in (*EXPERTS, *CHOSEN, *EXPERT_WIDTH)):
         return None
     placed = evenly(f, mlps(f, m["L"], routed=True))
     if placed is None:

@@ -42,7 +42,8 @@ class Transformer(Result):
     logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict one more token each
     (multi-token prediction), with an embedding and unembedding of their own if `next_vocabulary`; their
     parameters are `next_params`, which `params` leaves out. `vision_params` belong to a vision encoder and
-    are left out too; `uncounted` lists what else a configuration has that is not counted. Where layers differ
+    are left out too; `uncounted` lists what else a configuration has that is not counted, `assumed` what
+    it does not say. Where layers differ
     by more than a window, `blocks` has every kind of sublayer and replaces the fields of a uniform layer, and
     `extra` has weights outside of the layers; the letters then describe the layers with full attention.
     ModelError where fields contradict each other.
@@ -79,6 +80,7 @@ class Transformer(Result):
     next_blocks: tuple[Block, ...] = field(default=(), repr=False, compare=False)
     vision_params: int = field(default=0, compare=False)
     uncounted: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    assumed: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -281,6 +283,7 @@ class Transformer(Result):
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
             f"N={self.N} K={self.K} H={self.H} V={self.V}"
             f"{'; not counted: ' * bool(uncounted)}{', '.join(uncounted)}"
+            f"{'; assumed: ' * bool(self.assumed)}{'; '.join(self.assumed)}"
         )
 
 
