@@ -15,7 +15,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from scalingbook_lib.models import unknown
+from scalingbook_lib.models import quantized, unknown
 from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.latent import LATENT
@@ -99,12 +99,13 @@ def find(name: str) -> Transformer:
     raise ModelError("name", f"{printable(name)} is not in the catalogue", f"write one of {', '.join(known)}")
 
 
-MOST_CHARACTERS = 2_000_000
+MOST_CHARACTERS = 8_000_000
 MOST_FILE = 4 * MOST_CHARACTERS  # bytes: no character of UTF-8 has more than four
 PIPES = "/dev/fd/", "/dev/stdin"  # what a shell hands over for <(command): somebody writes to it
 MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
 READERS = DENSE | SPARSE | OLDER | MIXED | LATENT
 KNOWN_TYPES = tuple(READERS)
+OUTER = "quantization_config", "kv_cache_dtype", "dtype", "torch_dtype", "expert_dtype"
 STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
@@ -123,18 +124,26 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
         plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)
         part = PARTS.fullmatch(field) and not NO_SIZES.fullmatch(field)
         if value and not plain and part and field not in f.asked:
+            known = kind in READERS
             raise ModelError(
                 field,
-                f"{printable(value)} is a part that no model of type {kind} has",
+                f"{printable(value)} is a part that no model of type {kind} has"
+                if known
+                else f"{printable(value)} is a part that is not read where model_type, {printable(kind)}, is unknown",
                 "give the model_type that has it, or leave it out",
             )
     uncounted = [words for field, words in UNCOUNTED.items() if {**whole, **fields}.get(field)]
-    if shapes.get("blocks") and shapes.get("next_tokens") and not shapes.get("next_blocks"):
+    scheme = quantized.scheme(f)
+    uncounted += quantized.not_counted(scheme)
+    named = shapes.get("blocks") or kind not in READERS
+    if named and shapes.get("next_tokens") and not shapes.get("next_blocks"):
         uncounted.append(UNCOUNTED["num_mtp_modules"])
     return Transformer(
         name=name or _name(fields, kind),
         uncounted=tuple(dict.fromkeys(uncounted)),
         state_dtype=_state_dtype(f),
+        base_dtype=quantized.base_dtype(f),
+        quantization=scheme,
         **shapes,
     )
 
@@ -228,7 +237,8 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
     # the outer object ties the embeddings; what else it says holds where the inner one is silent
     kind = {"model_type": config["model_type"]} if "model_type" in config else {}
     tied = {"tie_word_embeddings": tie} if (tie := config.get("tie_word_embeddings")) is not None else {}
-    return {**kind, **{key: value for key, value in inner.items() if value is not None}, **tied}
+    outer = {key: config[key] for key in OUTER if key in config}
+    return {**kind, **outer, **{key: value for key, value in inner.items() if value is not None}, **tied}
 
 
 def _kind(config: dict[str, Any]) -> str:

@@ -159,7 +159,7 @@ DENSE |= {
     "gemma3_text": DENSE["gemma3"],
     "ministral": DENSE["mistral"],
     "ministral3": DENSE["mistral"],  # also Devstral
-    "mimo": family(biases=QKV, windows=upper_windows, next_tokens=next_tokens),
+    "mimo": family(biases=_qwen2_biases, windows=upper_windows, next_tokens=next_tokens),
     "olmo3": family(OWN_HEADS, qk_norm="all", biases=biases, windows=cycle(True, True, True, False)),
     "exaone4": family(OWN_HEADS, qk_norm="head", windows=pattern_windows),
     "seed_oss": family(biases=_seed_biases),

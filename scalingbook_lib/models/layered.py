@@ -47,12 +47,12 @@ def layered(
         L = m["L"]
         mixing = kinds(f, L) if kinds else structure.mixers(f, L, otherwise)
         feeding = hidden_kinds(f, L) if hidden_kinds else structure.mlps(f, L, structure.routed(f))
-        made: list[Block] = []
+        made: list[tuple[int, Block]] = []
         layers = fields(f, mixing) if fields else structure.per_layer(f, L)
-        for g, mixer, fed in zip(layers, mixing, feeding, strict=True):
-            made += _made(mixers, "layer_types", mixer, g, m)
-            made += _made(mlps, "mlp_layer_types", fed, g, m)
-            made += [hidden.norms(m["D"], norms), *(each(g, m) if each else ())]
+        for i, (g, mixer, fed) in enumerate(zip(layers, mixing, feeding, strict=True)):
+            made += [(i, block) for block in _made(mixers, "layer_types", mixer, g, m)]
+            made += [(i, block) for block in _made(mlps, "mlp_layer_types", fed, g, m)]
+            made += [(i, block) for block in (hidden.norms(m["D"], norms), *(each(g, m) if each else ()))]
         m["blocks"] = gathered(made)
         f.asked.update(structure.EXPERT_FIELDS)  # of no importance where no layer is sparse
         m["next_tokens"] = f.number("num_nextn_predict_layers", default=0, least=0)
@@ -64,7 +64,7 @@ def layered(
                 hidden.norms(m["D"], norms),
             )
         m["experts"] = (
-            structure.experts_of(f, width=width) if any(b.name == "experts" for b in made) else None
+            structure.experts_of(f, width=width) if any(b.name == "experts" for _, b in made) else None
         )
         return m | {name: rule(f, m) if callable(rule) else rule for name, rule in rules.items()}
 

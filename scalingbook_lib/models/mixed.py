@@ -71,7 +71,7 @@ def _gemma_mlp(f: Fields, m: Shapes) -> Iterable[Block]:
     if f.flag("enable_moe_block", False):
         e, D = structure.experts_of(f), m["D"]
         router = {"router scale": (D,), "expert scale": (e.E,)}
-        yield hidden.experts(D, E=e.E, k=e.k, F=e.F, more=router)
+        yield hidden.experts(D, E=e.E, k=e.k, F=e.F, prefix="own expert ", more=router)
         yield hidden.norms(D, 3)
 
 

@@ -34,6 +34,7 @@ NAMES = {  # what is one kind of sublayer, under the names of several versions
     "mamba2": "linear_attention",
     "chunked_attention": "sliding_attention",
     "indexed_attention": "full_attention",
+    "deepseek_sparse_attention": "full_attention",
     "short_conv": "conv",
     "-": "mlp",
     "*": "full_attention",

@@ -22,6 +22,7 @@ from scalingbook_lib.models.parts import (
     whole,
     wholes,
 )
+from scalingbook_lib.models.quantization import Scheme
 from scalingbook_lib.units import Result
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
@@ -75,6 +76,8 @@ class Transformer(Result):
     blocks: tuple[Block, ...] = field(default=(), repr=False)
     extra: tuple[Weight, ...] = field(default=(), repr=False)
     state_dtype: str = "fp32"  # of recurrent states
+    base_dtype: str = field(default="bf16", compare=False)  # of the weights that are not quantized
+    quantization: Scheme | None = field(default=None, repr=False, compare=False)
     next_tokens: int = field(default=0, compare=False)
     next_vocabulary: bool = field(default=False, compare=False)
     next_blocks: tuple[Block, ...] = field(default=(), repr=False, compare=False)
@@ -149,7 +152,7 @@ class Transformer(Result):
 
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
-        if self.blocks and not self.next_blocks:
+        if (self.blocks or self.assumed) and not self.next_blocks:
             return 0  # named among `uncounted`
         experts = self.experts and replace(self.experts, first_dense=0, every=1)
         one = replace(self, L=1, linear=None, experts=experts, tied=False, blocks=self.next_blocks, extra=())

@@ -34,6 +34,7 @@ PARTS = re.compile(
 """The fields that state which parts a layer has."""
 NO_SIZES = re.compile(
     r"mamba_(chunk_size|hidden_act|norm_before_gate)|linear_(attn_(alpha|beta)_factor|a_log_\w+|dt_\w+|allow_\w+|"
-    r"lower_bound)|index_(kpool_always_select_tail|share_for_mtp_iteration|local_blocks)|ssm_\w*multipliers?"
+    r"lower_bound)|index_(kpool_always_select_tail|share_for_mtp_iteration|local_blocks)|ssm_\w*multipliers?|"
+    r"compress_rope_theta"
 )
 """Fields named like parts that change neither bytes nor matmul FLOPs."""

@@ -54,7 +54,10 @@ def read(f: Fields, kind: str) -> Shapes:
             f"{error.broke})",
             f"name the fields as {like(f)} does, or write its shapes as a Transformer",
         ) from error
-    return shapes | {"assumed": (f"model_type {printable(kind)} is unknown and was read like {like(f)}", *_said(f))}
+    shapes["next_tokens"] = f.number("num_nextn_predict_layers", default=0, least=0)
+    return shapes | {
+        "assumed": (f"model_type {printable(kind)} is unknown and was read like {like(f)}", *_said(f))
+    }
 
 
 def _said(f: Fields) -> Iterable[str]:
@@ -79,7 +82,12 @@ def _uniform(f: Fields, qk_norm: str | None) -> Shapes | None:
     L = structure.layers_of(f)
     kinds = structure.mixers(f, L, _window_kinds(f))
     plain = {"full_attention", "sliding_attention"}
-    if not set(kinds) <= plain or f.value("kv_lora_rank") or f.value("v_head_dim") or f.value("per_layer_config"):
+    if (
+        not set(kinds) <= plain
+        or f.value("kv_lora_rank")
+        or f.value("v_head_dim")
+        or f.value("per_layer_config")
+    ):
         return None
     routed = structure.routed(f)
     placed = structure.evenly(f, structure.mlps(f, L, routed))

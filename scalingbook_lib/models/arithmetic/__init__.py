@@ -19,8 +19,10 @@ from scalingbook_lib.models.arithmetic.memory import (
     KVCache,
     Parameters,
     TrainingState,
+    entry_bytes,
     kv_cache,
     params,
+    states,
     training_state,
 )
 from scalingbook_lib.models.arithmetic.mixers import (
@@ -86,6 +88,7 @@ __all__ = [
     "block_bytes",
     "crossover",
     "einsum",
+    "entry_bytes",
     "flops",
     "hidden",
     "kv_cache",
@@ -100,6 +103,7 @@ __all__ = [
     "query_block",
     "routing",
     "stack",
+    "states",
     "training_flops",
     "training_state",
     "video_tokens",

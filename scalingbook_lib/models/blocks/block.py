@@ -1,6 +1,6 @@
 """A kind of sublayer: its weights, the entries that it caches and the state that it keeps."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -66,17 +66,24 @@ class Block:
 
     name: str
     weights: tuple[Weight, ...]
-    layers: int = 1
+    at: tuple[int, ...] = (0,)  # the layers that have it
     kinds: tuple[LayerKind, ...] = ()  # of one layer
     state: int = 0
     convolution: int = 0
     state_flops: int = 0
 
+    @property
+    def layers(self) -> int:
+        """The number of layers that have it."""
+        return len(self.at)
 
-def gathered(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """Equal blocks as one, with the number of layers that have it."""
-    count = Counter(blocks)
-    return tuple(replace(block, layers=n * block.layers) for block, n in count.items())
+
+def gathered(blocks: Iterable[tuple[int, Block]]) -> tuple[Block, ...]:
+    """Equal blocks as one, with the layers that have it."""
+    at = defaultdict[Block, list[int]](list)
+    for layer, block in blocks:
+        at[replace(block, at=())].append(layer)
+    return tuple(replace(block, at=tuple(layers)) for block, layers in at.items())
 
 
 def weights_of_blocks(blocks: Iterable[Block]) -> tuple[Weight, ...]:

@@ -27,6 +27,7 @@ def experts(
     gated: bool = True,
     inner: int | None = None,
     inner_norm: bool = False,
+    prefix: str = "expert ",
     more: Shapes | None = None,
 ) -> Block:
     """E routed experts of width F, k of them active, and shared ones of width `shared` together.
@@ -40,7 +41,7 @@ def experts(
         "experts",
         (
             *products("router", {"router": (D, E)}),
-            *products("experts", mlp_shapes(width, F, gated, "expert "), E, k),
+            *products("experts", mlp_shapes(width, F, gated, prefix), E, k),
             *products("shared experts", outer),
             *(products("shared experts", mlp_shapes(D, shared, gated, "shared ")) if shared else ()),
             *vectors("norms", {"expert norm": (inner,)} if inner and inner_norm else {}),

@@ -1,0 +1,254 @@
+"""How a file stores its weights: `quantization_config` read into formats, and the bytes of every part.
+
+A `Format` is a number of bits with its block scales; a `Scheme` says which matrices have which format, by the
+module names that published files use. `storage` counts the bytes. What a file does not quantize keeps its base
+type: embeddings, norms, biases, routers and, unless it says otherwise, the unembedding.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING
+
+from scalingbook_lib.models.parts import Weight
+from scalingbook_lib.units import Result, binary, count
+
+if TYPE_CHECKING:
+    from scalingbook_lib.models.transformer import Transformer
+
+BASES = {"bf16": 2, "fp16": 2, "fp32": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """Elements of `bits`, with a scale of `scale_bytes` for each block [rows, columns] of a matrix.
+
+    A block of 0 rows or columns is as long as the matrix. `matrix_bytes` are further scales of each matrix.
+    """
+
+    name: str
+    bits: int
+    block: tuple[int, int] | None = None
+    scale_bytes: float = 0.0
+    matrix_bytes: float = 0.0
+
+    def nbytes(self, rows: int, columns: int) -> float:
+        """The bytes of a matrix of so many rows (outputs) and columns (inputs)."""
+        scales = 0.0
+        if self.block:
+            high, wide = (size or whole for size, whole in zip(self.block, (rows, columns), strict=True))
+            scales = self.scale_bytes * ceil(rows / high) * ceil(columns / wide)
+        return rows * columns * self.bits / 8 + scales + self.matrix_bytes
+
+    @property
+    def bytes_per_element(self) -> float:
+        """The bytes of an element in a large matrix, its share of a scale included."""
+        high, wide = self.block or (0, 0)
+        per_scale = high * wide if high and wide else 0  # one for each row is too few to matter
+        return self.bits / 8 + (self.scale_bytes / per_scale if per_scale else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """The formats of a file: `named` ones by module, `default` for the other matrices but those to `skip`.
+
+    `parts` are the only parts that the default covers, where it does not cover all. `kv` is the type of the
+    KV cache.
+    """
+
+    method: str
+    default: Format | None
+    skip: tuple[str, ...] = ()
+    named: tuple[tuple[str, Format], ...] = ()
+    parts: tuple[str, ...] = ()
+    kv: str | None = None
+
+    def format_of(self, names: tuple[str, ...], part: str, layer: int | None) -> Format | None:
+        """The format of a matrix with these possible module names; None where it keeps the base type."""
+        for pattern, own in _relevant(self.named, layer):
+            if any(matches(pattern, name) for name in names):
+                return own
+        if any(matches(pattern, name) for pattern, _ in _relevant(self._skipped, layer) for name in names):
+            return None
+        return self.default if not self.parts or part in self.parts else None
+
+    @property
+    def _skipped(self) -> tuple[tuple[str, Format | None], ...]:
+        return tuple((pattern, None) for pattern in self.skip)
+
+
+@lru_cache(maxsize=512)
+def _relevant(
+    patterns: tuple[tuple[str, Format | None], ...], layer: int | None
+) -> tuple[tuple[str, Format | None], ...]:
+    """The patterns that can mean a module of this layer: a file may list thousands of modules by name."""
+    general, own = _by_layer(patterns)
+    return (*general, *own.get(layer, ()))
+
+
+@lru_cache(maxsize=8)
+def _by_layer(
+    patterns: tuple[tuple[str, Format | None], ...],
+) -> tuple[list[tuple[str, Format | None]], dict[int | None, list[tuple[str, Format | None]]]]:
+    general: list[tuple[str, Format | None]] = []
+    own: dict[int | None, list[tuple[str, Format | None]]] = {}
+    for pattern, form in patterns:
+        number = None if pattern.startswith("re:") else re.search(r"layers[.](\d+)([.]|$)", pattern)
+        (own.setdefault(int(number[1]), []) if number else general).append((pattern, form))
+    return general, own
+
+
+@dataclass(frozen=True, slots=True)
+class Storage(Result):
+    """The bytes of a file's weights by part, and its elements by format."""
+
+    name: str
+    parts: tuple[tuple[str, float], ...]
+    formats: tuple[tuple[str, int], ...]
+
+    @property
+    def nbytes(self) -> float:
+        """The bytes of all weights, their scales included."""
+        return sum(n for _, n in self.parts)
+
+    def part(self, name: str) -> float:
+        """The bytes of one part; 0 where there is none."""
+        return dict(self.parts).get(name, 0.0)
+
+    def __str__(self) -> str:
+        formats = ", ".join(f"{count(n)} in {name}" for name, n in self.formats)
+        return f"{self.name}: {binary(self.nbytes)} of weights as stored ({formats})"
+
+
+@lru_cache(maxsize=65536)
+def matches(pattern: str, name: str) -> bool:
+    """Whether a pattern of a file means this module: a regular expression, or names with `*`."""
+    if pattern.startswith("re:"):
+        return re.match(pattern[3:], name) is not None
+    plain, bare = _bare(pattern), _bare(name)
+    if "*" not in plain:
+        return f".{plain}." in f".{bare}."
+    wild = ".*".join(map(re.escape, plain.split("*")))
+    return re.search(rf"(^|[.]){wild}([.]|$)", bare) is not None
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"^((language_model|model)[.])+", "", name)
+
+
+_ATTENTION = "self_attn", "attn", "mixer"
+_HIDDEN = "mlp", "feed_forward", "block_sparse_moe", "ffn", "mixer"
+MODULES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    # a weight of this library: the modules that may hold it, and what it is called there
+    "q": (_ATTENTION, ("q_proj", "qkv_proj")),
+    "k": (_ATTENTION, ("k_proj", "qkv_proj")),
+    "v": (_ATTENTION, ("v_proj", "qkv_proj")),
+    "o": (_ATTENTION, ("o_proj", "out_proj", "o_b_proj", "wo_b")),
+    "o down": (_ATTENTION, ("o_a_proj", "wo_a")),
+    "attention gate": (_ATTENTION, ("q_proj", "g_proj", "gate_proj")),
+    "q down": (_ATTENTION, ("q_a_proj", "wq_a")),
+    "q up": (_ATTENTION, ("q_b_proj", "wq_b")),
+    "kv down": (_ATTENTION, ("kv_a_proj_with_mqa", "kv_proj", "wkv")),
+    "k rope": (_ATTENTION, ("kv_a_proj_with_mqa",)),
+    "k up": (_ATTENTION, ("kv_b_proj",)),
+    "v up": (_ATTENTION, ("kv_b_proj",)),
+    "index q": (("self_attn.indexer", "attn.indexer"), ("wq_b", "q_b_proj")),
+    "index k": (("self_attn.indexer", "attn.indexer"), ("wk", "k_proj")),
+    "gate": (_HIDDEN, ("gate_proj", "gate_up_proj", "w1")),
+    "up": (_HIDDEN, ("up_proj", "gate_up_proj", "w3")),
+    "down": (_HIDDEN, ("down_proj", "w2")),
+    "expert gate": (tuple(f"{m}.experts.0" for m in _HIDDEN), ("gate_proj", "w1")),
+    "expert up": (tuple(f"{m}.experts.0" for m in _HIDDEN), ("up_proj", "w3")),
+    "expert down": (tuple(f"{m}.experts.0" for m in _HIDDEN), ("down_proj", "w2")),
+    "own expert gate": (("experts.0",), ("gate_proj",)),
+    "own expert up": (("experts.0",), ("up_proj",)),
+    "own expert down": (("experts.0",), ("down_proj",)),
+    "shared gate": (tuple(f"{m}.shared_expert{s}" for m in _HIDDEN for s in ("s", "")), ("gate_proj", "w1")),
+    "shared up": (tuple(f"{m}.shared_expert{s}" for m in _HIDDEN for s in ("s", "")), ("up_proj", "w3")),
+    "shared down": (tuple(f"{m}.shared_expert{s}" for m in _HIDDEN for s in ("s", "")), ("down_proj", "w2")),
+    "expert in": (("mixer",), ("fc1_latent_proj",)),
+    "expert out": (("mixer",), ("fc2_latent_proj",)),
+    "linear q": (("linear_attn",), ("in_proj_qkvz", "in_proj_qkv")),
+    "linear k": (("linear_attn",), ("in_proj_qkvz", "in_proj_qkv")),
+    "linear v": (("linear_attn",), ("in_proj_qkvz", "in_proj_qkv")),
+    "linear gate": (("linear_attn",), ("in_proj_qkvz", "in_proj_z")),
+    "linear o": (("linear_attn",), ("out_proj",)),
+    "mamba in": (("mixer", "mamba"), ("in_proj",)),
+    "mamba out": (("mixer", "mamba"), ("out_proj",)),
+}
+
+
+def storage(model: "Transformer") -> Storage:
+    """The bytes of the weights as the file stores them; all in its base type where it quantizes none."""
+    nbytes, formats, base = Counter[str](), Counter[str](), model.base_dtype
+    for w, layers in placed(model):
+        rows, columns = matrix(w)
+        kept = 0
+        for layer in layers:
+            form = _format(model.quantization, w, layer)
+            if form is None:
+                kept += 1
+                continue
+            nbytes[w.part] += w.copies * form.nbytes(rows, columns)
+            formats[form.name] += w.params
+        nbytes[w.part] += kept * w.params * BASES[base]
+        formats[base] += kept * w.params
+    order = {part: nbytes[part] for part in model.by_part}
+    return Storage(model.name, tuple(order.items()), tuple((f, n) for f, n in formats.items() if n))
+
+
+def _format(scheme: Scheme | None, w: Weight, layer: int | None) -> Format | None:
+    if scheme is None or not w.matmul:
+        return None
+    if w.name == "unembed":
+        return scheme.format_of(("lm_head", "head"), w.part, None)
+    if w.name not in MODULES or layer is None:
+        return None
+    folders, leaves = MODULES[w.name]
+    names = tuple(f"model.layers.{layer}.{folder}.{leaf}" for folder in folders for leaf in leaves)
+    return scheme.format_of(names, w.part, layer)
+
+
+def matrix(w: Weight) -> tuple[int, int]:
+    """The rows (outputs) and columns (inputs) of a weight as a matrix."""
+    if len(w.shape) < 2:
+        return 1, w.size
+    inputs = w.size // w.shape[-1] if w.name in ("o", "linear o") else w.shape[0]
+    return w.size // inputs, inputs
+
+
+def placed(model: "Transformer") -> Iterator[tuple[Weight, tuple[int | None, ...]]]:
+    """Each weight as one layer has it, with the layers that have it; None for what is outside of them."""
+    if model.blocks:
+        for block in model.blocks:
+            for w in block.weights:
+                yield w, block.at
+        inside = Counter(w.name for block in model.blocks for w in block.weights)
+        for w in model.weights():
+            if w.name not in inside and w.copies:
+                yield w, (None,)
+        return
+    for w in model.weights():
+        layers = _layers(model, w)
+        if not w.copies:
+            continue
+        if w.copies % len(layers):
+            layers = (None,)
+        each, active = w.copies // len(layers), w.active_copies // len(layers)
+        yield Weight(w.part, w.name, w.shape, each, active, w.matmul, w.tied), layers
+
+
+def _layers(m: "Transformer", w: Weight) -> tuple[int | None, ...]:
+    """The layers that have a weight of this part, in a model whose layers are alike."""
+    every = range(m.L)
+    if w.part in ("experts", "shared experts", "router"):
+        return tuple(i for i in every if m.experts and m.experts.has(i))
+    if w.part == "mlp":
+        return tuple(i for i in every if not (m.experts and m.experts.has(i)))
+    if w.part in ("attention", "linear attention"):
+        full = [i for i in every if not m.linear or (i + 1) % m.linear.every == 0]
+        return tuple(full if w.part == "attention" else [i for i in every if i not in full])
+    return (None,)
