@@ -19,6 +19,7 @@ from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.units import BF16, DType, percent, si
@@ -80,11 +81,13 @@ def command(
     asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
-            found = asked.front(written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch)
+            found = asked.front(
+                asked.stored | written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch
+            )
         return asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among many ways, and --as-written is one; leave them out")
-    return asked.one(Layout(**written_fields(options)))
+    return asked.one(Layout(**asked.stored | written_fields(options)))
 
 
 def _progress_text(done: int, of: int) -> str:
@@ -105,6 +108,11 @@ class ServeRequest:
     reserve: float
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
+
+    @property
+    def stored(self) -> dict[str, DType]:
+        """The types of weights and cache that the model's file names, for what no option says."""
+        return serving_types(self.model)
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""

@@ -115,7 +115,15 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
     ModelError where a field is missing, contradicts another or cannot be counted. A pipe, a device or a file
     too long for a configuration is refused before it is read.
     """
-    whole = _read(config)
+    return _read_model(_read(config), name)[0]
+
+
+def fields_read(config: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the fields that decide what `from_hf` makes of a configuration."""
+    return frozenset(_read_model(dict(config), None)[1])
+
+
+def _read_model(whole: dict[str, Any], name: str | None) -> tuple[Transformer, set[str]]:
     fields = _text_part(whole)
     kind, f = _kind(fields), Fields(fields)
     shapes = READERS[kind](f) if kind in READERS else unknown.read(f, kind)
@@ -138,7 +146,7 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
     named = shapes.get("blocks") or kind not in READERS
     if named and shapes.get("next_tokens") and not shapes.get("next_blocks"):
         uncounted.append(UNCOUNTED["num_mtp_modules"])
-    return Transformer(
+    model = Transformer(
         name=name or _name(fields, kind),
         uncounted=tuple(dict.fromkeys(uncounted)),
         state_dtype=_state_dtype(f),
@@ -146,6 +154,7 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
         quantization=scheme,
         **shapes,
     )
+    return model, f.asked
 
 
 def _state_dtype(f: Fields) -> str:

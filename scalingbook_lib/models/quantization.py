@@ -14,7 +14,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from scalingbook_lib.models.parts import Weight
-from scalingbook_lib.units import Result, binary, count
+from scalingbook_lib.units import DTYPES, DType, Result, binary, count
 
 if TYPE_CHECKING:
     from scalingbook_lib.models.transformer import Transformer
@@ -252,3 +252,38 @@ def _layers(m: "Transformer", w: Weight) -> tuple[int | None, ...]:
         full = [i for i in every if not m.linear or (i + 1) % m.linear.every == 0]
         return tuple(full if w.part == "attention" else [i for i in every if i not in full])
     return (None,)
+
+
+def serving_types(model: "Transformer") -> dict[str, DType]:
+    """The types in which a server holds this model's weights and cache, by the fields of a layout.
+
+    A type's bytes are the mean of its part, scales included. Empty where the file names none.
+    """
+    found: dict[str, DType] = {}
+    if model.quantization is None:
+        return found
+    if model.quantization.kv:
+        found["kv"] = model.cache_dtype
+    if model.quantization.default is None and not model.quantization.named:
+        return found
+    kept = storage(model)
+    groups = {"experts": ("experts",), "outer": ("embedding", "positions", "unembedding")}
+    inner = tuple(part for part in model.by_part if part not in (*groups["experts"], *groups["outer"]))
+    for field, parts in (groups | {"weights": inner}).items():
+        elements = sum(model.by_part.get(part, 0) for part in parts)
+        if elements:
+            mean = sum(map(kept.part, parts)) / elements
+            found[field] = _nearest(mean, [name for name, _ in kept.formats])
+    return found
+
+
+def _nearest(mean: float, formats: list[str]) -> DType:
+    """A type with that many bytes for an element, under the name of the format whose bytes are nearest."""
+    sizes = {name: DTYPES[name].bytes if name in DTYPES else _bits(name) / 8 for name in formats}
+    name = min(sizes, key=lambda one: abs(sizes[one] - mean))
+    return DTYPES[name] if name in DTYPES and DTYPES[name].bytes == mean else DType(name, mean)
+
+
+def _bits(name: str) -> int:
+    number = re.search(r"\d+", name)
+    return int(number[0]) if number else 16

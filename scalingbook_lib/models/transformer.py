@@ -23,7 +23,7 @@ from scalingbook_lib.models.parts import (
     wholes,
 )
 from scalingbook_lib.models.quantization import Scheme
-from scalingbook_lib.units import Result
+from scalingbook_lib.units import BF16, DTYPES, DType, Result
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
 LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "next_tokens": (0, MOST_LAYERS)}
@@ -216,15 +216,20 @@ class Transformer(Result):
         return self.linear.softmax_layers(self.L) if self.linear else self.L
 
     @property
+    def cache_dtype(self) -> DType:
+        """The type of the KV cache that the file names, or bf16."""
+        named = self.quantization and self.quantization.kv
+        return DTYPES[named] if named else BF16
+
+    @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """The softmax layers, grouped by their window and by what they cache."""
         if self.blocks:
-            return tuple(
-                replace(kind, layers=block.layers * kind.layers)
-                for block in self.blocks
-                for kind in block.kinds
-                if kind.kv_elements_per_token or kind.heads
-            )
+            kinds = Counter[LayerKind]()
+            for block in self.blocks:
+                for kind in block.kinds:
+                    kinds[replace(kind, layers=1)] += block.layers * kind.layers
+            return tuple(replace(kind, layers=n) for kind, n in kinds.items())
         cycles, more = divmod(self.softmax_layers, len(self.windows))
         count = Counter[int | None]()
         for at, window in enumerate(self.windows):

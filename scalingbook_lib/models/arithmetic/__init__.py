@@ -48,7 +48,7 @@ from scalingbook_lib.models.arithmetic.softmax import (
     prefill_tokens,
     query_block,
 )
-from scalingbook_lib.models.arithmetic.terms import Term, Terms
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
 from scalingbook_lib.models.arithmetic.training import (
     Flops,
     TrainingFlops,
@@ -62,6 +62,7 @@ from scalingbook_lib.models.arithmetic.training import (
 __all__ = [
     "POLICIES",
     "Activations",
+    "Bytes",
     "Einsum",
     "EinsumError",
     "Entries",
