@@ -18,10 +18,10 @@ def command(file: str) -> Answer:
     """Compare FILE, the numbers of any calculator, with the conformance vectors of models.
 
     FILE is a CSV with the columns model, quantity and value, or JSON like the vectors themselves, which are
-    data/vectors/models.json of the book: parameters, active parameters, bytes of weights, KV bytes per token by
-    kind of layer, states, and FLOPs of one token at five contexts. A row that differs is explained by the known
-    slip that gives its value, such as tied embeddings counted twice. The exit code is 1 where a row differs, or
-    where none could be compared.
+    data/vectors/models.json of the book: parameters, active parameters, bytes of weights, KV bytes per token
+    by kind of layer, states, and FLOPs of one token at five contexts. A row that differs is explained by the
+    known slip that gives its value, such as tied embeddings counted twice. The exit code is 1 where a row
+    differs, or where none could be compared.
     """
     found = compared.conform(reading.file(file).read_text(encoding="utf-8-sig"))
     return Answer(

@@ -110,7 +110,7 @@ class ServeRequest:
     efficiency: str | DeviceBenchmark
 
     @property
-    def stored(self) -> dict[str, DType]:
+    def stored(self) -> dict[str, Any]:
         """The types of weights and cache that the model's file names, for what no option says."""
         return serving_types(self.model)
 

@@ -11,6 +11,7 @@ A FOLDER holds published configurations, as the package aiconfigurator-core has 
 weight is allocated, and nothing is downloaded.
 """
 
+import contextlib
 import copy
 import datetime
 import json
@@ -249,10 +250,8 @@ def _built(config: Any) -> tuple[Any, list[Any]]:
 
 def _cached(model: Any, config: Any) -> list[Any]:
     """The layers of the cache, or none where this class cannot run without values."""
-    try:
+    with contextlib.suppress(Exception):  # a model without experts
         model.set_experts_implementation("grouped_mm")
-    except Exception:  # noqa: S110  # a model without experts
-        pass
     try:
         with torch.device("meta"), torch.no_grad():
             ids = torch.zeros(1, TOKENS, dtype=torch.long, device="meta")
@@ -331,7 +330,7 @@ def _without_noise(fields: Json) -> Json:
     """The fields that say something about shapes."""
     kept: Json = {}
     for name, value in fields.items():
-        if NOISE.fullmatch(name) or value is None and name not in ("q_lora_rank", "n_shared_experts"):
+        if NOISE.fullmatch(name) or (value is None and name not in ("q_lora_rank", "n_shared_experts")):
             continue
         if name in ("vision_config", "audio_config", "quantization_config"):
             value = {"model_type": value.get("model_type", "")} if name != "quantization_config" else value

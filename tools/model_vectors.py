@@ -17,16 +17,19 @@ ABOUT = {
     "version": 1,
     "license": "CC-BY-4.0",
     "conventions": {
-        "parameters": "language model without vision and audio towers and without layers that predict a token "
-        "more; a tied matrix once",
-        "active_parameters": "those that one token uses: k of E routed experts, shared ones, embeddings, all else",
-        "weight_bytes": "as the file stores them, block scales included; bf16 where it does not say",
-        "kv_bytes_per_token": "in bf16, within every window; /kind is the part of one kind of layer; where an "
-        "entry serves several tokens, its share",
-        "state_bytes": "recurrent states of one sequence, fp32 unless the file says otherwise",
-        "convolution_bytes": "the last tokens that short convolutions keep, in bf16, one fewer than their length",
-        "forward_flops": "matmul FLOPs of one new token at the end of S positions (@S), its logits included; MLA "
-        "in absorbed form; a query meets its window or the positions that an indexer chooses",
+        "parameters": "language model without vision and audio towers and without layers that predict "
+        "a token more; a tied matrix once",
+        "active_parameters": "those that one token uses: k of E routed experts, shared experts, "
+        "embeddings and all else",
+        "weight_bytes": "as the file stores them, block scales included; in bf16 where it does not say",
+        "kv_bytes_per_token": "in bf16, within every window; /kind is the part of one kind of layer; "
+        "an entry that serves several tokens counts for its share",
+        "state_bytes": "recurrent states of one sequence, in fp32 unless the file says otherwise",
+        "convolution_bytes": "the last tokens that short convolutions keep, in bf16, one fewer than "
+        "their length",
+        "forward_flops": "matmul FLOPs of one new token at the end of S positions (@S), its logits "
+        "included; MLA in absorbed form; a query meets its window or the positions "
+        "that an indexer chooses",
     },
 }
 

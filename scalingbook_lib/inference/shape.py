@@ -170,7 +170,7 @@ def _elements(kind: LayerKind, layout: Layout) -> float:
 
 
 def _state(model: Transformer, layout: Layout) -> float:
-    """The elements of recurrent states, each chip of a group with its heads; a narrower type counts for less."""
+    """The elements of recurrent states; each chip of a group has its heads, a narrower type counts less."""
     return model.state_elements * DTYPES[model.state_dtype].bytes / STATE_BYTES / layout.group
 
 

@@ -1,7 +1,7 @@
 """Readers of the configurations whose latent attention differs by layer, or is compressed.
 
-DeepSeek-V4, GLM-5.2 and later, Mistral Large 4, Hunyuan 4 and dots 3: an entry of `LATENT` for each `model_type`,
-built with `layered`.
+DeepSeek-V4, GLM-5.2 and later, Mistral Large 4, Hunyuan 4 and dots 3: an entry of `LATENT` for each
+`model_type`, built with `layered`.
 """
 
 from collections.abc import Iterable
@@ -20,7 +20,7 @@ from scalingbook_lib.models.parts import Latent, ModelError, Weight, printable
 
 
 def indexer_layers(f: Fields, kinds: tuple[str, ...]) -> tuple[Fields, ...]:
-    """The fields of each layer, with `chooses`: whether it has an indexer or shares that of an earlier one."""
+    """The fields of each layer, with `chooses`: whether it has an indexer, or shares an earlier one's."""
     L = len(kinds)
     types, pattern = f.listed_of("indexer_types", str, L), f.value("index_topk_pattern")
     step = f.number("index_topk_freq", default=1)

@@ -1,8 +1,8 @@
 """Read configurations whose layers differ: every layer gets a token mixer and an MLP by its kind.
 
 `layered` makes the reader of a model type from two tables, of token mixers and of MLPs by the kind that the
-file's lists name; each entry makes the `Block` of one layer. The makers below cover attention with and without
-windows, MLA, Mamba, delta rules and convolutions under the field names in use.
+file's lists name; each entry makes the `Block` of one layer. The makers below cover attention with and
+without windows, MLA, Mamba, delta rules and convolutions under the field names in use.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -36,10 +36,11 @@ def layered(
 ) -> Reader:
     """The reader of a model type whose layers are a mixer and an MLP, each of the kind that the file says.
 
-    `otherwise` repeats the kinds of mixers where the file has no list; `kinds` and `hidden_kinds` read the lists
-    of a type that has its own, and `fields` gives each layer its fields. `width` is the field with the width of an
-    expert where it is another one. With `next_layer`, a layer that predicts one token more is a last layer with
-    its own vocabulary, as in DeepSeek-V3; otherwise such layers are named and not counted. `each` makes further blocks of every layer.
+    `otherwise` repeats the kinds of mixers where the file has no list; `kinds` and `hidden_kinds` read the
+    lists of a type that has its own, and `fields` gives each layer its fields. `width` is the field with the
+    width of an expert where it is another one. With `next_layer`, a layer that predicts one token more is a
+    last layer with its own vocabulary, as in DeepSeek-V3; otherwise such layers are named and not counted.
+    `each` makes further blocks of every layer.
     """
 
     def shapes(f: Fields) -> Shapes:

@@ -1,8 +1,8 @@
 """Read the parts of a layer from the field names in use, whatever the model type.
 
 The same part has several names in published files: each function here reads one part (experts, MLP, attention
-and its kind by layer) under all of them. The tables of model types are built from these, and an unknown type is
-read by them alone.
+and its kind by layer) under all of them. The tables of model types are built from these, and an unknown type
+is read by them alone.
 """
 
 from scalingbook_lib.models.dense import Shapes
@@ -83,7 +83,8 @@ def _kinds(f: Fields, name: str, kinds: object, L: int) -> tuple[str, ...]:
     if len(kinds) not in (L, L + extra):  # some files list the layers that predict a token more, too
         broke = f"its {len(kinds)} entries contradict num_hidden_layers, {L}"
         raise ModelError(name, broke, "write one for each layer")
-    return tuple(NAMES.get(kind, kind) for kind in kinds[:L])
+    names: list[str] = kinds[:L]
+    return tuple(NAMES.get(kind, kind) for kind in names)
 
 
 def per_layer(f: Fields, L: int) -> tuple[Fields, ...]:

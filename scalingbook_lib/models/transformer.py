@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from scalingbook_lib.models import kept
 from scalingbook_lib.models.blocks.block import Block, LayerKind
 from scalingbook_lib.models.counting import weights_of
 from scalingbook_lib.models.parts import (
@@ -224,58 +225,22 @@ class Transformer(Result):
     @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
         """The softmax layers, grouped by their window and by what they cache."""
-        if self.blocks:
-            kinds = Counter[LayerKind]()
-            for block in self.blocks:
-                for kind in block.kinds:
-                    kinds[replace(kind, layers=1)] += block.layers * kind.layers
-            return tuple(replace(kind, layers=n) for kind, n in kinds.items())
-        cycles, more = divmod(self.softmax_layers, len(self.windows))
-        count = Counter[int | None]()
-        for at, window in enumerate(self.windows):
-            count[window] += cycles + (at < more)  # the cycle begins anew until the layers are used up
-        one = self._uniform_kind
-        return tuple(replace(one, layers=n, window=window) for window, n in count.items() if n)
-
-    @property
-    def _uniform_kind(self) -> LayerKind:
-        a = self.latent
-        cached = a.cached + a.index_width if a else 2 * self.K * self.H  # a key and a value per head
-        return LayerKind(
-            layers=1,
-            window=None,
-            kv_elements_per_token=cached,
-            heads=self.N,
-            kv_heads=1 if a else self.K,  # a latent vector is one head, which all queries share
-            query=self.H,
-            value=a.v if a else self.H,
-            absorbed=(a.cached, a.kv_rank) if a else None,
-            chosen=a.index_topk or None if a else None,
-            index=a.index_width if a else 0,
-            index_flops=2 * a.index_heads * a.index_width if a else 0,
-        )
+        return kept.layer_kinds(self)
 
     @property
     def state_elements(self) -> int:
         """The elements of the recurrent states of one sequence, without those of short convolutions."""
-        if a := self.linear:
-            return (self.L - self.softmax_layers) * a.v_heads * a.key * a.value
-        return sum(b.layers * b.state for b in self.blocks)
+        return kept.state_elements(self)
 
     @property
     def convolution_elements(self) -> int:
         """The elements that short convolutions keep of one sequence: all but one token of their length."""
-        if a := self.linear:
-            channels = 2 * a.k_heads * a.key + a.v_heads * a.value
-            return (self.L - self.softmax_layers) * channels * (a.conv - 1)
-        return sum(b.layers * b.convolution for b in self.blocks)
+        return kept.convolution_elements(self)
 
     @property
     def state_flops(self) -> int:
         """FLOPs of all recurrences for one token."""
-        if self.linear:
-            return 6 * self.state_elements  # read with the key, write, read with the query
-        return sum(b.layers * b.state_flops for b in self.blocks)
+        return kept.state_flops(self)
 
     @property
     def kv_elements_per_token(self) -> int:

@@ -112,8 +112,9 @@ class KVCache(Bytes):
 def entry_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
     """The bytes of one cached entry of a layer.
 
-    In a type of one byte, sparse latent attention keeps a scale for each 128 elements of the latent vector and
-    of the indexer's key, and the rotary part in bf16, as FlashMLA and vLLM do: 656 + 132 bytes in DeepSeek-V3.2.
+    In a type of one byte, sparse latent attention keeps a scale for each 128 elements of the latent vector
+    and of the indexer's key, and the rotary part in bf16, as FlashMLA and vLLM do: 656 + 132 bytes in
+    DeepSeek-V3.2.
     """
     if not (kind.index and kind.absorbed and dtype.bytes == 1):
         return kind.kv_elements_per_token * dtype.bytes

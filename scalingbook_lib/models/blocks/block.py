@@ -14,9 +14,10 @@ type Shapes = Mapping[str, Shape]
 class LayerKind:
     """Layers with the same attention: their number, window (None: full) and cached elements per entry.
 
-    An entry is cached for `every` tokens. Each of `heads` query heads meets an entry with `query` elements and
-    weights `value` elements of it; `absorbed` has both widths in the form in which MLA decodes. An indexer that
-    scores every entry for `index_flops` selects `chosen` of them; `index` of the cached elements are its keys.
+    An entry is cached for `every` tokens. Each of `heads` query heads meets an entry with `query` elements
+    and weights `value` elements of it; `absorbed` has both widths in the form in which MLA decodes. An
+    indexer that scores every entry for `index_flops` selects `chosen` of them; `index` of the cached elements
+    are its keys.
     """
 
     layers: int
@@ -60,8 +61,8 @@ class LayerKind:
 class Block:
     """A kind of sublayer, and how many layers have it.
 
-    `weights` are those of one layer. `state` and `convolution` count the elements that a sequence keeps in one
-    layer whatever its length; `state_flops` is the work of the recurrence for a token.
+    `weights` are those of one layer. `state` and `convolution` count the elements that a sequence keeps in
+    one layer whatever its length; `state_flops` is the work of the recurrence for a token.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """The numbers of a model that any calculator can be held to: parameters, caches, states, FLOPs.
 
-Each row has a quantity, its exact value, its unit and the configuration fields that it comes from. The rows of
-many models are in `data/vectors/models.json`, which `tools/model_vectors.py` writes. Chapter: Transformers.
+Each row has a quantity, its exact value, its unit and the configuration fields that it comes from. The rows
+of many models are in `data/vectors/models.json`, which `tools/model_vectors.py` writes. Chapter:
+Transformers.
 """
 
 import json
@@ -19,18 +20,24 @@ from scalingbook_lib.models.quantization import storage
 from scalingbook_lib.models.transformer import Transformer
 
 CONTEXTS = (1024, 8192, 32768, 131072, 1048576)  # tokens
-FILES = (  # where the table is in an installed package, and in a clone
-    Path(__file__).parent / "models.json",
-    Path(__file__).parents[3] / "data" / "vectors" / "models.json",
+FOLDERS = (  # where the table is in an installed package, and in a clone
+    Path(__file__).parent / "data",
+    Path(__file__).parents[3] / "data" / "vectors",
 )
 _WIDTHS = r"hidden_size|num_hidden_layers|num_layers|layers_block_type|hybrid_override_pattern|layer_types"
-_HEADS = r"(swa_|global_)?(num_attention_heads|num_key_value_heads|head_dim|v_head_dim)|num_global_key_value_heads|"
-_HEADS += r"per_layer_config|(q|kv|o)_lora_rank|qk_\w+_head_dim|index_\w+|indexer_types|attention_k_eq_v|"
-_HEADS += (
+_HEADS = (
+    r"(swa_|global_)?(num_attention_heads|num_key_value_heads|head_dim|v_head_dim)|num_global_key_value_heads|"
+    r"per_layer_config|(q|kv|o)_lora_rank|qk_\w+_head_dim|index_\w+|indexer_types|attention_k_eq_v|"
     r"num_kv_shared_layers|compress_\w+|sparse_attention_config|num_sliding_attention_heads|no_rope_layers"
 )
-_WINDOW = r"sliding_window\w*|use_sliding_window|max_window_layers|attention_chunk_size|hybrid_layer_pattern|layer_types"
-_STATE = r"(linear|mamba|ssm|conv)_\w+|expand|n_groups|attn_layer_\w+|attn_type_list|full_attention_interval|full_attn_idxs"
+_WINDOW = (
+    r"sliding_window\w*|use_sliding_window|max_window_layers|attention_chunk_size|hybrid_layer_pattern|"
+    r"layer_types"
+)
+_STATE = (
+    r"(linear|mamba|ssm|conv)_\w+|expand|n_groups|attn_layer_\w+|attn_type_list|full_attention_interval|"
+    r"full_attn_idxs"
+)
 _CHOSEN = r"num_experts_per_tok(en)?|moe_topk|moe_k|top_k_experts|experts_per_token"
 _TYPES = r"(torch_)?dtype|kv_cache_dtype|quantization_config|mamba_ssm\w*dtype|expert_dtype"
 FIELDS = {  # a quantity, up to its first slash or @, and the fields that it comes from
@@ -102,7 +109,8 @@ def as_json(row: VectorRow) -> dict[str, Any]:
 @cache
 def table() -> dict[str, Any]:
     """The table of conformance vectors, `data/vectors/models.json`."""
-    path = next((path for path in FILES if path.is_file()), FILES[-1])
+    paths = [folder / "models.json" for folder in FOLDERS]
+    path = next((path for path in paths if path.is_file()), paths[-1])
     return json.loads(path.read_text(encoding="utf-8"))
 
 

