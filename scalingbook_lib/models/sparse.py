@@ -286,10 +286,7 @@ SPARSE: dict[str, Reader] = {
     "exaone_moe": family(
         OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", windows=dense.pattern_windows
     ),
-    **dict.fromkeys(
-        ("ernie4_5_moe", "ernie4_5_vl_moe_text"),
-        family(dense.TIED, experts=_ernie_experts, biases=dense.one_bias, extra=_ernie_router),
-    ),
+    "ernie4_5_moe": family(dense.TIED, experts=_ernie_experts, biases=dense.one_bias, extra=_ernie_router),
     "hunyuan_v1_moe": family(OWN_HEADS, experts=_hunyuan_experts, qk_norm="head", biases=biases),
     "granitemoeshared": family(OWN_HEADS, experts=_all_local, biases=biases),
     "granitemoe_swa": family(

@@ -7,6 +7,7 @@ OTHERS = {
     "mllama": "layers that attend to pictures",
     "rwkv": "layers of linear recurrence (RWKV)",
     "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
+    "ernie4_5_vl": "experts of two widths, for text and for pictures",
     "longcat": "two attention sublayers in a layer and experts without weights",
     "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
     "clip|siglip|vit": "pictures for tokens",

@@ -10,7 +10,17 @@ from scalingbook_lib.models import dense, structure
 from scalingbook_lib.models.blocks.block import Block
 from scalingbook_lib.models.dense import Shapes
 from scalingbook_lib.models.fields import Fields, cycle_of
-from scalingbook_lib.models.layered import BOTH, Maker, convolution, delta_net, heads, latent, layered, mamba2
+from scalingbook_lib.models.layered import (
+    Maker,
+    convolution,
+    delta_net,
+    heads,
+    latent,
+    layered,
+    mamba2,
+    sparse,
+)
+from scalingbook_lib.models.layered import dense as dense_mlp
 from scalingbook_lib.models.mixed import key_delta
 from scalingbook_lib.models.parts import ModelError, printable
 
@@ -118,7 +128,8 @@ def _layers(f: Fields, qk_norm: str | None) -> Shapes:
         "conv": convolution,
         "linear_attention": _recurrence,
     }
-    read_layers = layered(mixers, BOTH, width="" if f.value(*structure.EXPERT_WIDTH) else "intermediate_size")
+    width = "" if f.value(*structure.EXPERT_WIDTH) else "intermediate_size"
+    read_layers = layered(mixers, {"dense": dense_mlp, "sparse": sparse(width=width)}, width=width)
     return read_layers(f)
 
 
