@@ -114,7 +114,7 @@ def _pooled(f: Fields, m: Shapes) -> Iterable[Block]:
     )
     kept = 2 * width + 1  # a key, its weight in the pool, and the position
     yield attending.latent_attention(
-        m["D"], N, a, more=more if width else (), index_elements=kept if width else 0
+        m["D"], N, a, more=more if width else (), index_elements=kept if width else 0, pool=pool
     )
 
 

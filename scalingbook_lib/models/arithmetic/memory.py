@@ -116,7 +116,7 @@ def entry_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
     and of the indexer's key, and the rotary part in bf16, as FlashMLA and vLLM do: 656 + 132 bytes in
     DeepSeek-V3.2.
     """
-    if not (kind.index and kind.absorbed and dtype.bytes == 1):
+    if not (kind.chosen and kind.absorbed and dtype.bytes == 1):
         return kind.kv_elements_per_token * dtype.bytes
     cached, rank = kind.absorbed
     scales = FP32.bytes * (ceil(rank / 128) + ceil(kind.index / 128))

@@ -111,10 +111,12 @@ def latent_attention(
     gate: str = "",
     more: tuple[Weight, ...] = (),
     index_elements: int | None = None,
+    pool: int = 1,
 ) -> Block:
     """Multi-head latent attention, with the indexer that `a` describes and a gate on its output.
 
-    `index_elements` are cached for the indexer where its key is not all that it caches.
+    `index_elements` are cached for the indexer where its key is not all that it caches; it scores one entry
+    for each `pool` of tokens.
     """
     gates = {"element": (D, N, a.v), "head": (D, N)}
     index = a.index_width if index_elements is None else index_elements
@@ -128,7 +130,7 @@ def latent_attention(
         absorbed=(a.cached, a.kv_rank),
         chosen=a.index_topk or None,
         index=index,
-        index_flops=2 * a.index_heads * a.index_width,
+        index_flops=2 * a.index_heads * a.index_width // pool,
     )
     return Block(
         "latent attention",
