@@ -87,7 +87,7 @@ def command(
         return asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among many ways, and --as-written is one; leave them out")
-    return asked.one(Layout(**asked.stored | written_fields(options)))
+    return asked.one(Layout(**asked.with_stored(written_fields(options))))
 
 
 def _progress_text(done: int, of: int) -> str:
@@ -109,10 +109,12 @@ class ServeRequest:
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
 
-    @property
-    def stored(self) -> dict[str, Any]:
-        """The types of weights and cache that the model's file names, for what no option says."""
-        return serving_types(self.model)
+    def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
+        """These fields of a layout, with the types that the model's file names for what they leave open."""
+        named = serving_types(self.model)
+        if "weights" in written:  # of all weights, whatever the file stores
+            named = {field: kind for field, kind in named.items() if field == "kv"}
+        return named | written
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""
