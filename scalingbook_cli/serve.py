@@ -82,7 +82,7 @@ def command(
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
             found = asked.front(
-                asked.stored | written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch
+                asked.with_stored(written_fields(options)), ttft_s=ttft_s, itl_s=itl_s, watch=watch
             )
         return asked.best(found, keep)
     if itl_s or ttft_s:

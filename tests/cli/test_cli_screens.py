@@ -49,7 +49,8 @@ KEYS = {
     "keys_conform": "conform data/vectors/models.json",
     "keys_chips": "chips",
 }
-MAPS = ("by_part", "by_state", "efficiency_shares", "by_layers", "terms_s")  # their names are the library's, and differ
+# their names are the library's, and differ
+MAPS = ("by_part", "by_state", "efficiency_shares", "by_layers", "terms_s")
 
 
 def keys(line):
