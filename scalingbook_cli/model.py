@@ -27,27 +27,31 @@ LETTERS = "DLVNKHF"
 
 @click.command("model", short_help="Parameters, FLOPs, KV cache and training state of a model.")
 @click.argument("model", type=parameter_types.MODEL)
-@parameter_types.option_with_default("--sequence T", parameter_types.WHOLE, "8192", "Tokens of a sequence.")
-@parameter_types.option_with_default("--batch", parameter_types.WHOLE, "1", "Sequences at once.")
-@click.option(
-    "--context", "S", type=parameter_types.WHOLE, help="Positions in the KV cache, where not --sequence."
+@parameter_types.option_with_default(
+    "--sequence T", parameter_types.WHOLE, "8192", "Sequence length in tokens."
 )
-@click.option("--causal", is_flag=True, help="Leave out the scores that the mask throws away.")
+@parameter_types.option_with_default("--batch", parameter_types.WHOLE, "1", "Batch size in sequences.")
+@click.option("--context", "S", type=parameter_types.WHOLE, help="Tokens in the KV cache, if not --sequence.")
+@click.option("--causal", is_flag=True, help="Do not count the scores that the causal mask removes.")
 @click.option(
-    "--cache", type=parameter_types.DTYPE, help="The type of the KV cache.  [default: the file's, or bf16]"
+    "--cache", type=parameter_types.DTYPE, help="The dtype of the KV cache.  [default: the file's, or bf16]"
 )
 @parameter_types.option_with_default(
-    "--weights", parameter_types.DTYPE, BF16.name, "The type of the weights."
+    "--weights", parameter_types.DTYPE, BF16.name, "The dtype of the weights."
 )
 @parameter_types.option_with_default(
-    "--gradients", parameter_types.DTYPE_OR_NONE, BF16.name, "The type of the gradients, or none."
+    "--gradients", parameter_types.DTYPE_OR_NONE, BF16.name, "The dtype of the gradients, or none."
 )
-@parameter_types.option_with_default("--moments", parameter_types.DTYPE, FP32.name, "Of Adam's two moments.")
 @parameter_types.option_with_default(
-    "--master", parameter_types.DTYPE_OR_NONE, FP32.name, "Of a master copy of the weights, or none."
+    "--moments", parameter_types.DTYPE, FP32.name, "The dtype of Adam's two moments."
+)
+@parameter_types.option_with_default(
+    "--master", parameter_types.DTYPE_OR_NONE, FP32.name, "The dtype of the master weights, or none."
 )
 @click.option(
-    "--tokens", type=parameter_types.TOKENS, help="Tokens of a whole training run, as in 15T: its FLOPs too."
+    "--tokens",
+    type=parameter_types.TOKENS,
+    help="Tokens of a whole training run (15T), to count its FLOPs too.",
 )
 @answer_command
 def command(
@@ -61,9 +65,9 @@ def command(
     tokens: int | None,
     **stored: DType | None,
 ) -> Answer:
-    """Parameters by part, FLOPs, KV cache and training state of one MODEL.
+    """Count the parameters, FLOPs, KV cache and training state of MODEL.
 
-    MODEL is a name of the catalogue (llama-3-70b), the path of a config.json or of its folder, or - for a
+    MODEL is a name in the catalog (llama-3-70b), the path of a config.json or of its folder, or - for a
     config.json on standard input.
     """
     forward = arithmetic.flops(model, batch, T, causal=causal)

@@ -1,7 +1,7 @@
 """Fits chips' efficiencies to published runs and records them: `python -m tools.calibrate training`.
 
-It writes `<training | inference>_efficiencies.json` in scalingbook_lib/evidence/data: the fit in `values`,
-and in `leave_one_out` how each run is predicted without others (`evidence.factors.Record`). Each takes a
+It writes `<training | inference>_efficiencies.json` in scalingbook_lib/calibrated/data: the fit in `values`,
+and in `leave_one_out` how each run is predicted without others (`calibrated.factors.Record`). Each takes a
 minute. The search starts at the previous record, because from the priors it may end in a worse minimum.
 """
 
@@ -14,13 +14,14 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from scalingbook_lib.evidence import factors, fitting, inference, resources, training
+from scalingbook_lib.calibrated import factors, records
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.evidence import fitting, inference, resources, training
 from scalingbook_lib.evidence.calibration import Calibration
-from scalingbook_lib.evidence.fitting import Values
 from scalingbook_lib.evidence.inference import efficiencies as of_inference
 from scalingbook_lib.evidence.training import efficiencies as of_training
 
-FOLDER = Path(resources.__file__).parent / "data"
+FOLDER = Path(records.__file__).parent / "data"
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Fits kernel and link efficiencies and records them: `python -m tools.kernel_fits`, a few seconds.
 
 It reads `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
-and of the library, and writes `kernel_fits.json` in scalingbook_lib/evidence/data.
+and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
 `data/kernel_fits_left_out.json` has the fits without each chip, by which the accuracy page says what to
 expect of an unmeasured chip.
 """
@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Protocol
 
 from scalingbook_lib import evidence
-from scalingbook_lib.evidence import fabrics, kernels, resources
-from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib.calibrated import fabrics, kernels, records
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.evidence import fabric_fit, kernel_fit, resources
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.evidence.scoring.report import Scored
 from scalingbook_lib.machines.chips import Chip
@@ -27,7 +28,7 @@ from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import dtype
 from tools.environment import ROOT
 
-FOLDER = Path(resources.__file__).parent / "data"
+FOLDER = Path(records.__file__).parent / "data"
 LEFT_OUT = ROOT / "data" / "kernel_fits_left_out.json"
 FEWEST = 4  # rows for a fit, unless a chip's variant has no more
 
@@ -38,12 +39,12 @@ def rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def products() -> Iterator[tuple[str, kernels.MeasuredMatmul]]:
+def products() -> Iterator[tuple[str, kernel_fit.MeasuredMatmul]]:
     """Every measured matmul, by chip and dtype, by GPU or TPU and dtype, and by both with its library."""
     for row in rows(ROOT / "data/products.csv"):
         on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
-        found = kernels.MeasuredMatmul(
+        found = kernel_fit.MeasuredMatmul(
             on, dtype(of.removesuffix("_block")), B, D, F, float(row["latency_us"]) / 1e6
         )
         software = kernels.kernel_library(row["source"])
@@ -53,23 +54,23 @@ def products() -> Iterator[tuple[str, kernels.MeasuredMatmul]]:
                 yield f"{name} | {of} | {software}", found
 
 
-def attended(name: str) -> Iterator[tuple[str, kernels.AttentionTime]]:
+def attended(name: str) -> Iterator[tuple[str, kernel_fit.AttentionTime]]:
     """Every measured attention of a table, by chip, and under "GPU"."""
     for row in rows(ROOT / f"data/{name}.csv"):
         on = reading.chip(row["system"])
         of = Attending(*(int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim")))
-        found = kernels.AttentionTime(on, of, name.startswith("decode"), float(row["latency_us"]) / 1e6)
+        found = kernel_fit.AttentionTime(on, of, name.startswith("decode"), float(row["latency_us"]) / 1e6)
         yield on.name, found
         yield "GPU", found
 
 
-def collectives() -> Iterator[tuple[str, fabrics.MeasuredCollective]]:
+def collectives() -> Iterator[tuple[str, fabric_fit.MeasuredCollective]]:
     """Every measured collective on switches or through the host, by generation of links."""
     every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
     for row in every:
         on = reading.chip(row["system"])
         if not on.torus and (row["time_us"] or len(row["busbw_GBps"].strip("0.")) > 1):  # two digits
-            yield fabrics.generation(on), fabrics.measured_collective(row, on)
+            yield fabrics.generation(on), fabric_fit.measured_collective(row, on)
 
 
 class Measured(Protocol):
@@ -93,7 +94,9 @@ def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> d
 
 
 # leaving out a chip changes few fits; the others are cached
-_products, _attention, _fabric = map(cache, (kernels.fit_products, kernels.fit_attention, fabrics.fit))
+_products, _attention, _fabric = map(
+    cache, (kernel_fit.fit_products, kernel_fit.fit_attention, fabric_fit.fit)
+)
 
 
 def fits(without: str = "") -> Fits:
@@ -130,7 +133,7 @@ def measured_chips() -> list[str]:
 @contextmanager
 def without(changes: Changes) -> Iterator[None]:
     """Let the library use these fits during the block."""
-    record = resources.record("kernel_fits")
+    record = records.record("kernel_fits")
     kept = dict(record)
     _compute_by(record, {table: _changed(kept[table], changed) for table, changed in changes.items()})
     try:
@@ -162,7 +165,7 @@ def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None
         remembered.cache_clear()
 
 
-def _stands(name: str, measured: Mapping[str, tuple[kernels.MeasuredMatmul, ...]]) -> bool:
+def _stands(name: str, measured: Mapping[str, tuple[kernel_fit.MeasuredMatmul, ...]]) -> bool:
     """Whether a name has enough rows for a fit, or its variant has as few."""
     chip, *of = name.split(" | ")
     like = " | ".join((kernels.SAME_ARCHITECTURE.get(chip, chip), *of))

@@ -57,11 +57,12 @@ def _serving(setup: WorkbenchSetup) -> str:
     asked, fixed = asked_of(setup, "serve")
     values = read(setup, "serve")
     kind, machine = _machine(asked.machine)
-    efficiency, lines = _efficiency(setup, "inference", str(fixed.get("compute", BF16)).upper())
+    efficiency, lines = _efficiency(setup, "serving", str(fixed.get("compute", BF16)).upper())
     compute = [] if not efficiency or "calibrated" not in efficiency[0] else [fixed.get("compute", BF16)]
     limits = [f"itl_s={values['itl_s']:g}"] if values["itl_s"] else []
     price = [f"usd_per_hour={values['usd_per_hour']:g}"] if values["usd_per_hour"] else []
-    load = [f"P={asked.P}", f"G={asked.G}", *limits, f"reserve={asked.reserve:g}", *price]
+    load = [f"P={asked.P}", f"G={asked.G}", *limits, f"reserve={asked.free_share:g}", *price]
+    load += [f"chunk={asked.step_tokens}"]
     settings = [
         "model",
         "server",
@@ -109,8 +110,9 @@ def _efficiency(setup: WorkbenchSetup, phase: str, compute: str) -> tuple[list[s
     """The argument for the efficiency, and its import; the planner's own default is the documented peak."""
     if dict(setup.values)["efficiency"] != "calibrated":
         return [], []
-    imported = f"from scalingbook_lib.evidence.{phase} import calibrated"
-    return [f"efficiency=calibrated(machine.chip, {compute})"], [imported]
+    return [f"efficiency=calibrated.{phase}(machine.chip, {compute})"], [
+        "from scalingbook_lib import calibrated"
+    ]
 
 
 def _fixed(fixed: dict[str, Any]) -> list[str]:

@@ -1,9 +1,9 @@
 """Benchmarks this machine's devices: matmuls, copies, attention and collectives, each timed and predicted.
 
 `survey()` takes a minute or two on a TPU or GPU and less on a CPU, where sizes are smaller and in fp32.
-Predictions are those of `evidence.kernels` and `evidence.fabrics` for a chip of the catalogue; for a CPU, the
-roofline of its own best rates. Inputs are random: with equal numbers fewer bits flip, so a chip draws less
-power and clocks higher than it would for a model.
+Predictions are those of `calibrated.kernels` and `calibrated.fabrics` for a chip of the catalogue; for a CPU,
+the roofline of its own best rates. Inputs are random: with equal numbers fewer bits flip, so a chip draws
+less power and clocks higher than it would for a model.
 """
 
 import os
@@ -21,8 +21,9 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from scalingbook_lab.devices import measure
+from scalingbook_lib.calibrated import kernels
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.evidence import fabrics, kernels
+from scalingbook_lib.evidence import fabric_fit, kernel_fit
 from scalingbook_lib.evidence.local_benchmark import (
     COPY,
     PRODUCT,
@@ -197,8 +198,8 @@ def _attention(
             inputs=(q, k, v),
             flops=attending.token_flops if decode else attending.prompt_flops,
             nbytes=attending.cache_bytes,
-            predicted_s=kernels.predicted_attention_s(
-                kernels.attention(chip), kernels.AttentionTime(chip, attending, decode, 0.0)
+            predicted_s=kernel_fit.predicted_attention_s(
+                kernels.attention(chip), kernel_fit.AttentionTime(chip, attending, decode, 0.0)
             )
             if chip
             else 0.0,
@@ -219,7 +220,7 @@ def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]
 def _collectives(chip: Chip, sizes: SurveySizes, report: Report) -> Iterator[TimedOperation]:
     """Collectives over all devices of this machine."""
     n = len(jax.devices())
-    mesh, networks = Mesh(np.array(jax.devices()), "X"), fabrics.networks(chip, n)
+    mesh, networks = Mesh(np.array(jax.devices()), "X"), fabric_fit.networks(chip, n)
     bodies = {
         "all-reduce": (lambda x: jax.lax.psum(x, "X"), P(), P()),
         "all-gather": (lambda x: jax.lax.all_gather(x, "X", tiled=True), P("X"), P()),
@@ -231,8 +232,8 @@ def _collectives(chip: Chip, sizes: SurveySizes, report: Report) -> Iterator[Tim
         for nbytes in sizes.moved:
             x = jax.device_put(jnp.ones(nbytes // 2, jnp.bfloat16), NamedSharding(mesh, inputs))
             seconds = measure.time(run, x, samples=5).median_s
-            predicted_s = fabrics.predicted_s(
-                fabrics.MeasuredCollective(chip, networks, Collective.named(what), nbytes)
+            predicted_s = fabric_fit.predicted_s(
+                fabric_fit.MeasuredCollective(chip, networks, Collective.named(what), nbytes)
             )
             row = TimedOperation(
                 what=what, dtype="bf16", sizes=(n, nbytes), seconds=seconds, predicted_s=predicted_s

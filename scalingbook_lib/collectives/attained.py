@@ -6,7 +6,7 @@ x is the time of the bytes at documented rates (`collectives`), of which large a
 changes from low-latency protocols to full-bandwidth ones as arrays grow; that costs up to d, half of it where
 x = h. A ring takes N - 1 steps, twice as many for an all-reduce; a direct exchange takes one. Between hosts
 the same form holds, with a latency for each doubling of the hosts. The parameters of a fabric are fitted in
-`evidence.fabrics`. Chapter: GPUs.
+`calibrated.fabrics`. Chapter: GPUs.
 """
 
 from dataclasses import dataclass, replace

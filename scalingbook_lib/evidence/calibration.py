@@ -7,7 +7,8 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from math import log
 
-from scalingbook_lib.evidence.fitting import Prior, Values, fitted, pseudo_huber
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.evidence.fitting import Prior, fitted, pseudo_huber
 
 
 @dataclass(frozen=True, kw_only=True)

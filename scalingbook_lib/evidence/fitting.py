@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from math import copysign, exp, log, sqrt, sumprod
 from typing import NamedTuple
 
-type Values = dict[str, float]  # a value by the name of its class
+from scalingbook_lib.calibrated.records import Values
+
 type Residuals = Callable[[Sequence[float]], list[float]]
 type Limits = list[tuple[float, float]]
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalingbook_lib.evidence import inference, kernels, training
-from scalingbook_lib.evidence.fitting import Values
+from scalingbook_lib import calibrated, git_lfs
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.evidence import kernel_fit
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.evidence.reading.cells import UnpredictedRow
 from scalingbook_lib.inference.efficiency import ServingEfficiency as Serving
@@ -73,7 +74,10 @@ class DeviceBenchmark(Result):
     def read(cls, path: Path) -> "DeviceBenchmark":
         """The record in a file; raises a ValueError that says what is wrong with it."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            content = path.read_text(encoding="utf-8")
+            if git_lfs.is_pointer(content):
+                raise ValueError(git_lfs.refusal("it"))
+            found = json.loads(content)
             rows = tuple(TimedOperation(**row | {"sizes": tuple(row["sizes"])}) for row in found.pop("rows"))
             return cls(**found, rows=rows)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -109,8 +113,8 @@ class DeviceBenchmark(Result):
     def fitted_products(self, chip: Chip) -> Values:
         """The values of `roofline.attained.Products`, fitted to the measured matmuls."""
         on, rows = self.device_chip(chip), [row for row in self.rows if row.what == PRODUCT]
-        return kernels.fit_products(
-            [kernels.MeasuredMatmul(on, self._dtype(row), *row.sizes, seconds=row.seconds) for row in rows]
+        return kernel_fit.fit_products(
+            [kernel_fit.MeasuredMatmul(on, self._dtype(row), *row.sizes, seconds=row.seconds) for row in rows]
         )
 
     def _dtype(self, row: TimedOperation) -> DType:
@@ -139,13 +143,13 @@ class DeviceBenchmark(Result):
         """The published training efficiency, with the shares that were measured here replaced."""
         found = self.shares_of_peak(chip)
         del found["weights"]  # training reads weights within its matmuls
-        return replace(training.calibrated(chip, precision), name=self._name, head=found["matmul"], **found)
+        return replace(calibrated.training(chip, precision), name=self._name, head=found["matmul"], **found)
 
     def serving(self, chip: Chip, compute: DType) -> Serving:
         """The published serving efficiency, with the shares that were measured here replaced."""
         found = self.shares_of_peak(chip)
         also = {"head": found["matmul"], "head_weights": found["weights"]}
-        return replace(inference.calibrated(chip, compute), name=self._name, **found, **also)
+        return replace(calibrated.serving(chip, compute), name=self._name, **found, **also)
 
     @property
     def _name(self) -> str:

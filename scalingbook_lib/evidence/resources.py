@@ -6,13 +6,13 @@ cell.
 
 import csv
 import json
-import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from io import StringIO
 from typing import Any
 
+from scalingbook_lib.calibrated.records import file_text
 from scalingbook_lib.machines.chips import Source
 
 COLLECTED = "2026-11-21"  # the date of tables whose rows have none
@@ -33,10 +33,7 @@ def record(name: str) -> Any:
 
 
 def _text(file: str) -> str:
-    found = pkgutil.get_data(
-        __package__ or "", f"data/{file}"
-    )  # works for zip archives too, which the browser loads
-    return (found or b"").decode()
+    return file_text(__package__ or "", f"data/{file}")
 
 
 def source(row: Mapping[str, str]) -> Source:

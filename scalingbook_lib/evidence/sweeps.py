@@ -1,6 +1,6 @@
 """A published load test of a real server, and the same load simulated.
 
-NVIDIA served LLaMA 3.3 70B on two H100 to an increasing number of closed-loop clients. `SWEEP` is the
+NVIDIA served Llama 3.3 70B on two H100 to an increasing number of closed-loop clients. `SWEEP` is the
 published result; `simulated` runs the serving simulator with the calibrated efficiencies of
 `evidence.inference`, to which these measurements were not fitted. Chapter: Serving Llama 3.
 """
@@ -8,8 +8,7 @@ published result; `simulated` runs the serving simulator with the calibrated eff
 from dataclasses import dataclass
 from functools import cache
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.evidence import inference as inference_published
+from scalingbook_lib import calibrated, inference, models
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, chips
@@ -67,7 +66,7 @@ __getattr__ = resources.lazy_attributes(__name__, {"SWEEP": published})
 def simulated() -> tuple[SweepPoint, ...]:
     """The simulated counterpart of every published point."""
     model, machine = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 2)
-    costs = inference.case(model, machine, LAYOUT, inference_published.calibrated(chips.H100, FP8, ENGINE))
+    costs = inference.case(model, machine, LAYOUT, calibrated.serving(chips.H100, FP8, ENGINE))
     slots = inference.largest_batch(
         model, LAYOUT, machine, S=P + G, reserve=RESERVE, step_tokens=STEP_TOKENS
     )  # the engine admits a sequence only if its whole answer fits

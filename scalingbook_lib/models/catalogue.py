@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from os import PathLike
 from typing import Any
 
-from scalingbook_lib.models import files, quantized, unknown
+from scalingbook_lib.models import files, published_names, quantized, unknown
 from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.fields import Fields
 from scalingbook_lib.models.latent import LATENT
@@ -62,7 +62,18 @@ ALIASES = {
     "GPT-2": "GPT-2 124M",
     "Gemma 1 2B": "Gemma 2B",
     "BLOOM": "BLOOM 176B",
+    "Mistral Nemo": "Mistral Nemo 12B",
+    "Mixtral 8x7B v0.1": "Mixtral 8x7B",
+    "Mixtral 8x22B v0.1": "Mixtral 8x22B",
+    "DeepSeek-V3.1": "DeepSeek-V3",
+    "DeepSeek-R1-Distill-Llama-8B": "LLaMA-3 8B",
+    "DeepSeek-R1-Distill-Llama-70B": "LLaMA-3 70B",
+    "DeepSeek-R1-Distill-Qwen-7B": "Qwen2.5 7B",
+    "GLM-4.6": "GLM-4.5",
+    "Phi-3-mini-4k": "Phi-3 mini",
+    "SmolLM3": "SmolLM3 3B",
 }
+_LIKE = (("gpt3", "OPT 175B"),)  # models whose weights nobody published, and one of the same shapes
 
 
 def normalize_name(name: str) -> str:
@@ -80,22 +91,46 @@ _BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two th
 
 
 def find(name: str) -> Transformer:
-    """The model of that name in any case, spacing and hyphenation.
+    """The model of that name in any case, spacing and hyphenation, or of a checkpoint on Hugging Face.
 
-    ModelError, with close matches, if unknown. Its numbers must be the model's own: a decimal point left out
-    or added names another model (13B, 1.3B).
+    'meta-llama/Llama-3.1-8B-Instruct' is Llama 3.1 8B: an organization, and words on how it was trained,
+    change no shape. ModelError, with close matches, if unknown, and for a checkpoint whose weights are
+    quantized. Its numbers must be the model's own: a decimal point left out or added names another model
+    (13B, 1.3B).
     """
     if not isinstance(name, str):
         raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
+    bare = published_names.bare(name)
+    if found := _named(name) or _named(bare):
+        return found
+    stored, plain = published_names.stored_type(name), published_names.without_stored_type(name)
+    if stored and (found := _named(published_names.bare(plain))):
+        raise ModelError(
+            "name",
+            f"{printable(name)} stores the weights of {found.name} in {stored}, and a name gives "
+            "shapes alone",
+            f"write {plain}, and {stored} as the type of its weights",
+        )
+    # aliases of one model are told once
+    close = get_close_matches(normalize_name(bare)[:80], _BY_KEY, 5, 0.4)
+    known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOGUE]
+    like = next(
+        (f"{other}, which has its shapes; or " for words, other in _LIKE if words in normalize_name(bare)), ""
+    )
+    raise ModelError(
+        "name",
+        f"{printable(name)} is not in the catalogue",
+        f"write {like}one of {', '.join(known)}, or give the model's config.json",
+    )
+
+
+def _named(name: str) -> Transformer | None:
+    """The model with this name or alias in any spelling, and with all of its numbers."""
     key, numbers = normalize_name(name), _numbers(name)
     own = _numbers(_BY_KEY.get(key, ""))
     points = {number for number in numbers if "." in number}
-    if key in _BY_KEY and points <= set(own) and ".".join(numbers).split(".") == ".".join(own).split("."):
-        return _NAMED[_BY_KEY[key]]
-    # aliases of one model are told once
-    near = dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in get_close_matches(key[:80], _BY_KEY, 5, 0.4))
-    known = list(near)[:3] or [model.name for model in CATALOGUE]
-    raise ModelError("name", f"{printable(name)} is not in the catalogue", f"write one of {', '.join(known)}")
+    same = points <= set(own) and ".".join(numbers).split(".") == ".".join(own).split(".")
+    return _NAMED[_BY_KEY[key]] if key in _BY_KEY and same else None
 
 
 READERS = DENSE | SPARSE | OLDER | MIXED | LATENT

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.models.parts import ModelError, printable
 
 MOST_CHARACTERS = 8_000_000
@@ -46,6 +47,8 @@ def _file(path: Path) -> str:
 
 
 def _parsed(text: str) -> object:
+    if git_lfs.is_pointer(text):
+        raise ModelError("config", *git_lfs.refusal("it").split("; "))
     if len(text) > MOST_CHARACTERS:
         raise ModelError("config", f"it has more than {MOST_CHARACTERS:,} characters", "give a config.json")
     if _levels(text) > MOST_LEVELS:  # before json.loads, whose recursion ends a browser's Python

@@ -7,7 +7,7 @@
 e and s are shares of the documented peaks, x is the time of the cache's bytes. Narrow products first write
 their activations again, narrower: q passes over them in bf16. A token's sequences and KV heads are spread
 over the SMs; where there are few, long ones are cut and put together again, which costs up to d. The figures
-of a chip are fitted in `evidence.kernels`. Chapter: Rooflines.
+of a chip are fitted in `calibrated.kernels`. Chapter: Rooflines.
 """
 
 from dataclasses import dataclass

@@ -6,12 +6,13 @@ from math import prod
 
 import pytest
 
-from scalingbook_lib.evidence import fabrics, kernels, resources
+from scalingbook_lib.calibrated import fabrics, kernels, records
+from scalingbook_lib.evidence import fabric_fit, kernel_fit
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.roofline.attained import Products
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8
-from tools import fidelity_page, kernel_fits
+from tools import kernel_fits, scored_rows
 
 MIB = 2**20
 
@@ -75,7 +76,7 @@ def test_small_matmuls_depend_on_the_kernel_library():
 )
 def test_matmuls_of_an_unfitted_chip_are_predicted(table, kind, near, least):
     """Every row is predicted without its chip, as the accuracy page prints it."""
-    rows = [one for one in fidelity_page.entries(table) if one.found.kind == kind]
+    rows = [one for one in scored_rows.entries(table) if one.found.kind == kind]
     errors = [one.out["chip"] for one in rows if one.out]
     assert len(errors) > 0.99 * len(rows)
     assert within(errors, near) > least
@@ -83,7 +84,7 @@ def test_matmuls_of_an_unfitted_chip_are_predicted(table, kind, near, least):
 
 @pytest.mark.parametrize("chip", ["H200", "H100", "GB200", "GB300"])
 def test_collectives_of_an_unfitted_chip_follow_its_link_generation(chip):
-    rows = [one for one in fidelity_page.entries("collectives") if one.found.chip == chip]
+    rows = [one for one in scored_rows.entries("collectives") if one.found.chip == chip]
     for large, near, least in ((True, 0.2, 0.8), (False, 0.4, 0.85)):
         errors = [one.out["chip"] for one in rows if one.found.kind.endswith(">= 1 MiB") == large]
         assert within(errors, near) > least
@@ -99,7 +100,7 @@ def test_faster_cores_reach_a_smaller_share_of_their_peak(chip):
         return sum(abs(s / row.seconds - 1) for s, row in zip(found, rows, strict=True)) / len(rows)
 
     with kernel_fits.without(json.loads(kernel_fits.LEFT_OUT.read_text())[chip.name]):
-        joined = resources.record("kernel_fits")["products"]
+        joined = records.record("kernel_fits")["products"]
         mean = off(lambda dtype: Products(**joined[f"GPU | {dtype}"]))
         assert off(lambda dtype: kernels.products(chip, dtype)) < 0.9 * mean
     assert kernels.products(chips.L40S, FP8).flops > kernels.products(chips.RTX_PRO_6000, FP4).flops > 0.7
@@ -121,7 +122,11 @@ def test_the_recorded_leave_one_out_fits_are_up_to_date():
     products = kernel_fits.grouped(kernel_fits.products(), "TPU v6e")["TPU | bf16"]
     attention = kernel_fits.grouped(_attended(), "H100")["GPU"]
     collectives = kernel_fits.grouped(kernel_fits.collectives(), "H100")["NVLink 4"]
-    again = [kernels.fit_products(products), kernels.fit_attention(attention), fabrics.fit(collectives)]
+    again = [
+        kernel_fit.fit_products(products),
+        kernel_fit.fit_attention(attention),
+        fabric_fit.fit(collectives),
+    ]
     assert list(map(kernel_fits.rounded, again)) == [
         record["TPU v6e"]["products"]["TPU | bf16"],
         record["H100"]["attention"]["GPU"],
@@ -133,7 +138,7 @@ def test_the_recorded_leave_one_out_fits_are_up_to_date():
 def test_attention_is_predicted_within_20_percent(table, least):
     rows = [row for name, row in kernel_fits.attended(table) if name != "GPU"]
     errors = [
-        kernels.predicted_attention_s(kernels.attention(row.chip), row) / row.seconds - 1 for row in rows
+        kernel_fit.predicted_attention_s(kernels.attention(row.chip), row) / row.seconds - 1 for row in rows
     ]
     assert within(errors, 0.2) > least
 
@@ -141,7 +146,7 @@ def test_attention_is_predicted_within_20_percent(table, least):
 @pytest.mark.parametrize(("large", "share", "least"), [(True, 0.2, 0.88), (False, 0.4, 0.95)])
 def test_collectives_are_predicted_at_every_size(collective_rows, large, share, least):
     errors = [
-        fabrics.predicted_s(row) / row.seconds - 1
+        fabric_fit.predicted_s(row) / row.seconds - 1
         for _, size, row in collective_rows
         if (size >= MIB) == large
     ]
@@ -158,7 +163,7 @@ def test_unfitted_libraries_have_the_same_large_matmuls(engine):
     errors = []
     for seen, new in groups.values():
         if len(seen) > 20 and new:
-            one = kernels.Products(**kernels.fit_products(seen))
+            one = kernels.Products(**kernel_fit.fit_products(seen))
             errors += [one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds - 1 for r in new]
     assert within(errors, 0.2) > 0.8
 
@@ -184,11 +189,11 @@ def _own_products():
 
 def test_the_recorded_fits_are_up_to_date(collective_rows):
     """A sample of rows, to three digits; all of them take seconds."""
-    record = resources.record("kernel_fits")
+    record = records.record("kernel_fits")
     rows = [row for name, row in kernel_fits.products() if name == "H100 | bf16"]
     links = [row for name, _, row in collective_rows if name == "PCIe 5"]
-    assert kernel_fits.rounded(kernels.fit_products(rows)) == record["products"]["H100 | bf16"]
-    assert kernel_fits.rounded(fabrics.fit(links)) == record["fabrics"]["PCIe 5"]
+    assert kernel_fits.rounded(kernel_fit.fit_products(rows)) == record["products"]["H100 | bf16"]
+    assert kernel_fits.rounded(fabric_fit.fit(links)) == record["fabrics"]["PCIe 5"]
 
 
 def test_a_chip_without_measurements_takes_its_nearest_variant_and_names_it():

@@ -1,16 +1,16 @@
-"""Calibrated efficiencies of inference, and the accuracy of predictions against published runs.
+"""The accuracy of predictions against published runs of inference.
 
-`calibrated(chip, compute)` is the efficiency to predict with; `scores()` has all usable runs, `total(kind)`
+`scores()` has all usable runs, `total(kind)`
 their errors, `prediction_interval()` the factor that goes with a prediction. `efficiencies` describes the
 fit. Chapter: Inference.
 """
 
-from scalingbook_lib.evidence.inference.efficiencies import calibrated
 from scalingbook_lib.evidence.inference.planned import ServingSetup, planned
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
+    covered,
     interval_coverage,
     prediction_interval,
     scores,
@@ -26,7 +26,7 @@ __all__ = [
     "InferenceScore",
     "ServingSetup",
     "all_runs",
-    "calibrated",
+    "covered",
     "interval_coverage",
     "planned",
     "prediction_interval",

@@ -1,11 +1,7 @@
 """The fit of inference efficiencies to published runs.
 
-    time = ideal / (share of the class · of the chip) · slowness of the software, and host overhead
-
-`fit` fits the values of all runs at once; `calibrated` reads the recorded fit. Classes of operations have one
-value for all chips. A chip has one for its matmuls in each dtype, with a prior from measured kernels, and one
-for reading weights (`evidence.factors`). Overheads between steps belong to the software, on any chip; they
-are regularized toward the mean of their kind, which unknown software takes.
+`CALIBRATION` fits the values of `calibrated.serving_efficiency` to all runs at once. A chip's prior comes
+from its measured kernels. The overheads of software are regularized toward the mean of their kind.
 
 The objective is the sum over runs of h(ln(predicted / published) / s), with the pseudo-Huber loss h(x) = 2
 (sqrt(1 + x²) - 1) and s = 0.07 (0.11 with experts). The priors in `CLASSES` are rounded from measured kernels
@@ -13,16 +9,16 @@ where possible (`kernels.csv`, `data/decode_attention.csv`). Chapter: Inference.
 """
 
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from scalingbook_lib.evidence import factors
+from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.calibrated.serving_efficiency import efficiency
 from scalingbook_lib.evidence.calibration import Calibration
-from scalingbook_lib.evidence.fitting import Prior, Values
+from scalingbook_lib.evidence.fitting import Prior
 from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import ServingEfficiency
-from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.units import BF16, DType
 
 CLASSES = {
     "attention": Prior(0.5, 0.15, 0.1, 1.0),  # kernels: 0.56, their launches apart
@@ -65,57 +61,8 @@ SOFTWARE = {  # relative to the mean of its kind
     "expert_layer_s": Prior(1.0, 0.7, 0.01, 100.0),
 }
 EXPERTS = "experts", "expert_layer_s"
-UNSCHEDULED = "gpt-fast", "PaLM's JAX", "TensorRT-LLM before continuous batching", "NeuronX", "Optimum Habana"
-"""Software that runs steps back to back, without a request scheduler between them."""
 MATMUL_SPREAD, READ_SPREAD = 0.15, 0.1  # standard deviations of chips around their kernels, as logarithms
 NOISE, NOISE_EXPERTS = 0.07, 0.11
-
-
-def efficiency(
-    values: Values, chip: Chip, compute: DType, software: str = "", name: str = ""
-) -> ServingEfficiency:
-    """The efficiency of a chip with these values under `software`, by default the average software."""
-
-    def v(key: str) -> float:
-        return values.get(key) or CLASSES[key].value
-
-    kind, wide = "bare" if software in UNSCHEDULED else "scheduling", f"{factors.bits(compute.name)} bits"
-    own = {what: factors.software_factor(values, (software,), what) for what in SOFTWARE}
-    slow = v(f"{kind}: slowness") * own["slowness"]
-    products = factors.matmul_share(values, chip, compute.name)
-    reads = _soft_limited(v("weights") * factors.read_factor(values, chip) / slow)
-    host = v("Grace") if chip.host_bytes_per_s else 1.0
-    vector = chip.vector_flops_per_s
-    return ServingEfficiency(
-        matmul=_soft_limited(products / slow),
-        head=_soft_limited(products / slow),
-        experts=_soft_limited(products * v(f"experts, {wide}") / slow / own["experts"]),
-        attention=_soft_limited(v("attention") / slow),
-        weights=reads,
-        head_weights=reads,
-        expert_weights=reads,
-        kv=_soft_limited(v("kv") / slow / own["kv"]),
-        memory=_soft_limited(v("memory") / slow),
-        apart=v("apart"),
-        torus=v("torus"),
-        domain=v("hosted" if chip.links == 1 else "domain"),
-        network=v("network"),
-        overlap=1 - v("exposed") if chip.torus else 0.0,
-        dequantize_s=2 * v("dequantize") / vector if vector else 0.0,
-        layer_s=v("layer_s") * slow,
-        expert_layer_s=v(f"expert_layer_s, {wide}") * own["expert_layer_s"] * slow,
-        collective_s=v("collective_s"),
-        network_s=v("network_s"),
-        fixed_s=host * v(f"{kind}: fixed_s") * own["fixed_s"],
-        sequence_s=host * v(f"{kind}: sequence_s") * own["sequence_s"],
-        host_s=host * v(f"{kind}: host_s") * own["host_s"],
-        name=name,
-    )
-
-
-def _soft_limited(share: float) -> float:
-    """A share kept below 1 by a smooth function (0.85 becomes 0.846), so that fits keep a gradient."""
-    return share / (1 + share**16) ** (1 / 16)
 
 
 def priors(runs: Sequence[InferenceRun]) -> dict[str, Prior]:
@@ -156,14 +103,3 @@ CALIBRATION = Calibration(
 def source(run: InferenceRun) -> str:
     """The source that is left out together: a model as one engine ran it, on all its chips."""
     return f"{run.model.name.split(',')[0]}, {run.engine}"
-
-
-@cache
-def calibrated(chip: Chip, compute: DType = BF16, software: str = "") -> ServingEfficiency:
-    """The recorded efficiency of a chip whose layers compute in that dtype, under named software or any.
-
-    Without a name, overheads are those of software that schedules requests between steps; the software in
-    `UNSCHEDULED`, such as "gpt-fast", has smaller ones.
-    """
-    found = factors.record("inference")
-    return efficiency(found.values, chip, compute, software, found.name(chip, compute.name, software))

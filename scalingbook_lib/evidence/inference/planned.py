@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from math import inf
 
-from scalingbook_lib.evidence.default_machine import default_machine
+from scalingbook_lib.calibrated.default_machine import default_machine
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun
 from scalingbook_lib.inference import Layout, largest_batch
 from scalingbook_lib.machines import Machine

@@ -1,16 +1,17 @@
 """Published NCCL times within one domain, compared with the fitted model of each generation of links.
 
 The rows are in `evidence/data/collectives.csv`; those with the same `run` are one sweep over sizes. The model
-is that of `evidence.fabrics`. Chapter: GPUs.
+is that of `calibrated.fabrics`. Chapter: GPUs.
 """
 
 import math
 from dataclasses import dataclass
 from functools import cache, cached_property
 
+from scalingbook_lib.calibrated import fabrics
 from scalingbook_lib.collectives import Collective
 from scalingbook_lib.collectives.attained import CollectiveTerms
-from scalingbook_lib.evidence import fabrics, resources
+from scalingbook_lib.evidence import fabric_fit, resources
 from scalingbook_lib.evidence.reading.chip import chip
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.machines.chips import Chip, Source
@@ -57,7 +58,7 @@ class CollectiveRun:
     collective: str
     algorithm: str
     first: int
-    timed: tuple[fabrics.MeasuredCollective, ...]
+    timed: tuple[fabric_fit.MeasuredCollective, ...]
     source: Source
 
     @property
@@ -81,7 +82,7 @@ class CollectiveRun:
                 size=size,
                 seconds=row.seconds,
                 model=one.attained(row.what, row.nbytes, *row.networks, ring=row.ring),
-                besides_s=fabrics.BENCHMARK_OVERHEAD_S * row.bench,
+                besides_s=fabric_fit.BENCHMARK_OVERHEAD_S * row.bench,
             )
             for size, row in zip(self.sizes, self.timed, strict=True)
         )
@@ -103,7 +104,7 @@ def _run(sweep: list[resources.Row]) -> CollectiveRun:
         collective=Collective.named(row["collective"]).hlo,
         algorithm=row["algo_or_tool"],
         first=int(row["size_bytes"]).bit_length() - 1,
-        timed=tuple(fabrics.measured_collective(one, on) for one in sweep),
+        timed=tuple(fabric_fit.measured_collective(one, on) for one in sweep),
         source=resources.source(row),
     )
 

@@ -27,7 +27,7 @@ class PublishedRun(Result):
     pp: int
     printed: Mapping[str, str]  # by a short name: {"s": "12.91", "mfu": "0.5937"}
     source: Source
-    software: tuple[str, ...] = ()  # its name and its release, as in `evidence.factors`
+    software: tuple[str, ...] = ()  # its name and its release, as in `calibrated.factors`
     note: str = ""  # what was assumed rather than read
 
     @property

@@ -1,6 +1,6 @@
 """Predicted times of kernels and collectives in any table, and parameter counts of model configurations.
 
-Times follow from the fits of `evidence.kernels` and `evidence.fabrics`. The interval factors cover 80% of the
+Times follow from `calibrated.kernels` and `calibrated.fabrics`. The interval factors cover 80% of the
 library's rows of other systems. Chapters: Rooflines, GPUs, Transformers.
 """
 
@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from scalingbook_lib import roofline
+from scalingbook_lib.calibrated import kernels as fitted
 from scalingbook_lib.collectives import FORMULAS
-from scalingbook_lib.evidence import fabrics
-from scalingbook_lib.evidence import kernels as fitted
+from scalingbook_lib.evidence import fabric_fit
 from scalingbook_lib.evidence.reading.cells import (
     Cells,
     UnpredictedRow,
@@ -141,10 +141,10 @@ def _copy(row: Cells, target: Chip) -> PredictedKernel:
 
 def collective(row: Cells) -> RowPrediction:
     """The time in seconds of a collective on switches, on a torus, or through the host."""
-    one = fabrics.measured_collective(row, chip(text(row, "chip", "system")))
+    one = fabric_fit.measured_collective(row, chip(text(row, "chip", "system")))
     ideal = FORMULAS[one.what](one.nbytes, *one.networks).bandwidth_s / one.seconds
     told = f"collectives {'>=' if needed(row, 'size_bytes') >= LARGE_BYTES else '<'} 1 MiB"
-    return _prediction(told, one.chip.name, one.seconds, fabrics.predicted_s(one), Ideal("", ideal, ideal))
+    return _prediction(told, one.chip.name, one.seconds, fabric_fit.predicted_s(one), Ideal("", ideal, ideal))
 
 
 def parameters(row: Cells) -> RowPrediction:

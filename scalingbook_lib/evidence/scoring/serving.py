@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import exp, hypot, log
 
+from scalingbook_lib import calibrated
+from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference
-from scalingbook_lib.evidence.factors import record
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import SoftwareStack, software_of
@@ -62,7 +63,7 @@ def predict(row: Cells) -> RowPrediction:
 
 
 def _rate(run: InferenceRun) -> float:
-    return inference.tokens_per_s(run, inference.calibrated(run.chip, run.compute, run.software[0]))
+    return inference.tokens_per_s(run, calibrated.serving(run.chip, run.compute, run.software[0]))
 
 
 def _open(row: Cells, run: InferenceRun, stack: SoftwareStack, chips: int) -> Iterator[InferenceRun]:

@@ -11,8 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import sqrt
 
+from scalingbook_lib import calibrated
+from scalingbook_lib.calibrated.factors import figure_key, record
 from scalingbook_lib.evidence import training
-from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow
@@ -68,7 +69,7 @@ def _steps(runs: Sequence[TrainingRun], batch: int) -> Interval:
     for run in runs:
         try:
             kernel = training.planned(run).kernel
-            table = training.calibrated(run.chip, run.precision, kernel, run.software)
+            table = calibrated.training(run.chip, run.precision, kernel, run.software)
             times.append(training.seconds(run, table).total_s * batch / run.batch)
         except ValueError as error:  # this plan does not fit the machine; others may
             why = str(error)

@@ -1,6 +1,6 @@
-"""Calibrated efficiencies of training, and the accuracy of predicted step times against published runs.
+"""The accuracy of predicted step times against published training runs.
 
-`calibrated(chip, precision)` is the efficiency to predict with; `scores()` has all usable runs, `total()`
+`scores()` has all usable runs, `total()`
 their errors, `held_out()` runs that nothing was fitted to; `prediction_interval()` is the factor that goes
 with a prediction, `interval_coverage()` checks it, and `plan_pairs()` compares plans of one source.
 `efficiencies` describes the fit. Chapter: Training.
@@ -9,9 +9,9 @@ with a prediction, `interval_coverage()` checks it, and `plan_pairs()` compares 
 from scalingbook_lib.evidence.scores import COVERAGE, Score, Summary
 from scalingbook_lib.evidence.training.candidate_plans import all_runs
 from scalingbook_lib.evidence.training.compared import PlanPair, plan_pairs
-from scalingbook_lib.evidence.training.efficiencies import calibrated
 from scalingbook_lib.evidence.training.planned import TrainingSetup, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
+    covered,
     held_out,
     interval_coverage,
     prediction_interval,
@@ -27,7 +27,7 @@ __all__ = [
     "Summary",
     "TrainingSetup",
     "all_runs",
-    "calibrated",
+    "covered",
     "held_out",
     "interval_coverage",
     "plan_pairs",

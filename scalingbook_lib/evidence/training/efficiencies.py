@@ -1,32 +1,23 @@
 """The fit of training efficiencies to published runs: by chip, kernel and software.
 
-    time = ideal / (share of the class · of the chip) · slowness of the software
-
-`fit` fits the values of all runs at once; `calibrated` reads the recorded fit. Classes of operations have one
-value for all chips. A chip has one for its matmuls, with a prior from measured kernels. Software and its
-release each have a slowness and two values for expert layers, regularized toward the mean of all software,
-which unknown software takes (`evidence.factors`). A chip's prior is tight and software's is wide (nothing
-else measures it), so losses in runs are attributed to the software.
-
-In expert layers, grouped matmuls reach a share of the dense ones, by dtype; `expert_layer_s` is the host time
-to learn how many tokens each expert has and to launch the rest. On chips that share memory with their host
-(Grace), layers are recorded as CUDA graphs, so software has a separate value there. `exchange` is the exposed
-share of the all-to-all.
+`CALIBRATION` fits the values of `calibrated.training_efficiency` to all runs at once. A chip's prior comes
+from its measured kernels and is tight; software's prior is wide, because nothing else measures it, so losses
+in runs are attributed to the software.
 
 The objective is the sum over runs of h(ln(predicted / published) / s), with the pseudo-Huber loss h(x) = 2
 (sqrt(1 + x²) - 1) and s = 0.05 (0.1 with experts). `CLASSES` has the priors. Chapter: Training.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from scalingbook_lib.evidence import factors
+from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.calibrated.training_efficiency import efficiency, expert_overhead_key
 from scalingbook_lib.evidence.calibration import Calibration
-from scalingbook_lib.evidence.fitting import Prior, Values
+from scalingbook_lib.evidence.fitting import Prior
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.training.planned import planned, seconds
-from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.training.efficiency import TrainingEfficiency
 
 CLASSES = {
@@ -57,58 +48,6 @@ SOFTWARE = {  # software relative to that mean, and a release relative to its so
 }
 CHIP_SPREAD, TPU_SPREAD = 0.05, 0.1  # standard deviations of the matmul share; few TPU kernels were measured
 NOISE, NOISE_EXPERTS = 0.05, 0.1
-RAMP_S = 1024 / 989e12  # tokens per FLOP/s: the loss is a time, in which faster chips lose more
-
-type Software = tuple[str, ...]  # its name and its release
-
-
-def ramp(chip: Chip) -> float:
-    """The sequence length at which attention reaches half of its rate, in tokens: 1,024 on H100."""
-    rates = chip.rates()
-    # V100 has no bf16; flops_per_s raises an error for a chip with neither
-    return RAMP_S * (rates.get("bf16") or rates.get("fp16") or chip.flops_per_s())
-
-
-def efficiency(
-    values: Values, chip: Chip, precision: str, kernel: str = "attention", software: Software = ()
-) -> TrainingEfficiency:
-    """The efficiency of a chip with these values under `software`, by default the average software."""
-
-    def v(key: str) -> float:
-        return values.get(key) or CLASSES[key].value
-
-    def own(what: str) -> float:
-        return factors.software_factor(values, software, what)
-
-    grouped_products = "mx" if precision in ("mxfp8", "nvfp4") else f"{factors.bits(precision)} bits"
-    slow, products = v("software") * own("slowness"), factors.matmul_share(values, chip, precision)
-    experts = products * v(f"experts, {grouped_products}") * own("experts")
-    return TrainingEfficiency(
-        matmul=min(products / slow, 1.0),
-        head=min(products / slow, 1.0),
-        experts=min(experts / slow, 1.0),
-        attention=min(v(_attention_key(kernel, chip)) / slow, 1.0),
-        memory=min(v("memory") / slow, 1.0),
-        layer_s=v("layer_s") * slow,
-        expert_layer_s=v(f"expert_layer_s, {grouped_products}") * own(expert_overhead_key(chip)),
-        exchange=v("exchange"),
-        overlap=1 - v("exposed"),
-        ramp=ramp(chip),
-        operands=1.0,
-        torus=v("torus"),
-        domain=v("domain"),
-        network=v("network"),
-        dcn=v("dcn"),
-    )
-
-
-def _attention_key(kernel: str, chip: Chip) -> str:
-    return f"{kernel}, after A100" if kernel == "early" and not chip.name.startswith("A100") else kernel
-
-
-def expert_overhead_key(chip: Chip) -> str:
-    """The name of software's value for the host overhead of an expert layer."""
-    return "expert_layer_s, Grace" if chip.host_bytes_per_s else "expert_layer_s"
 
 
 def priors(runs: Sequence[TrainingRun]) -> dict[str, Prior]:
@@ -145,16 +84,3 @@ CALIBRATION = Calibration(
     noise=lambda run: NOISE_EXPERTS if run.experts else NOISE,
     rounds=12,
 )
-
-
-@cache
-def calibrated(
-    chip: Chip, precision: str = "bf16", kernel: str = "attention", software: Software = ()
-) -> TrainingEfficiency:
-    """The recorded efficiency of a chip whose matmuls are of that dtype.
-
-    For named software, or, without a name, for the average of all software.
-    """
-    found = factors.record("training")
-    name = found.name(chip, precision, software[0] if software else "")
-    return replace(efficiency(found.values, chip, precision, kernel, software), name=name)

@@ -7,7 +7,7 @@ Training.
 from dataclasses import dataclass, replace
 from functools import cache
 
-from scalingbook_lib.evidence.default_machine import default_machine
+from scalingbook_lib.calibrated.default_machine import default_machine
 from scalingbook_lib.evidence.measured.published import families
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine

@@ -8,7 +8,7 @@ from math import ceil
 
 from scalingbook_lib.models import LayerKind, Transformer
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
-from scalingbook_lib.units import BF16, DTYPES, FP32, DType, binary, count, require_min, si
+from scalingbook_lib.units import BF16, DTYPES, FP32, DType, binary, count, count_in_words, require_min, si
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Parameters(Terms):
 
     def __str__(self) -> str:
         one = self.model.active_params  # those that serve one token
-        active = f", {count(one)} active" if one != self.total else ""
-        return f"{self.model.name}, {count(self.total)} parameters{active}: {self.parts()}"
+        active = f", {count_in_words(one)} active" if one != self.total else ""
+        return f"{self.model.name}, {count_in_words(self.total)} parameters{active}: {self.parts()}"
 
 
 def params(model: Transformer) -> Parameters:

@@ -190,7 +190,7 @@ def crossover(model: Transformer, *, causal: bool = False, windows: bool = True)
         (kind.layers * kind.pair_flops() / kind.every, kind.reach if windows else None)
         for kind in model.layer_kinds
     ]
-    if all(reach is None for _, reach in kinds):  # causal, T/2 keys in the mean
+    if all(reach is None for _, reach in kinds):  # causal, T/2 keys on average
         return weights / sum(flops for flops, _ in kinds) * (2 if causal else 1) if kinds else math.inf
     return _length(weights, kinds, causal)
 
@@ -213,7 +213,7 @@ def _length(needed: float, kinds: list[tuple[float, int | None]], causal: bool) 
 
 def _mean(T: float, window: int | None, causal: bool) -> float:
     """The mean number of keys per query over a long sequence."""
-    w = min(T, window or T)  # a causal query at position i meets min(i, w): w - w²/2T in the mean over T
+    w = min(T, window or T)  # a causal query at position i meets min(i, w): w - w²/2T on average over T
     return w - w * w / (2 * T) if causal else w
 
 

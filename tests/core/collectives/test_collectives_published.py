@@ -6,7 +6,7 @@ import pytest
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
-from scalingbook_lib.evidence import fabrics
+from scalingbook_lib.evidence import fabric_fit
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.units import BF16, GB, KB, MB
@@ -126,5 +126,7 @@ def test_impossible_arguments_are_refused(formula):
 
 def test_a_torus_starts_its_collectives_as_v5e_was_measured():
     """128 KiB over three hops take 8 µs."""
-    row = fabrics.MeasuredCollective(chips.V5E, fabrics.networks(chips.V5E, 4), Collective.ALL_GATHER, 2**17)
-    assert fabrics.predicted_s(row) == pytest.approx(8e-6, rel=0.15)
+    row = fabric_fit.MeasuredCollective(
+        chips.V5E, fabric_fit.networks(chips.V5E, 4), Collective.ALL_GATHER, 2**17
+    )
+    assert fabric_fit.predicted_s(row) == pytest.approx(8e-6, rel=0.15)

@@ -8,15 +8,14 @@ from statistics import mean, median
 
 import pytest
 
+from scalingbook_lib import calibrated, models
 from scalingbook_lib import inference as formulas
-from scalingbook_lib import models
+from scalingbook_lib.calibrated.factors import figure_key, record
+from scalingbook_lib.calibrated.serving_efficiency import UNSCHEDULED, efficiency
 from scalingbook_lib.evidence import inference
-from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.inference.efficiencies import (
     CALIBRATION,
     CLASSES,
-    UNSCHEDULED,
-    efficiency,
 )
 from scalingbook_lib.evidence.inference.planned import planned
 from scalingbook_lib.evidence.measured.inference_runs import RUNS, find
@@ -26,6 +25,7 @@ from scalingbook_lib.units import BF16, FP4, FP8
 
 RECORD = record("inference")
 VALUES = RECORD.values
+PRIOR_VALUES = {name: prior.value for name, prior in CLASSES.items()}
 EVERY = inference.all_runs()
 DENSE, EXPERTS, PREFILL, ONE, BATCHES = inference.KINDS
 DATA = Path(__file__).parents[3] / "data"
@@ -140,15 +140,15 @@ def test_fitted_values_belong_to_classes_chips_and_software_only():
 
 
 def test_an_unfitted_chip_takes_the_values_of_its_nearest_variant():
-    b300 = inference.calibrated(chips.B300, FP4)
+    b300 = calibrated.serving(chips.B300, FP4)
     assert "kin" in b300.name
-    assert b300.of("kv", FP8) == inference.calibrated(chips.B200, FP4).of("kv", FP8)  # one for all chips
-    alone = {"H100, 8 bits": 0.5, "H100: reads": 1.1}
+    assert b300.of("kv", FP8) == calibrated.serving(chips.B200, FP4).of("kv", FP8)  # one for all chips
+    alone = PRIOR_VALUES | {"H100, 8 bits": 0.5, "H100: reads": 1.1}
     assert efficiency(alone, replace(chips.H100, name="H100, 900 W"), FP8).weights == approx(
         efficiency(alone, chips.H100, FP8).weights
     )
     assert efficiency(alone, chips.H100, FP8).matmul < 0.5
-    assert efficiency(alone, chips.V5E, BF16).matmul == efficiency({}, chips.V5E, BF16).matmul
+    assert efficiency(alone, chips.V5E, BF16).matmul == efficiency(PRIOR_VALUES, chips.V5E, BF16).matmul
 
 
 def test_faster_memory_never_slows_decoding():
@@ -156,8 +156,8 @@ def test_faster_memory_never_slows_decoding():
     model, how, steps = models.find("LLaMA-3 70B"), Layout(weights=FP8, kv=FP8, compute=FP8), []
     for by, name in ((1.0, "H100"), (1.5, "a faster H100")):
         chip = replace(chips.H100, name=name, hbm_bytes_per_s=by * chips.H100.hbm_bytes_per_s)
-        table = inference.calibrated(chip, FP8)
-        assert table.fixed_s == inference.calibrated(chips.H100, FP8).fixed_s
+        table = calibrated.serving(chip, FP8)
+        assert table.fixed_s == calibrated.serving(chips.H100, FP8).fixed_s
         for B in (1, 64):
             step = formulas.decode(model, Cluster.of(chip, 1), how, batch=B, S=1000, efficiency=table)
             steps.append(step.total_s)
@@ -168,10 +168,10 @@ def test_faster_memory_never_slows_decoding():
 def test_scheduling_software_has_larger_overheads_than_a_bare_loop():
     """On any chip: the A100's runs had no scheduler, those of the H100 had one."""
     for chip, compute in ((chips.A100, BF16), (chips.H100, FP8)):
-        served, bare = (inference.calibrated(chip, compute, engine) for engine in ("", "gpt-fast"))
+        served, bare = (calibrated.serving(chip, compute, engine) for engine in ("", "gpt-fast"))
         assert served.host_s > 10 * bare.host_s
         assert served.fixed_s > 2 * bare.fixed_s
-    assert inference.calibrated(chips.GB200, FP4).host_s > 1.5 * inference.calibrated(chips.B200, FP4).host_s
+    assert calibrated.serving(chips.GB200, FP4).host_s > 1.5 * calibrated.serving(chips.B200, FP4).host_s
     assert {"gpt-fast", "NeuronX"} < set(UNSCHEDULED) < {run.software[0] for run in EVERY}
 
 
@@ -179,8 +179,8 @@ def test_unnamed_software_is_as_slow_as_the_average():
     """Not as fast as the fastest vendor's; the prediction interval covers that."""
     own = [log(VALUES[key]) for key in VALUES if key.endswith(": slowness") and key not in CLASSES]
     assert exp(mean(own)) == approx(1.0, abs=0.05)
-    unknown = inference.calibrated(chips.H100, FP8)
-    assert unknown.weights < inference.calibrated(chips.H100, FP8, "TensorRT-LLM").weights
+    unknown = calibrated.serving(chips.H100, FP8)
+    assert unknown.weights < calibrated.serving(chips.H100, FP8, "TensorRT-LLM").weights
 
 
 def test_layouts_follow_the_engine_documentation():
@@ -203,5 +203,5 @@ def test_a_score_prints_its_errors():
     score = next(s for s in inference.scores() if s.run is find("inf-0092"))
     assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s")
     assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)
-    assert isinstance(inference.calibrated(chips.H100), ServingEfficiency)
+    assert isinstance(calibrated.serving(chips.H100), ServingEfficiency)
     assert "runs: mean error" in str(inference.total(DENSE))

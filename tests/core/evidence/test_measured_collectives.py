@@ -6,7 +6,7 @@ from statistics import median
 import pytest
 
 from scalingbook_lib import collectives
-from scalingbook_lib.evidence import fabrics, measured, resources
+from scalingbook_lib.evidence import fabric_fit, measured, resources
 from scalingbook_lib.evidence.measured.collectives import _BANDS, FORMS, LARGE
 from scalingbook_lib.evidence.reading.cells import UnpredictedRow
 from scalingbook_lib.machines import chips
@@ -104,17 +104,17 @@ def test_collective_times_print_as_sentences():
 
 @pytest.mark.parametrize(("n", "nodes", "sizes"), [(8, 1, [8]), (8, 2, [4, 2]), (6, 3, [2, 3])])
 def test_partly_filled_hosts_form_smaller_domains(n, nodes, sizes):
-    assert [level.size for level in fabrics.networks(chips.H100, n, nodes)] == sizes
+    assert [level.size for level in fabric_fit.networks(chips.H100, n, nodes)] == sizes
 
 
 @pytest.mark.parametrize(
     ("n", "system", "sizes"), [(32, "8x4", [8, 4]), (8, "8x4", [8]), (4, "8x4", [4]), (16, "", [16])]
 )
 def test_torus_devices_are_a_whole_slice_or_one_axis(n, system, sizes):
-    found = fabrics.networks(chips.V5E, n, system=f"TPU v5e {system}")
+    found = fabric_fit.networks(chips.V5E, n, system=f"TPU v5e {system}")
     assert [axis.size for axis in found] == sizes
     with pytest.raises(UnpredictedRow, match=r"16 devices are no axis of TPU v5e 8x4"):
-        fabrics.networks(chips.V5E, 16, system="TPU v5e 8x4")
+        fabric_fit.networks(chips.V5E, 16, system="TPU v5e 8x4")
 
 
 def test_every_size_belongs_to_exactly_one_range():

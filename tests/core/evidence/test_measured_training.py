@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from scalingbook_lib import training
+from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured.training_runs import (
     CONVENTIONS,
@@ -17,7 +18,6 @@ from scalingbook_lib.evidence.measured.training_runs import (
     find,
 )
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS, WHOLE_RUNS
-from scalingbook_lib.evidence.overhead import chip_hour_overhead
 from scalingbook_lib.models import arithmetic
 
 approx = pytest.approx

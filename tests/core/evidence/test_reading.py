@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from scalingbook_lib import models
+from scalingbook_lib import calibrated, models
 from scalingbook_lib.evidence import resources, training
 from scalingbook_lib.evidence.measured import inference_runs
 from scalingbook_lib.evidence.measured.training_runs.read import FLOPS_CONVENTIONS, read
@@ -168,7 +168,7 @@ STEP = {
 def test_a_chip_without_bf16_trains_in_fp16():
     run = read(STEP | {"dtype": "bf16"})
     assert training.planned(run).plan.activations == FP16
-    assert training.seconds(run, training.calibrated(run.chip, run.precision)).total_s > 0
+    assert training.seconds(run, calibrated.training(run.chip, run.precision)).total_s > 0
 
 
 @pytest.mark.parametrize(("written", "share"), [("0.4", 0.4), ("40%", 0.4), ("1.5", 1.5), ("1.6", 0.016)])

@@ -9,16 +9,16 @@ from statistics import mean, median
 
 import pytest
 
+from scalingbook_lib import calibrated
+from scalingbook_lib.calibrated.factors import figure_key, record
+from scalingbook_lib.calibrated.training_efficiency import efficiency, ramp
 from scalingbook_lib.evidence import training
-from scalingbook_lib.evidence.factors import figure_key, record
 from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, RUNS, find
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.evidence.training import compared
 from scalingbook_lib.evidence.training.efficiencies import (
     CALIBRATION,
-    efficiency,
     efficiency_of,
-    ramp,
     step_s,
 )
 from scalingbook_lib.evidence.training.planned import planned
@@ -151,7 +151,7 @@ def test_fitted_attention_agrees_with_measured_kernels():
         share = median(float(row["tflops"]) * 1e12 for row in alike) / chip.bf16_flops_per_s
         assert 0.55 / (1 + ramp(chip) / T) == pytest.approx(share, rel=0.1)
     assert ramp(chips.H100) == 1024
-    assert training.calibrated(chips.B200).ramp == ramp(chips.B200)
+    assert calibrated.training(chips.B200).ramp == ramp(chips.B200)
 
 
 def test_fitted_values_belong_to_classes_chips_and_software_only():
@@ -164,29 +164,34 @@ def test_fitted_values_belong_to_classes_chips_and_software_only():
 
 
 def test_unseen_software_is_as_slow_as_the_average():
-    unseen, tuned = training.calibrated(chips.H100), training.calibrated(chips.H100, software=("Megatron",))
+    unseen, tuned = calibrated.training(chips.H100), calibrated.training(chips.H100, software=("Megatron",))
     assert tuned.matmul > 1.05 * unseen.matmul
-    assert training.calibrated(chips.H100, software=("nobody's", "0.1")).matmul == unseen.matmul
-    release = training.calibrated(chips.H100, software=("Megatron", "nemo-24.07"))
+    assert calibrated.training(chips.H100, software=("nobody's", "0.1")).matmul == unseen.matmul
+    release = calibrated.training(chips.H100, software=("Megatron", "nemo-24.07"))
     assert release.matmul == pytest.approx(tuned.matmul, rel=0.1)
 
 
 def test_an_unfitted_chip_follows_its_kernels_and_its_nearest_variant():
-    v4, h200 = training.calibrated(chips.V4), training.calibrated(chips.H200)
+    v4, h200 = calibrated.training(chips.V4), calibrated.training(chips.H200)
     assert 0.6 < v4.matmul < 0.9
     assert "kin" in v4.name
-    assert h200.matmul == pytest.approx(training.calibrated(chips.H100).matmul)
+    assert h200.matmul == pytest.approx(calibrated.training(chips.H100).matmul)
 
 
 def test_a_variant_with_less_power_is_slower_by_the_cube_root():
-    values = {"H100, 16 bits": 0.7, "memory": 0.8, "software": 1.0}
+    values = record("training").values | {"H100, 16 bits": 0.7, "memory": 0.8, "software": 1.0}
     half = replace(chips.H100, name="H100 at half its power", power_w=350)
     assert efficiency(values, half, "bf16").matmul == pytest.approx(0.7 * 0.5 ** (1 / 3))
     assert efficiency(values, half, "bf16").memory == pytest.approx(0.8)
 
 
 def test_software_factors_multiply_and_slow_down_all_classes():
-    values = {"software": 1.0, "fork: slowness": 1.2, "fork 2: slowness": 1.1}
+    values = record("training").values | {
+        "memory": 0.8,
+        "software": 1.0,
+        "fork: slowness": 1.2,
+        "fork 2: slowness": 1.1,
+    }
     slow, plain = (efficiency(values, chips.H100, "bf16", software=one) for one in (("fork", "fork 2"), ()))
     assert plain.matmul / slow.matmul == pytest.approx(1.32)
     assert plain.memory / slow.memory == pytest.approx(1.32)
@@ -202,7 +207,7 @@ def test_a_score_prints_its_errors():
         "LLaMA-3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
     )
     assert "dgxc-llama3-8b" in str(score)
-    assert isinstance(training.calibrated(chips.H100), TrainingEfficiency)
+    assert isinstance(calibrated.training(chips.H100), TrainingEfficiency)
     assert "%" in str(training.total(False))
 
 

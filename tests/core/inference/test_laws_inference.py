@@ -6,8 +6,7 @@ from random import Random
 import pytest
 from laws import PLACES, RATES, SLACK, divisors, machine, rough, types
 
-from scalingbook_lib import inference, models
-from scalingbook_lib.evidence.inference import calibrated
+from scalingbook_lib import calibrated, inference, models
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, LayoutError, ServingEfficiency, by_type
 from scalingbook_lib.machines.clusters import ClusterError
 from scalingbook_lib.units import BF16, INT4, INT8
@@ -46,7 +45,7 @@ def served(count, seed):
         on, rate = machine(name, size), r.choice(tuple(RATES)[:-1])
         if not types(on.chip):
             continue
-        table = r.choice((PEAK, ROUGH, calibrated(on.chip)))
+        table = r.choice((PEAK, ROUGH, calibrated.serving(on.chip)))
         try:
             how = layout(r, model, on)
             quick = machine(name, size, rate, r.choice((1.1, 2.0, 8.0)))

@@ -53,8 +53,8 @@ def test_what_the_file_says_is_not_assumed():
 
 
 def test_layers_that_predict_more_tokens_are_named_where_they_cannot_be_counted():
-    config = CONFIGS["meta-llama/Meta-Llama-3.1-8B"] | {"model_type": "newcomer", "num_nextn_predict_layers": 2}
-    read = models.from_hf(config)
+    more = {"model_type": "newcomer", "num_nextn_predict_layers": 2}
+    read = models.from_hf(CONFIGS["meta-llama/Meta-Llama-3.1-8B"] | more)
     assert read.next_params == 0
     assert "modules that predict a token more" in read.uncounted
 

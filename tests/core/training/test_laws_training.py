@@ -6,8 +6,7 @@ from random import Random
 
 from laws import PLACES, RATES, SLACK, divisors, machine, types
 
-from scalingbook_lib import models
-from scalingbook_lib.evidence.training import calibrated
+from scalingbook_lib import calibrated, models
 from scalingbook_lib.training import (
     PEAK,
     Plan,
@@ -65,7 +64,7 @@ def draw(r, model, place, remat, T):
         gradients=r.choice((BF16, FP32)), master=r.choice((None, FP32)), frozen=r.random() < 0.1,
     )  # fmt: skip
     batch = plan.ranks * plan.microbatch * r.choice((1, 2, 4, 8, 16, 32))
-    table = calibrated(on.chip, plan.compute.name) if types(on.chip) else ROUGH
+    table = calibrated.training(on.chip, plan.compute.name) if types(on.chip) else ROUGH
     return model, place, plan, {"batch": batch, "T": T, "efficiency": r.choice((PEAK, ROUGH, table))}
 
 

@@ -3,8 +3,7 @@
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import CACHE, EXPERTS, MATH, NETWORK
-from scalingbook_lib import models, planner
-from scalingbook_lib.evidence import inference as served
+from scalingbook_lib import calibrated, models, planner
 from scalingbook_lib.inference import ServingEfficiency
 from scalingbook_lib.machines import Cluster
 from scalingbook_lib.machines.chips import H200
@@ -46,15 +45,18 @@ def front(efficiency: ServingEfficiency, **ways: int) -> planner.Front:
 
 def deadlines() -> Figure:
     """Which degree of tensor parallelism is cheapest, by how long a user may wait for a token?"""
-    real = served.calibrated(H200)
+    real = calibrated.serving(H200)
     found = {ways: front(real, tp=ways) for ways in (8, 4, 2, 1)}
     best = front(real).within(DEADLINE_S)
     return Figure(
         key="conclusion.deadlines",
-        alt="Four falling curves of cost against time per output token, for TP=8, 4, 2 and 1. Each is the lowest in a range of its own, "
-        f"TP=8 on the left and TP=1 on the right. A line marks {1000 * DEADLINE_S:.0f} ms.",
-        caption=f"The deadline decides the degree of tensor parallelism. At {1000 * DEADLINE_S:.0f} ms the cheapest is TP={best.layout.tp}, with {best.cost:.2f} dollars per million tokens. "
-        "Near a crossing of two curves, the second best costs only a few cents more.",
+        alt="Four falling curves of cost against time per output token, for TP=8, 4, 2 and 1. Each "
+        "curve is the lowest in its own range, TP=8 on the left and TP=1 on the right. A line marks "
+        f"{1000 * DEADLINE_S:.0f} ms.",
+        caption="Cost of output tokens against time per token, for four degrees of tensor parallelism. The "
+        f"deadline decides which degree is cheapest: at {1000 * DEADLINE_S:.0f} ms, it is "
+        f"TP={best.layout.tp}, with {best.cost:.2f} dollars per million tokens. Near a crossing of "
+        "two curves, the second-best degree costs only a few cents more.",
         parts=lambda wide: [_curves(found)],
     )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 
 from scalingbook_book.chapters.conclusion.sheet.formulas import FORMULAS, Formula, told
-from scalingbook_lib import models, rules
+from scalingbook_lib import calibrated, models, rules
 from scalingbook_lib.evidence import inference as served
 from scalingbook_lib.evidence import training as trained
 from scalingbook_lib.machines import chips
@@ -59,7 +59,7 @@ def _between(found: list[float]) -> tuple[float, ...]:
 
 def _products() -> tuple[float, ...]:
     """Of every chip that trained in bf16, as fitted to published steps."""
-    return _between([100 * trained.calibrated(chip).matmul for chip in _NOW if chip is not chips.H200])
+    return _between([100 * calibrated.training(chip).matmul for chip in _NOW if chip is not chips.H200])
 
 
 def _bands() -> tuple[float, ...]:
@@ -94,7 +94,7 @@ NUMBERS = (
     Number(name="fraction of C that matmuls reach", values=_products, unit="%",
            use="fitted to published training steps in bf16"),
     Number(name="error band of a prediction", values=_bands, unit="times",
-           use="a factor up and down, from dense training to models with experts"),
+           use="a factor in both directions, from dense training to models with experts"),
 )  # fmt: skip
 
 

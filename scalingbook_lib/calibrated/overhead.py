@@ -8,7 +8,7 @@ first, evaluation and failed starts. Chapter: Training Llama 3.
 from dataclasses import dataclass, replace
 from functools import cache
 
-from scalingbook_lib.evidence import resources
+from scalingbook_lib.calibrated import records
 from scalingbook_lib.training import PlannedRun
 from scalingbook_lib.units import Result
 
@@ -48,4 +48,4 @@ class ChipHourOverhead(Result):
 @cache
 def chip_hour_overhead() -> ChipHourOverhead:
     """The overhead that `tools.cost_report` recorded."""
-    return ChipHourOverhead(**resources.record("chip_hour_overhead"))
+    return ChipHourOverhead(**records.record("chip_hour_overhead"))

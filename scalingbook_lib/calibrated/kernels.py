@@ -1,25 +1,22 @@
-"""The measured efficiency of matmul and attention kernels on each chip and dtype.
+"""The efficiency that matmul and attention kernels reach on each chip and dtype.
 
 `products(chip, dtype)` and `attention(chip)` are the models to compute with; a chip without measurements
-takes those of its nearest variant, and names it. `fit_products` made the recorded `kernel_fits.json`
-(`tools.kernel_fits`) from `data/products.csv`. Chapters: Rooflines, Training, Inference.
+takes those of its nearest variant, and names it. `evidence.kernel_fit` fitted the recorded values. Chapters:
+Rooflines, Training, Inference.
 """
 
 import re
 from collections.abc import Sequence
-from functools import cache, partial
-from math import log
+from functools import cache
 from statistics import linear_regression
-from typing import NamedTuple
 
-from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.fitting import Prior, Values, fitted, pseudo_huber
+from scalingbook_lib.calibrated import records
+from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.machines.chips import CATALOGUE, Chip
-from scalingbook_lib.roofline.attained import Attending, Attention, Products
+from scalingbook_lib.roofline.attained import Attention, Products
 from scalingbook_lib.units import BF16, DType
 
-NOISE, NOISE_BEST = 0.1, 0.02  # a chip's few rows are the best of thousands of shapes
-MIN_POINTS = 4
+MIN_POINTS = 4  # measured chips of a vendor, beyond which the share of peak is extrapolated
 SUBSTITUTE_DTYPES = {
     "fp16": "bf16",
     "mxfp8": "fp8",
@@ -29,19 +26,6 @@ SUBSTITUTE_DTYPES = {
     "fp32": "bf16",
 }
 """The measured dtype that stands for one without measurements: one with as many bits."""
-PRIORS_16_BIT = {  # no pass over the activations, because nothing is quantized
-    "launch_s": Prior(3e-6, 0.5, 1e-7, 1e-3),
-    "flops": Prior(0.75, 0.15, 0.1, 1.0),
-    "hbm": Prior(0.78, 0.15, 0.1, 1.05),  # small matrices stay in L2
-}
-PRIORS_NARROW = {
-    "launch_s": Prior(1e-5, 0.5, 1e-7, 1e-3),
-    "flops": Prior(0.65, 0.2, 0.1, 1.0),
-    "hbm": Prior(0.75, 0.15, 0.1, 1.05),
-    "passes": Prior(4.0, 0.5, 0.1, 20.0),
-}
-
-
 SAME_ARCHITECTURE = {
     **{"H200": "H100", "GH200": "H100", "B300": "B200", "GB200": "B200", "B200": "GB200", "GB300": "GB200"},
     **{"MI325X": "MI300X", "MI355X": "MI300X", "Gaudi3": "Gaudi2", "Trainium2": "Trainium1"},
@@ -50,84 +34,17 @@ SAME_ARCHITECTURE = {
 """Chips with the compute of another and a different memory, half of one, and new ones with few runs."""
 
 
-PREFILL_PRIORS = {
-    "launch_s": Prior(2e-5, 0.5, 1e-7, 1e-3),
-    "flops": Prior(0.55, 0.15, 0.1, 1.0),
-    "ramp_s": Prior(1e-12, 0.5, 1e-14, 1e-10),  # tokens per FLOP/s of bf16
-}
-DECODE_PRIORS = {
-    "token_launch_s": Prior(1e-5, 0.5, 1e-7, 1e-3),
-    "hbm": Prior(0.88, 0.1, 0.1, 1.0),
-    "late_s": Prior(5e-6, 1.0, 1e-9, 1e-3),
-    "half_s": Prior(5e-6, 1.0, 1e-9, 1e-3),
-}
-
-
-class MeasuredMatmul(NamedTuple):
-    """A measured matmul X[B, D] · W[D, F] on one chip."""
-
-    chip: Chip
-    dtype: DType
-    B: int
-    D: int
-    F: int
-    seconds: float
-
-
 def kernel_dtype(dtype: DType | str) -> str:
     """The name of the dtype whose measured kernels stand for this dtype."""
     name = dtype if isinstance(dtype, str) else dtype.name
     return SUBSTITUTE_DTYPES.get(name, name)
 
 
-def fit_products(rows: Sequence[MeasuredMatmul]) -> Values:
-    """The values that minimize the errors of these matmuls, regularized toward what most chips reach."""
-
-    noise = NOISE if len(rows) > MIN_POINTS else NOISE_BEST
-
-    def errors(values: Values) -> list[float]:
-        one = Products(**values)  # type: ignore[arg-type]
-        return [
-            pseudo_huber(log(one.seconds(r.B, r.D, r.F, r.chip, r.dtype) / r.seconds), noise) for r in rows
-        ]
-
-    return fitted(PRIORS_NARROW if rows[0].dtype.bytes < BF16.bytes else PRIORS_16_BIT, errors)
-
-
-class AttentionTime(NamedTuple):
-    """Measured attention of whole prompts, or of one new token per sequence (`decode`)."""
-
-    chip: Chip
-    of: Attending
-    decode: bool
-    seconds: float
-
-
-def fit_attention(rows: Sequence[AttentionTime]) -> Values:
-    """The values that minimize the errors of prefill attention and of decode attention."""
-    prompts, tokens = ([row for row in rows if row.decode == decode] for decode in (False, True))
-
-    def errors(of: Sequence[AttentionTime], values: Values) -> list[float]:
-        return [
-            pseudo_huber(
-                log(predicted_attention_s(attention_from(values, row.chip), row) / row.seconds), NOISE
-            )
-            for row in of
-        ]
-
-    return fitted(PREFILL_PRIORS, partial(errors, prompts)) | fitted(DECODE_PRIORS, partial(errors, tokens))
-
-
 def attention_from(values: Values, chip: Chip) -> Attention:
     """The `Attention` model with these values; its ramp is a time, so faster chips need longer sequences."""
-    v = {name: one.value for name, one in (PREFILL_PRIORS | DECODE_PRIORS).items()} | values
-    ramp = v.pop("ramp_s") * chip.bf16_flops_per_s
-    return Attention(**v, ramp=ramp, name=chip.name)
-
-
-def predicted_attention_s(one: Attention, row: AttentionTime) -> float:
-    """The predicted time of a row in seconds."""
-    return (one.token_s if row.decode else one.prompt_s)(row.of, row.chip)
+    shares = dict(values)
+    ramp = shares.pop("ramp_s") * chip.bf16_flops_per_s
+    return Attention(**shares, ramp=ramp, name=chip.name)
 
 
 def copy_s(nbytes: float, chip: Chip) -> float:
@@ -150,7 +67,7 @@ def products(chip: Chip, dtype: DType, library: str = "") -> Products:
     50 µs. For the model of all GPUs, the share of peak is extrapolated from the vendor's measured chips where
     possible.
     """
-    found = resources.record("kernel_fits")["products"]
+    found = records.record("kernel_fits")["products"]
     name = _table_key(found, chip, kernel_dtype(dtype), library)
     line = found[name] | (_extrapolated_share(found, chip, dtype) if name.startswith("GPU") else {})
     return Products(**line, name=name)
@@ -177,7 +94,7 @@ def _extrapolated_share(lines: dict[str, Values], chip: Chip, dtype: DType) -> V
 @cache
 def attention(chip: Chip) -> Attention:
     """The fitted efficiency of fused attention on a chip."""
-    found = resources.record("kernel_fits")["attention"]
+    found = records.record("kernel_fits")["attention"]
     return attention_from(
         found.get(chip.name) or found[nearest_measured_chip(list(found), chip) or "GPU"], chip
     )

@@ -1,7 +1,7 @@
 """The efficiency of a chip and the slowness of software: two factors that all published runs share.
 
 A fit is one flat record of values. A chip's key is "H100, 8 bits": the share of peak that its matmuls reach,
-with a prior from measured kernels (`evidence.kernels`). Software's key is "MaxText: slowness": its time
+with a prior from measured kernels (`calibrated.kernels`). Software's key is "MaxText: slowness": its time
 relative to the average of all software; each release has a further factor. Chapters: Training, Inference.
 """
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 
-from scalingbook_lib.evidence import kernels, resources
-from scalingbook_lib.evidence.fitting import Values
-from scalingbook_lib.machines.chips import CATALOGUE, L40S, OTHERS, RTX_PRO_6000, Chip
+from scalingbook_lib.calibrated import kernels, records
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.machines.chips import CATALOGUE, OTHERS, Chip
 from scalingbook_lib.units import BF16, FP4, FP8
 
 TPU_MATMUL_SHARE = 0.86  # large square matmul kernels: 0.82 on TPU7x, 0.90 on v6e
-_CHIPS = CATALOGUE | {one.name: one for one in (L40S, RTX_PRO_6000, *OTHERS)}
+_CHIPS = CATALOGUE | {one.name: one for one in OTHERS}
 _TYPES = {16: BF16, 8: FP8, 4: FP4}
 
 
@@ -41,7 +41,7 @@ class Record:
 @cache
 def record(what: str) -> Record:
     """The values of "training" or of "inference" that `tools.calibrate` recorded."""
-    return Record(**resources.record(f"{what}_efficiencies"))
+    return Record(**records.record(f"{what}_efficiencies"))
 
 
 def bits(precision: str) -> int:

@@ -1,23 +1,22 @@
-"""The times of collectives on each generation of links, fitted to published measurements.
+"""The fit of the times of collectives on each generation of links to published measurements.
 
-`fabric(chip)` is the model to compute with, and `predicted_s` the time of one row; `fit` made the recorded
+`predicted_s` is the time of one row by the model of `calibrated.fabrics`; `fit` made the recorded
 `kernel_fits.json` (`tools.kernel_fits`). Chapter: GPUs.
 """
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from math import log, prod
 from typing import Any, NamedTuple
 
+from scalingbook_lib.calibrated.fabrics import fabric, fabric_from
+from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.collectives import FORMULAS, Collective
-from scalingbook_lib.collectives.attained import AttainedRate, Fabric
-from scalingbook_lib.evidence import resources
-from scalingbook_lib.evidence.fitting import Prior, Values, fitted, pseudo_huber
+from scalingbook_lib.collectives.attained import Fabric
+from scalingbook_lib.evidence.fitting import Prior, fitted, pseudo_huber
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, needed, number, text, whole
 from scalingbook_lib.machines import Cluster
 from scalingbook_lib.machines.chips import Chip, Slice
-from scalingbook_lib.units import GB
 
 NOISE = 0.1
 TORUS_LAUNCH_S = 3e-6  # launch of a TPU collective: 128 KiB over 3 hops of v5e take 8 µs, formula 5
@@ -46,15 +45,6 @@ PRIORS = {
 }
 HOST_PRIORS = {"crowding": Prior(1.0, 1.0, 1e-3, 3.0), "pair": Prior(1.0, 1e-3, 0.9, 1.1)}
 """Without a switch, the path leads through the host, whose bandwidth the chips share."""
-
-LINK_GENERATIONS = {
-    "PCIe 4": 32,
-    "PCIe 5": 64,
-    "NVLink 2": 150,
-    "NVLink 3": 300,
-    "NVLink 4": 450,
-    "NVLink 5": 1e9,
-}
 
 
 type Networks = tuple[Any, ...]  # switch levels, or torus axes
@@ -106,12 +96,12 @@ def _time_from_rate_us(row: Cells, what: str, n: int, size: int) -> float:
 def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
     """The switch levels or torus axes that join `n` chips.
 
-    Cards without links of their own are joined by their host. Partly filled hosts form smaller domains,
+    PCIe boards without links of their own are joined by their host. Partly filled hosts form smaller domains,
     except in a rack-scale domain. On a torus it is the axis of that size, in the slice that the system's name
-    gives. Raises `Refused` if the slice has no such axis.
+    gives. Raises `UnpredictedRow` if the slice has no such axis.
     """
     if not chip.torus:
-        hosted = chip.links == 1 or (nodes > 1 and chip.domain_chips == chip.chips_per_host)
+        hosted = nodes > 1 and chip.domain_chips == chip.chips_per_host
         return Cluster.of(chip, n, domain=min(chip.chips_per_host, -(-n // nodes)) if hosted else 0).levels
     shape = re.search(r"\d+(x\d+)+", system)
     axes = Slice.of(chip, shape[0]).axes if shape else (chip.axis(n),)
@@ -119,25 +109,6 @@ def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
     if not along:
         raise UnpredictedRow(f"{n} devices are no axis of {system}")
     return along
-
-
-def generation(chip: Chip) -> str:
-    """The generation of links within a host, by its unidirectional rate: 'NVLink 4', 'PCIe 5' and so on."""
-    if chip.full_mesh:
-        return "full mesh"
-    rate = chip.links * chip.link_bytes_per_s / GB
-    return next(name for name, most in LINK_GENERATIONS.items() if rate <= most)
-
-
-def fabric_from(name: str, values: Values) -> Fabric:
-    """The `Fabric` with these fitted values."""
-
-    curves = {
-        way: AttainedRate(**{figure: values[f"{way}_{figure}"] for figure in ("share", "late_s", "half_s")})
-        for way in CURVE_PRIORS
-    }
-    rest = {figure: values[figure] for figure in ("launch_s", "step_s", "pair", "crowding", "network_s")}
-    return Fabric(name=name, **curves, **rest)  # type: ignore[arg-type]
 
 
 def predicted_s(row: MeasuredCollective, one: Fabric | None = None) -> float:
@@ -160,13 +131,4 @@ def fit(rows: Sequence[MeasuredCollective]) -> Values:
         one = fabric_from("", values)
         return [pseudo_huber(log(predicted_s(row, one) / row.seconds), NOISE) for row in rows]
 
-    return fitted(PRIORS | (HOST_PRIORS if rows[0].chip.links == 1 else {}), errors)
-
-
-@cache
-def fabric(chip: Chip) -> Fabric:
-    """The fitted fabric of a chip's generation of links, or NVLink 4's if that was not measured."""
-    lines = resources.record("kernel_fits")["fabrics"]
-    own = generation(chip)
-    name = own if own in lines else "NVLink 4"
-    return fabric_from(name, lines[name])
+    return fitted(PRIORS | (HOST_PRIORS if rows[0].chip.joined == "PCIe" else {}), errors)

@@ -1,0 +1,83 @@
+"""The efficiency of training: by chip, kernel and software.
+
+    time = ideal / (share of the class · of the chip) · slowness of the software
+
+Classes of operations have one value for all chips. A chip has one for its matmuls. Software and its release
+each have a slowness and two values for expert layers, relative to the mean of all software, which unknown
+software takes (`calibrated.factors`). In expert layers, grouped matmuls reach a share of the dense ones, by
+dtype; `expert_layer_s` is the host time to learn how many tokens each expert has and to launch the rest. On
+chips that share memory with their host (Grace), layers are recorded as CUDA graphs, so software has a
+separate value there. `exchange` is the exposed share of the all-to-all. `evidence.training.efficiencies`
+describes the fit. Chapter: Training.
+"""
+
+from dataclasses import replace
+from functools import cache
+
+from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated.records import Values
+from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.training.efficiency import TrainingEfficiency
+
+RAMP_S = 1024 / 989e12  # tokens per FLOP/s: the loss is a time, in which faster chips lose more
+
+type Software = tuple[str, ...]  # its name and its release
+
+
+def ramp(chip: Chip) -> float:
+    """The sequence length at which attention reaches half of its rate, in tokens: 1,024 on H100."""
+    rates = chip.rates()
+    # V100 has no bf16; flops_per_s raises an error for a chip with neither
+    return RAMP_S * (rates.get("bf16") or rates.get("fp16") or chip.flops_per_s())
+
+
+def efficiency(
+    values: Values, chip: Chip, precision: str, kernel: str = "attention", software: Software = ()
+) -> TrainingEfficiency:
+    """The efficiency of a chip with these values under `software`, by default the average software."""
+
+    def own(what: str) -> float:
+        return factors.software_factor(values, software, what)
+
+    grouped_products = "mx" if precision in ("mxfp8", "nvfp4") else f"{factors.bits(precision)} bits"
+    slow, products = values["software"] * own("slowness"), factors.matmul_share(values, chip, precision)
+    experts = products * values[f"experts, {grouped_products}"] * own("experts")
+    return TrainingEfficiency(
+        matmul=min(products / slow, 1.0),
+        head=min(products / slow, 1.0),
+        experts=min(experts / slow, 1.0),
+        attention=min(values[_attention_key(kernel, chip)] / slow, 1.0),
+        memory=min(values["memory"] / slow, 1.0),
+        layer_s=values["layer_s"] * slow,
+        expert_layer_s=values[f"expert_layer_s, {grouped_products}"] * own(expert_overhead_key(chip)),
+        exchange=values["exchange"],
+        overlap=1 - values["exposed"],
+        ramp=ramp(chip),
+        operands=1.0,
+        torus=values["torus"],
+        domain=values["domain"],
+        network=values["network"],
+        dcn=values["dcn"],
+    )
+
+
+def _attention_key(kernel: str, chip: Chip) -> str:
+    return f"{kernel}, after A100" if kernel == "early" and not chip.name.startswith("A100") else kernel
+
+
+def expert_overhead_key(chip: Chip) -> str:
+    """The name of software's value for the host overhead of an expert layer."""
+    return "expert_layer_s, Grace" if chip.host_bytes_per_s else "expert_layer_s"
+
+
+@cache
+def training(
+    chip: Chip, precision: str = "bf16", kernel: str = "attention", software: Software = ()
+) -> TrainingEfficiency:
+    """The recorded efficiency of a chip whose matmuls are of that dtype.
+
+    For named software, or, without a name, for the average of all software.
+    """
+    found = factors.record("training")
+    name = found.name(chip, precision, software[0] if software else "")
+    return replace(efficiency(found.values, chip, precision, kernel, software), name=name)
