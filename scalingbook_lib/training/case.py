@@ -23,7 +23,8 @@ from scalingbook_lib.steps.placement import (
     rate,
 )
 from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
-from scalingbook_lib.training.links import BACK, MOVED_AS, RING, Rates, TrainingCollective
+from scalingbook_lib.training.links import BACK, MOVED_AS, RING, Rates, TrainingCollective, host_rate
+from scalingbook_lib.training.memory import TrainingMemory, held
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.times import Seconds, seconds
@@ -44,10 +45,20 @@ class TrainingCase:
     batch: int
     T: int
     efficiency: TrainingEfficiency = PEAK
+    headroom: float = 0.0  # share of the HBM that a plan is to leave free
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
     _rates: dict[tuple[object, ...], Rate] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    @property
+    def room_bytes(self) -> float:
+        """What a plan may hold on a chip."""
+        return (1 - self.headroom) * self.machine.chip.hbm_bytes
+
+    def held(self, s: TrainingShape) -> TrainingMemory:
+        """What a chip holds of a shape."""
+        return held(s, self.machine, headroom=self.headroom)
 
     def work(self, plan: Plan) -> Work:
         """The model's constants under the plan's rematerialization."""
@@ -110,11 +121,8 @@ class TrainingCase:
         return groups(self.machine, inside, n)
 
     def _host(self) -> Rate:
-        chip = self.machine.chip
-        bytes_per_s = chip.host_bytes_per_s or chip.pcie_bytes_per_s  # per chip, one way
-        if not bytes_per_s:
-            raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
-        return Rate(1 / bytes_per_s, 0.0, "host")  # large copies: what starts one is not counted
+        # large copies: what starts one is not counted
+        return Rate(1 / host_rate(self.machine.chip), 0.0, "host")
 
     def seconds(self, s: TrainingShape, traffic: Sequence[TrainingCollective] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""

@@ -13,7 +13,9 @@ from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import TrainingEfficiency
-from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.links import TrainingCollective, host_rate
+from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.remat import named
 from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
@@ -68,10 +70,11 @@ def seconds(
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
     mean = m / p  # microbatches times a stage's mean share of the layers
     passes = 2 if s.plan.frozen else 3  # of a product: its output, and the gradients of both factors
+    head_again = 1 if s.plan.loss_tiles > 1 else 0  # a tile's logits are made again for their gradient
     one = layers(s, chip, efficiency)
     exposed: Waits = defaultdict(float)
     long_f = _longest(s, one.forward_s, one.math.head)
-    long_b = _longest(s, one.backward_s, (passes - 1) * one.math.head)
+    long_b = _longest(s, one.backward_s, (passes - 1 + head_again) * one.math.head)
     attends_f = s.stages.longest * one.math.attention
     attends_b = 2 * attends_f + s.stages.longest * one.attention_again_s
     forward = [row for row in traffic if row.when == "fwd"]
@@ -79,8 +82,8 @@ def seconds(
     each_f, step_f = _pass(forward, long_f, attends_f, m, hidden, exposed)
     each_b, step_b = _pass(backward, long_b, attends_b, m, hidden, exposed)
     bubble_s = _idle(s, each_f, each_b)
-    optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
-    worked_s = one.forward_s + one.backward_s + passes * one.math.head
+    optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory) + _fetched_s(s, chip)
+    worked_s = one.forward_s + one.backward_s + (passes + head_again) * one.math.head
     return Seconds(
         math=ByClass(
             matmul=passes * mean * one.math.matmul,
@@ -88,7 +91,7 @@ def seconds(
             experts=passes * mean * one.math.experts,
             head=passes * mean * one.math.head,
         ),
-        recomputed_s=mean * one.recomputed_s,
+        recomputed_s=mean * (one.recomputed_s + head_again * one.math.head),
         memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
@@ -203,6 +206,7 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         frozen=plan.frozen,
         memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
         if plan.remat not in ("none", "all")
+        and not named(plan.remat).recomputed  # single modules launch little
         else 0.0,
     )
 
@@ -280,13 +284,27 @@ def _idle(s: TrainingShape, forward_s: float, backward_s: float) -> float:
     return float(max(found.idle_s, 0.0))
 
 
+def _owned(s: TrainingShape) -> float:
+    """The parameters that one chip updates."""
+    return s.dense / s.shared + s.expert / s.expert_shared if s.plan.zero else s.dense + s.expert
+
+
+def _state_bytes(plan: Plan) -> float:
+    """Bytes of the optimizer's state per parameter; without a master copy, of the weights themselves."""
+    master = plan.master.bytes if plan.master else plan.weights.bytes
+    return 2 * plan.moments.bytes + master
+
+
 def _update(s: TrainingShape) -> float:
     """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
-    # parameters that this chip updates
-    own = s.dense / s.shared + s.expert / s.expert_shared if plan.zero else s.dense + s.expert
-    # without a copy, the weights themselves
-    master = plan.master.bytes if plan.master else plan.weights.bytes
-    state = 2 * plan.moments.bytes + master
-    each = 2 * state + plan.gradients.bytes + plan.weights.bytes  # state read and written
-    return 0.0 if plan.frozen else own * each
+    each = 2 * _state_bytes(plan) + plan.gradients.bytes + plan.weights.bytes  # state read and written
+    return 0.0 if plan.frozen else _owned(s) * each
+
+
+def _fetched_s(s: TrainingShape, chip: Chip) -> float:
+    """Seconds in which an offloaded optimizer's state comes from the host while the updated state returns."""
+    if not s.plan.offload_optimizer or s.plan.frozen:
+        return 0.0
+    state = 2 * s.plan.moments.bytes + (s.plan.master.bytes if s.plan.master else 0.0)
+    return _owned(s) * state / host_rate(chip)
