@@ -11,13 +11,17 @@ from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_lib import calibrated, planner, training
+from scalingbook_lib.calibrated import recommendation
+from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.calibrated.overhead import ChipHourOverhead, chip_hour_overhead
+from scalingbook_lib.calibrated.pessimistic import Pessimistic
 from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
-from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
+from scalingbook_lib.planner.watch import Watch, unwatched
+from scalingbook_lib.training import TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
@@ -29,6 +33,11 @@ from scalingbook_lib.units import BF16, percent, si
 @click.option("--as-written", is_flag=True, help="Judge the one plan of the options; ways not written are 1.")
 @parameter_types.option_with_default(
     "--best keep", parameter_types.LIST_LENGTH, "5", "How many plans are listed."
+)
+@click.option(
+    "--headroom",
+    type=parameter_types.SHARE,
+    help="The share of the HBM that plans leave free. By default, enough to fit with 90% probability.",
 )
 @click.option(
     "--what-if", is_flag=True, help="Search again with arithmetic, memory, links or network twice as fast."
@@ -56,6 +65,7 @@ def command(
     T: int,
     as_written: bool,
     keep: int,
+    headroom: float | None,
     what_if: bool,
     efficiency: TrainingEfficiency | DeviceBenchmark | None,
     tokens: int | None,
@@ -65,17 +75,26 @@ def command(
 ) -> Answer:
     """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
 
-    All ways to spread the step are searched; an option leaves only the plans that are like it. With
-    --as-written, the one plan that the options say. The chips of the machine (times --pods) are
-    dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
+    All ways to spread the step are searched; an option leaves only the plans that are like it. Plans are
+    ranked by P80, the time that 80% of steps do not exceed, which is longer for plans unlike those of
+    published runs. With --as-written, only the plan that the options describe is evaluated. It is refused
+    only if it exceeds the HBM by more than the error of the memory count. The chips of the machine (times
+    --pods) are dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit
+    code is 1.
     """
     fixed = written_fields(options)
     asked = PlanRequest.read(
-        model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed
+        model=model,
+        machine=machine,
+        batch=batch,
+        T=T,
+        efficiency=efficiency,
+        headroom=headroom,
+        fixed=fixed,
     )
     if as_written and what_if:
         raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
-    found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, progress)
+    found = asked.one(fixed) if as_written else asked.best(fixed, keep, what_if, progress)
     if found.step is None:
         return Answer(summary=found.summary, values=asked.values | found.values, refused=True)
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
@@ -143,6 +162,8 @@ class PlanRequest:
     batch: int
     T: int
     efficiency: TrainingEfficiency
+    headroom: float | None = None
+    pessimistic: bool = True
 
     @classmethod
     def read(
@@ -153,6 +174,7 @@ class PlanRequest:
         batch: str,
         T: int,
         efficiency: TrainingEfficiency | DeviceBenchmark | None,
+        headroom: float | None = None,
         fixed: dict[str, Any],
     ) -> "PlanRequest":
         """The question from the typed arguments; `fixed` are the given fields of the plan."""
@@ -160,7 +182,9 @@ class PlanRequest:
             sequences = reading.sequences(batch, T)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--batch") from error
-        return cls(model, machine, sequences, T, _efficiency(efficiency, machine.chip, fixed))
+        shares = _efficiency(efficiency, machine.chip, fixed)
+        pessimistic = not isinstance(efficiency, TrainingEfficiency)  # a given share has no known error
+        return cls(model, machine, sequences, T, shares, headroom, pessimistic)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -174,9 +198,12 @@ class PlanRequest:
             "efficiency_shares": self.efficiency.shares,
         }
 
-    def one(self, plan: Plan) -> StepAnswer:
-        """The step of exactly this plan."""
-        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T)
+    def one(self, fixed: dict[str, Any]) -> StepAnswer:
+        """The step of exactly the plan with these fields."""
+        plan = recommendation.whole_plan(self.model, self.machine.chip, fixed)
+        margin = memory_margin(self.machine.chip)
+        left = -margin.error if self.headroom is None else self.headroom
+        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T, headroom=left)
         known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
         try:
             step = training.step(
@@ -186,32 +213,58 @@ class PlanRequest:
             if not why:
                 raise
             return StepAnswer(None, f"{plan}: {'; '.join(why)}", known)
-        return StepAnswer(step, str(step), known)
+        objective = Pessimistic.of(self.model, plan.chips, self.T)
+        near = recommendation.published(self.model, self.machine, step)
+        known |= plan_tables.confidence_values(step, objective, margin, left, near)
+        memory = recommendation.fit_sentence(step.memory, margin)
+        return StepAnswer(
+            step, "\n".join((str(step), memory, *self._beside(near, objective.p80(step)))), known
+        )
+
+    def _beside(self, near: recommendation.Published, p80_s: float) -> list[str]:
+        """What is said of a plan beside its step, where its error is known."""
+        if not self.pessimistic:
+            return []
+        return [f"80 in 100 steps by such a plan take at most {si(p80_s, 's')}.", str(near)]
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
         """The best of all feasible plans with these fields, and what faster hardware would change."""
         with Progress(_progress_text, always=progress) as watch:
-            ranking = planner.plans(
-                self.model,
-                self.machine,
-                pods=fixed.pop("dcn", 1),
-                fixed=fixed,
-                keep=keep,
-                batch=self.batch,
-                T=self.T,
-                efficiency=self.efficiency,
-                watch=watch,
-            )
+            found = self.recommend(fixed, keep, watch)
+        ranking = found.ranking
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         if not ranking.best:
             return StepAnswer(None, str(ranking), known)
         known["plan"] = shared.way_values(ranking.winner.plan)
-        tables = [plan_tables.best(ranking)]
+        tables = [plan_tables.best(ranking, found.objective)]
         if what_if:
             changed = planner.sensitivity(ranking)
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
-        return StepAnswer(ranking.winner.step, _why(ranking), known, tuple(tables))
+        near, step = found.published, ranking.winner.step
+        known |= plan_tables.confidence_values(step, found.objective, found.margin, found.headroom, near)
+        unusual = [found.unusual] if self.pessimistic and found.unusual else []
+        beside = (*self._beside(near, found.p80_s), *unusual)
+        told = (str(step), found.memory, *beside, *_why(ranking))
+        return StepAnswer(step, "\n".join(told), known, tuple(tables))
+
+    def recommend(
+        self, fixed: dict[str, Any], keep: int, watch: Watch = unwatched
+    ) -> recommendation.Recommendation:
+        """The search with these fields."""
+        return recommendation.recommend(
+            self.model,
+            self.machine,
+            pods=fixed.get("dcn", 1),
+            fixed={name: value for name, value in fixed.items() if name != "dcn"},
+            keep=keep,
+            batch=self.batch,
+            T=self.T,
+            efficiency=self.efficiency,
+            headroom=self.headroom,
+            pessimistic=self.pessimistic,
+            watch=watch,
+        )
 
 
 def _progress_text(done: int, of: int) -> str:
@@ -219,7 +272,7 @@ def _progress_text(done: int, of: int) -> str:
     return f"{done:,} plans judged" if of else f"{done:,} legal ways to spread it found"
 
 
-def _why(ranking: Ranking) -> str:
-    """The best plan, why it is best, and how many plans there were."""
+def _why(ranking: Ranking) -> tuple[str, ...]:
+    """Why the best plan is best, and how many plans there were."""
     why = [f"next, {ranking.why}"] if len(ranking.best) > 1 else []
-    return "\n".join((str(ranking.winner.step), *why, ranking.counts))
+    return (*why, ranking.counts)

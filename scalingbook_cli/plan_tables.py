@@ -13,13 +13,17 @@ from scalingbook_cli.answer import (
     product,
 )
 from scalingbook_cli.shared import sum_line
+from scalingbook_lib.calibrated.memory_margin import MemoryMargin
 from scalingbook_lib.calibrated.overhead import ChipHourOverhead
+from scalingbook_lib.calibrated.pessimistic import Pessimistic
+from scalingbook_lib.calibrated.recommendation import Published
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
 from scalingbook_lib.units import count, percent, si
 
 _WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
+_SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")
 
 
 def tables(
@@ -33,13 +37,14 @@ def tables(
     return (*found, _run(run, added)) if run else found
 
 
-def best(ranking: Ranking) -> TextTable:
+def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
     """The best plans, one per row."""
-    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
+    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "P80", "MFU", "memory", "loses most to")
     rows = []
     for place, one in enumerate(ranking.best, start=1):
         step = one.step
-        times = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
+        seconds = si(step.total_s, "s"), si(objective.p80(step), "s")
+        times = (*seconds, percent(step.mfu), si(step.memory.total, "B"), step.loss)
         rows.append((str(place), *_plan(one.plan), *times))
     return TextTable("Best plans", columns, tuple(rows))
 
@@ -63,6 +68,32 @@ def search_values(ranking: Ranking) -> dict[str, object]:
             }
             for one in ranking.best
         ],
+    }
+
+
+def confidence_values(
+    step: TrainingStep,
+    objective: Pessimistic,
+    margin: MemoryMargin,
+    headroom: float,
+    near: Published,
+) -> dict[str, object]:
+    """How certain the step and its memory are, and the nearest published plan, for JSON."""
+    chip = step.machine.chip
+    return {
+        "p80_step_s": objective.p80(step),
+        "degrees_not_published": list(objective.outside(step.plan)),
+        "headroom": headroom,
+        "fits_with_probability": margin.probability(step.memory.total, chip.hbm_bytes),
+        "memory_count_error": margin.error,
+        "nearest_published": {
+            **fields_of(near.plan, "id", "model", "chip", "mfu"),
+            "chips": near.plan.shape.chips,
+            "sequence_tokens": near.plan.shape.T,
+            "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
+            "step_s": near.step.total_s if near.step else None,
+            "memory_bytes": near.step.memory.total if near.step else None,
+        },
     }
 
 
