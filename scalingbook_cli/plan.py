@@ -153,7 +153,7 @@ def _summary_lines(
 
 def _plan_text(plan: Plan) -> str:
     """The degrees and settings of a plan, without the number of chips and the overlap."""
-    return str(plan).partition(" as ")[2].rpartition(", overlap")[0]
+    return str(plan).partition(" as ")[2].rpartition(", overlap")[0].replace("microbatch", "MBS")
 
 
 @dataclass(frozen=True, slots=True)
