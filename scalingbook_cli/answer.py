@@ -6,13 +6,14 @@ Errors are one sentence. Derivations write numbers so that a reader can type the
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
 from scalingbook_cli import FAILED, INTERRUPTED
 from scalingbook_lib.units import binary, percent, si
 
+NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
 STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 
 
@@ -135,6 +136,11 @@ def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
             answer = command(**given)
         except (ValueError, OverflowError) as error:
             raise click.UsageError(str(error), ctx) from error
+        if notes := ctx.meta.get(NOTES):  # what the name of a machine was taken to mean
+            told = {"machine_note": "; ".join(notes)}
+            answer = replace(
+                answer, summary="\n".join((answer.summary, *notes)), values={**answer.values, **told}
+            )
         ctx.obj(answer, as_json=as_json, explain=explain)
         if answer.stopped:
             click.echo(STOPPED, err=True)

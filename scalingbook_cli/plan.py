@@ -57,6 +57,7 @@ from scalingbook_lib.units import BF16, percent, si
     help="Price per chip-hour in USD, instead of the catalog's.",
 )
 @progress_option
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -79,7 +80,7 @@ def command(
     --as-written, the options are the whole plan. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
-    fixed = written_fields(options)
+    fixed = written_fields(options, machine.chip)
     asked = PlanRequest.read(
         model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed
     )

@@ -17,12 +17,14 @@ from scalingbook_lib.evidence import inference as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
-from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.units import BF16, DType, count, rounded, si
+from scalingbook_lib.planner.ways import sizes
+from scalingbook_lib.units import BF16, DType, GiB, count, rounded, si
 
 
 @click.command(
@@ -54,11 +56,49 @@ from scalingbook_lib.units import BF16, DType, count, rounded, si
     type=click.Choice(POLICIES),
     help="Process prompts between decode steps, or in chunks with them.",
 )
-@parameter_types.option_with_default(
-    "--chunk", parameter_types.WHOLE, "512", "Largest number of prompt tokens in a step."
+@click.option(
+    "--max-num-batched-tokens",
+    "--chunk",
+    "chunk",
+    type=parameter_types.WHOLE,
+    help="Largest number of prompt tokens in a step. The default is vLLM's for the chip.",
 )
-@parameter_types.option_with_default(
-    "--reserve", parameter_types.SHARE, "10%", "Share of the HBM that is kept free."
+@click.option(
+    "--max-num-seqs", type=parameter_types.WHOLE, help="Largest batch size of a replica; a cap, not the load."
+)
+@click.option(
+    "--max-model-len",
+    type=parameter_types.TOKENS,
+    help="Longest context in tokens; a cap, not the load. It must hold the prompt and the output.",
+)
+@click.option(
+    "--gpu-memory-utilization",
+    type=parameter_types.SHARE,
+    help="Share of the HBM that the engine uses; the same as --reserve with the rest.",
+)
+@click.option(
+    "--prefix-cache-hit",
+    type=parameter_types.SHARE,
+    default="0",
+    help="Share of the prompt tokens that are in the prefix cache.",
+)
+@click.option(
+    "--draft-tokens",
+    type=parameter_types.WHOLE,
+    help="Drafted tokens that a decode step verifies (speculative decoding); needs --acceptance-length.",
+)
+@click.option(
+    "--acceptance-length",
+    type=parameter_types.POSITIVE,
+    help="Mean tokens per decode step with drafts, including the model's own: 1 to --draft-tokens + 1.",
+)
+@click.option(
+    "--draft-model",
+    type=parameter_types.MODEL,
+    help="The draft model. Without it, the draft is a head of one layer (MTP, EAGLE).",
+)
+@click.option(
+    "--reserve", type=parameter_types.SHARE, help="Share of the HBM that is kept free.  [default: 10%]"
 )
 @parameter_types.option_with_default(
     "--efficiency",
@@ -73,6 +113,7 @@ from scalingbook_lib.units import BF16, DType, count, rounded, si
     help="Price per chip-hour in USD, instead of the catalog's.",
 )
 @progress_option
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -93,15 +134,33 @@ def command(
     asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
-            found = asked.front(written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch)
+            found = asked.front(
+                asked.with_stored(written_fields(options, asked.machine.chip)),
+                ttft_s=ttft_s,
+                itl_s=itl_s,
+                watch=watch,
+            )
         return asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among layouts, and --as-written gives one; leave them out")
-    return asked.one(Layout(**written_fields(options)))
+    return asked.one(Layout(**asked.with_stored(written_fields(options, asked.machine.chip))))
 
 
 def _progress_text(done: int, of: int) -> str:
     return f"{done:,} of {of:,} layouts searched" if of else f"{done:,} layouts found"
+
+
+DEFAULT_RESERVE = 0.1
+LARGE_MEMORY_BYTES = 70 * GiB
+"""The memory from which vLLM uses larger steps, except on A100."""
+
+
+def default_batched_tokens(chip: Chip) -> int:
+    """The default of vLLM's `max_num_batched_tokens` for an API server: 8,192 on large chips, else 2,048.
+
+    Source: `EngineArgs.get_batch_defaults` in vllm/engine/arg_utils.py (vLLM 0.11).
+    """
+    return 8192 if chip.hbm_bytes >= LARGE_MEMORY_BYTES and not chip.name.startswith("A100") else 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +173,79 @@ class ServeRequest:
     G: int
     batch: int | None
     policy: str | None
-    chunk: int
-    reserve: float
+    chunk: int | None
+    reserve: float | None
+    gpu_memory_utilization: float | None
+    max_num_seqs: int | None
+    max_model_len: int | None
+    prefix_cache_hit: float
+    draft_tokens: int | None
+    acceptance_length: float | None
+    draft_model: Transformer | None
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
+
+    def __post_init__(self) -> None:
+        if self.reserve is not None and self.gpu_memory_utilization is not None:
+            raise ValueError("--reserve and --gpu-memory-utilization say the same; write only one of them")
+        if (self.draft_tokens is None) != (self.acceptance_length is None):
+            raise ValueError(
+                "--draft-tokens and --acceptance-length belong together; write both, as in "
+                "--draft-tokens 3 --acceptance-length 2.5"
+            )
+        if self.draft_model and self.draft_tokens is None:
+            raise ValueError("--draft-model needs --draft-tokens and --acceptance-length; write them too")
+        if self.max_model_len is not None and self.max_model_len < self.P + self.G:
+            raise ValueError(
+                f"a prompt of {self.P:,} and an output of {self.G:,} tokens exceed --max-model-len "
+                f"{self.max_model_len:,}; write shorter lengths or a larger cap"
+            )
+        if self.batch and self.max_num_seqs and self.batch > self.max_num_seqs:
+            raise ValueError(f"--batch {self.batch:,} exceeds --max-num-seqs {self.max_num_seqs:,}")
+
+    @property
+    def step_tokens(self) -> int:
+        """The largest number of prompt tokens in a step: as given, or the default of vLLM for the chip."""
+        return self.chunk or default_batched_tokens(self.machine.chip)
+
+    @property
+    def free_share(self) -> float:
+        """The share of the HBM that is kept free."""
+        if self.gpu_memory_utilization is not None:
+            return 1 - self.gpu_memory_utilization
+        return DEFAULT_RESERVE if self.reserve is None else self.reserve
+
+    @property
+    def cached(self) -> int:
+        """The prompt tokens that are in the prefix cache; the last token is always processed."""
+        return min(round(self.prefix_cache_hit * self.P), self.P - 1)
+
+    def drafting_on(self, layout: Layout | None = None) -> inference.Drafting:
+        """Speculative decoding as asked for; the cost of a draft model is that of its decode step."""
+        if self.draft_tokens is None or self.acceptance_length is None:
+            return inference.PLAIN
+        cost = 1 / self.model.L  # a head of one layer
+        if self.draft_model:
+            context = self.P + self.G / 2
+            spread = layout or Layout(tp=self.machine.chips)
+            draft = replace(spread, ep=1, kv_batch=1, kv_sequence=1, rows=1, attention_dp=1)
+            times = [
+                inference.decode(
+                    model, self.machine, on, batch=1, S=context, efficiency=self.efficiency_for(on.compute)
+                ).total_s
+                for model, on in ((self.draft_model, draft), (self.model, spread))
+            ]
+            cost = times[0] / times[1]
+        return inference.Drafting(
+            tokens=self.draft_tokens, acceptance_length=self.acceptance_length, cost=cost
+        )
+
+    def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
+        """These fields of a layout, with the types that the model's file names for what they leave open."""
+        named = serving_types(self.model)
+        if "weights" in written:  # of all weights, whatever the file stores
+            named = {field: kind for field, kind in named.items() if field == "kv"}
+        return named | written
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""
@@ -140,6 +268,10 @@ class ServeRequest:
             "machine": self.machine.name,
             "prompt_length_tokens": self.P,
             "output_length_tokens": self.G,
+            "chunk_tokens": self.step_tokens,
+            "prefix_cache_hit": self.prefix_cache_hit,
+            "draft_tokens": self.draft_tokens,
+            "acceptance_length": self.acceptance_length,
             "usd_per_chip_hour": self.price.usd_per_hour,
             "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
@@ -154,7 +286,7 @@ class ServeRequest:
     @property
     def memory_arguments(self) -> dict[str, Any]:
         """The arguments for memory: half-generated sequences, and the reserved share."""
-        return {"S": ceil(self.P + self.G / 2), "reserve": self.reserve}
+        return {"S": ceil(self.P + self.G / 2), "reserve": self.free_share}
 
     def one(self, layout: Layout) -> Answer:
         """The answer for one layout, with the given batch or the largest that fits."""
@@ -165,7 +297,8 @@ class ServeRequest:
             )
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(summary=f"{layout}: {held}", values=self.values | values, refused=True)
-        served = self._steady(layout, self.batch or most, self.policy or POLICIES[0])
+        batch = self.batch or min(most, self.max_num_seqs or most)
+        served = self._steady(layout, batch, self.policy or POLICIES[0])
         return self._answer(served, (), {}, ())
 
     def _steady(self, layout: Layout, batch: int, policy: str) -> Serving:
@@ -176,7 +309,9 @@ class ServeRequest:
             layout,
             P=self.P,
             G=self.G,
-            chunk=self.chunk,
+            chunk=self.step_tokens,
+            cached=self.cached,
+            drafting=self.drafting_on(layout),
             batch=batch,
             policy=policy,
             efficiency=self.efficiency_for(layout.compute),
@@ -196,17 +331,26 @@ class ServeRequest:
             self.machine,
             P=self.P,
             G=self.G,
-            chunk=self.chunk,
+            chunk=self.step_tokens,
+            cached=self.cached,
+            drafting=self.drafting_on(),
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
-            batches=(self.batch,) if self.batch else None,
+            batches=self._batches,
             usd_per_hour=self.usd_per_hour,
             policies=(self.policy,) if self.policy else POLICIES,
-            reserve=self.reserve,
+            reserve=self.free_share,
             efficiency=self.efficiency_for(fixed.get("compute", BF16)),
             watch=watch,
         )
+
+    @property
+    def _batches(self) -> tuple[int, ...] | None:
+        """The batch sizes to try: the given one, all up to --max-num-seqs, or None for all that fit."""
+        if self.batch:
+            return (self.batch,)
+        return tuple(sizes(self.max_num_seqs)) if self.max_num_seqs else None
 
     def best(self, found: Front, keep: int) -> Answer:
         """The answer for a front: its points, and its cheapest one in detail."""
@@ -234,14 +378,26 @@ class ServeRequest:
         usd = None if price is None else one.usd_per_million(price)
         return Answer(
             summary="\n".join(self._summary_lines(one, held, usd)),
-            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price)),
+            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one))),
             values=self.values
             | {"feasible": True}
             | values
             | {"peak_output_tokens_per_s": peak.tokens_per_s, "peak_itl_s": peak.itl_s}
-            | serve_tables.values(one, held, usd),
+            | serve_tables.values(one, held, usd)
+            | self._capacity(one).values,
             steps=tuple(serve_tables.derivation(one, held, price)),
             details=details,
+        )
+
+    def _capacity(self, one: Serving) -> serve_tables.Capacity:
+        """The tokens that the KV cache of a replica holds, and the sequences of the longest context."""
+        layout, longest = one.step.layout, self.max_model_len or self.P + self.G
+        most = inference.largest_batch(self.model, layout, self.machine, S=longest, reserve=self.free_share)
+        return serve_tables.Capacity(
+            kv_tokens=most * longest,
+            longest_tokens=longest,
+            sequences=most,
+            used=int(one.slots) * (self.P + self.G / 2),
         )
 
     def _summary_lines(self, one: Serving, held: inference.ServingMemory, usd: float | None) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The tables, values and derivation of serving: the Pareto front, one layout, memory and collectives."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from scalingbook_cli import shared
 from scalingbook_cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
@@ -28,8 +29,7 @@ def front(found: Front, most: int) -> TextTable:
     columns = ("layout", "replicas", "batch", "prompts", "TTFT", "ITL", cost, "bottleneck")
     rows = [_line(found.points[i]) for i in evenly_spaced(len(found.points), most)]
     return TextTable(
-        f"{len(rows)} of {len(found.points)} options on the Pareto front, from fastest to cheapest; "
-        "cost per 1M output tokens",
+        f"{len(rows)} of {len(found.points)} options on the Pareto front, fastest to cheapest",
         columns,
         tuple(rows),
         words=(0, 3, 7),
@@ -88,16 +88,49 @@ def front_values(found: Front) -> dict[str, object]:
     }
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What the KV cache of a replica holds: tokens, and sequences of the longest context."""
+
+    kv_tokens: int
+    longest_tokens: int
+    sequences: int
+    used: float  # tokens of the load, on average
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """The rows of the table of a replica."""
+        return (
+            ("KV cache capacity", si(self.kv_tokens, "tokens")),
+            (f"sequences of {self.longest_tokens:,} tokens", f"{self.sequences:,}"),
+            ("KV cache in use", f"{si(self.used, 'tokens')} ({percent(self.used / max(self.kv_tokens, 1))})"),
+        )
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The same for JSON."""
+        return {
+            "kv_cache_tokens": self.kv_tokens,
+            "longest_context_tokens": self.longest_tokens,
+            "concurrency_at_longest_context": self.sequences,
+        }
+
+
 def tables(
-    one: Serving, peak: Serving, memory: ServingMemory, usd: float | None, price: ChipPrice
+    one: Serving,
+    peak: Serving,
+    memory: ServingMemory,
+    usd: float | None,
+    price: ChipPrice,
+    capacity: Capacity,
 ) -> tuple[TextTable, ...]:
     """Tables of requests, the step, memory and traffic."""
     at_peak = "total at documented peaks", si(peak.step.total_s, "s")
     step = shared.times("Time of a decode step", one.step.terms, one.step.total_s, at_peak)
-    return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
+    return (_requests(one, usd, price, capacity), step, shared.memory(memory, memory.chip), *_traffic(one))
 
 
-def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
+def _requests(one: Serving, usd: float | None, price: ChipPrice, capacity: Capacity) -> TextTable:
     rows = [
         ("decoding sequences", count(one.batch)),
         ("TTFT", si(one.ttft_s, "s")),
@@ -106,6 +139,7 @@ def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
         ("output throughput", si(one.tokens_per_s, "tokens/s")),
         ("output throughput per chip", si(one.tokens_per_s_per_chip, "tokens/s")),
         ("share of time for prompts", percent(one.prefill_share)),
+        *capacity.rows,
     ]
     if usd is not None:
         rows += [("USD per million output tokens", count(usd)), ("price", str(price))]

@@ -16,7 +16,7 @@ from math import copysign, floor, frexp, log2, sqrt
 from random import Random
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import BF16, DType, Result, count
+from scalingbook_lib.units import BF16, DType, Result, count, matrix_unit_dtype
 
 _POWER_BITS = 8  # of a scale that is a power of two (E8M0)
 
@@ -183,4 +183,5 @@ def compute_dtype(chip: Chip, dtype: DType) -> DType:
     """The type in which the chip multiplies stored operands: `dtype`
     where that is faster than bf16, else bf16.
     """
-    return dtype if chip.rates().get(dtype.name, 0.0) > chip.flops_per_s(BF16) else BF16
+    multiplied = matrix_unit_dtype(dtype)
+    return multiplied if chip.rates().get(multiplied.name, 0.0) > chip.flops_per_s(BF16) else BF16

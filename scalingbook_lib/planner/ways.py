@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
-from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.inference import PLAIN, Drafting, Layout, LayoutError
 from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import ServingShape, resplit, shape
 from scalingbook_lib.machines import Machine
@@ -42,6 +42,8 @@ class Ways:
     policies: tuple[str, ...]
     chunk: int
     reserve: float
+    cached: int = 0
+    drafting: Drafting = PLAIN
     layouts: int = 0
     places: int = 0
     rejections: RejectionStats = field(default_factory=RejectionStats)
@@ -52,8 +54,13 @@ class Ways:
 
     @property
     def asked(self) -> dict[str, int]:
-        """The requests, and the most tokens of them in a step."""
+        """The lengths of the requests, and the largest number of prompt tokens in a step."""
         return {"P": self.P, "G": self.G, "chunk": self.chunk}
+
+    @property
+    def plain(self) -> bool:
+        """Whether bounds hold: no prompt token is cached and no token is drafted."""
+        return not self.cached and self.drafting == PLAIN
 
     def on(self, machine: Machine, price: float) -> Iterator[Way]:
         """Those of this machine that fit."""
