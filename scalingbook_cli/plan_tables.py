@@ -1,6 +1,7 @@
 """The tables, values and derivation of a training step: times, memory, collectives, and the whole run."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from scalingbook_cli import shared
 from scalingbook_cli.answer import (
@@ -22,7 +23,15 @@ from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
 from scalingbook_lib.units import count, percent, si
 
-_WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
+_DEGREES = {
+    "tp": "TP",
+    "cp": "CP",
+    "ep": "EP",
+    "pp": "PP",
+    "fsdp": "FSDP",
+    "dp": "replicas",
+}
+_SETTINGS = {"zero": "ZeRO", "microbatch": "microbatch", "schedule": "schedule", "remat": "remat"}
 _SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")
 
 
@@ -30,39 +39,50 @@ def tables(
     step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None
 ) -> tuple[TextTable, ...]:
     """Tables of time, memory, traffic, and the run if its tokens are given."""
-    shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
-    rate = "tokens", si(step.tokens_per_s, "tokens/s")
-    time = shared.times("Time", step.terms, step.total_s, *shares, rate)
+    more = ("total at documented peaks", si(step.peak_s, "s")), ("HFU", percent(step.hfu, 3))
+    time = shared.times("Time of a step", step.terms, step.total_s, *more)
     found = (time, shared.memory(step.memory, step.machine.chip), _traffic(step.traffic))
     return (*found, _run(run, added)) if run else found
 
 
 def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
-    """The best plans, one per row."""
-    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "P80", "MFU", "memory", "loses most to")
+    """The best plans, one per row; degrees of 1 and settings that all plans share have no column."""
+    plans = [one.plan for one in ranking.best]
+    named = {name: label for name, label in _DEGREES.items() if any(getattr(p, name) > 1 for p in plans)}
+    named |= {name: label for name, label in _SETTINGS.items() if len({_cell(p, name) for p in plans}) > 1}
+    columns = ("", *named.values(), "step time", "P80", "MFU", "memory", "largest overhead")
     rows = []
     for place, one in enumerate(ranking.best, start=1):
         step = one.step
-        seconds = si(step.total_s, "s"), si(objective.p80(step), "s")
-        times = (*seconds, percent(step.mfu), si(step.memory.total, "B"), step.loss)
-        rows.append((str(place), *_plan(one.plan), *times))
-    return TextTable("Best plans", columns, tuple(rows))
+        times = si(step.total_s, "s"), si(objective.p80(step), "s")
+        numbers = (*times, percent(step.mfu), si(step.memory.total, "B"))
+        cells = (_cell(one.plan, name) for name in named)
+        rows.append((str(place), *cells, *numbers, step.largest_overhead))
+    of = f"{ranking.model.name} on {ranking.machine.name}"
+    words = (0, len(columns) - 1)
+    return TextTable(f"Best plans for {of}", columns, tuple(rows), words=words)
 
 
-def _plan(plan: Plan) -> tuple[str, ...]:
-    ways = (*(getattr(plan, way) for way in _WAYS), plan.zero, plan.microbatch)
-    return (*(f"{n:,}" for n in ways), plan.schedule + f" {plan.chunks}" * (plan.chunks > 1), plan.remat)
+def _cell(plan: Plan, name: str) -> str:
+    """A field of a plan as a table shows it; the schedule includes its chunks per stage."""
+    if name == "schedule":
+        return "" if plan.pp == 1 else f"{plan.schedule} {plan.chunks}" if plan.chunks > 1 else plan.schedule
+    value = getattr(plan, name)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def search_values(ranking: Ranking) -> dict[str, object]:
     """Counts of the search, rejections, and the best plans, for JSON."""
     return {
-        **fields_of(ranking, "spreads", "legal", "judged", "pruned", "stopped"),
+        "combinations": ranking.spreads,
+        "possible": ranking.legal,
+        "timed": ranking.judged,
+        **fields_of(ranking, "pruned", "stopped"),
         "rejected": shared.rejected_values(ranking.rejected),
         "best": [
             {
                 "plan": shared.way_values(one.plan),
-                "step_s": one.step.total_s,
+                "step_time_s": one.step.total_s,
                 "mfu": one.step.mfu,
                 "memory_bytes": one.step.memory.total,
             }
@@ -71,30 +91,51 @@ def search_values(ranking: Ranking) -> dict[str, object]:
     }
 
 
-def confidence_values(
-    step: TrainingStep,
-    objective: Pessimistic,
-    margin: MemoryMargin,
-    headroom: float,
-    near: Published,
-) -> dict[str, object]:
-    """How certain the step and its memory are, and the nearest published plan, for JSON."""
-    chip = step.machine.chip
-    return {
-        "p80_step_s": objective.p80(step),
-        "degrees_not_published": list(objective.outside(step.plan)),
-        "headroom": headroom,
-        "fits_with_probability": margin.probability(step.memory.total, chip.hbm_bytes),
-        "memory_count_error": margin.error,
-        "nearest_published": {
-            **fields_of(near.plan, "id", "model", "chip", "mfu"),
-            "chips": near.plan.shape.chips,
-            "sequence_tokens": near.plan.shape.T,
-            "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
-            "step_s": near.step.total_s if near.step else None,
-            "memory_bytes": near.step.memory.total if near.step else None,
-        },
-    }
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """How certain a step and its memory are, and the nearest published plan."""
+
+    objective: Pessimistic
+    margin: MemoryMargin
+    headroom: float
+    near: Published
+
+    def fit(self, step: TrainingStep) -> str:
+        """How likely the plan fits, or by how much the count may be off if it is too large."""
+        total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
+        if total > hbm_bytes:
+            return f"our count is off by up to {percent(self.margin.error)} on published runs"
+        return f"fits with {percent(self.margin.probability(total, hbm_bytes))} probability"
+
+    @property
+    def table(self) -> TextTable:
+        """The nearest published plan, and its predicted step for the question."""
+        plan, step = self.near.plan, self.near.step
+        run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
+        here = si(step.total_s, "s") if step else "does not divide here"
+        held = si(step.memory.total, "B") if step else ""
+        row = (run, plan.degrees, percent(plan.mfu), here, held)
+        columns = ("published run", "plan", "its MFU", "time here", "memory here")
+        return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
+
+    def values(self, step: TrainingStep) -> dict[str, object]:
+        """The same for JSON."""
+        near = self.near
+        return {
+            "p80_step_time_s": self.objective.p80(step),
+            "degrees_not_published": list(self.objective.outside(step.plan)),
+            "headroom": self.headroom,
+            "fits_with_probability": self.margin.probability(step.memory.total, step.machine.chip.hbm_bytes),
+            "memory_count_error": self.margin.error,
+            "nearest_published": {
+                **fields_of(near.plan, "id", "model", "chip", "mfu"),
+                "chips": near.plan.shape.chips,
+                "sequence_length_tokens": near.plan.shape.T,
+                "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
+                "step_time_s": near.step.total_s if near.step else None,
+                "memory_bytes": near.step.memory.total if near.step else None,
+            },
+        }
 
 
 def changes(changed: Sensitivity) -> TextTable:
@@ -103,7 +144,7 @@ def changes(changed: Sensitivity) -> TextTable:
     for one in changed.changes:
         times = (si(one.same_s, "s"), si(one.then.step.total_s, "s"))
         rows.append((f"{one.what} × {one.factor:g}", *times, f"{one.gain:.3g}"))
-    return name_value_table("What if", rows, ("", "this plan", "the best then", "times as fast"))
+    return name_value_table("What if", rows, ("", "same plan", "best new plan", "speedup"))
 
 
 def change_values(changed: Sensitivity) -> list[dict[str, object]]:
@@ -111,8 +152,8 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
     return [
         {
             **fields_of(one, "what", "factor"),
-            "same_plan_step_s": one.same_s,
-            "step_s": one.then.step.total_s,
+            "same_plan_step_time_s": one.same_s,
+            "step_time_s": one.then.step.total_s,
             "gain": one.gain,
             "plan": shared.way_values(one.then.plan),
         }
@@ -122,15 +163,15 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
 
 def _traffic(traffic: tuple[TrainingCollective, ...]) -> TextTable:
     return name_value_table(
-        "Collectives of one step, hidden or waited for",
+        "Collectives of one step",
         map(_row, traffic),
-        ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide"),
+        ("of", "collective", "pass", "chips", "array", "count", "total", "overlaps"),
     )
 
 
 def _row(row: TrainingCollective) -> tuple[str, ...]:
-    what = (row.name, f"{row.what} {row.axes}", row.when, f"{row.n:,}", si(row.nbytes, "B"))
-    times = (count(row.times), si(row.each_s, "s"), si(row.seconds, "s"))
+    what = (row.name, str(row.what), row.when, f"{row.n:,}", si(row.nbytes, "B"))
+    times = (count(row.times), si(row.seconds, "s"))
     return (*what, *times, "yes" if row.overlappable else "no")
 
 
@@ -144,24 +185,25 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     ]
     if run.usd is not None:
         rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("a chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
+        rows.append(("per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
-        rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))
+        rows.append(("MWh (chips only)", *(count(round(e.mwh, 1)) for e in energies if e)))
     return name_value_table("The whole run", rows, ("", *runs))
 
 
 def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None) -> dict[str, object]:
     """The step and the run as a dictionary, for JSON."""
     found: dict[str, object] = {
-        "step_s": step.total_s,
+        "step_time_s": step.total_s,
         "terms_s": step.terms,
         **fields_of(step, "mfu", "hfu"),
         "tokens_per_step": step.tokens,
         **fields_of(step, "tokens_per_s", "flops_per_s_per_chip", "useful_flops", "hardware_flops"),
-        **fields_of(step, "binds", "unbind"),
+        "bottleneck": step.bottleneck,
+        "remedy": step.remedy,
         **shared.memory_values(step.memory, step.machine.chip),
-        "traffic": [
+        "collectives": [
             {
                 "name": row.name,
                 "collective": row.what,
@@ -169,7 +211,7 @@ def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead |
                 "pass": row.when,
                 "chips": row.n,
                 "array_bytes": row.nbytes,
-                "times": row.times,
+                "count": row.times,
                 "each_s": row.each_s,
                 "total_s": row.seconds,
                 "overlappable": row.overlappable,
@@ -192,24 +234,24 @@ def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[Derivatio
     for row in step.traffic:
         name = f"T, {row.name}, {row.what} over {row.n:,} chips, {row.when}"
         yield DerivationLine(
-            name, "times · (seconds of one)", product(row.times, row.each_s), row.seconds, "s"
+            name, "count · (seconds of one)", product(row.times, row.each_s), row.seconds, "s"
         )
-    formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, the mean stage"
+    formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, mean stage"
     for name, took in step.math.items():
         if took:
             yield DerivationLine(f"T_math, {name}", formula, numbers, took, "s")
     yield sum_line("T", step.terms, step.total_s, "s")
     yield _share("MFU", "useful FLOPs", step, step.useful_flops, step.mfu)
     yield _share("HFU", "all FLOPs", step, step.hardware_flops, step.hfu)
-    yield sum_line("memory of one chip", step.memory.terms, step.memory.total, "B")
+    yield sum_line("memory per chip", step.memory.terms, step.memory.total, "B")
     if run:
         numbers = f"{figure(run.tokens)} / {figure(step.tokens)} · {figure(step.total_s)}"
-        yield DerivationLine("T, the whole run", "tokens / (tokens of a step) · T", numbers, run.seconds, "s")
+        yield DerivationLine("T, the whole run", "tokens / (tokens per step) · T", numbers, run.seconds, "s")
         numbers = f"{product(run.chips, run.seconds)} / 3600"
         yield DerivationLine("chip-hours", "chips · T / 3600", numbers, run.chip_hours)
         if run.usd is not None and run.usd_per_hour is not None:
             numbers = product(run.chip_hours, run.usd_per_hour)
-            yield DerivationLine("USD", "chip-hours · (USD an hour)", numbers, run.usd, "USD")
+            yield DerivationLine("USD", "chip-hours · (USD per hour)", numbers, run.usd, "USD")
 
 
 def _share(name: str, what: str, step: TrainingStep, flops: float, share: float) -> DerivationLine:

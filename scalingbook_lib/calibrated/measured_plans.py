@@ -70,13 +70,17 @@ class MeasuredPlan(Result):
         fields: dict[str, Any] = self.plan | {"fsdp": max(chips // inside, 1), "dp": 1, "dcn": pods}
         return Plan(**fields)
 
-    def __str__(self) -> str:
+    @property
+    def degrees(self) -> str:
+        """The degrees of parallelism above 1, as in 'TP 8, PP 16'."""
         names = {"tp": "TP", "cp": "CP", "pp": "PP", "ep": "EP"}
-        degrees = (f"{names[name]} {self.degree(name)}" for name in DEGREES if self.degree(name) > 1)
-        split = ", ".join(degrees) or "data parallelism alone"
+        told = (f"{names[name]} {self.degree(name)}" for name in DEGREES if self.degree(name) > 1)
+        return ", ".join(told) or "FSDP"
+
+    def __str__(self) -> str:
         return (
-            f"{self.model} on {self.shape.chips:,} {self.chip} at {count(self.shape.T)} tokens with {split}, "
-            f"MFU {percent(self.mfu)} ({self.id})"
+            f"{self.model} on {self.shape.chips:,} {self.chip} at {count(self.shape.T)} tokens with "
+            f"{self.degrees}, MFU {percent(self.mfu)} ({self.id})"
         )
 
 

@@ -10,6 +10,7 @@ from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
+    covered,
     interval_coverage,
     prediction_interval,
     scores,
@@ -25,6 +26,7 @@ __all__ = [
     "InferenceScore",
     "ServingSetup",
     "all_runs",
+    "covered",
     "interval_coverage",
     "planned",
     "prediction_interval",

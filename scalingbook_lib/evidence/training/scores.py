@@ -76,3 +76,17 @@ def prediction_interval(experts: bool, seen: str = "") -> float:
 def interval_coverage(experts: bool, seen: str = "") -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
     return common.interval_coverage(_interval_scores(experts, seen))
+
+
+@cache
+def covered(seen: str = "") -> dict[str, bool]:
+    """Whether a run lies in its leave-one-out interval, by run id.
+
+    With `seen="software"`, runs of software that has a single source lie in the interval of unseen software:
+    without that source, nothing of their software is seen.
+    """
+    found = {}
+    for experts in (False, True):
+        found |= common.covered(_scored(experts, "")) if seen == "software" else {}
+        found |= common.covered(_interval_scores(experts, seen))
+    return found
