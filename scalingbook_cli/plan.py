@@ -11,8 +11,8 @@ from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_lib import calibrated, planner, training
+from scalingbook_lib.calibrated import bands
 from scalingbook_lib.calibrated.overhead import ChipHourOverhead, chip_hour_overhead
-from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
@@ -82,7 +82,9 @@ def command(
     factor = (
         None
         if isinstance(efficiency, TrainingEfficiency)
-        else published.prediction_interval(experts=model.experts is not None)
+        else bands.training_band(experts=model.experts is not None).widened(
+            bands.chip_doubts("training", machine.chip, fixed.get("compute", BF16))
+        )
     )
     # what bills add to plans at published efficiencies
     added = None if factor is None else chip_hour_overhead()
@@ -116,7 +118,7 @@ def _summary_lines(
     yield found
     if factor is not None:  # calibrated against published runs
         yield f"at documented peaks the same plan takes {si(peak_s, 's')}"
-        holds = percent(published.COVERAGE)
+        holds = percent(bands.COVERAGE)
         yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
     if run:
         yield str(run)

@@ -12,7 +12,7 @@ from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_cli.reading import CALIBRATED
 from scalingbook_lib import calibrated, inference, planner
-from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
@@ -117,7 +117,9 @@ class ServeRequest:
         """The factor of the prediction interval, or None at documented peaks."""
         if self.efficiency == PEAK.name:
             return None
-        return published.prediction_interval(experts=self.model.experts is not None)
+        return bands.serving_band(experts=self.model.experts is not None).widened(
+            bands.chip_doubts("inference", self.machine.chip, BF16)
+        )
 
     @property
     def values(self) -> dict[str, Any]:
@@ -214,7 +216,7 @@ class ServeRequest:
         usd = None if price is None else one.usd_per_million(price)
         if self.interval_factor is not None:  # calibrated against published runs
             told += (
-                f"\n{percent(published.COVERAGE)} of published runs are within a factor of "
+                f"\n{percent(bands.COVERAGE)} of published runs are within a factor of "
                 f"{self.interval_factor:.3g} "
                 f"of their predictions\na copy makes {si(one.tokens_per_s, 'tokens/s')}, at documented peaks "
                 f"{si(peak.tokens_per_s, 'tokens/s')}"

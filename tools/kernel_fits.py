@@ -1,7 +1,7 @@
 """Fits kernel and link efficiencies and records them: `python -m tools.kernel_fits`, a few seconds.
 
-It reads `own_grouped.csv`, `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
-and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
+It reads `own_grouped.csv`, `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the
+collectives of `data` and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
 `data/kernel_fits_left_out.json` has the fits without each chip, by which the accuracy page says what to
 expect of an unmeasured chip.
 """

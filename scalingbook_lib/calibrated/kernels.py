@@ -1,8 +1,8 @@
 """The efficiency that matmul, grouped matmul and attention kernels reach on each chip and dtype.
 
-`products(chip, dtype)`, `grouped(chip, dtype)` and `attention(chip)` are the models to compute with; a chip without measurements
-takes those of its nearest variant, and names it. `evidence.kernels` fitted the recorded values. Chapters:
-Rooflines, Training, Inference.
+`products(chip, dtype)`, `grouped(chip, dtype)` and `attention(chip)` are the models to compute with; a chip
+without measurements takes those of its nearest variant, and names it. `evidence.kernel_fit` fitted the
+recorded values. Chapters: Rooflines, Training, Inference.
 """
 
 import re

@@ -37,7 +37,9 @@ def efficiency(
     return ServingEfficiency(
         matmul=_soft_limited(products / slow),
         head=_soft_limited(products / slow),
-        experts=_soft_limited(products * kernels.grouped_ratio(compute) * values["experts"] / slow / own["experts"]),
+        experts=_soft_limited(
+            products * kernels.grouped_ratio(compute) * values["experts"] / slow / own["experts"]
+        ),
         attention=_soft_limited(values["attention"] / slow),
         weights=reads,
         head_weights=reads,

@@ -8,8 +8,8 @@ software takes (`calibrated.factors`). In expert layers, grouped matmuls reach a
 kernels reach (`kernels.grouped_ratio`, which has the dtype); `expert_layer_s` is the host time to learn how
 many tokens each expert has and to launch the rest. On chips that share memory with their host (Grace), layers
 are recorded as CUDA graphs, so software has a separate value there. `exchange` is the exposed share of the
-all-to-all. Loads of experts are those that balancing by a bias leaves (`steps.expert_load`). `evidence.training.efficiencies`
-describes the fit. Chapter: Training.
+all-to-all. Loads of experts are those that balancing by a bias leaves (`steps.expert_load`).
+`evidence.training.efficiencies` describes the fit. Chapter: Training.
 """
 
 from dataclasses import replace

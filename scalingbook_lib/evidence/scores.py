@@ -12,10 +12,9 @@ from itertools import accumulate
 from math import exp, log, sqrt
 from statistics import mean, median
 
+from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.units import Result, percent, si
-
-COVERAGE = 0.8  # the share of the runs of an unseen source that an interval is to cover
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +108,14 @@ def prediction_interval_of[S: Score](scores: Sequence[S], excluded_source: str =
     return prediction_interval(errors, COVERAGE)
 
 
-def interval_coverage[S: Score](scores: Sequence[S]) -> dict[str, tuple[int, int]]:
-    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
+def interval_coverage[S: Score](scores: Sequence[S], least: float = 1.0) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs its leave-one-out interval covers, and how many it has.
+
+    No interval is narrower than `least`.
+    """
     found = {}
     for name, group in grouped(scores, lambda s: s.source).items():
-        width = log(prediction_interval_of(scores, excluded_source=name))
+        width = log(max(prediction_interval_of(scores, excluded_source=name), least))
         found[name] = sum(abs(error) <= width for error in _log_errors(group)), len(group)
     return found
 

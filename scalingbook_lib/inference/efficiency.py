@@ -70,8 +70,8 @@ class ServingEfficiency(LinkShares, Result):
     sequences. `host_s` for each sequence of a group is what the host needs to prepare a step, which it does
     while the chips are at the one before: no step is shorter; with stages, it is waited for.
 
-    `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all chips of an expert-parallel
-    group wait for the busiest one. None is a perfectly even load.
+    `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all chips of an
+    expert-parallel group wait for the busiest one. None is a perfectly even load.
     """
 
     matmul: Figure = 1.0  # shares of the matrix unit's rate

@@ -29,16 +29,17 @@ class LayoutError(ValueError):
 class Layout(Result):
     """chips = tp · cp · pp for one copy of the model; a machine holds machine.chips // chips copies.
 
-    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in
-    `tp // rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the
-    layers. `ep` of the tp ways are over experts, and tp / ep chips split each expert; in each layer they hold
+    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in `tp //
+    rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the layers.
+    `ep` of the tp ways are over experts, and tp / ep chips split each expert; in each layer they hold
     `redundant_experts` copies of the experts that get most tokens (EPLB), so that the loads of the chips
-    differ less. `attention_dp` groups of the tp chips each hold the attention's weights and own B / attention_dp sequences; with ep > 1 also the
-    dense MLPs and shared experts are held group by group. The chips of a group (all tp without groups) split
-    its cache `kv_batch` ways over sequences, `kv_sequence` ways over tokens, and the rest over heads: where
-    these are more ways than key-value heads, heads are copied. `cp` times tp chips each hold all weights of a
-    stage and split the tokens of a prompt, whose keys and values pass all of them (a ring), and the sequences
-    of a decode step: for prompts that one group of tp chips is too slow for.
+    differ less. `attention_dp` groups of the tp chips each hold the attention's weights and own B /
+    attention_dp sequences; with ep > 1 also the dense MLPs and shared experts are held group by group. The
+    chips of a group (all tp without groups) split its cache `kv_batch` ways over sequences, `kv_sequence`
+    ways over tokens, and the rest over heads: where these are more ways than key-value heads, heads are
+    copied. `cp` times tp chips each hold all weights of a stage and split the tokens of a prompt, whose keys
+    and values pass all of them (a ring), and the sequences of a decode step: for prompts that one group of tp
+    chips is too slow for.
 
     Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
     that is stored and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in

@@ -5,8 +5,8 @@ without a preference the counts of few tokens vary. The loads of experts follow 
 popular of E experts receives a share proportional to i^-skew. Redundant copies of popular experts (EPLB,
 DeepSeek's expert-parallel load balancer) remove the skew, not the variation. Chapter: Inference.
 
->>> round(busiest_over_mean(256, 32, skew=0.6), 1), round(busiest_over_mean(256, 32, skew=0.6, redundant=32), 2)
-(2.4, 1.0)
+>>> [round(busiest_over_mean(256, 32, skew=0.6, redundant=copies), 1) for copies in (0, 32)]
+[2.4, 1.0]
 """
 
 from functools import lru_cache
@@ -18,8 +18,9 @@ TRAINING_SKEW = 0.0125
 """The busiest of 64 experts is 4% above the mean, as with DeepSeek's balancing by a bias (MaxVio 0.04; Wang
 et al., arXiv 2408.15664). With an auxiliary loss alone they report 52% to 72%: a skew of 0.13 to 0.17."""
 SERVING_SKEW = 0.4
-"""At 32 chips the busiest has 1.6 times the mean. SGLang's prefill of DeepSeek-V3 on 32 chips became 1.49 times
-as fast with EPLB. Simulators assume 0.6 (aiconfigurator, large groups) or 0.8 (TensorRT-LLM's bench_moe)."""
+"""At 32 chips the busiest has 1.6 times the mean. SGLang's prefill of DeepSeek-V3 on 32 chips became 1.49
+times as fast with EPLB. Simulators assume 0.6 (aiconfigurator, large groups) or 0.8 (TensorRT-LLM's
+bench_moe)."""
 _PLACEMENTS = 32  # random placements of the experts that are averaged
 
 
@@ -40,7 +41,8 @@ def busiest_over_mean(experts: int, chips: int, *, skew: float, redundant: int =
     """
     if skew < 0 or redundant < 0 or chips < 1:
         raise ValueError(
-            f"skew={skew}, redundant={redundant}, chips={chips}: write no negative numbers and at least 1 chip"
+            f"skew={skew}, redundant={redundant}, chips={chips}: "
+            "write no negative numbers and at least 1 chip"
         )
     if (experts + redundant) % chips:
         raise ValueError(f"{experts} + {redundant} experts do not divide over {chips} chips")

@@ -35,11 +35,11 @@ class TrainingEfficiency(LinkShares, Result):
     `layer_s` is lost with each layer of a microbatch, forward once and backward twice; `fixed_s` once a step.
 
     Of layers with experts: each expert computes whole tiles of `expert_tile` by as many elements, half a tile
-    of rows too many on average; the copies of tokens are read or written `permutation` times to bring them into the order of
-    their experts and back; the host takes `expert_layer_s`, and `expert_launch_s` for each expert of a chip,
-    to learn how many tokens each expert has and to launch its kernels, which the chip waits for as far as its
-    own work does not hide it. `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all
-    chips wait for the busiest one. None is a perfectly even load.
+    of rows too many on average; the copies of tokens are read or written `permutation` times to bring them
+    into the order of their experts and back; the host takes `expert_layer_s`, and `expert_launch_s` for each
+    expert of a chip, to learn how many tokens each expert has and to launch its kernels, which the chip waits
+    for as far as its own work does not hide it. `expert_skew` is how much tokens prefer some experts
+    (`steps.expert_load`): all chips wait for the busiest one. None is a perfectly even load.
     """
 
     matmul: float = 1.0

@@ -117,8 +117,7 @@ def seconds(
             head=passes * mean * one.math.head,
         ),
         recomputed_s=mean * one.recomputed_s,
-        memory_s=mean
-        * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + one.waited_s),
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + one.waited_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
         bubble_s=bubble_s,

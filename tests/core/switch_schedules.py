@@ -65,7 +65,7 @@ def exchange(levels):
 
 
 def sum_in_switches(levels):
-    """The switch fetches each chip's part from all and adds it; the chip sends the sum for all to get a copy."""
+    """The switch adds each chip's part, which it fetches from all; the chip sends the sum, copied to all."""
     everyone = tuple(range(Wires(levels).n))
     return [
         [Sum(everyone, (chip,), (chip,)) for chip in everyone],

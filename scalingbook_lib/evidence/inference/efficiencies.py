@@ -47,10 +47,10 @@ CLASSES = {
     "bare: sequence_s": Prior(1e-6, 0.8, 1e-8, 1e-3),
     "bare: host_s": Prior(1e-6, 0.3, 1e-8, 1e-3),
 }
-"""Shares of the documented rate, except: `experts` of the share of measured grouped kernels, `apart` the part of the shorter
-of compute and memory time that does not overlap, `exposed` of collectives (on tori; under switches all are
-exposed), `dequantize` vector instructions per dequantized weight, `Grace` the host overhead of Arm hosts
-relative to others, and seconds."""
+"""Shares of the documented rate, except: `experts` of the share of measured grouped kernels, `apart` the part
+of the shorter of compute and memory time that does not overlap, `exposed` of collectives (on tori; under
+switches all are exposed), `dequantize` vector instructions per dequantized weight, `Grace` the host overhead
+of Arm hosts relative to others, and seconds."""
 SOFTWARE = {  # relative to the mean of its kind
     "slowness": Prior(1.0, 0.15, 0.3, 5.0),
     "kv": Prior(1.0, 0.5, 0.2, 8.0),

@@ -13,6 +13,7 @@ from scalingbook_lib.evidence.training.planned import TrainingSetup, planned, se
 from scalingbook_lib.evidence.training.scores import (
     held_out,
     interval_coverage,
+    interval_rows,
     prediction_interval,
     scores,
     source,
@@ -28,6 +29,7 @@ __all__ = [
     "all_runs",
     "held_out",
     "interval_coverage",
+    "interval_rows",
     "plan_pairs",
     "planned",
     "prediction_interval",
