@@ -4,7 +4,7 @@ import pytest
 
 from scalingbook_cli import parameter_types, reading
 from scalingbook_lib import calibrated, collectives, inference, models, planner, roofline, rules, training
-from scalingbook_lib.evidence import training as published
+from scalingbook_lib.calibrated import bands
 from scalingbook_lib.inference.layout import WAYS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -218,7 +218,7 @@ def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
                             fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
     assert told["efficiency"] == reached.name
     assert told["efficiency_shares"] == reached.shares
-    assert told["within_factor"] == published.prediction_interval(experts=False)
+    assert told["within_factor"] == bands.training_band(experts=False).factor
     assert told["step_s"] == ranking.winner.step.total_s
 
 
