@@ -63,11 +63,11 @@ trust: set-up ## run every test in random order on a busy machine, once for each
 renew: set-up ## after a new JAX release: record and execute again, and report changes; STEMS=rooflines for one
 	$(PYTHON) -m tools.renew $(STEMS)
 
-fidelity: set-up ## write the pages that compare predictions with measurements
+fidelity: set-up ## write the pages on accuracy, with their figures and data files
 	$(PYTHON) -m tools.cost_report
 	$(PYTHON) -m tools.published
 
-stale: set-up ## list prices and announced figures older than half a year (DAY=2027-06-01: on that day)
+stale: set-up ## list prices and announced specifications older than half a year (DAY=2027-06-01: on that day)
 	@$(PYTHON) -m tools.reference.stale $(DAY)
 
 bench: set-up ## measure the built site in a browser, the planner and the simulator

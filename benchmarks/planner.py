@@ -1,6 +1,6 @@
 """How long does a search for the best plan take? `python -m benchmarks.planner`.
 
-LLaMA-3 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide (under Node,
+Llama 3.1 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide (under Node,
 whose engine is Chromium's); the same question, narrowed to what it knows, put to llm-analysis in turn with
 ours; and searches of other sizes, for how the cost grows with the legal spreads. Times are those of the
 processor, so that it matters little what else runs.

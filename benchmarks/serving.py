@@ -1,7 +1,7 @@
 """How long does it take to play out a served queue? `python -m benchmarks.serving`.
 
-Simulated output tokens a second of the processor, for each policy, with the costs of four constants and with
-LLaMA-3 8B on eight v5e; 200 requests, as in a page that answers at every move of a slider, in CPython and in
+Simulated output tokens per second of CPU time, for each policy, with the costs of four constants and with
+Llama 3 8B on eight v5e; 200 requests, as in a page that answers at every move of a slider, in CPython and in
 Pyodide (under Node, whose engine is Chromium's); the same loop in SimPy, on the same requests, which must end
 at the same time; and queues of other lengths, for how the cost grows. --keep writes results/serving.json.
 """
@@ -56,7 +56,7 @@ console.log(JSON.stringify({ ms, python: python.runPython("sys.version.split()[0
 
 
 def queue(count: int, output: int = 200) -> tuple[serving.Request, ...]:
-    """2,000 tokens a second, in answers of so many in the mean to prompts of 500."""
+    """2,000 tokens per second, in responses of `output` tokens on average to prompts of 500."""
     lengths = {"prompt": serving.lognormal(500), "output": serving.geometric(output)}
     return serving.poisson(2000 / output, count, **lengths, seed=1)
 

@@ -1,4 +1,4 @@
-"""The answer of a command: a summary, tables, values for programs, and the derivation.
+"""The answer of a command: at most three short lines, tables, values for programs, and the derivation.
 
 Errors are one sentence. Derivations write numbers so that a reader can type them into a calculator.
 """
@@ -6,14 +6,15 @@ Errors are one sentence. Derivations write numbers so that a reader can type the
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 
 from scalingbook_cli import FAILED, INTERRUPTED
 from scalingbook_lib.units import binary, percent, si
 
-STOPPED = "Interrupted: this is the best of what was judged until then, not the end of the search."
+NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
+STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,18 @@ class DerivationLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The answer of a command; keys of `values` contain the unit, `refused` means that there is no result."""
+    """The answer of a command.
+
+    `summary` has at most three lines of at most 100 characters; `details` are sentences that only `--explain`
+    prints, before the derivation in `steps`. The names in `values` contain the unit. `refused` means that
+    there is no result.
+    """
 
     summary: str
     tables: tuple[TextTable, ...] = ()
     values: Mapping[str, object]
     steps: tuple[DerivationLine, ...] = ()
+    details: tuple[str, ...] = ()
     refused: bool = False
 
     @property
@@ -118,8 +125,10 @@ def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
     A ValueError or OverflowError becomes a usage error.
     """
 
-    @click.option("--explain", is_flag=True, help="Print how it is derived: formulas, then numbers.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON for programs; units are in the names.")
+    @click.option(
+        "--explain", is_flag=True, help="Also print the search and the derivation: formulas, then numbers."
+    )
+    @click.option("--json", "as_json", is_flag=True, help="Print JSON; the names contain the units.")
     @click.pass_context
     @functools.wraps(command)
     def run(ctx: click.Context, as_json: bool, explain: bool, **given: object) -> None:
@@ -127,6 +136,11 @@ def answer_command(command: Callable[..., Answer]) -> Callable[..., None]:
             answer = command(**given)
         except (ValueError, OverflowError) as error:
             raise click.UsageError(str(error), ctx) from error
+        if notes := ctx.meta.get(NOTES):  # what the name of a machine was taken to mean
+            told = {"machine_note": "; ".join(notes)}
+            answer = replace(
+                answer, summary="\n".join((answer.summary, *notes)), values={**answer.values, **told}
+            )
         ctx.obj(answer, as_json=as_json, explain=explain)
         if answer.stopped:
             click.echo(STOPPED, err=True)

@@ -17,7 +17,7 @@ def command(chip: Chip | None) -> Answer:
 
 
 def _all() -> Answer:
-    found = tuple(chips.KNOWN.values())
+    found = tuple(chips.ALL.values())
     return Answer(
         summary=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction; "
         "* announced",

@@ -65,6 +65,7 @@ WHICH = parameter_types.ArgumentType("collective", _known, [kind.hlo for kind in
 @click.option("--mesh", type=parameter_types.MESH, help="Mesh axes over the machine, as in X=8,Y=128.")
 @click.option("--over", metavar="AXES", help="The mesh axes that the collective is over, as in X or XY.")
 @click.option("--in-switch", is_flag=True, help="An all-reduce that is summed in the switches that can.")
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -84,8 +85,8 @@ def command(
       all-reduce       the array, as every chip holds it before and after
       all-to-all       the array over all chips of the axis: each holds its share
 
-    MACHINE is a slice as in v5p:4x4x8 or a cluster as in h100:1024. On a slice a mesh axis is a product of
-    whole torus axes; on a cluster the first axis is the innermost.
+    MACHINE is a slice as in v5p:4x4x8 or v5p-256, or a cluster as in h100:1024. On a slice a mesh axis is a
+    product of whole torus axes; on a cluster the first axis is the innermost.
     """
     networks = _networks(machine, mesh, over)
     if in_switch and which is not Collective.ALL_REDUCE:

@@ -4,6 +4,7 @@ A type parses its value with a function of `reading` and offers names for shell 
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,10 +12,12 @@ import click
 from click.shell_completion import CompletionItem
 
 from scalingbook_cli import reading
+from scalingbook_cli.answer import NOTES
 from scalingbook_lib import models
-from scalingbook_lib.machines import chips
+from scalingbook_lib.machines import Chip, chip_files, chips
+from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
-from scalingbook_lib.units import DTYPES
+from scalingbook_lib.units import DTYPES, FP16, STORED
 
 
 class ArgumentType(click.ParamType):
@@ -51,6 +54,104 @@ class ArgumentType(click.ParamType):
         return self.name.upper()
 
 
+FILES, FIGURES = "scalingbook.chip_files", "scalingbook.figures"
+"""Keys of the context, which holds what `--chip-file` and `--figure` gave."""
+
+
+class ChipType(ArgumentType):
+    """A chip: one of a `--chip-file`, or of the catalogue, with the figures of `--figure`."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The chip, with the figures that were given."""
+        return self._read(value, param, ctx, lambda text, given: reading.chip(text, given))
+
+    def _read(
+        self,
+        value: object,
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+        read: Callable[[str, dict[str, Chip]], Any],
+    ) -> object:
+        """What `read` makes of a text and the chips of `--chip-file`; an invalid one fails with one."""
+        if not isinstance(value, str):
+            return value
+        if len(value) > reading.MOST_CHARACTERS:
+            self.fail(
+                f"{value[:20]!r}... has {len(value):,} characters; write at most {reading.MOST_CHARACTERS}"
+            )
+        meta = ctx.meta if ctx else {}
+        try:
+            return with_figures(read(value, meta.get(FILES, {})), meta.get(FIGURES, {}))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class MachineType(ChipType):
+    """A machine of such chips; what its name was taken to mean is kept for the answer."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """The machine, whose chip has the figures that were given."""
+        named = self._read(value, param, ctx, lambda text, given: reading.named_machine(text, given))
+        if not isinstance(named, NamedMachine):
+            return named
+        if named.note and ctx:
+            ctx.meta.setdefault(NOTES, []).append(named.note)
+        return named.machine
+
+
+def with_figures[Named: (Chip, NamedMachine)](named: Named, given: dict[str, str]) -> Named:
+    """The chip, or the machine of such chips, with these figures."""
+    if not given:
+        return named
+    if isinstance(named, Chip):
+        return chip_files.with_figures(named, given)
+    chip = chip_files.with_figures(named.machine.chip, given)
+    return replace(named, machine=replace(named.machine, chip=chip))
+
+
+def chip_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--chip-file` and `--figure`, which are read before the chip or the machine that they change."""
+    for option in (
+        click.option(
+            "--figure",
+            "figures",
+            metavar="NAME=VALUE",
+            multiple=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_keep_figures,
+            help="Replace a specification of the chip, as in hbm_bytes=48GiB or fp8=330T.",
+        ),
+        click.option(
+            "--chip-file",
+            "chip_files",
+            metavar="FILE",
+            multiple=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_keep_chips,
+            help="Your own chip, as JSON: name, flops_per_s, hbm_bytes, hbm_bytes_per_s, ...",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _keep_figures(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
+    try:
+        ctx.meta[FIGURES] = chip_files.assignments(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+
+
+def _keep_chips(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
+    try:
+        read = [chip_files.read(reading.file(path)) for path in value]
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    ctx.meta[FILES] = {chip.name.lower(): chip for chip in read}
+
+
 def option_with_default(name: str, kind: click.ParamType, default: str, says: str) -> Callable[..., Any]:
     """An option that shows its default; `name` may include the parameter name, as in '--best keep'."""
     return click.option(*name.split(), type=kind, default=default, show_default=True, help=says)
@@ -61,9 +162,9 @@ def _typed(name: str) -> str:
     return name.lower().replace(" ", "-")
 
 
-_CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.KNOWN]
+_CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.ALL]
 _MODELS = [_typed(model.name) for model in models.CATALOGUE]
-_MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.KNOWN.values()]
+_MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.ALL.values()]
 
 WHOLE = ArgumentType("count", reading.whole)
 LIST_LENGTH = ArgumentType("count", reading.list_length)
@@ -73,10 +174,11 @@ FLOPS = ArgumentType("flops", partial(reading.amount, unit="FLOP"))
 POSITIVE = ArgumentType("number", reading.positive)
 SECONDS = ArgumentType("time", reading.seconds)
 SHARE = ArgumentType("share", reading.share)
-DTYPE = ArgumentType("type", reading.dtype, DTYPES)
-DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*DTYPES, "none"))
-CHIP = ArgumentType("chip", reading.chip, _CHIPS)
-MACHINE = ArgumentType("machine", reading.machine, _MACHINES, files=True)
+DTYPE = ArgumentType("type", reading.dtype, STORED)
+MATRIX_DTYPE = ArgumentType("type", reading.matrix_dtype, DTYPES)
+DTYPE_OR_NONE = ArgumentType("type", reading.dtype_or_none, (*STORED, "none"))
+CHIP = ChipType("chip", reading.chip, _CHIPS, files=True)
+MACHINE = MachineType("machine", reading.machine, _MACHINES, files=True)
 SHAPE = ArgumentType("BxDxF", reading.shape)
 MESH = ArgumentType("mesh", reading.mesh)
 MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
@@ -90,38 +192,38 @@ SERVING_EFFICIENCY = ArgumentType(
 type Command = Callable[..., Any]
 
 _PLAN_WAYS = {
-    "--tp": "Tensor parallelism: chips that split every product; innermost.",
-    "--cp": "Context parallelism: chips that split a sequence.",
-    "--ep": "Expert parallelism: chips that hold each expert once.",
-    "--expert-tp": "Chips that split one expert: 1, or as --tp.",
-    "--expert-domains": "A token's experts are in at most so many domains.",
-    "--fsdp": "Data ranks that share the weights (see --zero).",
-    "--dp": "Copies of all of that, within the machine.",
-    "--pp": "Pipeline stages.",
-    "--chunks": "Chunks of layers on each stage, with the interleaved schedule.",
-    "--microbatch": "Sequences that a data rank works on at a time.",
+    "--tp": "Tensor-parallel degree; its chips are neighbors.",
+    "--cp": "Context-parallel degree: chips that split a sequence.",
+    "--ep": "Expert-parallel degree: chips that together hold each expert once.",
+    "--expert-tp": "Chips that split one expert: 1, or the degree of --tp.",
+    "--expert-domains": "Largest number of domains that hold a token's experts.",
+    "--fsdp": "FSDP degree: data ranks that shard the state (see --zero).",
+    "--dp": "Replicas of all of that within the machine (data parallelism).",
+    "--pp": "Pipeline-parallel degree: the number of stages.",
+    "--chunks": "Chunks of layers per stage, for the interleaved schedule.",
+    "--microbatch": "Sequences per microbatch of a data rank.",
 }
 _PLAN_TYPES = {
-    "--weights": "of the weights as stored",
-    "--compute": "that products compute in",
+    "--weights": "of the stored weights",
+    "--compute": "of the matmuls",
     "--activations": "of the activations",
     "--gradients": "of the gradients",
     "--moments": "of Adam's two moments",
 }
 _LAYOUT_WAYS = {
-    "--tp": "Chips of a stage; all of them split every matrix.",
-    "--rows": "Of --tp, those that split the model's width (2-D weight-stationary).",
-    "--cp": "Groups of --tp that share the tokens of a prompt.",
-    "--pp": "Pipeline stages.",
-    "--ep": "Of --tp, the ways over experts.",
-    "--attention-dp": "Groups of --tp that attend to sequences of their own.",
-    "--kv-batch": "Ways of a group's cache over sequences.",
-    "--kv-sequence": "Ways of a group's cache over tokens; the rest is over heads.",
+    "--tp": "Tensor-parallel degree: chips of a stage, which split every matrix.",
+    "--rows": "The part of --tp that splits the model's width (2-D weight-stationary).",
+    "--cp": "Context-parallel degree: groups of --tp that split the tokens of a prompt.",
+    "--pp": "Pipeline-parallel degree: the number of stages.",
+    "--ep": "The part of --tp that is over experts.",
+    "--attention-dp": "Groups within --tp that each attend to their own sequences.",
+    "--kv-batch": "Degree over sequences of a group's KV cache.",
+    "--kv-sequence": "Degree over tokens of a group's KV cache; the rest is over heads.",
 }
 _LAYOUT_TYPES = {
-    "--weights": "of the weights as stored",
-    "--kv": "of the cache",
-    "--compute": "that products compute in",
+    "--weights": "of the stored weights",
+    "--kv": "of the KV cache",
+    "--compute": "of the matmuls",
     "--activations": "of the activations",
 }
 
@@ -133,29 +235,35 @@ def layout_options(command: Command) -> Command:
 
 def plan_options(command: Command) -> Command:
     """Add an option for every field of `training.Plan`; None if not given."""
-    pods = "Machines like this one, copies over the data-center network."
-    shared = "What --fsdp ranks share: 1 the optimizer's state, 2 gradients too, 3 weights too."
-    attends = "How --cp attends: keys and values around a ring, gathered, or heads exchanged."
-    hides = "full, none, or a share, of what can overlap."
-    master = "The type of a master copy of the weights, or none."
+    pods = "Number of machines like this one, as replicas over the data-center network."
+    shared = "ZeRO stage: 1 shards the optimizer state, 2 also gradients, 3 also weights."
+    attends = "Attention under --cp: keys and values in a ring, gathered, or heads exchanged."
+    hides = "Overlap of communication that can overlap: full, none, or a share."
+    master = "The dtype of the master weights, or none."
     options = (
         *_counts(_PLAN_WAYS),
         click.option("--pods", "dcn", type=WHOLE, help=pods),
         click.option("--zero", type=click.Choice([0, 1, 2, 3]), help=shared),
         click.option("--context", type=click.Choice(CONTEXTS), help=attends),
-        click.option("--schedule", type=click.Choice(SCHEDULES), help="The pipeline's."),
-        click.option("--remat", type=click.Choice(REMAT), help="What the backward pass computes anew."),
-        _either("--sequence-parallel", "Whether --tp splits tokens between products."),
+        click.option("--schedule", type=click.Choice(SCHEDULES), help="The pipeline schedule."),
+        click.option("--remat", type=click.Choice(REMAT), help="What the backward pass recomputes."),
+        _either("--sequence-parallel", "Whether --tp splits tokens between matmuls (sequence parallelism)."),
         click.option("--overlap", type=SHARE_OR_WORD, help=hides),
-        _either("--collective-matmul", "Whether the collectives of --tp can overlap."),
+        _either("--collective-matmul", "Whether the collectives of --tp can overlap with matmuls."),
         *_types(_PLAN_TYPES),
         click.option("--master", type=DTYPE_OR_NONE, callback=_if_written, help=master),
     )
     return _with(command, options)
 
 
-def written_fields(options: dict[str, Any]) -> dict[str, Any]:
-    """The fields that were given; the others keep the defaults of `Plan` or `Layout`."""
+def written_fields(options: dict[str, Any], chip: Chip | None = None) -> dict[str, Any]:
+    """The fields that were given; the others keep the defaults of `Plan` or `Layout`.
+
+    A chip whose matrix units multiply fp16 and not bf16 (V100, T4) computes in fp16 by default.
+    """
+    rates = chip.rates() if chip else {}
+    if "fp16" in rates and "bf16" not in rates:
+        options = options | {name: options.get(name) or FP16 for name in ("compute", "activations")}
     master = {} if options.get("master") is None else {"master": options["master"][0]}
     return {name: value for name, value in options.items() if value is not None} | master
 
@@ -171,7 +279,11 @@ def _counts(ways: dict[str, str]) -> list[Command]:
 
 
 def _types(types: dict[str, str]) -> list[Command]:
-    return [click.option(name, type=DTYPE, help=f"The type {what}.") for name, what in types.items()]
+    kinds = {"--compute": MATRIX_DTYPE}
+    return [
+        click.option(name, type=kinds.get(name, DTYPE), help=f"The dtype {what}.")
+        for name, what in types.items()
+    ]
 
 
 def _either(name: str, says: str) -> Command:

@@ -12,7 +12,7 @@ from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_lib import calibrated, planner, training
 from scalingbook_lib.calibrated import bands
-from scalingbook_lib.calibrated.overhead import ChipHourOverhead, chip_hour_overhead
+from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
@@ -21,32 +21,43 @@ from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
 
-@click.command("plan", short_help="The best way to spread a training step over chips, or any one.")
+@click.command(
+    "plan", short_help="The best parallelism plan for a training step, or the time of a given plan."
+)
 @click.argument("model", type=parameter_types.MODEL)
 @click.argument("machine", type=parameter_types.MACHINE)
-@click.option("--batch", required=True, help="Sequences of a step, as in 2048; or its tokens, as in 16Mi.")
-@parameter_types.option_with_default("--sequence T", parameter_types.WHOLE, "8192", "Tokens of a sequence.")
-@click.option("--as-written", is_flag=True, help="Judge the one plan of the options; ways not written are 1.")
+@click.option("--batch", required=True, help="Global batch size in sequences (2048), or in tokens (16Mi).")
 @parameter_types.option_with_default(
-    "--best keep", parameter_types.LIST_LENGTH, "5", "How many plans are listed."
+    "--sequence T", parameter_types.WHOLE, "8192", "Sequence length in tokens."
 )
 @click.option(
-    "--what-if", is_flag=True, help="Search again with arithmetic, memory, links or network twice as fast."
+    "--as-written", is_flag=True, help="Time only the plan given by the options; degrees not given are 1."
+)
+@parameter_types.option_with_default(
+    "--best keep", parameter_types.LIST_LENGTH, "5", "Number of plans to list."
+)
+@click.option(
+    "--what-if", is_flag=True, help="Search again with compute, memory, links or network twice as fast."
 )
 @plan_options
 @parameter_types.option_with_default(
     "--efficiency",
     parameter_types.EFFICIENCY,
     reading.CALIBRATED,
-    "peak, calibrated (to published runs), a share of the matrix unit's peak, or a record of `measure`.",
+    "peak, calibrated (to published runs), a share of the peak FLOP/s (40%), or a record of `measure`.",
 )
 @click.option(
-    "--tokens", type=parameter_types.TOKENS, help="Tokens of the whole run, as in 15T: days and chip-hours."
+    "--tokens",
+    type=parameter_types.TOKENS,
+    help="Tokens of the whole run (15T), for its days and chip-hours.",
 )
 @click.option(
-    "--usd-per-hour", type=parameter_types.POSITIVE, help="The price of one chip, where not the catalogue's."
+    "--usd-per-hour",
+    type=parameter_types.POSITIVE,
+    help="Price per chip-hour in USD, instead of the catalog's.",
 )
 @progress_option
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -63,21 +74,23 @@ def command(
     progress: bool,
     **options: Any,
 ) -> Answer:
-    """The best plan for a training step of MODEL on MACHINE: time, memory, every collective.
+    """Find the best plan for a training step of MODEL on MACHINE, with its time, memory and collectives.
 
-    All ways to spread the step are searched; an option leaves only the plans that are like it. With
-    --as-written, the one plan that the options say. The chips of the machine (times --pods) are
-    dp · fsdp · tp · cp · pp. Where no plan divides and fits, the reasons are told and the exit code is 1.
+    The search covers all combinations of parallelism degrees; an option fixes a field of the plan. With
+    --as-written, the options are the whole plan. The chips of the machine (times --pods) are
+    dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
-    fixed = written_fields(options)
+    fixed = written_fields(options, machine.chip)
     asked = PlanRequest.read(
         model=model, machine=machine, batch=batch, T=T, efficiency=efficiency, fixed=fixed
     )
     if as_written and what_if:
-        raise ValueError("--what-if searches again, and --as-written searches nothing; write one of them")
+        raise ValueError("--what-if needs a search, and --as-written does not search; write only one of them")
     found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, progress)
     if found.step is None:
-        return Answer(summary=found.summary, values=asked.values | found.values, refused=True)
+        return Answer(
+            summary=found.refusal, values=asked.values | found.values, details=found.details, refused=True
+        )
     run = training.run(found.step, tokens, usd_per_hour) if tokens else None
     factor = (
         None
@@ -88,12 +101,13 @@ def command(
     )
     # what bills add to plans at published efficiencies
     added = None if factor is None else chip_hour_overhead()
-    values = asked.values | found.values | {"within_factor": factor, "peak_step_s": found.step.peak_s}
+    values = asked.values | found.values | {"band_factor": factor, "peak_step_time_s": found.step.peak_s}
     return Answer(
-        summary="\n".join(_summary_lines(found.summary, factor, found.step.peak_s, run, added)),
+        summary="\n".join(_summary_lines(found.step, factor)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
+        details=(*found.details, *((str(added),) if run and added else ())),
         refused=not values["feasible"],
     )
 
@@ -108,32 +122,28 @@ def _efficiency(
     return efficiency or calibrated.training(chip, precision)
 
 
-def _summary_lines(
-    found: str,
-    factor: float | None,
-    peak_s: float,
-    run: training.PlannedRun | None,
-    added: ChipHourOverhead | None,
-) -> Iterator[str]:
-    yield found
-    if factor is not None:  # calibrated against published runs
-        yield f"at documented peaks the same plan takes {si(peak_s, 's')}"
-        holds = percent(bands.COVERAGE)
-        yield f"{holds} of new steps by this plan are likely this long, within a factor of {factor:.3g}"
-    if run:
-        yield str(run)
-    if run and added:
-        yield f"likely to be billed {si(added.of(run).chip_hours)} chip-hours: {added}"
+def _summary_lines(step: TrainingStep, factor: float | None) -> Iterator[str]:
+    """The plan; its step time with the band, MFU and throughput; the memory of a chip and what is free."""
+    yield f"Plan: {_plan_text(step.plan)}"
+    time = f"Step time {si(step.total_s, 's')}{shared.band(step.total_s, factor, 's')}"
+    yield f"{time}, MFU {percent(step.mfu)}, {si(step.tokens_per_s, 'tokens/s')}"
+    yield shared.memory_line(step.memory, step.machine.chip)
+
+
+def _plan_text(plan: Plan) -> str:
+    """The degrees and settings of a plan, without the number of chips and the overlap."""
+    return str(plan).partition(" as ")[2].rpartition(", overlap")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class StepAnswer:
-    """The step and what is said about it; `step` is None if no plan is feasible."""
+    """The step of a plan, or None with the `refusal` if no plan is possible."""
 
     step: TrainingStep | None
-    summary: str
     values: dict[str, Any]
     tables: tuple[TextTable, ...] = ()
+    details: tuple[str, ...] = ()
+    refusal: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +180,8 @@ class PlanRequest:
         return {
             "model": self.model.name,
             "machine": self.machine.name,
-            "batch_sequences": self.batch,
-            "sequence_tokens": self.T,
+            "batch_size_sequences": self.batch,
+            "sequence_length_tokens": self.T,
             "efficiency": self.efficiency.name,
             "efficiency_shares": self.efficiency.shares,
         }
@@ -187,8 +197,8 @@ class PlanRequest:
         except ValueError:
             if not why:
                 raise
-            return StepAnswer(None, f"{plan}: {'; '.join(why)}", known)
-        return StepAnswer(step, str(step), known)
+            return StepAnswer(None, known, refusal=f"{plan}: {'; '.join(why)}")
+        return StepAnswer(step, known)
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
         """The best of all feasible plans with these fields, and what faster hardware would change."""
@@ -205,23 +215,31 @@ class PlanRequest:
                 watch=watch,
             )
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
+        details = tuple(_details(ranking))
         if not ranking.best:
-            return StepAnswer(None, str(ranking), known)
+            return StepAnswer(None, known, details=details, refusal=_refusal(ranking))
         known["plan"] = shared.way_values(ranking.winner.plan)
         tables = [plan_tables.best(ranking)]
         if what_if:
             changed = planner.sensitivity(ranking)
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
-        return StepAnswer(ranking.winner.step, _why(ranking), known, tuple(tables))
+        return StepAnswer(ranking.winner.step, known, tuple(tables), details)
 
 
 def _progress_text(done: int, of: int) -> str:
     """The progress of a search: it finds the legal spreads (`of` is 0), then evaluates plans."""
-    return f"{done:,} plans judged" if of else f"{done:,} legal ways to spread it found"
+    return f"{done:,} plans timed" if of else f"{done:,} possible combinations of degrees found"
 
 
-def _why(ranking: Ranking) -> str:
-    """The best plan, why it is best, and how many plans there were."""
-    why = [f"next, {ranking.why}"] if len(ranking.best) > 1 else []
-    return "\n".join((str(ranking.winner.step), *why, ranking.counts))
+def _details(ranking: Ranking) -> Iterator[str]:
+    """The comparison with the runner-up, the size of the search, and the reasons of rejections."""
+    if len(ranking.best) > 1:
+        yield f"Runner-up: {ranking.why}"
+    yield from shared.search_lines(ranking.searched, ranking.rejected)
+
+
+def _refusal(ranking: Ranking) -> str:
+    """Why no plan is possible: the closest misses, the most frequent first."""
+    misses = "; ".join(one.why for one in ranking.rejected[:2])
+    return f"No plan is possible for {ranking.model.name} on {ranking.machine.name}: {misses}"

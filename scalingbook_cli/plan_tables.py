@@ -19,45 +19,64 @@ from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
 from scalingbook_lib.units import count, percent, si
 
-_WAYS = ("tp", "cp", "fsdp", "pp", "dp", "ep")
+_DEGREES = {
+    "tp": "TP",
+    "cp": "CP",
+    "ep": "EP",
+    "pp": "PP",
+    "fsdp": "FSDP",
+    "dp": "replicas",
+}
+_SETTINGS = {"zero": "ZeRO", "microbatch": "microbatch", "schedule": "schedule", "remat": "remat"}
 
 
 def tables(
     step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None
 ) -> tuple[TextTable, ...]:
     """Tables of time, memory, traffic, and the run if its tokens are given."""
-    shares = ("MFU", percent(step.mfu, 3)), ("HFU", percent(step.hfu, 3))
-    rate = "tokens", si(step.tokens_per_s, "tokens/s")
-    time = shared.times("Time", step.terms, step.total_s, *shares, rate)
+    more = ("total at documented peaks", si(step.peak_s, "s")), ("HFU", percent(step.hfu, 3))
+    time = shared.times("Time of a step", step.terms, step.total_s, *more)
     found = (time, shared.memory(step.memory, step.machine.chip), _traffic(step.traffic))
     return (*found, _run(run, added)) if run else found
 
 
 def best(ranking: Ranking) -> TextTable:
-    """The best plans, one per row."""
-    columns = ("", *_WAYS, "ZeRO", "mb", "schedule", "remat", "step", "MFU", "memory", "loses most to")
+    """The best plans, one per row; degrees of 1 and settings that all plans share have no column."""
+    plans = [one.plan for one in ranking.best]
+    named = {name: label for name, label in _DEGREES.items() if any(getattr(p, name) > 1 for p in plans)}
+    named |= {name: label for name, label in _SETTINGS.items() if len({_cell(p, name) for p in plans}) > 1}
+    columns = ("", *named.values(), "step time", "MFU", "memory", "largest overhead")
     rows = []
     for place, one in enumerate(ranking.best, start=1):
         step = one.step
-        times = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"), step.loss)
-        rows.append((str(place), *_plan(one.plan), *times))
-    return TextTable("Best plans", columns, tuple(rows))
+        numbers = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"))
+        cells = (_cell(one.plan, name) for name in named)
+        rows.append((str(place), *cells, *numbers, step.largest_overhead))
+    of = f"{ranking.model.name} on {ranking.machine.name}"
+    words = (0, len(columns) - 1)
+    return TextTable(f"Best plans for {of}", columns, tuple(rows), words=words)
 
 
-def _plan(plan: Plan) -> tuple[str, ...]:
-    ways = (*(getattr(plan, way) for way in _WAYS), plan.zero, plan.microbatch)
-    return (*(f"{n:,}" for n in ways), plan.schedule + f" {plan.chunks}" * (plan.chunks > 1), plan.remat)
+def _cell(plan: Plan, name: str) -> str:
+    """A field of a plan as a table shows it; the schedule includes its chunks per stage."""
+    if name == "schedule":
+        return "" if plan.pp == 1 else f"{plan.schedule} {plan.chunks}" if plan.chunks > 1 else plan.schedule
+    value = getattr(plan, name)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def search_values(ranking: Ranking) -> dict[str, object]:
     """Counts of the search, rejections, and the best plans, for JSON."""
     return {
-        **fields_of(ranking, "spreads", "legal", "judged", "pruned", "stopped"),
+        "combinations": ranking.spreads,
+        "possible": ranking.legal,
+        "timed": ranking.judged,
+        **fields_of(ranking, "pruned", "stopped"),
         "rejected": shared.rejected_values(ranking.rejected),
         "best": [
             {
                 "plan": shared.way_values(one.plan),
-                "step_s": one.step.total_s,
+                "step_time_s": one.step.total_s,
                 "mfu": one.step.mfu,
                 "memory_bytes": one.step.memory.total,
             }
@@ -72,7 +91,7 @@ def changes(changed: Sensitivity) -> TextTable:
     for one in changed.changes:
         times = (si(one.same_s, "s"), si(one.then.step.total_s, "s"))
         rows.append((f"{one.what} × {one.factor:g}", *times, f"{one.gain:.3g}"))
-    return name_value_table("What if", rows, ("", "this plan", "the best then", "times as fast"))
+    return name_value_table("What if", rows, ("", "same plan", "best new plan", "speedup"))
 
 
 def change_values(changed: Sensitivity) -> list[dict[str, object]]:
@@ -80,8 +99,8 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
     return [
         {
             **fields_of(one, "what", "factor"),
-            "same_plan_step_s": one.same_s,
-            "step_s": one.then.step.total_s,
+            "same_plan_step_time_s": one.same_s,
+            "step_time_s": one.then.step.total_s,
             "gain": one.gain,
             "plan": shared.way_values(one.then.plan),
         }
@@ -91,15 +110,15 @@ def change_values(changed: Sensitivity) -> list[dict[str, object]]:
 
 def _traffic(traffic: tuple[TrainingCollective, ...]) -> TextTable:
     return name_value_table(
-        "Collectives of one step, hidden or waited for",
+        "Collectives of one step",
         map(_row, traffic),
-        ("of", "collective", "pass", "chips", "array", "times", "each", "all", "can hide"),
+        ("of", "collective", "pass", "chips", "array", "count", "total", "overlaps"),
     )
 
 
 def _row(row: TrainingCollective) -> tuple[str, ...]:
-    what = (row.name, f"{row.what} {row.axes}", row.when, f"{row.n:,}", si(row.nbytes, "B"))
-    times = (count(row.times), si(row.each_s, "s"), si(row.seconds, "s"))
+    what = (row.name, str(row.what), row.when, f"{row.n:,}", si(row.nbytes, "B"))
+    times = (count(row.times), si(row.seconds, "s"))
     return (*what, *times, "yes" if row.overlappable else "no")
 
 
@@ -113,24 +132,25 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     ]
     if run.usd is not None:
         rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("a chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
+        rows.append(("per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
-        rows.append(("MWh, the chips alone", *(count(round(e.mwh, 1)) for e in energies if e)))
+        rows.append(("MWh (chips only)", *(count(round(e.mwh, 1)) for e in energies if e)))
     return name_value_table("The whole run", rows, ("", *runs))
 
 
 def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead | None) -> dict[str, object]:
     """The step and the run as a dictionary, for JSON."""
     found: dict[str, object] = {
-        "step_s": step.total_s,
+        "step_time_s": step.total_s,
         "terms_s": step.terms,
         **fields_of(step, "mfu", "hfu"),
         "tokens_per_step": step.tokens,
         **fields_of(step, "tokens_per_s", "flops_per_s_per_chip", "useful_flops", "hardware_flops"),
-        **fields_of(step, "binds", "unbind"),
+        "bottleneck": step.bottleneck,
+        "remedy": step.remedy,
         **shared.memory_values(step.memory, step.machine.chip),
-        "traffic": [
+        "collectives": [
             {
                 "name": row.name,
                 "collective": row.what,
@@ -138,7 +158,7 @@ def values(step: TrainingStep, run: PlannedRun | None, added: ChipHourOverhead |
                 "pass": row.when,
                 "chips": row.n,
                 "array_bytes": row.nbytes,
-                "times": row.times,
+                "count": row.times,
                 "each_s": row.each_s,
                 "total_s": row.seconds,
                 "overlappable": row.overlappable,
@@ -161,24 +181,24 @@ def derivation(step: TrainingStep, run: PlannedRun | None) -> Iterator[Derivatio
     for row in step.traffic:
         name = f"T, {row.name}, {row.what} over {row.n:,} chips, {row.when}"
         yield DerivationLine(
-            name, "times · (seconds of one)", product(row.times, row.each_s), row.seconds, "s"
+            name, "count · (seconds of one)", product(row.times, row.each_s), row.seconds, "s"
         )
-    formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, the mean stage"
+    formula, numbers = "FLOPs / (chips · C · efficiency)", "forward and backward, mean stage"
     for name, took in step.math.items():
         if took:
             yield DerivationLine(f"T_math, {name}", formula, numbers, took, "s")
     yield sum_line("T", step.terms, step.total_s, "s")
     yield _share("MFU", "useful FLOPs", step, step.useful_flops, step.mfu)
     yield _share("HFU", "all FLOPs", step, step.hardware_flops, step.hfu)
-    yield sum_line("memory of one chip", step.memory.terms, step.memory.total, "B")
+    yield sum_line("memory per chip", step.memory.terms, step.memory.total, "B")
     if run:
         numbers = f"{figure(run.tokens)} / {figure(step.tokens)} · {figure(step.total_s)}"
-        yield DerivationLine("T, the whole run", "tokens / (tokens of a step) · T", numbers, run.seconds, "s")
+        yield DerivationLine("T, the whole run", "tokens / (tokens per step) · T", numbers, run.seconds, "s")
         numbers = f"{product(run.chips, run.seconds)} / 3600"
         yield DerivationLine("chip-hours", "chips · T / 3600", numbers, run.chip_hours)
         if run.usd is not None and run.usd_per_hour is not None:
             numbers = product(run.chip_hours, run.usd_per_hour)
-            yield DerivationLine("USD", "chip-hours · (USD an hour)", numbers, run.usd, "USD")
+            yield DerivationLine("USD", "chip-hours · (USD per hour)", numbers, run.usd, "USD")
 
 
 def _share(name: str, what: str, step: TrainingStep, flops: float, share: float) -> DerivationLine:

@@ -7,14 +7,17 @@ write.
 import os
 import re
 import sys
+from collections.abc import Mapping
+from functools import partial
 from math import ulp
 from pathlib import Path
 
-from scalingbook_lib import models
+from scalingbook_lib import models, units
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
-from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
+from scalingbook_lib.machines import Chip, Cluster, Machine, chip_files, chips, machine_names
+from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training import PEAK, TrainingEfficiency
-from scalingbook_lib.units import DTYPES, DType, binary, parse
+from scalingbook_lib.units import DType, binary, parse
 
 MOST = 2**53  # larger integers are not exact as floats
 MOST_CHARACTERS = 200
@@ -22,6 +25,7 @@ MOST_MODEL = 2_000_000  # characters; `from_hf` refuses more
 MOST_FILE = 2**26  # bytes
 MOST_AMOUNT = 1e30  # FLOPs of a run, bytes of an array
 CALIBRATED = "calibrated"
+_HF_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")  # organization/model
 _MESH = re.compile(r"([A-Z])\s*=?\s*([0-9]{1,9})")
 
 
@@ -126,10 +130,13 @@ def _number(
 
 
 def dtype(text: str) -> DType:
-    """A dtype: 'bf16', 'FP8'."""
-    if text.lower() not in DTYPES:
-        raise ValueError(f"{text!r} is no data type of this book; write one of {', '.join(DTYPES)}")
-    return DTYPES[text.lower()]
+    """A dtype in which numbers are stored: 'bf16', 'bfloat16', 'fp8_e4m3', 'mxfp4'."""
+    return units.dtype(text)
+
+
+def matrix_dtype(text: str) -> DType:
+    """A dtype that matrix units multiply: 'bf16', 'FP8', and fp4 for 'nvfp4'."""
+    return units.matrix_unit_dtype(units.dtype(text))
 
 
 def dtype_or_none(text: str) -> DType | None:
@@ -137,27 +144,36 @@ def dtype_or_none(text: str) -> DType | None:
     return None if text.lower() == "none" else dtype(text)
 
 
-def chip(text: str) -> Chip:
-    """A chip: 'v5p', 'H100', 'TPU v5e'; hyphens and underscores are ignored."""
-    return chips.find(text.replace("-", "").replace("_", ""))
-
-
-def machine(text: str) -> Machine:
-    """A machine: a slice 'v5p:16x20x28', a cluster 'h100:1024', one domain 'h100', or a benchmark record."""
+def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
+    """A chip: one of the `given` by its name, a catalogue name ('v5p', 'H100 SXM', 'A100-40GB'), or the path
+    of a file of figures.
+    """
+    own = (given or {}).get(text.strip().lower())
+    if own is not None:
+        return own
     if text.endswith(".json"):
-        return Cluster.of(DeviceBenchmark.read(file(text)).as_chip(), 1)
-    name, colon, size = text.partition(":")
-    found = chip(name)
-    if found.torus:
-        if not colon:
-            raise ValueError(
-                f"{found.name} is joined in a torus; write the shape of its slice, as in "
-                f"{name}:{'x'.join('4' * found.torus.dims)}"
-            )
-        return Slice.of(found, size)
-    return Cluster.of(
-        found, whole(size, words=("chips",)) if colon else found.domain_chips or found.chips_per_host
-    )
+        path = file(text)
+        measured = chip_files.is_benchmark_record(path)
+        return DeviceBenchmark.read(path).as_chip() if measured else chip_files.read(path)
+    try:
+        return chips.find(text)
+    except ValueError as error:
+        told = "`scalingbook chips` lists all, and --chip-file takes the figures of another"
+        raise ValueError(f"{error}; {told}") from error
+
+
+def machine(text: str, given: Mapping[str, Chip] | None = None) -> Machine:
+    """A machine: a slice 'v5p:16x20x28' or 'v5p-128', a cluster 'h100:1024' or '8xH100', one domain 'h100',
+    or a chip of a file, alone ('mine.json') or in a number ('mine.json:8').
+    """
+    return named_machine(text, given).machine
+
+
+def named_machine(text: str, given: Mapping[str, Chip] | None = None) -> NamedMachine:
+    """The machine, with a note on what its name was taken to mean."""
+    if text.endswith(".json"):
+        return NamedMachine(Cluster.of(chip(text, given), 1))
+    return machine_names.read(text, partial(chip, given=given))
 
 
 def shape(text: str) -> tuple[int, int, int]:
@@ -184,16 +200,20 @@ def mesh(text: str) -> dict[str, int]:
 
 
 def model(text: str) -> models.Transformer:
-    """A model: a name, the path of a config.json or its folder, or '-' for standard input."""
+    """A model: a name ('llama-3-8b'), an id of Hugging Face ('Qwen/Qwen3-8B'), the path of a config.json
+    or of its folder, or '-' for standard input.
+    """
     if text == "-":
         return models.from_hf(_piped())
+    path = os.path.join(text, "config.json") if os.path.isdir(text) else text
+    named = not text.endswith(".json") and (os.sep not in text or _HF_ID.fullmatch(text))
     try:
-        if not text.endswith(".json") and os.sep not in text:
+        if named and not (os.sep in text and os.path.exists(text)):
             return models.find(text)
     except models.ModelError:
         if not os.path.exists(text):
             raise
-    return models.from_hf(file(os.path.join(text, "config.json") if os.path.isdir(text) else text))
+    return models.from_hf(file(path))
 
 
 def file(text: str) -> Path:

@@ -39,8 +39,11 @@ type Sizes = tuple[float, float, float]
 @click.option("--weights", type=parameter_types.DTYPE, help="How W is stored, where not in --dtype.")
 @click.option("--out", type=parameter_types.DTYPE, help="How the product is stored, where not in --dtype.")
 @click.option(
-    "--compute", type=parameter_types.DTYPE, help="What the matrix unit computes in, where not in --dtype."
+    "--compute",
+    type=parameter_types.MATRIX_DTYPE,
+    help="What the matrix unit computes in, where not in --dtype.",
 )
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -92,7 +95,7 @@ def _table(line: roofline.Roofline, given: dict[str, float]) -> TextTable:
     at_best = f"{percent(line.attained_fraction)} of the peak"
     rows = [
         (
-            "arithmetic",
+            "compute",
             format_value(line.flops, "FLOPs"),
             si(line.flops_per_s, "FLOPs/s"),
             si(line.math_s, "s"),

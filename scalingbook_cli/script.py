@@ -15,6 +15,7 @@ from scalingbook_cli import (
     chips,
     collective,
     completion,
+    conform,
     grade,
     measure,
     model,
@@ -47,19 +48,20 @@ Examples:
 @click.version_option(scalingbook_lib.__version__, message="scalingbook %(version)s")
 @click.pass_context
 def scalingbook(ctx: click.Context) -> None:
-    """How fast can it run, what limits it, and how should it be split?
+    """Compute how fast a model can run, what limits it, and how to split it over chips.
 
-    The cost models of the book. Sizes may have prefixes: 16M is 16,000,000, and 16Mi is 16,777,216. A chip
-    is a name as in v5e or h100, a machine is a slice (v5p:16x20x28) or a number of chips under switches
-    (h100:1024). Rates are documented peaks.
+    These are the cost models of the book. Sizes may have prefixes: 16M is 16,000,000, and 16Mi is
+    16,777,216. A chip is a name such as v5e or h100; a machine is a TPU slice (v5p:16x20x28, or its
+    accelerator type, v5p-128) or a number of GPUs (h100:1024, 8xH100). Rates are documented peaks unless a
+    command says otherwise.
 
-    Exit codes: 0 answered, 1 it cannot be done, 2 the question could not be read.
+    Exit codes: 0 answered, 1 impossible (the reasons are printed), 2 bad input.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, score, grade, chips, completion):
+for module in (model, roofline, collective, plan, serve, measure, score, conform, grade, chips, completion):
     scalingbook.add_command(module.command)
 
 

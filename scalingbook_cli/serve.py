@@ -1,5 +1,6 @@
 """The command `scalingbook serve`: layouts to serve a model, their latency, and cost per million tokens."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from math import ceil
 from typing import Any
@@ -16,39 +17,89 @@ from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
-from scalingbook_lib.machines import Machine
+from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
-from scalingbook_lib.units import BF16, DType, percent, si
+from scalingbook_lib.planner.ways import sizes
+from scalingbook_lib.units import BF16, DType, GiB, count, rounded, si
 
 
 @click.command(
-    "serve", short_help="The ways to serve a model that none beats in latency and cost, or any one."
+    "serve", short_help="The best layouts to serve a model by latency and cost, or a given layout."
 )
 @click.argument("model", type=parameter_types.MODEL)
 @click.argument("machine", type=parameter_types.MACHINE)
-@parameter_types.option_with_default("--prompt P", parameter_types.WHOLE, "1024", "Tokens of a prompt.")
-@parameter_types.option_with_default("--output G", parameter_types.WHOLE, "512", "Tokens generated.")
+@parameter_types.option_with_default("--prompt P", parameter_types.WHOLE, "1024", "Prompt length in tokens.")
+@parameter_types.option_with_default("--output G", parameter_types.WHOLE, "512", "Output length in tokens.")
 @click.option(
-    "--batch", type=parameter_types.WHOLE, help="Sequences of a copy that decode at once; else all are tried."
+    "--batch",
+    type=parameter_types.WHOLE,
+    help="Batch size: sequences that a replica decodes at once. All sizes are tried by default.",
 )
 @click.option(
-    "--as-written", is_flag=True, help="Judge the one layout of the options; ways not written are 1."
+    "--as-written", is_flag=True, help="Time only the layout given by the options; degrees not given are 1."
 )
 @click.option(
-    "--itl", "itl_s", type=parameter_types.SECONDS, help="The most time between two tokens, as in 50ms."
+    "--itl", "itl_s", type=parameter_types.SECONDS, help="The largest inter-token latency (ITL), as in 50ms."
 )
 @click.option(
-    "--ttft", "ttft_s", type=parameter_types.SECONDS, help="The most time to the first token, as in 2s."
+    "--ttft", "ttft_s", type=parameter_types.SECONDS, help="The largest time to first token (TTFT), as in 2s."
 )
-@parameter_types.option_with_default("--best keep", parameter_types.LIST_LENGTH, "8", "How many are listed.")
+@parameter_types.option_with_default(
+    "--best keep", parameter_types.LIST_LENGTH, "8", "Number of options to list."
+)
 @click.option(
-    "--policy", type=click.Choice(POLICIES), help="Prompts between decode steps, or in chunks with them."
+    "--policy",
+    type=click.Choice(POLICIES),
+    help="Process prompts between decode steps, or in chunks with them.",
 )
-@parameter_types.option_with_default("--chunk", parameter_types.WHOLE, "512", "Most prompt tokens of a step.")
-@parameter_types.option_with_default("--reserve", parameter_types.SHARE, "10%", "Share of the HBM kept free.")
+@click.option(
+    "--max-num-batched-tokens",
+    "--chunk",
+    "chunk",
+    type=parameter_types.WHOLE,
+    help="Largest number of prompt tokens in a step. The default is vLLM's for the chip.",
+)
+@click.option(
+    "--max-num-seqs", type=parameter_types.WHOLE, help="Largest batch size of a replica; a cap, not the load."
+)
+@click.option(
+    "--max-model-len",
+    type=parameter_types.TOKENS,
+    help="Longest context in tokens; a cap, not the load. It must hold the prompt and the output.",
+)
+@click.option(
+    "--gpu-memory-utilization",
+    type=parameter_types.SHARE,
+    help="Share of the HBM that the engine uses; the same as --reserve with the rest.",
+)
+@click.option(
+    "--prefix-cache-hit",
+    type=parameter_types.SHARE,
+    default="0",
+    help="Share of the prompt tokens that are in the prefix cache.",
+)
+@click.option(
+    "--draft-tokens",
+    type=parameter_types.WHOLE,
+    help="Drafted tokens that a decode step verifies (speculative decoding); needs --acceptance-length.",
+)
+@click.option(
+    "--acceptance-length",
+    type=parameter_types.POSITIVE,
+    help="Mean tokens per decode step with drafts, including the model's own: 1 to --draft-tokens + 1.",
+)
+@click.option(
+    "--draft-model",
+    type=parameter_types.MODEL,
+    help="The draft model. Without it, the draft is a head of one layer (MTP, EAGLE).",
+)
+@click.option(
+    "--reserve", type=parameter_types.SHARE, help="Share of the HBM that is kept free.  [default: 10%]"
+)
 @parameter_types.option_with_default(
     "--efficiency",
     parameter_types.SERVING_EFFICIENCY,
@@ -57,9 +108,12 @@ from scalingbook_lib.units import BF16, DType, percent, si
 )
 @layout_options
 @click.option(
-    "--usd-per-hour", type=parameter_types.POSITIVE, help="The price of one chip, where not the catalogue's."
+    "--usd-per-hour",
+    type=parameter_types.POSITIVE,
+    help="Price per chip-hour in USD, instead of the catalog's.",
 )
 @progress_option
+@parameter_types.chip_options
 @answer_command
 def command(
     *,
@@ -70,25 +124,43 @@ def command(
     progress: bool,
     **options: Any,
 ) -> Answer:
-    """The ways to serve MODEL on MACHINE that none beats: latency against the cost of a million tokens.
+    """Find the best ways to serve MODEL on MACHINE: latency against the cost of a million tokens.
 
-    Every layout is searched with batches from one sequence to all that fit, with requests that never run
-    out; an option leaves only the ways that are like it. With --as-written, the one
-    layout that the options say. The chips of the machine are copies of the model, tp · cp · pp chips each.
-    Where nothing is legal, the reasons are told and the exit code is 1.
+    The search covers every layout, with batch sizes from one sequence to all that fit, under a load of
+    requests that never ends; an option fixes a field of the layout. With --as-written, the options are the
+    whole layout. The machine holds replicas of the model, each on tp · cp · pp chips. If no layout is
+    possible, the command prints the reasons, and the exit code is 1.
     """
     asked = ServeRequest(**{f.name: options.pop(f.name) for f in fields(ServeRequest)})
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
-            found = asked.front(written_fields(options), ttft_s=ttft_s, itl_s=itl_s, watch=watch)
+            found = asked.front(
+                asked.with_stored(written_fields(options, asked.machine.chip)),
+                ttft_s=ttft_s,
+                itl_s=itl_s,
+                watch=watch,
+            )
         return asked.best(found, keep)
     if itl_s or ttft_s:
-        raise ValueError("--itl and --ttft choose among many ways, and --as-written is one; leave them out")
-    return asked.one(Layout(**written_fields(options)))
+        raise ValueError("--itl and --ttft choose among layouts, and --as-written gives one; leave them out")
+    return asked.one(Layout(**asked.with_stored(written_fields(options, asked.machine.chip))))
 
 
 def _progress_text(done: int, of: int) -> str:
     return f"{done:,} of {of:,} layouts searched" if of else f"{done:,} layouts found"
+
+
+DEFAULT_RESERVE = 0.1
+LARGE_MEMORY_BYTES = 70 * GiB
+"""The memory from which vLLM uses larger steps, except on A100."""
+
+
+def default_batched_tokens(chip: Chip) -> int:
+    """The default of vLLM's `max_num_batched_tokens` for an API server: 8,192 on large chips, else 2,048.
+
+    Source: `EngineArgs.get_batch_defaults` in vllm/engine/arg_utils.py (vLLM 0.11).
+    """
+    return 8192 if chip.hbm_bytes >= LARGE_MEMORY_BYTES and not chip.name.startswith("A100") else 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,10 +173,79 @@ class ServeRequest:
     G: int
     batch: int | None
     policy: str | None
-    chunk: int
-    reserve: float
+    chunk: int | None
+    reserve: float | None
+    gpu_memory_utilization: float | None
+    max_num_seqs: int | None
+    max_model_len: int | None
+    prefix_cache_hit: float
+    draft_tokens: int | None
+    acceptance_length: float | None
+    draft_model: Transformer | None
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
+
+    def __post_init__(self) -> None:
+        if self.reserve is not None and self.gpu_memory_utilization is not None:
+            raise ValueError("--reserve and --gpu-memory-utilization say the same; write only one of them")
+        if (self.draft_tokens is None) != (self.acceptance_length is None):
+            raise ValueError(
+                "--draft-tokens and --acceptance-length belong together; write both, as in "
+                "--draft-tokens 3 --acceptance-length 2.5"
+            )
+        if self.draft_model and self.draft_tokens is None:
+            raise ValueError("--draft-model needs --draft-tokens and --acceptance-length; write them too")
+        if self.max_model_len is not None and self.max_model_len < self.P + self.G:
+            raise ValueError(
+                f"a prompt of {self.P:,} and an output of {self.G:,} tokens exceed --max-model-len "
+                f"{self.max_model_len:,}; write shorter lengths or a larger cap"
+            )
+        if self.batch and self.max_num_seqs and self.batch > self.max_num_seqs:
+            raise ValueError(f"--batch {self.batch:,} exceeds --max-num-seqs {self.max_num_seqs:,}")
+
+    @property
+    def step_tokens(self) -> int:
+        """The largest number of prompt tokens in a step: as given, or the default of vLLM for the chip."""
+        return self.chunk or default_batched_tokens(self.machine.chip)
+
+    @property
+    def free_share(self) -> float:
+        """The share of the HBM that is kept free."""
+        if self.gpu_memory_utilization is not None:
+            return 1 - self.gpu_memory_utilization
+        return DEFAULT_RESERVE if self.reserve is None else self.reserve
+
+    @property
+    def cached(self) -> int:
+        """The prompt tokens that are in the prefix cache; the last token is always processed."""
+        return min(round(self.prefix_cache_hit * self.P), self.P - 1)
+
+    def drafting_on(self, layout: Layout | None = None) -> inference.Drafting:
+        """Speculative decoding as asked for; the cost of a draft model is that of its decode step."""
+        if self.draft_tokens is None or self.acceptance_length is None:
+            return inference.PLAIN
+        cost = 1 / self.model.L  # a head of one layer
+        if self.draft_model:
+            context = self.P + self.G / 2
+            spread = layout or Layout(tp=self.machine.chips)
+            draft = replace(spread, ep=1, kv_batch=1, kv_sequence=1, rows=1, attention_dp=1)
+            times = [
+                inference.decode(
+                    model, self.machine, on, batch=1, S=context, efficiency=self.efficiency_for(on.compute)
+                ).total_s
+                for model, on in ((self.draft_model, draft), (self.model, spread))
+            ]
+            cost = times[0] / times[1]
+        return inference.Drafting(
+            tokens=self.draft_tokens, acceptance_length=self.acceptance_length, cost=cost
+        )
+
+    def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
+        """These fields of a layout, with the types that the model's file names for what they leave open."""
+        named = serving_types(self.model)
+        if "weights" in written:  # of all weights, whatever the file stores
+            named = {field: kind for field, kind in named.items() if field == "kv"}
+        return named | written
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""
@@ -127,12 +268,16 @@ class ServeRequest:
         return {
             "model": self.model.name,
             "machine": self.machine.name,
-            "prompt_tokens": self.P,
-            "output_tokens": self.G,
+            "prompt_length_tokens": self.P,
+            "output_length_tokens": self.G,
+            "chunk_tokens": self.step_tokens,
+            "prefix_cache_hit": self.prefix_cache_hit,
+            "draft_tokens": self.draft_tokens,
+            "acceptance_length": self.acceptance_length,
             "usd_per_chip_hour": self.price.usd_per_hour,
             "usd_as_of": self.price.as_of,
             "efficiency": str(self.efficiency),
-            "within_factor": self.interval_factor,
+            "band_factor": self.interval_factor,
         }
 
     @property
@@ -143,7 +288,7 @@ class ServeRequest:
     @property
     def memory_arguments(self) -> dict[str, Any]:
         """The arguments for memory: half-generated sequences, and the reserved share."""
-        return {"S": ceil(self.P + self.G / 2), "reserve": self.reserve}
+        return {"S": ceil(self.P + self.G / 2), "reserve": self.free_share}
 
     def one(self, layout: Layout) -> Answer:
         """The answer for one layout, with the given batch or the largest that fits."""
@@ -154,8 +299,9 @@ class ServeRequest:
             )
             values = {"feasible": False, "reasons": [str(held)], "layout": shared.way_values(layout)}
             return Answer(summary=f"{layout}: {held}", values=self.values | values, refused=True)
-        served = self._steady(layout, self.batch or most, self.policy or POLICIES[0])
-        return self._answer(str(served), served, (), {})
+        batch = self.batch or min(most, self.max_num_seqs or most)
+        served = self._steady(layout, batch, self.policy or POLICIES[0])
+        return self._answer(served, (), {}, ())
 
     def _steady(self, layout: Layout, batch: int, policy: str) -> Serving:
         """The steady state of a layout with that many sequences."""
@@ -165,7 +311,9 @@ class ServeRequest:
             layout,
             P=self.P,
             G=self.G,
-            chunk=self.chunk,
+            chunk=self.step_tokens,
+            cached=self.cached,
+            drafting=self.drafting_on(layout),
             batch=batch,
             policy=policy,
             efficiency=self.efficiency_for(layout.compute),
@@ -185,28 +333,44 @@ class ServeRequest:
             self.machine,
             P=self.P,
             G=self.G,
-            chunk=self.chunk,
+            chunk=self.step_tokens,
+            cached=self.cached,
+            drafting=self.drafting_on(),
             fixed=fixed,
             ttft_s=ttft_s,
             itl_s=itl_s,
-            batches=(self.batch,) if self.batch else None,
+            batches=self._batches,
             usd_per_hour=self.usd_per_hour,
             policies=(self.policy,) if self.policy else POLICIES,
-            reserve=self.reserve,
+            reserve=self.free_share,
             efficiency=self.efficiency_for(fixed.get("compute", BF16)),
             watch=watch,
         )
 
+    @property
+    def _batches(self) -> tuple[int, ...] | None:
+        """The batch sizes to try: the given one, all up to --max-num-seqs, or None for all that fit."""
+        if self.batch:
+            return (self.batch,)
+        return tuple(sizes(self.max_num_seqs)) if self.max_num_seqs else None
+
     def best(self, found: Front, keep: int) -> Answer:
         """The answer for a front: its points, and its cheapest one in detail."""
         values = {"search": serve_tables.front_values(found)}
+        details = shared.search_lines(found.searched, found.rejected)
         if not found.points:
             told = {"feasible": False, "reasons": [str(r) for r in found.rejected]}
-            return Answer(summary=str(found), values=self.values | told | values, refused=True)
-        return self._answer(str(found), found.best.serving, (serve_tables.front(found, keep),), values)
+            misses = "; ".join(one.why for one in found.rejected[:2]) or "no layout meets the targets"
+            refusal = f"No layout is possible for {self.model.name} on {self.machine.name}: {misses}"
+            return Answer(summary=refusal, values=self.values | told | values, details=details, refused=True)
+        return self._answer(found.best.serving, (serve_tables.front(found, keep),), values, details)
 
     def _answer(
-        self, told: str, one: Serving, listed: tuple[TextTable, ...], values: dict[str, Any]
+        self,
+        one: Serving,
+        listed: tuple[TextTable, ...],
+        values: dict[str, Any],
+        details: tuple[str, ...],
     ) -> Answer:
         peak = replace(self, efficiency=PEAK.name)._steady(one.step.layout, int(one.slots), one.policy)
         held = inference.memory(
@@ -214,20 +378,41 @@ class ServeRequest:
         )
         price = self.price.usd_per_hour
         usd = None if price is None else one.usd_per_million(price)
-        if self.interval_factor is not None:  # calibrated against published runs
-            told += (
-                f"\n{percent(bands.COVERAGE)} of published runs are within a factor of "
-                f"{self.interval_factor:.3g} "
-                f"of their predictions\na copy makes {si(one.tokens_per_s, 'tokens/s')}, at documented peaks "
-                f"{si(peak.tokens_per_s, 'tokens/s')}"
-            )
         return Answer(
-            summary=told,
-            tables=(*listed, *serve_tables.tables(one, held, usd, self.price)),
+            summary="\n".join(self._summary_lines(one, held, usd)),
+            tables=(*listed, *serve_tables.tables(one, peak, held, usd, self.price, self._capacity(one))),
             values=self.values
             | {"feasible": True}
             | values
             | {"peak_output_tokens_per_s": peak.tokens_per_s, "peak_itl_s": peak.itl_s}
-            | serve_tables.values(one, held, usd),
+            | serve_tables.values(one, held, usd)
+            | self._capacity(one).values,
             steps=tuple(serve_tables.derivation(one, held, price)),
+            details=details,
         )
+
+    def _capacity(self, one: Serving) -> serve_tables.Capacity:
+        """The tokens that the KV cache of a replica holds, and the sequences of the longest context."""
+        layout, longest = one.step.layout, self.max_model_len or self.P + self.G
+        most = inference.largest_batch(self.model, layout, self.machine, S=longest, reserve=self.free_share)
+        return serve_tables.Capacity(
+            kv_tokens=most * longest,
+            longest_tokens=longest,
+            sequences=most,
+            used=int(one.slots) * (self.P + self.G / 2),
+        )
+
+    def _summary_lines(self, one: Serving, held: inference.ServingMemory, usd: float | None) -> Iterator[str]:
+        """The layout; latencies with their band, throughput and cost; the memory of a chip."""
+        layout = one.step.layout
+        dtypes = f"weights {layout.weights}, KV {layout.kv}"
+        dtypes += f", compute {layout.compute}" * (layout.compute is not BF16)
+        replicas = self.machine.chips // one.chips
+        many = f"{replicas:,} replica{'s' * (replicas > 1)}"
+        batch = f"batch size {count(int(one.slots))}"
+        yield f"Layout: {serve_tables.degrees(layout)}; {many} with {batch}; {dtypes}"
+        itl = f"ITL {si(one.itl_s, 's')}{shared.band(one.itl_s, self.interval_factor, 's')}"
+        cost = "" if usd is None else f", ${count(rounded(usd))} per 1M tokens"
+        rate = si(replicas * one.tokens_per_s, "tokens/s")
+        yield f"TTFT {si(one.ttft_s, 's')}, {itl}, {rate}{cost}"
+        yield shared.memory_line(held, held.chip)

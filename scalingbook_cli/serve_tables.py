@@ -1,39 +1,38 @@
 """The tables, values and derivation of serving: the Pareto front, one layout, memory and collectives."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from scalingbook_cli import shared
 from scalingbook_cli.answer import DerivationLine, TextTable, fields_of, figure, name_value_table, product
 from scalingbook_cli.shared import sum_line
-from scalingbook_lib.inference import Serving, ServingMemory
+from scalingbook_lib.inference import Layout, Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
 from scalingbook_lib.units import count, percent, si
 
-_WAYS = {
+_DEGREES = {
     "tp": "TP",
     "rows": "rows",
     "cp": "CP",
     "pp": "PP",
     "ep": "EP",
     "attention_dp": "attention DP",
-    "kv_batch": "KV/sequences",
-    "kv_sequence": "KV/tokens",
+    "kv_batch": "KV batch",
+    "kv_sequence": "KV sequence",
 }
 
 
 def front(found: Front, most: int) -> TextTable:
     """The Pareto-optimal layouts from the fastest to the cheapest, at most `most` of them."""
-    columns = ("", "a copy", "copies", "B", "prompts", "TTFT", "ITL", f"{found.unit} for 1M", "binds")
-    rows = [
-        (str(place), *_line(found.points[i]))
-        for place, i in enumerate(evenly_spaced(len(found.points), most), start=1)
-    ]
+    cost = "USD/1M" if found.unit == "USD" else "hours/1M"
+    columns = ("layout", "replicas", "batch", "prompts", "TTFT", "ITL", cost, "bottleneck")
+    rows = [_line(found.points[i]) for i in evenly_spaced(len(found.points), most)]
     return TextTable(
-        f"{len(rows)} of {len(found.points)} that none beats: from the fastest to the cheapest",
+        f"{len(rows)} of {len(found.points)} options on the Pareto front, fastest to cheapest",
         columns,
         tuple(rows),
-        words=(1, 4, 8),
+        words=(0, 3, 7),
     )
 
 
@@ -44,62 +43,109 @@ def evenly_spaced(n: int, most: int) -> list[int]:
     return sorted({round(i * (n - 1) / max(most - 1, 1)) for i in range(most)} | {n - 1})[-most:]
 
 
+def degrees(layout: Layout) -> str:
+    """The degrees of parallelism above 1, as in 'TP 8, attention DP 2'."""
+    told = [
+        f"{word} {getattr(layout, name):,}" for name, word in _DEGREES.items() if getattr(layout, name) > 1
+    ]
+    return ", ".join(told) or "one chip"
+
+
 def _line(p: Option) -> tuple[str, ...]:
-    ways = [f"{word} {getattr(p.layout, way):,}" for way, word in _WAYS.items() if getattr(p.layout, way) > 1]
     times = (si(p.ttft_s, "s"), si(p.itl_s, "s"))
     return (
-        ", ".join(ways) or "one chip",
+        degrees(p.layout),
         f"{p.copies:,}",
-        count(p.B),
+        count(p.sequences),
         p.serving.policy,
         *times,
         count(p.cost),
-        p.binds,
+        p.bottleneck,
     )
 
 
 def front_values(found: Front) -> dict[str, object]:
     """The front as a dictionary, for JSON."""
     return {
-        **fields_of(found, "layouts", "ways", "judged", "stopped"),
+        "layouts": found.layouts,
+        "layouts_with_batch_size": found.ways,
+        "evaluated": found.judged,
+        "stopped": found.stopped,
         "cost_unit": found.unit,
         "rejected": shared.rejected_values(found.rejected),
         "front": [
             {
                 "layout": shared.way_values(p.layout),
-                "copies": p.copies,
-                "sequences": p.B,
+                "replicas": p.copies,
+                "batch_size_sequences": p.sequences,
                 "policy": p.serving.policy,
                 **fields_of(p, "ttft_s", "itl_s"),
                 "cost_per_million_tokens": p.cost,
-                "binds": p.binds,
+                "bottleneck": p.bottleneck,
             }
             for p in found.points
         ],
     }
 
 
-def tables(one: Serving, memory: ServingMemory, usd: float | None, price: ChipPrice) -> tuple[TextTable, ...]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacity:
+    """What the KV cache of a replica holds: tokens, and sequences of the longest context."""
+
+    kv_tokens: int
+    longest_tokens: int
+    sequences: int
+    used: float  # tokens of the load, on average
+
+    @property
+    def rows(self) -> tuple[tuple[str, str], ...]:
+        """The rows of the table of a replica."""
+        return (
+            ("KV cache capacity", si(self.kv_tokens, "tokens")),
+            (f"sequences of {self.longest_tokens:,} tokens", f"{self.sequences:,}"),
+            ("KV cache in use", f"{si(self.used, 'tokens')} ({percent(self.used / max(self.kv_tokens, 1))})"),
+        )
+
+    @property
+    def values(self) -> dict[str, object]:
+        """The same for JSON."""
+        return {
+            "kv_cache_tokens": self.kv_tokens,
+            "longest_context_tokens": self.longest_tokens,
+            "concurrency_at_longest_context": self.sequences,
+        }
+
+
+def tables(
+    one: Serving,
+    peak: Serving,
+    memory: ServingMemory,
+    usd: float | None,
+    price: ChipPrice,
+    capacity: Capacity,
+) -> tuple[TextTable, ...]:
     """Tables of requests, the step, memory and traffic."""
-    step = shared.times("A decode step", one.step.terms, one.step.total_s)
-    return (_requests(one, usd, price), step, shared.memory(memory, memory.chip), *_traffic(one))
+    at_peak = "total at documented peaks", si(peak.step.total_s, "s")
+    step = shared.times("Time of a decode step", one.step.terms, one.step.total_s, at_peak)
+    return (_requests(one, usd, price, capacity), step, shared.memory(memory, memory.chip), *_traffic(one))
 
 
-def _requests(one: Serving, usd: float | None, price: ChipPrice) -> TextTable:
+def _requests(one: Serving, usd: float | None, price: ChipPrice, capacity: Capacity) -> TextTable:
     rows = [
-        ("sequences of a copy", count(one.batch)),
-        ("first token", si(one.ttft_s, "s")),
-        ("a token of each", si(one.itl_s, "s")),
-        ("requests", si(one.requests_per_s, "requests/s")),
-        ("output tokens", si(one.tokens_per_s, "tokens/s")),
-        ("of each chip", si(one.tokens_per_s_per_chip, "tokens/s")),
-        ("time for prompts", percent(one.prefill_share)),
+        ("decoding sequences", count(one.batch)),
+        ("TTFT", si(one.ttft_s, "s")),
+        ("ITL", si(one.itl_s, "s")),
+        ("request throughput", si(one.requests_per_s, "requests/s")),
+        ("output throughput", si(one.tokens_per_s, "tokens/s")),
+        ("output throughput per chip", si(one.tokens_per_s_per_chip, "tokens/s")),
+        ("share of time for prompts", percent(one.prefill_share)),
+        *capacity.rows,
     ]
     if usd is not None:
-        rows += [("USD for a million output tokens", count(usd)), ("a chip", str(price))]
+        rows += [("USD per million output tokens", count(usd)), ("price", str(price))]
     if one.joules_per_token is not None:
-        rows.append(("energy of an output token, the chips alone", si(one.joules_per_token, "J")))
-    return name_value_table("One copy of the model", rows)
+        rows.append(("energy per output token (chips only)", si(one.joules_per_token, "J")))
+    return name_value_table("One replica", rows)
 
 
 def _traffic(one: Serving) -> tuple[TextTable, ...]:
@@ -108,7 +154,7 @@ def _traffic(one: Serving) -> tuple[TextTable, ...]:
         array, took = si(row.nbytes(one.batch, one.batch), "B"), si(one.step.collectives[row.name], "s")
         what = (row.name, row.what, f"{row.n:,}", count(row.times))
         rows.append((*what, array, took, one.step.bound[row.name]))
-    columns = ("of", "collective", "chips", "times", "array", "all", "longest")
+    columns = ("of", "collective", "chips", "count", "array", "total", "limited by")
     return (TextTable("Collectives of one decode step", columns, tuple(rows), words=(0, 1)),) if rows else ()
 
 
@@ -117,23 +163,24 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
     return {
         "layout": shared.way_values(one.step.layout),
         "policy": one.policy,
-        "sequences": one.batch,
+        "batch_size_sequences": one.batch,
         **fields_of(one, "ttft_s", "itl_s", "latency_s", "requests_per_s"),
         "output_tokens_per_s": one.tokens_per_s,
         "output_tokens_per_s_per_chip": one.tokens_per_s_per_chip,
         "prefill_share": one.prefill_share,
         "usd_per_million_output_tokens": usd,
         "chips_joules_per_output_token": one.joules_per_token,
-        "decode_step_s": one.step.total_s,
+        "decode_step_time_s": one.step.total_s,
         "terms_s": one.step.terms,
-        **fields_of(one.step, "binds", "unbind"),
+        "bottleneck": one.step.bottleneck,
+        "remedy": one.step.remedy,
         **shared.memory_values(memory, memory.chip),
-        "traffic": [
+        "collectives": [
             {
                 "name": row.name,
                 "collective": row.what,
                 "chips": row.n,
-                "times": row.times,
+                "count": row.times,
                 "array_bytes": row.nbytes(one.batch, one.batch),
                 "total_s": one.step.collectives[row.name],
             }
@@ -145,17 +192,17 @@ def values(one: Serving, memory: ServingMemory, usd: float | None) -> dict[str, 
 def derivation(one: Serving, memory: ServingMemory, price: float | None) -> Iterator[DerivationLine]:
     """The lines for the decode step, memory, cycle and rate, and the cost at a price per chip-hour."""
     yield sum_line("T_step", one.step.terms, one.step.total_s, "s")
-    yield sum_line("memory of one chip", memory.terms, memory.total, "B")
-    where = "between" if one.policy == "interleaved" else "in"
-    words = f"{one.G - 1:,} tokens after the first, prompts {where} the steps"
-    name = "T_cycle, in which each slot serves a request"
+    yield sum_line("memory per chip", memory.terms, memory.total, "B")
+    where = "between" if one.policy == "interleaved" else "within"
+    words = f"{one.G - 1:,} tokens after the first, with prompts {where} the steps"
+    name = "T_cycle, in which each slot serves one request"
     yield DerivationLine(name, "(G − 1) steps and their prompts", words, one.cycle_s, "s")
-    name, rate = "output tokens each second of a copy", one.tokens_per_s
+    name, rate = "output tokens per second of a replica", one.tokens_per_s
     numbers = f"{product(one.batch, one.G)} / {figure(one.cycle_s)}"
     yield DerivationLine(name, "B · G / T_cycle", numbers, rate, "tokens/s")
     if price is not None:
         formula = "USD/hour · chips / 3600 / (tokens/s) · 1e6"
         numbers = f"{product(price, one.chips)} / 3600 / {figure(rate)} · 1e6"
         yield DerivationLine(
-            "USD for a million output tokens", formula, numbers, one.usd_per_million(price), "USD"
+            "USD per million output tokens", formula, numbers, one.usd_per_million(price), "USD"
         )

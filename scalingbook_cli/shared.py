@@ -5,9 +5,10 @@ from dataclasses import fields
 
 from scalingbook_cli.answer import DerivationLine, TextTable, added, figure, name_value_table, nbytes
 from scalingbook_lib import inference, training
+from scalingbook_lib.evidence.scores import COVERAGE
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.planner import Rejected
-from scalingbook_lib.units import DType, si
+from scalingbook_lib.units import DType, percent, si
 
 type Way = training.Plan | inference.Layout
 type Memory = training.TrainingMemory | inference.ServingMemory
@@ -25,16 +26,39 @@ def rejected_values(found: Iterable[Rejected]) -> list[dict[str, object]]:
 
 
 def times(title: str, terms: Mapping[str, float], total_s: float, *more: tuple[str, str]) -> TextTable:
-    """A table of a step's time by term, with further rows."""
-    rows = [(name, si(seconds, "s")) for name, seconds in {**terms, "the step": total_s}.items()]
-    return name_value_table(title, (*rows, *more), ("term", "time"))
+    """A table of a step's time by term with the share of each, and further rows."""
+    rows = [(name, si(seconds, "s"), percent(seconds / total_s)) for name, seconds in terms.items()]
+    rows += [("total", si(total_s, "s"), ""), *((name, value, "") for name, value in more)]
+    return name_value_table(title, rows, ("term", "time", "share"))
 
 
 def memory(held: Memory, chip: Chip) -> TextTable:
-    """A table of a chip's memory by part, with its HBM."""
-    parts = {**held.terms, "all": held.total, chip.name: chip.hbm_bytes}
-    rows = ((name, nbytes(part)) for name, part in parts.items())
-    return name_value_table("Memory of one chip", rows, ("part", "bytes"))
+    """A table of a chip's memory by part, with its HBM and what is left of it."""
+    parts = {**held.terms, "total": held.total, f"HBM of {chip.name}": chip.hbm_bytes}
+    rows = [(name, nbytes(part)) for name, part in parts.items()]
+    rows.append(("free", nbytes(free) if (free := chip.hbm_bytes - held.total) >= 0 else "none"))
+    return name_value_table("Memory per chip", rows, ("part", "bytes"))
+
+
+def memory_line(held: Memory, chip: Chip) -> str:
+    """'Memory 51.2 GB of 85.9 GB per chip, 34.7 GB free', or by how much it is too large."""
+    of = f"Memory {si(held.total, 'B')} of {si(chip.hbm_bytes, 'B')} per chip"
+    free = chip.hbm_bytes - held.total
+    if free >= 0:
+        return f"{of}, {si(free, 'B')} ({percent(free / chip.hbm_bytes)}) free"
+    return f"{of}: {si(-free, 'B')} ({percent(-free / chip.hbm_bytes)}) too much"
+
+
+def band(value: float, factor: float | None, unit: str) -> str:
+    """' (80% band 1.52 s to 2.15 s)'; '' without a factor, for times at documented peaks."""
+    if factor is None:
+        return ""
+    return f" ({percent(COVERAGE)} band {si(value / factor, unit)} to {si(value * factor, unit)})"
+
+
+def search_lines(counts: str, rejected: Iterable[Rejected]) -> tuple[str, ...]:
+    """The size of a search, and one line for every reason of rejection."""
+    return (counts, *(f"Rejected: {one}" for one in rejected))
 
 
 def memory_values(held: Memory, chip: Chip) -> dict[str, object]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from scalingbook_cli.answer import Answer, DerivationLine, TextTable, format_value
 
-PIPED_COLUMNS = 120  # where the width is unknown
+PIPED_COLUMNS = 100  # if the width is unknown
 
 
 def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
@@ -28,6 +28,9 @@ def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
     for table in answer.tables:
         console.print()
         console.print(_drawn(table))
+    if explain and answer.details:
+        console.print(Text("\nSearch", "bold"))
+        console.print(Text("\n".join(answer.details)))
     if lines:
         console.print(Text("\nDerivation", "bold"))
     for line in lines:

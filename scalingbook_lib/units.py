@@ -17,15 +17,21 @@ KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers 
 _SI = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _HALF_UP = 1 + 2**-50  # halves go up, as on paper: 2.5, and 2.675, which a double has a little below
-_NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs", "tokens"}  # counts: there is no millibyte
+_NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs"}  # counts: there is no millibyte
+_WORDS = {"tokens", "requests", "sequences", "parameters", "steps"}  # units that take no prefix
 
 
 @dataclass(frozen=True, slots=True)
 class DType:
-    """A data type: its name in the book and the bytes of one element in memory."""
+    """A data type: its name in the book and the bytes of one element in memory.
+
+    `multiplied` names the type in which a matrix unit multiplies it, where that has another name: mxfp4 is
+    fp4 with a scale for each block, which takes memory.
+    """
 
     name: str
     bytes: float
+    multiplied: str = ""
 
     def __str__(self) -> str:
         return self.name
@@ -35,22 +41,65 @@ FP32, BF16, FP16 = DType("fp32", 4), DType("bf16", 2), DType("fp16", 2)
 FP8, INT8 = DType("fp8", 1), DType("int8", 1)
 FP4, INT4 = DType("fp4", 0.5), DType("int4", 0.5)
 DTYPES = {d.name: d for d in (FP32, BF16, FP16, FP8, INT8, FP4, INT4)}
+"""The types that matrix units multiply, by name."""
+MXFP8 = DType("mxfp8", (8 + 8 / 32) / 8, "fp8")  # a scale of 8 bits for each block of 32 elements
+MXFP4 = DType("mxfp4", (4 + 8 / 32) / 8, "fp4")
+NVFP4 = DType("nvfp4", (4 + 8 / 16) / 8, "fp4")  # a scale of 8 bits for each block of 16
+STORED = DTYPES | {d.name: d for d in (MXFP8, MXFP4, NVFP4)}
+"""Those, and the block-scaled types in which weights and caches are stored."""
+
+_ALSO = {
+    "fp32": "float32 float f32 single",
+    "bf16": "bfloat16",
+    "fp16": "float16 half f16",
+    "fp8": "float8 f8 e4m3 e5m2 e4m3fn e4m3fnuz e5m2fnuz",
+    "int8": "i8 s8 w8a8",
+    "fp4": "float4 f4 e2m1",
+    "int4": "i4 s4 w4a16",
+}
+_MEANT = {  # what people write for a type that is not one here, and the nearest that is
+    "fp64|float64|f64|double": "the widest is fp32",
+    "tf32|tensorfloat32": "tf32 is fp32 in memory: write fp32",
+    "nf4|awq|gptq|q4.*|w4.*|.*4bit|uint4|u4": "four bits an element are int4 (scales not counted) or nvfp4",
+    "q8.*|w8.*|.*8bit|uint8|u8": "eight bits an element are int8 or fp8",
+    "fp6|mxfp6|float6|q6.*": "the next wider one is mxfp8",
+}
+_NAMED = {name: name for name in STORED} | {
+    also: name for name, words in _ALSO.items() for also in words.split()
+}
 
 
 def dtype(name: str) -> DType:
-    """The data type of that name; ValueError, listing the known types, where there is none."""
-    try:
-        return DTYPES[name]
-    except KeyError:
-        raise ValueError(f"{name!r} is no data type of this book; write one of {', '.join(DTYPES)}") from None
+    """The data type of that name, as frameworks and checkpoints spell it too.
+
+    'bfloat16', 'torch.float16', 'fp8_e4m3', 'float8_e4m3fn', 'nvfp4'. ValueError, with the nearest types,
+    where there is none.
+    """
+    written = "".join(c for c in name.lower().removeprefix("torch.").removeprefix("jnp.") if c.isalnum())
+    # fp8_e4m3, float8_e5m2, f8e4m3fn: fp8, and how many of its bits are the exponent's
+    rests = (written.removeprefix(prefix) for prefix in ("float8", "fp8", "f8"))
+    found = _NAMED.get(written) or next(("fp8" for rest in rests if _NAMED.get(rest) == "fp8"), None)
+    if found:
+        return STORED[found]
+    meant = next((f"; {what}" for words, what in _MEANT.items() if re.fullmatch(words, written)), "")
+    raise ValueError(f"{name!r} is not a data type here{meant}; write one of {', '.join(STORED)}")
+
+
+def matrix_unit_dtype(stored: DType) -> DType:
+    """The type in which a matrix unit multiplies a stored one: fp4 for mxfp4 and nvfp4, else the same."""
+    return DTYPES.get(stored.multiplied, stored)
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:
     """The number with a decimal prefix, its unit and `digits` significant figures.
 
-    >>> si(4.36e-5, "s")
-    '43.6 µs'
+    Words take no prefix: they follow the number that `count` writes.
+
+    >>> si(4.36e-5, "s"), si(1421.0, "tokens/s")
+    ('43.6 µs', '1,420 tokens/s')
     """
+    if unit.partition("/")[0] in _WORDS:
+        return f"{count(rounded(value, digits), digits)} {unit}"
     if value == 0 or not math.isfinite(value):
         return f"{_plain(value, digits)} {unit}".strip()
     figures = rounded(value, digits)  # 999.6 rounds up into the next prefix
@@ -82,6 +131,19 @@ def count(value: float, digits: int = 3) -> str:
     if not abs(value) < 1e6:
         return si(value, "", digits)
     return f"{value:,.0f}" if float(value).is_integer() else _plain(value, max(digits, _digits(value)))
+
+
+def count_in_words(value: float, digits: int = 3) -> str:
+    """The count with its magnitude spelled out from a million on, as prose writes it.
+
+    >>> count_in_words(70.55e9), count_in_words(128256)
+    ('70.6 billion', '128,256')
+    """
+    figures = rounded(value, digits)
+    for size, name in ((TB, "trillion"), (GB, "billion"), (MB, "million")):
+        if figures >= size:
+            return f"{count(rounded(figures / size, digits), digits)} {name}"
+    return count(value, digits)
 
 
 def percent(share: float, digits: int = 2) -> str:

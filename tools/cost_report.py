@@ -82,11 +82,44 @@ def leave_one_out_errors() -> dict[str, float]:
     return {one.run.name: factor(one.source) / exp(one.log) - 1 for one in planned()}
 
 
-def record() -> dict[str, object]:
-    """The record that is written."""
+def _log_errors() -> dict[str, list[float]]:
+    """The logarithms of the leave-one-out errors, by source."""
     errors = leave_one_out_errors()
     sources = grouped(planned(), lambda one: one.source)
-    log_errors = {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
+    return {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class HoursAccuracy:
+    """The mean error of predicted chip-hours without a run's source, and the share inside their bands.
+
+    `without` is the mean error of the plans alone, without a factor.
+    """
+
+    runs: int
+    error: float
+    inside: float
+    without: float
+
+
+def accuracy() -> HoursAccuracy:
+    """The accuracy of predicted chip-hours; a run's source determines neither its factor nor its band."""
+    log_errors, inside = _log_errors(), 0
+    for name, own in log_errors.items():
+        others = {other: errors for other, errors in log_errors.items() if other != name}
+        width = log(prediction_interval(others, COVERAGE))
+        inside += sum(abs(error) <= width for error in own)
+    return HoursAccuracy(
+        runs=len(planned()),
+        error=mean(map(abs, leave_one_out_errors().values())),
+        inside=inside / len(planned()),
+        without=mean(abs(one.hours / one.run.chip_hours - 1) for one in planned()),
+    )
+
+
+def record() -> dict[str, object]:
+    """The record that is written."""
+    errors, log_errors = leave_one_out_errors(), _log_errors()
     other = exp(mean(log(one.run.chip_hours / one.steps_hours) for one in planned() if one.steps_hours))
     return {
         "date": datetime.date.today().isoformat(),
@@ -101,21 +134,21 @@ def record() -> dict[str, object]:
 
 def page_values() -> dict[str, str]:
     """The numbers for the accuracy page."""
-    one, runs = chip_hour_overhead(), planned()
+    one, runs, found = chip_hour_overhead(), planned(), accuracy()
     parts = [run.hours / run.run.chip_hours for run in runs]
     return {
-        "bill_runs": str(one.runs),
-        "bill_low": share(min(parts), 0),
-        "bill_high": share(max(parts), 0),
-        "bill_both": str(sum(run.steps_hours is not None for run in runs)),
-        "bill_stops": f"{LLAMA3_INTERRUPTIONS.mtbf_s / 3600:.1f}",
-        "bill_left_out": share(one.leave_one_out_error),
-        "bill_without": share(mean(abs(part - 1) for part in parts)),
-        "holds": share(COVERAGE, 0),
-        "bill_factor": f"{one.factor:.2f}",
-        "bill_steps": f"{one.slower_steps:.2f}",
-        "bill_besides": f"{one.other_overheads:.2f}",
-        "bill_within": f"{one.interval_factor:.2f}",
+        "hours_runs": str(one.runs),
+        "hours_low": share(min(parts), 0),
+        "hours_high": share(max(parts), 0),
+        "hours_both": str(sum(run.steps_hours is not None for run in runs)),
+        "hours_stops": f"{LLAMA3_INTERRUPTIONS.mtbf_s / 3600:.1f}",
+        "hours_error": share(found.error, 0),
+        "hours_inside": share(found.inside, 0),
+        "hours_without": share(found.without, 0),
+        "hours_factor": f"{one.factor:.2f}",
+        "hours_steps": f"{one.slower_steps:.2f}",
+        "hours_besides": f"{one.other_overheads:.2f}",
+        "hours_band": f"{one.interval_factor:.2f}",
     }
 
 

@@ -1,202 +1,104 @@
-"""The numbers and tables of the accuracy page: one table of scores, grouped in several ways.
+"""The numbers, tables, figure and data files of the page "Model accuracy", the entry to the other three."""
 
-Every row of the library's tables is predicted once, and compared with baselines and peer tools. Leave-one-out
-values are computed without the row's source or its software, for the baseline too.
-"""
-
-import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
-from statistics import mean
 
 from scalingbook_cli.score import PARTS
-from scalingbook_lib import evidence
+from scalingbook_lib.calibrated import records
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference, training
-from scalingbook_lib.evidence.reading.cells import Cells as Row
-from scalingbook_lib.evidence.reading.cells import text
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import Summary, signed
-from scalingbook_lib.evidence.scoring import baselines, read_table
-from scalingbook_lib.evidence.scoring.baselines import RooflineBaseline
-from scalingbook_lib.evidence.scoring.report import RowPrediction, Scored, ScoreReport
-from tools import cost_report, kernel_fits
-from tools.environment import ROOT
-from tools.published import Cells, Text, share
+from scalingbook_lib.evidence.scores import COVERAGE, Summary, signed
+from tools import cost_report, fitted_constants, training_compared
+from tools.published import Cells, Page, Records, error_and_coverage, share
 from tools.reference import own_rows
+from tools.scatter import Group, Scatter
+from tools.scored_rows import (
+    TABLES,
+    Entry,
+    data,
+    entries,
+    excluded,
+    line,
+    mean_size,
+    peers,
+    read,
+    scored,
+    share_of,
+    which,
+)
 
-TABLES = ("training_runs", "inference_runs", "kernels", "collectives", "model_configs")
-BESIDE = {
-    "kernels": ("products", "attention", "decode_attention"),
-    "collectives": ("added_collectives",),
-    "model_configs": ("model_configs",),
-}
-FITTED = {"kernels": ("products", "attention"), "collectives": ("fabrics",)}  # tables of `kernel_fits`
-COLUMNS = {"B": "m", "D": "k", "F": "n"}  # of products.csv, X[B, D] · W[D, F]
-USED = "", "held-out"  # runs that are fitted, and runs that no fit may see
-WAYS = "source", "software"
-FEWEST = 3  # rows of a line in the longer tables
+FEWEST = 3  # rows of a line in the data file of groups
 PEERS = {
     "aiconfigurator": "aiconfigurator",
     "genz": "GenZ",
     "llm_analysis": "llm-analysis",
     "mlsysim": "mlsysim",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """The errors of one row, by who predicts it; missing if a predictor gives none.
-
-    `out` are leave-one-out errors without the row's source, software or chip; `constant` those of the
-    constant baseline without the first two.
-    """
-
-    id: str
-    found: RowPrediction
-    out: dict[str, float]
-    constant: dict[str, float | None]
-    roofline: float | None
-    peers: dict[str, float]
-
-
-@cache
-def read(table: str) -> tuple[Row, ...]:
-    """The rows of one of the library's tables, and the related rows in `data`."""
-    own = () if table == "model_configs" else baselines.own_rows(table)
-    also = [row for name in BESIDE.get(table, ()) for row in read_table(ROOT / "data" / f"{name}.csv")]
-    if table == "kernels":  # each in the columns of the library's
-        also = [
-            {"op": "gemm"} | {COLUMNS.get(name, name): cell for name, cell in row.items()} for row in also
-        ]
-    return (*own, *also)
+KERNELS = "products", "attention", "copies"  # how the classes of kernels begin
+CLASSES: Mapping[str, tuple[str, tuple[str, ...], str]] = {
+    "Training step, dense": ("training_runs", ("training, dense",), "training_dense"),
+    "Training step, experts": ("training_runs", ("training, experts",), "training_experts"),
+    "Saturated server, dense": ("inference_runs", ("serving saturated, dense",), "serving_dense"),
+    "Saturated server, experts": ("inference_runs", ("serving saturated, experts",), "serving_experts"),
+    "Prefill or decode of one batch": (
+        "inference_runs",
+        ("serving prefill", "serving decode"),
+        "serving_batch",
+    ),
+    "Kernels: matmul, attention": ("kernels", KERNELS, "kernels"),
+    "Collectives": ("collectives", ("collectives",), "collectives"),
+}
+"""The rows of the page's table: their source table, their classes, and their name in the text."""
 
 
 @cache
-def scored(table: str) -> ScoreReport:
-    """The report on the rows that are not excluded."""
-    return evidence.score([row for row in read(table) if row.get("use", "") in USED])
+def _rows_of(name: str) -> list[Entry]:
+    table, kinds, _ = CLASSES[name]
+    return which(entries(table), *kinds)
 
 
-def left_out_by_hand(table: str) -> dict[str, list[Row]]:
-    """The excluded rows, by the reason in the table."""
-    return grouped((row for row in read(table) if row.get("use", "") not in USED), lambda row: row["use"])
+def _classes() -> Cells:
+    yield from (line(name, _rows_of(name)) for name in CLASSES)
+    none, hours, held, own = share(None), cost_report.accuracy(), training_compared.held(), own_rows.kernels()
+    bill = error_and_coverage(hours.error, hours.inside)
+    yield "GPU-hours of a whole run", str(hours.runs), none, bill, none, none, none, share(hours.without, 0)
+    memory = share(training_compared.size(held))
+    yield "Peak memory of a training step", str(len(held)), none, memory, memory, memory, none, none
+    unseen = error_and_coverage(mean_size(one.error for one in own), share_of(one.in_interval for one in own))
+    yield "Kernels on our own H100 and H200", str(len(own)), none, none, unseen, none, none, none
 
 
-@cache
-def entries(table: str) -> tuple[Entry, ...]:
-    """All rows of a table that are predicted."""
-    rows = [row for row in scored(table).rows if row.found]
-    baselines_of = {row.id: baselines.roofline_baseline(row) for row in rows}
-    ways = {way: _names(table, rows, way) for way in WAYS}
-    fitted = {way: _constants(baselines_of, names) for way, names in ways.items()}
-    leave_one_out, said = _leave_one_out(table), _said(table)
-    return tuple(
-        Entry(
-            id=row.id,
-            found=own,
-            out={
-                way: _as(own, ratios[row.id] - 1) for way, ratios in leave_one_out.items() if row.id in ratios
-            },
-            constant={way: one.constant_error(fitted[way][ways[way][row.id]]) for way in WAYS} if one else {},
-            roofline=one.roofline_error if one else None,
-            peers={name: _as(own, ratio - 1) for name, ratio in said.get(row.id, {}).items()},
-        )
-        for row in rows
-        for one, own in [(baselines_of[row.id], row.found)]
-        if own
+def _speeds(rows: Iterable[Entry]) -> Iterator[tuple[float, float]]:
+    """Measured and predicted speeds as shares of the roofline's, predicted without the row's source."""
+    for one in rows:
+        if one.roofline is None or "source" not in one.out:
+            continue
+        rate = one.found.kind.startswith("serving saturated")
+        measured = 1 / (1 + one.roofline) if rate else 1 + one.roofline
+        times = 1 + one.out["source"]
+        yield measured, measured * times if rate else measured / times
+
+
+def figure() -> Scatter:
+    """Runs of training and of serving, predicted without their source, as shares of the roofline."""
+    train, serve = entries("training_runs"), entries("inference_runs")
+    bands = {experts: training.prediction_interval(experts, "software") for experts in (False, True)}
+    groups = {
+        "training, dense": (which(train, "training, dense"), bands[False]),
+        "training, experts": (which(train, "training, experts"), bands[True]),
+        "serving, dense": ([one for one in serve if one.found.kind.endswith("dense")], None),
+        "serving, experts": ([one for one in serve if one.found.kind.endswith("experts")], None),
+    }
+    return Scatter(
+        conclusion="Predicted speed against measured speed, each as a share of the roofline, by class",
+        reference="measured",
+        quantity="speed (share of the roofline)",
+        unit="",
+        groups=[
+            Group(label=label, pairs=list(_speeds(rows)), band=band) for label, (rows, band) in groups.items()
+        ],
     )
-
-
-def _runs(table: str) -> dict[str, training.Score | inference.InferenceScore]:
-    rooms = {"training_runs": training, "inference_runs": inference}
-    return {s.run.id: s for s in rooms[table].scores()} if table in rooms else {}
-
-
-def _leave_one_out(table: str) -> Mapping[str, Mapping[str, float]]:
-    """Predicted over published by fits without a run's source, software or chip."""
-    if table in FITTED:
-        return {"chip": dict(kernel_fits.blind(scored(table).rows, *FITTED[table]))}
-    return record(table.removesuffix("_runs")).leave_one_out if _runs(table) else {}
-
-
-def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
-    """The group that is left out with a row: its source, or its software."""
-    names = {row.id: text(row.row, "source") for row in rows}
-    for id, s in _runs(table).items():
-        names[id] = s.source if way == "source" else s.run.software[0]
-    return names
-
-
-def _constants(
-    baselines_of: dict[str, RooflineBaseline | None], names: dict[str, str]
-) -> dict[str, baselines.Shares]:
-    """For each group, the constants computed without it."""
-    pairs = [(names[id], one) for id, one in baselines_of.items() if one]
-    return {
-        name: baselines.shares(one for other, one in pairs if other != name) for name in set(names.values())
-    }
-
-
-def _as(found: RowPrediction, error: float) -> float:
-    """An error of a rate converted to that of a time, if the score is in seconds."""
-    rates = found.kind.startswith(("serving prefill", "serving decode"))
-    return 1 / (1 + error) - 1 if rates else error
-
-
-@cache
-def _peers() -> tuple[dict[str, str], ...]:
-    with (ROOT / "data" / "peers.csv").open(newline="") as file:
-        return tuple(csv.DictReader(file))
-
-
-def _said(table: str) -> dict[str, dict[str, float]]:
-    """For each run, each peer's prediction over the published value."""
-    answers = grouped((row for row in _peers() if row["predicted"]), lambda row: row["run_id"])
-    return {
-        id: {row["peer"]: float(row["predicted"]) / s.published for row in answers.get(id, [])}
-        for id, s in _runs(table).items()
-    }
-
-
-def _mean(errors: Iterable[float | None]) -> str:
-    sizes = [abs(error) for error in errors if error is not None]
-    return share(mean(sizes)) if sizes else ""
-
-
-def _line(name: str, group: list[Entry]) -> tuple[str, ...]:
-    errors = Summary.of(name, [one.found.error for one in group])
-    held = share(sum(one.found.in_interval for one in group) / len(group), 0)
-    sizes = (share(errors.mean), share(errors.median), share(errors.p90), signed(errors.bias), held)
-    beside = [_mean(told(one).get(way) for one in group) for way in WAYS for told in (_out, _constant)]
-    chip, bare = _mean(one.out.get("chip") for one in group), _mean(one.roofline for one in group)
-    return name, f"{len(group):,}", *sizes, *beside, chip, bare
-
-
-def _out(one: Entry) -> Mapping[str, float | None]:
-    return one.out
-
-
-def _constant(one: Entry) -> Mapping[str, float | None]:
-    return one.constant
-
-
-def _by(part: str, *tables: str, fewest: int = FEWEST) -> Callable[[], Cells]:
-    """A function that lists the rows of these tables by class and one more property."""
-
-    def lines() -> Iterator[tuple[str, ...]]:
-        for table in tables:
-            named = [
-                (f"{one.found.kind}, {name}".removesuffix(", "), one)
-                for one in entries(table)
-                for name in PARTS[part](one.found)
-            ]
-            for name, pairs in sorted(grouped(named, lambda pair: pair[0]).items()):
-                if len(pairs) >= fewest:
-                    yield _line(name, [one for _, one in pairs])
-
-    return lines
 
 
 def _beside_peers() -> Cells:
@@ -209,45 +111,126 @@ def _beside_peers() -> Cells:
             if own:
                 errors = Summary.of(kind, [one.peers[name] for one in own])
                 theirs = (f"{len(own)} of {len(group)}", share(errors.mean), signed(errors.bias))
-                ours = (_mean(one.found.error for one in own), _mean(one.out["source"] for one in own))
+                ours = (
+                    share(mean_size(one.found.error for one in own)),
+                    share(mean_size(one.out["source"] for one in own)),
+                )
                 yield called, kind, *theirs, *ours
 
 
 def _refused() -> Cells:
     """The reasons why rows are not predicted, with counts."""
     for table in TABLES:
-        reasons = left_out_by_hand(table) | scored(table).refused
+        reasons = excluded(table) | scored(table).refused
         for reason, rows in sorted(reasons.items(), key=lambda pair: -len(pair[1])):
             yield table, str(len(rows)), reason
 
 
+def groups() -> Records:
+    """The rows by class, and by class and chip, software, size of the model, and what a row leaves open."""
+    for part, names in PARTS.items():
+        for table in TABLES:
+            named = [(one.found.kind, name, one) for one in entries(table) for name in names(one.found)]
+            for (kind, name), found in sorted(grouped(named, lambda row: row[:2]).items()):
+                if len(found) >= FEWEST or part == "class":
+                    yield {"by": part, "class": kind, "group": name} | _summary([one for *_, one in found])
+
+
+def _summary(group: list[Entry]) -> dict[str, object]:
+    errors = Summary.of("", [one.found.error for one in group])
+    out = {
+        f"{what}_without_{way}": value
+        for way in ("source", "software")
+        for what, value in (
+            ("mean_error", mean_size(one.out.get(way) for one in group)),
+            ("in_band", share_of(one.inside[way] for one in group if way in one.inside)),
+            ("constant_error", mean_size(one.constant.get(way) for one in group)),
+        )
+    }
+    return {
+        "rows": len(group),
+        "mean_error": errors.mean,
+        "median_error": errors.median,
+        "error_of_90_percent": errors.p90,
+        "bias": errors.bias,
+        "in_band": share_of(one.found.in_interval for one in group),
+        **out,
+        "mean_error_without_chip": mean_size(one.out.get("chip") for one in group),
+        "roofline_error": mean_size(one.roofline for one in group),
+    }
+
+
+def _quoted() -> dict[str, str]:
+    """The errors that the text quotes, by class: known, without the source, without the software."""
+    errors: dict[str, Callable[[Entry], float | None]] = {
+        "known": lambda one: one.found.error,
+        "source": lambda one: one.out.get("source"),
+        "software": lambda one: one.out.get("software"),
+        "chip": lambda one: one.out.get("chip"),
+        "constant": lambda one: one.constant.get("source"),
+    }
+    found = {}
+    for name, (*_, short) in CLASSES.items():
+        for what, error in errors.items():
+            found[f"{short}_{what}"] = share(mean_size(map(error, _rows_of(name))), 0)
+    return found
+
+
+def _bands() -> dict[str, str]:
+    """The factors of the bands: for training and saturated servers, of known and of unknown software."""
+    bands = {
+        "band_training_dense": training.prediction_interval(False, "software"),
+        "band_training_experts": training.prediction_interval(True, "software"),
+        "band_training_new": training.prediction_interval(False),
+        "band_training_experts_new": training.prediction_interval(True),
+        "band_serving_dense": inference.prediction_interval(False, known=True),
+        "band_serving_experts": inference.prediction_interval(True, known=True),
+        "band_serving_new": inference.prediction_interval(False),
+    }
+    return {name: f"{factor:.2f}" for name, factor in bands.items()}
+
+
 def numbers() -> dict[str, str]:
     """The numbers that the page's text quotes."""
-    rows = [len(scored(table).rows) + sum(map(len, left_out_by_hand(table).values())) for table in TABLES]
-    versions = {row["peer"]: row["version"] for row in _peers()}
+    rows = [len(read(table)) for table in TABLES]
+    versions = {row["peer"]: row["version"] for row in peers()}
+    fits = records.record("kernel_fits")
+    tpus = which(entries("inference_runs"), "serving saturated", chips="TPU")
     return {
         "rows": f"{sum(rows):,}",
         "predicted": f"{sum(len(scored(table).found) for table in TABLES):,}",
-        "asked": f"{max(row['date'] for row in _peers())}",
+        "asked": max(row["date"] for row in peers()),
+        "holds": share(COVERAGE, 0),
+        "training_constants": str(len(record("training").values)),
+        "serving_constants": str(len(record("inference").values)),
+        "product_fits": str(len(fits["products"])),
+        "fabric_fits": str(len(fits["fabrics"])),
+        "tpu_servers": str(len(tpus)),
+        "tpu_servers_source": share(mean_size(one.out.get("source") for one in tpus), 0),
         **{f"{name}_version": versions[name] for name in PEERS},
+        **_quoted(),
+        **_bands(),
         **cost_report.page_values(),
         **own_rows.memory(),
         **own_rows.served(),
     }
 
 
-PAGE = Text(
+PAGE = Page(
     name="fidelity",
+    stem="fidelity",
     values=numbers,
     tables={
-        "classes": _by("class", *TABLES, fewest=1),
-        "chips": _by("chip", *TABLES),
-        "software": _by("software", *TABLES),
-        "sizes": _by("size", *TABLES),
-        "causes": _by("cause", *TABLES),
+        "classes": _classes,
         "peers": _beside_peers,
-        "bills": cost_report.rows,
+        "gpu_hours": cost_report.rows,
         "own": own_rows.rows,
         "refused": _refused,
+    },
+    figure=figure,
+    data={
+        "accuracy_by_group": groups,
+        "predicted_kernels": lambda: data("kernels", "collectives"),
+        "fitted_constants": fitted_constants.of_all,
     },
 )

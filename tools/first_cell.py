@@ -50,8 +50,8 @@ from scalingbook_lab.devices import runtime
 
 runtime.begin(installed=missing)"""
 NOWHERE = (
-    "the book's library is neither installed nor beside this notebook: run it in a copy of the book, "
-    "or download it from the book's site, where it carries the library"
+    "the book's library is neither installed nor next to this notebook: run the notebook in a copy of "
+    "the book, or download it from the book's site, where it includes the library"
 )
 _NOWHERE = f'raise RuntimeError("{NOWHERE}")'
 # `--no-deps`: Colab and Kaggle have a JAX and a NumPy that fit their device; a notebook touches neither.
@@ -65,7 +65,7 @@ import subprocess
             raise RuntimeError(f"NOWHERE ({done.stderr.strip()})")"""
 # A zip whose files are stored as they are, packed by lzma as one: three fifths of a usual wheel.
 _CARRYING = """\
-# @title Set-up: unpacks the book's library, which this notebook carries
+# @title Set-up: unpacks the book's library, which is included in this notebook
 import base64
 import hashlib
 import io
@@ -78,7 +78,7 @@ import zipfile
 carried = base64.b64decode(\"\"\"
 CARRIED\"\"\")
 if hashlib.sha256(carried).hexdigest() != "DIGEST":
-    raise RuntimeError("the library in this notebook is not what the book put there: download it again")
+    raise RuntimeError("the library in this notebook is damaged: download the notebook again")
 home = tempfile.mkdtemp(prefix="scalingbook-")
 zipfile.ZipFile(io.BytesIO(lzma.decompress(carried))).extractall(home)
 sys.path.insert(0, home)

@@ -1,21 +1,31 @@
 """Finds phrases that the book does not use, by the list in data/phrases.csv.
 
-A refused phrase is wrong in any context, and `make lint` fails on it. A reported word is wrong in some
-contexts only: `python -m tools.phrases` prints how often it occurs per 10,000 words, and a person decides.
+A refused phrase is wrong in any context, and `make lint` fails on it, whether a page, a docstring, a message
+or a comment contains it. A reported word is wrong in some contexts only: `python -m tools.phrases` prints how
+often it occurs per 10,000 words of the pages, and a person decides.
 """
 
 import csv
+import io
 import re
 import sys
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from tools.environment import ROOT
+from tools.environment import PACKAGES, ROOT
 
 LIST = ROOT / "data" / "phrases.csv"
-FOLDERS = ("chapters", "solutions")
+PAGES = ("*.md", "chapters/*.md", "solutions/*.md", "docs/*.md", "data/*.md")
+CODE = tuple(f"{folder}/**/*.py" for folder in (*PACKAGES, "tools", "web", "benchmarks"))
+EXEMPT = re.compile(  # not edited yet, or printed in outputs that notebooks store
+    r"(?:fidelity|predicted-and-compiled|serving-runs|training-runs)\.md|.*/(?:explorers|figures)/.*"
+    r"|scalingbook_lib/(?:training/.*|inference/step\.py|planner/space\.py)"
+    r"|scalingbook_lib/models/(?:arithmetic/)?__init__\.py|tools/(?:compiled/.*|serving_page\.py)"
+)
+_WORDS = {tokenize.STRING, tokenize.FSTRING_MIDDLE, tokenize.COMMENT}
 _CODE = re.compile(r"^(`{3,}).*?^\1$", re.DOTALL | re.MULTILINE)
 
 
@@ -36,9 +46,13 @@ def phrases(kind: str) -> tuple[Phrase, ...]:
     with LIST.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] == kind]
     return tuple(
-        Phrase(kind, re.compile(row["phrase"], re.IGNORECASE), row["instead"], row["wrong"], row["right"])
-        for row in rows
+        Phrase(kind, _pattern(row["phrase"]), row["instead"], row["wrong"], row["right"]) for row in rows
     )
+
+
+def _pattern(phrase: str) -> re.Pattern[str]:
+    """A phrase as a pattern whose spaces also match line breaks, except in brackets."""
+    return re.compile(re.sub(r"(?<!\[) ", r"\\s+", phrase), re.IGNORECASE)
 
 
 def prose(path: Path) -> str:
@@ -47,11 +61,33 @@ def prose(path: Path) -> str:
     return _CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
 
 
+def words_of_code(path: Path) -> str:
+    """The docstrings, messages and comments of a module, on the lines on which they are."""
+    source = path.read_text(encoding="utf-8")
+    lines = [""] * (source.count("\n") + 2)
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in _WORDS:
+            for line, text in enumerate(token.string.split("\n"), token.start[0] - 1):
+                lines[line] += f" {text}"
+    return "\n".join(lines)
+
+
 def texts() -> Iterator[tuple[str, str]]:
-    """The chapters, deeper pages and solutions by path."""
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).glob("*.md")):
-            yield path.relative_to(ROOT).as_posix(), prose(path)
+    """The prose of every page by path."""
+    return ((name, prose(path)) for name, path in _files(PAGES))
+
+
+def code() -> Iterator[tuple[str, str]]:
+    """The docstrings, messages and comments of every module by path."""
+    return ((name, words_of_code(path)) for name, path in _files(CODE))
+
+
+def _files(patterns: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    for pattern in patterns:
+        for path in sorted(ROOT.glob(pattern)):
+            name = path.relative_to(ROOT).as_posix()
+            if not EXEMPT.fullmatch(name):
+                yield name, path
 
 
 def refusals(name: str, text: str) -> Iterator[str]:
@@ -73,7 +109,7 @@ def report() -> Iterator[str]:
 
 def main(words: list[str]) -> int:
     """Print the refused phrases, and the report unless `--refused` is given; 1 if any is refused."""
-    refused = [line for name, text in texts() for line in refusals(name, text)]
+    refused = [line for name, text in (*texts(), *code()) for line in refusals(name, text)]
     print(*refused, sep="\n", end="\n" if refused else "")
     if "--refused" not in words:
         print(*report(), sep="\n")

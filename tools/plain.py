@@ -118,7 +118,7 @@ def _ref(known: Book, said: str, at: Path) -> str:
         page, words = label.rpartition("#")[0], named["text"] if named else f"the {_KINDS[kind['kind']]}"
         return _link(words, Path(f"chapters/{page}.ipynb"), at) if page else words
     if label not in known.titles:
-        raise ValueError(f"{at}: no heading is labelled {label!r}")
+        raise ValueError(f"{at}: no heading has the label {label!r}")
     to, title = known.titles[label]
     return _link(named["text"] if named else title, to, at, label)
 

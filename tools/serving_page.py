@@ -1,27 +1,43 @@
-"""The numbers and tables of the appendix on published inference runs."""
+"""The numbers, tables, figure and data files of the page "Published serving runs"."""
 
+from collections.abc import Iterator
 from statistics import mean
 
-from scalingbook_book.reader.explorers.view import Scale
 from scalingbook_lib import calibrated, inference
-from scalingbook_lib.calibrated import factors
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference as published
-from scalingbook_lib.evidence.inference import KINDS, InferenceScore
-from scalingbook_lib.evidence.inference.efficiencies import CLASSES, SOFTWARE
+from scalingbook_lib.evidence.inference import InferenceScore
 from scalingbook_lib.evidence.inference.planned import RESERVE, STEP_TOKENS, planned
 from scalingbook_lib.evidence.measured.inference_runs import REFUSED, RUNS, InferenceRun, find
 from scalingbook_lib.evidence.scores import COVERAGE, signed
 from scalingbook_lib.inference.shape import shape
-from scalingbook_lib.machines import chips
-from scalingbook_lib.units import BF16, si
+from scalingbook_lib.units import si
+from tools import fitted_constants, quantized_decode
 from tools.published import Cells, Page, share, sources, worst_predicted
+from tools.scatter import Group, Scatter
+from tools.scored_rows import Entry, data, entries, line, mean_size, which
 
 FROZEN = record("inference")
 VALUES = FROZEN.values
 EVERY = published.all_runs()
-BANDS = {"dense": (False, True), "with experts": (True, True), "one batch at a time": (False, False)}
+LEFT_OUT = "source", "software", "chip"
+BANDS = {"dense": (False, True), "experts": (True, True), "one batch at a time": (False, False)}
 """What a band is for: with experts or not, and whether servers are full."""
+SATURATED = {
+    "A100": "A100",
+    "H100, H200": "H100 H200",
+    "B200, GB200": "B200 GB200",
+    "L40S, RTX PRO 6000": "L40S RTX",
+    "TPU": "TPU",
+    "Gaudi2": "Gaudi",
+}
+"""The hardware of saturated dense servers, by the words with which the names of the chips begin."""
+KINDS = {
+    "Saturated, dense": ("serving saturated, dense",),
+    "Saturated, experts": ("serving saturated, experts",),
+    "Prefill": ("serving prefill",),
+    "Decode of one batch": ("serving decode",),
+}
 _QUOTED = {"gb_short": "inf-0048", "gb_long": "inf-0049", "b_short": "inf-0038", "b_long": "inf-0039"}
 
 
@@ -32,7 +48,6 @@ def score(id: str) -> InferenceScore:
 
 def numbers() -> dict[str, str]:
     """The numbers that the page's text quotes."""
-    refused = sum(map(len, REFUSED.values()))
     factor = {
         f"band_{name.split()[-1]}": f"{published.prediction_interval(experts, full=full, known=True):.2f}"
         for name, (experts, full) in BANDS.items()
@@ -40,41 +55,47 @@ def numbers() -> dict[str, str]:
     return factor | {
         "band_unseen": f"{published.prediction_interval(False):.2f}",
         "runs": str(len(EVERY)),
-        "added": str(len(EVERY) - len(RUNS)),
         "models": str(len({run.model.name for run in EVERY})),
         "engines": str(len({run.software[0] for run in EVERY})),
+        "most_chips": str(max(run.chips for run in EVERY)),
         "figures": str(len(VALUES)),
-        "refused": str(refused),
+        "refused": str(sum(map(len, REFUSED.values()))),
         "date": FROZEN.date,
-        "rows": str(len(RUNS) + refused),
         "holds": share(COVERAGE, 0),
         "reserve": share(RESERVE, 0),
         "host": si(VALUES["scheduling: host_s"], "s", 2),
         "host_step": f"{4096 * VALUES['scheduling: host_s'] * 1e3:.0f} ms",
         "grace": f"{VALUES['Grace']:.1f}",
         "apart": share(VALUES["apart"], 0),
-        "decode_out": share(published.total(KINDS[3], leave_one_out=True).mean, 0),
-        "ref_miss": "{ref}`the end of this page <serving-runs-misses>`",
-        "steady_dense": share(_steady(False)),
-        "steady_experts": share(_steady(True)),
+        "steady_dense": share(_steady(False), 0),
+        "steady_experts": share(_steady(True), 0),
         "network": si(VALUES["network_s"], "s", 2),
-        **_a100(),
+        **_quoted(),
+        **quantized_decode.values(),
         **_wave("inf-0140"),
         **_head(),
         **_misses(),
     }
 
 
-def _a100() -> dict[str, str]:
-    """Fitted overheads of single-sequence decode on one A100."""
-    one = calibrated.serving(find("inf-0019").chip, BF16, "gpt-fast")
-    lost = {"layer": one.layer_s, "fixed": one.fixed_s, "collective": one.collective_s}
-    return {
-        "weights_share": share(one.of("weights", BF16), 0),
-        "dequantize": f"{VALUES['dequantize']:.1f}",
-        "vector": si((chips.A100.vector_flops_per_s or 0) / 2),
-        **{name: si(float(s), "s", 2) for name, s in lost.items()},
+def _rows(*kinds: str, chips: str = "") -> list[Entry]:
+    return which(entries("inference_runs"), *kinds, chips=chips)
+
+
+def _quoted() -> dict[str, str]:
+    """The mean errors that the text quotes: known, and without the source, the software or the chip."""
+    groups = {
+        "dense": _rows(*KINDS["Saturated, dense"]),
+        "experts": _rows(*KINDS["Saturated, experts"]),
+        "decode": _rows(*KINDS["Decode of one batch"]),
+        "tpu": _rows(*KINDS["Saturated, dense"], chips="TPU"),
     }
+    found = {}
+    for name, rows in groups.items():
+        found[f"{name}_runs"] = str(len(rows))
+        found[f"{name}_known"] = share(mean_size(one.found.error for one in rows), 0)
+        found |= {f"{name}_{way}": share(mean_size(one.out.get(way) for one in rows), 0) for way in LEFT_OUT}
+    return found
 
 
 def _steady(experts: bool) -> float:
@@ -124,18 +145,16 @@ def _head() -> dict[str, str]:
 
 
 def _misses() -> dict[str, str]:
-    """The numbers of the last section, on the largest errors."""
+    """The numbers of the section on the largest errors."""
     h100 = [s.error for s in published.scores() if s.run.chip.name == "H100" and "Scout" in s.run.model.name]
     neuron = [score(id).error for id in ("ninf-0272", "ninf-0276")]
     far = {"card_error": "inf-0303", "scout_b200": "inf-0043", "scout_h200": "inf-0063"}
     return {
         **{name: f"{find(id).tokens_per_s:,.0f}" for name, id in _QUOTED.items()},
         **{name: _said(score(id).error) for name, id in far.items()},
-        "embedding": _said(score("inf-0339").error),
-        "gb_error": signed(score("inf-0048").error, 0),
+        "gb_error": _said(score("inf-0048").error),
         "h100_error": _said(mean(h100)),
         "neuron": f"{1 + min(neuron):.1f} and {1 + max(neuron):.1f} times",
-        "exposed": share(VALUES["exposed"], 0),
         "mtnlg_out": _said(score("inf-0015").leave_one_out_error),
     }
 
@@ -144,17 +163,44 @@ def _said(error: float) -> str:
     return f"{share(abs(error), 0)} too {'fast' if error > 0 else 'slow'}"
 
 
-def _kinds() -> Cells:
-    for kind in KINDS:
-        peak = mean(s.peak_error for s in published.scores() if s.kind == kind)
-        ways = {
-            kind: published.total(kind),
-            "source left out": published.total(kind, leave_one_out=True),
-            "software left out": published.total(kind, leave_one_out=True, known=False),
-        }
-        for name, one in ways.items():
-            errors = (f"**{share(one.mean)}**", share(one.median), share(one.p90), signed(one.bias))
-            yield name, str(one.runs), *errors, signed(peak, 0) if name == kind else ""
+def _classes() -> Cells:
+    """Errors by kind of run, and of saturated dense servers by hardware."""
+    for name, kinds in KINDS.items():
+        yield line(f"{name}, all chips", _rows(*kinds))
+        for chip, begins in SATURATED.items() if name == "Saturated, dense" else ():
+            yield line(f"{name}, {chip}", _rows(*kinds, chips=begins))
+
+
+def figure() -> Scatter:
+    """Every fitted run as tokens per second and chip, predicted without its source."""
+    groups = {
+        "dense": KINDS["Saturated, dense"],
+        "experts": KINDS["Saturated, experts"],
+        "one batch at a time": KINDS["Prefill"] + KINDS["Decode of one batch"],
+    }
+    bands = {
+        name: published.prediction_interval(experts, full=full, known=True)
+        for name, (experts, full) in BANDS.items()
+        if full
+    }
+    return Scatter(
+        conclusion="Predicted against published tokens per second and chip, by kind of run",
+        reference="published",
+        quantity="rate per chip",
+        unit="tokens/s",
+        groups=[
+            Group(label=name, pairs=list(_pairs(_rows(*kinds))), band=bands.get(name))
+            for name, kinds in groups.items()
+        ],
+    )
+
+
+def _pairs(rows: list[Entry]) -> Iterator[tuple[float, float]]:
+    """The published rate of a chip, and the one predicted without the run's source, of all fitted runs."""
+    found = {s.run.id: s for s in published.scores()}
+    for s in (found[one.id] for one in rows if one.id in found):
+        rate = s.run.tokens_per_s_per_chip
+        yield rate, rate * (1 + s.leave_one_out_error)
 
 
 def _bands() -> Cells:
@@ -167,50 +213,6 @@ def _bands() -> Cells:
             yield name, "its software" if known else "nothing", factor, str(len(found)), share(within, 0)
 
 
-def _decode() -> Cells:
-    """Decode steps of a single sequence, in milliseconds."""
-    for run in RUNS:
-        if run.family == "gpt-fast":
-            yield run.model.name, str(run.weights), str(run.chips), *(f"{1e3 * s:.1f}" for s in _parts(run))
-
-
-def _parts(run: InferenceRun) -> tuple[float, ...]:
-    efficiency, p = calibrated.serving(run.chip, run.compute, run.software[0]), planned(run)
-    step = inference.decode(run.model, p.machine, p.layout, batch=1, S=run.S or 0, efficiency=efficiency)
-    held = shape(run.model, p.layout)
-    stored = held.projections.stored + held.mlp.stored + held.head.stored
-    narrow = run.weights.bytes < run.compute.bytes
-    widening = stored * efficiency.of("dequantize_s", run.weights) if narrow else 0.0
-    reading = step.terms["weights"] - widening
-    sent = sum(step.collectives.values())
-    rest = step.total_s - reading - widening - sent
-    bytes_s = stored * run.weights.bytes / run.chip.hbm_bytes_per_s
-    return reading, widening, rest, sent, step.total_s, 1 / run.tokens_per_s, bytes_s
-
-
-def _classes() -> Cells:
-    for name, one in CLASSES.items():
-        told = si if "_s" in name else lambda value, *_: f"{value:.2f}"
-        yield name, told(one.value, "s", 2), f"{one.spread:.2f}", told(VALUES[name], "s", 2)
-
-
-def _chips() -> Cells:
-    """The fitted matmul share and read factor of each chip, with its number of runs."""
-    for line in sorted(name for name in VALUES if name.endswith(" bits") and name not in CLASSES):
-        runs = [run for run in EVERY if factors.figure_key(run.chip, run.compute.name) == line]
-        attained = factors.kernel_share(runs[0].chip, runs[0].compute.name)
-        reads = VALUES[f"{runs[0].chip.name}: reads"]
-        yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}", f"{reads:.2f}"
-
-
-def _software() -> Cells:
-    """The overheads of each software relative to the mean of its kind."""
-    for name in sorted({run.software[0] for run in EVERY}):
-        runs = sum(run.software[0] == name for run in EVERY)
-        figures = (VALUES.get(f"{name}: {what}") for what in SOFTWARE)
-        yield name, str(runs), *(f"{value:.2f}" if value else "" for value in figures)
-
-
 def _worst() -> Cells:
     for s in worst_predicted(published.scores()):
         where, work = f"{s.run.model.name}, {s.run.chips} {s.run.chip.name}", f"{s.run.P:,} + {s.run.G:,}"
@@ -220,27 +222,16 @@ def _worst() -> Cells:
 
 PAGE = Page(
     name="serving",
+    stem="serving-runs",
     values=numbers,
     tables={
-        "kinds": _kinds,
-        "bands": _bands,
-        "decode": _decode,
         "classes": _classes,
-        "chips": _chips,
-        "software": _software,
+        "bands": _bands,
+        "decode": quantized_decode.rows,
+        "constants": fitted_constants.serving_table,
         "worst": _worst,
         "sources": lambda: sources(published.scores()[: len(RUNS)]),
     },
-    title="Predicted over published tokens a second.",
-    scores=published.scores,
-    across=lambda s: s.run.tokens_per_s_per_chip,
-    scale=Scale("published, a chip", "tokens/s", "log", 1, 60_000),
-    kinds={
-        "A100": "A100",
-        "H100": "Hopper",
-        "H200": "Hopper",
-        "B200": "Blackwell",
-        "GB200": "Blackwell",
-        "RTX": "RTX PRO 6000",
-    },
+    figure=figure,
+    data={"predicted_serving_runs": lambda: data("inference_runs")},
 )

@@ -3,14 +3,14 @@
 Chapter: Training.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import exp, log, log2
 from statistics import mean
 
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, by_series, runs
 from scalingbook_lib.evidence.resources import grouped
-from scalingbook_lib.evidence.scores import Predicted, signed
+from scalingbook_lib.evidence.scores import Predicted, Score, signed
 from scalingbook_lib.evidence.training.planned import planned
 from scalingbook_lib.evidence.training.scores import scores
 from scalingbook_lib.training import TrainingCase, TrainingMemory
@@ -99,3 +99,8 @@ def crowded(share: float = 0.75) -> list[Ratio]:
 
 def _held_bytes(run: TrainingRun) -> float:
     return max(moment.total for moment in _moments(run))
+
+
+def size(found: Iterable[Ratio | Held | Score]) -> float:
+    """The mean absolute error."""
+    return mean(abs(one.error) for one in found)

@@ -1,95 +1,81 @@
-"""The numbers and tables of the appendix on published training steps."""
+"""The numbers, tables, figure and data files of the page "Published training runs"."""
 
 import csv
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import replace
 from statistics import geometric_mean, mean, median
 
-from scalingbook_book.reader.explorers.view import Scale
 from scalingbook_lib import calibrated, training
-from scalingbook_lib.calibrated import factors
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.calibrated.training_efficiency import ramp
 from scalingbook_lib.evidence import training as published
-from scalingbook_lib.evidence.measured.training_runs import (
-    HELD_OUT,
-    REFUSED,
-    RUNS,
-    find,
-)
+from scalingbook_lib.evidence.measured.training_runs import HELD_OUT, REFUSED, RUNS, find
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import COVERAGE, signed
-from scalingbook_lib.evidence.training.efficiencies import CLASSES, SOFTWARE
 from scalingbook_lib.machines import chips
 from scalingbook_lib.units import si
+from tools import fitted_constants
 from tools import training_compared as compared
 from tools.environment import ROOT
 from tools.published import Cells, Page, share, sources, worst_predicted
+from tools.scatter import Group, Scatter
+from tools.scored_rows import Entry, data, entries, line, mean_size, which
 
-SHORT = {
-    "early": "attention, early kernels",
-    "early, after A100": "attention, early kernels on later chips",
-    "unfused": "attention, unfused",
-    "memory": "HBM",
-    "dcn": "DCN",
-    "exposed": "exposed, of collectives that could be hidden",
-    "exchange": "exposed, of the exchange of tokens",
-    "layer_s": "lost with a layer",
-    "software": "all software, slowness",
-}
 SEEN = {"release": "its release", "software": "its software", "": "nothing"}
 VALUES = record("training").values
+CHIPS = {
+    "A100": "A100",
+    "H100": "H100",
+    "B200, GB200, GB300": "B200 GB200 GB300",
+    "TPU v5e to TPU7x": "TPU",
+}
+"""The kinds of hardware of the page's table, by the words with which the names of their chips begin."""
+LEFT_OUT = "source", "software", "chip"
+FAR = 0.05  # errors above this within a series are listed
 
 
 def numbers() -> dict[str, str]:
     """The numbers that the page's text quotes."""
-    ratios, orders = compared.ratios(), published.plan_pairs()
+    ratios, orders, held = compared.ratios(), published.plan_pairs(), compared.held()
+    crowded = compared.crowded()
     return {
         "date": record("training").date,
-        "runs": str(len(RUNS)),
-        "families": str(len({run.software for run in published.all_runs()})),
-        "projects": str(len({run.source.url for run in RUNS})),
+        "runs": str(len(published.all_runs())),
+        "releases": str(len({run.software for run in published.all_runs()})),
+        "fewest_chips": f"{min(run.chips for run in published.all_runs()):,}",
+        "most_chips": f"{max(run.chips for run in published.all_runs()):,}",
         "refused": str(sum(map(len, REFUSED.values()))),
-        "dense": str(published.total(False).runs),
-        "experts": str(published.total(True).runs),
-        "added": str(len(published.all_runs()) - len(RUNS)),
         "figures": str(len(VALUES)),
         "kernels_most": share(_kernels(), 0),
-        "constant": share(_constant()),
+        "constant": share(_constant(), 0),
         "series": str(len(ratios)),
-        "series_mean": share(_size(ratios)),
-        "series_near": str(sum(abs(r.error) <= 0.05 for r in ratios)),
+        "series_mean": share(compared.size(ratios)),
+        "series_near": str(sum(abs(r.error) <= FAR for r in ratios)),
         "orders": str(len(orders)),
         "right": str(sum(o.agrees for o in orders)),
-        **_held(),
-        **_errors(),
-        **_waits("mbridge-26-04-01-b200-256-mxfp8-01"),
+        "held": str(len(held)),
+        "held_mean": share(compared.size(held)),
+        "held_most": share(max(abs(one.error) for one in held)),
+        "crowded": str(len(crowded)),
+        "crowded_error": signed(mean(one.error for one in crowded)),
+        "per_doubling": share(compared.per_doubling()),
+        "held_out_mean": share(compared.size(published.held_out())),
+        "held_out_zero2": _zero2(),
+        **_quoted(),
         **_band(),
-        **_tried(),
+        **_waits("mbridge-26-04-01-b200-256-mxfp8-01"),
         **_alike(),
     }
 
 
-def _size(found: Iterable[compared.Ratio | compared.Held | published.Score]) -> float:
-    """The mean absolute error."""
-    return mean(abs(one.error) for one in found)
-
-
-def _held() -> dict[str, str]:
-    """The accuracy of predicted peak memory."""
-    held = compared.held()
-    most = max(abs(one.error) for one in held)
-    return {"held": str(len(held)), "held_most": share(most), "held_mean": share(_size(held))}
-
-
-def _errors() -> dict[str, str]:
-    """Errors as fitted, and leave-one-out."""
+def _quoted() -> dict[str, str]:
+    """The mean errors that the text quotes: by class, known and without the source or the software."""
     found = {}
-    for experts, kind in ((False, "dense"), (True, "experts")):
-        ways = {f"{kind}_{seen or 'unseen'}": published.total(experts, True, seen) for seen in SEEN}
-        for name, one in (ways | {kind: published.total(experts)}).items():
-            found |= {f"{name}_{which}": share(getattr(one, which)) for which in ("mean", "median", "p90")}
-            found[f"{name}_bias"] = signed(one.bias)
+    for kind in ("dense", "experts"):
+        rows = which(entries("training_runs"), f"training, {kind}")
+        found[f"{kind}_runs"] = str(sum("source" in one.out for one in rows))
+        found[f"{kind}_known"] = share(mean_size(one.found.error for one in rows), 0)
+        found |= {f"{kind}_{way}": share(mean_size(one.out.get(way) for one in rows), 0) for way in LEFT_OUT}
     return found
 
 
@@ -103,18 +89,6 @@ def _band() -> dict[str, str]:
     return {name: f"{factor:.2f}" for name, factor in each.items()} | {"holds": share(COVERAGE, 0)}
 
 
-def _tried() -> dict[str, str]:
-    """Candidate explanations of errors within series, and the errors of held-out runs."""
-    crowded = compared.crowded()
-    return {
-        "crowded": str(len(crowded)),
-        "crowded_error": signed(mean(one.error for one in crowded)),
-        "per_doubling": share(compared.per_doubling()),
-        "held_out_mean": share(_size(published.held_out())),
-        "held_out_zero2": _zero2(),
-    }
-
-
 def _alike() -> dict[str, str]:
     """How much runs with experts differ from others of their software that differ only in release or plan."""
     runs = [run for run in published.all_runs() if run.experts]
@@ -123,7 +97,7 @@ def _alike() -> dict[str, str]:
     for rates in ([run.tokens_per_s for run in same] for same in alike.values()):
         others = [rates[:k] + rates[k + 1 :] for k in range(len(rates))]
         off += [geometric_mean(rest) / own - 1 for own, rest in zip(rates, others, strict=True) if rest]
-    return {"alike": str(len(off)), "alike_off": share(mean(map(abs, off)))}
+    return {"alike": str(len(off)), "alike_off": share(mean(map(abs, off)), 0)}
 
 
 def _zero2() -> str:
@@ -165,30 +139,52 @@ def _constant() -> float:
     return min(sum(abs(share / mfu - 1) for share in shares) / len(shares) for mfu in shares)
 
 
+def _classes() -> Cells:
+    """Errors by kind of model and hardware."""
+    for kind, name in (("dense", "Dense"), ("experts", "Experts")):
+        found = which(entries("training_runs"), f"training, {kind}")
+        yield line(f"{name}, all chips", found)
+        for chip, begins in CHIPS.items():
+            own = which(found, "training", chips=begins)
+            if own:
+                yield line(f"{name}, {chip}", own)
+
+
+def _pairs(rows: list[Entry]) -> Iterator[tuple[float, float]]:
+    """Measured step times, and those predicted without the row's source."""
+    for one in rows:
+        if "source" in one.out:
+            measured = one.found.measured.middle
+            yield measured, measured * (1 + one.out["source"])
+
+
+def figure() -> Scatter:
+    """Every fitted run, predicted without its source."""
+    found = [
+        Group(
+            label=kind,
+            pairs=list(_pairs(which(entries("training_runs"), f"training, {kind}"))),
+            band=published.prediction_interval(kind == "experts", "software"),
+        )
+        for kind in ("dense", "experts")
+    ]
+    return Scatter(
+        conclusion="Predicted against published step time of training runs, dense and with experts",
+        reference="published",
+        quantity="step time",
+        unit="s",
+        groups=found,
+    )
+
+
 def _bands() -> Cells:
     """The coverage of leave-one-out prediction intervals."""
-    for experts, name in ((False, "dense"), (True, "with experts")):
+    for experts, name in ((False, "dense"), (True, "experts")):
         for seen in SEEN:
             found = published.interval_coverage(experts, seen).values()
             within = sum(inside for inside, _ in found) / sum(runs for _, runs in found)
             factor = f"{published.prediction_interval(experts, seen):.2f}"
             yield name, SEEN[seen], factor, str(len(found)), share(within, 0)
-
-
-def _chips() -> Cells:
-    """The fitted matmul share of each chip, with its number of runs."""
-    kinds = grouped(published.all_runs(), lambda run: factors.figure_key(run.chip, run.precision))
-    for line, runs in sorted(kinds.items()):
-        attained = factors.kernel_share(runs[0].chip, runs[0].precision)
-        yield line, str(len(runs)), f"{attained:.2f}", f"{VALUES[line]:.2f}"
-
-
-def _software() -> Cells:
-    """The slowness of each software and its overheads of expert layers."""
-    for name in sorted({name for run in published.all_runs() for name in run.software}):
-        runs = sum(name in run.software for run in published.all_runs())
-        figures = (VALUES.get(f"{name}: {what}") for what in (*SOFTWARE, "expert_layer_s, Grace"))
-        yield name, str(runs), *(f"{value:.2f}" if value else "" for value in figures)
 
 
 def _held_out() -> Cells:
@@ -198,18 +194,11 @@ def _held_out() -> Cells:
 
 
 def _series_far() -> Cells:
-    far = sorted((one for one in compared.ratios() if abs(one.error) > 0.05), key=lambda one: one.run.series)
+    far = sorted((one for one in compared.ratios() if abs(one.error) > FAR), key=lambda one: one.run.series)
     for one in far:
         run = one.run
         where = f"{run.model.name}, {run.chips:,} {run.chip.name}, {run.precision}"
         yield run.id, where, f"{run.T:,}", str(run.microbatch or ""), signed(one.error)
-
-
-def _classes() -> Cells:
-    for name, one in CLASSES.items():
-        told = si if "_s" in name else lambda value, _: f"{value:.2f}"
-        short = SHORT.get(name, name.replace("expert_layer_s", "lost with a layer of experts"))
-        yield short, told(one.value, "s"), f"{one.spread:.2f}", told(VALUES[name], "s")
 
 
 def _worst() -> Cells:
@@ -218,22 +207,26 @@ def _worst() -> Cells:
         yield s.run.id, s.run.model.name, *times, signed(s.error, 0)
 
 
+def _refused() -> Cells:
+    """The reasons why published rows are left out, with counts."""
+    for reason, ids in sorted(REFUSED.items(), key=lambda pair: -len(pair[1])):
+        yield reason, str(len(ids))
+
+
 PAGE = Page(
     name="training",
+    stem="training-runs",
     values=numbers,
     tables={
-        "chips": _chips,
-        "software": _software,
-        "worst": _worst,
         "classes": _classes,
-        "sources": lambda: sources(published.scores()[: len(RUNS)]),
-        "held_out": _held_out,
         "bands": _bands,
+        "held_out": _held_out,
         "series_far": _series_far,
+        "constants": fitted_constants.training_table,
+        "worst": _worst,
+        "refusals": _refused,
+        "sources": lambda: sources(published.scores()[: len(RUNS)]),
     },
-    title="Predicted over published time of a step.",
-    scores=published.scores,
-    across=lambda s: s.published,
-    scale=Scale("published", "s", "log", 0.3, 400),
-    kinds={"A100": "A100", "H100": "H100", "B200": "Blackwell", "GB200": "Blackwell", "GB300": "Blackwell"},
+    figure=figure,
+    data={"predicted_training_runs": lambda: data("training_runs")},
 )

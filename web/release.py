@@ -23,7 +23,7 @@ ANSWERS = "solutions"
 def edition() -> str:
     """The edition notice that every archive contains."""
     said = f"{stamp.cited()['title']}\nVersion {stamp.VERSION}, {stamp.day()}\n{stamp.authors()}\n"
-    return said + "Text CC BY 4.0, code MIT; what the site ships has its licences in _static/licenses.\n"
+    return said + "Text CC BY 4.0, code MIT. Licenses of other works are in _static/licenses.\n"
 
 
 def library(folder: Path) -> None:

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 
 def main(package: str, rules: Mapping[str, Callable[[dict], float]]) -> None:
-    """Each question by the rule of its table: seconds of a step, or tokens a second."""
+    """Each question by the rule of its table: seconds of a step, or tokens per second."""
     told, stdout = [], sys.stdout
     questions = json.load(sys.stdin)
     sys.stdout = sys.stderr  # some print as they go
@@ -25,7 +25,7 @@ def main(package: str, rules: Mapping[str, Callable[[dict], float]]) -> None:
 def _why(error: Exception) -> str:
     """In one line, without the names of this machine's files."""
     if isinstance(error, KeyError):
-        return f"knows no {error.args[0]}"
+        return f"does not know {error.args[0]}"
     download = re.match(r"Failed to download ([\w./-]+)'s config", str(error))
     if download:
         return f"has no configuration of {download[1]}"
@@ -33,7 +33,7 @@ def _why(error: Exception) -> str:
 
 
 def served(one: dict, prefill_s: Callable[[int], float], decode_s: Callable[[int], float]) -> float:
-    """Tokens a second of B sequences, from the time of all prompts of P and of a step at S tokens of context.
+    """Tokens per second of B sequences, from the time of B prompts of P tokens and of a step at context S.
 
     A server that is never idle is asked as what such tools have: one batch, prompts first, then G steps.
     """

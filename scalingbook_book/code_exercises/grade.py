@@ -80,10 +80,10 @@ def _printable(text: str) -> str:
 def _cells(path: Path) -> list[str]:
     """The code of a notebook's cells. Raises ValueError where the file is not a notebook, or too large."""
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
-        raise ValueError(f"it is no file of at most {MOST_BYTES:,} bytes; clear its outputs")
+        raise ValueError(f"it is not a file of at most {MOST_BYTES:,} bytes; clear its outputs")
     read = json.loads(path.read_bytes())
     if not isinstance(read, dict) or not isinstance(cells := read.get("cells"), list):
-        raise ValueError("it is no notebook of format 4, with a list of cells; save it anew in Jupyter")
+        raise ValueError("it is not a notebook of format 4 with a list of cells; save it again in Jupyter")
     code = [c.get("source") for c in cells if isinstance(c, dict) and c.get("cell_type") == "code"]
     parts = (source if isinstance(source, list) else [source] for source in code)
     return ["".join(part for part in each if isinstance(part, str)) for each in parts]
@@ -97,7 +97,7 @@ def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
     found = {k: n for n, cell in enumerate(cells, 1) for k in map(str, _FIND.findall(cell))}
     stems = sorted({key.partition(".")[0] for key in found} & {*checks.stems()})
     if not stems:
-        raise ValueError("it checks no exercise of the book, as in checks.find(key)(answer)")
+        raise ValueError("it does not check any exercise of the book, as in checks.find(key)(answer)")
     recorded, problem = _ran(cells, seconds, gib)
     every = (check for stem in stems for check in checks.catalogue(stem).values())
     return Graded(name, tuple(_exercise(c, recorded, found.get(c.key), problem) for c in every), problem)
@@ -109,7 +109,7 @@ def _exercise(check: Check, recorded: dict[tuple, list], cell: int | None, probl
     nothing = ["unchecked", *recorded.get(("failed", cell), [why]), None]
     status, says, value = recorded.get(("judged", check.key), nothing)
     if status == "right" and not _judged(check, value).ok:
-        status, says = "wrong", "What its check was given is not right where it is judged again."
+        status, says = "wrong", "The answer that its check recorded is not right when it is judged again."
     return Exercise(check.key, status, _printable(says))
 
 
@@ -135,7 +135,7 @@ def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list
             rows = [json.loads(line[len(word) :]) for line in lines if line.startswith(word)]
     recorded = {(kind, key): what for kind, key, *what in rows}
     where = f"cell {recorded['at', 0][0]} of {len(cells)}" if ("at", 0) in recorded else "its start"
-    return recorded, "" if ("ended", 0) in recorded else f"{where} {end}; what stands after it was not run"
+    return recorded, "" if ("ended", 0) in recorded else f"{where} {end}; the cells after it did not run"
 
 
 def _process(job: bytes, work: Path, seconds: float) -> str:

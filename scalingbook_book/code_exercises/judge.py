@@ -21,6 +21,7 @@ from scalingbook_book.reader.checks import programs
 from scalingbook_book.reader.checks.programs import Asked, CollectiveCount, ProgramVerdict
 from scalingbook_book.reader.figures import placement
 from scalingbook_book.reader.figures.placement import Compared, Placed
+from scalingbook_book.reader.words import pluralize
 from scalingbook_lab import classic
 from scalingbook_lab.compiler import aot, sharding, slices
 from scalingbook_lib import hlo, notation
@@ -111,7 +112,7 @@ class Task(Result):
             for name, times in self.written:
                 if there[name] != times:
                     over = name.replace(" ", " over ")
-                    yield f"it writes {there[name]} of {over}, and {times} are asked for"
+                    yield f"it contains {there[name]} of {over}, but should contain {times}"
 
     def _asked(self) -> tuple[CollectiveCount, ...] | None:
         if self.asked is not None:
@@ -153,9 +154,7 @@ def mesh_of(arrays: Any) -> jax.sharding.Mesh:
     for array in jax.tree.leaves(arrays):
         if isinstance(mesh := getattr(array.sharding, "mesh", None), jax.sharding.Mesh):
             return mesh
-    raise ValueError(
-        "none of the arrays lies on a mesh; place one, as in sharding.place(a, 'A[I_X, J]', mesh)"
-    )
+    raise ValueError("none of the arrays is on a mesh; place one, as in sharding.place(a, 'A[I_X, J]', mesh)")
 
 
 def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCount, ...]:
@@ -164,7 +163,7 @@ def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCo
     Raises HloError where the program does not reveal everything that it sends.
     """
     if rows.not_counted:
-        raise hlo.HloError(f"{rows.not_counted[0]}; a program that is judged must say all that it moves")
+        raise hlo.HloError(f"{rows.not_counted[0]}; all communication of a judged program must be visible")
 
     def name(row: hlo.CompiledCollective) -> str:
         return f"{row.kind} {row.over if shifts else row.axes}"
@@ -195,12 +194,12 @@ def _wrong(
     """
     found, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
     if len(found) != len(right):
-        yield f"its arrays are {len(found)}, and {len(right)} are asked for"
+        yield f"it returns {pluralize(len(found), 'array')}, but should return {len(right)}"
         return
     for n, (g, w) in enumerate(zip(found, right, strict=True)):
         which = f"array {n + 1} of {len(right)}, " if len(right) > 1 else ""
         if g.shape != w.shape:
-            yield f"{which}its shape is {list(g.shape)}, and {list(w.shape)} is asked for"
+            yield f"{which}its shape is {list(g.shape)}, but should be {list(w.shape)}"
         elif off := [s for s in g.addressable_shards if not _near(s.data, w[s.index], w, rel_tol)]:
             where = _where(off, w, len(g.addressable_shards), mesh)
             slip = _classic(g, w, next(iter(turned()[n : n + 1]), None), rel_tol)
@@ -250,4 +249,6 @@ def _elsewhere(got: Any, out: tuple[str, ...], mesh: jax.sharding.Mesh) -> Itera
         asked = sharding.array(text)
         where = jax.sharding.NamedSharding(mesh, sharding.spec(asked))
         if not array.sharding.is_equivalent_to(where, array.ndim):
-            yield f"it lies as {sharding.array_of(array, asked.names, asked.name)}, and {asked} is asked for"
+            yield (
+                f"it is sharded as {sharding.array_of(array, asked.names, asked.name)}, but should be {asked}"
+            )

@@ -3,7 +3,7 @@
 import textwrap
 from collections.abc import Iterable
 
-from scalingbook_lib.units import count, rounded
+from scalingbook_lib.units import count, count_in_words, rounded
 
 _LINE = 58  # characters that fit on a phone
 
@@ -14,7 +14,7 @@ def pluralize(n: float, noun: str) -> str:
     >>> pluralize(1, "sequence"), pluralize(32, "sequence")
     ('1 sequence', '32 sequences')
     """
-    return f"{count(int(n))} {noun}{'' if int(n) == 1 else 's'}"
+    return f"{count_in_words(int(n))} {noun}{'' if int(n) == 1 else 's'}"
 
 
 def sig3(value: float, digits: int = 3) -> str:

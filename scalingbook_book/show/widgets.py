@@ -1,6 +1,6 @@
 """What do the controls of an explorer look like in a kernel? ipywidgets, version 7 or 8.
 
-The picture is the page's: the same SVG, in the notebook's own text colour and on its background.
+The picture is the page's: the same SVG, in the notebook's own text color and on its background.
 """
 
 from typing import Any

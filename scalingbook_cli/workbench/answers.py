@@ -16,8 +16,6 @@ from scalingbook_cli.answer import Answer, DerivationLine, format_value, sentenc
 from scalingbook_cli.workbench.setup import CONFIG, WorkbenchSetup, field_of
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
-_COUNTS = re.compile(r"[\d,]+ (?:ways to spread|layouts)")
-_PARTS = re.compile(rf"\n|\.? (?={_COUNTS.pattern})")
 _LISTED = re.compile(r"; there are (?:[^,;]+, ){8,}.*$")  # every name there is, which the field offers
 _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
@@ -40,10 +38,9 @@ class Answered:
     def json(self) -> dict[str, object]:
         """The answer as the page shows it: sentences, tables, and the lines of the derivation."""
         one = self.answer
-        said = [part for part in _PARTS.split(one.summary) if part]
         return {
-            "told": [part for part in said if not _COUNTS.match(part)],
-            "searched": [part for part in said if _COUNTS.match(part)],
+            "told": one.summary.splitlines(),
+            "searched": list(one.details),
             "refused": one.refused,
             "tables": [
                 {"title": t.title, "columns": t.columns, "rows": t.rows, "words": t.words} for t in one.tables

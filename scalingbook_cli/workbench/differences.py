@@ -8,7 +8,7 @@ from scalingbook_cli.workbench.setup import FIELDS, WorkbenchSetup
 from scalingbook_lib.units import count, rounded, si
 
 type Row = tuple[str, str, str, str]
-_TRAINING = {"Training step": ("step_s", "s"), "Training throughput": ("tokens_per_s", "tokens/s")}
+_TRAINING = {"Training step": ("step_time_s", "s"), "Training throughput": ("tokens_per_s", "tokens/s")}
 _SERVING = {
     "TTFT": ("ttft_s", "s"),
     "ITL": ("itl_s", "s"),

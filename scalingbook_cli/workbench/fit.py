@@ -94,7 +94,9 @@ def asked_of(setup: WorkbenchSetup, command: str) -> tuple[Any, dict[str, Any]]:
     """The question of a command, and the fixed fields of its plan or layout."""
     typed = read(setup, command)
     way = training.Plan if command == "plan" else inference.Layout
-    fixed = written_fields({f.name: typed[f.name] for f in fields(way) if f.name in typed})
+    fixed = written_fields(
+        {f.name: typed[f.name] for f in fields(way) if f.name in typed}, typed["machine"].chip
+    )
     if command == "plan":
         try:
             return plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed), fixed
@@ -130,7 +132,9 @@ def _smallest(asked: Request, fixed: dict[str, Any]) -> str:
         least = model.params * fixed.get("weights", BF16).bytes
     else:
         least = training_state(model, gradients=None).nbytes
-    room = asked.machine.chip.hbm_bytes * (1 - asked.reserve if isinstance(asked, serve.ServeRequest) else 1)
+    room = asked.machine.chip.hbm_bytes * (
+        1 - asked.free_share if isinstance(asked, serve.ServeRequest) else 1
+    )
     try:
         for machine in _larger(asked.machine):
             if least <= machine.chips * room and not _rejected(replace(asked, machine=machine), fixed):

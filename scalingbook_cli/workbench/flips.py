@@ -13,9 +13,9 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import Result
 
 FACTORS = (1.25, 0.8, 1.5, 1 / 1.5, 2.0, 0.5, 4.0, 0.25)  # the nearest first
-RATES = ("arithmetic", "HBM", "HBM capacity", "links")
+RATES = ("compute", "HBM", "HBM capacity", "links")
 LABELS = {
-    "arithmetic": "Compute rate",
+    "compute": "Compute rate",
     "HBM": "HBM bandwidth",
     "HBM capacity": "HBM capacity",
     "links": "Interconnect bandwidth",
@@ -73,7 +73,9 @@ def _changed(now: Way, then: Way) -> str:
 
 def _training(setup: WorkbenchSetup, what: str) -> Search:
     typed = read(setup, "plan")
-    fixed = written_fields({f.name: typed[f.name] for f in fields(training.Plan) if f.name in typed})
+    fixed = written_fields(
+        {f.name: typed[f.name] for f in fields(training.Plan) if f.name in typed}, typed["machine"].chip
+    )
     now = plan.PlanRequest.read(**{name: typed[name] for name in TYPED}, fixed=fixed)
 
     def search(factor: float) -> tuple[Way, Cost]:
@@ -96,7 +98,9 @@ def _training(setup: WorkbenchSetup, what: str) -> Search:
 
 def _serving(setup: WorkbenchSetup, what: str) -> Search:
     typed = read(setup, "serve")
-    fixed = written_fields({f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed})
+    fixed = written_fields(
+        {f.name: typed[f.name] for f in fields(inference.Layout) if f.name in typed}, typed["machine"].chip
+    )
     now = serve.ServeRequest(**{f.name: typed[f.name] for f in fields(serve.ServeRequest)})
     itl_s = typed["itl_s"]
 

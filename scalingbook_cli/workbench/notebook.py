@@ -61,7 +61,8 @@ def _serving(setup: WorkbenchSetup) -> str:
     compute = [] if not efficiency or "calibrated" not in efficiency[0] else [fixed.get("compute", BF16)]
     limits = [f"itl_s={values['itl_s']:g}"] if values["itl_s"] else []
     price = [f"usd_per_hour={values['usd_per_hour']:g}"] if values["usd_per_hour"] else []
-    load = [f"P={asked.P}", f"G={asked.G}", *limits, f"reserve={asked.reserve:g}", *price]
+    load = [f"P={asked.P}", f"G={asked.G}", *limits, f"reserve={asked.free_share:g}", *price]
+    load += [f"chunk={asked.step_tokens}"]
     settings = [
         "model",
         "server",

@@ -10,10 +10,10 @@ from scalingbook_cli.workbench.setup import WorkbenchSetup
 from scalingbook_lib.units import count, si
 
 type Panel = dict[str, Any]
-COSTS = {"plan": "The whole run", "serve": "One copy of the model"}  # tables with prices and energy
+COSTS = {"plan": "The whole run", "serve": "One replica"}  # tables with prices and energy
 PRICED = (  # of their derivations
     "T, the whole run", "chip-hours", "USD",
-    "output tokens each second of a copy", "USD for a million output tokens",
+    "output tokens per second of a replica", "USD per million output tokens",
 )  # fmt: skip
 _EMPTY: Panel = {"told": [], "searched": [], "tables": [], "lines": [], "refused": False}
 
@@ -34,11 +34,8 @@ def problem(says: str, command: str = "") -> Panel:
 def _command(setup: WorkbenchSetup, command: str) -> Panel:
     """The command's answer, with the picture of the best plan or layout if there is one."""
     found: Panel = {**answered(setup, command).json(), "fit": settled(setup, command).json(command)}
-    # the run stands under its costs; where nothing is legal, the first line has said it
-    told = [] if found["refused"] else [line for line in found["told"] if "chip-hours" not in line]
-    found["told"] = told
-    if found["refused"]:
-        return found
+    if found["refused"]:  # the first line has the reason
+        return found | {"told": []}
     found["fit"]["bar"] = shown.bar(found["fit"]["short"], found["fit"]["fits"], NUMBERS[command](setup))
     return found | {"picture": pictures.drawn(setup, command)}
 
@@ -83,10 +80,9 @@ def _cost(setup: WorkbenchSetup) -> Panel:
             continue
     every: list[Panel] = list(answers.values())
     tables = [table for one in every for table in one["tables"] if table["title"] in COSTS.values()]
-    said = [line for line in answers.get("plan", _EMPTY)["told"] if "chip-hours" in line]  # type: ignore[union-attr]
     lines = [line for one in every for line in one["lines"] if line["name"] in PRICED]
     fit = _both(setup)
-    return _EMPTY | {"fit": fit, "told": said, "tables": tables, "lines": lines, "refused": not tables}
+    return _EMPTY | {"fit": fit, "tables": tables, "lines": lines, "refused": not tables}
 
 
 def _both(setup: WorkbenchSetup) -> dict[str, Any]:
@@ -107,7 +103,7 @@ def _trained(setup: WorkbenchSetup) -> str:
     values: Any = answered(setup, "plan").answer.values
     run = values.get("run")
     days = f", {count(round(run['days']) or 1)} days in all" if run else ""
-    return f"{si(values['step_s'], 's')} per step at {values['mfu']:.0%} MFU{days}"
+    return f"{si(values['step_time_s'], 's')} per step at {values['mfu']:.0%} MFU{days}"
 
 
 def _served(setup: WorkbenchSetup) -> str:

@@ -62,7 +62,7 @@ def _machine(setup: WorkbenchSetup, command: str) -> Machine | None:
 def _served(setup: WorkbenchSetup) -> View:
     """The Pareto front, and the decode step of the cheapest layout by term."""
     values = _values(setup, "serve")
-    step = _step(values, "a decode step", "decode_step_s")
+    step = _step(values, "a decode step", "decode_step_time_s")
     points: list[dict[str, Any]] = values["search"]["front"]
     itl, costs = [p["itl_s"] for p in points], [p["cost_per_million_tokens"] for p in points]
     front = Chart(
@@ -173,7 +173,7 @@ def _product(setup: WorkbenchSetup, command: str) -> ChipMatmul | None:
     if command == "plan":
         tokens, told = way["microbatch"] * typed["T"] / way["cp"], "the MLP matmul of a training microbatch"
     else:
-        tokens, told = values["sequences"] / way["attention_dp"], "the MLP matmul of a decode step"
+        tokens, told = values["batch_size_sequences"] / way["attention_dp"], "the MLP matmul of a decode step"
     F = model.F
     if (experts := model.experts) is not None:  # of the tokens of all chips that hold an expert once
         F, tokens = experts.F, tokens * way["ep"] * experts.k / experts.E
@@ -184,6 +184,6 @@ def _product(setup: WorkbenchSetup, command: str) -> ChipMatmul | None:
 PICTURES = {
     "model": _held,
     "roofline": _roofs,
-    "plan": lambda setup: _step(_values(setup, "plan"), "a training step", "step_s"),
+    "plan": lambda setup: _step(_values(setup, "plan"), "a training step", "step_time_s"),
     "serve": _served,
 }

@@ -147,7 +147,9 @@ def topology(name: str) -> Topology:
         with stderr_silenced():
             found = topologies.get_topology_desc(name, platform="tpu", **options)
     except Exception as error:  # libtpu raises several types of its own
-        raise SliceError(f"the TPU compiler knows no slice {name}: {str(error).splitlines()[0]}") from error
+        raise SliceError(
+            f"the TPU compiler does not support the slice {name}: {str(error).splitlines()[0]}"
+        ) from error
     return Topology(name, GENERATIONS[generation], _sides(shape), _by_coordinates(found.devices))
 
 

@@ -38,7 +38,7 @@ class Recording:
 def record(
     fn: Callable, *args: Any, runs: int = 3, warmup: int = 1, title: str = "", folder: str | None = None
 ) -> Trace:
-    """Profile `runs` calls of a function, compiled and warmed up before; each call is waited for.
+    """Profile `runs` calls of a function, compiled and warmed up before, one call after another.
 
     A function of `jax.jit` is compiled ahead, so that its text describes each operation; any other function
     is called as it is. `folder` receives the profiler's own files, for XProf.

@@ -1,6 +1,6 @@
 """The times of collectives on each generation of links: `fabric(chip)` is the model to compute with.
 
-`evidence.fabrics` fitted the recorded values to published measurements. Chapter: GPUs.
+`evidence.fabric_fit` fitted the recorded values to published measurements. Chapter: GPUs.
 """
 
 from functools import cache

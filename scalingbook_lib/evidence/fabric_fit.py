@@ -101,7 +101,7 @@ def networks(chip: Chip, n: int, nodes: int = 1, system: str = "") -> Networks:
     gives. Raises `UnpredictedRow` if the slice has no such axis.
     """
     if not chip.torus:
-        hosted = chip.links == 1 or (nodes > 1 and chip.domain_chips == chip.chips_per_host)
+        hosted = nodes > 1 and chip.domain_chips == chip.chips_per_host
         return Cluster.of(chip, n, domain=min(chip.chips_per_host, -(-n // nodes)) if hosted else 0).levels
     shape = re.search(r"\d+(x\d+)+", system)
     axes = Slice.of(chip, shape[0]).axes if shape else (chip.axis(n),)
@@ -131,4 +131,4 @@ def fit(rows: Sequence[MeasuredCollective]) -> Values:
         one = fabric_from("", values)
         return [pseudo_huber(log(predicted_s(row, one) / row.seconds), NOISE) for row in rows]
 
-    return fitted(PRIORS | (HOST_PRIORS if rows[0].chip.links == 1 else {}), errors)
+    return fitted(PRIORS | (HOST_PRIORS if rows[0].chip.joined == "PCIe" else {}), errors)

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from scalingbook_lib import calibrated
+from scalingbook_lib import calibrated, git_lfs
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.evidence import kernel_fit
 from scalingbook_lib.evidence.reading import chip as reading
@@ -74,7 +74,10 @@ class DeviceBenchmark(Result):
     def read(cls, path: Path) -> "DeviceBenchmark":
         """The record in a file; raises a ValueError that says what is wrong with it."""
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            content = path.read_text(encoding="utf-8")
+            if git_lfs.is_pointer(content):
+                raise ValueError(git_lfs.refusal("it"))
+            found = json.loads(content)
             rows = tuple(TimedOperation(**row | {"sizes": tuple(row["sizes"])}) for row in found.pop("rows"))
             return cls(**found, rows=rows)
         except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:

@@ -108,16 +108,23 @@ def prediction_interval_of[S: Score](scores: Sequence[S], excluded_source: str =
     return prediction_interval(errors, COVERAGE)
 
 
-def interval_coverage[S: Score](scores: Sequence[S], least: float = 1.0) -> dict[str, tuple[int, int]]:
-    """For each source, how many of its runs its leave-one-out interval covers, and how many it has.
+def covered[S: Score](scores: Sequence[S], least: float = 1.0) -> dict[str, bool]:
+    """Whether a run lies in its leave-one-out interval, which its own source did not determine, by run id.
 
     No interval is narrower than `least`.
     """
     found = {}
     for name, group in grouped(scores, lambda s: s.source).items():
         width = log(max(prediction_interval_of(scores, excluded_source=name), least))
-        found[name] = sum(abs(error) <= width for error in _log_errors(group)), len(group)
+        inside = (abs(error) <= width for error in _log_errors(group))
+        found |= zip((s.run.id for s in group), inside, strict=True)
     return found
+
+
+def interval_coverage[S: Score](scores: Sequence[S], least: float = 1.0) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
+    inside, by_source = covered(scores, least), grouped(scores, lambda s: s.source)
+    return {name: (sum(inside[s.run.id] for s in group), len(group)) for name, group in by_source.items()}
 
 
 def _log_errors[S: Score](scores: Sequence[S]) -> list[float]:

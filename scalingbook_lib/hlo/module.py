@@ -7,10 +7,11 @@ them.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.collectives import Collective
 
 # `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a boolean, takes a byte; a token, none.
@@ -20,7 +21,8 @@ _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<= ]*)\]")
 # A computation opens with `%name (arguments) -> type {` at the margin; the entry computation has ENTRY.
 # Instructions are indented, `  ROOT %name = type opcode(...)`. The % signs depend on the printer's options.
-_HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*\(.*->.*\{\s*$")
+# XLA's short form, which its own tests are written in, leaves the arguments out: `ENTRY main {`.
+_HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*->.*)?\{\s*$")
 _ASSIGN = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+) = ")
 _WRAPPED = re.compile(r'\n(?="|\}[},])')  # a kernel's metadata spans several lines
 BROADCAST, RAGGED = "collective-broadcast", "ragged-all-to-all"  # no formula of `collectives` has these
@@ -139,15 +141,19 @@ class HloModule:
 def parse(program: Any) -> HloModule:
     """Parse a program: its text, or anything with `as_text()` or `.text`.
 
-    Raises HloError where the text has no entry computation, or a parenthesis that is never closed.
+    XLA's short form (`ENTRY main {`, instructions over several lines) is read as well. Raises HloError where
+    the text has no entry computation, or a parenthesis that is never closed, and says what the text is where
+    that can be told: a Git LFS pointer, StableHLO.
     """
     text = program
     if not isinstance(program, str):
         text = program.as_text() if hasattr(program, "as_text") else program.text
+    if other := _other_text(text):
+        raise HloError(other)
     computations: dict[str, Computation] = {}
     computation, entry = None, None
     # computations refer to each other by name: their order in the text is not the order in which they run
-    for line in _WRAPPED.sub("", text).splitlines():
+    for line in _whole_lines(_WRAPPED.sub("", text).splitlines()):
         if header := _HEADER.match(line):
             computation = computations[header[2]] = Computation(header[2])
             entry = computation if header[1] else entry
@@ -157,8 +163,45 @@ def parse(program: Any) -> HloModule:
                 computation.instructions[part.name] = part
             computation.instructions[instruction.name] = instruction
     if entry is None:
-        raise HloError(f"{text[:60]!r} is no compiled program: no ENTRY in it; give compiled.as_text()")
-    return HloModule(computations, entry, text.partition("\n")[0])
+        raise HloError(
+            f"the text that begins {text[:60]!r} has no entry computation, a line that begins with ENTRY; "
+            "give the whole text of one program, as compiled.as_text() returns it"
+        )
+    if not entry.instructions:
+        raise HloError(
+            f"the entry computation {entry.name!r} has no instructions; give the program's whole text"
+        )
+    return HloModule(computations, entry, text.strip().partition("\n")[0])
+
+
+def _other_text(text: str) -> str:
+    """The reason why a text of another kind is refused: a Git LFS pointer, or StableHLO; "" for HLO."""
+    if git_lfs.is_pointer(text):
+        return git_lfs.refusal("the text")
+    if re.match(r"\s*(#\w+ = .*\n\s*)*module\b.*\{", text):
+        return (
+            "the text is StableHLO, the program before XLA compiles it, which has no schedule and perhaps no "
+            "collectives yet; give the compiled program's text, jax.jit(f).lower(...).compile().as_text()"
+        )
+    return ""
+
+
+def _whole_lines(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of a program, with an instruction that spans several of them on one; `//` comments go."""
+    pending = ""
+    for line in lines:
+        text = line.strip()
+        if text.startswith("//"):
+            continue
+        continues = bool(pending) and text not in ("", "}") and not _ASSIGN.match(line)
+        if continues and (pending.endswith(",") or pending.count("(") > pending.count(")")):
+            pending = f"{pending} {text}"
+            continue
+        if pending:
+            yield pending
+        pending = line.rstrip()
+    if pending:
+        yield pending
 
 
 def _parse_instruction(rest: str, name: str, root: bool) -> Instruction:

@@ -1,4 +1,4 @@
-"""Reads XLA's out-of-memory errors: which memory, how many bytes are needed, and how many there are.
+"""Reads XLA's out-of-memory errors on TPUs and GPUs: which memory, how many bytes it needs, and for what.
 
 XLA reports them as RESOURCE_EXHAUSTED with pages of text; `read` turns that into a DoesNotFit with numbers.
 """
@@ -36,6 +36,21 @@ _KERNEL = re.compile(
     re.S,
 )
 _FORMS = (_SPACE, _TOTAL, _ONE_BUFFER, _KERNEL)
+# A GPU's allocator names the one allocation that found no room, and never the GPU's capacity; where a program
+# asked for it, XLA lists what the program needs in all. "6291456 bytes", "32.00GiB", "2.00GiB (2147483648B)".
+_GPU = re.compile(
+    r"(?:Out of memory (?:while )?trying to allocate|Failed to allocate request for) "
+    r"(?P<asked>[\d.]+ ?[KMGT]?i?B?)(?: \((?P<exact>\d+)B\))?"
+)
+_GPU_PART = re.compile(r"^ *(?P<part>[\w ]+?) allocation: +(?P<size>[\d.]+[KMGT]?i?B)$", re.M)
+_GPU_PARTS = {
+    "parameter": "arguments",
+    "constant": "constants",
+    "maybe_live_out": "results",
+    "preallocated temp": "HLO temporaries",
+}
+_GPU_BUFFER = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?i?)B\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
+_GPU_TOTAL = re.compile(r"Free memory/Total memory: (?P<free>\d+)/(?P<total>\d+)")
 _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\s*={5,}|\Z)", re.S | re.M)
 
 
@@ -51,11 +66,13 @@ class Allocation:
 
 
 class DoesNotFit(RuntimeError):
-    """A program that needs more of a memory than the chip has; `memory` is 'HBM' or 'VMEM'.
+    """A program that needs more of a memory than there is: 'HBM' or 'VMEM' of a TPU, or 'GPU memory'.
 
-    `largest`: the largest buffers, where the compiler lists them; `arguments`: the program's arguments, where
-    it does not. `kind`: what the memory is for in the compiler's words ('HLO temporaries'). `scoped_vmem`:
-    the compiler's own sentence, where one kernel asked for more VMEM than a kernel may have.
+    `limit_bytes` is 0 where the message does not say it, as on a GPU. `largest`: the largest buffers, where
+    the compiler lists them; `arguments`: the program's arguments, where it does not. `kind`: what the memory
+    is for in the compiler's words ('HLO temporaries'). `scoped_vmem`: the compiler's own sentence, where one
+    kernel asked for more VMEM than a kernel may have. On a GPU, `asked_bytes` is the allocation that found no
+    room, and `parts` is what the whole program needs, where XLA lists it.
     """
 
     def __init__(
@@ -68,14 +85,18 @@ class DoesNotFit(RuntimeError):
         *,
         kind: str = "",
         arguments: tuple[Allocation, ...] = (),
+        asked_bytes: int = 0,
+        parts: tuple[Allocation, ...] = (),
     ):
         super().__init__(memory, used_bytes, limit_bytes, largest, scoped_vmem)
         self.memory, self.used_bytes, self.limit_bytes = memory, used_bytes, limit_bytes
         self.largest, self.scoped_vmem, self.kind, self.arguments = largest, scoped_vmem, kind, arguments
+        self.asked_bytes, self.parts = asked_bytes, parts
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles every field: the default would lose the keyword-only ones."""
-        return partial(DoesNotFit, kind=self.kind, arguments=self.arguments), self.args
+        named = {name: getattr(self, name) for name in ("kind", "arguments", "asked_bytes", "parts")}
+        return partial(DoesNotFit, **named), self.args
 
     def with_arguments(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
         """The same error, with the program's arguments where the compiler lists no buffers itself."""
@@ -88,6 +109,8 @@ class DoesNotFit(RuntimeError):
             self.scoped_vmem,
             kind=self.kind,
             arguments=shown,
+            asked_bytes=self.asked_bytes,
+            parts=self.parts,
         )
 
     def __str__(self) -> str:
@@ -96,31 +119,83 @@ class DoesNotFit(RuntimeError):
                 f"one kernel needs {binary(self.used_bytes)} of {self.memory} at once and may have "
                 f"{binary(self.limit_bytes)}; use smaller tiles, or allow it more with vmem_limit_bytes"
             )
-        remedies = {"HBM": "make the arrays smaller, or split them over more chips"}
+        if self.asked_bytes:
+            return self._of_gpu()
+        remedies = {
+            "HBM": _RECOMPUTE
+            if self._temporaries_bytes
+            else "make the arrays smaller, or split them over more chips"
+        }
         remedy = remedies.get(self.memory, "use smaller tiles")
-        kind_note = f" for {self.kind}" if self.kind else ""
+        # the compiler says "for HLO temporaries" of arguments too: where they are known, `_listing` counts
+        kind_note = f" for {self.kind}" if self.kind and not self.arguments else ""
         return (
             f"the program needs {binary(self.used_bytes)} of {self.memory}{kind_note} and a chip has "
-            f"{binary(self.limit_bytes)}{self._parts()}; {remedy}"
+            f"{binary(self.limit_bytes)}{self._listing()}; {remedy}"
         )
 
-    def _parts(self) -> str:
-        """The largest buffers, or the arguments: the rest of the memory is for results and temporaries."""
+    @property
+    def _temporaries_bytes(self) -> int:
+        """What HLO temporaries and results take, where that is most of the memory; 0 where it is not."""
+        given = sum(each.nbytes for each in self.arguments)
+        rest = self.used_bytes - given
+        return rest if "temporaries" in self.kind and self.arguments and rest > given else 0
+
+    def _listing(self) -> str:
+        """The largest buffers, or the arguments and what is left for HLO temporaries and results."""
         if self.largest:
             return f"; the largest: {'; '.join(map(str, self.largest[:3]))}"
         if not self.arguments:
             return ""
         total = binary(sum(each.nbytes for each in self.arguments))
-        return f"; its arguments take {total} ({_listed(self.arguments)}), results and temporaries the rest"
+        arguments = f"its arguments take {total} ({_listed(self.arguments)})"
+        if self._temporaries_bytes:
+            temporaries = binary(self._temporaries_bytes)
+            return (
+                f"; HLO temporaries, which live between operations, and results take {temporaries}, while "
+                f"{arguments}"
+            )
+        return f"; {arguments}, results and temporaries the rest"
+
+    def _of_gpu(self) -> str:
+        """The sentence about a GPU, whose messages say neither its capacity nor what else is on it."""
+        has = f", and the GPU has {binary(self.limit_bytes)}" if self.limit_bytes else ""
+        if not self.parts:
+            return (
+                f"an allocation of {binary(self.asked_bytes)} of GPU memory found no room beside what is on "
+                "the "
+                f"GPU already{has}; make the arrays smaller, split them over more GPUs, or donate arguments "
+                "that "
+                "are not needed afterwards"
+            )
+        largest = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
+        most = max(self.parts, key=lambda part: part.nbytes)
+        remedy = (
+            _RECOMPUTE
+            if most.purpose == "HLO temporaries"
+            else "make the arrays smaller, or split them over more GPUs"
+        )
+        return (
+            f"the program needs {binary(self.used_bytes)} of GPU memory "
+            f"({_listed(self.parts, len(self.parts))}), and "
+            f"an allocation of {binary(self.asked_bytes)} found no room{has}{largest}; {remedy}"
+        )
+
+
+_RECOMPUTE = (
+    "recompute intermediate values (jax.checkpoint), work on smaller pieces at a time, or split the arrays "
+    "over "
+    "more chips"
+)
 
 
 def read(message: str) -> DoesNotFit | None:
     """The error that a compiler's message describes; None where the message is about something else."""
-    if "RESOURCE_EXHAUSTED" not in message:
+    if not re.search("RESOURCE_EXHAUSTED|Resource exhausted", message):
         return None
     found = next(filter(None, (form.search(message) for form in _FORMS)), None)
     if found is None:
-        return None
+        return _read_gpu(message)
     if found.re is _KERNEL:
         return DoesNotFit(
             found["memory"].upper(), _bytes(found["used"]), _bytes(found["limit"]), scoped_vmem=found["said"]
@@ -135,6 +210,24 @@ def read(message: str) -> DoesNotFit | None:
     )
 
 
+def _read_gpu(message: str) -> DoesNotFit | None:
+    """The error that a GPU's allocator reports, with what the program needs where XLA lists it."""
+    if (asked := _GPU.search(message)) is None:
+        return None
+    sizes = {found["part"]: _bytes(found["size"]) for found in _GPU_PART.finditer(message)}
+    parts = (Allocation(sizes[name], words) for name, words in _GPU_PARTS.items() if sizes.get(name))
+    known = _GPU_TOTAL.search(message)
+    asked_bytes = int(asked["exact"]) if asked["exact"] else _bytes(asked["asked"])
+    return DoesNotFit(
+        "GPU memory",
+        sizes.get("total", asked_bytes),
+        int(known["total"]) if known else 0,
+        tuple(_allocation(size, rest) for size, rest in _GPU_BUFFER.findall(message)),
+        asked_bytes=asked_bytes,
+        parts=tuple(sorted(parts, key=lambda part: -part.nbytes)),
+    )
+
+
 def _listed(arguments: tuple[Allocation, ...], limit: int = 3) -> str:
     """The first `most` of the arguments, and the number of the others."""
     listed = "; ".join(f"{binary(each.nbytes)} for {each.purpose}" for each in arguments[:limit])
@@ -144,13 +237,18 @@ def _listed(arguments: tuple[Allocation, ...], limit: int = 3) -> str:
 
 def _allocation(size: str, rest: str) -> Allocation:
     """A buffer by its shape (its window's, where it has one) and the first sentence on what it is for."""
-    shape = re.search(r"window shape is (\S+\])", rest) or re.search(r"[Ss]hape(?::| =) '?(\S+?\])", rest)
+    shape = re.search(r"window shape is (\S+\])", rest) or re.search(
+        r"(?:[Ss]hape|Subshape)(?::| =) '?(\S+?\])", rest
+    )
     purpose = re.search(r"[Tt]ag(?::| =) '?([^\n']*?)(?:\.\s|'|$)", rest, re.M)
-    purpose = purpose or re.search(r"XLA label: (.*)$", rest, re.M)
+    purpose = purpose or re.search(r"XLA [Ll]abel: (.*)$", rest, re.M)
+    if purpose is None and "Entry Parameter" in rest:
+        return Allocation(_bytes(size), f"argument {shape[1]}" if shape else "an argument")
     purpose = purpose[1].strip() if purpose else "a buffer"
     return Allocation(_bytes(size), f"{shape[1]}, {purpose}" if shape else purpose)
 
 
 def _bytes(text: str) -> int:
-    """The bytes of a size as XLA prints it: '15.75G', in powers of two."""
-    return round(float(text.rstrip("KMGT")) * _SUFFIX[text.lstrip("0123456789.")])
+    """The bytes of a size as XLA prints it, in powers of two: '15.75G' of a TPU, '12.83GiB' of a GPU."""
+    suffix = text.lstrip("0123456789. ").removesuffix("B").removesuffix("i")
+    return round(float(text.rstrip(" KMGTiB")) * _SUFFIX[suffix])

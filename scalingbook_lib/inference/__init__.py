@@ -11,7 +11,7 @@ Chapters: Inference, Serving Llama 3, Other architectures.
 
 >>> from scalingbook_lib import models
 >>> from scalingbook_lib.machines import Slice, chips
->>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), batch=32, S=2048).binds
+>>> decode(models.find("llama-3-70b"), Slice.of(chips.V5E, "4x4"), Layout(tp=16), batch=32, S=2048).bottleneck
 'weights'
 """
 
@@ -24,17 +24,19 @@ from scalingbook_lib.inference.layout import Layout, LayoutError
 from scalingbook_lib.inference.memory import ServingMemory, largest_batch, memory
 from scalingbook_lib.inference.prefix import Prefix, prefix
 from scalingbook_lib.inference.queueing import little, static_waste
-from scalingbook_lib.inference.serve import POLICIES, Serving, serve
+from scalingbook_lib.inference.serve import PLAIN, POLICIES, Drafting, Serving, serve
 from scalingbook_lib.inference.speculative import Speculation, best_draft, speculative
 from scalingbook_lib.inference.step import InferenceStep, decode, mixed, prefill
 from scalingbook_lib.inference.traffic import ServingCollective
 
 __all__ = [
     "PEAK",
+    "PLAIN",
     "POLICIES",
     "ByType",
     "Crossover",
     "Diffusion",
+    "Drafting",
     "InferenceStep",
     "KVTransfer",
     "Layout",

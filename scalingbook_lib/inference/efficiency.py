@@ -68,7 +68,7 @@ class ServingEfficiency(LinkShares, Result):
     more where it has experts; `collective_s` for each collective beside its hops, `network_s` more where it
     leaves a domain; `fixed_s` once a step (with stages for each microbatch), and `sequence_s` for each of its
     sequences. `host_s` for each sequence of a group is what the host needs to prepare a step, which it does
-    while the chips are at the one before: no step is shorter; with stages, it is waited for.
+    while the chips execute the step before: no step is shorter than that; with stages, it is exposed.
 
     `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all chips of an
     expert-parallel group wait for the busiest one. None is a perfectly even load.

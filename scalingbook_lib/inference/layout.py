@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import BF16, DType, Result
 
-WAYS = {  # the fields that split, and how they are told
+WAYS = {  # the degrees of parallelism by field, as they are printed
     "tp": "TP",
     "rows": "rows",
     "cp": "CP",
     "pp": "PP",
     "ep": "EP",
     "attention_dp": "attention DP",
-    "kv_batch": "cache by sequence",
-    "kv_sequence": "cache by token",
+    "kv_batch": "KV cache over sequences",
+    "kv_sequence": "KV cache over tokens",
 }
 
 
@@ -81,7 +81,7 @@ class Layout(Result):
         if self.rows > 1 and (self.attention_dp > 1 or self.ep > 1):
             raise LayoutError(
                 f"rows={self.rows} with attention_dp={self.attention_dp} and ep={self.ep}: "
-                "two dimensions are for one group without expert ways; write rows=1"
+                "two-dimensional sharding needs one group and no expert parallelism; write rows=1"
             )
 
     @property
@@ -107,7 +107,7 @@ class Layout(Result):
     @property
     def wide(self) -> bool:
         """Whether dense MLPs are split over all tp chips, not group by group."""
-        # With expert ways each group has a dense MLP of its own: its tokens leave it for experts alone.
+        # With expert parallelism, each group has its own dense MLP: its tokens leave it only for experts.
         return self.attention_dp == 1 or self.ep == 1
 
     def check(self, model: Transformer) -> None:
@@ -129,12 +129,12 @@ class Layout(Result):
                 f"redundant_experts={more} with ep={self.ep}: copies of experts balance the chips of an "
                 "expert-parallel group; write 0, or ep above 1"
             )
-        if self.rows > 1 and (model.experts or model.latent or model.linear):
+        if self.rows > 1 and (model.experts or model.latent or model.linear or model.blocks):
             yield (
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "
                 "write rows=1"
             )
-        if self.cp > 1 and model.linear:
+        if self.cp > 1 and model.state_elements:
             # its state is a recurrence over tokens: no ring of keys and values can make up for that
             yield f"cp={self.cp}: linear attention passes one token after the other; write cp=1"
         if self.columns > model.N:
@@ -159,6 +159,6 @@ class Layout(Result):
     def __str__(self) -> str:
         ways = [f"{word} {getattr(self, name)}" for name, word in WAYS.items() if getattr(self, name) > 1]
         return (
-            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}; "
-            f"weights {self.weights}, cache {self.kv}, computing in {self.compute}"
+            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one device'}; "
+            f"weights {self.weights}, KV cache {self.kv}, compute {self.compute}"
         )

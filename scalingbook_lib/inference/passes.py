@@ -45,8 +45,8 @@ class Load:
 class Pass:
     """One microbatch through all stages, in seconds.
 
-    Of products and weights, and of attention and cache, the longer is waited for, class by class: `matmul_s`
-    and `weights_s`, `attention_s` and `kv_s` are what was; `head_s` is the unembedding's.
+    Of matmuls and weight reads, and of attention and cache reads, only the longer counts, class by class:
+    `matmul_s`, `weights_s`, `attention_s` and `kv_s` are the parts that count; `head_s` is the unembedding's.
     """
 
     weights_s: float = 0.0

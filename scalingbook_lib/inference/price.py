@@ -57,9 +57,9 @@ class Priced(Result):
 
     @property
     def joules_per_token(self) -> float | None:
-        """Of the chips alone, at their most, which for few users is half as much again as GPUs draw.
+        """Energy of the chips alone, at their maximum power; with few users, GPUs draw a third less.
 
-        None where nobody publishes their watts.
+        None if the vendor does not publish that power.
         """
         watts = self.machine.chip.power_w
         return None if watts is None else self.chips * watts / self.tokens_per_s  # W over tokens/s

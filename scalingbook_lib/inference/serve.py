@@ -1,8 +1,11 @@
-"""What does a copy of the model serve when requests never run out? Throughput, latency and price.
+"""The throughput, latency and price of a replica under a load of requests that never ends.
 
-Every slot is always taken: as one sequence ends, the next prompt is read, either between two decode steps
-("interleaved": all others wait) or a chunk with each step ("chunked"). Contexts are taken at their mean,
-P + G/2. A prompt's last token gives the first output token, so G - 1 steps follow. Chapter: Inference.
+Every slot is always taken: when one sequence ends, the next prompt is processed, either between two decode
+steps ("interleaved": all other sequences wait) or in chunks, one with each step ("chunked"). Contexts have
+their mean length, P + G/2. A prompt's last token gives the first output token, so G - 1 tokens follow.
+
+With speculative decoding, a step verifies several drafted tokens and accepts a part of them (`Drafting`).
+Chapter: Inference.
 """
 
 from dataclasses import dataclass
@@ -16,52 +19,83 @@ from scalingbook_lib.inference.price import Priced
 from scalingbook_lib.inference.step import InferenceStep, prefilled, stepped
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import Result, count, si
 
 POLICIES = ("interleaved", "chunked")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Drafting(Result):
+    """Speculative decoding: every decode step verifies `tokens` drafted tokens of each sequence.
+
+    `acceptance_length` is the mean number of tokens that a step yields per sequence, including the model's
+    own token: 1 if nothing is accepted, `tokens` + 1 if everything is. `cost` is the time of one drafted
+    token over that of a plain decode step: of a draft model, or about 1/L for a head of one layer (MTP,
+    EAGLE).
+
+    Raises a ValueError if the acceptance length is impossible.
+    """
+
+    line = "tokens", "acceptance_length", "cost"
+    tokens: int = 0
+    acceptance_length: float = 1.0
+    cost: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.tokens < 0 or self.cost < 0 or not 1 <= self.acceptance_length <= self.tokens + 1:
+            raise ValueError(
+                f"{self.tokens} drafted tokens with an acceptance length of {self.acceptance_length:g} and a "
+                f"cost of {self.cost:g}: write an acceptance length from 1 to {self.tokens + 1}, and a cost "
+                "of at least 0"
+            )
+
+
+PLAIN = Drafting()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Serving(Priced):
-    """One copy at its steady state: `cycle_s` is the time in which each slot serves one request."""
+    """A replica at its steady state: `cycle_s` is the time in which each slot serves one request."""
 
     policy: str
     P: int
     G: int
     slots: float  # sequences that are served at once
-    batch: float  # those of them that decode, in the mean
+    batch: float  # those of them that decode, on average
     step: InferenceStep  # of decoding alone
     reading: InferenceStep  # a prompt alone, or a step with a chunk
+    decode_s: float  # decode steps of one request, with drafts, without prompts
     cycle_s: float
     ttft_s: float  # from the moment that a slot is free
     itl_s: float  # mean time between two tokens of a sequence
+    drafting: Drafting = PLAIN
 
     @property
     def requests_per_s(self) -> float:
-        """Of one copy."""
+        """The requests per second of one replica."""
         return self.batch / self.cycle_s
 
     @property
     def tokens_per_s(self) -> float:
-        """Output tokens of one copy."""
+        """The output tokens per second of one replica."""
         return self.requests_per_s * self.G
 
     @property
     def latency_s(self) -> float:
-        """From a free slot to the last token."""
+        """The time in seconds from a free slot to the last token of a request."""
         return self.ttft_s + (self.G - 1) * self.itl_s
 
     @property
     def prefill_share(self) -> float:
-        """The share of the time that goes to prompts."""
-        return max(1 - (self.G - 1) * self.step.total_s / self.cycle_s, 0.0)
+        """The share of the time spent on prompts."""
+        return max(1 - self.decode_s / self.cycle_s, 0.0)
 
     def __str__(self) -> str:
         return (
             f"{self.model.name}, {self.policy}, {count(self.P)} prompt and {count(self.G)} output tokens, "
-            f"{count(self.batch, 4)} sequence{'s' * (self.batch != 1)} on {self.chips:,} chips: "
-            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, first token in "
-            f"{si(self.ttft_s, 's')}, then one every {si(self.itl_s, 's')}"
+            f"batch size {count(self.batch, 4)} on {self.chips:,} chip{'s' * (self.chips != 1)}: "
+            f"{si(self.tokens_per_s, 'tokens/s')}, {self.requests_per_s:.3g} requests/s, TTFT "
+            f"{si(self.ttft_s, 's')}, ITL {si(self.itl_s, 's')}"
         )
 
 
@@ -76,13 +110,17 @@ def serve(
     policy: str = "interleaved",
     chunk: int = 512,
     cached: int = 0,
+    drafting: Drafting = PLAIN,
     efficiency: ServingEfficiency = PEAK,
     reserve: float = 0.0,
 ) -> Serving:
-    """Requests of P prompt tokens (`cached` of them known) and G output tokens, `batch` sequences at once.
+    """Serve requests of P prompt tokens and G output tokens, `batch` sequences at once.
 
-    Without a batch as many as the cache has room for at the mean context. `chunk` is the most prompt tokens
-    of a step; where prompts need more, sequences wait for them and fewer decode.
+    The first `cached` tokens of a prompt are in the prefix cache. Without `batch`, as many sequences are
+    served as the KV cache holds at the mean context. `chunk` is the largest number of prompt tokens in a
+    step; if prompts need more, sequences wait for them, and fewer decode.
+
+    Raises a ValueError if a length is impossible or no sequence fits.
     """
     if min(P, G) < 1 or not 0 <= cached < P or policy not in POLICIES:
         raise ValueError(
@@ -99,16 +137,27 @@ def serve(
         )
     on = case(model, machine, layout, efficiency)
     if policy == "interleaved":
-        return _interleaved(on, P=P, G=G, batch=float(batch), cached=cached)
-    return _chunked(on, P=P, G=G, batch=float(batch), cached=cached, chunk=chunk)
+        return _interleaved(on, P=P, G=G, batch=float(batch), cached=cached, drafting=drafting)
+    return _chunked(on, P=P, G=G, batch=float(batch), cached=cached, chunk=chunk, drafting=drafting)
 
 
-def _interleaved(on: ServingCase, *, P: int, G: int, batch: float, cached: int) -> Serving:
-    """cycle = (G - 1) steps and B prompts, each of which all wait for; groups read theirs at once."""
-    step = stepped(on, batch=batch, S=P + G / 2)
-    groups = min(on.layout.attention_dp, int(batch)) or 1
+def _verified(on: ServingCase, drafting: Drafting, *, batch: float, S: float) -> tuple[InferenceStep, float]:
+    """A decode step that verifies the drafted tokens, and the time of the drafts before it."""
+    step = stepped(on, batch=batch, S=S, T=drafting.tokens + 1)
+    if not drafting.tokens:
+        return step, 0.0
+    return step, drafting.tokens * drafting.cost * stepped(on, batch=batch, S=S).total_s
+
+
+def _interleaved(
+    on: ServingCase, *, P: int, G: int, batch: float, cached: int, drafting: Drafting
+) -> Serving:
+    """The cycle is the decode steps of one request and the prompts of all slots, for which all wait."""
+    step, draft_s = _verified(on, drafting, batch=batch, S=P + G / 2)
+    groups = min(on.layout.attention_dp, int(batch)) or 1  # groups process their prompts at once
     reading = prefilled(on, P=P, prompts=groups, cached=cached)
-    cycle_s = (G - 1) * step.total_s + batch / groups * reading.total_s
+    decode_s = (G - 1) / drafting.acceptance_length * (step.total_s + draft_s)
+    cycle_s = decode_s + batch / groups * reading.total_s
     return Serving(
         case=on,
         policy="interleaved",
@@ -118,29 +167,34 @@ def _interleaved(on: ServingCase, *, P: int, G: int, batch: float, cached: int) 
         batch=batch,
         step=step,
         reading=reading,
+        decode_s=decode_s,
         cycle_s=cycle_s,
         ttft_s=reading.total_s,
         itl_s=cycle_s / (G - 1) if G > 1 else 0.0,
+        drafting=drafting,
     )
 
 
-def _chunked(on: ServingCase, *, P: int, G: int, batch: float, cached: int, chunk: int) -> Serving:
-    """Each of B slots waits for its prompt, then decodes G - 1 steps; so many requests come to a step.
+def _chunked(
+    on: ServingCase, *, P: int, G: int, batch: float, cached: int, chunk: int, drafting: Drafting
+) -> Serving:
+    """Each of B slots waits for its prompt, then decodes; `requests` new requests come to a step.
 
-    A prompt alone is read in one step, or in as many as it fills chunks. Where all prompts together need more
-    than a chunk a step, they queue: by Little's law as long as slots have to wait for each other.
+    A prompt alone is processed in one step, or in as many as it fills chunks. If all prompts together need
+    more than one chunk per step, they queue: by Little's law, slots wait for each other.
     """
-    new, S, steps = P - cached, P + G / 2, G - 1
+    new, S, steps = P - cached, P + G / 2, (G - 1) / drafting.acceptance_length
     waits = max(new / chunk, 1.0, batch * new / chunk - steps)  # in steps
-    requests = batch / (waits + steps)  # of a step
+    requests = batch / (waits + steps)  # per step
     c = min(max(requests, 1.0) * new, float(chunk))
     busy = requests * new / c  # the share of the steps that have a chunk
     prompts = max(c / new, min(on.layout.attention_dp, c))
-    context = cached + max(new - c / prompts, 0) / 2  # in the mean, half of a prompt is read already
+    context = cached + max(new - c / prompts, 0) / 2  # on average, half of a prompt has been prefilled
     decoding = requests * steps
-    step = stepped(on, batch=decoding or 1, S=S)
-    reading = stepped(on, batch=decoding, S=S, chunk=c, context=context, prompts=prompts)
-    mean_s = busy * reading.total_s + (1 - busy) * step.total_s
+    step, draft_s = _verified(on, drafting, batch=decoding or 1, S=S)
+    verified = drafting.tokens + 1
+    reading = stepped(on, batch=decoding, S=S, T=verified, chunk=c, context=context, prompts=prompts)
+    mean_s = busy * reading.total_s + (1 - busy) * step.total_s + draft_s
     return Serving(
         case=on,
         policy="chunked",
@@ -150,7 +204,9 @@ def _chunked(on: ServingCase, *, P: int, G: int, batch: float, cached: int, chun
         batch=decoding or requests,  # prompts alone leave with every chunk
         step=step,
         reading=reading,
-        cycle_s=max(steps, 1) * mean_s,
+        decode_s=steps * (step.total_s + draft_s),
+        cycle_s=(steps if G > 1 else 1.0) * mean_s,
         ttft_s=waits * reading.total_s,
-        itl_s=mean_s if steps else 0.0,
+        itl_s=mean_s / drafting.acceptance_length if steps else 0.0,
+        drafting=drafting,
     )

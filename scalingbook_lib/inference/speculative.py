@@ -23,7 +23,7 @@ class Speculation(Result):
 
     @property
     def tokens(self) -> float:
-        """In the mean for each check: (1 - p^(K+1)) / (1 - p), the large model's own token included."""
+        """Average number per verification: (1 - p^(K+1)) / (1 - p), with the large model's own token."""
         # Token i + 1 needs the i before it: 1 + p + ... + p^K. The last one is the large model's own.
         p, K = self.acceptance, self.draft
         return K + 1.0 if p == 1 else (1 - p ** (K + 1)) / (1 - p)

@@ -1,7 +1,7 @@
-"""How long does one step of serving take, term by term, which term binds, and what would unbind it?
+"""The time of one step of serving by term, its bottleneck, and what would shorten it.
 
-A decode step gives every sequence a token; a prefill reads prompts; a mixed step does both, a chunk at a
-time. The formula itself is in `passes`. Chapter: Inference.
+A decode step generates a token for every sequence, a prefill processes prompts, and a mixed step does both,
+one chunk of prompts at a time. The formula is in `passes`. Chapter: Inference.
 """
 
 from dataclasses import dataclass
@@ -16,27 +16,28 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.units import count, require_min, si
 
-UNBIND = {
-    "weights": "a larger batch, narrower weights, or more tensor ways",
-    "matmul": "faster chips or a narrower type to compute in",
-    "KV": "shorter contexts, a narrower cache, fewer key-value heads, or more ways over the cache",
-    "attention": "shorter prompts, or more chips",
-    "activations": "kernels that fuse",
+REMEDIES = {
+    "weights": "a larger batch, narrower weights, or a larger tensor-parallel degree",
+    "matmul": "faster chips or a narrower compute dtype",
+    "KV": "shorter contexts, a narrower KV cache, fewer KV heads, or a KV cache sharded over more chips",
+    "attention": "shorter prompts or more chips",
+    "activations": "fused kernels",
     "bubble": "fewer stages, or more sequences than stages",
-    "host": "an engine that does less for each sequence, or groups with hosts of their own",
-    "launch": "fewer and larger kernels, graphs that are launched whole, or a larger batch",
-    "hops": "fewer tensor ways, or a mesh with shorter axes",
-    "bytes": "fewer tensor ways, a smaller batch, or narrower activations",
+    "host": "an engine with less host work per sequence, or a host per group of sequences",
+    "launch": "fewer and larger kernels, CUDA graphs, or a larger batch",
+    "hops": "a smaller tensor-parallel degree, or a mesh with shorter axes",
+    "bytes": "a smaller tensor-parallel degree, a smaller batch, or narrower activations",
 }
+"""What would shorten each term of a step; "hops" and "bytes" are of collectives."""
 
-OWN = ("weights", "matmul", "KV", "attention", "activations")  # terms of what a chip does by itself
+OWN = ("weights", "matmul", "KV", "attention", "activations")  # the terms of a chip's own work
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InferenceStep(Priced):
-    """One step of a copy of the model: `batch` sequences with S cached tokens get T each, prompts c in all.
+    """One step of a replica: `batch` sequences with S cached tokens get T tokens each, prompts get c in all.
 
-    `times` has its microbatches, and what is lost beside them.
+    `times` holds the times of its microbatches and the time lost between them.
     """
 
     what: str
@@ -46,17 +47,17 @@ class InferenceStep(Priced):
 
     @property
     def batch(self) -> float:
-        """Sequences that decode."""
+        """The number of sequences that decode."""
         return self.load.batch
 
     @property
     def total_s(self) -> float:
-        """The step: its terms added."""
+        """The time of the step in seconds: the sum of its terms."""
         return self.times.total_s
 
     @property
     def terms(self) -> dict[str, float]:
-        """All that the step consists of, in seconds of the mean stage: the sides that are waited for."""
+        """Every term of the step in seconds of the mean stage; overlapped work does not count."""
         # m microbatches pass each of pp stages, which has 1/pp of the layers: the mean stage works for m/pp
         # of a pass. What the longest stage and the filling of the pipeline take more is the bubble.
         p, t, scale = self.times.one, self.times, self.times.microbatches / self.layout.pp
@@ -77,7 +78,7 @@ class InferenceStep(Priced):
 
     @property
     def collectives(self) -> dict[str, float]:
-        """What is waited for of collectives, by name, in one pass."""
+        """The exposed time of each collective in one pass, in seconds by name."""
         # Overlap hides a share of all collectives together: each is told its part of what is left.
         busy = dict.fromkeys((row.name for row in self.traffic), 0.0)
         for row in self.traffic:
@@ -87,11 +88,11 @@ class InferenceStep(Priced):
 
     @property
     def bound(self) -> dict[str, str]:
-        """Of each collective, whether its bytes or its hops take longer."""
+        """For each collective, whether its "bytes" or its "hops" take longer."""
         return {row.name: "bytes" if self._bandwidth_s(row) > row.hops_s else "hops" for row in self.traffic}
 
     def _bandwidth_s(self, row: ServingCollective) -> float:
-        """The bytes of a collective, for what passes a tensor group in one microbatch."""
+        """The time in seconds that the bytes of a collective take in one microbatch."""
         m, cp, load = self.times.microbatches, self.layout.cp, self.load
         # the same numbers of tokens as in `passes.passed`, or the parts would not add up
         decoded = fullest(fullest(load.batch, m), cp) * load.T
@@ -101,12 +102,12 @@ class InferenceStep(Priced):
 
     @property
     def compute_s(self) -> float:
-        """What one chip does by itself: without collectives, launches and bubbles."""
+        """The time in seconds of a chip's own work: without collectives, launches and bubbles."""
         return sum(s for name, s in self.terms.items() if name in OWN)
 
     @property
     def network_s(self) -> float:
-        """All collectives, as far as they are waited for."""
+        """The exposed time of all collectives in seconds."""
         # of the mean stage, as `terms`
         return self.times.one.collectives_s * self.times.microbatches / self.layout.pp
 
@@ -118,35 +119,36 @@ class InferenceStep(Priced):
 
     @property
     def tokens(self) -> float:
-        """Those that pass the model."""
+        """The tokens that pass through the model."""
         # T new ones of each sequence, and those of prompts
         return self.load.batch * self.load.T + self.load.chunk
 
     @property
     def tokens_per_s(self) -> float:
-        """Of one copy: generated ones, or of a prefill those that are read."""
+        """The tokens per second of one replica: generated tokens, or prompt tokens of a prefill."""
         # prompts that ride along are not counted: they are read, not written
         return (self.load.batch * self.load.T if self.load.batch else self.load.chunk) / self.total_s
 
     @property
-    def binds(self) -> str:
-        """The longest term."""
+    def bottleneck(self) -> str:
+        """The name of the longest term."""
         return max(self.terms, key=lambda name: self.terms[name])
 
     @property
-    def unbind(self) -> str:
+    def remedy(self) -> str:
         """What would shorten the longest term."""
-        return UNBIND[self.binds if self.binds in UNBIND else self.bound[self.binds]]
+        return REMEDIES[self.bottleneck if self.bottleneck in REMEDIES else self.bound[self.bottleneck]]
 
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
         load = self.load
-        decoded = f"{count(load.batch)} sequences of {count(self.S)} tokens" if load.batch else ""
+        many = f"sequence{'s' * (load.batch != 1)}"
+        decoded = f"{count(load.batch)} {many} with {count(self.S)} cached tokens" if load.batch else ""
         read = f"{count(load.chunk)} tokens of {count(load.prompts)} prompt{'s' * (load.prompts > 1)}"
         work = [part for part in (decoded, read if load.chunk else "") if part]
         return (
             f"{self.model.name}, {self.what} of {' and '.join(work)} on {self.layout}: "
-            f"{si(self.total_s, 's')} ({terms}); {self.binds} binds, and {self.unbind} would help"
+            f"{si(self.total_s, 's')} ({terms})"
         )
 
 
@@ -160,9 +162,10 @@ def decode(
     T: int = 1,
     efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
-    """One step of a batch of sequences with S cached tokens each; T > 1 new tokens are checked at once.
+    """One decode step of `batch` sequences with S cached tokens each; T > 1 tokens are verified at once.
 
-    With stages, the sequences are in as many microbatches; the step is the time until each has its tokens.
+    With pipeline stages, the sequences form as many microbatches, and the step lasts until each has its
+    tokens.
     """
     return stepped(case(model, machine, layout, efficiency), batch=batch, S=S, T=T)
 
@@ -180,7 +183,10 @@ def mixed(
     prompts: int = 1,
     efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
-    """A decode step that also reads `chunk` tokens of prompts, `chunk_context` of each are read already."""
+    """A decode step that also processes `chunk` prompt tokens.
+
+    `chunk_context` tokens of each prompt have been processed before.
+    """
     on = case(model, machine, layout, efficiency)
     return stepped(on, batch=batch, S=S, T=T, chunk=chunk, context=chunk_context, prompts=prompts)
 
@@ -195,9 +201,9 @@ def prefill(
     cached: int = 0,
     efficiency: ServingEfficiency = PEAK,
 ) -> InferenceStep:
-    """`prompts` prompts of P tokens, the first `cached` of which have their keys and values already.
+    """A prefill of `prompts` prompts of P tokens, the first `cached` of which are in the KV cache already.
 
-    With stages, one prompt (of each group) follows another through them.
+    With pipeline stages, the prompts of each group follow one another through the stages.
     """
     return prefilled(case(model, machine, layout, efficiency), P=P, prompts=prompts, cached=cached)
 
@@ -212,7 +218,7 @@ def stepped(
     context: float = 0,
     prompts: float = 1,
 ) -> InferenceStep:
-    """`mixed`, of a batch of sequences with S cached tokens each, of a case that is known already."""
+    """A step as by `mixed`, for a known case."""
     require_min(0, batch=batch, S=S, chunk=chunk, chunk_context=context)
     if (not batch and not chunk) or T < 1 or prompts < 1:
         raise ValueError(
@@ -225,7 +231,7 @@ def stepped(
 
 
 def prefilled(on: ServingCase, *, P: int, prompts: int = 1, cached: int = 0) -> InferenceStep:
-    """`prefill` of a case that is known already."""
+    """A prefill as by `prefill`, for a known case."""
     require_min(0, cached=cached)
     if P - cached < 1 or prompts < 1:
         raise ValueError(

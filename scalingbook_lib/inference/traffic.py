@@ -1,7 +1,7 @@
 """Which collectives does a step need, over which of the chips, of how many bytes, and how often?
 
 Bytes are those of the array as `collectives` counts it, for each token of the step (`per_token`) and for
-each row that needs logits (`per_row`). Letters: Y all tensor ways, C columns and X rows of two dimensions, A
+each row that needs logits (`per_row`). Letters: Y the TP degree, C columns and X rows of two dimensions, A
 groups of attention data parallelism, G the chips of one, Z experts, W the chips that split one, B sequences
 and S tokens of a cache, R groups of a ring, P stages. Chapter: Inference.
 """
@@ -149,16 +149,16 @@ def _one_dimension(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     if o.attention_dp == 1:
         summed = partial(links.row, what=REDUCE, axis="Y", n=o.tp, per_token=links.vector)
         return (
-            summed("attention's output", times=blocks),
-            summed("MLP's output", times=m.L - m.moe_layers),
-            summed("experts' output", times=m.moe_layers),
+            summed("attention output", times=blocks),
+            summed("MLP output", times=m.L - m.moe_layers),
+            summed("expert output", times=m.moe_layers),
         )
     own = links.vector / o.attention_dp  # a group has the tokens of its own sequences
     summed = partial(links.row, what=REDUCE, axis="G", n=o.group, per_token=own)
     return (
-        summed("attention's output", times=blocks),
+        summed("attention output", times=blocks),
         *(_all_groups(m, o, links) if o.wide else ()),
-        summed("MLP's output", times=m.L),  # or shared experts'
+        summed("MLP output", times=m.L),  # or shared experts'
         *(() if o.wide else _experts(m, o, links)),
     )
 
@@ -166,7 +166,7 @@ def _one_dimension(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
 def _all_groups(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:
     """Each group's tokens to all chips, and sums back: MLPs that all tp chips split."""
     row = partial(links.row, axis="A", inside=o.group, n=o.attention_dp, per_token=links.vector, times=m.L)
-    return row("tokens of all groups", GATHER), row("outputs to their groups", SCATTER)
+    return row("tokens to all groups", GATHER), row("outputs back to groups", SCATTER)
 
 
 def _experts(m: Transformer, o: Layout, links: LayoutLinks) -> Rows:

@@ -12,14 +12,8 @@ from typing import Any, Literal, NoReturn, TypeGuard
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 from scalingbook_lib.units import BF16, DTYPES, DType, Result, binary, si
 
-_WORDS = {
-    "name",
-    "vendor",
-    "status",
-    "memory",
-    "full_mesh",
-    "sources",
-}  # every other field is a figure, and needs a source
+_WORDS = {"name", "vendor", "status", "memory", "joined", "sources"}  # the others are figures, with a source
+type Joined = Literal["switches", "full mesh", "PCIe", "ring", "cube mesh"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +67,9 @@ class Chip(Result):
     `cores` are TensorCores, SMs or CUs; `matrix_units` counts the MXUs or tensor cores of the whole chip,
     each with `matrix_side` rows where the vendor says so. Per core: `smem_bytes_per_core` (scalar memory of a
     TPU; L1 and shared memory together of a GPU), registers, tensor memory. `domain_chips` chips communicate
-    at full speed, through switches or, with `full_mesh`, over one link per pair. `power_w` is the vendor's
-    maximum; `usd_per_hour` is the price on the day of its source.
+    at full speed, `joined` by switches, over one link per pair (a full mesh), around a ring, or as PCIe
+    boards through their host, whose one link is the slot; V100 are joined in a hybrid cube mesh. `power_w` is
+    the vendor's maximum; `usd_per_hour` is the price on the day of its source.
     """
 
     name: str
@@ -112,7 +107,7 @@ class Chip(Result):
     power_w: float | None = None  # at most, by its vendor
     usd_per_hour: float | None = None  # of one chip
     domain_chips: int | None = None  # None: joined in a torus
-    full_mesh: bool = False
+    joined: Joined = "switches"  # where not in a torus
     torus: Torus | None = None
     sources: Mapping[str, Source] = field(repr=False, compare=False)
 
@@ -133,6 +128,11 @@ class Chip(Result):
         """The hash of its name, as equal chips have one; a search looks things up by chip all the time."""
         return hash(self.name)
 
+    @property
+    def full_mesh(self) -> bool:
+        """Whether there is a link for each pair of chips of a domain, and no switch."""
+        return self.joined == "full mesh"
+
     def figures(self) -> dict[str, float | Torus]:
         """Every figure that this chip has, by field name, in base units."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}
@@ -143,9 +143,10 @@ class Chip(Result):
 
         ValueError if they have none.
         """
-        rate = getattr(self, _rate_of(dtype.name), None)  # asked hundreds of times for one picture
+        name = dtype.multiplied or dtype.name
+        rate = getattr(self, _rate_of(name), None)  # asked hundreds of times for one picture
         if not _known(rate):
-            raise ValueError(self._unavailable_message(dtype.name))
+            raise ValueError(self._unavailable_message(name))
         return rate
 
     def _unavailable_message(self, dtype: str) -> str:
@@ -174,8 +175,7 @@ class Chip(Result):
     def topology(self) -> Torus:
         """The torus that connects chips of this generation; SliceError where switches or a full mesh do."""
         if self.torus is None:
-            how = "link by link to each other chip" if self.full_mesh else "by switches"
-            raise SliceError(f"{self.name} is joined {how}, not in a torus; take a TPU")
+            raise SliceError(f"{self.name} is joined {_JOINED[self.joined]}, not in a torus; take a TPU")
         return self.torus
 
     def domain_bytes_per_s(self, chips: int | None = None) -> float:
@@ -206,6 +206,15 @@ class Chip(Result):
                 *["announced"] * (self.status == "announced"),
             )
         )
+
+
+_JOINED: dict[Joined, str] = {
+    "switches": "by switches",
+    "full mesh": "link by link to each other chip",
+    "PCIe": "by the PCIe of its host",
+    "ring": "in a ring",
+    "cube mesh": "in a hybrid cube mesh",
+}
 
 
 def _known(figure: object) -> TypeGuard[Any]:

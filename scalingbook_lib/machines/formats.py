@@ -1,11 +1,11 @@
 """Low-precision number formats: their representable values, rounding errors and bytes per element.
 
 An `Element` is a floating-point type (values spaced in proportion) or an integer type (equally spaced). A
-`Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Smaller
-numbers.
+`Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Low
+precision and optimizers.
 
 >>> print(NVFP4)
-NVFP4: E2M1, 15 numbers up to 6, a scale for each 16; 0.5625 bytes an element
+NVFP4: E2M1, 15 numbers up to 6, a scale for each 16; 0.5625 bytes per element
 >>> NVFP4.quantized([0.1, 3.2, -6])
 [0.0, 3.0, -6.0]
 """
@@ -16,7 +16,7 @@ from math import copysign, floor, frexp, log2, sqrt
 from random import Random
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.units import BF16, DType, Result, count
+from scalingbook_lib.units import BF16, DType, Result, count, matrix_unit_dtype
 
 _POWER_BITS = 8  # of a scale that is a power of two (E8M0)
 
@@ -146,7 +146,7 @@ class Format(Result):
         e = self.element
         what = f"{e.numbers:,} numbers" if e.bits <= 8 else f"{e.bits} bits"
         return (
-            f"{self.name}: {e.name}, {what} up to {e.largest:g}, {shared}; {self.bytes:.7g} bytes an element"
+            f"{self.name}: {e.name}, {what} up to {e.largest:g}, {shared}; {self.bytes:.7g} bytes per element"
         )
 
 
@@ -183,4 +183,5 @@ def compute_dtype(chip: Chip, dtype: DType) -> DType:
     """The type in which the chip multiplies stored operands: `dtype`
     where that is faster than bf16, else bf16.
     """
-    return dtype if chip.rates().get(dtype.name, 0.0) > chip.flops_per_s(BF16) else BF16
+    multiplied = matrix_unit_dtype(dtype)
+    return multiplied if chip.rates().get(multiplied.name, 0.0) > chip.flops_per_s(BF16) else BF16

@@ -61,7 +61,7 @@ class Torus:
     Slices come in every shape of `small`; where there are cubes, also in every product of multiples of `cube`
     up to the pod's chips, in any order of the sides. With `wrap_at`, an axis closes into a ring only at that
     size (v5e and v6e: 16); with cubes, every axis of a slice of whole cubes does, because optical circuit
-    switches connect them. Twisted tori are recognized (`twistable`), not modelled.
+    switches connect them. Twisted tori are recognized (`twistable`) but not modeled.
     """
 
     dims: int

@@ -1,4 +1,4 @@
-"""Why is one plan faster than another? Term by term.
+"""The difference between the times of two plans, term by term.
 
 Chapter: Training Llama 3.
 """
@@ -26,14 +26,14 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison(Result):
-    """Two steps of one model and batch: what the second spends more (positive) or less on each term."""
+    """Two steps of one model and batch, and how much more (or less) time the second spends on each term."""
 
     first: TrainingStep
     second: TrainingStep
 
     @property
     def terms(self) -> dict[str, float]:
-        """Seconds that the second takes longer, by term, the largest first; they sum to `lost_s`."""
+        """The extra seconds of the second step by term, the largest first; their sum is `lost_s`."""
         one, other = self.first.terms, self.second.terms
         # a term that one step lacks is 0 there
         found = {name: other.get(name, 0.0) - one.get(name, 0.0) for name in {**one, **other}}
@@ -42,7 +42,7 @@ class Comparison(Result):
 
     @property
     def lost_s(self) -> float:
-        """How much longer the second takes."""
+        """The extra time of the second step in seconds."""
         return self.second.total_s - self.first.total_s  # the sum of the terms' differences
 
     @property
@@ -53,7 +53,7 @@ class Comparison(Result):
         return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
     def __str__(self) -> str:
-        how = ", ".join(f"{name}={new} in place of {old}" for name, (old, new) in self.changed.items())
+        how = ", ".join(f"{name}={new} instead of {old}" for name, (old, new) in self.changed.items())
         least = 1e-4 * self.first.total_s  # smaller differences are not worth a word
         shown = {name: s for name, s in self.terms.items() if abs(s) > least}
         parts = [f"{name} {'+' if s > 0 else '−'}{si(abs(s), 's')}" for name, s in shown.items()]

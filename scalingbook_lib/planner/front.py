@@ -1,4 +1,4 @@
-"""Which ways to serve are worth choosing? Those that no other beats in latency and in cost.
+"""The Pareto front of ways to serve a model: those that no other beats in both latency and cost.
 
 Chapter: Serving Llama 3.
 """
@@ -27,37 +27,38 @@ class Option(NamedTuple):
 
     @property
     def layout(self) -> Layout:
-        """How one copy of the model is spread."""
+        """The layout of one replica of the model."""
         return self.serving.step.layout
 
     @property
     def copies(self) -> int:
-        """How many copies the machine holds."""
+        """The number of replicas that the machine holds."""
         return self.machine.chips // self.layout.chips
 
     @property
-    def B(self) -> float:
-        """Sequences that one copy serves at once."""
+    def sequences(self) -> float:
+        """The number of sequences that one replica serves at once."""
         return self.serving.slots
 
     @property
-    def binds(self) -> str:
-        """What takes longest: the prompts, or a term of the decode step."""
+    def bottleneck(self) -> str:
+        """What takes longest: "prompts", or the longest term of the decode step."""
         # more than half of the time: no term of decoding can be more
-        return "prompts" if self.serving.prefill_share > 0.5 else self.serving.step.binds
+        return "prompts" if self.serving.prefill_share > 0.5 else self.serving.step.bottleneck
 
     def __str__(self) -> str:
-        copies = f"{self.copies:,} copies" if self.copies > 1 else "one copy"
-        return f"{copies} on {self.machine.name}: {self.serving}"
+        replicas = f"{self.copies:,} replicas" if self.copies > 1 else "one replica"
+        return f"{replicas} on {self.machine.name}: {self.serving}"
 
 
 @dataclass(frozen=True, slots=True)
 class Front(Result):
-    """Of all legal ways to serve these requests, those that none beats; from the fastest to the cheapest.
+    """The Pareto front of all possible ways to serve these requests, from the fastest to the cheapest.
 
-    `itl_s` is the mean time between two tokens of a sequence, `cost` that of a million output tokens in
-    `unit`. There are so many `ways` of so many `layouts`; `options` are those that were judged, those that
-    miss the targets too. A search that was `stopped` has seen a part of them.
+    `itl_s` is the mean time between two tokens of a sequence, and `cost` is the cost of a million output
+    tokens in `unit`. `layouts` and `ways` (layouts with a batch size) count the search space; `options` are
+    those that were evaluated, including those that miss the targets. A search that was `stopped` has seen
+    only a part.
     """
 
     model: Transformer
@@ -65,7 +66,7 @@ class Front(Result):
     P: int
     G: int
     unit: str
-    usd_as_of: str | None  # the day of the oldest price among them; None where the price was given
+    usd_as_of: str | None  # the date of the oldest price; None if the price was given
     targets: dict[str, float]
     points: tuple[Option, ...]
     layouts: int
@@ -76,17 +77,17 @@ class Front(Result):
 
     @property
     def judged(self) -> int:
-        """How many ways were judged; the bounds of the others show that one of these beats them."""
+        """The number of ways that were evaluated; bounds show that these include the best."""
         return len(self.options)
 
     @property
     def best(self) -> Option:
-        """The cheapest; a ValueError with the reasons where there is none."""
+        """The cheapest option; raises a ValueError with the reasons if there is none."""
         return self._all[-1]
 
     @property
     def fastest(self) -> Option:
-        """The one with the least time between two tokens."""
+        """The option with the least time between two tokens."""
         return self._all[0]
 
     @property
@@ -96,19 +97,26 @@ class Front(Result):
         return self.points
 
     def within(self, itl_s: float) -> Option:
-        """The cheapest that gives every sequence a token in that time."""
+        """The cheapest option with at most that inter-token latency (ITL) in seconds."""
         in_time = [p for p in self.points if p.itl_s <= itl_s]
         if not in_time:
-            raise ValueError(f"no token in {si(itl_s, 's')}: the fastest takes {si(self.fastest.itl_s, 's')}")
+            raise ValueError(
+                f"no option has an ITL of {si(itl_s, 's')}; the fastest has {si(self.fastest.itl_s, 's')}"
+            )
         return in_time[-1]
 
     @property
     def counts(self) -> str:
-        """How many ways there are, and why not more."""
+        """The size of the search space, and the reasons for which layouts were rejected."""
         refused = "; ".join(map(str, self.rejected)) or "none"
+        return f"{self.searched}; rejected: {refused}"
+
+    @property
+    def searched(self) -> str:
+        """The size of the search space, and how much of it was evaluated."""
         return (
-            f"{self.layouts:,} layouts, {self.ways:,} ways to serve with batches, {self.judged:,} judged, "
-            f"{len(self.points):,} that none beats; rejected: {refused}"
+            f"{self.layouts:,} layouts, {self.ways:,} with batch sizes, {self.judged:,} evaluated, "
+            f"{len(self.points):,} on the Pareto front"
         )
 
     def price(self, option: Option) -> str:
@@ -120,15 +128,11 @@ class Front(Result):
         where = " or ".join(m.name for m in self.machines)
         head = f"{self.model.name}, {count(self.P)} prompt and {count(self.G)} output tokens, on {where}"
         if not self.points:
-            return f"{head}: no way to serve meets what is asked. {self.counts}"
-        one, other = self.best, self.fastest
+            return f"{head}: no layout fits these requests. {self.counts}"
         since = f" (prices of {self.usd_as_of})" if self.usd_as_of else ""
-        return (
-            f"{head}: the cheapest takes {self.price(one)} for a million output tokens{since}, one "
-            f"every {si(one.itl_s, 's')} for each of {count(one.B, 4)} sequences on {one.layout} "
-            f"({one.binds} binds); the fastest {self.price(other)}, one every {si(other.itl_s, 's')} for "
-            f"each of {count(other.B, 4)} on {other.layout}. {self.counts}"
-        )
+        ends = {"cheapest": self.best, "fastest": self.fastest}
+        told = [f"{name}: {self.price(one)} per million output tokens, {one}" for name, one in ends.items()]
+        return "\n".join((head + since, *told, self.counts))
 
     def __iter__(self) -> Iterator[Option]:
         return iter(self.points)

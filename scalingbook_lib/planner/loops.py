@@ -88,7 +88,7 @@ class Split(Result):
         return self.generate_s / self.total_s
 
     @property
-    def binds(self) -> str:
+    def bottleneck(self) -> str:
         """The phases that take longer: generation, or those of the trainer."""
         learn_s = self.score_s + self.train_s
         return "rollouts" if self.generate_s >= learn_s else "log-probs and training"
@@ -101,7 +101,7 @@ class Split(Result):
         told = ", ".join(f"{name} {si(s, 's')}" for name, s in parts.items())
         return (
             f"{self.way} on {pools} chips: {si(self.total_s, 's')} per step ({told}, weight sync "
-            f"{si(self.weight_sync_s, 's')}), {age}; limited by {self.binds}"
+            f"{si(self.weight_sync_s, 's')}), {age}; limited by {self.bottleneck}"
         )
 
 

@@ -75,7 +75,12 @@ class Judge:
         return sizes(way.most) if self.batches is None else sorted(b for b in self.batches if b <= way.most)
 
     def _judge(self, way: Way, B: int) -> None:
-        how: dict[str, Any] = self.ways.asked | {"policy": way.policy, "efficiency": self.efficiency}
+        how: dict[str, Any] = self.ways.asked | {
+            "policy": way.policy,
+            "efficiency": self.efficiency,
+            "cached": self.ways.cached,
+            "drafting": self.ways.drafting,
+        }
         s = steady(self.ways.model, way.machine, way.layout, batch=B, **how)
         # as `inference.price`, in whatever the price is in
         cost = way.price * s.chips / 3600 / s.tokens_per_s * 1e6

@@ -101,25 +101,30 @@ class Ranking(Result):
 
     @property
     def counts(self) -> str:
-        """How many plans there are, and why not more."""
+        """The size of the search space, and the reasons for which plans were rejected."""
         refused = "; ".join(map(str, self.rejected))
-        pruned = f", {self.pruned:,} ways pruned (their lower bound is slower than the best found)"
+        return f"{self.searched}; rejected: {refused or 'none'}"
+
+    @property
+    def searched(self) -> str:
+        """The size of the search space, and how much of it was timed."""
+        pruned = f", {self.pruned:,} pruned because their lower bound is slower than the best plan"
         return (
-            f"{self.spreads:,} ways to spread it, {self.legal:,} legal, {self.judged:,} plans judged"
-            f"{pruned * (self.pruned > 0)}; rejected: {refused or 'none'}"
+            f"{self.spreads:,} combinations of degrees, {self.legal:,} possible, {self.judged:,} plans timed"
+            f"{pruned * (self.pruned > 0)}"
         )
 
     @property
     def table(self) -> str:
-        """The best plans, a line each."""
+        """The best plans, one per line."""
         return "\n".join(("  ".join(_HEADER), *map("  ".join, map(_line, self.best))))
 
     def __str__(self) -> str:
         head = f"{self.model.name}, {count(self.batch * self.T)} tokens on {self.machine.name}"
         if not self.best:
-            return f"{head}: no plan is legal. {self.counts}"
-        also = f"\nNext, {self.why}" if self.next_mesh or len(self.best) > 1 else ""
-        return f"{head}: {self.winner.plan} is the best.\n{self.table}{also}\n{self.counts}"
+            return f"{head}: no plan is possible. {self.counts}"
+        also = f"\nRunner-up, {self.why}" if self.next_mesh or len(self.best) > 1 else ""
+        return f"{head}: the best plan is {self.winner.plan}.\n{self.table}{also}\n{self.counts}"
 
     def __iter__(self) -> Iterator[Ranked]:
         return iter(self.best)
@@ -202,5 +207,5 @@ def _line(one: Ranked) -> tuple[str, ...]:
     return (
         *(f"{getattr(p, name):>5,}" for name in _AXES), f"{zero:>5}", f"{p.microbatch:>5}", f"{pipe:14}",
         f"{p.remat:9}", f"{si(s.total_s, 's'):>8}", f"{percent(s.mfu):>6}", f"{si(s.memory.total, 'B'):>8}",
-        s.loss,
+        s.largest_overhead,
     )  # fmt: skip

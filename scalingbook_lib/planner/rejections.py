@@ -1,4 +1,4 @@
-"""How often did a search reject what it found for each reason, and how close did the closest come?
+"""The reasons for which a search rejected plans: how often, and the closest miss of each.
 
 Chapter: Training Llama 3.
 """
@@ -13,7 +13,7 @@ from scalingbook_lib.units import Result
 
 @dataclass(frozen=True, slots=True)
 class Rejected(Result):
-    """One kind of reason: how many spreads it ruled out, and the one that came nearest."""
+    """One kind of reason: how many combinations of degrees it ruled out, and the closest miss."""
 
     kind: str
     count: int
@@ -21,11 +21,11 @@ class Rejected(Result):
     plan: Plan | None = None
 
     def __str__(self) -> str:
-        return f"{self.count:,} for {self.kind}, the nearest: {self.why}"
+        return f"{self.count:,} for {self.kind} (closest: {self.why})"
 
 
 class Infeasible(NamedTuple):
-    """Why a spread has no legal plan, and its distance from one, in bytes or chips."""
+    """Why a combination of degrees has no possible plan, and its distance from one in bytes or chips."""
 
     kind: str
     distance: float
@@ -34,34 +34,34 @@ class Infeasible(NamedTuple):
 
 @dataclass(slots=True)
 class RejectionStats:
-    """Counts while a search runs; `rejected` are the results."""
+    """The counts of a running search; `rejected` has the results."""
 
     _counts: dict[str, int] = field(default_factory=dict)
     _distance: dict[str, float] = field(default_factory=dict)
     _closest: dict[str, tuple[str, Plan | None]] = field(default_factory=dict)
 
     def count(self, kind: str, n: int, distance: float) -> bool:
-        """Count n; whether none of this kind came closer so far: then `closest` is to be told why."""
+        """Count n rejections, and return whether this is the closest miss of its kind so far."""
         self._counts[kind] = self._counts.get(kind, 0) + n
         return distance < self._distance.get(kind, inf)
 
     def closest(self, kind: str, why: str, plan: Plan | None, distance: float) -> None:
-        """Keep this one, unless another of its kind came as close."""
+        """Keep this miss, unless another of its kind is as close."""
         if distance < self._distance.get(kind, inf):
             self._distance[kind], self._closest[kind] = distance, (why, plan)
 
     def refuse(self, kind: str, n: int, why: str, plan: Plan | None = None) -> None:
-        """Count n that are all as close; the first is kept."""
+        """Count n rejections at the same distance; the first is kept."""
         if self.count(kind, n, 0.0):
             self.closest(kind, why, plan, 0.0)
 
     @property
     def total(self) -> int:
-        """All that was rejected."""
+        """The number of all rejections."""
         return sum(self._counts.values())  # of spreads, not plans
 
     @property
     def rejected(self) -> tuple[Rejected, ...]:
-        """Every kind, the most frequent first."""
+        """Every kind of rejection, the most frequent first."""
         found = [Rejected(k, n, *self._closest[k]) for k, n in self._counts.items() if n]
         return tuple(sorted(found, key=lambda one: (-one.count, one.kind)))

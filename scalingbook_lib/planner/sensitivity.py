@@ -12,7 +12,7 @@ from scalingbook_lib.planner.ranking import Ranked, Ranking
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.units import Result, percent, si
 
-WHAT = ("arithmetic", "HBM", "HBM capacity", "links", "network")
+WHAT = ("compute", "HBM", "HBM capacity", "links", "network")
 _RATES = {
     "HBM": ("hbm_bytes_per_s",),
     "HBM capacity": ("hbm_bytes",),
@@ -38,10 +38,10 @@ class Change(Result):
 
     def __str__(self) -> str:
         same_gain = self.before_s / self.same_s
-        same = f" ({percent(1 - 1 / same_gain)} with the plan as it is)"
+        same = f" ({percent(1 - 1 / same_gain)} less with the same plan)"
         other = same if self.gain > same_gain * (1 + 1e-9) else ""
         return (
-            f"{self.what} × {self.factor:g}: a step of {si(self.then.step.total_s, 's')}, "
+            f"{self.what} × {self.factor:g}: step time {si(self.then.step.total_s, 's')}, "
             f"{percent(1 - 1 / self.gain)} less{other}"
         )
 
@@ -61,7 +61,7 @@ class Sensitivity(Result):
 
     def __str__(self) -> str:
         now = self.ranking.winner.step.total_s
-        return "\n".join((f"a step takes {si(now, 's')}; with", *map(str, self.changes)))
+        return "\n".join((f"Step time now {si(now, 's')}; with:", *map(str, self.changes)))
 
 
 def sensitivity(ranking: Ranking, *, factor: float = 2.0, what: tuple[str, ...] = WHAT) -> Sensitivity:
@@ -85,9 +85,9 @@ def faster(machine: Machine, what: str, factor: float) -> Machine:
 
 
 def _scaled(chip: Chip, what: str, factor: float) -> Chip:
-    """`what` that the chip has a figure for; arithmetic is every rate of the matrix and vector units."""
+    """`what` that the chip has a figure for; compute is every rate of the matrix and vector units."""
     math = [name for name in chip.figures() if name.endswith(("flops_per_s", "ops_per_s"))]
-    names = math if what == "arithmetic" else _RATES[what]
+    names = math if what == "compute" else _RATES[what]
     more = {name: n * factor for name in names if (n := getattr(chip, name)) and isinstance(n, float | int)}
     return replace(chip, **more)
 

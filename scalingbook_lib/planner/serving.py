@@ -8,7 +8,7 @@ front. Chapter: Serving Llama 3.
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from scalingbook_lib.inference import PEAK, POLICIES, ServingEfficiency
+from scalingbook_lib.inference import PEAK, PLAIN, POLICIES, Drafting, ServingEfficiency
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.models import Transformer
@@ -32,27 +32,33 @@ def serve(
     usd_per_hour: float | None = None,
     policies: tuple[str, ...] = POLICIES,
     chunk: int = 512,
+    cached: int = 0,
+    drafting: Drafting = PLAIN,
     reserve: float = 0.0,
     efficiency: ServingEfficiency = PEAK,
     every: bool = False,
     watch: Watch = unwatched,
 ) -> Front:
-    """The ways to serve requests of P prompt and G output tokens that none beats in latency and cost.
+    """The Pareto front of ways to serve requests of P prompt and G output tokens, by latency and cost.
 
-    `machines`: one or several, as all sizes of a slice; copies of the model fill each. `fixed`: fields of
-    `inference.Layout` with the one value they may have, `fixed=dict(weights=INT8, pp=1)`; `tried`: the values
-    to try for a field, else all divisors of what there is. `batches`: sequences of a copy, else 1, 2, 3, 4,
-    6, 8, 12, ... and the most that fit. Options later than `ttft_s` or `itl_s` are left out. Costs are USD
-    where every machine has a price (or `usd_per_hour` of one chip is given), else chip-hours. With `every`,
-    ways are judged too that a bound shows to be beaten; `watch` follows the search. ValueError: machines of
-    different chips of which one has no price.
+    `machines` are one machine or several, such as all sizes of a slice; replicas fill each. `fixed` gives
+    fields of `inference.Layout` their only value, as in `fixed=dict(weights=INT8, pp=1)`; `tried` gives the
+    values to try for a field, which are all divisors by default. `batches` are the batch sizes of a replica,
+    by default 1, 2, 3, 4, 6, 8, 12, ... and the largest that fits. `cached` prompt tokens are in the prefix
+    cache, and `drafting` describes speculative decoding; with either, no bound prunes the search. Options
+    slower than `ttft_s` or `itl_s` are left out. Costs are in USD if every machine has a price (or
+    `usd_per_hour` of one chip is given), and otherwise in chip-hours. With `every`, options are evaluated
+    even if a bound shows that another beats them; `watch` follows the search.
+
+    Raises a ValueError for machines of different chips of which one has no price.
     """
     known: dict[str, Any] = {"fixed": fixed or {}, "tried": tried or {}, "chunk": chunk, "reserve": reserve}
+    known |= {"cached": cached, "drafting": drafting}
     ways = Ways(model=model, P=P, G=G, policies=policies, **known)
     targets = {name: s for name, s in (("ttft_s", ttft_s), ("itl_s", itl_s)) if s is not None}
     judge = Judge(ways=ways, efficiency=efficiency, targets=targets, batches=batches)
     asked = machines if isinstance(machines, tuple) else (machines,)
-    return _searched(judge, asked, usd_per_hour, every=every, watch=watch)
+    return _searched(judge, asked, usd_per_hour, every=every or not ways.plain, watch=watch)
 
 
 def _searched(

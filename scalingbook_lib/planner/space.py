@@ -116,7 +116,7 @@ class Space:
                 below = chips // (tp * cp)
                 why = narrow or self._uneven(tp=tp, cp=cp)
                 if why:
-                    kind = "tensor ways" if narrow else "context ways"
+                    kind = "the tensor-parallel degree" if narrow else "the context-parallel degree"
                     count = sum(self._under(below, pp) for pp in degrees(self.candidates, "pp", below))
                     self.rejections.refuse(kind, count, why, self.plan(tp=tp, cp=cp, dp=below))
                     continue
@@ -151,7 +151,7 @@ class Space:
                 ranks = self.pods * data_ranks * microbatch
                 m, left = divmod(self.batch, ranks)  # microbatches of each rank
                 group = Group(shape, self.pods, microbatch, m)
-                kind = "stages" if few else "sequences" if left else "schedule"
+                kind = "stages" if few else "the batch size" if left else "schedule"
                 if kind == "schedule" and not scheduled(schedule, pp, m, chunks):
                     yield group
                     continue

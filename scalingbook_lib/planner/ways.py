@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, NamedTuple
 
-from scalingbook_lib.inference import Layout, LayoutError
+from scalingbook_lib.inference import PLAIN, Drafting, Layout, LayoutError
 from scalingbook_lib.inference.memory import held_by, room_for
 from scalingbook_lib.inference.shape import ServingShape, resplit, shape
 from scalingbook_lib.machines import Machine
@@ -42,6 +42,8 @@ class Ways:
     policies: tuple[str, ...]
     chunk: int
     reserve: float
+    cached: int = 0
+    drafting: Drafting = PLAIN
     layouts: int = 0
     places: int = 0
     rejections: RejectionStats = field(default_factory=RejectionStats)
@@ -52,8 +54,13 @@ class Ways:
 
     @property
     def asked(self) -> dict[str, int]:
-        """The requests, and the most tokens of them in a step."""
+        """The lengths of the requests, and the largest number of prompt tokens in a step."""
         return {"P": self.P, "G": self.G, "chunk": self.chunk}
+
+    @property
+    def plain(self) -> bool:
+        """Whether bounds hold: no prompt token is cached and no token is drafted."""
+        return not self.cached and self.drafting == PLAIN
 
     def on(self, machine: Machine, price: float) -> Iterator[Way]:
         """Those of this machine that fit."""
@@ -71,7 +78,7 @@ class Ways:
                 yield Way(self.places, machine, price, layout, policy, most)
 
     def _most(self, machine: Machine, layout: Layout) -> Iterator[tuple[str, int]]:
-        """The sequences that fit, half generated in the mean; where none does, the reason is kept."""
+        """The number of sequences that fit, half generated on average; if none fits, the reason is kept."""
         S, s = ceil(self.P + self.G / 2), self._shape(layout)
         fit = room_for(s, machine, S=S, reserve=self.reserve)
         for policy in self.policies:
@@ -96,9 +103,9 @@ class Ways:
         return resplit(self._shapes[split], layout)
 
     def _spreads(self, chips: int) -> Iterator[dict[str, int]]:
-        """Ways of a layout: divisors of what is left; context ways for prompts only where they are asked for.
+        """The degrees of a layout, each a divisor of what is left; CP only if it is requested.
 
-        Heads of the cache are split before they are copied.
+        KV heads are sharded before they are replicated.
         """
         for tp, cp, pp in self._chips(chips):
             for dp in degrees(self.tried, "attention_dp", tp):
@@ -113,7 +120,7 @@ class Ways:
                             yield dict(zip(WAYS, ways, strict=True))
 
     def _chips(self, chips: int) -> Iterator[tuple[int, int, int]]:
-        """Those of a copy: tensor, context and pipeline ways whose product divides the machine's."""
+        """The TP, CP and PP degrees of a replica, whose product divides the number of chips."""
         for tp in degrees(self.tried, "tp", chips):
             for cp in degrees(self.tried, "cp", chips // tp) if "cp" in self.tried else (1,):
                 for pp in degrees(self.tried, "pp", chips // tp // cp):

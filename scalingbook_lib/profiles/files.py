@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.profiles.intervals import Event
 from scalingbook_lib.profiles.trace import HostEvent, Op, Trace
 
@@ -32,7 +33,7 @@ def load(path: str | Path) -> Trace:
     Raises FileNotFoundError where there is none, ValueError for a file of another format.
     """
     found = _find(path)
-    stored = json.loads(found.read_text())
+    stored = _stored(found)
     if stored.get("format") != FORMAT:
         raise ValueError(
             f"{found.name}: format {stored.get('format')!r} is not {FORMAT}; write it with profiles.save"
@@ -43,6 +44,25 @@ def load(path: str | Path) -> Trace:
         events=tuple(Event(*e[:3], *(ns / 1e9 for ns in e[3:])) for e in stored["events"]),
         host=tuple(HostEvent(name, start / 1e9, duration / 1e9) for name, start, duration in stored["host"]),
     )
+
+
+def _stored(found: Path) -> dict[str, Any]:
+    """The object of a stored trace; ValueError where the file is another one, and which one it is."""
+    content = found.read_bytes()
+    if git_lfs.is_pointer(content):
+        raise ValueError(git_lfs.refusal(found.name))
+    if found.name.endswith((".xplane.pb", ".xplane.pb.gz")):
+        raise ValueError(f"{found.name} is a profiler's file; read it with profiles.xplane.read")
+    try:
+        stored = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{found.name} is no JSON; give a file that profiles.save wrote") from error
+    if not isinstance(stored, dict) or "traceEvents" in stored:
+        raise ValueError(
+            f"{found.name} is a trace for viewers such as Perfetto, not one that profiles.save wrote; "
+            "read the *.xplane.pb beside it with profiles.xplane.read"
+        )
+    return stored
 
 
 def names() -> tuple[str, ...]:

@@ -8,7 +8,6 @@ name in the comments below.
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 type Names = dict[int, str]
@@ -41,13 +40,18 @@ class XPlane:
     stats: dict[str, Any] = field(default_factory=dict)
 
 
-def planes(path: str | Path) -> tuple[XPlane, ...]:
-    """The planes of an XPlane file. Raises ValueError where the file is not one, or is cut short."""
+def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
+    """The planes of an XPlane file's content.
+
+    Raises ValueError, which calls the file `name`, where it is another one or is cut short.
+    """
     try:
-        fields = _fields(memoryview(Path(path).read_bytes()))
-        return tuple(_plane(value) for number, value in fields if number == 1)  # XSpace: planes 1
+        return tuple(_plane(value) for number, value in _fields(memoryview(content)) if number == 1)
     except (IndexError, struct.error, UnicodeDecodeError, TypeError, AttributeError) as error:
-        raise ValueError(f"{path} is not a complete XPlane file; record the profile again") from error
+        raise ValueError(
+            f"{name} is not a complete XPlane file: its {len(content):,} bytes are not the protobuf that a "
+            "profiler writes; give the *.xplane.pb of a profile, or record it again"
+        ) from error
 
 
 def _plane(data: memoryview) -> XPlane:

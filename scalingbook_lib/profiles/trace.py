@@ -61,8 +61,10 @@ class HostEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OperationRow(Result):
-    """An operation averaged over runs and devices; `share` is its share
-    of the time that the devices were busy.
+    """An operation in a run: `times` on average, `self_s` in the median run, as `Trace.run_s` is.
+
+    Both are averages over the devices. `min_s` is its shortest event, and `share` its share of the time that
+    the devices were busy.
     """
 
     op: Op
@@ -132,14 +134,42 @@ class Trace(Result):
         """Every operation, the one with the longest self time first."""
         pairs = len({(e.device, e.run) for e in self.events})
         busy = sum(e.self_s for e in self.events) or 1.0
-        self_s: dict[int, list[float]] = {}
+        events: dict[int, list[Event]] = {}
         for e in self.events:
-            self_s.setdefault(e.op, []).append(e.self_s)
+            events.setdefault(e.op, []).append(e)
         found = (
-            OperationRow(self.ops[op], len(s) / pairs, sum(s) / pairs, min(s), sum(s) / busy)
-            for op, s in self_s.items()
+            OperationRow(
+                self.ops[op],
+                times=len(own) / pairs,
+                self_s=self._median_s(op, own),
+                min_s=min(e.self_s for e in own),
+                share=sum(e.self_s for e in own) / busy,
+            )
+            for op, own in events.items()
         )
         return tuple(sorted(found, key=lambda row: (-row.self_s, row.op.name)))
+
+    def _median_s(self, op: int, own: Sequence[Event]) -> float:
+        """The self time of an operation in the median one of the runs of its program, averaged over devices.
+
+        A mean would be longer than the median run where one run, the first one for example, took long.
+        """
+        runs = self._devices_of[self.ops[op].module]
+        seconds = dict.fromkeys(runs, 0.0)
+        for e in own:
+            seconds[e.run] += e.self_s / runs[e.run]
+        return statistics.median(seconds.values())
+
+    @cached_property
+    def _devices_of(self) -> dict[str, dict[int, int]]:
+        """By program and run, the number of devices on which the program ran."""
+        found: dict[str, dict[int, set[int]]] = {}
+        for e in self.events:
+            runs = found.setdefault(self.ops[e.op].module, {})
+            runs.setdefault(e.run, set()).add(e.device)
+        return {
+            module: {run: len(devices) for run, devices in runs.items()} for module, runs in found.items()
+        }
 
     def of(self, words: str) -> tuple[OperationRow, ...]:
         """The rows of a named scope, an operation or a collective: `of("up")`, `of("all-reduce")`."""

@@ -1,4 +1,4 @@
-"""Reads a profiler's file (`*.xplane.pb`) as a `Trace`.
+"""Reads a profiler's file (`*.xplane.pb`, or the `trace.json` beside it) as a `Trace`.
 
 On a CPU, every operation of a program is an event with `hlo_op` and `device_ordinal`, on the thread that ran
 it. A TPU has a plane per device, with the operations on the line `XLA Ops` and each run of a program on `XLA
@@ -6,7 +6,9 @@ Modules`. A GPU's plane has its streams, whose kernels name their `hlo_op`: the 
 or, where they were launched together, the CUDA graph, so that only a kernel's own name distinguishes them.
 """
 
+import gzip
 import re
+import zlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,9 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scalingbook_lib.profiles import intervals, operations, protobuf
+from scalingbook_lib import git_lfs
+from scalingbook_lib.profiles import intervals, operations, protobuf, trace_events
 from scalingbook_lib.profiles.intervals import Event
-from scalingbook_lib.profiles.protobuf import XLine, XPlane
+from scalingbook_lib.profiles.protobuf import XEvent, XLine, XPlane
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, HostEvent, Op, Trace
 
 type Operations = Mapping[tuple[str, str], Op]  # by module and name
@@ -27,6 +30,9 @@ SMALL_MEMSET = re.compile(r"num_bytes:\d{1,3}\b")  # cuBLAS clears a few bytes b
 HOST = "/host:CPU"
 COMPILING = "backend_compile_and_load"
 CONTAINERS = ("while", "conditional", "call")
+PATTERNS = "*.xplane.pb", "*.xplane.pb.gz", "*trace.json.gz", "*trace.json"  # the first kind found is read
+GZIP = b"\x1f\x8b"
+_RECORD_AGAIN = "record the profile with JAX 0.7 or later, or on a TPU or a GPU"
 MOVES = re.compile(
     r"^(all-gather|all-reduce|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all|"
     r"collective-broadcast|send|recv)\b"
@@ -50,10 +56,36 @@ def newest(folder: str | Path) -> Path:
     """The latest profile below a folder, or the file itself. Raises FileNotFoundError where there is none."""
     if Path(folder).is_file():
         return Path(folder)
-    profiles = sorted(Path(folder).rglob("*.xplane.pb"), key=lambda p: p.stat().st_mtime)
-    if not profiles:
-        raise FileNotFoundError(f"no profile (*.xplane.pb) below {folder}; record one with trace.record")
-    return profiles[-1]
+    if not Path(folder).exists():
+        raise FileNotFoundError(
+            f"there is no file or folder {folder}; give a *.xplane.pb, or a folder above one"
+        )
+    for pattern in PATTERNS:
+        if profiles := sorted(Path(folder).rglob(pattern), key=lambda p: p.stat().st_mtime):
+            return profiles[-1]
+    raise FileNotFoundError(
+        f"no profile ({', '.join(PATTERNS)}) below {folder}; record one with trace.record"
+    )
+
+
+def planes_of(file: Path) -> tuple[XPlane, ...]:
+    """The planes of a profiler's file: `*.xplane.pb` or `trace.json`, compressed with gzip or not.
+
+    Raises ValueError where it is neither (a Git LFS pointer, for example), is cut short, or holds no plane.
+    """
+    content = file.read_bytes()
+    if git_lfs.is_pointer(content):
+        raise ValueError(git_lfs.refusal(str(file)))
+    if content.startswith(GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"{file} is compressed with gzip and cut short; copy it again") from error
+    is_json = content.lstrip()[:1] in (b"{", b"[")
+    found = (trace_events if is_json else protobuf).planes(content, str(file))
+    if not found:
+        raise ValueError(f"{file} holds no events; record the profile again")
+    return found
 
 
 def read(
@@ -70,12 +102,54 @@ def read(
     `programs` are compiled programs that ran, or their texts: they say what each operation is. `annotations`
     are the names of host events to include. `platform`, `kind` and `versions` describe the devices where the
     profile does not say. Raises FileNotFoundError where there is no profile, ValueError where the file is
-    damaged.
+    not one or is damaged, and where it does not say which operations ran, or on which device.
     """
-    planes = protobuf.planes(newest(path))
+    file = newest(path)
+    planes = planes_of(file)
+    _require_operations(file, planes)
     known = operations.of_programs(programs)
     about = {"title": title, "platform": platform, "kind": kind, "versions": versions}
     return replace(from_planes(planes, known, annotations, **about), folder=str(path))
+
+
+def _require_operations(file: Path, planes: Sequence[XPlane]) -> None:
+    """Raise ValueError for a profile whose events name no operation, or not the device of one."""
+    operations_of_host = [
+        e
+        for plane in planes
+        if plane.name == HOST
+        for line in plane.lines
+        for e in line.events
+        if "hlo_op" in e.stats
+    ]
+    if next(_events(planes), None) is None:
+        events = sum(len(line.events) for plane in planes for line in plane.lines)
+        names = ", ".join(plane.name for plane in planes if plane.lines) or "none"
+        raise ValueError(
+            f"{file} holds no operations: none of its {events:,} events (planes: {names}) names an operation "
+            "of a compiled program. On a CPU, JAX 0.4.30 and 0.6 record none, and no JAX does where nothing "
+            "ran "
+            f"between start_trace and stop_trace; {_RECORD_AGAIN}"
+        )
+    unplaced = [e for e in operations_of_host if "device_ordinal" not in e.stats]
+    if unplaced and _overlap(unplaced):
+        raise ValueError(
+            f"{file} does not say on which device an operation ran: {unplaced[0].name!r} runs several times "
+            "at "
+            "once, on several CPU devices, and JAX before 0.7 records no device_ordinal with it; "
+            f"{_RECORD_AGAIN}"
+        )
+
+
+def _overlap(events: Sequence[XEvent]) -> bool:
+    """Whether an operation of a program starts again before it has ended: on another device."""
+    ended: dict[tuple[str, str], float] = {}
+    for e in sorted(events, key=lambda e: e.start_ns):
+        key = (str(e.stats.get("hlo_module", "")), e.name)
+        if e.start_ns < ended.get(key, 0.0):
+            return True
+        ended[key] = e.start_ns + e.duration_ns
+    return False
 
 
 def from_planes(

@@ -1,8 +1,8 @@
-"""The closed forms of a decode step: its time, the batch within a latency, and where a layout stops to pay.
+"""Closed forms of a decode step: its time, the batch within a latency, and where a layout stops paying off.
 
 P parameters of w bytes, a batch of sequences with one new token each, chips of C FLOPs/s with W_hbm bytes/s.
 Nothing here counts launches or the parts of a model; `inference.decode` does. Chapters: Inference, Serving
-LLaMA 3.
+Llama 3.
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class DecodeStep(Result):
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens a second of all chips: one for each sequence and step."""
+        """Tokens per second of all chips: one per sequence and step."""
         return self.batch / self.total_s
 
     def usd_per_million(self, usd_per_hour: float) -> float:

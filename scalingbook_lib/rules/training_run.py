@@ -41,7 +41,7 @@ def pooled(model: Transformer, tokens: float, *, arrays: float = 4, params: floa
     bf16 weights, fp32 moments; `arrays` of [tokens, D] in bf16 for each layer. Derived in Training Llama 3.
     """
     state = training_state(params or model, weights=BF16, gradients=None, moments=FP32, master=None).total
-    # 2 bytes an element in bf16
+    # 2 bytes per element in bf16
     return Pooled(state, 2 * model.D * tokens * model.L * arrays)
 
 

@@ -86,7 +86,7 @@ class Disaggregated(Result):
     def __post_init__(self) -> None:
         _positive(prefill=self.prefill, decode=self.decode, slots=self.slots)
         if not 0 <= self.transfer_s < float("inf"):
-            raise ServingError(f"transfer_s = {self.transfer_s}: write seconds a token, from 0 on")
+            raise ServingError(f"transfer_s = {self.transfer_s}: write seconds per token, at least 0")
 
     def __str__(self) -> str:
         moved = f", {si(self.transfer_s, 's')} to move a token" if self.transfer_s else ""

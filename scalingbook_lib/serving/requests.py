@@ -38,7 +38,7 @@ class Request(Result):
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.arrival_s) and self.arrival_s >= 0):
-            raise ServingError(f"arrival_s = {self.arrival_s}: write a time from 0 on, in seconds")
+            raise ServingError(f"arrival_s = {self.arrival_s}: write a time of at least 0, in seconds")
         if self.prompt < 1 or self.output < 1:
             raise ServingError(
                 f"prompt {self.prompt}, output {self.output}: a request has at least 1 of each"

@@ -9,8 +9,8 @@ the closed forms of `scalingbook_lib.rules`. Chapter: Training.
 >>> from scalingbook_lib.machines import Slice, chips
 >>> pod = Slice.of(chips.V5P, "16x16x16")
 >>> one = step(models.find("llama-3-70b"), pod, Plan(fsdp=512, tp=8), batch=1024, T=4096)
->>> one.binds, round(one.mfu, 2)
-('arithmetic', 0.49)
+>>> one.bottleneck, round(one.mfu, 2)
+('compute', 0.49)
 """
 
 from scalingbook_lib.training.case import TrainingCase

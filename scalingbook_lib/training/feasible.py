@@ -43,6 +43,7 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
             "as a sharded array must",
         ),
         (model.linear, f"{model.name} has linear attention, whose activations are not counted"),
+        (model.blocks, f"{model.name} has layers of several kinds, whose activations are not counted"),
     )
     return tuple(why for broken, why in rules if broken)
 

@@ -158,7 +158,7 @@ class Plan(Result):
     def __str__(self) -> str:
         names = {
             "dcn": "pods",
-            "dp": "copies",
+            "dp": "replicas",
             "fsdp": _ZERO[self.zero],
             "tp": "TP",
             "cp": "CP",
@@ -168,8 +168,8 @@ class Plan(Result):
         ways = [f"{word} {getattr(self, axis):,}" for axis, word in names.items() if getattr(self, axis) > 1]
         pipe = f", {self.schedule}{f' in {self.chunks} chunks' * (self.chunks > 1)}" * (self.pp > 1)
         return (
-            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one'}{pipe}, microbatch "
-            f"{self.microbatch}, remat {self.remat}, overlap {self.overlap}"
+            f"{self.chips:,} chip{'s' * (self.chips > 1)} as {', '.join(ways) or 'one device'}{pipe}, "
+            f"microbatch {self.microbatch}, remat {self.remat}, overlap {self.overlap}"
         )
 
 

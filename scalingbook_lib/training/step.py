@@ -1,4 +1,4 @@
-"""How long does one training step take, term by term, which term binds, and what would unbind it?
+"""The time of one training step by term, its bottleneck, and what would shorten it.
 
 Chapter: Training.
 """
@@ -20,39 +20,41 @@ from scalingbook_lib.training.work import Work
 from scalingbook_lib.units import Result, count, percent, si
 
 AXES = {
-    "Y": "tensor",
-    "C": "context",
+    "Y": "tensor parallelism",
+    "C": "context parallelism",
     "X": "weights and gradients",
-    "Z": "experts",
-    "P": "stages",
-    "R": "gradients of copies",
-    "K": "gradients of copied heads",
+    "Z": "expert parallelism",
+    "P": "pipeline sends",
+    "R": "gradients of replicas",
+    "K": "gradients of replicated KV heads",
     "S": "gradients between pods",
-    "H": "host",
+    "H": "host transfers",
 }
-UNBIND = {
-    "arithmetic": "more or faster chips, or less to do",
-    "again": "a rematerialization that keeps more, if memory allows",
-    "memory": "more HBM bandwidth, fused kernels, or wider layers",
-    "uneven stages": "a number of stages (times chunks) that divides the layers",
-    "tensor": "fewer tensor ways, collective matmul, or a domain that all of them fit in",
-    "context": "fewer context ways or more tokens on each chip",
-    "weights and gradients": "more tokens to a microbatch, tensor ways that shrink the shards, or ZeRO-1",
-    "experts": "fewer expert ways within one domain, wider experts, or a schedule that overlaps them",
-    "stages": "larger microbatches or fewer chunks",
-    "gradients of copies": "more microbatches between two sums, or fsdp in place of copies",
-    "gradients of copied heads": "no more tensor ways than key-value heads",
-    "gradients between pods": "more tokens to a pod, or 16-bit gradients",
-    "bubble": "more microbatches, more chunks, fewer stages or a schedule that splits the backward pass",
-    "optimizer": "its state over more chips (ZeRO)",
-    "host": "less in the host's memory, or more arithmetic for each layer",
-    "fixed": "longer steps",
+"""The term of a step to which the exposed time of collectives over each mesh axis belongs."""
+REMEDIES = {
+    "compute": "more or faster chips, or fewer FLOPs",
+    "recomputation": "a rematerialization policy that saves more activations, if memory allows",
+    "HBM traffic": "more HBM bandwidth, fused kernels, or a wider model",
+    "uneven stages": "a number of stages (times chunks) that divides the number of layers",
+    "tensor parallelism": "a smaller tensor-parallel degree, collective matmuls, or a larger NVLink domain",
+    "context parallelism": "a smaller context-parallel degree, or more tokens per chip",
+    "weights and gradients": "more tokens per microbatch, a larger tensor-parallel degree, or ZeRO-1",
+    "expert parallelism": "expert parallelism within one domain, wider experts, or overlapped all-to-alls",
+    "pipeline sends": "larger microbatches or fewer chunks",
+    "gradients of replicas": "more microbatches per step, or FSDP instead of replicas",
+    "gradients of replicated KV heads": "a tensor-parallel degree of at most the number of KV heads",
+    "gradients between pods": "more tokens per pod, or 16-bit gradients",
+    "bubble": "more microbatches, more chunks, fewer stages, or a schedule that splits the backward pass",
+    "optimizer": "an optimizer state sharded over more chips (ZeRO)",
+    "host transfers": "less offloading to host memory, or more compute per layer",
+    "fixed overhead": "longer steps",
 }
+"""What would shorten each term of a step."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainingStep(Result):
-    """One step of a plan. `seconds` are numbers, `traffic` the collectives, `memory` what a chip holds."""
+    """One training step of a plan: its time by term, its collectives (`traffic`), and a chip's `memory`."""
 
     case: TrainingCase
     shape: TrainingShape
@@ -72,22 +74,22 @@ class TrainingStep(Result):
 
     @property
     def plan(self) -> Plan:
-        """How the step is spread over the chips."""
+        """The parallelism plan of the step."""
         return self.shape.plan
 
     @property
     def batch(self) -> int:
-        """Sequences of one step."""
+        """The global batch size in sequences."""
         return self.case.batch
 
     @property
     def T(self) -> int:
-        """Tokens of a sequence."""
+        """The sequence length in tokens."""
         return self.case.T
 
     @property
     def efficiency(self) -> TrainingEfficiency:
-        """What share of its documented peak each class of operation and each link reaches."""
+        """The share of its documented peak that each class of operation and each link reaches."""
         return self.case.efficiency
 
     @property
@@ -97,132 +99,132 @@ class TrainingStep(Result):
 
     @property
     def peak_s(self) -> float:
-        """The step of the same plan with every unit and every link at its documented peak."""
+        """The time in seconds of the same plan with every unit and every link at its documented peak."""
         return replace(self.case, efficiency=PEAK).seconds(self.shape).total_s
 
     @property
     def total_s(self) -> float:
-        """The step: the terms added."""
+        """The time of the step in seconds: the sum of its terms."""
         return self.seconds.total_s
 
     @property
     def math(self) -> dict[str, float]:
-        """The needed arithmetic by class of operation, in seconds of the mean stage."""
+        """The time of forward and backward compute by class of operation, in seconds of the mean stage."""
         return self.seconds.math._asdict()
 
     @property
     def exposed(self) -> dict[str, float]:
-        """What is waited for, by the kind of collective."""
+        """The exposed time of collectives in seconds, by term."""
         return {AXES[axis]: s for axis, s in self.seconds.exposed.items() if s}
 
     @property
     def terms(self) -> dict[str, float]:
-        """All that the step consists of, in seconds; collectives as far as they are waited for."""
+        """Every term of the step in seconds; collectives count as far as they are exposed."""
         s = self.seconds
         named = {
-            "arithmetic": s.math.total,
-            "again": s.recomputed_s,
-            "memory": s.memory_s,
+            "compute": s.math.total,
+            "recomputation": s.recomputed_s,
+            "HBM traffic": s.memory_s,
             "uneven stages": s.uneven_s,
             **self.exposed,
             "bubble": s.bubble_s,
             "optimizer": s.optimizer_s,
-            "fixed": s.fixed_s,
+            "fixed overhead": s.fixed_s,
         }
         return {name: seconds for name, seconds in named.items() if seconds}
 
     @property
     def tokens(self) -> int:
-        """Those of one step."""
+        """The tokens of one step."""
         return self.batch * self.T
 
     @property
     def chips(self) -> int:
-        """All chips, over all pods."""
+        """The chips of all pods."""
         return self.plan.chips
 
     @property
     def useful_flops(self) -> float:
-        """What the model needs: forward and backward, nothing twice, whatever the plan."""
+        """The FLOPs that the model needs: forward and backward, without recomputation, whatever the plan."""
         w = self.work
         # Frozen weights need no gradients of their own: one of three products less, attention has none.
         return self.tokens * (w.useful - (w.forward.total - w.forward.attention) * self.plan.frozen)
 
     @property
     def hardware_flops(self) -> float:
-        """What the chips do: with rematerialization, and scores that the attention kernel does again.
+        """The FLOPs that the chips do, including rematerialization and recomputed attention scores.
 
-        Of more tensor ways than key-value heads, each chip makes the keys and values of a whole head.
+        With a tensor-parallel degree above the number of KV heads, each chip computes the keys and values of
+        a whole head.
         """
         w, passes = self.work, 2 if self.plan.frozen else 3
-        # the share of the dense products that only copies of heads make
+        # the extra share of dense matmuls for replicated KV heads
         copied = (w.again(self.plan.tp) - 1) * (passes * w.forward.matmul + w.recomputed.matmul)
         return self.useful_flops + self.tokens * (w.recomputed.total + copied)
 
     @property
     def peak_flops_per_s(self) -> float:
-        """Of all chips, in the type that the products are computed in."""
+        """The documented dense peak of all chips in FLOP/s, in the dtype of the matmuls."""
         return self.chips * self.machine.chip.flops_per_s(self.plan.compute)  # dense, documented
 
     @property
     def mfu(self) -> float:
-        """Useful FLOPs over what the chips could have done in the time."""
+        """Model FLOPs utilization: useful FLOPs over the FLOPs of the chips' peak rate in that time."""
         # source: chowdhery2023palm, appendix B
         return self.useful_flops / (self.total_s * self.peak_flops_per_s)
 
     @property
     def hfu(self) -> float:
-        """All FLOPs over what the chips could have done in the time."""
+        """Hardware FLOPs utilization: all FLOPs over the FLOPs of the chips' peak rate in that time."""
         return self.hardware_flops / (self.total_s * self.peak_flops_per_s)
 
     @property
     def flops_per_s_per_chip(self) -> float:
-        """Useful FLOPs each second of each chip, as runs are reported."""
+        """Useful FLOP/s per chip, as runs are reported."""
         return self.useful_flops / (self.total_s * self.chips)
 
     @property
     def tokens_per_s(self) -> float:
-        """Of all chips together."""
+        """The throughput of all chips in tokens per second."""
         return self.tokens / self.total_s
 
     @property
-    def binds(self) -> str:
-        """The longest term, all that is not arithmetic taken apart."""
+    def bottleneck(self) -> str:
+        """The name of the longest term."""
         return max(self.terms, key=lambda name: self.terms[name])
 
     @property
-    def loss(self) -> str:
-        """The longest term but the arithmetic; '' where there is none."""
-        rest = {name: s for name, s in self.terms.items() if name != "arithmetic"}
+    def largest_overhead(self) -> str:
+        """The name of the longest term other than compute; "" if there is none."""
+        rest = {name: s for name, s in self.terms.items() if name != "compute"}
         return max(rest, key=lambda name: rest[name]) if rest else ""
 
     @property
-    def unbind(self) -> str:
-        """What would shorten the longest term but the arithmetic, or the arithmetic itself."""
-        return UNBIND[self.loss or "arithmetic"]
+    def remedy(self) -> str:
+        """What would shorten the largest overhead, or compute if there is none."""
+        return REMEDIES[self.largest_overhead or "compute"]
 
     @property
     def ratios(self) -> dict[str, float]:
-        """Every kind of collective, hidden or not, over the arithmetic: above 1 nothing can hide it."""
+        """The time of each kind of collective over that of compute; above 1, compute cannot hide it."""
         busy: dict[str, float] = {}
         for row in self.traffic:
             busy[AXES[row.axes]] = busy.get(AXES[row.axes], 0.0) + row.seconds
-        worked = self.seconds.math.total + self.seconds.recomputed_s  # what can hide them
+        compute_s = self.seconds.math.total + self.seconds.recomputed_s
         # rho of the chapter, exactly
-        return {name: s / worked for name, s in busy.items()}
+        return {name: s / compute_s for name, s in busy.items()}
 
     def __str__(self) -> str:
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items())
-        unfit = "" if self.memory.fits else f"; but {too_large(self.memory.total, self.machine.chip)}"
+        unfit = "" if self.memory.fits else f"; {too_large(self.memory.total, self.machine.chip)}"
         return (
-            f"{self.model.name}, {count(self.tokens)} tokens, {self.plan}: {si(self.total_s, 's')} a step, "
-            f"MFU {percent(self.mfu)}, HFU {percent(self.hfu)} ({terms}); {self.binds} binds, and most would "
-            f"be won by {self.unbind}{unfit}"
+            f"{self.model.name}, {count(self.tokens)} tokens per step, {self.plan}: step time "
+            f"{si(self.total_s, 's')}, MFU {percent(self.mfu)}, HFU {percent(self.hfu)} ({terms}){unfit}"
         )
 
 
 class PlanEvaluation(NamedTuple):
-    """One plan: its step, and the bytes that a chip holds; or why there is none, and then no step."""
+    """A plan's step and the bytes that a chip holds, or the reasons why the plan is impossible."""
 
     step: TrainingStep | None
     memory_bytes: float
@@ -230,21 +232,21 @@ class PlanEvaluation(NamedTuple):
 
     @property
     def step_s(self) -> float:
-        """Seconds of the step; infinite without one."""
+        """The time of the step in seconds; infinite if there is none."""
         return self.step.total_s if self.step else float("inf")
 
 
 def evaluate(case: TrainingCase, plan: Plan, *, memory_first: bool = True) -> PlanEvaluation:
-    """The plan's step and a chip's memory; where the plan cannot be, the reasons in `why`.
+    """The plan's step and a chip's memory, or the reasons in `why` if the plan is impossible.
 
-    With `memory_first`, a plan that does not fit is not timed: it has no step.
+    With `memory_first`, a plan that does not fit in memory is not timed and has no step.
     """
     if why := reasons(case.model, plan, case.T, case.machine):
         return PlanEvaluation(None, float("inf"), why)
     try:
         s = case.shape(plan)
         memory = held(s, case.machine)
-        # What does not fit needs no time: its collectives are not laid out.
+        # a plan that does not fit needs no time, so its collectives are not listed
         if memory_first and not memory.fits:
             return PlanEvaluation(None, memory.total, (too_large(memory.total, case.machine.chip),))
         return PlanEvaluation(_timed(case, s, memory), memory.total)
@@ -267,10 +269,12 @@ def step(
     efficiency: TrainingEfficiency = PEAK,
     causal: bool = True,
 ) -> TrainingStep:
-    """One step of `batch` sequences of T tokens. A plan that does not divide raises; one too large tells so.
+    """The time and memory of one training step of `batch` sequences of `T` tokens.
 
-    `causal`: kernels skip what the mask throws away, and MFU counts useful FLOPs without it. A Slice is one
-    pod of `plan.dcn`.
+    With `causal`, attention kernels skip masked blocks, and MFU does not count their FLOPs. A `Slice` is one
+    pod of `plan.dcn`. A plan whose memory is too large is timed, and its text says that it does not fit.
+
+    Raises a ValueError if the plan does not divide the model, the batch or the machine.
     """
     case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency, causal=causal)
     if why := reasons(model, plan, T, machine):
@@ -288,18 +292,18 @@ def traffic(
     T: int,
     loop: bool | None = None,
 ) -> tuple[TrainingCollective, ...]:
-    """Every collective of one step, at the peak of the links.
+    """Every collective of one step, at the peak rate of the links.
 
-    `loop`: of plain JAX that a compiler splits, whether its layers are a loop (True) or written out (False):
-    gradients then travel as the activations do, and tokens to the embedding's rows. None, as the published
-    systems do it, which all fitted shares rest on.
+    `loop` describes plain JAX that a compiler partitions, whose layers are a loop (True) or unrolled (False):
+    gradients then have the dtype of the activations, and tokens are sent to the rows of the embedding. None
+    stands for published training systems, to which all shares were fitted.
     """
     known = TrainingCase(model, machine, batch=batch, T=T)
     return tuple(known.traffic(known.shape(plan), loop))
 
 
 def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: int) -> tuple[str, ...]:
-    """Why the plan cannot be, one sentence each; nothing where it can."""
+    """The reasons why the plan is impossible, one sentence each; empty if it is possible."""
     found = list(reasons(model, plan, T, machine))
     known = TrainingCase(model, machine, batch=batch, T=T)
     try:

@@ -118,7 +118,7 @@ def test_a_download_uses_the_library_that_it_carries(made, tmp_path):
 def test_a_corrupted_download_is_refused_before_anything_is_imported(made, tmp_path):
     first = next(line for line in CARRYING.split("\n") if len(line) == first_cell.LINE)
     done = ran(made, tmp_path, CARRYING.replace(first, first.swapcase()))
-    assert done.stderr.splitlines()[-1].endswith("is not what the book put there: download it again")
+    assert done.stderr.splitlines()[-1].endswith("is damaged: download the notebook again")
     assert "scalingbook_lib" not in done.stdout
 
 

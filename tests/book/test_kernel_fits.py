@@ -13,7 +13,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.roofline.attained import Products
 from scalingbook_lib.units import BF16, FP4, FP8, FP16, INT8
-from tools import fidelity_page, kernel_fits
+from tools import kernel_fits, scored_rows
 
 MIB = 2**20
 
@@ -98,7 +98,7 @@ def test_small_matmuls_depend_on_the_kernel_library():
 )
 def test_matmuls_of_an_unfitted_chip_are_predicted(table, kind, near, least):
     """Every row is predicted without its chip, as the accuracy page prints it."""
-    rows = [one for one in fidelity_page.entries(table) if one.found.kind == kind]
+    rows = [one for one in scored_rows.entries(table) if one.found.kind == kind]
     errors = [one.out["chip"] for one in rows if one.out]
     assert len(errors) > 0.99 * len(rows)
     assert within(errors, near) > least
@@ -106,7 +106,7 @@ def test_matmuls_of_an_unfitted_chip_are_predicted(table, kind, near, least):
 
 @pytest.mark.parametrize("chip", ["H200", "H100", "GB200", "GB300"])
 def test_collectives_of_an_unfitted_chip_follow_its_link_generation(chip):
-    rows = [one for one in fidelity_page.entries("collectives") if one.found.chip == chip]
+    rows = [one for one in scored_rows.entries("collectives") if one.found.chip == chip]
     for large, near, least in ((True, 0.2, 0.8), (False, 0.4, 0.85)):
         errors = [one.out["chip"] for one in rows if one.found.kind.endswith(">= 1 MiB") == large]
         assert within(errors, near) > least

@@ -113,7 +113,7 @@ def test_an_unchanged_notebook_is_not_executed_again(chapter, monkeypatch):
 
 
 def test_notebooks_depend_on_the_librarys_tables(book):
-    for table in ("scalingbook_lib/machines/chips/tpus.csv", "data/chips.csv"):
+    for table in ("scalingbook_lib/machines/chips/tpus.csv", "data/model_configs.csv"):
         before = notebooks._library(book)
         (book / table).parent.mkdir(parents=True)
         (book / table).touch()

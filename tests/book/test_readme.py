@@ -7,6 +7,7 @@ import sys
 import pytest
 import yaml
 
+from scalingbook_lib.evidence import training
 from tests.book import examples
 from tools.environment import PACKAGES, ROOT
 from tools.reference import readme_picture
@@ -75,6 +76,13 @@ def test_the_first_section_has_the_two_commands_and_names_the_book_that_this_one
     reference = re.findall(r"^@\w+\{austin2025scaling,.*?^\}", works, re.DOTALL | re.MULTILINE)[0]
     for field in ("title", "url"):
         assert re.findall(rf"{field}\s*= \{{+(.+?)\}}+,", reference)[0] in first
+
+
+def test_the_errors_are_those_of_sources_that_the_fit_has_not_seen():
+    dense, moe = (training.total(experts, leave_one_out=True).mean for experts in (False, True))
+    assert f"is {dense:.0%} for dense models and {moe:.0%} for mixtures of experts" in " ".join(
+        README.split()
+    )
 
 
 def test_it_is_short():

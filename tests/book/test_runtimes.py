@@ -15,22 +15,22 @@ from tools.environment import ROOT
 PAGE = (ROOT / "runtimes.md").read_text(encoding="utf-8")
 FLAT = " ".join(PAGE.split())
 V5E, GIB = chips.V5E, 2**30
-SMALL, LARGE = (models.find(f"LLaMA 3 {size}").params / GIB for size in ("8B", "70B"))
+SMALL, LARGE = (models.find(f"Llama 3 {size}").params / GIB for size in ("8B", "70B"))
 
 
 @pytest.mark.parametrize(
     ("says", "computed"),
     [
         ("One v5e has {:.0f} GiB", V5E.hbm_bytes / GIB),
-        ("is {:.1f} GiB of weights", 2 * SMALL),
-        ("leaves {:.1f} for all else", V5E.hbm_bytes / GIB - 2 * SMALL),
-        ("Eight have {:.0f} GiB", 8 * V5E.hbm_bytes / GIB),
+        ("take {:.1f} GiB, which", 2 * SMALL),
+        ("leaves {:.1f} GiB for everything else", V5E.hbm_bytes / GIB - 2 * SMALL),
+        ("Eight v5e have {:.0f} GiB", 8 * V5E.hbm_bytes / GIB),
         ("{:.2f} PFLOPs/s", 8 * V5E.bf16_flops_per_s / 1e15),
         ("{:.2f} TB/s", 8 * V5E.hbm_bytes_per_s / 1e12),
-        ("does not fit in bf16 ({:.0f} GiB)", 2 * LARGE),
+        ("Llama 3 70B takes {:.0f} GiB in bf16 and does not fit", 2 * LARGE),
         ("{:.2f} USD per chip and hour", V5E.usd_per_hour),
         ("{:.2f} USD per GPU and hour", chips.H100.usd_per_hour),
-        ("would be {:.0f} USD", 8 * 20 * V5E.usd_per_hour),
+        ("would cost {:.0f} USD", 8 * 20 * V5E.usd_per_hour),
     ],
 )
 def test_a_figure_is_what_the_library_computes(says, computed):
@@ -65,14 +65,14 @@ def test_versions_are_those_that_are_tested():
 def test_quoted_program_output_is_up_to_date():
     with pytest.raises(RuntimeError, match="restart the kernel and run this cell first"):
         devices.get(10**6)
-    assert first_cell.NOWHERE.startswith("the book's library is neither installed nor beside this notebook")
-    assert "the library in this notebook is not what the book put there" in first_cell.carrying("")
+    assert first_cell.NOWHERE.startswith("the book's library is neither installed nor next to this notebook")
+    assert "the library in this notebook is damaged" in first_cell.carrying("")
     assert str(devices.Devices("tpu", "TPU v5 lite", 8, False)).startswith("8 real TPU devices")
     assert str(devices.Devices("cpu", "cpu", 8, True)).startswith("8 simulated devices")
     for quoted in (
         "`restart the kernel and run this cell first`",
-        "`the book's library is neither installed nor beside this notebook`",
-        "`the library in this notebook is not what the book put there`",
+        "`the book's library is neither installed nor next to this notebook`",
+        "`the library in this notebook is damaged`",
         '"8 real TPU devices"',
         '"8 simulated devices"',
     ):

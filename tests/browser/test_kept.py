@@ -63,10 +63,10 @@ def test_where_nothing_is_stored_the_reader_is_told_and_may_export(visit, withou
     visited = visit()
     visited.page.add_init_script(without)
     page = visited.go(PAGE)
-    assert page.locator(NOTE).first.inner_text().startswith("Not kept: this browser stores nothing")
+    assert page.locator(NOTE).first.inner_text().startswith("Not saved: this browser does not store data")
     if without == PRIVATE:  # then Predict boxes ask, too
         page.locator(".guess-choices button").first.click()
-        assert "Not kept" in page.locator(".guess").first.inner_text()
+        assert "Not saved" in page.locator(".guess").first.inner_text()
     check = numbers(page)[0]
     page.locator(f'.answer-box[data-check="{check.key}"] input[type=text]').fill("17 ms")
     page.keyboard.press("Tab")
@@ -95,10 +95,10 @@ def test_a_hostile_file_runs_nothing_and_takes_nothing_back(visit):
     }
     hostile = {f"{bad}.x": entry, "__proto__": entry, "guess.x-1": entry, numbers(page)[1].key: entry}
     for content, said in (
-        ("not JSON", "Not imported: it is no JSON. Choose a file that Export wrote."),
+        ("not JSON", "Not imported: it is not JSON. Choose a file that Export wrote."),
         (
             json.dumps({"book": bad}),
-            "Not imported: it is no export of this book. Choose a file that Export wrote.",
+            "Not imported: it is not an export of this book. Choose a file that Export wrote.",
         ),
         (
             json.dumps({"book": "scalingbook", "version": 1, "progress": hostile}),

@@ -103,7 +103,7 @@ def test_storage_that_is_refused_is_said(visit, base):
     page.add_init_script(FULL)
     page.goto(f"{base}/index.html")
     page.get_by_role("button", name="Save the whole book").click()
-    page.get_by_text("This browser has no room left for").wait_for()
+    page.get_by_text("This browser has no storage left for").wait_for()
 
 
 def test_a_reader_who_saves_data_fetches_nothing_ahead(visit, base):

@@ -55,7 +55,7 @@ def test_a_dark_page_is_printed_light_and_whole(visit):
 
 ASKED = (
     'name="description" content="', 'property="og:title"', 'type="application/atom+xml"', 'rel="license"',
-    f"Version {__version__}, <time", "@misc{howfast,", "licences of all that is shipped",
+    f"Version {__version__}, <time", "@misc{howfast,", "licenses of everything on this site",
 )  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def test_a_lost_reader_is_led_back_from_any_depth(visit):
     assert [line for line in visited.failed if "place.html" not in line] == []
 
 
-def test_every_shipped_file_has_a_licence():
+def test_every_shipped_file_has_a_license():
     static = SITE / "_static"
     patterns = [pattern for one in licenses.SHIPPED for pattern in one.covers]
     names = [path.relative_to(static).as_posix() for path in static.rglob("*") if path.is_file()]

@@ -183,7 +183,7 @@ def test_what_is_saved_repeats_the_figures(bench, tmp_path):
     command = [sys.executable, "-m", "scalingbook_cli", *line.split()[1:], "--json"]
     again = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert again["plan"] == kept["plan"]["plan"]
-    assert again["step_s"] == pytest.approx(kept["plan"]["step_s"], rel=1e-9)
+    assert again["step_time_s"] == pytest.approx(kept["plan"]["step_time_s"], rel=1e-9)
     with bench.expect_download() as saved:
         bench.click('[data-do="notebook"]')
     first, *cells = [

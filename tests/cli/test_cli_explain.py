@@ -107,7 +107,7 @@ def test_one_chip_alone_has_nothing_to_derive(ask):
 ])  # fmt: skip
 def test_a_step_is_the_sum_of_its_terms(ask, line):
     found = steps(ask, f"plan {line} --as-written")
-    for name in ("T", "MFU", "HFU", "memory of one chip"):
+    for name in ("T", "MFU", "HFU", "memory per chip"):
         assert worked_out(found[name]["numbers"]) is not None
     assert sum(name.startswith("T, ") for name in found) >= 7
 
@@ -119,9 +119,9 @@ def test_serving_is_derived_down_to_the_price(ask, line):
     found = steps(ask, f"serve {line} --as-written")
     for name in (
         "T_step",
-        "memory of one chip",
-        "output tokens each second of a copy",
-        "USD for a million output tokens",
+        "memory per chip",
+        "output tokens per second of a replica",
+        "USD per million output tokens",
     ):
         assert worked_out(found[name]["numbers"]) == pytest.approx(found[name]["value"], rel=1e-4)
 

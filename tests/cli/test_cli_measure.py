@@ -58,7 +58,7 @@ def test_the_shares_of_the_peaks_are_those_that_were_timed(survey):
 def test_plan_and_serve_take_a_record(ask, record, line):
     mine = ask(f"{line} --efficiency {record}").values
     peak = ask(f"{line} --efficiency peak").values
-    name = "step_s" if "plan" in line else "itl_s"
+    name = "step_time_s" if "plan" in line else "itl_s"
     assert mine["efficiency"].startswith(("measured on NVIDIA H100", "NVIDIA H100"))
     assert _find(mine, name) > 1.1 * _find(peak, name)
 

@@ -60,7 +60,11 @@ def test_a_batch_of_sequences_or_of_tokens(written, read):
      ("gb200", Cluster.of(chips.GB200, 72)), ("v5p:16x20x28", Slice.of(chips.V5P, "16x20x28")),
      ("TPU v5p:16×20×28", Slice.of(chips.V5P, "16x20x28")), ("tpu-v5e:4x8", Slice.of(chips.V5E, "4x8")),
      ("trillium:16x16", Slice.of(chips.V6E, "16x16")), ("h100:1Ki", Cluster.of(chips.H100, 1024)),
-     ("ironwood:4x4x4", Slice.of(chips.TPU7X, "4x4x4"))],
+     ("ironwood:4x4x4", Slice.of(chips.TPU7X, "4x4x4")), ("h100-sxm:8", Cluster.of(chips.H100, 8)),
+     ("8xH100", Cluster.of(chips.H100, 8)), ("tpu7x-4x8x8", Slice.of(chips.TPU7X, "4x8x8")),
+     ("v6e-8", Slice.of(chips.V6E, "2x4")), ("v5p-128", Slice.of(chips.V5P, "4x4x4")),
+     ("v5litepod-8", Slice.of(chips.V5E, "2x4")), ("rtx4090", Cluster.of(chips.find("RTX 4090"), 1)),
+     ("a100-40gb:4", Cluster.of(chips.A100_40GB, 4)), ("v100", Cluster.of(chips.V100, 1))],
 )  # fmt: skip
 def test_machines(written, read):
     assert reading.machine(written) == read
@@ -98,6 +102,15 @@ def test_a_config_is_read_from_a_file_its_folder_or_standard_input(ask, tmp_path
     assert ask("model --json", folder.name).values["parameters"]["total"] == SMALL
 
 
+def test_an_id_of_hugging_face_is_a_name_where_no_file_has_that_path(ask, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert ask("model Qwen/Qwen3-8B --json").values["model"] == "Qwen3 8B"
+    (tmp_path / "Qwen" / "Qwen3-8B").mkdir(parents=True)
+    (tmp_path / "Qwen" / "Qwen3-8B" / "config.json").write_text(json.dumps(CONFIG))
+    assert ask("model Qwen/Qwen3-8B --json").values["parameters"]["total"] == SMALL
+    assert "is not in the catalogue" in ask("model nobody/Unknown-8B").err
+
+
 def test_a_name_of_the_catalogue_comes_before_a_folder_of_that_name(ask, tmp_path, monkeypatch):
     (tmp_path / "llama-3-8b").mkdir()
     monkeypatch.chdir(tmp_path)
@@ -131,15 +144,15 @@ def test_every_completed_name_is_read_back(model):
 def test_every_completed_chip_is_read_back():
     from scalingbook_cli import parameter_types
 
-    assert [reading.chip(name) for name in parameter_types.CHIP.names] == list(chips.KNOWN.values())
+    assert [reading.chip(name) for name in parameter_types.CHIP.names] == list(chips.ALL.values())
 
 
 @pytest.mark.parametrize(
     ("line", "offered"),
-    [("", {"model", "roofline", "collective", "plan", "serve", "measure", "score", "grade", "chips",
-          "completion"}),
+    [("", {"model", "roofline", "collective", "plan", "serve", "measure", "score", "conform", "grade",
+          "chips", "completion"}),
      ("model llama-3-", {"llama-3-8b", "llama-3-70b", "llama-3-405b"}),
-     ("roofline v5", {"v5e", "v5p"}), ("roofline H1", {"h100"}),
+     ("roofline v5", {"v5e", "v5p"}), ("roofline H1", {"h100", "h100-pcie", "h100-nvl"}),
      ("collective all-", {"all-gather", "all-reduce", "all-to-all"}),
      ("collective all-gather 1G v5", {"v5e:", "v5p:"}),
      ("roofline v5e --dtype fp", {"fp32", "fp16", "fp8", "fp4"}),

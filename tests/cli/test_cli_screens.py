@@ -1,6 +1,6 @@
-"""What a person sees, to the letter.
+"""The text that the command line prints, compared with the committed screens.
 
-`PYTHONPATH=. python tests/cli/test_cli_screens.py` writes them anew; read them before they are committed.
+`PYTHONPATH=. python tests/cli/test_cli_screens.py` writes the screens again; read them before you commit.
 """
 
 import contextlib
@@ -24,6 +24,7 @@ SCREENS = {
     "help_plan": "plan --help",
     "help_serve": "serve --help",
     "help_score": "score --help",
+    "help_conform": "conform --help",
     "help_grade": "grade --help",
     "help_chips": "chips -h",
     "help_completion": "completion --help",
@@ -45,9 +46,27 @@ KEYS = {
     "keys_serve": "serve llama-3-8b h100:8 --weights fp8 --kv fp8",
     "keys_serve_as_written": "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
     "keys_score": "score scalingbook_lib/evidence/data/added_training_runs.csv",
+    "keys_conform": "conform data/vectors/models.json",
     "keys_chips": "chips",
 }
-MAPS = ("by_part", "efficiency_shares", "by_layers", "terms_s")  # their names are the library's, and differ
+TYPICAL = (
+    "plan llama-3-8b h100:64 --batch 512",
+    "plan llama-3-405b h100:1024 --batch 4Mi",
+    "plan mixtral-8x7b h100:128 --batch 4Mi --tokens 2T",
+    "plan llama-3-70b v5p:8x8x8 --batch 4Mi --what-if",
+    "plan deepseek-v3 h100:2048 --batch 16Mi --sequence 4096 --pp 16 --ep 64",
+    "plan llama-3-8b h100:64 --batch 512 --fsdp 64 --tp 1 --remat full --as-written",
+    "serve llama-3-70b h100:8 --prompt 2000 --output 300",
+    "serve deepseek-v3 h200:16 --weights fp8 --kv fp8",
+    "serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms",
+    "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
+)
+BLOCKS = {
+    "plan": ("Best plans", "What if", "Time of a step", "Memory per chip", "Collectives", "The whole run"),
+    "serve": ("", "One replica", "Time of a decode step", "Memory per chip", "Collectives"),
+}
+# their names are the library's, and differ
+MAPS = ("by_part", "by_state", "efficiency_shares", "by_layers", "terms_s")
 
 
 def keys(line):
@@ -87,6 +106,24 @@ def test_a_program_finds_the_names_that_it_knows(name):
 @pytest.mark.parametrize("name", SCREENS)
 def test_a_screen_fits_100_columns(name):
     assert max(map(len, screen(SCREENS[name]).splitlines())) <= 100
+
+
+@pytest.mark.parametrize("line", TYPICAL)
+def test_a_plan_or_layout_is_told_in_three_lines_before_its_tables(line):
+    """The answer comes first, then the alternatives, the time, the memory and the collectives."""
+    printed = screen(line)
+    head, *blocks = printed.split("\n\n")
+    assert len(head.splitlines()) == 3
+    assert head.startswith(("Plan: ", "Layout: "))
+    assert max(map(len, printed.splitlines())) <= 100
+    titles = [block.strip().splitlines()[0] for block in blocks]
+    order = BLOCKS[line.split()[0]]
+    places = [
+        next(n for n, title in enumerate(order) if one.startswith(title) and (title or "Pareto" in one))
+        for one in titles
+    ]
+    assert places == sorted(places)
+    assert "rejected" not in printed.lower()
 
 
 def test_every_screen_belongs_to_a_command():

@@ -65,8 +65,8 @@ def test_what_is_right_counts_and_a_cell_that_fails_stops_no_other(graded):
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ("while True: pass", "cell 3 of 4 ran longer than 4 s; what stands after it was not run"),
-        ("import os\nos._exit(0)", "cell 3 of 4 ended Python (exit code 0); what stands"),
+        ("while True: pass", "cell 3 of 4 ran longer than 4 s; the cells after it did not run"),
+        ("import os\nos._exit(0)", "cell 3 of 4 ended Python (exit code 0); the cells"),
         ("import os\nos.kill(os.getpid(), 9)", "cell 3 of 4 ended Python (exit code -9)"),
         ("import os, time\nif os.fork(): time.sleep(60)", "ran longer than 4 s"),
     ],
@@ -137,12 +137,12 @@ def test_a_folder_is_told_as_a_table_as_csv_and_as_json(ask, tmp_path):
     assert [row["status"] for row in rows].count("right") == 1
     said = {row["notebook"]: row["says"] for row in rows if not row["exercise"]}
     assert said.pop("'=cmd\\x1b[2J.ipynb").startswith("it cannot be read: ")
-    assert said["list.ipynb"].startswith("it cannot be read: it is no notebook of format 4")
-    assert said["cells.ipynb"].startswith("it cannot be read: it checks no exercise of the book")
+    assert said["list.ipynb"].startswith("it cannot be read: it is not a notebook of format 4")
+    assert said["cells.ipynb"].startswith("it cannot be read: it does not check any exercise of the book")
     assert (
         said["folder.ipynb"]
         == said["nowhere.ipynb"]
-        == "it cannot be read: it is no file of at most 67,108,864 bytes; clear its outputs"
+        == "it cannot be read: it is not a file of at most 67,108,864 bytes; clear its outputs"
     )
     assert len(said) == len(hostile) + 1
     values = ask("grade --json", str(work / "ann")).values["notebooks"]

@@ -48,10 +48,10 @@ def test_a_correct_and_cheap_program_passes():
 @pytest.mark.parametrize(
     ("fn", "says"),
     [
-        (by_hand(gathering), "right result, but all-gather over Y (512 B) need not run; collective-permute"),
+        (by_hand(gathering), "right result, but all-gather over Y (512 B) is not needed; collective-permute"),
         (by_hand(lambda a, w: ring(a, w, all_the_way=True)), "collective-permute over Y moves 1.33 times"),
         (lambda a, w: lax.with_sharding_constraint(a @ w, sharding.named("C[I_X, K]", MESH)),
-         "it lies as C[I_X, K], and C[I_X, K_Y] is asked for"),
+         "it is sharded as C[I_X, K], but should be C[I_X, K_Y]"),
     ],
 )  # fmt: skip
 def test_a_correct_but_expensive_program_is_told_what_is_expensive(fn, says):
@@ -71,8 +71,8 @@ def by_one_device(a, w):
     [
         (by_hand(lambda a, w: ring(a, w, late=1)), "on every device, first on X=0, Y=0: entry ["),
         (by_hand(by_one_device), "on 1 of 8 devices, first on X=1, Y=2: entry [3, 1] of its block is nan"),
-        (lambda a, w: (a @ w).T[:8], "its shape is [8, 16], and [16, 16] is asked for"),
-        (lambda a, w: (a, w), "its arrays are 2, and 1 are asked for"),
+        (lambda a, w: (a @ w).T[:8], "its shape is [8, 16], but should be [16, 16]"),
+        (lambda a, w: (a, w), "it returns 2 arrays, but should return 1"),
     ],
 )
 def test_a_wrong_result_names_the_device_and_the_entry(fn, says):
@@ -128,7 +128,7 @@ def test_a_task_with_a_key_takes_the_moves_of_its_check(monkeypatch):
     verdict = judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(gathering))
     assert check(verdict).ok
     assert isinstance(verdict, ProgramVerdict)
-    assert "need not run" in check(judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(ring))).message
+    assert "is not needed" in check(judge.Task("here.1", TASK.oracle, ARRAYS)(by_hand(ring))).message
 
 
 def test_a_task_without_requirements_only_reports():
@@ -149,6 +149,6 @@ def test_a_task_may_require_permutes_in_both_directions():
     both = {"collective-permute Y +1": (1, 128), "collective-permute Y -1": (2, 256)}
     task = judge.Task("", TASK.oracle, ARRAYS, asked=both)
     assert task(by_hand(ring)).faults == (
-        "collective-permute over Y -1 moves 1.5 times the bytes that it has to",
-        "collective-permute over Y +1 is asked for and does not run",
+        "collective-permute over Y -1 moves 1.5 times the bytes that it should",
+        "collective-permute over Y +1 should run but does not",
     )

@@ -69,7 +69,7 @@ def test_a_right_answer_is_not_drawn():
 def test_a_wrong_order_of_axes_marks_the_devices_that_differ():
     there = NamedSharding(MESH, PartitionSpec(("Y", "X")))
     verdict = TASK(lambda a: lax.with_sharding_constraint(2 * a, there))
-    assert "it lies as B[I_YX, J]" in str(verdict)
+    assert "it is sharded as B[I_YX, J]" in str(verdict)
     assert len(told(verdict)) == 8
     assert wrong(verdict) == {f"X={x}, Y={y}" for x in range(2) for y in range(4) if 4 * x + y != 2 * y + x}
     assert "holds B[16:24, :]; should hold B[8:16, :]" in told(verdict)["X=0, Y=1"]

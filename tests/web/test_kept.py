@@ -16,8 +16,9 @@ KEPT = {
         "solved": True, "tries": 3, "hints": 1, "when": "2026-11-23T18:00:00.000Z", "answer": "43 µs",
     }
 }  # fmt: skip
-NO_JSON, NO_BOOK, NO_VERSION = "it is no JSON", "it is no export of this book", "it does not say its version"
-LATER = "a later edition of the book wrote it, and that edition reads it"
+NO_JSON, NO_BOOK = "it is not JSON", "it is not an export of this book"
+NO_VERSION = "it does not state its version"
+LATER = "a later edition of the book wrote it; import it there"
 REFUSED = {
     "": NO_JSON, "<script>alert(1)</script>": NO_JSON, "[" * 200_000: NO_JSON,
     "[1]": NO_BOOK, "null": NO_BOOK, "3": NO_BOOK, '"scalingbook"': NO_BOOK, '{"book": "another"}': NO_BOOK,

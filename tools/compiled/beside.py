@@ -18,10 +18,10 @@ RINGS, RING = "collective-permute", 4  # shorter sides are no rings
 FAR = 0.05  # an error above this has a reason
 FLOPS, MOVED, HELD = MEASURES = "FLOPs", "bytes received", "bytes held"
 CLASSES: Mapping[str, type[Case]] = {
-    "training, in other people's style": Step,
-    "training, by hand": Lab,
-    "serving, any structure": Reading,
-    "serving, the laboratory's engine": Engine,
+    "training, partitioned by XLA": Step,
+    "training, explicit collectives": Lab,
+    "serving, partitioned by XLA": Reading,
+    "serving, explicit collectives": Engine,
 }
 
 
@@ -128,117 +128,116 @@ def _named(*parts: str) -> Callable[[Beside], bool]:
 
 REASONS = (
     Reason(
-        "key-value heads by one axis", FLOPS, False,
-        "The engine splits heads of keys and values over one axis of its mesh alone, so with more ways a "
-        "chip makes two of them, not one.",
+        "KV heads on one axis", FLOPS, False,
+        "The engine shards the KV heads over a single axis of its mesh, so with a larger TP degree each chip "
+        "computes two KV heads instead of one.",
         _is(Engine),
     ),
     Reason(
-        "dispatch by products", FLOPS, False,
-        "GShard's experts get their tokens by products with ones and zeros, which are no work of the "
-        "model.",
+        "dispatch by matmuls", FLOPS, False,
+        "GShard dispatches tokens to experts with one-hot matmuls, which the formulas do not count as work "
+        "of the model.",
         _style(lambda s: s.E > 0),
     ),
     Reason(
-        "experts exchanged otherwise", MOVED, False,
-        "For those products the partitioner gathers tokens and sums outputs, where the plan exchanges "
-        "them.",
+        "dispatch without an all-to-all", MOVED, False,
+        "The partitioner gathers tokens and reduces outputs, where the plan has an all-to-all.",
         _style(lambda s: s.ep > 1),
     ),
     Reason(
-        "over three axes", MOVED, False,
-        "A gather over all three axes of a torus is an all-reduce of the whole, however wide the shards.",
+        "gather over three axes", MOVED, False,
+        "XLA implements an all-gather over all three axes of a torus as an all-reduce of the full array.",
         _over(3),
     ),
     Reason(
-        "over two axes", MOVED, False,
-        "Some gradients that a whole torus of two axes shares are summed whole, where a scatter would do.",
+        "gradients over two axes", MOVED, False,
+        "XLA all-reduces some gradients that are sharded over both axes of a torus, where a reduce-scatter "
+        "would be enough.",
         _over(2),
     ),
     Reason(
-        "tokens and heads", MOVED, False,
-        "With tokens split between the products, the partitioner turns arrays from one split to another "
-        "more often than Megatron's gather and scatter.",
+        "resharding for sequence parallelism", MOVED, False,
+        "Between matmuls the partitioner reshards activations more often than Megatron's all-gather and "
+        "reduce-scatter.",
         _style(lambda s: s.sp),
     ),
     Reason(
-        "the embedding", MOVED, True,
-        "Beside tensor ways the gradients of looked-up tokens are predicted to be gathered over all chips"
-        " that share the table; in these programs fewer are.",
+        "embedding gradients", MOVED, True,
+        "With TP, the gradients of looked-up embeddings are predicted to be gathered over all chips that "
+        "share the table; these programs gather fewer.",
         _style(lambda s: s.tp > 1),
     ),
     Reason(
         "no collective matmul", MOVED, True,
-        "From eight ways on, weights are predicted to go round in rings of XLA's, which move two pieces "
-        "more than a gather; these programs gather.",
+        "From a degree of eight, weights are predicted to move in rings of permutes, which send two pieces "
+        "more than an all-gather; these programs use the all-gather.",
         _unrolled,
     ),
     Reason(
-        "shared experts apart", MOVED, False,
-        "The partitioner sums the outputs of shared and of routed experts one by one; the plan sums them "
-        "together.",
+        "shared experts reduced separately", MOVED, False,
+        "The partitioner reduces the outputs of shared and of routed experts one after the other; the plan "
+        "reduces them together.",
         _named("DeepSeek"),
     ),
     Reason(
-        "summed whole", MOVED, False,
-        "libtpu does not scatter a sum over two axes of a mesh: it sums all of it on every chip, twice "
-        "the bytes.",
+        "all-reduce for reduce-scatter", MOVED, False,
+        "libtpu has no reduce-scatter over two mesh axes: it all-reduces the array, twice the bytes.",
         _is(Engine, "decode"),
     ),
     Reason(
-        "scores written out", HELD, False,
-        "A kernel that fuses attention is predicted. These programs write scores, of all pairs or of a "
-        "block of queries, with softmax and gradient, and copies of keys and values for each query head.",
+        "materialized scores", HELD, False,
+        "The prediction assumes fused attention. These programs write attention scores to HBM, for all pairs "
+        "or for a block of queries, with the softmax, its gradient, and copies of keys and values for each "
+        "query head.",
         _is(Step),
     ),
     Reason(
-        "logits beside the head's gradient", HELD, True,
-        "Loss, softmax and the unembedding's gradient are counted at one moment, each whole; here XLA has"
-        " freed or scattered some of them by then.",
+        "logits and head gradient together", HELD, True,
+        "The loss, the softmax and the gradient of the unembedding are counted at one moment, each in full; "
+        "XLA has freed or scattered some of them by then.",
         _full(AT_LOGITS),
     ),
     Reason(
-        "a layer, matrix by matrix", HELD, True,
-        "All matrices of the layer at work are counted gathered, beside two gradients; of wide layers XLA "
-        "gathers one after the other.",
+        "gathered matrices of a layer", HELD, True,
+        "All matrices of the current layer are counted as gathered, with two gradients; XLA gathers the "
+        "matrices of wide layers one after the other.",
         _full(IN_LAYER),
     ),
     Reason(
-        "32 bits, written out", HELD, False,
-        "The trainer's attention keeps scores in 32 bits, its experts a place for every token, its "
-        "pipeline all ticks.",
+        "fp32 intermediates", HELD, False,
+        "The trainer's attention keeps scores in fp32, its experts reserve a slot for every token, and its "
+        "pipeline keeps all ticks.",
         _is(Lab),
     ),
     Reason(
-        "windows gathered", HELD, False,
-        "The program copies each query's window of keys and values; a kernel reads them where they are.",
+        "gathered windows", HELD, False,
+        "The program copies the window of keys and values of each query; a kernel would read them in place.",
         _named("prefill: Gemma-2"),
     ),
     Reason(
-        "a tied table turned", HELD, False,
-        "The unembedding is the embedding's table, and the compiler makes a copy of it that lies as the "
-        "product reads it.",
+        "tied table transposed", HELD, False,
+        "The unembedding is the embedding table, and the compiler transposes a copy of it for the matmul.",
         _tied,
     ),
     Reason(
-        "a prompt's scores", HELD, False,
-        "As in training: scores of all pairs are written out, of many heads beside few weights.",
+        "scores of a prefill", HELD, False,
+        "As in training, scores of all pairs are materialized, for many heads in a small model.",
         _is(Served, "prefill"),
     ),
     Reason(
-        "a prompt's vectors", HELD, True,
-        "Two vectors of the model's width and the widest hidden one are counted for each token; XLA fuses"
-        " some away.",
+        "activations of a prefill", HELD, True,
+        "Two vectors of the model width and the widest hidden vector are counted for each token; XLA fuses "
+        "some of them away.",
         _is(Served, "prefill"),
     ),
     Reason(
-        "the table by groups", HELD, False,
-        "The engine splits the embedding over the chips of a group; the plan splits it over all.",
-        _named("decode: groups"),
+        "embedding sharded by group", HELD, False,
+        "The engine shards the embedding over the chips of one group; the plan shards it over all chips.",
+        _named("decode: data-parallel"),
     ),
     Reason(
-        "two heads on a chip", HELD, False,
-        "As with FLOPs: a chip has two key-value heads and their cache's gathered parts.",
+        "two KV heads per chip", HELD, False,
+        "As for FLOPs: a chip holds two KV heads and the gathered parts of their cache.",
         _is(Engine, "decode"),
     ),
 )  # fmt: skip

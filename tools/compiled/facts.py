@@ -32,20 +32,20 @@ ASSIGNED = "after_optimizations-buffer-assignment.txt"
 READ = "after_optimizations_after_buffer_assignment.txt"  # written last of what is read
 KERNELS = "after_codegen.txt"  # has the estimates
 TO_THE_END: tuple[str, ...] = (
-    "train: one chip, all done again",
-    "train: one chip, half a TPU7x",
-    "train: copies",
-    "train: FSDP, one head each",
-    "train: FSDP, bf16 state",
-    "train: FSDP in TPU7x",
-    "train: copies of FSDP",
-    "train: tensor ways",
-    "train: tensor ways in TPU7x",
-    "train: FSDP and tensor ways",
-    "train: experts on every chip, FSDP",
-    "train: 64 chips, copies of FSDP with tensor ways",
-    "train: 4,096 chips, copies of both",
-    "train by hand: FSDP",
+    "train: one chip, full checkpointing",
+    "train: one TPU7x chip, FSDP over its two devices",
+    "train: DP",
+    "train: FSDP, MHA, no gate",
+    "train: FSDP, bf16 optimizer state",
+    "train: FSDP on TPU7x",
+    "train: HSDP",
+    "train: TP",
+    "train: TP on TPU7x",
+    "train: FSDP and TP",
+    "train: MoE, FSDP without EP",
+    "train: 64 chips, HSDP and TP",
+    "train: 4,096 chips, DP, FSDP and TP",
+    "train explicitly: FSDP",
 )
 NAMED = "jit_step", "jit_local"  # small ones are compiled on the way
 

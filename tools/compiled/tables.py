@@ -1,7 +1,7 @@
 """The tables of the page "Predicted and compiled": groups of programs, large errors, every program.
 
-A group is training in one of two styles, prefill, or decode. Collectives are listed by kind and axes; those
-with less than a hundredth of a group's bytes are combined.
+A group is training partitioned by XLA, training with explicit collectives, prefill, or decode. Collectives
+are listed by kind and axes; those with less than a hundredth of a group's bytes are combined.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,12 +12,13 @@ from statistics import median
 from scalingbook_lib.evidence.compiled import cycles
 from scalingbook_lib.evidence.scores import signed
 from scalingbook_lib.units import si
-from tools.compiled.beside import FLOPS, MEASURES, MOVED, Beside, every, reasons
+from tools.compiled.beside import FLOPS, HELD, MOVED, Beside, every, reasons
 from tools.compiled.case import over
 from tools.compiled.trained import Lab, Step
-from tools.published import Cells, share, table
+from tools.published import Cells, Records, share
 
 SMALL, WORST = 0.01, 10
+COLUMNS = {FLOPS: "flops", MOVED: "bytes_received", HELD: "bytes_held"}
 FEW, MANY = 64, 1024  # rows of a product: its weights bind, or its arithmetic does
 
 
@@ -35,10 +36,10 @@ class Group:
 
 
 GROUPS: Mapping[str, tuple[str, Callable[[Beside], bool]]] = {
-    "styles": ("training, in other people's style", lambda one: isinstance(one.case, Step)),
-    "hand": ("training, by hand", lambda one: isinstance(one.case, Lab)),
-    "prompts": ("prompts read", lambda one: one.case.phase == "prefill"),
-    "decoding": ("decoding", lambda one: one.case.phase == "decode"),
+    "styles": ("training, partitioned by XLA", lambda one: isinstance(one.case, Step)),
+    "hand": ("training, explicit collectives", lambda one: isinstance(one.case, Lab)),
+    "prompts": ("prefill", lambda one: one.case.phase == "prefill"),
+    "decoding": ("decode", lambda one: one.case.phase == "decode"),
 }
 
 
@@ -108,12 +109,17 @@ def largest(key: str) -> tuple[str, str]:
     return name, share(received[name] / sum(received.values()), 0)
 
 
+def middle(key: str) -> float:
+    """The median of the compiler's estimates over the roofline in a group."""
+    return median(grouped(key).ratios)
+
+
 def cycled() -> Cells:
     """The compiler's estimate over the roofline, by group, and for single matmuls."""
     for group in map(grouped, GROUPS):
         yield group.name, f"{len(group.ratios)} of {len(group.own)}", *_spread(group.ratios)
-    for name, has in ((f"products of {FEW} rows or fewer", range(FEW + 1)),
-                      (f"products of {MANY:,} rows or more", range(MANY, 10**6))):  # fmt: skip
+    for name, has in ((f"single matmuls, {FEW} rows or fewer", range(FEW + 1)),
+                      (f"single matmuls, {MANY:,} rows or more", range(MANY, 10**6))):  # fmt: skip
         ratios = [
             one.ratio_to_roofline(M) for one in cycles.ESTIMATES.values() for M in one.cycles if M in has
         ]
@@ -131,7 +137,7 @@ def worst() -> Cells:
     far.sort(key=lambda pair: -abs(_times(pair[0].far[pair[1]])))
     for one, measure in far[:WORST]:
         (rule,) = (r for r in reasons(one) if r.measure == measure)
-        yield _name(one, whole=True), f"{measure}, {signed(one.far[measure], 0)}", rule.name
+        yield _name(one), f"{measure}, {signed(one.far[measure], 0)}", rule.name
 
 
 def _times(error: float) -> float:
@@ -139,53 +145,34 @@ def _times(error: float) -> float:
     return max(1 + error, 1 / (1 + error)) - 1
 
 
-def folded() -> str:
-    """All programs and all collectives of each group, folded."""
-    return "\n\n".join(block for group in map(grouped, GROUPS) for block in _blocks(group))
+def programs() -> Records:
+    """Every program: compiled and predicted values of one device, and its collectives."""
+    for one in every():
+        yield {
+            "program": one.case.name,
+            "class": one.kind,
+            "topology": one.case.topology,
+            "chips": one.case.chips,
+            **{
+                f"{which}_{name}": values.get(measure)
+                for measure, name in COLUMNS.items()
+                for which, values in (("compiled", one.compiled), ("predicted", one.predicted))
+            },
+            "estimated_over_roofline": one.over_roofline,
+            "collectives": _moved(one),
+        }
 
 
-def _blocks(group: Group) -> Iterator[str]:
-    name = group.name[0].upper() + group.name[1:]
-    head = "| program | FLOPs | received | held | cycles |\n|---|---|---|---|---|\n"
-    yield _details(f"{name}: {len(group.own)} programs", head + table(map(_program, group.own)))
-    rows = [row for one in group.own if (row := _moved(one))]
-    head = "| program | collectives: how often, and bytes received |\n|---|---|\n"
-    yield _details(f"{name}: their collectives", head + table(rows))
+def _moved(one: Beside) -> str:
+    """The collectives of a program: how often each runs, and the bytes that a device receives."""
+    found = sorted(lines((one,)).items(), key=lambda pair: -pair[1].compiled)
+    return "; ".join(f"{key} {line.runs}x {line.compiled:.4g} B" for key, line in found if line.runs)
 
 
-def _details(summary: str, text: str) -> str:
-    return f"<details>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
-
-
-def _program(one: Beside) -> tuple[str, ...]:
-    over = one.over_roofline
-    cells = (_figure(one, measure) for measure in MEASURES)
-    return _name(one), *cells, "" if over is None else f"{over:.2f}"
-
-
-def _figure(one: Beside, measure: str) -> str:
-    """The compiled value and the prediction's error."""
-    if measure not in one.errors:
-        return ""
-    error, unit = one.errors[measure], "" if measure == FLOPS else "B"
-    said = "" if abs(error) < 5e-4 else f", {signed(error)}"
-    return si(one.compiled[measure], unit, 3) + said
-
-
-def _moved(one: Beside) -> tuple[str, ...]:
-    """The collectives of a program with more than a thousandth of its bytes; () if there are none."""
-    found = lines((one,))
-    least = SMALL / 10 * one.compiled[MOVED]
-    kept = sorted(found.items(), key=lambda pair: -pair[1].compiled)
-    said = [f"{key} {line.runs:,}×, {_bytes(line.compiled)}" for key, line in kept if line.compiled > least]
-    return (_name(one), "; ".join(said)) if said else ()
-
-
-def _name(one: Beside, *, whole: bool = False) -> str:
+def _name(one: Beside) -> str:
     """The program's name with its slice."""
-    name = one.case.name if whole else one.case.name.partition(": ")[2]
-    where = one.case.topology.replace(":", " ")
-    return f"{name}; {where}".replace("microbatch", "micro\N{SOFT HYPHEN}batch")  # for narrow screens
+    name = f"{one.case.name}; {one.case.topology.replace(':', ' ')}"
+    return name.replace("microbatch", "micro\N{SOFT HYPHEN}batch")  # for narrow screens
 
 
 _bytes = partial(si, unit="B", digits=3)

@@ -54,9 +54,12 @@ def memory() -> dict[str, str]:
 
 def _found(*tables: str) -> list[tuple[str, RowPrediction]]:
     """The predictions for the rows of these tables, with what was run."""
-    rows = (row for name in tables for row in read_table(ROOT / "data" / f"{name}.csv"))
+    reports = (evidence.score(read_table(ROOT / "data" / f"{name}.csv")) for name in tables)
     return [
-        (row.row["source"].partition(": ")[2], row.found) for row in evidence.score([*rows]).rows if row.found
+        (row.row["source"].partition(": ")[2], row.found)
+        for report in reports
+        for row in report.rows
+        if row.found
     ]
 
 
@@ -71,11 +74,16 @@ def served() -> dict[str, str]:
     }
 
 
+def kernels() -> list[RowPrediction]:
+    """The predictions for the kernels that were measured on the book's own GPUs."""
+    return [one for _, one in _found("own_kernels")]
+
+
 def rows() -> Cells:
     """Errors by chip, by what was run, and by class; nothing was fitted to these rows."""
     found = _found(*TABLES)
     for (chip, by, kind), same in grouped(found, lambda pair: (pair[1].chip, pair[0], pair[1].kind)).items():
         errors = Summary.of(kind, [one.error for _, one in same])
-        held = share(mean(one.in_interval for _, one in same), 0)
+        inside = share(mean(one.in_interval for _, one in same), 0)
         sizes = share(errors.mean), share(errors.median), signed(errors.bias)
-        yield f"{chip}, {by}: {kind}", str(errors.runs), *sizes, held
+        yield f"{chip}, {by}: {kind}", str(errors.runs), *sizes, inside

@@ -12,7 +12,7 @@ from scalingbook_lib.machines import age, chips
 
 def report(today: date) -> str:
     """The printed list."""
-    found = sorted(age.stale_candidates(chips.KNOWN.values(), today), key=lambda one: one.source.as_of)
+    found = sorted(age.stale_candidates(chips.ALL.values(), today), key=lambda one: one.source.as_of)
     old = [one for one in found if one.stale]
     young = f"{len(found) - len(old)} of {len(found)} prices and announcements are younger on {today}."
     return "\n".join([*map(str, old), young])

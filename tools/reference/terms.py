@@ -53,7 +53,7 @@ def headwords() -> dict[str, str]:
 
 @cache
 def sections() -> dict[str, str]:
-    """The text of every labelled section of the chapters and the notation page."""
+    """The text of every labeled section of the chapters and the notation page."""
     texts = [page.text for page in pages.every()] + [(ROOT / "notation.md").read_text(encoding="utf-8")]
     return {label: text for source in texts for label, text in _sections(_BLOCK.sub("", source))}
 

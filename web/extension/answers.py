@@ -90,10 +90,10 @@ def announce(
 
 
 def _line(count: int) -> str:
-    some = "one answer" if count == 1 else f"{count} answers"
+    some, held = ("One answer", "is") if count == 1 else (f"{count} answers", "are")
     return (
         '<p class="answers-line js-only">'
-        f'<span class="answers-hidden">This page hides {some} until you guess. '
+        f'<span class="answers-hidden">{some} {held} hidden until you guess. '
         '<button type="button" data-answers="page">Show all answers on this page</button> '
         '<button type="button" data-answers="show">Never hide answers</button></span>'
         f'<span class="answers-shown">The answer to each Predict box is shown below its question. '

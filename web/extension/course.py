@@ -20,7 +20,7 @@ from web.extension import cover
 from web.extension.exercises import LEVELS, name
 
 SOURCE = ROOT / "data" / "course.csv"
-MINUTES = {1: 5, 2: 15, 3: 30}  # what we plan for an exercise, by difficulty; nobody has measured it
+MINUTES = {1: 5, 2: 15, 3: 30}  # planned for an exercise, by difficulty; not measured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,9 +104,9 @@ def _whole() -> str:
     )
     warm_up, core, stretch = MINUTES.values()
     return (
-        f"{len(weeks())} weeks: {reading} of reading, and {len(every)} of {known} exercises, "
-        f"about {solving}. A warm-up is planned with {warm_up} minutes, a core exercise with {core}, "
-        f"a stretch with {stretch}; nobody has measured that."
+        f"The {len(weeks())} weeks take {reading} of reading and about {solving} for {len(every)} of "
+        f"{known} exercises. We plan {warm_up} minutes for a warm-up, {core} for a core exercise and "
+        f"{stretch} for a stretch exercise; these are estimates, not measurements."
     )
 
 
@@ -116,9 +116,10 @@ def _told(week: Week) -> Iterator[str]:
     )
     yield f"<dt>Week {week.number}: {read}</dt>"
     yield f"<dd><p>{escape(week.asks)}</p>"
-    yield f"<p>Read: {week.reading_minutes} min. Leave out: {', '.join(map(_section, week.skip))}.</p>"
+    yield f"<p>Reading: {week.reading_minutes} min. Optional: {', '.join(map(_section, week.skip))}.</p>"
     solve = ", ".join(map(_exercise, week.exercises))
-    yield f"<p>Solve {len(week.exercises)}, about {cover.duration(week.solving_minutes)}: {solve}.</p></dd>"
+    minutes = cover.duration(week.solving_minutes)
+    yield f"<p>{len(week.exercises)} exercises, about {minutes}: {solve}.</p></dd>"
 
 
 def _section(label: str) -> str:

@@ -207,7 +207,25 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
 def _number(check: Check) -> tuple[str, str]:
     """The label of a number field, and an example of its format."""
     shapes = {"s": "such as 1.5 ms", "B": "such as 1.5 MB", "bytes": "such as 1.5 MB"}
-    return (f"in {check.unit}" if check.unit else "a number"), shapes.get(check.unit, "such as 1.5e6")
+    return _asked(check.unit), shapes.get(check.unit, "such as 1.5e6")
+
+
+def _asked(unit: str) -> str:
+    """What a number field asks for: a number with a unit, a count, or a plain number."""
+    units = {
+        "s": "in seconds, or with a unit",
+        "B": "in bytes, or with a unit",
+        "B/s": "in bytes/s, or with a unit",
+    }
+    units |= {
+        "FLOP": "in FLOPs",
+        "FLOP/B": "in FLOPs per byte",
+        "FLOP/s": "in FLOPs/s",
+        "USD": "in US dollars",
+    }
+    if not unit:
+        return "as a plain number"
+    return units.get(unit) or (f"number of {unit}" if unit.isalpha() and unit != "FLOPs" else f"in {unit}")
 
 
 def shown(env: BuildEnvironment) -> dict[str, list[str]]:

@@ -66,7 +66,7 @@ SHIPPED = shipped()
 
 def listed(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
     """The page that lists the licenses."""
-    yield FOLDER, {"title": "Licences", "shipped": SHIPPED}, "licenses.html"
+    yield FOLDER, {"title": "Licenses", "shipped": SHIPPED}, "licenses.html"
 
 
 def write(static: Path) -> None:

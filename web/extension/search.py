@@ -193,7 +193,7 @@ def _script() -> str:
     bare = re.sub(r"/\*.*?\*/|^\s*//[^\n]*\n|^export .*$", "", library, flags=re.M | re.S)
     bare = re.sub(r"^ +|\n(?=\n)", "", bare, flags=re.M)
     own = scripts.joined(scripts.PAGE / "search.mjs").replace(_LIBRARY, "")
-    return f"/* MiniSearch, (c) Luca Ongaro, MIT licence */\n(() => {{\n{bare}{own}}})();\n"
+    return f"/* MiniSearch, (c) Luca Ongaro, MIT license */\n(() => {{\n{bare}{own}}})();\n"
 
 
 def _indexed(found: list[Section], titles: dict[str, str]) -> str:

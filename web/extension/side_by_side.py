@@ -157,7 +157,7 @@ def _source(row: object) -> str:
 def _chip_sources() -> str:
     """The source of each number of each chip, folded."""
     listed = "".join(
-        f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.KNOWN.values()
+        f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.ALL.values()
     )
     return f"<details><summary>Source and date of every figure</summary><dl>{listed}</dl></details>"
 
@@ -176,7 +176,7 @@ class ChipsTable(SphinxDirective):
         """One table, rebuilt when the library changes."""
         shows_the_library(self.env)
         title = "Peak figures of one chip: FLOP/s are dense, link and network rates are one way"
-        html = table("chips", title, CHIPS, tuple(chips.KNOWN.values()), _chip_sources())
+        html = table("chips", title, CHIPS, tuple(chips.ALL.values()), _chip_sources())
         return [nodes.raw("", html, format="html")]
 
 
@@ -196,7 +196,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
         return
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
-    write_csv(folder / "chips.csv", CHIPS, tuple(chips.KNOWN.values()))
+    write_csv(folder / "chips.csv", CHIPS, tuple(chips.ALL.values()))
     write_csv(folder / "models.csv", MODELS, models.CATALOGUE)
 
 

@@ -74,7 +74,7 @@ class Guess {
       const { ok, status, message } = await engine.ask("guess", guess, value, unit);
       if (status === "unread") this.say(read()[this.key] ?? {}, message);
       else this.keep(guess, ok ? "right" : "wrong", message);
-    } catch (problem) { this.say(read()[this.key] ?? {}, `Not compared: ${words(problem)}.`); }
+    } catch (problem) { this.say(read()[this.key] ?? {}, `Could not compare: ${words(problem)}.`); }
   }
 
   /** @param {string} guess @param {string} judged @param {string} [how] */

@@ -79,10 +79,10 @@ export async function imported(file) {
   const text = await file.text();
   /** @type {Record<string, any> | null} */
   let held;
-  try { held = object(JSON.parse(text)); } catch { throw new Error("it is no JSON"); }
-  if (held?.book !== BOOK) throw new Error("it is no export of this book");
-  if (!Number.isInteger(held.version) || held.version < 1) throw new Error("it does not say its version");
-  if (held.version > VERSION) throw new Error("a later edition of the book wrote it, and that edition reads it");
+  try { held = object(JSON.parse(text)); } catch { throw new Error("it is not JSON"); }
+  if (held?.book !== BOOK) throw new Error("it is not an export of this book");
+  if (!Number.isInteger(held.version) || held.version < 1) throw new Error("it does not state its version");
+  if (held.version > VERSION) throw new Error("a later edition of the book wrote it; import it there");
   if (!object(held.progress)) throw new Error("its progress is not kept by exercise");
   return held.progress;
 }

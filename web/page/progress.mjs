@@ -10,7 +10,7 @@ import { words } from "./words.mjs";
 
 const STORE = "scalingbook.progress";
 const SURE_MS = 6000; // how long a first press on Erase is remembered
-const UNKEPT = "Not kept: this browser stores nothing here (a private window, or no room left). Export saves a copy.";
+const UNKEPT = "Not saved: this browser does not store data here (a private window, or no storage left). Export saves a copy.";
 const pages = globalThis.bookExercises ?? {}; // the build writes it above
 /** @type {Progress | undefined} */
 let unkept; // what the browser did not store lives as long as the page
@@ -118,7 +118,7 @@ const actions = {
     }
     button.dataset.sure = "yes";
     button.textContent = "Erase all?";
-    note("Press once more to erase; Export keeps a copy.");
+    note("Press again to erase. Export keeps a copy.");
     setTimeout(() => { delete button.dataset.sure; button.textContent = "Erase"; }, SURE_MS);
   },
 };

@@ -40,7 +40,7 @@ function request(name) {
   requested.add(name);
   loadScript(name).addEventListener("error", () => {
     requested.delete(name);
-    said.textContent = "The index did not load: type on to try again.";
+    said.textContent = "The index did not load. Keep typing to try again.";
   });
 }
 
@@ -68,7 +68,7 @@ function entry(result) {
 /** @param {string} absent @param {number} count */
 function summary(absent, count) {
   if (absent) return `“${absent}” is not in this book. The nearest section${count > 1 ? " comes first" : ""}:`;
-  return count ? `${count} section${count > 1 ? "s" : ""}` : "Nothing has these words.";
+  return count ? `${count} section${count > 1 ? "s" : ""}` : "No results for these words.";
 }
 
 function show() {

@@ -36,7 +36,7 @@ async function loadWithRetry(name, attempts = 0) {
 /** @param {unknown} problem */
 function notLive(problem) {
   const reason = location.protocol === "file:"
-    ? "this page was opened as a file, and browsers start no programs from files; serve the folder instead (make book)"
+    ? "this page was opened as a file, and browsers do not run programs from files; serve the folder instead (make book)"
     : words(problem);
   for (const box of all(document, ".explorer .ex-error, .answer-result, .workbench-status", HTMLElement)) {
     box.hidden = false;

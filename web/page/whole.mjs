@@ -39,13 +39,13 @@ async function save(store, files) {
 
 /** @param {any} problem @param {[string, number][]} left */
 function refusal(problem, left) {
-  if (problem?.name === "QuotaExceededError") return `This browser has no room left for ${megabytes(total(left))}. Free some, then press again.`;
-  if (problem instanceof TypeError) return "The network is gone. Press again when it is back: what came is kept.";
+  if (problem?.name === "QuotaExceededError") return `This browser has no storage left for ${megabytes(total(left))}. Free some, then press again.`;
+  if (problem instanceof TypeError) return "The network connection was lost. Press again when it is back: what has arrived is kept.";
   return `Not saved: ${words(problem)}.`;
 }
 
 async function setUp() {
-  if (!navigator.serviceWorker) throw new Error("it does so for addresses with https alone");
+  if (!navigator.serviceWorker) throw new Error("it does so only for https addresses");
   const { build, files } = await (await fetch(new URL("_static/book.json", book))).json();
   const store = await caches.open(`${book} ${build}`); // the worker's, whose scope is the book
   let left = await missing(store, files);

@@ -64,7 +64,7 @@ async function compute() {
       root.classList.remove("workbench-stale");
       say(engine.state === "asleep" ? built : "Computed in your browser.");
     } else {
-      say("Correct the marked field: the results below are for the set-up before.");
+      say("Correct the marked field. The results below are for the previous set-up.");
     }
   } catch (problem) {
     if (queue.current(round)) say(`Not computed: ${words(problem)}.`);

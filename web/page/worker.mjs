@@ -37,7 +37,7 @@ self.fetch = async (...request) => {
       }
     } catch (problem) {
       if (last) {
-        postMessage({ failed: "the network is gone; a touch attempts again", networkError: true });
+        postMessage({ failed: "the network connection was lost; move a control to try again", networkError: true });
         throw problem;
       }
     }

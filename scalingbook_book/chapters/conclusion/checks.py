@@ -73,7 +73,7 @@ CHECKS = (
         answer=lambda: 3 * (V3.experts.F if V3.experts else 0.0),
         unit="tokens",
         hints=("One token's activation has D elements.", "One gated expert has three matrices of D by F."),
-        mistakes=(Mistake(2 / 3, "You counted two matrices. A gated expert has three matrices."),),
+        mistakes=(Mistake(2 / 3, "You counted two matrices, but a gated expert has three."),),
         right="Right. No chip has that many tokens for one expert in a decode step, so the tokens move.",
     ),
     Check(
@@ -126,7 +126,8 @@ CHECKS = (
         unit="tokens",
         difficulty=2,
         hints=(
-            "What takes longer: the switch within a domain, or the NICs of all its 64 chips together?",
+            "Which takes longer: the transfers through the switch within a domain, or those through all "
+            "of its 64 NICs together?",
             "Within its domain, a chip receives 63 of 64 parts.",
         ),
         mistakes=(
@@ -185,10 +186,10 @@ CHECKS = (
             ),
             Mistake(
                 lambda: 6 * QWEN.active_params * 2**20 / (CUBE.chips * chips.V5P.bf16_flops_per_s),
-                "That is the compute alone, at 6 · P per token.",
+                "That is the time of the compute alone, at 6 · P FLOPs per token.",
             ),
         ),
-        right="Right: the planner knows no faster plan.",
+        right="Right: the planner finds no faster plan.",
     ),
     Check(
         key="conclusion.cheapest-server",
@@ -205,7 +206,7 @@ CHECKS = (
             Mistake(lambda: usd(8), "Twice as many sequences still meet the deadline."),
             Mistake(
                 lambda: usd(1, inference.Layout(tp=32, rows=4, kv_sequence=4)),
-                "That is one sequence at a time, the fastest and most expensive plan.",
+                "That is the price of one sequence at a time, the fastest and most expensive plan.",
             ),
         ),
     ),

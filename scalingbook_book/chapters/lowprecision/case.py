@@ -29,8 +29,8 @@ PARTS = {  # of a training state, as the library names them: what readers see, a
 LAYOUTS = {  # of Muon's iteration, as the library names them: what readers see
     "short side cut": "short side sharded",
     "long side cut": "long side sharded",
-    "gathered by all": "gathered on all",
-    "owned by one": "one owner",
+    "gathered by all": "replicated on all chips",
+    "owned by one": "one owner per matrix",
 }
 
 

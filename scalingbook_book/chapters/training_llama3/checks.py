@@ -8,7 +8,7 @@ from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 
-_M8, _M70, _M405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_M8, _M70, _M405 = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _POD = Slice.of(chips.V5P, "16x20x28")
 _TOKENS = 15e12
 _HOURS_8B = next(run for run in WHOLE_RUNS if run.name == "Llama-3.1-8B")
@@ -113,7 +113,7 @@ CHECKS = (
     ),
     Check(
         key="training_llama3.state-and-activations",
-        title="The least number of v6e for the 8B model",
+        title="The minimum number of v6e chips for the 8B model",
         answer=lambda: _least(4, chips.V6E.hbm_bytes),
         unit="chips",
         difficulty=2,
@@ -190,14 +190,14 @@ CHECKS = (
         difficulty=2,
         hints=(
             "Each degree has to divide something: heads, sequences, tokens of a sequence, or layers.",
-            "Which of the numbers 64, 1,024, 4,096 and 80 can be divided by 5?",
+            "Which of the numbers 64, 1,024, 4,096 and 80 is divisible by 5?",
         ),
         mistakes=(
             Mistake("tensor", "Five does not divide 64 heads."),
             Mistake("data", "Five does not divide 1,024 sequences."),
             Mistake("context", "Five does not divide 4,096 tokens."),
         ),
-        right="Right. 80 layers can be divided by 5. The price is the bubble of a pipeline.",
+        right="Right. 80 layers are divisible by 5. The cost is a pipeline bubble.",
     ),
     Check(
         key="training_llama3.faster-arithmetic",
@@ -262,7 +262,7 @@ CHECKS = (
             Mistake(lambda: _more(False), "A causal kernel skips half of the pairs."),
             Mistake(
                 lambda: _more(True) - 1,
-                "That is what comes on top of 6P. Divide all FLOPs by 6P.",
+                "That counts only the FLOPs beyond 6P. Divide all FLOPs by 6P.",
             ),
         ),
     ),

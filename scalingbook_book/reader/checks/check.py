@@ -48,7 +48,7 @@ class Outcome(Result):
         return f"<p>{_SIGNS[self.status]} {escape(self.message)}</p>{self.drawing}" if self.drawing else None
 
 
-ACCEPTED = Outcome(True, "Noted. What you wrote was judged in the notebook.", "right")  # a page's own answer
+ACCEPTED = Outcome(True, "Noted. Your function was judged in the notebook.", "right")  # a page's own answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Check(Result):
         asks = {
             "choice": f"one of {', '.join(self.choices)}",
             "notation": "an array, as in A[I_X, J]",
-            "program": "what the judge says of your function",
+            "program": "the judge's verdict on your function",
         }
         return f"{self.key}, {self.title}: answer with {asks.get(self.kind, number)}"
 
@@ -140,7 +140,7 @@ class Check(Result):
             if type(error) is Unparsable:
                 return _outcome("unread", str(error))
             self.answer()  # an exercise that is broken itself says so
-            return _outcome("unread", f"What you gave cannot be read. {self}.")
+            return _outcome("unread", f"This answer cannot be read. {self}.")
 
     def hint(self, n: int = 1) -> Hint:
         """The n-th hint, from 1; a sentence that says how many there are where n is another number."""
@@ -255,20 +255,20 @@ def _same(array: notation.Array, answer: notation.Array, check: Check) -> bool:
 def _difference(array: notation.Array, answer: notation.Array, check: Check) -> diagnosis.Diagnosis:
     """Where two arrays differ, without saying what would be right."""
     if [d.name for d in array.dims] != [d.name for d in answer.dims]:
-        says = "The dimensions are not those of the result: name them in the order that is asked for."
+        says = "The dimensions are not those of the result. Name them in the order that the question gives."
         return diagnosis.Diagnosis(says, ("wrong-dimension",))
     if set(array.partial) != set(answer.partial):
         more = (
-            "a sum is still owed"
+            "a sum is still pending"
             if set(answer.partial) - set(array.partial)
             else "that sum is already complete"
         )
-        return diagnosis.Diagnosis(f"Look at the partial sums {{U_…}} once more: {more}.", ("partial-sum",))
+        return diagnosis.Diagnosis(f"Look at the partial sums {{U_…}} again: {more}.", ("partial-sum",))
     wrong = [d.name for d, e in zip(array.dims, answer.dims, strict=True) if d.axes != e.axes]
     if all(sorted(d.axes) == sorted(e.axes) for d, e in zip(array.dims, answer.dims, strict=True)):
-        says = f"The axes of {wrong[0]} are right and their order is not: the first one varies slowest."
+        says = f"The axes of {wrong[0]} are right, but their order is not: the first one varies slowest."
         return diagnosis.Diagnosis(says, ("axis-order",))
-    says = f"The dimensions are right; the mesh axes that split {' and '.join(wrong)} are not."
+    says = f"The dimensions are right, but the mesh axes that shard {' and '.join(wrong)} are not."
     return diagnosis.Diagnosis(says, ("wrong-axis",))
 
 
@@ -296,7 +296,7 @@ def _verdict(check: Check, given: Any) -> ProgramVerdict:
         or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3
     ):
         raise Unparsable(
-            "This asks for what the judge says of your function: give `task(your_function)` here."
+            "This exercise needs the judge's verdict on your function: pass `task(your_function)`."
         )
     if given.key != check.key:
         raise Unparsable(f"That is the judge's verdict on {given.key or 'no exercise'}; this is {check.key}.")

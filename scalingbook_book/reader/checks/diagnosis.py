@@ -53,41 +53,43 @@ class Diagnosis:
 
 # The names of the slips, the likeliest first. Where two lead to the same number, both are named.
 SAYS = {
-    "hops-left-out": "The latency of the hops is missing: the question asks for it.",
-    "wrong-hops": "The number of hops is not right: how far apart are the two ends, and is the axis a ring?",
-    "fraction-left-out": "Was the part counted that does not move? Each chip already holds its own part.",
-    "complement": "That is what remains: the question asks for the other part.",
-    "inverted-ratio": "It is upside down: divide the other way round.",
-    "one-direction": "Only one direction of the links is counted; a ring uses both.",
-    "both-directions": "Both directions of a link are counted; the question's bytes use one.",
-    "value-left-out": "A cache holds a key and a value: was only one of them counted?",
-    "one-pass": "An AllReduce moves the array twice: a ReduceScatter and then an AllGather.",
-    "two-passes": "That moves the array twice, as an AllReduce does: is one pass enough here?",
-    "forward-only": "That is the forward pass alone: the backward pass takes twice as many FLOPs.",
-    "factor-two-flops": "A multiply-add is two FLOPs: is it counted exactly so, once?",
-    "bytes-for-count": "Elements and bytes are mixed up: how many bytes does one element take?",
-    "wrong-dtype-size": "Check the bytes of an element",
-    "bits-for-bytes": "A byte has 8 bits: are bits and bytes mixed up?",
-    "binary-for-decimal": "Binary and decimal prefixes are mixed up: 1 KiB is 2^10 bytes and 1 kB is 10^3.",
-    "sum-for-max": "The terms are added, and here the longer one decides: the shorter one hides behind it.",
-    "max-for-sum": "The longer term is taken, and here both add up: nothing overlaps.",
-    "wrong-stage": "That is the other of the two terms: which one is the longer?",
-    "rounding": "Look at the rounding: does a part of one count, and to which side is it rounded?",
-    "off-by-one": "One too many or one too few: count once more where the row begins and ends.",
+    "hops-left-out": "You left out the latency of the hops, but the question includes it.",
+    "wrong-hops": "The number of hops is not right. How far apart are the two ends, and is the axis a ring?",
+    "fraction-left-out": "Did you count the part that does not move? Each chip already holds its own part.",
+    "complement": "That is the remainder. The question asks for the other part.",
+    "inverted-ratio": "That is the inverse of the answer: swap numerator and denominator.",
+    "one-direction": "You counted only one direction of the links, but a ring uses both.",
+    "both-directions": "You counted both directions of a link, but these bytes use only one.",
+    "value-left-out": "A cache holds keys and values. Did you count only one of them?",
+    "one-pass": "An AllReduce moves the array twice: it is a ReduceScatter followed by an AllGather.",
+    "two-passes": "That moves the array twice, as an AllReduce does. Is one pass enough here?",
+    "forward-only": "That is the forward pass alone. The backward pass takes twice as many FLOPs.",
+    "factor-two-flops": "A multiply-add is two FLOPs. Did you count this factor of two exactly once?",
+    "bytes-for-count": "Elements and bytes are mixed up. How many bytes does one element take?",
+    "wrong-dtype-size": "Check the number of bytes per element",
+    "bits-for-bytes": "A byte has 8 bits. Did you confuse bits with bytes?",
+    "binary-for-decimal": "Binary and decimal prefixes are mixed up: 1 KiB is 2^10 bytes, 1 kB is 10^3.",
+    "sum-for-max": (
+        "You added the terms, but here only the longer one counts, because the shorter one overlaps with it."
+    ),
+    "max-for-sum": "You took the longer term, but here the two add up, because nothing overlaps.",
+    "wrong-stage": "That is the other of the two terms. Which one is longer?",
+    "rounding": "Check the rounding. Does a fraction count, and do you have to round up or down?",
+    "off-by-one": "Your count is off by one. Check where it begins and where it ends.",
     "power": "A power or a root is missing, or there is one too many.",
-    "wrong-chip": "That is the figure of another chip: which one does the question name?",
-    "wrong-rate": "That is another rate of the chip: which data type and which wire does the question name?",
-    "one-for-total": "That is one of them, and the question asks for all.",
-    "total-for-one": "That is for all of them, and the question asks for one; or they share the work.",
-    "term-left-out": "A term of the sum is missing: write down everything that adds up.",
-    "factor-left-out": "A factor is missing: which of the numbers in the question was not used?",
-    "intermediate": "That is a result on the way, and not yet what the question asks for.",
+    "wrong-chip": "That uses the number of another chip. Which one does the question name?",
+    "wrong-rate": "That uses another rate of the chip. Which data type or link does the question name?",
+    "one-for-total": "That is for one of them. The question asks for all.",
+    "total-for-one": "That is for all of them. Does the question ask for one, or do they share the work?",
+    "term-left-out": "A term of the sum is missing. Write down everything that adds up.",
+    "factor-left-out": "A factor is missing. Which of the numbers in the question did you not use?",
+    "intermediate": "That is an intermediate result, not yet the answer to the question.",
     "factor-two": "A factor of two is missing, or there is one too many.",
-    "percent-for-share": "It is 100 times too large: a percentage for a fraction? Write 40% or 0.4.",
-    "share-for-percent": "It is 100 times too small: a fraction where a percentage is meant?",
-    "wrong-unit": "The digits are right, and the unit of time is another one.",
-    "sign": "The size is right and the sign is not.",
-    "wrong-prefix": "The digits are right; look at the prefix (k, M, G, T; m, µ, n).",
+    "percent-for-share": "It is 100 times too large. Is this a percentage? If so, write 40% or 0.4.",
+    "share-for-percent": "It is 100 times too small. Did you give a fraction instead of a percentage?",
+    "wrong-unit": "The digits are right, but the unit of time is wrong.",
+    "sign": "The magnitude is right, but the sign is not.",
+    "wrong-prefix": "The digits are right. Check the prefix (k, M, G, T; m, µ, n).",
 }
 _RANK = {name: place for place, name in enumerate(SAYS)}
 _MOST_NAMED = 2
@@ -123,8 +125,8 @@ def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
 
 def _size(ratio: float) -> str:
     for factor, sentence in (
-        (0.5, "It is half of what it should be. "),
-        (2.0, "It is twice what it should be. "),
+        (0.5, "That is half of the answer. "),
+        (2.0, "That is twice the answer. "),
     ):
         if math.isclose(ratio, factor, rel_tol=0.01):
             return sentence
@@ -189,14 +191,20 @@ def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
     counts = known.counts | ({chips: "chip"} if chips else {})
     for count, noun in counts.items():
         if count > 2 or (noun == "chip" and count > 1):
-            large = f"It is too large by the number of {_many(noun)}: one is asked for, not all of them."
-            small = f"It is too small by the number of {_many(noun)}: all of them are asked for, not one."
+            large = (
+                f"It is too large by the number of {_many(noun)}. The question asks for one, not for all "
+                "of them."
+            )
+            small = (
+                f"It is too small by the number of {_many(noun)}. The question asks for all of them, not "
+                "for one."
+            )
             yield Slip(float(count), large, "total-for-one")
             yield Slip(1 / count, small, "one-for-total")
     if chips and chips > 2:
-        own = "each chip already holds its own part, so only (N - 1)/N of it moves"
-        moved = f"Close. Was the part counted that does not move? Remember: {own}."
-        held = f"Close. Was the part left out that a chip already holds? The asked form counts it: {own}."
+        own = "each chip already holds its own part, so only (N - 1)/N of the array moves"
+        moved = f"Close. Did you count the part that does not move? Remember that {own}."
+        held = "Close. Did you leave out the part that a chip already holds? Here, that part counts, too."
         yield Slip(chips / (chips - 1), moved, "fraction-left-out")
         yield Slip((chips - 1) / chips, held, "fraction-left-out")
 
@@ -210,8 +218,8 @@ def _many(noun: str) -> str:
 def _binary_for_decimal() -> Iterator[Slip]:
     for power, binary, decimal in ((1, "KiB", "KB"), (2, "MiB", "MB"), (3, "GiB", "GB"), (4, "TiB", "TB")):
         says = (
-            "Binary and decimal prefixes are mixed up: "
-            f"a {binary} is 2^{10 * power} bytes, a {decimal} is 10^{3 * power}: which one does this ask for?"
+            f"Binary and decimal prefixes are mixed up: a {binary} is 2^{10 * power} bytes, a {decimal} "
+            f"is 10^{3 * power}. Which of them does the question use?"
         )
         for factor in (1.024**power, 1.024**-power):
             yield Slip(factor, says, "binary-for-decimal")
@@ -222,7 +230,7 @@ def _prefixes() -> Iterator[Slip]:
         prefixes = "one prefix" if steps == 1 else f"{steps} prefixes"
         for base in (1000.0, 1024.0):
             for factor, size in ((base**steps, "large"), (base**-steps, "small")):
-                says = f"The digits are right; it is {prefixes} too {size} (k, M, G, T; m, µ, n)."
+                says = f"The digits are right, but the answer is {prefixes} too {size} (k, M, G, T; m, µ, n)."
                 yield Slip(factor, says, "wrong-prefix")
 
 
@@ -234,17 +242,17 @@ def _other_functions(answer: float, unit: str) -> Iterator[Slip]:
         yield Slip((1 - answer) / answer, SAYS["complement"], "complement")
     if answer > 0:
         for log in (math.log, math.log2, math.log10):
-            yield Slip(log(answer) / answer, "It is the logarithm of what is asked for.", "power")
+            yield Slip(log(answer) / answer, "That is the logarithm of the answer.", "power")
 
 
 def _at_the_edge(given: float, answer: float) -> str:
     if given == 0:
-        return "It is not zero."
+        return "The answer is not zero."
     if math.isinf(answer):
-        return "No finite number is right here: ask what happens however far you go."
+        return "No finite number is right here. What happens in the limit?"
     if math.isinf(given):
-        return "It is finite: is there a division by zero on the way?"
-    return "No cause is known for that; work it through term by term, with the units."
+        return "The answer is finite. Did you divide by zero?"
+    return "No likely cause was found. Work through it term by term, with units."
 
 
 def _how_far(ratio: float) -> str:
@@ -258,5 +266,5 @@ def _how_far(ratio: float) -> str:
         (10, "by a factor of two to ten"),
     ):
         if off < limit:
-            return f"It is too {direction}, {size}."
-    return f"It is too {direction} by more than a factor of ten: check the units of every term."
+            return f"It is too {direction} {size}."
+    return f"It is too {direction} by more than a factor of ten. Check the units of every term."

@@ -39,7 +39,8 @@ def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
         return read(*given)
     except _Endless:
         raise Unparsable(
-            "What you gave does not end: its own code loops. Give the number or the text itself."
+            "Evaluating this answer does not end, because its own code loops. Give the number or the "
+            "text itself."
         ) from None
     finally:
         sys.settrace(before)
@@ -69,7 +70,7 @@ def _plain(given: Any) -> float:
         # float() reads texts and bytes too, and a complex of NumPy's by half
         value = None if other or isinstance(one, bool | complex) else math.fsum((one,))
     except OverflowError:
-        raise Unparsable("That number is too large to be meant; check the units of every term.") from None
+        raise Unparsable("That number is implausibly large. Check the units of every term.") from None
     except (TypeError, ValueError):  # ValueError: an array of several
         raise Unparsable(
             f"This asks for one number, and what you gave is of type {type(given).__name__:.40}. "
@@ -81,7 +82,7 @@ def _plain(given: Any) -> float:
             "complex, masked or a date. Give the number itself."
         )
     if math.isnan(value):
-        raise Unparsable("That is not a number (nan): something on the way was 0/0 or inf - inf.")
+        raise Unparsable("That is not a number (nan): an intermediate result was 0/0 or inf - inf.")
     return value
 
 
@@ -142,9 +143,9 @@ def _calculated(text: str) -> units.Quantity:
 def _in_unit(quantity: units.Quantity, unit: str) -> float:
     given, asked = canonical(quantity.unit), canonical(unit)
     if quantity.unit and given.unit != asked.unit:
-        what = f"asks for {asked.unit}" if asked.unit else "asks for a plain number"
+        what = f"in {asked.unit}" if asked.unit else "a plain number"
         raise Unparsable(
-            f"Your answer is in {given.unit}, but this {what}: check which two things you divide or multiply."
+            f"Your answer is in {given.unit}, but it should be {what}. Check what you divide or multiply."
         )
     return _plain(quantity.value) * (given.value / asked.value if quantity.unit else 1.0)
 

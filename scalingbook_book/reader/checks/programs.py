@@ -94,7 +94,7 @@ class ProgramVerdict(Result):
         if self.faults:
             return f"right result, but {'; '.join(self.faults)}"
         moved = "; ".join(map(str, self.moves))
-        return f"right result; it runs {moved}" if moved else "right result, and nothing moves"
+        return f"right result; it runs {moved}" if moved else "right result, without communication"
 
 
 def right(asked: Asked) -> ProgramVerdict:
@@ -119,14 +119,14 @@ def _against(found: tuple[CollectiveCount, ...], asked: tuple[CollectiveCount, .
     done = {(move.kind, move.axes) for move in found}
     for move in found:
         if (want := wanted.get((move.kind, move.axes))) is None:
-            yield f"{move.over} ({si(move.nbytes, 'B')}) need not run"
+            yield f"{move.over} ({si(move.nbytes, 'B')}) is not needed"
         elif move.nbytes > want.nbytes:
-            yield f"{move.over} moves {move.nbytes / want.nbytes:.3g} times the bytes that it has to"
+            yield f"{move.over} moves {move.nbytes / want.nbytes:.3g} times the bytes that it should"
         elif want.times is not None and move.times != want.times:
-            yield f"{move.over} runs {_often(move.times)}, and {_often(want.times)} is asked for"
+            yield f"{move.over} runs {_often(move.times)}, but should run {_often(want.times)}"
     for want in asked:
         if want.times and (want.kind, want.axes) not in done:
-            yield f"{want.over} is asked for and does not run"
+            yield f"{want.over} should run but does not"
 
 
 def _often(times: int | None) -> str:

@@ -14,7 +14,8 @@ from scalingbook_book.reader.draw.labels import Place, Placer
 from scalingbook_book.reader.draw.palette import ink
 from scalingbook_book.reader.explorers.view import Band, Chart, Curve, Points, RefLine, Regions, colored
 
-DOT, SMALL_DOT = 10, 6  # diameters; a chart of more than `svg.MANY` dots has small ones
+DOTS = (svg.MANY, 10.0, 3.0), (4 * svg.MANY, 6.0, 3.0), (math.inf, 3.6, 1.2)
+"""Up to how many dots in a chart have which diameter, and their rim on both sides together."""
 CURVES = 'fill="none" stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"'
 
 
@@ -36,8 +37,8 @@ def chart(panel: Chart, width: float) -> str:
     body += [svg.group(draw_axes.DASHED, [_ref_line(frame, m) for m, _ in marks if isinstance(m, RefLine)])]
     curves = [_curve(line, m, c) for (m, c), line in zip(marks, lines, strict=True) if isinstance(m, Curve)]
     dots = [(m, c) for m, c in marks if isinstance(m, Points)]
-    size = DOT if sum(len(m.xs) for m, _ in dots) <= svg.MANY else SMALL_DOT
-    body += [svg.group(CURVES, curves), *(_points(frame, m, c, size) for m, c in dots)]
+    size = next(size for most, *size in DOTS if sum(len(m.xs) for m, _ in dots) <= most)
+    body += [svg.group(CURVES, curves), *(_points(frame, m, c, *size) for m, c in dots)]
     label = panel.title or f"{panel.y.label} against {panel.x.label}"
     return svg.picture(width, bottom + FOOT, label, [*head, *keys, *body, _labels(frame, marks, lines)])
 
@@ -72,14 +73,15 @@ def _ref_line(frame: Frame, mark: RefLine) -> str:
     return f'<path d="{way}"/>'
 
 
-def _points(frame: Frame, mark: Points, color: int, size: int) -> str:
+def _points(frame: Frame, mark: Points, color: int, size: float, rim: float) -> str:
     """All dots in two strokes of one path: a rim in the page's color, then the color."""
     dots = "".join([f"M{x:.1f},{y:.1f}h0" for x, y, _ in _visible(frame, mark)])
     if not dots:
         return ""
+    outline = f'stroke="var(--ex-bg,#fff)" stroke-width="{size + rim:g}"'
     return (
-        f'<g stroke-linecap="round"><path d="{dots}" stroke="var(--ex-bg,#fff)" stroke-width="{size + 3}"/>'
-        f'<path d="{dots}" stroke="{ink(color)}" stroke-width="{size}"/></g>'
+        f'<g stroke-linecap="round"><path d="{dots}" {outline}/>'
+        f'<path d="{dots}" stroke="{ink(color)}" stroke-width="{size:g}"/></g>'
     )
 
 

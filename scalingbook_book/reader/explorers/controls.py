@@ -27,7 +27,7 @@ class Choice:
         if not self.options or len(set(self.options)) < len(self.options):
             raise ValueError(f"choice {self.label!r}: give at least one option, each once")
         if self.start and self.start not in self.options:
-            raise ValueError(f"choice {self.label!r}: {self.start!r} is none of {', '.join(self.options)}")
+            raise ValueError(f"choice {self.label!r}: {self.start!r} is not one of {', '.join(self.options)}")
 
     @property
     def initial(self) -> str:
@@ -37,14 +37,14 @@ class Choice:
     def position(self, value: str) -> str:
         """The option itself; ValueError, listing the options, where it is none."""
         if value not in self.options:
-            raise ValueError(f"choice {self.label!r}: {value!r} is none of {', '.join(self.options)}")
+            raise ValueError(f"choice {self.label!r}: {value!r} is not one of {', '.join(self.options)}")
         return value
 
     def read(self, state: State) -> Reading:
         """The option; the start, with a note, where it is none."""
         if state in self.options:
             return Reading(state, state)
-        note = f"{self.label}: {str(state)[:40]!r} is none of {', '.join(self.options)}"
+        note = f"{self.label}: {str(state)[:40]!r} is not one of {', '.join(self.options)}"
         return Reading(self.initial, self.initial, note)
 
     def text(self, value: str) -> str:
@@ -136,7 +136,7 @@ class Steps:
             step = min(max(int(float(state)), 0), 10**6)
         except (TypeError, ValueError, OverflowError):
             return Reading(
-                self.start, self.start, f"{self.label}: {str(state)[:40]!r} is no step; the start is shown"
+                self.start, self.start, f"{self.label}: {str(state)[:40]!r} is not a step; showing the start"
             )
         return Reading(step, step)
 

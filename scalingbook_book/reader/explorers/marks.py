@@ -25,7 +25,7 @@ class Scale:
     def __post_init__(self) -> None:
         if self.scale not in scales.KINDS:
             raise ValueError(
-                f"axis {self.label!r}: {self.scale!r} is no scale; write one of {', '.join(scales.KINDS)}"
+                f"axis {self.label!r}: {self.scale!r} is not a scale; write one of {', '.join(scales.KINDS)}"
             )
         for end in (self.low, self.high):
             if end is not None and not math.isfinite(end):
@@ -112,7 +112,7 @@ class RefLine:
 
     def __post_init__(self) -> None:
         if self.axis not in ("x", "y"):
-            raise ValueError(f"reference line {self.label!r}: {self.axis!r} is no axis; write 'x' or 'y'")
+            raise ValueError(f"reference line {self.label!r}: {self.axis!r} is not an axis; write 'x' or 'y'")
 
 
 @dataclass(frozen=True, slots=True)

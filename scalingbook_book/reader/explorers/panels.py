@@ -128,7 +128,7 @@ class Span:
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.start) and math.isfinite(self.end) and self.start <= self.end):
-            raise ValueError(f"span {self.label!r}: {self.start:g} to {self.end:g} is no stretch of time")
+            raise ValueError(f"span {self.label!r}: {self.start:g} to {self.end:g} is not an interval")
 
 
 @dataclass(frozen=True, slots=True)

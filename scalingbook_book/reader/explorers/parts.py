@@ -54,7 +54,7 @@ from scalingbook_book.reader.options.serving import (
     spread,
     stored,
 )
-from scalingbook_book.reader.options.training import TRAINING_MACHINES, divisors, term, word
+from scalingbook_book.reader.options.training import TRAINING_MACHINES, divisors, word
 from scalingbook_book.reader.words import join_and, join_counts, pluralize, sig3, wrap_lines
 
 __all__ = [
@@ -118,7 +118,6 @@ __all__ = [
     "spread",
     "stored",
     "switched",
-    "term",
     "torus",
     "within",
     "word",

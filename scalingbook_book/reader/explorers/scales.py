@@ -23,8 +23,14 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
         return si(value, unit)
     if not math.isfinite(value):
         return f"{value} {unit}".strip()
-    space = "" if unit in ("", "×", "%") else " "
-    return f"{count(value)}{space}{unit}"
+    number, space = count(value), "" if unit in ("", "×", "%") else " "
+    return f"{number}{space}{_singular(unit) if number == '1' else unit}"
+
+
+def _singular(unit: str) -> str:
+    """The unit after the number 1: 'chip' for 'chips', 'FLOP/byte' for 'FLOPs/byte'; 'µs' stays."""
+    counted, slash, per = unit.partition("/")
+    return (counted.removesuffix("s") if len(counted) > 3 else counted) + slash + per
 
 
 def power(value: float, digits: int) -> str:

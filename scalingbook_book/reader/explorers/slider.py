@@ -42,7 +42,8 @@ class Slider:
     def __post_init__(self) -> None:
         if self.scale not in scales.KINDS:
             raise ValueError(
-                f"slider {self.label!r}: {self.scale!r} is no scale; write one of {', '.join(scales.KINDS)}"
+                f"slider {self.label!r}: {self.scale!r} is not a scale; write one of "
+                f"{', '.join(scales.KINDS)}"
             )
         if not self.low <= self.start <= self.high or self.low == self.high:
             raise ValueError(
@@ -57,7 +58,7 @@ class Slider:
         steps = (self.start - self.low) / self.stops[2]
         if self.scale == "linear" and abs(steps - round(steps)) > 1e-6:
             raise ValueError(
-                f"slider {self.label!r}: {self.start:g} is no whole number of steps of {self.stops[2]:g} "
+                f"slider {self.label!r}: {self.start:g} is not a whole number of steps of {self.stops[2]:g} "
                 f"from {self.low:g}, and a page would move it; give step=..."
             )
 
@@ -125,7 +126,7 @@ class Slider:
             return Reading(
                 self.start,
                 self.initial,
-                f"{self.label}: {str(state)[:40]!r} is no position; the start is shown",
+                f"{self.label}: {str(state)[:40]!r} is not a position; showing the start",
             )
         first, last, _ = self.stops
         clamped = min(max(position, first), last)

@@ -23,6 +23,7 @@ from scalingbook_book.reader.explorers.panels import (
     Timeline,
     colored,
 )
+from scalingbook_book.reader.words import count_in_words
 from scalingbook_lib.units import binary, percent
 
 __all__ = [
@@ -70,7 +71,9 @@ class Readout:
         return cls(label, nbytes, "B", binary(nbytes))
 
     def __str__(self) -> str:
-        return self.text or scales.written(self.value, self.unit)
+        if self.text or scales.prefixed(self.unit) or not self.unit.isalpha() or not abs(self.value) >= 1e6:
+            return self.text or scales.written(self.value, self.unit)
+        return f"{count_in_words(self.value)} {self.unit}"
 
 
 @dataclass(frozen=True, slots=True)

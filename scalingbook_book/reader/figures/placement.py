@@ -100,7 +100,7 @@ class Compared:
 def asked(mesh: Mesh, given: Sequence[Placed], answer: Sequence[Placed] = ()) -> Figure:
     """The devices with what each holds and, where given, with what it must return."""
     must = f", and {_blocks(answer)} that it must return" if answer else ""
-    free = "" if answer else " Where the result lies is up to you."
+    free = "" if answer else " You may place the result as you like."
     caption = f"What each device holds of {_joined(given)}{must}. Equal blocks have the same color.{free}"
     return _figure(mesh, _boxes(mesh, (("holds", given), ("must return", answer))), caption)
 

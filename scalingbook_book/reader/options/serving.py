@@ -60,4 +60,4 @@ def refused(model: str, where: str) -> View:
         refs=(RefLine("HBM", on.chip.hbm_bytes),),
         title="What each chip would hold",
     )
-    return View(f"{where} has no room for {model} and one sequence.", (bars,))
+    return View(f"{model} and one sequence do not fit on {where}.", (bars,))

@@ -20,12 +20,6 @@ _WORDS = {
     "interleaved": "batch",
     "zero-bubble": "batch",
 }
-TERMS = {
-    "again": "computed again",
-    "memory": "norms and sums in HBM",
-    "weights and gradients": "weights, gradients",
-    "tensor": "tensor parallelism",
-}
 
 
 def word(reason: str) -> str:
@@ -36,8 +30,3 @@ def word(reason: str) -> str:
 def divisors(n: int, most: int) -> list[int]:
     """The divisors of n up to `most`, ascending."""
     return [d for d in range(1, min(n, most) + 1) if n % d == 0]
-
-
-def term(name: str) -> str:
-    """The label of a term of `training.TrainingStep` in a bar chart."""
-    return TERMS.get(name, name)

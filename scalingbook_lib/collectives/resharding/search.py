@@ -134,7 +134,7 @@ def cheapest_to(moves: Moves, goal: Subscripts, starts: Iterable[Subscripts]) ->
             for edge in moves.edges(at):
                 into.setdefault(edge.after, []).append(edge)
                 ahead.append(edge.after)
-    # one search from the goal, along edges turned round, serves all starts
+    # one search from the goal, along reversed edges, serves all starts
     backwards = _paths_by_cost(goal, lambda at: into.get(at, []), there=attrgetter("before"))
     return {at: path[::-1] for at, path in backwards}
 

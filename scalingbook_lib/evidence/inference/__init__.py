@@ -10,6 +10,7 @@ from scalingbook_lib.evidence.inference.predicted import tokens_per_s
 from scalingbook_lib.evidence.inference.scores import (
     KINDS,
     InferenceScore,
+    covered,
     interval_coverage,
     interval_rows,
     prediction_interval,
@@ -26,6 +27,7 @@ __all__ = [
     "InferenceScore",
     "ServingSetup",
     "all_runs",
+    "covered",
     "interval_coverage",
     "interval_rows",
     "planned",

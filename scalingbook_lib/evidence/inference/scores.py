@@ -121,12 +121,30 @@ def _width(ratios: Iterable[float]) -> float:
     return common.quantile(sorted(abs(log(ratio)) for ratio in ratios), TARGET_COVERAGE)
 
 
-def interval_coverage(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
-    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
+@cache
+def covered(known: bool = False) -> dict[str, bool]:
+    """Whether a run lies in its leave-one-out interval, by run id.
+
+    The interval is computed without the run's source, or, unless `known`, without its software.
+    """
+    found = {}
+    for experts, full in ((False, True), (True, True), (False, False)):
+        found |= _covered(experts, full, known)
+    return found
+
+
+def _covered(experts: bool, full: bool, known: bool) -> dict[str, bool]:
     name, ratios, found = source if known else _software_name, _ratios(known), {}
     sources = grouped(_interval_runs(experts, full), name)
     for one, group in sources.items():
         others = (ratios[run.id] for other, runs in sources.items() if other != one for run in runs)
         width = _width(others) if known else log(_unknown_software_interval(excluded=one))
-        found[one] = sum(abs(log(ratios[run.id])) <= width for run in group), len(group)
+        found |= {run.id: abs(log(ratios[run.id])) <= width for run in group}
     return found
+
+
+def interval_coverage(experts: bool, *, full: bool = True, known: bool = False) -> dict[str, tuple[int, int]]:
+    """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
+    inside = _covered(experts, full, known)
+    sources = grouped(_interval_runs(experts, full), source if known else _software_name)
+    return {one: (sum(inside[run.id] for run in runs), len(runs)) for one, runs in sources.items()}

@@ -11,7 +11,7 @@ from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.units import GB, GiB
 
 VARIANTS = {
-    "A100-40G": replace(chips.A100, name="A100 40GB", hbm_bytes=40 * GiB, hbm_bytes_per_s=1555 * GB),
+    "A100-40G": chips.A100_40GB,
     "A100-80G (330W)": replace(
         chips.A100, name="A100, 330 W", power_w=330
     ),  # in gpt-fast's runs; the standard is 400 W
@@ -32,6 +32,7 @@ ALIASES = {
     "trn2": "Trainium2",
     "inf2": "Trainium1",
     "rtxpro6000": "RTX PRO 6000 SE",
+    "mi250x": "MI250X GCD",
 }
 """Names that clouds and drivers use for a chip."""
 
@@ -54,9 +55,8 @@ def chip(name: str) -> Chip:
 @cache
 def _known() -> dict[str, Chip]:
     """Every chip by its name in lower-case letters and digits, the longest names first."""
-    every = {
-        one.name: one for one in (*chips.CATALOGUE.values(), chips.L40S, chips.RTX_PRO_6000, *chips.OTHERS)
-    } | VARIANTS
+    measured = (*chips.CATALOGUE.values(), *chips.OTHERS, chips.GAUDI3, chips.TRAINIUM2)
+    every = {one.name: one for one in measured} | VARIANTS
     every |= {alias: every[name] for alias, name in ALIASES.items()}
     named = {re.sub(r"[^a-z0-9]|^tpu", "", name.lower()): one for name, one in every.items()}
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+from scalingbook_lib import git_lfs
 from scalingbook_lib.evidence.reading.cells import Cells, text
 from scalingbook_lib.evidence.scoring import chip_hours, kernels, serving, training
 from scalingbook_lib.evidence.scoring.report import RowPrediction, Scored, ScoreReport
@@ -56,9 +57,12 @@ def read_table(path: Path) -> list[Cells]:
     """The rows of a CSV file; raises a ValueError if it cannot be read."""
     try:
         with path.open(encoding="utf-8-sig", errors="replace", newline="") as lines:
-            return list(csv.DictReader(lines))
+            found: list[Cells] = [*csv.DictReader(lines)]
     except (OSError, csv.Error) as error:
         raise ValueError(f"{path} cannot be read as a table: {error}") from error
+    if found and git_lfs.is_pointer(next(iter(found[0]))):
+        raise ValueError(git_lfs.refusal(str(path)))
+    return found
 
 
 def _score_row(kind: TableKind, number: int, row: Cells) -> Scored:

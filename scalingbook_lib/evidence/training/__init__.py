@@ -11,6 +11,7 @@ from scalingbook_lib.evidence.training.candidate_plans import all_runs
 from scalingbook_lib.evidence.training.compared import PlanPair, plan_pairs
 from scalingbook_lib.evidence.training.planned import TrainingSetup, planned, seconds
 from scalingbook_lib.evidence.training.scores import (
+    covered,
     held_out,
     interval_coverage,
     interval_rows,
@@ -27,6 +28,7 @@ __all__ = [
     "Summary",
     "TrainingSetup",
     "all_runs",
+    "covered",
     "held_out",
     "interval_coverage",
     "interval_rows",

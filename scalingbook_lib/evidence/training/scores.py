@@ -82,8 +82,25 @@ def interval_rows(experts: bool, seen: str = "") -> int:
 
 def interval_coverage(experts: bool, seen: str = "") -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
-    known, found = LESS_KNOWN[: LESS_KNOWN.index(seen) + 1], _interval_scores(experts, seen)
-    least = max(
-        (common.prediction_interval_of(_interval_scores(experts, one)) for one in known[:-1]), default=1.0
-    )
-    return common.interval_coverage(found, least)
+    return common.interval_coverage(_interval_scores(experts, seen), _least(experts, seen))
+
+
+def _least(experts: bool, seen: str) -> float:
+    """The widest interval of those who know more of the software."""
+    known = LESS_KNOWN[: LESS_KNOWN.index(seen)]
+    return max((common.prediction_interval_of(_interval_scores(experts, one)) for one in known), default=1.0)
+
+
+@cache
+def covered(seen: str = "") -> dict[str, bool]:
+    """Whether a run lies in its leave-one-out interval, by run id.
+
+    With `seen="software"`, runs of software that has a single source lie in the interval of unseen software:
+    without that source, nothing of their software is seen.
+    """
+    found = {}
+    for experts in (False, True):
+        if seen == "software":
+            found |= common.covered(_scored(experts, ""), _least(experts, ""))
+        found |= common.covered(_interval_scores(experts, seen), _least(experts, seen))
+    return found

@@ -1,13 +1,13 @@
 """Read the catalogue's tables, in which one row is one figure of one chip with its source.
 
-A row of `tpus.csv`, `nvidia.csv` or `amd.csv` either names a source of `sources.csv` and quotes what it
+A row either names a source of `sources.csv` and quotes what it
 `says`, or carries a text, address and date of its own; `but` is what other sources print. Values are in base
 units with a prefix, as sources print them: `197 T`, `16 Gi`.
 """
 
 import csv
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -17,7 +17,8 @@ from scalingbook_lib.machines.torus import Torus
 
 type Row = dict[str, str]
 
-_TEXTS = {"vendor", "status", "memory"}
+_TEXTS = {"vendor", "status", "memory", "joined"}
+_LIKE = "like"  # the figure of a variant's row that names the chip whose other figures it has, price excepted
 _PREFIX = {"": 1, "T": 1e12, "G": 1e9, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 _SMALL_2D = ((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
@@ -36,20 +37,33 @@ _WIRING = {
 }
 
 
-def read(name: str, vendor: str, *, full_mesh: bool = False) -> tuple[Chip, ...]:
-    """The chips of one table, in the order of its rows."""
-    by_chip = groupby(_rows(name), key=lambda row: row["chip"])
-    return tuple(_chip(chip, list(rows), vendor=vendor, full_mesh=full_mesh) for chip, rows in by_chip)
+def read(
+    name: str, vendor: str = "", *, known: Mapping[str, Chip] | None = None, **shared: Any
+) -> tuple[Chip, ...]:
+    """The chips of one table, in the order of its rows; a row `like` refers to one of these or of `known`."""
+    found = dict(known or {})
+    read_here = []
+    for chip, rows in groupby(_rows(name), key=lambda row: row["chip"]):
+        found[chip] = _chip(chip, list(rows), found, vendor=vendor, **shared)
+        read_here.append(found[chip])
+    return tuple(read_here)
 
 
-def _chip(name: str, rows: list[Row], **shared: Any) -> Chip:
-    # without bf16 a chip may come: V100 has none, and of some nobody publishes it
-    figures: dict[str, Any] = {"bf16_flops_per_s": None}
-    figures |= {
-        row["figure"]: row["value"] if row["figure"] in _TEXTS else _number(row["value"]) for row in rows
+def _chip(name: str, rows: list[Row], known: Mapping[str, Chip], **shared: Any) -> Chip:
+    own = [row for row in rows if row["figure"] != _LIKE]
+    figures: dict[str, Any] = {
+        row["figure"]: row["value"] if row["figure"] in _TEXTS else _number(row["value"]) for row in own
     }
+    sources = {row["figure"]: _source(row) for row in own}
+    if like := next((row for row in rows if row["figure"] == _LIKE), None):
+        base = known[like["value"]]
+        variant = replace(_source(like), text=f"{_source(like).text}; as the {base.name}")
+        inherited = dict.fromkeys(base.figures(), variant) | sources
+        return replace(base, name=name, **({"usd_per_hour": None} | figures), sources=inherited)
+    # without bf16 a chip may come: V100 has none, and of some nobody publishes it
+    figures = {"bf16_flops_per_s": None} | figures
     figures["torus"] = _WIRING[name] if "torus" in figures else None
-    return Chip(name=name, **shared | figures, sources={row["figure"]: _source(row) for row in rows})
+    return Chip(name=name, **shared | figures, sources=sources)
 
 
 def _number(text: str) -> float:

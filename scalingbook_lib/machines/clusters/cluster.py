@@ -45,17 +45,21 @@ class Cluster(ChipGroup):
         if self.chip.torus:
             raise ClusterError(f"{self.chip.name} is joined in a torus, not by switches; take a Slice")
         known = self.chip.domain_chips or self.chip.chips_per_host
-        host = self.chip.chips_per_host  # a domain beyond it has switches, however few links are counted
-        if not self.domain and known == host and self.chip.links < host - 1:
+        if not self.domain and self.chip.joined == "cube mesh" and self.chips > 1:  # one chip needs no link
             raise ClusterError(
-                f"{self.chip.name} has {self.chip.links} links for {known - 1} peers and no switch between "
-                "(a hybrid cube mesh), which is not modelled; domain=16 makes it a DGX-2's"
+                f"{self.chip.name} are joined in a hybrid cube mesh, in which pairs have two links, one or "
+                "none, which this model does not cover; write 1 chip, or domain=16 for a DGX-2, which has "
+                "switches"
             )
         object.__setattr__(self, "domain", self.domain or known)
         self._refuse()
         if self.nodes > 1 and not self.nic_bytes_per_s:
             if not self.chip.dcn_bytes_per_s:
-                raise ClusterError(f"nobody says what network {self.chip.name} has; give nic_bytes_per_s=...")
+                raise ClusterError(
+                    f"{self.chips:,} {self.chip.name} are in {self.nodes:,} domains of {self.domain}, and no "
+                    f"source says what network connects them; write at most {self.domain} chips, or give "
+                    "nic_bytes_per_s, the rate of a chip's network card (dcn_bytes_per_s of the chip)"
+                )
             object.__setattr__(self, "nic_bytes_per_s", self.chip.dcn_bytes_per_s)
 
     def _refuse(self) -> None:
@@ -133,9 +137,10 @@ class Cluster(ChipGroup):
         chip, wire = self.chip, self.chip.links * self.chip.link_bytes_per_s
         if chip.full_mesh:  # a link to each of the other chips of the host
             return Level.full_mesh("mesh", size, wire / (self.domain - 1), chip.hop_s)
+        if chip.joined in ("PCIe", "ring"):  # nothing sums on the way
+            return Level(chip.joined, size, wire, chip.hop_s)
         sums = self.in_switch and chip.links >= 18  # the third NVSwitch, which came with NVLink 4, sums
-        name = "NVLink" if chip.vendor in ("NVIDIA", "others") else "switches"
-        return Level(name, size, wire, chip.hop_s, sums)
+        return Level("NVLink" if chip.vendor == "NVIDIA" else "switches", size, wire, chip.hop_s, sums)
 
     def _network(self) -> tuple[Level, ...]:
         if self.nodes == 1 or not self.nic_bytes_per_s:
@@ -166,7 +171,7 @@ class Cluster(ChipGroup):
     def diameter_hops(self) -> int:
         """The switches between the two chips farthest apart: 1 in a domain, then 1, 3 or 5 in the network."""
         if self.nodes == 1:
-            return 0 if self.chip.full_mesh else 1
+            return 0 if self.chip.full_mesh or self.chip.joined == "ring" else 1
         return {"leaf": 1, "spine": 3, "core": 5}[self.levels[-1].name]
 
     @property

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from scalingbook_lib.units import Result, percent, si
+from scalingbook_lib.units import Result, count_in_words, percent, si
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,9 @@ class Bytes(Terms):
 
 
 def large(value: float, unit: str) -> str:
-    """The number with its unit, as a power of ten beyond the prefixes: 7.22e24 FLOPs."""
+    """The number with its unit, as a power of ten beyond the prefixes: 7.22e24 FLOPs; counts in words."""
+    if not unit:
+        return count_in_words(value)
     # beyond exa there is no prefix that people read
     return si(value, unit) if abs(value) < 1e21 else f"{value:.3g} {unit}".replace("e+", "e")
 

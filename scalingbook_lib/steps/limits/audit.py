@@ -37,9 +37,9 @@ class Audit(Result):
 
     @property
     def terms(self) -> dict[str, float]:
-        """The terms by name: 'arithmetic', 'data', 'tensor', 'expert', 'pipeline'."""
+        """The terms by name: 'compute', 'data', 'tensor', 'expert', 'pipeline'."""
         return {
-            "arithmetic": self.math_s,
+            "compute": self.math_s,
             "data": self.data_s,
             "tensor": self.tensor_s,
             "expert": self.expert_s,
@@ -74,9 +74,9 @@ class Audit(Result):
         plan = ", ".join(f"{name} {n:,}" for name, n in ways.items() if n > 1) or "one chip"
         terms = ", ".join(f"{name} {si(s, 's')}" for name, s in self.terms.items() if s)
         return (
-            f"{self.machine} as {plan}, {count(round(self.tokens_per_chip))} tokens a chip: "
-            f"{self.bound} binds ({terms}; bubble {percent(self.bubble)}), at most "
-            f"{percent(self.utilization)} of the peak"
+            f"{self.machine} as {plan}, {count(round(self.tokens_per_chip))} tokens per chip: bottleneck "
+            f"{self.bound} ({terms}; bubble {percent(self.bubble)}), at most "
+            f"{percent(self.utilization)} of peak FLOP/s"
         )
 
 

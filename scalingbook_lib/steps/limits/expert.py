@@ -116,7 +116,7 @@ def expert_parallel(
     require_min(0, shared=shared)
     both = DType(f"{dispatch} and {combine}", dispatch.bytes + combine.bytes)
     found = exchange(machine, Z, tokens=1, D=1, k=k, E=E, once=once, most_domains=most_domains, dtype=both)
-    # 2 · matrices · (k + shared) · D · F FLOPs a token, solved for F; D cancels
+    # 2 · matrices · (k + shared) · D · F FLOPs per token, solved for F; D cancels
     scale = machine.chip.flops_per_s(dtype) / (2 * (3 if gated else 2) * (k + shared))
     terms = tuple(LevelLimit(level, scale * s) for level, s in found.seconds)
     return Limit(f"expert parallelism over {Z:,} {machine.chip.name}", "F", scale * found.total_s, terms)

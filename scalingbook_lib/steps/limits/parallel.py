@@ -4,7 +4,7 @@ Tensors, of an MLP over Y chips: X[B, D] · W_in[D, F_Y], then · W_out[F_Y, D].
 output scattered, w · B · D bytes each, while every chip does 2 · matrices · B · D · F / Y FLOPs; B and D
 cancel.
 
-Data: FSDP gathers every weight in the forward pass, w bytes for 2 FLOPs a token; backward both are doubled,
+Data: FSDP gathers every weight in the forward pass, w bytes for 2 FLOPs per token; backward both are doubled,
 and plain data parallelism, which all-reduces gradients there, has the same ratio.
 
 Pipelines: one hop a stage, and a bubble. Chapter: GPUs.
@@ -91,7 +91,7 @@ def data_parallel(
 
     `model_parallel`: the chips m, the innermost ones, that split the weights between them (TP · EP · PP);
     data parallelism runs over the others. `sparsity`: E/k, experts in memory over experts that a token
-    visits. `in_switch`: gradients alone are moved, and switches that can sum do. `moved`: w bytes an element.
+    visits. `in_switch`: only gradients move, and switches reduce if they can. `moved`: w bytes per element.
     With pipeline stages take ZeRO-1: weights gathered anew for each microbatch would cost that many times t.
 
     For a cluster of domains of g chips with W each, on a network with W_n a domain, m_i = min(m, g) and
@@ -100,7 +100,7 @@ def data_parallel(
     limit of the second term where m = g.
     """
     require_min(1, model_parallel=model_parallel, sparsity=sparsity)
-    # w bytes a weight of all experts beside 2 FLOPs a token for those it visits
+    # w bytes per weight of all experts, against 2 FLOPs per token for those that it activates
     per_byte = sparsity * moved.bytes / 2 * machine.chip.flops_per_s(dtype) / model_parallel
 
     def cost(nbytes: float, *networks: collectives.Network) -> collectives.Transfer:

@@ -45,3 +45,87 @@ def test_messages_of_older_compilers_are_read(message, memory, used):
 )
 def test_other_errors_are_not_out_of_memory(message):
     assert out_of_memory.read(message) is None
+
+
+GPU = """RESOURCE_EXHAUSTED: Out of memory while trying to allocate 10228218416 bytes.
+BufferAssignment OOM Debugging.
+BufferAssignment stats:
+             parameter allocation:    2.86GiB
+              constant allocation:    38.7KiB
+        maybe_live_out allocation:  462.23MiB
+     preallocated temp allocation:    9.53GiB
+  preallocated temp fragmentation:  784.48MiB (8.04%)
+                 total allocation:   12.83GiB
+Peak buffers:
+        Buffer 1:
+                Size: 1.57GiB
+                XLA Label: fusion
+                Shape: f32[5120,1286,64]
+                ==========================
+
+        Buffer 2:
+                Size: 384.0KiB
+                Entry Parameter Subshape: f32[256,128,3]
+                ==========================
+"""  # as in patrickbryant1/SpeedPPI#1
+
+
+def test_a_gpu_s_message_names_what_the_program_needs_and_what_found_no_room():
+    error = out_of_memory.read(GPU)
+    assert error is not None
+    assert (error.memory, error.limit_bytes, error.asked_bytes) == ("GPU memory", 0, 10_228_218_416)
+    assert error.used_bytes == round(12.83 * GiB)
+    assert [part.purpose for part in error.parts] == ["HLO temporaries", "arguments", "results", "constants"]
+    assert [each.purpose for each in error.largest] == [
+        "f32[5120,1286,64], fusion",
+        "argument f32[256,128,3]",
+    ]
+    assert "needs 12.83 GiB of GPU memory (9.53 GiB for HLO temporaries; 2.86 GiB for arguments" in str(error)
+    assert "recompute intermediate values" in str(error)
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+    given = (out_of_memory.Allocation(2**30, "argument f32[8]"),)
+    assert str(error.with_arguments(given)) == str(error)  # XLA counts the arguments itself
+
+
+@pytest.mark.parametrize(
+    ("message", "asked", "limit"),
+    [
+        (
+            "RESOURCE_EXHAUSTED: Failed to allocate request for 256.00MiB (268435456B) on device ordinal 0",
+            2**28,
+            0,
+        ),
+        ("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 32.00GiB.", 32 * GiB, 0),
+        (
+            "Resource exhausted: Out of memory while trying to allocate 5520758552 bytes.\n"
+            "Reported by CUDA: Free memory/Total memory: 22635544576/85095874560",
+            5_520_758_552,
+            85_095_874_560,
+        ),
+    ],
+)
+def test_an_allocation_that_a_gpu_refuses_is_told_with_its_size(message, asked, limit):
+    error = out_of_memory.read(message)
+    assert error is not None
+    assert (error.asked_bytes, error.used_bytes, error.limit_bytes) == (asked, asked, limit)
+    assert "of GPU memory found no room beside what is on the GPU already" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (2**27, "HLO temporaries, which live between operations, and results take 16.32 GiB, while its arg"),
+        (2**34, "has 15.75 GiB; its arguments take 16 GiB (16 GiB for argument bf16[8]), results and temp"),
+    ],
+    ids=["temporaries", "arguments"],
+)
+def test_the_sentence_names_what_takes_most_of_the_memory(given, said):
+    error = out_of_memory.read(
+        "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required for HLO temporaries "
+        "(16.44G) "
+        "exceeds available HBM (15.75G)."
+    )
+    assert error is not None
+    told = str(error.with_arguments((out_of_memory.Allocation(given, "argument bf16[8]"),)))
+    assert said in told
+    assert ("jax.checkpoint" in told) == (given < 2**30)

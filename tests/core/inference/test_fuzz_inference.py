@@ -103,8 +103,8 @@ def test_nothing_is_quicker_than_the_peak(case, B, S):
 def test_a_step_tells_itself(case, B, S):
     step = decode(case, B, S)
     assert case[0].name in str(step)
-    assert step.binds in step.terms
-    assert step.unbind
+    assert step.bottleneck in step.terms
+    assert step.remedy
     assert step.usd_per_million(2.0) == pytest.approx(2e6 * step.chips * step.total_s / (3600 * B))
 
 

@@ -216,7 +216,7 @@ def test_a_host_prepares_sequences_while_the_chips_do_the_step_before():
     few, many = (inference.decode(L8B, HOST, Layout(tp=8), batch=B, S=64, efficiency=slow) for B in (4, 4096))
     assert few.total_s == inference.decode(L8B, HOST, Layout(tp=8), batch=4, S=64).total_s
     assert many.total_s == pytest.approx(4096 * 25e-6)
-    assert many.binds == "host"
+    assert many.bottleneck == "host"
     assert sum(many.terms.values()) == pytest.approx(many.total_s)
     groups = inference.decode(L8B, HOST, Layout(tp=8, attention_dp=8), batch=4096, S=64, efficiency=slow)
     assert groups.times.host_s == pytest.approx(many.times.host_s / 8)

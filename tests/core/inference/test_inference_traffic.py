@@ -42,14 +42,14 @@ def test_where_products_and_collectives_balance_limits_says_so():
     limit = limits.tensor_parallel(HOST, 8)
     t, D, F = 100_000, 8192, limit.least
     math = 4 * t * D * F / 8 / chips.H100.bf16_flops_per_s
-    (row,) = named(traffic(L70B, HOST, Layout(tp=8)), "MLP's output")
+    (row,) = named(traffic(L70B, HOST, Layout(tp=8)), "MLP output")
     assert row.bandwidth_s(t, 0) / row.times == pytest.approx(math)
 
 
 @pytest.mark.parametrize(("machine", "wrapped"), [(WRAPPED, True), (OPEN, False)])
 def test_wraparound_is_honored(machine, wrapped):
     layout = Layout(tp=machine.shape[0])
-    (row,) = named(traffic(L70B, machine, layout), "MLP's output")
+    (row,) = named(traffic(L70B, machine, layout), "MLP output")
     axis = chips.V5E.axis(machine.shape[0], wrapped=wrapped)
     exact = collectives.all_reduce(2 * 8192 * 64, axis)
     assert row.bandwidth_s(64, 0) == pytest.approx(80 * exact.bandwidth_s)
@@ -83,10 +83,10 @@ def test_groups_of_attention_send_tokens_to_experts_and_nothing_over_all_chips_b
 
 def test_groups_without_expert_ways_gather_and_scatter_their_tokens():
     rows = traffic(L70B, HOST, Layout(tp=8, attention_dp=4))
-    (gather,) = named(rows, "tokens of all groups")
+    (gather,) = named(rows, "tokens to all groups")
     assert (gather.what, gather.n, gather.times) == ("AllGather", 4, 80)
-    assert [row.n for row in named(rows, "MLP's output")] == [2]
-    assert named(rows, "attention's output")[0].per_token == pytest.approx(2 * 8192 / 4)
+    assert [row.n for row in named(rows, "MLP output")] == [2]
+    assert named(rows, "attention output")[0].per_token == pytest.approx(2 * 8192 / 4)
 
 
 def test_experts_that_chips_split_are_gathered_and_summed_there():
@@ -139,7 +139,7 @@ def test_a_ring_passes_the_keys_and_values_that_trainings_does(model):
 def test_groups_of_a_ring_split_a_prompt_and_the_sequences_but_no_weights():
     one, four = Layout(tp=4), Layout(tp=4, cp=4)
     alone, split = (inference.prefill(L70B, OPEN, layout, P=8192) for layout in (one, four))
-    for name in ("matmul", "attention", "MLP's output"):
+    for name in ("matmul", "attention", "MLP output"):
         assert split.terms[name] == pytest.approx(alone.terms[name] / 4, rel=0.01)  # hops stay
     fewer, many = (
         inference.decode(L70B, OPEN, one, batch=8, S=900),
@@ -166,8 +166,8 @@ def test_stages_pass_their_tokens_on():
 
 
 def test_slower_links_and_calls_cost_what_they_say():
-    (peak,) = named(traffic(L70B, HOST, Layout(tp=8)), "MLP's output")
-    (half,) = named(traffic(L70B, HOST, Layout(tp=8), domain=0.5, collective_s=5e-6), "MLP's output")
+    (peak,) = named(traffic(L70B, HOST, Layout(tp=8)), "MLP output")
+    (half,) = named(traffic(L70B, HOST, Layout(tp=8), domain=0.5, collective_s=5e-6), "MLP output")
     assert half.bandwidth_s(9, 0) == pytest.approx(2 * peak.bandwidth_s(9, 0))
     assert half.hops_s == pytest.approx(peak.hops_s + 80 * 5e-6)
 
@@ -227,6 +227,6 @@ def test_collectives_have_the_bytes_of_their_kind():
 def test_a_collective_that_leaves_a_domain_takes_longer():
     two = Cluster(chip=chips.H100, chips=16, ports=64)
     for layout, more in ((Layout(tp=16), 80), (Layout(tp=8), 0)):
-        (peak,) = named(traffic(L70B, two, layout), "MLP's output")
-        (slow,) = named(traffic(L70B, two, layout, network_s=1e-4), "MLP's output")
+        (peak,) = named(traffic(L70B, two, layout), "MLP output")
+        (slow,) = named(traffic(L70B, two, layout, network_s=1e-4), "MLP output")
         assert slow.hops_s == pytest.approx(peak.hops_s + more * 1e-4)

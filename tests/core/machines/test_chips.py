@@ -1,8 +1,9 @@
-"""The catalogue's figures: sourced, dated, and the same as the collected table."""
+"""The catalogue's figures: sourced, dated, each once, and equal to what follows from other figures."""
 
 import csv
 import datetime
 import re
+from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -11,50 +12,21 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.chips import CATALOGUE
 from scalingbook_lib.units import DTYPES, GB, GiB
 
-CSV = Path(__file__).parents[3] / "data" / "chips.csv"
-RENAMED = {
-    "TPU v2": "TPUv2",
-    "TPU v3": "TPUv3",
-    "TPU v4": "TPUv4",
-    "TPU v5e": "TPUv5e",
-    "TPU v5p": "TPUv5p",
-    "TPU v6e": "TPUv6e (Trillium)",
-    "TPU7x": "TPU7x (Ironwood)",
-    "V100": "V100-SXM2",
-    "A100": "A100-SXM-80G",
-    "H100": "H100-SXM",
-    "H200": "H200-SXM",
-    "B200": "B200-SXM",
-    "B300": "B300-SXM",
-    "GB200": "GB200 (per GPU, NVL72)",
-    "GB300": "GB300 (per GPU, NVL72)",
-}  # the others have the catalogue's name in the table
-ROWS = {name: RENAMED.get(name, name) for name in CATALOGUE}
-COLUMNS = {
-    "hbm_GBps": ("hbm_bytes_per_s", 1e9),
-    "bf16_dense_TFLOPs": ("bf16_flops_per_s", 1e12),
-    "int8_dense_TOPs": ("int8_ops_per_s", 1e12),
-    "fp8_dense_TFLOPs": ("fp8_flops_per_s", 1e12),
-    "fp4_dense_TFLOPs": ("fp4_flops_per_s", 1e12),
-    "links_per_chip": ("links", 1),
-    "link_oneway_GBps": ("link_bytes_per_s", 1e9),
-    "chips_per_host": ("chips_per_host", 1),
-    "clock_MHz": ("clock_hz", 1e6),
-    "tdp_W": ("power_w", 1),
-}
+TABLES = ("tpus", "nvidia", "amd", "further", "others")
+COLUMNS = ["chip", "figure", "value", "source", "says", "but", "url", "read"]
+TEXTS = {"vendor", "status", "memory", "joined", "like", "torus"}
+FOLDER = Path(chips.__file__).parent
 EVERY_CHIP = pytest.mark.parametrize("chip", CATALOGUE.values(), ids=lambda chip: chip.name)
 TPUS = [chip for chip in CATALOGUE.values() if chip.torus]
 
 
-def rows():
-    with CSV.open(newline="") as file:
-        return {row["chip"]: row for row in csv.DictReader(file)}
+def rows(name):
+    with (FOLDER / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def test_the_catalogue_holds_every_tpu_from_v2_to_ironwood_and_the_gpus():
     assert list(CATALOGUE) == [chip.name for chip in (*chips.TPUS, *chips.GPUS)]
-    assert set(RENAMED) <= set(CATALOGUE)
-    assert set(ROWS.values()) <= set(rows())
     assert list(chips.TPUS) == TPUS
 
 
@@ -66,50 +38,67 @@ def test_every_figure_has_a_source_with_a_date(chip):
         assert datetime.date.fromisoformat(source.as_of) <= datetime.date.today()
 
 
-@EVERY_CHIP
-@pytest.mark.parametrize("column", COLUMNS)
-def test_a_figure_is_that_of_the_table_or_says_who_disagrees(chip, column):
-    figure, scale = COLUMNS[column]
-    printed, value = rows()[ROWS[chip.name]][column], chip.figures().get(figure)
-    if printed and value is not None:
-        assert value == pytest.approx(float(printed) * scale) or chip.sources[figure].disagreement
+@pytest.mark.parametrize("table", TABLES)
+def test_a_row_is_one_figure_of_one_chip_with_one_source(table):
+    """The schema of the tables: what stands in each column."""
+    found, cited = rows(table), {row["source"] for row in rows("sources")}
+    assert list(found[0]) == COLUMNS
+    assert len({(row["chip"], row["figure"]) for row in found}) == len(found)
+    assert len({row["chip"] for row in found}) == len([*groupby(row["chip"] for row in found)])
+    for row in found:
+        assert row["figure"] in TEXTS or re.fullmatch(r"[\d.]+(e-?\d+)?( (T|G|Gi|Mi|Ki))?", row["value"]), row
+        # a source of the list and what it says, or a text with a day of its own
+        assert row["source"] in cited if row["source"] else row["says"] and row["read"], row
+        assert not row["url"] or row["url"].startswith(("http://", "https://"))
+        assert datetime.date.fromisoformat(row["read"] or "2026-01-01") <= datetime.date.today()
 
 
-@EVERY_CHIP
-def test_every_row_of_the_collected_table_is_in_the_catalogue(chip):
-    row = rows()[ROWS[chip.name]]
-    has = chip.figures()
-    lost = {column for column, (figure, _) in COLUMNS.items() if row[column] and figure not in has}
-    known = {
-        "B200": {"clock_MHz"},  # the highest boost, which does not explain its peak
-        "V100": {"bf16_dense_TFLOPs"},  # the row says that its figure is fp16
-    }
-    assert lost == known.get(chip.name, set())
+def test_every_source_of_the_list_is_cited_and_dated():
+    cited = {row["source"] for table in TABLES for row in rows(table)}
+    listed = rows("sources")
+    assert [row["source"] for row in listed if row["source"] not in cited] == []
+    assert len({row["source"] for row in listed}) == len(listed)
+    assert all(row["text"] and datetime.date.fromisoformat(row["read"]) for row in listed)
 
 
-def test_prices_are_those_of_the_table_on_their_day():
-    priced = {chip.name: chip for chip in CATALOGUE.values() if chip.usd_per_hour}
-    # every other price of the table was recalled, not read
+def test_a_chip_stands_in_one_table_alone():
+    named = [name for table in TABLES for name in {row["chip"] for row in rows(table)}]
+    assert sorted(named) == sorted(chips.ALL)
+
+
+def test_prices_are_those_that_were_read():
+    priced = {chip.name: chip for chip in chips.ALL.values() if chip.usd_per_hour}
     assert list(priced) == ["TPU v5e", "TPU v5p", "A100", "H100", "H200", "B200"]
-    for name, chip in priced.items():
-        row = rows()[ROWS[name]]
-        assert chip.usd_per_hour == float(row["price_usd_per_chip_hr"])
-        assert chip.sources["usd_per_hour"].as_of in row["price_status"]
+    assert all("on demand" in chip.sources["usd_per_hour"].text for chip in priced.values())
 
 
 @EVERY_CHIP
-def test_scale_up_of_a_gpu_is_that_of_the_table(chip):
-    if chip.torus:
-        return
-    row = rows()[ROWS[chip.name]]
-    assert chip.domain_bytes_per_s() == float(row["total_oneway_GBps"]) * 1e9
+def test_the_prefix_of_a_capacity_comes_from_its_source(chip):
+    binary = chip.hbm_bytes % GiB == 0
+    assert not binary or re.search(r"GiB|MiB|binary", str(chip.sources["hbm_bytes"]))
 
 
-@EVERY_CHIP
-def test_capacities_are_the_table_s_number_with_a_prefix_from_the_source(chip):
-    printed = float(rows()[ROWS[chip.name]]["hbm_GB"])
-    assert chip.hbm_bytes in (printed * GB, printed * GiB)
-    assert re.search(r"GiB|MiB|binary", str(chip.sources["hbm_bytes"])) or chip.hbm_bytes == printed * GB
+@pytest.mark.parametrize(
+    ("name", "scale_up"),
+    [("V100", 150), ("A100", 300), ("H100", 450), ("H200", 450), ("B200", 900), ("B300", 900), ("GB200", 900),
+     ("GB300", 900), ("MI300X", 448), ("MI325X", 448), ("MI355X", 535.5), ("Gaudi3", 525), ("H800", 200),
+     ("A800", 200), ("H20", 450), ("H200 NVL", 450), ("Rubin", 1800)],
+)  # fmt: skip
+def test_scale_up_is_half_of_what_the_vendor_prints_for_both_ways(name, scale_up):
+    assert chips.find(name).domain_bytes_per_s() == scale_up * GB
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "gbps"),
+    [("V100", 4096, 1.75), ("A100", 5120, 3.186), ("A100 40GB", 5120, 2.43), ("H100", 5120, 5.24),
+     ("H200", 6144, 6.25), ("MI300X", 8192, 5.2), ("MI325X", 8192, 6.0), ("MI355X", 8192, 8.0),
+     ("T4", 256, 10), ("L4", 192, 12.5), ("L40S", 384, 18), ("A10", 384, 12.5), ("A40", 384, 14.5),
+     ("RTX 3090", 384, 19.5), ("RTX 4090", 384, 21), ("RTX 5090", 512, 28), ("RTX PRO 6000 WS", 512, 28),
+     ("RTX PRO 6000 SE", 512, 24.962), ("MI250X GCD", 4096, 3.2)],
+)  # fmt: skip
+def test_bandwidths_follow_from_the_width_and_the_rate_of_the_memory_bus(name, bits, gbps):
+    """An oracle beside the datasheets: bits of the bus, times the data rate of a pin, over 8."""
+    assert chips.find(name).hbm_bytes_per_s == pytest.approx(bits * gbps / 8 * 1e9, rel=0.03)
 
 
 @pytest.mark.parametrize(

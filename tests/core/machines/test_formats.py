@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from scalingbook_lib import units
 from scalingbook_lib.machines import chips, formats
 from scalingbook_lib.machines.formats import (
     BF16_ELEMENT,
@@ -130,3 +131,41 @@ def test_what_is_only_stored_is_computed_in_bf16(chip, computes):
     on = chips.find(chip)
     for dtype in (FP8, INT8, FP4):
         assert formats.compute_dtype(on, dtype) == (dtype if dtype in computes else BF16)
+
+
+@pytest.mark.parametrize("stored", [units.MXFP8, units.MXFP4, units.NVFP4], ids=str)
+def test_block_scaled_types_take_the_bytes_of_their_format_and_multiply_as_their_elements(stored):
+    assert stored.bytes == FORMATS[stored.name.upper()].bytes
+    element = units.matrix_unit_dtype(stored)
+    assert element is units.DTYPES[stored.multiplied]
+    assert chips.B200.flops_per_s(stored) == chips.B200.flops_per_s(element)
+    with pytest.raises(ValueError, match=f"V100 has no {element} matrix unit"):
+        chips.V100.flops_per_s(stored)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("bfloat16", "bf16"), ("torch.bfloat16", "bf16"), ("BF-16", "bf16"), ("float16", "fp16"),
+        ("half", "fp16"), ("jnp.float32", "fp32"), ("fp8_e4m3", "fp8"), ("float8_e4m3fn", "fp8"),
+        ("f8e5m2", "fp8"), ("mxfp4", "mxfp4"), ("NVFP4", "nvfp4"), ("int4", "int4"), ("w8a8", "int8"),
+    ],
+)  # fmt: skip
+def test_types_are_read_as_frameworks_and_checkpoints_write_them(written, name):
+    assert units.dtype(written) is units.STORED[name]
+
+
+@pytest.mark.parametrize(
+    ("written", "hint"),
+    [
+        ("float64", "the widest is fp32"),
+        ("tf32", "tf32 is fp32 in memory"),
+        ("Q4_K_M", "int4 (scales not counted) or nvfp4"),
+        ("fp8_e3m4", "write one of fp32, bf16"),
+        ("", "write one of fp32, bf16"),
+    ],
+)
+def test_another_type_is_refused_with_the_nearest_by_meaning(written, hint):
+    with pytest.raises(ValueError, match=f"^'{written}' is not a data type here") as refused:
+        units.dtype(written)
+    assert hint in str(refused.value)

@@ -17,7 +17,7 @@ def altered(name):
         yield from (name[:i] + new + name[i:] for new in ("1", "0", ".", "x"))
         if (i < len(name) and name[i].isalnum()) or name[i : i + 1] == ".":
             yield name[:i] + name[i + 1 :]
-    yield from (f"{name} instruct", f"meta/{name}", f"{name}{' ' * 90}2", f"not {name}")
+    yield from (f"{name}{' ' * 90}2", f"not {name}", f"{name}-distill", f"{name}-fp8")
 
 
 def says(text):
@@ -51,3 +51,45 @@ def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
         models.find(typed)
     assert near in str(refused.value)
     assert models.find(near).name == near
+
+
+@pytest.mark.parametrize(
+    ("published", "name"),
+    [
+        ("Qwen/Qwen3-8B", "Qwen3 8B"),
+        ("Qwen/Qwen3-8B-Base", "Qwen3 8B"),
+        ("openai/gpt-oss-120b", "gpt-oss 120B"),
+        ("Qwen/Qwen3-235B-A22B-Thinking-2507", "Qwen3 235B-A22B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "LLaMA-3 8B"),
+        ("meta-llama/Meta-Llama-3-70B-Instruct", "LLaMA-3 70B"),
+        ("meta-llama/Llama-2-7b-chat-hf", "LLaMA-2 7B"),
+        ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "Llama 4 Scout"),
+        ("google/gemma-3-27b-it", "Gemma-3 27B"),
+        ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B v0.3"),
+        ("deepseek-ai/DeepSeek-R1-0528", "DeepSeek-V3"),
+        ("mistralai/Mistral-Nemo-Instruct-2407", "Mistral Nemo 12B"),
+        ("allenai/OLMo-2-1124-7B", "OLMo-2 7B"),
+        ("moonshotai/Kimi-K2-Instruct-0905", "Kimi K2"),
+        ("microsoft/Phi-4-mini-instruct", "Phi-4 mini"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "LLaMA-3 70B"),
+        ("openai-community/gpt2-xl", "GPT-2 XL"),
+    ],
+)
+def test_a_checkpoint_on_hugging_face_is_found_by_its_id(published, name):
+    assert models.find(published).name == name
+
+
+@pytest.mark.parametrize(
+    ("published", "told"),
+    [
+        ("Qwen/Qwen3-235B-A22B-FP8", "write Qwen/Qwen3-235B-A22B, and fp8 as the type of its weights"),
+        ("nvidia/DeepSeek-R1-FP4", "stores the weights of DeepSeek-V3 in nvfp4"),
+        ("Qwen/Qwen2.5-72B-Instruct-AWQ", "write Qwen/Qwen2.5-72B-Instruct, and int4 as the type"),
+        ("Qwen/Qwen3-14B", "write one of Qwen3 4B, Qwen3 8B, Qwen3 32B, or give the model's config.json"),
+        ("gpt-3", "write OPT 175B, which has its shapes; or one of"),
+    ],
+)
+def test_an_id_that_is_no_model_of_the_catalogue_is_told_what_to_write(published, told):
+    with pytest.raises(models.ModelError) as refused:
+        models.find(published)
+    assert told in str(refused.value)

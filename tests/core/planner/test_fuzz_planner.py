@@ -89,7 +89,7 @@ def test_twice_every_rate_is_half_the_time(question):
     asked["efficiency"] = replace(asked["efficiency"], layer_s=0.0)
     slow = replace(machine, chip=replace(machine.chip, hop_s=1e-30))
     fast = slow
-    for what in ("arithmetic", "HBM", "links"):
+    for what in ("compute", "HBM", "links"):
         fast = planner.faster(fast, what, 2)
     assert best_s(planner.plans(model, fast, **asked)) == pytest.approx(
         best_s(planner.plans(model, slow, **asked)) / 2, rel=1e-9

@@ -50,7 +50,9 @@ def asked(case, **more):
 
 
 def told(front):
-    return [(p.itl_s, p.cost, p.ttft_s, p.B, p.serving.policy, p.layout, p.machine.name) for p in front]
+    return [
+        (p.itl_s, p.cost, p.ttft_s, p.sequences, p.serving.policy, p.layout, p.machine.name) for p in front
+    ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0].name} {case[2]} {case[3]}")

@@ -63,7 +63,9 @@ def test_together_is_a_sum_and_apart_is_the_longer_side():
             longer = max(split.generate_s, split.score_s + split.train_s)
             assert split.total_s == longer + split.weight_sync_s
             assert split.rollout_chips + split.training_chips == 64
-            assert split.binds == ("rollouts" if longer == split.generate_s else "log-probs and training")
+            assert split.bottleneck == (
+                "rollouts" if longer == split.generate_s else "log-probs and training"
+            )
     assert one.score_s == approx(2 / 3 * one.train_s)
     assert one.staleness == 0
 

@@ -49,6 +49,19 @@ def test_communication_is_exposed_where_nothing_computes():
     assert breakdown.run_s == pytest.approx(7e-6)
 
 
+@pytest.mark.parametrize("name", profiles.names())
+def test_an_operation_never_lasts_longer_than_its_run(name):
+    trace = profiles.load(name)
+    assert all(row.self_s <= trace.run_s * (1 + 1e-9) for row in trace.rows)
+
+
+def test_one_slow_run_lengthens_neither_the_run_nor_the_operation():
+    events = (*TRACE.events, *(Event(0, 0, run, 100e-6 * run, 4e-6, 4e-6) for run in (2, 3)))
+    slow = replace(TRACE, events=(*events, Event(0, 0, 4, 900e-6, 90e-6, 90e-6)))
+    (row,) = slow.of("dot.1")
+    assert (row.self_s, slow.run_s) == (pytest.approx(4e-6), pytest.approx(4e-6))
+
+
 def test_shares_of_the_rows_add_up_to_one():
     assert [row.op.name for row in TRACE.rows] == ["dot.1", "all-reduce.2", "while.3"]
     assert sum(row.share for row in TRACE.rows) == pytest.approx(1)

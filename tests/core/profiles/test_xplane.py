@@ -1,11 +1,13 @@
 """Reads the planes, lines and events of TPUs and GPUs, and decodes the protobuf that holds them."""
 
+import gzip
+import json
 import struct
 
 import pytest
 
 from scalingbook_lib import profiles
-from scalingbook_lib.profiles import protobuf, xplane
+from scalingbook_lib.profiles import trace_events, xplane
 from scalingbook_lib.profiles.protobuf import XEvent, XLine, XPlane
 
 
@@ -124,19 +126,97 @@ PLANE = message(
 
 
 def test_a_plane_is_decoded_with_its_names_times_and_statistics(tmp_path):
-    (tmp_path / "p.xplane.pb").write_bytes(message((1, PLANE)))
-    (plane,) = protobuf.planes(tmp_path / "p.xplane.pb")
-    stats = {"share": 0.5, "bytes": 2**63, "shift": -7, "op": "dot.1", "kind": "v5e"}
-    assert plane == XPlane("/device:TPU:0", (XLine("XLA Ops", (XEvent("fusion", 1002.5, 0.5, stats),)),))
+    for name, content in (("p.xplane.pb", message((1, PLANE))), ("p.gz", gzip.compress(message((1, PLANE))))):
+        (tmp_path / name).write_bytes(content)
+        (plane,) = xplane.planes_of(tmp_path / name)
+        stats = {"share": 0.5, "bytes": 2**63, "shift": -7, "op": "dot.1", "kind": "v5e"}
+        assert plane == XPlane("/device:TPU:0", (XLine("XLA Ops", (XEvent("fusion", 1002.5, 0.5, stats),)),))
 
 
 @pytest.mark.parametrize("end", [-1, 7, 40])
 def test_a_truncated_file_is_refused(tmp_path, end):
     (tmp_path / "p.xplane.pb").write_bytes(message((1, PLANE))[:end])
     with pytest.raises(ValueError, match="not a complete XPlane file"):
-        protobuf.planes(tmp_path / "p.xplane.pb")
+        xplane.planes_of(tmp_path / "p.xplane.pb")
 
 
 def test_a_folder_without_a_profile_is_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"record one with trace\.record"):
+        xplane.read(tmp_path)
+    with pytest.raises(FileNotFoundError, match="there is no file or folder"):
+        xplane.read(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 89012\n",
+            "is a Git LFS pointer",
+        ),
+        (b"", "holds no events; record the profile again"),
+        (b'{"format": 1}', "is JSON, but not a profiler's trace.json"),
+        (gzip.compress(b"{}" * 1000)[:20], "is compressed with gzip and cut short"),
+    ],
+    ids=["pointer", "empty", "other JSON", "cut gzip"],
+)
+def test_another_file_is_refused_with_what_it_is(tmp_path, content, reason):
+    (tmp_path / "p.xplane.pb").write_bytes(content)
+    with pytest.raises(ValueError, match=reason):
+        xplane.read(tmp_path)
+
+
+def on_host(*events):
+    """A `trace.json` of events on the host: name, start and duration in µs, and what the profiler says."""
+    spans = [
+        {"ph": "X", "pid": 701, "tid": 7, "name": name, "ts": ts, "dur": dur, "args": args}
+        for name, ts, dur, args in events
+    ]
+    names = [
+        {"ph": "M", "pid": 701, "name": "process_name", "args": {"name": "/host:CPU"}},
+        {"ph": "M", "pid": 701, "tid": 7, "name": "thread_name", "args": {"name": "tf_XLAEigen"}},
+    ]
+    return json.dumps({"traceEvents": [*names, *spans, {}]})
+
+
+OPERATION = {"hlo_op": "dot.4", "hlo_module": "jit_f"}
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_trace_json_is_read_as_the_profile_beside_it(tmp_path, packed):
+    text = on_host(("dot.4", 10, 5, OPERATION), ("dot.4", 20, 7, OPERATION), ("a Python call", 0, 40, {}))
+    name, content = (
+        ("vm.trace.json.gz", gzip.compress(text.encode())) if packed else ("vm.trace.json", text.encode())
+    )
+    (tmp_path / name).write_bytes(content)
+    trace = xplane.read(tmp_path)
+    assert (trace.runs, trace.run_s) == (2, pytest.approx(6e-6))
+    assert [(row.op.name, row.op.kind) for row in trace.rows] == [("dot.4", "matmul")]
+
+
+def test_a_profile_without_operations_is_refused(tmp_path):
+    (tmp_path / "vm.trace.json").write_text(on_host(("TfrtCpuExecutable::Execute", 0, 40, {})))
+    with pytest.raises(
+        ValueError, match=r"holds no operations: none of its 1 events .* with JAX 0\.7 or later"
+    ):
+        xplane.read(tmp_path)
+
+
+def test_operations_of_several_devices_that_are_not_named_are_refused(tmp_path):
+    """Four simulated devices of JAX 0.4.38 run an operation at once, and no event says on which."""
+    twice = ("dot.4", 10, 5, OPERATION), ("dot.4", 12, 5, OPERATION)
+    (tmp_path / "vm.trace.json").write_text(on_host(*twice))
+    with pytest.raises(ValueError, match=r"does not say on which device .* ran: 'dot\.4'"):
+        xplane.read(tmp_path)
+    placed = [
+        (name, ts, dur, args | {"device_ordinal": str(n)}) for n, (name, ts, dur, args) in enumerate(twice)
+    ]
+    (tmp_path / "vm.trace.json").write_text(on_host(*placed))
+    assert xplane.read(tmp_path).devices == 2
+
+
+def test_a_trace_json_that_was_cut_off_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(trace_events, "MOST_EVENTS", 2)
+    (tmp_path / "vm.trace.json").write_text(on_host(*[("dot.4", 10 * n, 5, OPERATION) for n in range(2)]))
+    with pytest.raises(ValueError, match="at which the profiler stops writing"):
         xplane.read(tmp_path)

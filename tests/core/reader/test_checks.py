@@ -56,7 +56,7 @@ def test_a_right_number_is_right_however_it_is_written(given):
         ("43.6 ms", "one prefix too large"),
         ("43.6 ns", "one prefix too small"),
         ("43.6 s", "2 prefixes too large"),
-        (1 / 43.61e-6, "upside down"),
+        (1 / 43.61e-6, "inverse"),
         (-43.61e-6, "sign"),
         (60 * 43.61e-6, "unit of time"),
         (0, "not zero"),
@@ -179,9 +179,9 @@ def test_notation_is_compared_by_meaning(given):
 @pytest.mark.parametrize(
     ("given", "word"),
     [
-        ("C[I_XY, K]", "still owed"),
+        ("C[I_XY, K]", "still pending"),
         ("C[I_YX, K]{U_Z}", "order"),
-        ("C[I_X, K]{U_Z}", "split I "),
+        ("C[I_X, K]{U_Z}", "shard I "),
         ("C[K, I_XY]{U_Z}", "dimensions are not"),
         ("C[I_XY, K_X]{U_Z}", ""),
         ("C(I)", ""),
@@ -253,7 +253,7 @@ def test_every_slip_has_a_name_and_none_leads_to_the_answer():
 @pytest.mark.parametrize(
     ("factor", "unit", "words"),
     [
-        (-1, "s", "The size is right and the sign is not"),
+        (-1, "s", "The magnitude is right, but the sign is not"),
         (2, "FLOP", "twice"), (1 / 2, "FLOP", "half"),
         (8, "B", "8 bits"), (1 / 8, "B", "8 bits"),
         (100, "", "100 times too large"), (1 / 100, "", "100 times too small"),
@@ -261,7 +261,8 @@ def test_every_slip_has_a_name_and_none_leads_to_the_answer():
         (1e-9, "B", "3 prefixes too small"), (2.0**-40, "B", "4 prefixes too small"),
         (1.024**3, "B", "a GiB is 2^30 bytes, a GB is 10^9"), (60, "s", "the unit of time"),
         (5, "FLOP", "too large by the number of chips"), (1 / 5, "B", "too small by the number of chips"),
-        (5 / 4, "FLOP", "counted that does not move"), (4 / 5, "B", "left out that a chip already holds"),
+        (5 / 4, "FLOP", "count the part that does not move"),
+        (4 / 5, "B", "leave out the part that a chip already holds"),
     ],
 )  # fmt: skip
 def test_a_slip_is_known_by_its_factor(factor, unit, words):

@@ -35,14 +35,14 @@ def test_a_program_that_moves_what_is_asked_for_is_right():
     ("moves", "says"),
     [
         ({"all-gather Y": (1, 512)}, "That gathers first: nothing can overlap."),
-        ({"all-gather Y": (2, 512)}, "Right result, but all-gather over Y (512 B) need not run; "
-                                     "collective-permute over Y is asked for and does not run."),
+        ({"all-gather Y": (2, 512)}, "Right result, but all-gather over Y (512 B) is not needed; "
+                                     "collective-permute over Y should run but does not."),
         ({"collective-permute Y": (3, 768)}, "Right result, but collective-permute over Y moves 2 times the "
-                                             "bytes that it has to."),
-        ({"collective-permute Y": (1, 384)}, "Right result, but collective-permute over Y runs once, and 3 "
-                                             "times is asked for."),
-        ({"collective-permute X": (3, 384)}, "Right result, but collective-permute over X (384 B) need not "
-                                             "run; collective-permute over Y is asked for and does not run."),
+                                             "bytes that it should."),
+        ({"collective-permute Y": (1, 384)}, "Right result, but collective-permute over Y runs once, but "
+                                             "should run 3 times."),
+        ({"collective-permute X": (3, 384)}, "Right result, but collective-permute over X (384 B) is not "
+                                             "needed; collective-permute over Y should run but does not."),
     ],
 )  # fmt: skip
 def test_faults_of_a_program_with_a_right_result_are_listed(moves, says):
@@ -63,7 +63,7 @@ def test_a_wrong_result_is_wrong_however_little_it_moves():
 
 
 def test_a_result_with_the_wrong_sharding_is_wrong():
-    said = "it lies as C[I, K], and C[I_X, K] is asked for"
+    said = "it is sharded as C[I, K], but should be C[I_X, K]"
     assert CHECK(verdict(RING, also=(said,))).message == f"Right result, but {said}."
 
 
@@ -74,7 +74,7 @@ def test_the_times_may_be_left_open():
 
 
 def test_a_verdict_prints_as_a_sentence():
-    assert str(ProgramVerdict()) == "right result, and nothing moves"
+    assert str(ProgramVerdict()) == "right result, without communication"
     assert str(right(RING)) == "right result; it runs collective-permute over Y: 3×, 384 B"
     assert str(CollectiveCount("all-reduce", "XY", 4)) == "all-reduce over XY: 4 B"
     assert ProgramVerdict().ok
@@ -97,6 +97,6 @@ def test_the_answer_box_of_a_page_accepts_a_program_exercise(monkeypatch):
 def test_anything_else_is_asked_for_the_judges_verdict(given):
     outcome = CHECK(given)
     assert outcome.status == "unread"
-    assert "the judge says" in outcome.message
+    assert "the judge's verdict" in outcome.message
     assert CHECK(...).status == "open"
     assert "your function" in str(CHECK)

@@ -45,7 +45,7 @@ DEMO = Explorer(
 
 
 def test_a_start_between_two_steps_is_refused_as_a_page_would_move_it():
-    with pytest.raises(ValueError, match="no whole number of steps"):
+    with pytest.raises(ValueError, match="not a whole number of steps"):
         Slider("load", 0.1, 1.2, 0.8)
     assert Slider("load", 0.1, 1.2, 0.8, step=0.05).initial == 0.8
 
@@ -75,9 +75,9 @@ def test_a_grain_keeps_values_of_a_log_slider_round():
         (lambda: Slider("s", 1, 10, 20), "start 20 is not within 1 to 10"),
         (lambda: Slider("s", 0, 10, 5, "log"), "starts above 0"),
         (lambda: Slider("s", 1, 10, 4, "pow2"), "powers of two"),
-        (lambda: Slider("s", 1, 10, 4, "cubic"), "is no scale"),
+        (lambda: Slider("s", 1, 10, 4, "cubic"), "is not a scale"),
         (lambda: Choice("c", ()), "at least one option"),
-        (lambda: Choice("c", ("a",), "b"), "'b' is none of a"),
+        (lambda: Choice("c", ("a",), "b"), "'b' is not one of a"),
     ],
 )
 def test_a_control_that_cannot_be_is_refused(make, says):
@@ -134,7 +134,7 @@ def test_other_initial_values_make_another_explorer():
     assert DEMO.evaluate().verdict.startswith("8 a True")
     with pytest.raises(ValueError, match=r"demo\.one has no D; it has B"):
         DEMO.starting(D=1)
-    with pytest.raises(ValueError, match="none of a, b"):
+    with pytest.raises(ValueError, match="not one of a, b"):
         DEMO.starting(chip="c")
 
 

@@ -212,7 +212,7 @@ def test_results_print_as_sentences():
 @pytest.mark.parametrize(
     ("made", "words"),
     [
-        (lambda: Request(-1, 5, 5), "from 0 on"),
+        (lambda: Request(-1, 5, 5), "at least 0"),
         (lambda: Request(0, 0, 5), "at least 1 of each"),
         (lambda: Request(0, 5, 5, prefix=11), "write 0 to 10"),
         (lambda: Request(2, 5, 5, cancel_s=1), "before its arrival"),
@@ -225,7 +225,7 @@ def test_results_print_as_sentences():
         (lambda: Static(0), "from 1 on"),
         (lambda: Continuous(4, prompts=0), "from 1 on"),
         (lambda: Chunked(64, 64), "more than 64"),
-        (lambda: Disaggregated(1, 1, 1, transfer_s=-1), "from 0 on"),
+        (lambda: Disaggregated(1, 1, 1, transfer_s=-1), "at least 0"),
         (lambda: PagedCache(4, spare=1.0), "below 1"),
         (lambda: simulate([], PLAIN, "greedy"), "is no policy"),
         (lambda: simulate([], PLAIN, Static(1), clients=0), "at least 1"),

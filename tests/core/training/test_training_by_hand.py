@@ -37,7 +37,9 @@ def test_narrower_operands_are_written_first_as_they_are_and_transposed():
     def more_s(compute):
         plan, on = Plan(fsdp=8, compute=compute), clusters.Cluster.of(chips.H100, 8)
         paid = (replace(training.PEAK, operands=share) for share in (0, 1))
-        found = [training.step(B70, on, plan, batch=8, T=4096, efficiency=e).terms["memory"] for e in paid]
+        found = [
+            training.step(B70, on, plan, batch=8, T=4096, efficiency=e).terms["HBM traffic"] for e in paid
+        ]
         return found[1] - found[0]
 
     assert more_s(FP8) / more_s(BF16) == pytest.approx(((2 + 1) / 2 + (2 + 2 * 1) / 2) / 2)
@@ -49,13 +51,13 @@ def test_a_step_of_few_tokens_reads_its_layers_three_times(tp):
     model = models.find("LLaMA-3 8B")
     step = training.step(model, Slice.of(chips.V5P, "2x2x2"), Plan(fsdp=8 // tp, tp=tp), batch=8 // tp, T=8)
     read_s = 3 * 2 * (model.params - 2 * model.V * model.D) / tp / chips.V5P.hbm_bytes_per_s
-    assert step.terms["arithmetic"] + step.terms["memory"] == pytest.approx(read_s, rel=0.02)
+    assert step.terms["compute"] + step.terms["HBM traffic"] == pytest.approx(read_s, rel=0.02)
 
 
 def test_what_is_read_between_products_is_as_wide_as_activations_are():
     on = clusters.Cluster.of(chips.H100, 8)
     plans = (Plan(fsdp=8, activations=dtype, compute=FP8) for dtype in (BF16, FP8))
-    wide, narrow = (training.step(B70, on, plan, batch=8, T=4096).terms["memory"] for plan in plans)
+    wide, narrow = (training.step(B70, on, plan, batch=8, T=4096).terms["HBM traffic"] for plan in plans)
     assert wide == pytest.approx(2 * narrow)
 
 

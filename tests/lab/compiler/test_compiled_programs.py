@@ -4,50 +4,43 @@ records, and for a sample with the compiler.
 
 import pytest
 
-from scalingbook_book.reader.explorers.view import Chart, Points, Scale, View
+from scalingbook_book.reader.explorers.view import Points
 from scalingbook_lab.compiler import aot
 from scalingbook_lib.machines import chips
 from tools.compiled import facts, tables
-from tools.compiled.beside import MEASURES, REASONS, every, reasons
+from tools.compiled.beside import HELD, MEASURES, MOVED, REASONS, every, reasons
 from tools.compiled.cases import cases
 from tools.compiled_page import PAGE
-from tools.published import sheet
 
 SAMPLE = (
-    "train: copies, tied, without a gate",
-    "train by hand: experts over four chips",
+    "train: DP, tied embeddings, no gate",
+    "train explicitly: EP over four chips",
     "prefill: Gemma 2B over 8",
     "decode: DeepSeek-V2-Lite over 8",
 )
 
 
-def test_the_page_is_what_the_library_says():
-    assert PAGE.path.read_text() == PAGE.text()
+def test_the_page_its_figure_and_its_data_are_up_to_date():
+    stale = [path.name for path, text in PAGE.files().items() if path.read_text(encoding="utf-8") != text]
+    assert not stale, "run make fidelity"
 
 
-def test_the_picture_shows_every_figure():
-    drawn = [len(mark.xs) for panel in PAGE.view().panels for mark in panel.marks if hasattr(mark, "labels")]
-    assert sum(drawn) == sum(len(one.errors) for one in every())
-    assert PAGE.picture.read_text(encoding="utf-8") == sheet(PAGE.view())
-
-
-def test_no_point_of_the_picture_is_moved_from_its_value():
-    for panel in PAGE.view().panels:
-        true = sorted(1 + one.errors[panel.title] for one in every() if panel.title in one.errors)
-        assert sorted(y for mark in panel.marks if isinstance(mark, Points) for y in mark.ys) == true
-        at = [x for mark in panel.marks if isinstance(mark, Points) for x in mark.xs]
-        assert len(set(at)) == len(at)  # and none lies on another
-
-
-def test_a_point_outside_the_axes_is_refused():
-    far = Chart(
-        Scale("devices", "", "log", 1, 10),
-        Scale("ratio", "", "linear", 0, 1),
-        (Points("p", [2], [3]),),
-        "far",
+def test_the_figure_shows_the_bytes_of_every_program_at_their_values():
+    (panel,) = PAGE.figure().view().panels
+    drawn = [mark for mark in panel.marks if isinstance(mark, Points)]
+    true = sorted(
+        (one.compiled[measure], one.predicted[measure])
+        for one in every()
+        for measure in (MOVED, HELD)
+        if measure in one.errors
     )
-    with pytest.raises(ValueError, match=r"far: the point \(2, 3\) lies outside"):
-        sheet(View("a point", (far,)))
+    assert sorted((x, y) for mark in drawn for x, y in zip(mark.xs, mark.ys, strict=True)) == true
+
+
+def test_explicit_collectives_of_training_are_predicted():
+    own = [one.errors[MOVED] for one in every() if one.kind == "training, explicit collectives"]
+    assert len(own) == 14
+    assert all(abs(error) < 0.05 for error in own)
 
 
 def test_the_record_has_exactly_the_listed_programs():

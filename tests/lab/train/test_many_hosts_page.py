@@ -16,6 +16,7 @@ from scalingbook_lib.notation import Mesh
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "many-hosts.md").read_text()
+FLAT = " ".join(PAGE.split())
 LINES = re.findall(r"^python -m scalingbook_lab\.(?:train|hosts) (.*)$", PAGE, re.MULTILINE)
 JOBS = {path.name for path in (ROOT / "jobs").iterdir()}
 
@@ -64,15 +65,15 @@ def test_the_pages_code_for_local_rows_is_the_tested_code():
 def test_the_page_on_slurm_and_multislice_agrees_with_jax():
     at, processes, process, devices = CASES["Slurm, a process for each GPU"][1]
     for said in (f"`{at}`", f"process {process} of {processes}, takes GPU {devices[0]}"):
-        assert said in PAGE
+        assert said in FLAT
     assert all(
         f"`{name}={SLURM[name]}`" in PAGE for name in ("SLURM_NTASKS", "SLURM_PROCID", "SLURM_LOCALID")
     )
-    assert f"job {SLURM['SLURM_JOB_ID']} on `{SLURM['SLURM_STEP_NODELIST']}`" in PAGE
+    assert f"job {SLURM['SLURM_JOB_ID']} on `{SLURM['SLURM_STEP_NODELIST']}`" in FLAT
     assert CASES["Slurm, all said but the devices"][1][3] == [0]
     assert (GKE["TPU_WORKER_ID"], SLICES["MEGASCALE_SLICE_ID"]) == ("2", "1")
     _, processes, process, _ = CASES["GKE, two slices"][1]
-    assert f"host 2 of the second slice is process {process} of {processes}" in PAGE
+    assert f"host 2 of the second slice is process {process} of {processes}" in FLAT
 
 
 def test_refusals_are_jaxs_errors():

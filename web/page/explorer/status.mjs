@@ -9,7 +9,7 @@ const WORDS = { asleep: "", starting: "starting…", live: "live" };
  * What an explorer says of a problem that keeps it from moving.
  * @param {string} [problem]
  */
-export const notLive = (problem) => `Not live: ${problem}. What you see is the starting view.`;
+export const notLive = (problem) => `Not live: ${problem}. You see the starting view.`;
 
 /**
  * Gives an explorer its word, and returns what changes it. A page has many and one voice: it is not read out here.

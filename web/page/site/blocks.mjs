@@ -13,7 +13,7 @@ function copyButton(pre) {
   button.addEventListener("click", async () => {
     let done = true;
     try { await navigator.clipboard.writeText(pre.innerText); } catch { done = false; }
-    button.dataset.done = done ? "copied" : "not copied: select and press Ctrl+C";
+    button.dataset.done = done ? "copied" : "not copied; select the text and press Ctrl+C";
     setTimeout(() => delete button.dataset.done, COPIED_MS);
   });
   return button;

@@ -24,9 +24,9 @@ CHECKS = (
         unit="B",
         hints=("How many numbers does the state of one head have?", "A number in fp32 takes four bytes."),
         mistakes=(
-            Mistake(1 / 48, "That is one layer. The question asks for all 48 layers."),
+            Mistake(1 / 48, "That is for one layer. The question asks for all 48 layers."),
             Mistake(0.5, "The state is in fp32, not in bf16."),
-            Mistake(2.0, "A step reads it and writes it, but it is kept only once."),
+            Mistake(2.0, "A step reads and writes the state, but it is kept only once."),
         ),
     ),
     Check(
@@ -78,7 +78,9 @@ CHECKS = (
             "It takes 6 d² + 8 c d for each token.",
         ),
         mistakes=(
-            Mistake(16.0, "That is the whole chunk. The question asks for one token.", slip="total-for-one"),
+            Mistake(
+                16.0, "That is for the whole chunk. The question asks for one token.", slip="total-for-one"
+            ),
             Mistake(
                 lambda: _HEAD.flops(),
                 "You left out the attention among the tokens of the chunk.",
@@ -86,7 +88,7 @@ CHECKS = (
             ),
             Mistake(
                 lambda: RecurrentState(heads=1, key=64, value=64).chunk_flops(16),
-                "That is without the delta rule: it erases nothing.",
+                "That is without the delta rule, which erases before it writes.",
                 slip="term-left-out",
             ),
         ),
@@ -139,7 +141,7 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(2.0, "A decay is one number. A matrix is sent only with the delta rule."),
-            Mistake(8.0, "That is the whole sequence. The question asks for the tokens of one chip."),
+            Mistake(8.0, "That is for the whole sequence. The question asks for the tokens of one chip."),
         ),
     ),
     Check(
@@ -148,7 +150,7 @@ CHECKS = (
         answer=lambda: _INDEX,
         difficulty=2,
         hints=(
-            "Attention stops growing at 1,024 entries plus 128 tokens. The index does not stop.",
+            "Attention stops growing at 1,024 entries plus 128 tokens, but the index keeps growing.",
             "The index scores one entry for every four tokens.",
         ),
         mistakes=(
@@ -162,7 +164,9 @@ CHECKS = (
                 "You left out the window of 128 tokens, which are attended to as well.",
                 slip="term-left-out",
             ),
-            Mistake(lambda: 4096.0, "There, attention stops growing, but the index is still cheaper."),
+            Mistake(
+                lambda: 4096.0, "At that position, attention stops growing, but the index is still cheaper."
+            ),
         ),
     ),
     Check(
@@ -177,11 +181,12 @@ CHECKS = (
         mistakes=(
             Mistake(
                 "FLOPs per token",
-                "It reduces them: an index pair is 17 times cheaper, and attention has 2,048 pairs left.",
+                "The index reduces them: scoring a pair in the index costs 1/17 as much, and attention "
+                "has only 2,048 pairs left.",
             ),
             Mistake(
                 "bytes read per step",
-                "It reduces them: an index key is a fifth of an entry, and few entries are read.",
+                "The index reduces them: an index key is a fifth of an entry, and few entries are read.",
             ),
         ),
     ),

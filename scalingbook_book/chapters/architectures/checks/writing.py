@@ -25,7 +25,7 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(32.0, "That is the ridge. But each of the 32 passes computes the whole block again."),
-            Mistake(lambda: 256 / 32, "That is the gain while both are memory-bound."),
+            Mistake(lambda: 256 / 32, "That is the gain if both are memory-bound."),
             Mistake(lambda: 560 / 256, "The number of tokens cancels, but the number of passes does not."),
         ),
     ),
@@ -36,7 +36,7 @@ CHECKS = (
         difficulty=2,
         hints=(
             "How many tokens are there? 21 time steps, and one token per 16 × 16 pixels.",
-            "Weights take 2P·tokens, and attention 4·tokens²·D·L.",
+            "The weights take 2P·tokens FLOPs, and attention takes 4·tokens²·D·L.",
         ),
         mistakes=(
             Mistake(

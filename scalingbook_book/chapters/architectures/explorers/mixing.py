@@ -14,11 +14,12 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     Switch,
     View,
+    join_and,
     pluralize,
     sig3,
 )
 from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
-from scalingbook_lib.units import binary, count, percent, si
+from scalingbook_lib.units import binary, count, count_in_words, percent, si
 
 _COSTS = ("FLOPs per token", "bytes read per step", "bytes kept")
 _LENGTHS = [2.0**e for e in range(10, 21)]
@@ -44,23 +45,24 @@ def _costs(*, layer: str, against: str, S: int) -> View:
     )
     saves = [cost for cost, ratio in now.items() if ratio > 1.05]
     loses = [cost for cost, ratio in now.items() if ratio < 0.95]
-    said = {3: "saves all three costs", 0: "saves nothing"}.get(len(saves), f"saves {' and '.join(saves)}")
-    more = f", but needs more {' and '.join(loses)}" if loses else ""
+    reduced = "all three costs" if len(saves) == 3 else join_and(saves) if saves else ""
+    said = f"reduces {reduced}" if reduced else "does not reduce any cost"
+    more = f" {'but' if saves else 'and'} increases {join_and(loses)}" if loses else ""
     return View(
-        f"At {count(S)} tokens, compared with {against}, a layer of {layer} {said}{more}.",
+        f"At {count_in_words(S)} tokens, compared with {against}, a layer of {layer} {said}{more}.",
         (chart,),
         tuple(Readout(cost, ratio, "×", _times(ratio)) for cost, ratio in now.items()),
     )
 
 
 def _times(ratio: float) -> str:
-    return f"{sig3(ratio)} times less" if ratio >= 1 else f"{sig3(1 / ratio)} times as much"
+    return f"{sig3(ratio)}× lower" if ratio >= 1 else f"{sig3(1 / ratio)}× higher"
 
 
 COSTS = Explorer(
     key="architectures.costs",
     title="Three costs of a layer",
-    question="Which of its three costs does a design lower, and above which length?",
+    question="Which of the three costs does a design reduce, and above what length?",
     controls={
         "layer": Choice("layer", tuple(LAYERS), "DSA (top 2,048)"),
         "against": Choice("compared with", ("GQA (8 heads)", "MLA", "MLA (8 bits)"), "MLA (8 bits)"),
@@ -83,13 +85,13 @@ def _strip(*, L: int, every: int, full: str, others: str, S: int) -> View:
     )
     gain = whole / sum(kept)
     return View(
-        f"A sequence keeps {binary(sum(kept))}, {sig3(gain)} times less than in {L} full layers. "
-        f"The full layers hold {percent(kept[0] / sum(kept))} of it. "
-        f"The saving cannot exceed {sig3(L / some)} times at any length.",
+        f"A sequence keeps {binary(sum(kept))}; with full attention in all {L} layers, it would keep "
+        f"{sig3(gain)} times as much. The full-attention layers hold {percent(kept[0] / sum(kept))} of "
+        f"these bytes. At no length can the saving exceed a factor of {sig3(L / some)}.",
         (bars,),
         (
             Readout.binary("kept per sequence", sum(kept)),
-            Readout("saving over full attention", gain, "×", f"{sig3(gain)} times"),
+            Readout("saving factor over full attention", gain, "×"),
             Readout("read time per step at 8 TB/s", read_s, "s", si(read_s, "s")),
         ),
     )
@@ -128,17 +130,19 @@ def _chunk(*, chunk: int, d: int, side: str, erases: bool) -> View:
     )
     fewest = "which is the minimum" if best == chunk else f"and the minimum is at {count(best)}"
     return View(
-        f"Chunks of {count(chunk)} take {count(round(now))} FLOPs per token and head by the formula. "
-        f"A matrix unit of {side} × {side} pads this to {count(round(full))} "
-        f"({percent(now / full)} utilization), "
-        f"{fewest}.",
+        f"By the formula, chunks of {count(chunk)} take {count(round(now))} FLOPs per token and head. "
+        f"Padding to a matrix unit of {side} × {side} increases this to {count(round(full))} "
+        f"({percent(now / full)} utilization), {fewest}.",
         (chart,),
         (
             Readout("formula", now, "", count(round(now))),
             Readout("padded to the unit", full, "", count(round(full))),
             Readout.percent("utilization of the unit", now / full),
             Readout(
-                "same as full attention at position", now / (4 * d), "tokens", count(round(now / (4 * d)))
+                "same FLOPs as full attention at position",
+                now / (4 * d),
+                "tokens",
+                count(round(now / (4 * d))),
             ),
         ),
     )
@@ -147,7 +151,7 @@ def _chunk(*, chunk: int, d: int, side: str, erases: bool) -> View:
 CHUNK = Explorer(
     key="architectures.chunk",
     title="Chunk size of linear attention",
-    question="Which chunk size needs the fewest FLOPs, and which keeps the matrix unit busy?",
+    question="Which chunk size needs the fewest FLOPs, and which one keeps the matrix unit busy?",
     controls={
         "chunk": Slider("tokens per chunk", 8, 1024, 64, "pow2"),
         "d": Slider("head dimension", 64, 256, 128, "pow2"),
@@ -176,7 +180,7 @@ def _relay(*, X: int, T: int, heads: int, erases: bool, entry: str) -> View:
     )
     fewer = "States take fewer bytes" if relay < ring else "Keys and values take fewer bytes"
     return View(
-        f"{count(T)} tokens over {X} chips: each chip receives {si(relay, 'B')} of states, "
+        f"{count_in_words(T)} tokens over {X} chips: each chip receives {si(relay, 'B')} of states, "
         f"or {si(ring, 'B')} of keys and values. {fewer}; break-even is at {count(round(even))} tokens.",
         (chart,),
         (

@@ -19,7 +19,7 @@ from scalingbook_book.reader.figures.shapes import (
 )
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.models.arithmetic.mixers import MixedLayers, RecurrentState
-from scalingbook_lib.units import binary, count, percent, si
+from scalingbook_lib.units import binary, count, count_in_words, percent, si
 
 
 def million() -> Figure:
@@ -38,7 +38,9 @@ def million() -> Figure:
     return Figure(
         key="architectures.million",
         alt=f"Two bars for each of six models, on a logarithmic axis. {said}.",
-        caption=f"One sequence of a million tokens in six models: from {si(kept[0], 'B')} down to {si(kept[-1], 'B')}, on a logarithmic axis. Some designs keep less, one reads less than it keeps, and one does both.",
+        caption=f"One sequence of a million tokens in six models: from {si(kept[0], 'B')} down to "
+        f"{si(kept[-1], 'B')}, on a logarithmic axis. Some designs keep less, one reads less than it "
+        "keeps, and one does both.",
         parts=lambda wide: [bars],
     )
 
@@ -55,7 +57,8 @@ def family() -> Figure:
     return Figure(
         key="architectures.family",
         alt=f"A table of two rows and three columns. Rows: write only, and the delta rule, which erases before it writes. Columns: no decay, one decay per head, one decay per channel. {told}.",
-        caption="Two questions distinguish these recurrences: does the state decay, and is the old value under the key removed before the new one is written?",
+        caption="Linear-attention recurrences, by two properties: whether the state decays (columns), and "
+        "whether the old value under a key is removed before the new one is written (rows).",
         parts=lambda wide: [_family(wide)],
     )
 
@@ -94,12 +97,13 @@ def executions() -> Figure:
         "in chunks": state.chunk_flops(CHUNK),
         "at once": state.chunk_flops(T),
     }
-    said = "; ".join(f"{name}: {count(round(flops))} FLOPs" for name, flops in ways.items())
+    said = "; ".join(f"{name}: {count_in_words(round(flops))} FLOPs" for name, flops in ways.items())
     return Figure(
         key="architectures.executions",
         alt=f"Three drawings of the same tokens: a chain of single tokens, squares along a diagonal with arrows between them, and one full triangle. {said}.",
-        caption=f"The same results at three costs: FLOPs per token for one head of 128, with {count(T)} tokens and chunks of {CHUNK}. "
-        "Step by step needs the fewest FLOPs but has no large matmuls. Chunks take somewhat more FLOPs, in matmuls.",
+        caption="Three ways to compute linear attention, and their FLOPs per token for one head of 128, "
+        f"with {count(T)} tokens and chunks of {CHUNK}. Step by step needs the fewest FLOPs but has "
+        "no large matmuls. Chunks take somewhat more FLOPs, but in matmuls.",
         parts=lambda wide: [_executions(wide, ways)],
     )
 
@@ -130,7 +134,7 @@ def _executions(wide: float, ways: dict[str, float]) -> Sketch:
             Words(
                 x=column * (k + 0.5),
                 y=y + side + 18,
-                text=f"{count(round(flops))}\nFLOPs per token",
+                text=f"{count_in_words(round(flops))}\nFLOPs per token",
                 quiet=True,
             )
         )
@@ -145,8 +149,9 @@ def strip() -> Figure:
         key="architectures.strip",
         alt=f"{K3.L} cells, one per layer, every fourth of them full attention. Below, an area of {binary(full)} for the {K3.layers[1][0]} full layers and a sliver of "
         f"{binary(states)} for the {K3.layers[0][0]} layers with states.",
-        caption=f"Kimi K3 at a million tokens: a quarter of its layers hold {percent(full / (full + states), 3)} of the {binary(full + states)}. With full attention in all layers, it would be "
-        f"{binary(whole)}. Areas are to scale.",
+        caption="What one sequence of a million tokens keeps in the layers of Kimi K3. A quarter of the "
+        f"layers hold {percent(full / (full + states), 3)} of the {binary(full + states)}. With full "
+        f"attention in all layers, it would be {binary(whole)}. Areas are to scale.",
         parts=lambda wide: [_strip(wide, states, full, whole)],
     )
 
@@ -177,8 +182,11 @@ def relay() -> Figure:
         key="architectures.relay",
         alt=f"Two rows of four chips, each with a quarter of a million tokens. Between the upper ones, thin arrows carry states of {si(one, 'B')}. Between the lower "
         f"ones, thick arrows carry keys and values of {si(caches, 'B')}.",
-        caption=f"Each chip tells the others what its part does to an incoming state. For a layer of Kimi K3 that is {si(one, 'B')}, however long the part is. Ring attention passes on "
-        f"every key and value: {si(caches, 'B')} of latent vectors per chip. Arrows are not to scale.",
+        caption="Communication of sequence parallelism, with recurrent states and with ring attention. With "
+        "states, each chip sends the others what its part of the sequence does to an incoming "
+        f"state. For a layer of Kimi K3, that is {si(one, 'B')}, however long the part is. Ring "
+        f"attention passes on every key and value: {si(caches, 'B')} of latent vectors per chip. "
+        "Arrows are not to scale.",
         parts=lambda wide: [_relay(wide, (one, caches))],
     )
 

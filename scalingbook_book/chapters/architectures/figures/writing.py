@@ -27,7 +27,7 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.inference import diffusion
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.models.arithmetic.mixers import bidirectional_flops, video_tokens
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, si
 
 DESIGNS = {"full (MLA)": (DENSE,), "V3.2: DSA": (DSA,), "V4: CSA": CSA, "V4: HCA": HCA}
 
@@ -39,7 +39,7 @@ def funnels() -> Figure:
     scored = [one.entries(MILLION) if one.index_flops else 0.0 for one in far.values()]
     attended = [one.attended(MILLION) for one in far.values()]
     said = "; ".join(
-        f"{name}: {count(k)} kept, {count(s)} scored, {count(a)} attended to"
+        f"{name}: {count_in_words(k)} kept, {count_in_words(s)} scored, {count_in_words(a)} attended to"
         for name, k, s, a in zip(far, kept, scored, attended, strict=True)
     )
     bars = Bars(
@@ -50,7 +50,9 @@ def funnels() -> Figure:
     return Figure(
         key="architectures.funnels",
         alt=f"Three bars for each of four designs, on a logarithmic axis. {said}.",
-        caption="An index chooses which entries are attended to, but it has to score everything that is kept. To keep less, an entry has to stand for more than one token.",
+        caption="Entries that four attention designs keep, score and attend to, at a million tokens. An "
+        "index chooses which entries are attended to, but it has to score everything that is kept. "
+        "To keep fewer entries, each has to stand for more than one token.",
         parts=lambda wide: [bars],
     )
 
@@ -71,7 +73,10 @@ def blocks() -> Figure:
     return Figure(
         key="architectures.blocks",
         alt=f"Four bars on a time axis. {'; '.join(told)}.",
-        caption=f"256 tokens from an 8B model on one H100. A decode step reads the weights and takes equally long for one request and for eight. A diffusion pass is compute-bound, so eight requests take longer. Break-even is at {even:.2g} requests.",
+        caption="Time to generate 256 tokens with an 8B model on one H100, token by token and by diffusion. "
+        "A decode step reads the weights and takes equally long for one request and for eight. A "
+        "diffusion pass is compute-bound, so eight requests take longer. Break-even is at "
+        f"{even:.2g} requests.",
         parts=lambda wide: [lanes(wide, spans)],
     )
 
@@ -85,8 +90,10 @@ def eye() -> Figure:
         key="architectures.eye",
         alt=f"An image of 896 × 896 pixels is divided into 64 × 64 patches, which go through an encoder and become 16 × 16 tokens for a language model. "
         f"{si(encoder, 'FLOPs')} in the encoder, {si(model, 'FLOPs')} in the model.",
-        caption=f"In Gemma 3, {count(patches)} patches enter the encoder, and {tokens} tokens leave it. The encoder takes {si(encoder, 'FLOPs')}, which is {percent(encoder / model)} of what the 27B model "
-        "takes for these tokens. (Each cell stands for 16 patches or 16 tokens.)",
+        caption=f"The path of an image into Gemma 3: {count(patches)} patches enter the encoder, and "
+        f"{tokens} tokens leave it. The encoder takes {si(encoder, 'FLOPs')}, which is "
+        f"{percent(encoder / model)} of what the 27B model takes for these tokens. (Each cell stands "
+        "for 16 patches or 16 tokens.)",
         parts=lambda wide: [_eye(wide, encoder, model)],
     )
 
@@ -115,7 +122,7 @@ def video() -> Figure:
     tokens = {name: video_tokens(*size) for name, size in sizes.items()}
     counted = {name: bidirectional_flops(WAN.params, n, WAN.D, WAN.L) for name, n in tokens.items()}
     said = "; ".join(
-        f"{name}: {count(tokens[name])} tokens, attention {percent(a / (w + a))}"
+        f"{name}: {count_in_words(tokens[name])} tokens, attention {percent(a / (w + a))}"
         for name, (w, a) in counted.items()
     )
     bars = Bars(
@@ -130,6 +137,9 @@ def video() -> Figure:
     return Figure(
         key="architectures.video",
         alt=f"Stacked bars of FLOPs of weights and of attention. {said}.",
-        caption=f"FLOPs of one pass. Those of the weights grow in proportion to the tokens, those of attention with their square. ({WAN.params / 1e9:g} billion parameters; 720p unless stated otherwise. A whole video takes 100 such passes.)",
+        caption="FLOPs of one pass of a video model, by length and resolution. FLOPs of the weights grow in "
+        "proportion to the tokens, and those of attention grow with their square. "
+        f"({WAN.params / 1e9:g} billion parameters; 720p unless stated otherwise. A whole video "
+        "takes 100 such passes.)",
         parts=lambda wide: [bars],
     )

@@ -74,7 +74,7 @@ def _moved(given: tuple[float, ...], points: float, only: str = "") -> tuple[flo
 def parts(found: training.TrainingStep) -> tuple[float, ...]:
     """Seconds by `_PARTS`; they add up to the step."""
     waits = sum(found.exposed.values())
-    arithmetic, memory = found.terms["arithmetic"], found.terms.get("memory", 0.0)
+    arithmetic, memory = found.terms["compute"], found.terms.get("HBM traffic", 0.0)
     return arithmetic, memory, waits, max(found.total_s - arithmetic - memory - waits, 0.0)
 
 
@@ -90,9 +90,9 @@ def _errors(
     }
     low, mid, high = (found.total_s for found in list(rows.values())[1:])
     return View(
-        f"{case}: {si(mid, 's')} per step, which is {percent(rows['as set'].mfu)} MFU. "
-        f"If every efficiency is known to within {points:.0f} points, "
-        f"the step takes {si(low, 's')} to {si(high, 's')}.",
+        f"{case}: {si(mid, 's')} per step, which is {percent(rows['as set'].mfu)} MFU. If every "
+        f"efficiency is known to within {points:.0f} percentage points, the step takes between "
+        f"{si(low, 's')} and {si(high, 's')}.",
         (_steps(rows), _each(case, given, points)),
         (
             Readout("step", mid, "s"),
@@ -124,7 +124,7 @@ def spans(case: str, given: tuple[float, ...], points: float) -> dict[str, float
 
 def _each(case: str, given: tuple[float, ...], points: float) -> Bars:
     wide = spans(case, given, points)
-    series = [Series("from shortest to longest", [max(s, 0.0) for s in wide.values()], 5)]
+    series = [Series("range from shortest to longest", [max(s, 0.0) for s in wide.values()], 5)]
     return Bars(
         Scale("width of the interval", "s"), list(wide), series, title="If only one efficiency is uncertain"
     )
@@ -133,7 +133,7 @@ def _each(case: str, given: tuple[float, ...], points: float) -> Bars:
 ERRORS = Explorer(
     key="conclusion.errors",
     title="How uncertain is a predicted step?",
-    question="Which efficiency do you have to know well?",
+    question="Which efficiency do you have to know most accurately?",
     controls={
         "case": Choice("train", tuple(CASES), "Falcon 40B, 256 v6e"),
         "products": Slider("matmuls reach", 20.0, 100.0, 67.0, unit="%", step=1.0),

@@ -16,7 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
     sig3,
 )
 from scalingbook_lib.training.run import DAY_S
-from scalingbook_lib.units import count, parse, percent, si
+from scalingbook_lib.units import count, count_in_words, parse, percent, si
 
 QUESTIONS = 120
 _FARTHEST = 1000.0  # factor at which the axis ends
@@ -28,7 +28,7 @@ def said(value: float, unit: str) -> str:
     if unit == "":
         return percent(value)
     if unit == "tokens":
-        return f"{count(value)} tokens"
+        return f"{count_in_words(value)} tokens"
     if unit == "s" and value >= DAY_S / 4:
         return f"{count(value / DAY_S)} days"
     return f"{scales.power(value, 3)} {unit}" if value >= 1e18 else si(value, unit)
@@ -39,7 +39,7 @@ def estimate(text: str, unit: str) -> float:
     given = parse(text)
     fits = {"": unit in ("", "tokens"), "FLOP": unit == "FLOPs"}.get(given.unit, given.unit == unit)
     if not fits or given.value <= 0 or (not unit and given.value > 1):
-        raise ValueError(f"{text!r} does not answer this question; write one such as {_WRITE[unit]}")
+        raise ValueError(f"{text!r} does not fit this question; write a value such as {_WRITE[unit]}")
     return given.value
 
 
@@ -89,7 +89,7 @@ def _readouts(asked: Question, times: float | None, show: bool) -> tuple[Readout
 ESTIMATE = Explorer(
     key="conclusion.estimate",
     title="Within a factor of two",
-    question="What can you estimate without paper?",
+    question="Which quantities can you estimate without paper?",
     controls={
         "number": Slider("question", 1, QUESTIONS, 1, step=1),
         "guess": Notation("your estimate", "", "with its unit, as in 3 ms, 2 GB, 20%"),

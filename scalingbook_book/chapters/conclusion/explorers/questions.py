@@ -13,7 +13,7 @@ from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.run import DAY_S
-from scalingbook_lib.units import count, dtype, percent, si
+from scalingbook_lib.units import count, count_in_words, dtype, percent, si
 
 _TORUS = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)
 _SWITCHED = (chips.A100, chips.H100, chips.B200)
@@ -51,7 +51,7 @@ def _state(r: Random) -> Question:
         "weights and gradients and an fp32 copy?",
         arithmetic.training_state(model).total,
         "B",
-        f"16 bytes for each of {si(model.params)} parameters",
+        f"16 bytes for each of {count_in_words(model.params)} parameters",
     )
 
 
@@ -61,7 +61,7 @@ def _product(r: Random) -> Question:
     binds = "bytes over W_hbm" if found.memory_s > found.math_s else "FLOPs over C"
     return Question(
         f"X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] on {chip.name}",
-        f"How long does X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] in bf16 take on one {chip.name}, at least?",
+        f"How long does X[{B:,}, {D:,}] · W[{D:,}, {4 * D:,}] take at least, in bf16 on one {chip.name}?",
         found.lower_s,
         "s",
         f"{binds}: {si(found.math_s, 's')} of compute, {si(found.memory_s, 's')} of memory traffic",
@@ -112,7 +112,7 @@ def _flops(r: Random) -> Question:
         f"How many FLOPs does it take to train {_spelled(model)} on {count(tokens / 1e12)} trillion tokens?",
         6 * model.params * tokens,
         "FLOPs",
-        f"6 for each of {si(model.params)} parameters and each token",
+        f"6 for each of {count_in_words(model.params)} parameters and each token",
     )
 
 
@@ -148,7 +148,7 @@ def _bubble(r: Random) -> Question:
     m = p * 2 ** r.randint(0, 4)
     return Question(
         f"{p} stages, {m} microbatches",
-        f"Which fraction of a step is the 1F1B bubble of {p} equal stages with {m} microbatches?",
+        f"What fraction of a step is the 1F1B bubble of {p} equal stages with {m} microbatches?",
         float(pipelines.bubble("1f1b", p, m).share),
         "",
         f"(p − 1)/(m + p − 1) = {p - 1}/{m + p - 1}",
@@ -174,7 +174,7 @@ def _decode(r: Random) -> Question:
     n = 2 ** max(1, (int(2 * model.params / chip.hbm_bytes) + 1).bit_length())
     return Question(
         f"Decode step of {_spelled(model)} on {n} {chip.name}",
-        f"How long does a decode step of {_spelled(model)} in bf16 take on {n} {chip.name}, at least, for "
+        f"How long does a decode step of {_spelled(model)} in bf16 take at least on {n} {chip.name}, for "
         "one short sequence?",
         rules.decode_step(model.params, chip, n, batch=1, cache_bytes=0.0).total_s,
         "s",
@@ -187,8 +187,8 @@ def _critical(r: Random) -> Question:
     model = models.find("LLaMA-3 70B")
     return Question(
         f"Critical batch size, int8 weights, {chip.name}",
-        f"At which batch size does decoding with int8 weights, multiplied in bf16, become compute-bound on "
-        f"{chip.name}, without the KV cache?",
+        "At what batch size does decoding with int8 weights, multiplied in bf16, become compute-bound "
+        f"on {chip.name}, without the KV cache?",
         rules.critical_batch(chip, sparsity=model.sparsity, weights=dtype("int8")).tokens,
         "tokens",
         "w C/(2 W_hbm) with w = 1 byte: half the ridge",

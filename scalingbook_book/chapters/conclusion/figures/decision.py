@@ -50,10 +50,13 @@ def deadlines() -> Figure:
     best = front(real).within(DEADLINE_S)
     return Figure(
         key="conclusion.deadlines",
-        alt="Four falling curves of cost against time per output token, for TP=8, 4, 2 and 1. Each is the lowest in a range of its own, "
-        f"TP=8 on the left and TP=1 on the right. A line marks {1000 * DEADLINE_S:.0f} ms.",
-        caption=f"The deadline decides the degree of tensor parallelism. At {1000 * DEADLINE_S:.0f} ms the cheapest is TP={best.layout.tp}, with {best.cost:.2f} dollars per million tokens. "
-        "Near a crossing of two curves, the second best costs only a few cents more.",
+        alt="Four falling curves of cost against time per output token, for TP=8, 4, 2 and 1. Each "
+        "curve is the lowest in its own range, TP=8 on the left and TP=1 on the right. A line marks "
+        f"{1000 * DEADLINE_S:.0f} ms.",
+        caption="Cost of output tokens against time per token, for four degrees of tensor parallelism. The "
+        f"deadline decides which degree is cheapest: at {1000 * DEADLINE_S:.0f} ms, it is "
+        f"TP={best.layout.tp}, with {best.cost:.2f} dollars per million tokens. Near a crossing of "
+        "two curves, the second-best degree costs only a few cents more.",
         parts=lambda wide: [_curves(found)],
     )
 

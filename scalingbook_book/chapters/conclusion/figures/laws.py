@@ -48,8 +48,9 @@ def boundaries() -> Figure:
     return Figure(
         key="conclusion.boundaries",
         alt=f"For each of two chips, an arrow to the right with its boundaries marked on a logarithmic axis of FLOPs per byte. {said}.",
-        caption="The farther out the boundary, the more FLOPs each byte needs to be hidden: "
-        f"{count(round(found['H100']['HBM']))} at the HBM of an H100, and {count(round(found['H100']['network']))} at its network.",
+        caption="FLOPs per byte that hide a transfer across each boundary of two chips. The farther out the "
+        f"boundary, the more FLOPs each byte needs: {count(round(found['H100']['HBM']))} at the HBM "
+        f"of an H100, and {count(round(found['H100']['network']))} at its network.",
         parts=lambda wide: [_outward(wide, found)],
     )
 
@@ -91,7 +92,10 @@ def split() -> Figure:
     return Figure(
         key="conclusion.split",
         alt=f"Three pairs of bars, compute and AllReduce: {said}.",
-        caption=f"Twice the chips halve the compute, but not the AllReduce. (X[{ROWS}, {F}] times W[{F}, {D}] in bf16, with the contracting dimension sharded over one axis of v5p.)",
+        caption="Compute and AllReduce time of a sharded matmul, on three numbers of chips. Doubling the "
+        f"number of chips halves the compute time, but not the time of the AllReduce. (X[{ROWS}, "
+        f"{F}] times W[{F}, {D}] in bf16, with the contracting dimension sharded over one axis of "
+        "v5p.)",
         parts=lambda wide: [_halving(found)],
     )
 
@@ -118,8 +122,10 @@ def copies() -> Figure:
     return Figure(
         key="conclusion.copies",
         alt=f"Four points of time that links are busy against training state per chip: {said}. A line marks the HBM of a v5p.",
-        caption="The less state a chip holds, the more it has to move. Only FSDP fits into the HBM of a v5p (the vertical line). "
-        f"(Llama 3 70B, 16 bytes per parameter, {CUBE.chips} TPU v5p, four microbatches.)",
+        caption="Time that the links are busy against the training state per chip, for plain data "
+        "parallelism and the stages of ZeRO. The less state a chip holds, the more it has to move. "
+        "Only FSDP fits in the HBM of a v5p (the vertical line). (Llama 3 70B, 16 bytes per "
+        f"parameter, {CUBE.chips} TPU v5p, four microbatches.)",
         parts=lambda wide: [_traded(found)],
     )
 
@@ -129,7 +135,7 @@ def _traded(found: dict[str, tuple[float, float]]) -> Chart:
     dots = Points("ZeRO stages", state, busy, labels=tuple(found), color=NETWORK)
     return Chart(
         x=Scale("training state per chip", "B", "log", low=1.5e10, high=3e12),
-        y=Scale("time that links are busy per step", "s"),
+        y=Scale("link time per step", "s"),
         marks=(dots, RefLine("HBM", V5P.hbm_bytes)),
     )
 
@@ -152,8 +158,10 @@ def prices() -> Figure:
     return Figure(
         key="conclusion.prices",
         alt=f"Five bars on a logarithmic axis of tokens, first serving, then training: {said}.",
-        caption=f"Each threshold is C/W times a factor of its own. A server of a dense model needs {count(round(found['decode']))} sequences in decode to be compute-bound. "
-        f"Training over two pods needs {count(round(found['two pods, per pod']))} tokens in each pod. (TPU v5p, bf16.)",
+        caption="Tokens needed to be compute-bound, in serving and in training. Each threshold is C/W times "
+        f"a factor of its own. A server of a dense model needs {count(round(found['decode']))} "
+        "sequences in decode to be compute-bound. Training over two pods needs "
+        f"{count(round(found['two pods, per pod']))} tokens in each pod. (TPU v5p, bf16.)",
         parts=lambda wide: [_priced(wide, found)],
     )
 

@@ -52,8 +52,10 @@ def predicted_and_published() -> Figure:
         alt="Four rising curves of predicted over reported time on a logarithmic axis, with runs ranked from too fast to too slow. Three of them cross "
         f"1 near the middle and stay close to it; training with experts strays farthest. {held} of dense training steps lie within the shaded factor of {band:.2f}. "
         f"The curve at peak rates is below 1 for {early} runs.",
-        caption=f"With fitted efficiencies, predictions err in both directions, and {held} of the dense training steps lie within the band. At peak rates, predictions are too fast for "
-        f"{early} servers. (The source of each run is left out of the fit.)",
+        caption="Predicted over reported time of published runs, ranked from too fast to too slow. With "
+        f"fitted efficiencies, predictions err in both directions, and {held} of the dense training "
+        f"steps lie within the band. At peak rates, predictions are too fast for {early} servers. "
+        "(The fit leaves out the source of each run.)",
         parts=lambda wide: [_curves(found, band)],
     )
 

@@ -58,8 +58,9 @@ def seven_questions() -> Figure:
         key="conclusion.seven_questions",
         alt=f"Seven cards joined by arrows, each with Falcon's answer. {said}. A dashed arrow leads from the sharding back to the "
         "bytes moved.",
-        caption="The seven questions, with the answers for Falcon 40B. Each needs the answers before it. A second round is normal, because a different sharding or microbatch "
-        "changes the bytes that have to move (dashed).",
+        caption="The seven questions of an estimate, with the answers for Falcon 40B. Each question needs "
+        "the answers before it. A second round is normal, because a different sharding or "
+        "microbatch size changes the bytes that have to move (dashed).",
         parts=lambda wide: [_loop(wide) if wide > 400 else _list(wide)],
     )
 
@@ -111,17 +112,22 @@ def staircase() -> Figure:
     return Figure(
         key="conclusion.staircase",
         alt=f"Five bars on one time axis. By hand: compute {si(MATH_S, 's')}, then the network {si(NETWORK_S, 's')}. By the planner at "
-        f"peak rates: {si(peak.total_s, 's')}, including {si(peak.terms['memory'], 's')} of memory traffic. At measured "
+        f"peak rates: {si(peak.total_s, 's')}, including {si(peak.terms['HBM traffic'], 's')} of memory traffic. At measured "
         f"efficiencies: {si(real.total_s, 's')}, with a band from {si(low, 's')} to {si(high, 's', 3)}.",
-        caption=f"The prediction grows from {si(MATH_S, 's')} to {si(real.total_s, 's')}, and every increase has a cause. Counting everything adds "
-        f"{percent(peak.total_s / MATH_S - 1, 2)}, and efficiencies below the peak add another {percent(real.total_s / peak.total_s - 1, 2)}.",
+        caption="Predictions for one training step, from a hand estimate to measured efficiencies. The "
+        f"prediction grows from {si(MATH_S, 's')} to {si(real.total_s, 's')}, and every increase has "
+        f"a cause. Counting everything adds {percent(peak.total_s / MATH_S - 1, 2)}, and "
+        f"efficiencies below the peak add another {percent(real.total_s / peak.total_s - 1, 2)}.",
         parts=lambda wide: [_stairs(wide, {"peak": parts(peak), "real": parts(real)}, (low, high))],
     )
 
 
 def parts(found: training.TrainingStep) -> list[Part]:
     """The terms of a step by what they keep busy; they add up to the step."""
-    memory, waits = found.terms["memory"] + found.terms["optimizer"], sum(found.exposed.values())
+    memory, waits = (
+        found.terms["HBM traffic"] + found.terms["optimizer"],
+        sum(found.exposed.values()),
+    )
     sizes = (found.total_s - memory - waits, memory, waits)
     return [Part("", size, color) for size, color in zip(sizes, PARTS.values(), strict=True) if size]
 

@@ -62,7 +62,7 @@ FORMULAS = (
     Formula(
         question="time of a matmul", formula="max(FLOPs / C, bytes / W_hbm)",
         tex=r"\max\left(\text{FLOPs}/C,\ \text{bytes}/W_\text{hbm}\right)", unit="s",
-        holds="perfect overlap; without overlap, the sum",
+        holds="with perfect overlap; without overlap, the sum",
         case="X[64, 8192] · W[8192, 8192] on v5p",
         value=lambda: roofline.matmul(64, 8192, 8192, _V5P).lower_s,
         by_hand=lambda: max(2 * 64 * 8192**2 / _C, 2 * (2 * 64 * 8192 + 8192**2) / _W),
@@ -77,7 +77,7 @@ FORMULAS = (
     Formula(
         question="AllGather on a ring", formula="M (1 − 1/n) / W_ici + n/2 hops",
         tex=r"M\,(1 - 1/n)/W_\text{ici} + n/2\ \text{hops}", unit="s",
-        holds="W_ici = 2 W_1; a line has half; ReduceScatter the same, AllReduce twice",
+        holds="W_ici = 2 W_1, half of that on a line; ReduceScatter takes the same time, AllReduce twice",
         case="1 GB on 16 v5p, without hops", value=lambda: _gather(16), by_hand=lambda: 1e9 * 15 / 16 / _ICI,
     ),
     Formula(
@@ -88,8 +88,9 @@ FORMULAS = (
         by_hand=lambda: 1e9 / 4 / _ICI,
     ),
     Formula(
-        question="collectives under one switch", formula="AllGather M (1 − 1/n) / W, AllToAll that over n",
-        tex=r"\text{AllGather}\ M\,(1 - 1/n)/W,\ \text{AllToAll that over}\ n", unit="s",
+        question="collectives under one switch",
+        formula="AllGather M (1 − 1/n) / W; AllToAll: the same, divided by n",
+        tex=r"\text{AllGather}\ M\,(1 - 1/n)/W,\ \text{AllToAll: the same, divided by}\ n", unit="s",
         holds="W is all links of one GPU, one direction", case="AllToAll of 1 GB on 8 H100",
         value=lambda: collectives.all_to_all(1e9, *_NODE.levels).bandwidth_s,
         by_hand=lambda: 1e9 * 7 / 64 / _NVLINK,
@@ -104,7 +105,7 @@ FORMULAS = (
     Formula(
         question="time of a training run", formula="6 P · tokens / (n C · MFU)",
         tex=r"\dfrac{6P \cdot \text{tokens}}{nC \cdot \text{MFU}}", unit="days",
-        holds="nothing fails", case="70B, 15 trillion tokens, 8,960 v5p, 40% MFU",
+        holds="no failures", case="70B, 15 trillion tokens, 8,960 v5p, 40% MFU",
         value=lambda: training.run_at(_M, Slice.of(_V5P, "16x20x28"), _TOKENS, mfu=0.4).days,
         by_hand=lambda: 6 * _M.params * _TOKENS / (8960 * _C * 0.4) / 86400,
     ),
@@ -135,9 +136,9 @@ FORMULAS = (
         value=lambda: rules.tensor_parallel_degree(_M.F, _V5P), by_hand=lambda: _M.F * _ICI / _C,
     ),
     Formula(
-        question="best FSDP degree beside TP", formula="X = √(B n n_X / (F n_Y))",
+        question="best FSDP degree with TP", formula="X = √(B n n_X / (F n_Y))",
         tex=r"X = \sqrt{B\,n\,n_X/(F\,n_Y)}", unit="degree",
-        holds="then round to a divisor",
+        holds="to be rounded to a divisor",
         case="70B, 2²² tokens, 4,096 v5p, n_X = 2 n_Y",
         value=lambda: rules.best_fsdp_degree(2**22, 4096, _M.F),
         by_hand=lambda: sqrt(2**22 / _M.F * 2 * 4096),

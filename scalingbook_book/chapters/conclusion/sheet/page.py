@@ -94,7 +94,7 @@ NUMBERS = (
     Number(name="fraction of C that matmuls reach", values=_products, unit="%",
            use="fitted to published training steps in bf16"),
     Number(name="error band of a prediction", values=_bands, unit="times",
-           use="a factor up and down, from dense training to models with experts"),
+           use="a factor in both directions, from dense training to models with experts"),
 )  # fmt: skip
 
 

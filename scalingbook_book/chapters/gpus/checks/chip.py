@@ -42,8 +42,8 @@ CHIP = (
         mistakes=(
             Mistake(
                 2,
-                "This is twice the peak: a multiply-add was counted twice, "
-                "or it is the sparse number of a datasheet.",
+                "This is twice the peak: either a multiply-add was counted twice, or this is the sparse "
+                "number of a datasheet.",
             ),
             Mistake(0.25, "An SM has four Tensor Cores, not one."),
             Mistake(lambda: _slowed(1.83e9), "This is the peak at 1.83 GHz, the clock of the datasheet."),
@@ -168,7 +168,7 @@ def _width(chip: Chip, Y: int) -> float:
 
 
 def _copied(chip: Chip = chips.H100, bytes_per_s: float | None = None) -> float:
-    """Copying a layer's input out, over the forward pass of that layer, for a token of LLaMA-3 70B."""
+    """Copying a layer's input out, over the forward pass of that layer, for a token of Llama 3 70B."""
     model = models.find("LLaMA-3 70B")
     flops = sum(w.flops_per_token for w in model.weights() if w.part != "unembedding") / model.L
     rate = bytes_per_s or chip.host_bytes_per_s or chip.pcie_bytes_per_s or 0

@@ -61,16 +61,16 @@ PLANS = (
             "The limit of the NICs, about 2,470 tokens per GPU, is divided by p.",
         ),
         mistakes=(
-            Mistake(2, "This is enough, but it is not the smallest number. Would half as many do?"),
+            Mistake(2, "This is enough, but it is not the smallest number. Would half as many be enough?"),
             Mistake(
                 0.5,
                 "Work out the limit for this number of stages: it is still above the tokens that a GPU has.",
             ),
             Mistake(
-                1 / 8, "Without a pipeline, the NICs need about 2,470 tokens per GPU. Are there so many?"
+                1 / 8, "Without a pipeline, the NICs need about 2,470 tokens per GPU. Are there that many?"
             ),
         ),
-        right="Right: four stages are too few, and sixteen would lengthen the bubble for nothing.",
+        right="Right: four stages are too few, and sixteen would lengthen the bubble without any benefit.",
     ),
     Check(
         key="gpus.most-gpus",

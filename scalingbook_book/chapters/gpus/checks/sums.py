@@ -59,7 +59,7 @@ SUMS = (
             ),
             Mistake(
                 lambda: 1,
-                "Only the AllReduce becomes faster. In-network reduction saves an AllGather nothing.",
+                "Only the AllReduce becomes faster. In-network reduction does not help an AllGather.",
             ),
         ),
         right="Right. Without in-network reduction, the ratio would be 1.5.",
@@ -104,7 +104,7 @@ SUMS = (
                 slip="wrong-stage",
             ),
         ),
-        right="Right: the network sets the pace, and NVLink is idle half of the time.",
+        right="Right: the network is the bottleneck, and NVLink is idle half of the time.",
     ),
     Check(
         key="gpus.rate-into-node",
@@ -120,7 +120,7 @@ SUMS = (
         mistakes=(
             Mistake(
                 lambda: 32 / 31 * 400e9,
-                "This is the result for 32 nodes. Data from other units comes through the same NICs.",
+                "This is the result for 32 nodes. Data from other units arrives through the same NICs.",
                 slip="wrong-count",
             ),
             Mistake(lambda: 4 / 3 * 400e9, "This counts the four units, but each of them has 32 nodes."),

@@ -119,9 +119,9 @@ def _verdict(machine: str, Z: int, k: int, E: int, here: dict[str, float]) -> st
     saved = 1 - here[_ONCE] / here[_EACH]
     off = here[_RULE] / here[_ONCE] - 1
     rule = (
-        "The rule agrees"
+        "The rule of thumb agrees"
         if abs(off) < 0.005
-        else f"The rule is {percent(abs(off))} too {'high' if off > 0 else 'low'}"
+        else f"The rule of thumb is {percent(abs(off))} too {'high' if off > 0 else 'low'}"
     )
     return (
         f"On {count(Z)} GPUs in {domain_label(machine)}, with {k} of {E} experts per token, the dispatch "

@@ -79,8 +79,8 @@ def _cluster(chip: str, wanted: int, *, domain: str, over: float, ports: int, su
     size = (on.domain_chips or 1) if domain == "as built" else int(domain)
     if on.full_mesh and size != on.domain_chips:
         raise ClusterError(
-            f"{on.name} has no switch: its {on.links} links join {on.domain_chips} chips pair by pair, and "
-            "no other number; take the domain as built, or another chip"
+            f"{on.name} has no switch: its {on.links} links connect {on.domain_chips} chips pairwise, so "
+            "the domain cannot have another size; choose the domain as built, or another chip"
         )
     nic = on.dcn_bytes_per_s  # known even for one domain, which would not ask for it
     domains = 2 ** math.ceil(math.log2(max(wanted / size, 1)))
@@ -186,8 +186,8 @@ def _verdict(op: str, nbytes: float, cluster: Cluster, alone: list[float], took:
     first, second = sorted(range(len(alone)), key=lambda i: -alone[i])[:2]
     names = [level.name for level in cluster.levels]
     return (
-        f"{said}. The bottleneck is the {names[first]} level, which alone takes {si(alone[first], 's')}. "
-        f"It overlaps with {names[second]}, which alone would take {si(alone[second], 's')}."
+        f"{said}. The bottleneck is the {names[first]} level, which takes {si(alone[first], 's')} by "
+        f"itself. It overlaps with {names[second]}, which would take {si(alone[second], 's')} by itself."
     )
 
 
@@ -199,7 +199,7 @@ FABRIC = Explorer(
         "op": Choice("collective", tuple(_OPS), "AllReduce"),
         "nbytes": Slider("array size M", 1e5, 1e11, 1e9, "log", "B"),
         "chip": Chips("chip", SWITCHED, "H100"),
-        "n": Slider("GPUs, at least", 8, 16384, 1024, "pow2"),
+        "n": Slider("GPUs (minimum)", 8, 16384, 1024, "pow2"),
         "domain": Choice("GPUs per domain", ("as built", "4", "8", "16", "32", "72", "144")),
         "oversubscription": Slider("oversubscription", 1.0, 8.0, 1.0, "pow2"),
         "ports": Choice("ports per switch", ("32", "64", "128"), "64"),

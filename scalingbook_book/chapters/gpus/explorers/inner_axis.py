@@ -69,7 +69,7 @@ def _inner_axis(*, machine: str, n: int, Y: int, D: int, F: int, op: str) -> Vie
             Readout("time", nbytes * here[2], "s"),
             Readout("time by the rule", nbytes * guide, "s"),
             Readout("array", nbytes, "B"),
-            Readout("shard per GPU, before", nbytes / n if op == _GATHER else nbytes / Y, "B"),
+            Readout("initial shard per GPU", nbytes / n if op == _GATHER else nbytes / Y, "B"),
             Readout("algorithm bandwidth", *_bandwidth(here[2])),
         ),
     )
@@ -107,16 +107,15 @@ def _bars(Y: int, seconds: list[float]) -> Bars:
 
 def _verdict(machine: str, n: int, Y: int, op: str, *, here: list[float], guide: float) -> str:
     inside, outside, total = here
-    said = (
-        f"{count(n)} GPUs in {domain_label(machine)}, with the array sharded over Y = {count(Y)} inner GPUs"
-    )
+    inner = f"Y = {count(Y)} inner GPU{'s' * (Y > 1)}"
+    said = f"{count(n)} GPUs in {domain_label(machine)}, with the array sharded over {inner}"
     if not total:
-        return f"{said}: nothing is left to gather, but the rule still says {si(guide, 's')}."
+        return f"{said}: nothing is left to gather, but the rule of thumb still predicts {si(guide, 's')}."
     bottleneck = "the network between domains" if outside >= inside else within(machine)
     rule = f"is {percent(guide / total - 1)} too high" if guide > 1.005 * total else "agrees"
     return (
-        f"{said}: {si(total, 's')}. The bottleneck is {bottleneck}, and the rule {rule}."
-        f"{_saved(machine, n, Y, op)}"
+        f"{said}: {si(total, 's')}. The bottleneck is {bottleneck}, and the rule of thumb "
+        f"{rule}.{_saved(machine, n, Y, op)}"
     )
 
 
@@ -127,9 +126,9 @@ def _saved(machine: str, n: int, Y: int, op: str) -> str:
         return ""
     gain = alone / split
     return (
-        " Up to here, Y saves nothing."
+        " At this size, Y does not save any time."
         if gain < 1.001
-        else f" Without Y, it takes {count(gain)} times as long."
+        else f" Without Y, the collective takes {count(gain)} times as long."
     )
 
 

@@ -124,7 +124,7 @@ def _errors(points: Sequence[CollectiveTime], now: CollectiveTime, half: float) 
         Scale("error of the model", "%"),
         (
             RefLine("half bandwidth", half),
-            RefLine("above: prediction too high", 0, axis="y"),
+            RefLine("above the line: prediction too high", 0, axis="y"),
             Curve("", [p.size for p in points], [100 * p.error for p in points], 0),
             *_dots(points, now, [100 * p.error for p in points], _signed(now.error)),
         ),
@@ -179,7 +179,7 @@ def _verdict(run: CollectiveRun, collective: str, now: CollectiveTime, nbytes: i
 MEASURED = Explorer(
     key="gpus.measured",
     title="Measured collectives and a model",
-    question="Above which size does bandwidth dominate, and how accurate is a straight line?",
+    question="Above what size does bandwidth dominate, and how accurate is a straight line?",
     controls={
         "system": Choice("system", _SYSTEMS, "H100 80GB HBM3"),
         "collective": Choice("collective", FORMS),

@@ -64,9 +64,7 @@ def _moe(*, F: int, Z: int, k: int, E: int, shared: int, gated: bool, out: str, 
     return View(
         _verdict(F, Z, found),
         (_chart(F, Z, layer, found), _bars(F, found)),
-        tuple(
-            Readout(f"{name}: F at least", f.least, "", count(round(f.least))) for name, f in found.items()
-        ),
+        tuple(Readout(f"{name}: minimum F", f.least, "", count(round(f.least))) for name, f in found.items()),
     )
 
 

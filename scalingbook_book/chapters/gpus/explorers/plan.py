@@ -18,6 +18,7 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
     cluster,
+    pluralize,
 )
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
@@ -35,11 +36,11 @@ def plan(machine: str, model: str, *, n: int, tokens: float, tp: int, pp: int, e
     shape = models.find(model)
     most = shape.experts.E if shape.experts else 1
     if ep > most:
-        raise ValueError(f"{model} has {most} expert{'s' * (most > 1)} per layer: set EP to at most {most}")
+        raise ValueError(f"{model} has {pluralize(most, 'expert')} per layer; set EP to at most {most}")
     if tp * pp * ep > n:
         raise ValueError(
-            f"TP {tp} · PP {pp} · EP {ep} are {count(tp * pp * ep)} chips, and there are {count(n)}: "
-            "lower one of them or take more GPUs"
+            f"TP {tp} · PP {pp} · EP {ep} requires {count(tp * pp * ep)} chips, but there are only "
+            f"{count(n)}; lower a degree or use more GPUs"
         )
     return limits.audit(cluster(machine, n), shape, tokens=tokens, tp=tp, pp=pp, ep=ep, m=m)
 
@@ -55,7 +56,7 @@ def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep
             Readout("tokens needed for DP", *_needed(here)),
             Readout("replicas (DP)", here.dp),
             Readout.percent("pipeline bubble", here.bubble),
-            Readout.percent("utilization, at most", here.utilization),
+            Readout.percent("utilization (upper bound)", here.utilization),
             Readout.percent("without overlap", alone),
             Readout("training state per GPU", state, "", binary(state)),
         ),
@@ -63,13 +64,13 @@ def _plan(*, machine: str, model: str, n: int, tokens: int, tp: int, pp: int, ep
 
 
 _NAMES = {
-    "arithmetic": "compute",
+    "compute": "compute",
     "data": "DP: weights",
     "tensor": "TP: activations",
     "expert": "EP: tokens",
     "pipeline": "PP: sends",
 }
-_COLORS = {"arithmetic": 0, "data": 1, "tensor": 2, "expert": 3, "pipeline": 4}
+_COLORS = {"compute": 0, "data": 1, "tensor": 2, "expert": 3, "pipeline": 4}
 
 
 def _bars(here: Audit) -> Bars:
@@ -117,13 +118,14 @@ def _verdict(here: Audit, state: float, hbm: float) -> str:
     said += _bound(here)
     if state > hbm:
         said += (
-            f" But weights, gradients and Adam's state do not fit: {binary(state)} per GPU, of {binary(hbm)}."
+            f" But the weights, gradients and optimizer state do not fit: they take {binary(state)} per "
+            f"GPU, which has {binary(hbm)}."
         )
     return said
 
 
 def _bound(here: Audit) -> str:
-    if here.bound == "arithmetic":
+    if here.bound == "compute":
         rest = f", with a pipeline bubble of {percent(here.bubble)}" if here.bubble > 0.005 else ""
         return f"compute-bound{rest}. Utilization is at most {percent(here.utilization)} of the peak."
     longer = here.terms[here.bound] / here.math_s

@@ -72,7 +72,7 @@ def _measured_readouts(seen: dict[int, tuple[float, float]], n: int) -> list[Rea
     told, chosen = seen[n]
     return [
         Readout("measured, 8 GiB: ring", told, "s"),
-        Readout("measured, as NCCL chooses", chosen, "s"),
+        Readout("measured, NCCL's choice", chosen, "s"),
         Readout("measured gain", told / chosen, "×"),
     ]
 
@@ -138,7 +138,7 @@ def _bus(nbytes: float, n: int, seconds: float) -> float:
 
 def _beyond(chip: Chip, asked: int) -> str:
     most = chip.domain_chips or asked
-    return f"A domain of {chip.name} has {most} GPUs, not {asked}. " if asked > most else ""
+    return f"A domain of {chip.name} has only {most} GPUs, not {asked}. " if asked > most else ""
 
 
 def _verdict(
@@ -161,7 +161,7 @@ def _verdict(
     said += f" in a ring, {si(switch.total_s, 's')} with in-network reduction, {faster}."
     if n not in seen:
         which = f"{n} {chip.name}" if seen else chip.name
-        return f"{said} No measurement of both is available for {which}."
+        return f"{said} For {which}, there is no measurement of both."
     told, chosen = seen[n]
     if told / chosen < 1.005:
         return f"{said} Measured at 8 GiB: no gain, because NCCL uses a ring for so few GPUs."
@@ -171,7 +171,8 @@ def _verdict(
 SHARP = Explorer(
     key="gpus.sharp",
     title="In-network reduction (NVLink SHARP)",
-    question="How much faster is an AllReduce if the switch adds, and how much of that is measured?",
+    question="How much faster is an AllReduce if the switch adds, and how much of the gain is measured in "
+    "practice?",
     controls={
         "chip": Chips("chip", SWITCHED, "H200"),
         "n": Slider("GPUs", 2, 72, 8),

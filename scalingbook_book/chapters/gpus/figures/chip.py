@@ -44,8 +44,10 @@ def sm() -> Figure:
         alt=f"An H100 with {SMS} small squares in two halves, and a TPU v5p with {V5P_CORES} cores of four large "
         f"matrix units each, each of them {ratio:.0f} times as large as a Tensor Core. Below each chip, bars show its on-chip memories. One "
         "SM is enlarged: it has four quarters, each with a Tensor Core, 32 CUDA cores, a scheduler and registers, above a shared SMEM.",
-        caption=f"An H100 and a TPU v5p have similar components, but the H100 divides them over {SMS} small cores (SMs), each with its own memory, where the v5p has "
-        f"{V5P_CORES} large cores. (The areas of matrix units are to scale by FLOPs per cycle, and the bars of memories by bytes.)",
+        caption="The components of an H100 and of a TPU v5p. They are similar, but the H100 divides them "
+        f"over {SMS} small cores (SMs), each with its own memory, whereas the v5p has {V5P_CORES} "
+        "large cores. (The areas of matrix units are to scale by FLOPs per cycle, and the bars of "
+        "memories by bytes.)",
         parts=lambda wide: [_both(wide)] if wide > 400 else [_both(wide), Sketch(wide, 214, _one_sm(60, 8))],
     )
 
@@ -145,8 +147,9 @@ def peak() -> Figure:
         key="gpus.peak",
         alt=f"Four factors, {SMS} SMs, four Tensor Cores per SM, 1,024 FLOPs per cycle and {si(CLOCK_HZ, 'Hz')}, give {si(flops, 'FLOPs/s')}. "
         f"Below, three bars: {si(sparse, 'FLOPs/s')} with sparsity, half of it hollow, {si(flops, 'FLOPs/s')} for dense matmuls, and a short bar of {si(LANES_FLOPS_PER_S, 'FLOPs/s')} for the CUDA cores.",
-        caption=f"A peak is the product of three counts and a clock. The datasheet's {si(sparse, 'FLOPs/s')} are twice the dense peak, because they count zeros that are skipped. "
-        f"Outside of matmuls, an H100 performs at most {si(LANES_FLOPS_PER_S, 'FLOPs/s')}.",
+        caption="The peak of an H100 as a product of three counts and a clock. The datasheet's "
+        f"{si(sparse, 'FLOPs/s')} are twice the dense peak, because they count zeros that are "
+        f"skipped. Outside of matmuls, an H100 performs at most {si(LANES_FLOPS_PER_S, 'FLOPs/s')}.",
         parts=lambda wide: [_factors(wide), _rates(wide)],
     )
 

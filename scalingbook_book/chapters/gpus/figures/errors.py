@@ -19,8 +19,11 @@ def errors() -> Figure:
         key="gpus.errors",
         alt=f"A row for each of {len(found)} groups of published times, by size, number of GPUs, collective and system. A square marks the median error, and a line leads to the 90th "
         f"percentile. The largest median is {percent(worst.median)}, for {worst.name}.",
-        caption=f"The model has one set of parameters per generation of links and predicts {len(COLLECTIVES.points)} published times. Its worst group, {worst.name}, has a median error of {percent(worst.median)}. "
-        "(Squares are median errors, and lines end at the 90th percentile. The groups below the gap contain only sizes of 64 MiB and more.)",
+        caption=f"Errors of the collective model for {len(COLLECTIVES.points)} published times, by group. "
+        "The model has one set of parameters per generation of links. Its worst group, "
+        f"{worst.name}, has a median error of {percent(worst.median)}. (Squares are median errors, "
+        "and lines end at the 90th percentile. The groups below the gap contain only sizes of 64 "
+        "MiB and more.)",
         parts=lambda wide: [_rows(wide)],
     )
 

@@ -7,7 +7,7 @@ from scalingbook_lib.machines.chips import H100, V5P
 def known[T](number: T | None) -> T:
     """The number, or a ValueError if the catalogue has none."""
     if number is None:
-        raise ValueError("the catalogue has no such number for this chip; draw another one")
+        raise ValueError("the catalogue does not have this number for the chip; choose another chip")
     return number
 
 

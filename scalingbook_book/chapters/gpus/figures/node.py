@@ -36,8 +36,10 @@ def gather() -> Figure:
         key="gpus.gather",
         alt=f"Two nodes of eight GPUs. Thick lines of {si(inside, 'B/s')} lead from every GPU to the NVSwitch of its node; thin lines of {si(cards, 'B/s')} lead from every GPU through its NIC to the "
         f"network. Below, two bars that start at the same time: NVLink {si(nvlink, 's')}, NICs {si(network, 's')}.",
-        caption=f"The eight NICs of a node together bring in the missing half of the array in {si(network, 's')}. Distributing the array over NVLink takes {si(nvlink, 's')}, although each GPU has nine times the bandwidth there, "
-        f"so NVLink is the bottleneck. (AllGather of {si(GATHERED, 'B')}; the widths of lines show bandwidth.)",
+        caption="An AllGather over two nodes of eight GPUs. The eight NICs of a node together receive the "
+        f"missing half of the array in {si(network, 's')}. Distributing the array over NVLink takes "
+        f"{si(nvlink, 's')}, although each GPU has nine times the bandwidth there, so NVLink is the "
+        f"bottleneck. ({si(GATHERED, 'B')}; the widths of lines show bandwidth.)",
         parts=lambda wide: [_two_nodes(wide, inside, cards), _times(wide, nvlink, network)],
     )
 
@@ -113,8 +115,10 @@ def three_nodes() -> Figure:
     return Figure(
         key="gpus.three_nodes",
         alt=f"Eight chips connected in three ways: as a cube with links to neighbors, through a switch in the middle, and each to every other. Bars below: {said}.",
-        caption="Behind a switch, a GPU has the full bandwidth of all its links to any single peer. On a torus and on a full mesh, each link leads to one particular neighbor, so a single "
-        "peer gets the bandwidth of one link.",
+        caption="Eight chips connected in three ways, and the bandwidth to one peer and to all peers. "
+        "Behind a switch, a GPU has the full bandwidth of all its links to any single peer. On a "
+        "torus and on a full mesh, each link leads to one particular neighbor, so a single peer "
+        "gets the bandwidth of one link.",
         parts=lambda wide: [_three(wide, rates)],
     )
 

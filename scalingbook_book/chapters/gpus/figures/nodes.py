@@ -28,8 +28,11 @@ def fat_tree() -> Figure:
         key="gpus.fat_tree",
         alt=f"Two trees of four nodes, with four of the eight GPUs of each node drawn. The first NIC of every node leads to the first leaf switch, the second to the second, and so on: each is a rail. "
         f"Leaves lead to spines. In one tree, every level carries {rate} per node; in the other, there are half as many spines, and {less} per node above the leaves.",
-        caption=f"In a fat tree, every level carries {rate} per node. With half as many spines, only {less} per node are left for traffic that crosses the spine. A rail consists of the i-th NICs of all nodes and their leaf switch. "
-        f"({POD:,} H100s have {full.leaves} leaves and {full.spines} or {thin.spines} spines; only some are drawn.)",
+        caption="A fat tree with full bisection bandwidth and one that is oversubscribed. In the first, "
+        f"every level carries {rate} per node. With half as many spines, only {less} per node are "
+        "left for traffic that crosses the spine. A rail consists of the i-th NICs of all nodes and "
+        f"their leaf switch. ({POD:,} H100s have {full.leaves} leaves and {full.spines} or "
+        f"{thin.spines} spines; only some are drawn.)",
         parts=lambda wide: [_trees(wide, full, thin)],
     )
 
@@ -112,8 +115,10 @@ def stages() -> Figure:
         key="gpus.stages",
         alt=f"Time of an AllGather of {si(GATHERED, 'B')} over 1 to {NODES[-1]} nodes. NVLink's curve is flat at {si(nvlink[0], 's')}. The curve of the NICs rises from zero, crosses it between "
         f"{over - 1} and {over} nodes, and approaches {si(limit, 's')}.",
-        caption=f"The larger of the two curves is the time of the AllGather. The more nodes there are, the more of the array each node lacks, but never more than all of it. From {over} nodes on the NICs are the bottleneck, "
-        f"and their time approaches {si(limit, 's')}.",
+        caption="Time of an AllGather against the number of nodes, over NVLink and over the NICs. The "
+        "larger of the two determines the total time. The more nodes there are, the larger is the "
+        f"part of the array that each node lacks. With {over} or more nodes, the NICs are the "
+        f"bottleneck, and their time approaches {si(limit, 's')}.",
         parts=lambda wide: [_curves(nvlink, cards, limit)],
     )
 
@@ -141,8 +146,10 @@ def line() -> Figure:
         key="gpus.line",
         alt=f"Measured times of an AllReduce over eight H100s by size, on log axes: flat up to about a megabyte, then rising in proportion. A fitted curve passes through them, with a fixed cost of {si(alpha, 's')} "
         f"and half of its bandwidth at {si(half, 'B', 2)}. A dashed line shows the time of the bytes alone.",
-        caption=f"This AllReduce has a fixed cost of {si(alpha, 's')}. Bandwidth dominates only above {si(half, 'B', 2)}, where the fixed cost is half of the time. "
-        "(Published times of NCCL on eight H100s with in-network reduction, and a fitted line. Both axes are logarithmic.)",
+        caption="Measured time of an AllReduce against the size of the array. It has a fixed cost of "
+        f"{si(alpha, 's')}. Bandwidth dominates only above {si(half, 'B', 2)}, the size at which the "
+        "fixed cost is half of the time. (Published times of NCCL on eight H100s with in-network "
+        "reduction, and a fitted line. Both axes are logarithmic.)",
         parts=lambda wide: [_line(run, alpha, beta)],
     )
 

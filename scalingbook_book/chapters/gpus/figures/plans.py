@@ -38,8 +38,11 @@ def audit() -> Figure:
         key="gpus.audit",
         alt=f"{GPUS:,} GPUs as {plan.dp} replicas, each a row of {PP} stages of {TP} GPUs. Bars show what the plan needs out of what it has: {said}. Then the peak is divided: a bubble of {percent(bubble)}, "
         f"a part that matmuls do not reach, {percent(kept)} that remain, and the {percent(REPORTED)} that were reported.",
-        caption=f"No network is the bottleneck: {ceil(rows[0][1])} tokens per GPU are enough, and there are {each:,.0f}. The bubble and the efficiency of matmuls leave {percent(kept)} of the peak. "
-        f"The difference to the reported {percent(REPORTED)} is attention, recomputation and communication that does not overlap.",
+        caption="Meta's plan for Llama 3.1 405B, and what it leaves of the peak. No network is the "
+        f"bottleneck: {ceil(rows[0][1])} tokens per GPU are enough, and there are {each:,.0f}. The "
+        f"bubble and the efficiency of matmuls leave {percent(kept)} of the peak. The gap to the "
+        f"reported {percent(REPORTED)} is due to attention, recomputation and communication that "
+        "does not overlap.",
         parts=lambda wide: [_levels(wide, plan.dp), _enough(wide, rows), _peak(wide, bubble, kept)],
     )
 

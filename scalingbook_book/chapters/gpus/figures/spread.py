@@ -36,8 +36,10 @@ def bounds() -> Figure:
         key="gpus.bounds",
         alt=f"A row for each machine, with two squares on a log axis for the tokens per GPU that data parallelism needs within a domain and across domains: {said}. "
         f"A line at {torus:.0f} marks a TPU v5p. Bars show the degree of tensor parallelism, from {rules[-1].tensor_degree:.0f} to {rules[0].tensor_degree:.0f}.",
-        caption=f"The square farther to the right is the bottleneck. In domains of eight, it is the NICs; in a rack of 72, it is NVLink, because 72 NICs share the load. "
-        f"(Tokens per GPU that data parallelism needs, on a log scale; a TPU v5p needs {torus:.0f}. Bars: the degree of tensor parallelism for F = {rules[0].F:,}.)",
+        caption="Tokens per GPU that data parallelism needs within a domain and across domains. The square "
+        "farther to the right is the bottleneck. In domains of eight, that is the network of NICs; "
+        "in a rack of 72, it is NVLink, because 72 NICs share the load. (Log scale; a TPU v5p needs "
+        f"{torus:.0f}. Bars: the degree of tensor parallelism for F = {rules[0].F:,}.)",
         parts=lambda wide: (
             [Sketch(wide, 288, [*_dots(430, rules, torus), *_ways(450, wide, rules)])]
             if wide > 400
@@ -102,8 +104,10 @@ def token_trip() -> Figure:
         key="gpus.token_trip",
         alt=f"Four nodes of eight GPUs. A token on the first node is dispatched to eight experts: one arrow to each other node, then short ones to the GPUs with its experts. "
         f"Below, the width that experts need, by the number of GPUs that share them: {said}; a line at {WIDTH:,}.",
-        caption=f"A token crosses to each node only once, however many of its experts are there, and is copied over NVLink. Even so, experts that are {WIDTH:,} wide are compute-bound only within one node, and almost over two. "
-        "(Eight of 256 ungated experts on H100.)",
+        caption="Dispatch of a token to experts on several nodes, and the expert width that hides it. A "
+        "token is sent to each node only once, however many of its experts are there, and is then "
+        f"copied over NVLink. Even so, experts that are {WIDTH:,} wide are compute-bound only within "
+        "one node, and almost over two. (Eight of 256 ungated experts on H100.)",
         parts=lambda wide: [_trip(wide), _needed(needed)],
     )
 

@@ -19,8 +19,10 @@ def sums() -> Figure:
         key="gpus.sums",
         alt=f"A ring of eight GPUs, in which each sends 7/4 of the array to its neighbor, beside eight GPUs around a switch that adds, in which each sends and receives 9/8 of "
         f"it. Bars: {promised:.2f} times as fast in theory, {measured:.2f} measured.",
-        caption=f"In a ring, each GPU sends almost twice the array; with in-network reduction, it sends the array and its own part of the sum. In theory, that is {promised:.2f} times as fast for eight GPUs; "
-        f"the measured speed-up is {measured:.2f}. (AllReduce of 8 GiB on eight H200s.)",
+        caption="An AllReduce in a ring and with in-network reduction. In a ring, each GPU sends almost "
+        "twice the array; with in-network reduction, it sends the array and its own part of "
+        f"the sum. In theory, that is {promised:.2f} times as fast for eight GPUs; the measured speed-up is {measured:.2f}. "
+        "(AllReduce of 8 GiB on eight H200s.)",
         parts=lambda wide: [_ways(wide), _gains(wide, promised, measured)],
     )
 

@@ -30,8 +30,11 @@ def patch() -> Figure:
         key="gpus.patch",
         alt=f"A rectangle of {PATCH[0]} by {PATCH[1]} tiles of an output matrix, with the strips of its operands at its left and top; one tile and its two strips are highlighted. "
         f"A single tile has {alone:.0f} FLOPs per byte, and the rectangle has {together:.0f}. Beside it are the memories of an H100 with areas by bytes: a large square for HBM and three tiny ones.",
-        caption=f"On its own, a tile has an intensity of {alone:.0f} FLOPs per byte, and the ridge point is {ridge:.0f}. But the {SMS} SMs share the strips of their operands, and L2 reads each strip from HBM once. So what counts is the "
-        f"intensity of the whole rectangle, {together:.0f}.",
+        caption="Arithmetic intensity of one tile and of the rectangle of tiles that all SMs compute at the "
+        f"same time. On its own, a tile has an intensity of {alone:.0f} FLOPs per byte, below the "
+        f"ridge point of {ridge:.0f}. But the {SMS} SMs share the strips of their operands, and L2 "
+        f"reads each strip from HBM once, so the intensity of the whole rectangle, {together:.0f}, "
+        "is the one that counts.",
         parts=lambda wide: (
             [Sketch(wide, 250, [*_tiles(10), *_memories(440)])]
             if wide > 400
@@ -102,8 +105,10 @@ def waves() -> Figure:
         key="gpus.waves",
         alt=f"Two timelines with {SMS} columns, one per SM. {few[0]} tiles fill one wave except for {SMS - few[0]} columns. {more[0]} tiles fill one wave and "
         f"{more[0] - SMS} columns of a second wave, whose other columns are empty.",
-        caption=f"With {few[0]} tiles, the SMs are busy {percent(few[2])} of the time. With {more[0]}, there are {more[0] - SMS} tiles more than SMs, so they take as long as {2 * SMS} and the SMs are busy only {percent(more[2])} "
-        f"of the time. (Tiles of {TILE[0]} × {TILE[1]}, {COLUMNS:,} columns.)",
+        caption=f"Wave quantization: tiles of a matmul on {SMS} SMs over time. With {few[0]} tiles, the SMs "
+        f"are busy {percent(few[2])} of the time. With {more[0]}, there are {more[0] - SMS} more "
+        f"tiles than SMs, so they take as long as {2 * SMS} tiles, and the SMs are busy only "
+        f"{percent(more[2])} of the time. (Tiles of {TILE[0]} × {TILE[1]}, {COLUMNS:,} columns.)",
         parts=lambda wide: [_waves(wide)],
     )
 

@@ -26,7 +26,8 @@ def divergence() -> Figure:
         key="gpus.divergence",
         alt="A grid with 32 lanes across and time downward. At first all lanes work; then 31 work and one is idle; then that one works and 31 are "
         f"idle; then all work again. Below, bars show how often a warp runs both sides, by the probability for a thread: {said}.",
-        caption=f"If a single thread takes the branch, its warp has to run both sides, and most of its {WARP} lanes wait. If one thread in a hundred takes the branch, "
+        caption="Warp divergence at a branch. If a single thread takes the branch, its warp has to run both "
+        f"sides, and most of its {WARP} lanes wait. If one thread in a hundred takes the branch, "
         f"{percent(diverges(0.01))} of the warps run both sides. (In the grid, time runs downward.)",
         parts=lambda wide: [_lanes(wide), _chances(wide)],
     )
@@ -75,8 +76,9 @@ def tanks() -> Figure:
         key="gpus.tanks",
         alt=f"Two register files of 65,536 registers. With {ASKED[0]} registers per thread, {four} blocks of eight warps fill the first. With {ASKED[1]}, which are allocated "
         f"as 72, {three} blocks fit into the second, and the space that is left is too small for another one.",
-        caption=f"A block fits completely or not at all. With {ASKED[0]} registers per thread, {held[0].warps} of {MOST_WARPS} warps fit on an SM. With one register more, the last block "
-        f"no longer fits, and {held[1].warps} warps are left.",
+        caption="Blocks in the register file of one SM. A block fits completely or not at all. With "
+        f"{ASKED[0]} registers per thread, {held[0].warps} of {MOST_WARPS} warps fit on an SM. With "
+        f"one register more, the last block no longer fits, and {held[1].warps} warps are left.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 

@@ -60,13 +60,14 @@ MACHINES = (
             ),
             Mistake(lambda: _fit(kv_batch=2) / 2, "That is for one half of the chips.", slip="one-for-total"),
         ),
-        right="Right: each half has memory for most of a further sequence left, but not for a whole one.",
+        right="Right: each half has enough memory left for most of another sequence, but not for a whole "
+        "one.",
     ),
     Check(
         key="inference.prefill-ways",
         title="Tensor-parallel degree for a prefill",
         answer=_prefill_ways,
-        unit="ways",
+        unit="",
         difficulty=2,
         hints=(
             "When do the AllGather of the inputs and the ReduceScatter of "
@@ -78,13 +79,13 @@ MACHINES = (
         mistakes=(
             Mistake(
                 2.0,
-                "This is twice too large: no axis wraps, so an end chip has one "
-                "link per axis. And C is the int8 rate.",
+                "This is twice the answer: no axis wraps, so a chip at the end has one link per axis. "
+                "Also, C is the int8 rate.",
             ),
             Mistake(0.5, "This is half of the answer: both axes of the slice carry the traffic."),
             Mistake(
                 lambda: _prefill_ways(bf16=True, wrapped=True),
-                "This is four times too large: no axis wraps here, and the matmuls run in int8.",
+                "This is four times the answer: no axis wraps here, and the matmuls run in int8.",
             ),
         ),
     ),
@@ -102,7 +103,7 @@ MACHINES = (
         mistakes=(
             Mistake(
                 lambda: _read_s(128, 128),
-                "Attention and the embedding are sharded eight ways only.",
+                "Attention and the embedding are sharded only eight ways.",
                 slip="wrong-count",
             ),
             Mistake(lambda: _read_s(16, 8), "Each expert is sharded over eight chips."),
@@ -158,8 +159,8 @@ SERVERS = (
         difficulty=2,
         hints=(
             "Up to how many tokens per step does reading the weights take longer than computing?",
-            "The 64 sequences in decode use 64 of them. The rest is the chunk. "
-            "How many chunks does the prompt have?",
+            "The 64 sequences in decode use 64 of them. The rest is the chunk. How many chunks does the "
+            "prompt have?",
             "Each step reads the caches of 64 sequences and the weights once.",
         ),
         mistakes=(
@@ -209,13 +210,16 @@ SERVERS = (
         ),
         mistakes=(
             Mistake(
-                1.3 * 0.7, "Prefills take 30% of the whole time, which is more than 30% of the steps' time."
+                1.3 * 0.7, "Prefills take 30% of the total time, not 30% of the time spent on decode steps."
             ),
             Mistake(
                 lambda: 0.136,
                 "That is the longest gap, with one prefill in it. The question is about the mean.",
             ),
-            Mistake(0.7 / 0.3, "That is as if decode had only the 30% that the prefills take."),
+            Mistake(
+                0.7 / 0.3,
+                "That is the result if decode ran for only 30% of the time, which is what the prefills take.",
+            ),
         ),
     ),
     Check(
@@ -230,7 +234,7 @@ SERVERS = (
         mistakes=(
             Mistake(
                 lambda: 1 / inference.pools(0.2, 16e-3, batch=96, G=1024).ratio,
-                "This is the ratio the other way round: the question is prefill replicas per decode replica.",
+                "This is the inverse. The question asks for prefill replicas per decode replica.",
             ),
             Mistake(
                 5.0,

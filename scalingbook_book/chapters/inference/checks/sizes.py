@@ -56,7 +56,7 @@ SIZES = (
             Mistake(0.5, "Each token has a key and a value: there are two of them."),
             Mistake(4.0, "Only the 8 KV heads are stored, not all 32 heads."),
             Mistake(2.0, "In int8, an element takes one byte."),
-            Mistake(1 / 64, "That is one layer, and the model has 64."),
+            Mistake(1 / 64, "That is for one layer, and the model has 64."),
         ),
     ),
     Check(
@@ -66,7 +66,9 @@ SIZES = (
         unit="s",
         hints=("How many bytes do all weights take?", "All sixteen chips read at the same time."),
         mistakes=(
-            Mistake(16.0, "That is one chip reading all weights. Each chip reads only a sixteenth of them."),
+            Mistake(
+                16.0, "That is how long one chip needs for all weights. Each reads only a sixteenth of them."
+            ),
             Mistake(2.0, "An int8 weight takes one byte."),
         ),
     ),
@@ -78,7 +80,7 @@ SIZES = (
         rel_tol=0.004,
         hints=(
             "Add the cache and the longer of computing and reading the weights.",
-            "Compared with the chapter, only computing is faster.",
+            "Compared with the chapter's example, only computing is faster.",
         ),
         mistakes=(
             Mistake(lambda: _quiz(BF16).total_s, "That is the time of the step if it multiplies in bf16."),
@@ -103,10 +105,10 @@ SIZES = (
         hints=("How many MLPs does each layer have now?", "Attention and the embedding do not change."),
         mistakes=(
             Mistake(lambda: 16 * MODEL.params,
-                    "Attention and the embedding are not copied: "
-                        "only the MLPs become experts.", slip="term-too-often"),
+                    "Attention and the embedding are not replicated: only the MLPs become experts.",
+                    slip="term-too-often"),
             Mistake(lambda: SPARSE.active_params,
-                    "Those are the active parameters, which one token meets.", slip="active-for-total"),
+                    "Those are the active parameters, which process one token.", slip="active-for-total"),
             Mistake(lambda: SPARSE.params - _ATTENTION,
                     "The attention matrices are missing.", slip="term-left-out"),
         ),
@@ -119,7 +121,7 @@ SIZES = (
         hints=("How many bytes do the keys and values of the prompt take?", "All sixteen chips send."),
         mistakes=(
             Mistake(lambda: _handoff(1),
-                    "That is with the bandwidth of a single chip, but sixteen of them send.",
+                    "That uses the bandwidth of a single chip, but sixteen chips send.",
                     slip="one-for-total"),
             Mistake(2.0, "In int8, an element takes one byte.", slip="wrong-dtype-size"),
             Mistake(8.0, "Only the 8 KV heads are stored, not all 64 heads.", slip="wrong-count"),
@@ -133,8 +135,8 @@ SIZES = (
         unit="sequences",
         hints=("How long is one request in decode?", "Multiply the arrivals per second by that time."),
         mistakes=(
-            Mistake(40.0, "Those are tokens per second. The question is how many sequences generate them."),
-            Mistake(1 / 12, "That is the time in seconds for which one request stays."),
+            Mistake(40.0, "Those are tokens per second. The question asks how many sequences generate them."),
+            Mistake(1 / 12, "That is the time in seconds that one request stays in decode."),
             Mistake(1 / 300, "Each request stays for 300 steps, not for one."),
         ),
         right="Right, and this is the batch size that the server needs memory for.",
@@ -155,9 +157,9 @@ SIZES = (
             Mistake(63 / 14,
                     "Each axis is crossed separately; the chips do not form one line of 64.",
                     slip="wrong-formula-ring"),
-            Mistake(0.5, "An AllReduce crosses the mesh twice, for a "
-                "ReduceScatter and an AllGather.", slip="one-pass"),
-            Mistake(1 / 80, "That is one layer out of 80.", slip="one-for-total"),
+            Mistake(0.5, "An AllReduce crosses the mesh twice, once for the ReduceScatter and once for the "
+                "AllGather.", slip="one-pass"),
+            Mistake(1 / 80, "That is for one of 80 layers.", slip="one-for-total"),
         ),
     ),
 )  # fmt: skip

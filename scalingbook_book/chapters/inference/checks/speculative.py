@@ -115,7 +115,7 @@ ACCEPTED = (
             ),
             Mistake(
                 lambda: 1 + 3 * _kept(),
-                "After the first rejected token, the remaining draft tokens are of no use.",
+                "After the first rejected token, the remaining draft tokens are discarded.",
             ),
             Mistake(
                 # the probability that both draw the same token
@@ -143,7 +143,7 @@ ACCEPTED = (
             ),
             Mistake(
                 lambda: _threshold(0.5, 2),
-                "That is the token that is always rejected. The question is about the second one.",
+                "That is the token that is always rejected. The question asks about the second one.",
             ),
             Mistake(
                 lambda: _R[1] * _Q[1] / 0.5, "Accepted draft tokens count as well, not only the replacements."
@@ -170,20 +170,20 @@ BUILT = (
         mistakes=(
             Mistake(
                 lambda: most_blocks(shared=0),
-                "The blocks of the common prefix are shared, so they are there once.",
+                "The blocks of the common prefix are shared, so each is stored once.",
                 slip="term-left-out",
             ),
             Mistake(
                 lambda: most_blocks(shared=48),
-                "A block that is common only in part cannot be shared, because its other tokens differ.",
+                "A block whose tokens are only partly the same cannot be shared.",
             ),
             Mistake(
                 lambda: most_blocks(whole=True),
                 "You reserved the blocks of the output on arrival. Take a block only when a token needs it.",
             ),
-            Mistake(lambda: most_blocks(size=1), "Those are tokens. Count blocks of 16 tokens."),
+            Mistake(lambda: most_blocks(size=1), "That is a number of tokens. Count blocks of 16 tokens."),
         ),
-        right="Right, and no request has more than one block that is not full.",
+        right="Right, and no request has more than one partly filled block.",
     ),
     Check(
         key="inference.speculative-sampling",
@@ -222,7 +222,7 @@ BUILT = (
         mistakes=(
             Mistake(
                 lambda: 1 / _times_worse(),
-                "This is the ratio the other way round: the error with a scale per token comes first.",
+                "This is the inverse. Divide the error with a scale per token by the other one.",
             ),
             Mistake(
                 lambda: _times_worse() ** 2, "That is the ratio of the mean squares. Take the square root."

@@ -89,7 +89,7 @@ TRADES = (
         mistakes=(
             Mistake(
                 lambda: _longest_draft(1),
-                "That is best if verification is free. With 32 sequences, it soon is not.",
+                "That is best if verification is free. With 32 sequences, it is free only for short drafts.",
             ),
             Mistake(
                 lambda: _longest_draft(32) - 1,
@@ -114,7 +114,7 @@ TRADES = (
             Mistake(1 / 16, "Each chip has a sixteenth of the sequences, but B counts all of them."),
             Mistake(16.0, "That counts all sixteen replicas of the weights, but only one of the cache."),
         ),
-        right="Right: with more sequences than that, use data-parallel attention.",
+        right="Right: above that number of sequences, use data-parallel attention.",
     ),
     Check(
         key="inference.two-dimensions",
@@ -140,7 +140,7 @@ TRADES = (
             Mistake(lambda: _rows(axes=1), "That is for a torus of two axes, but there are three."),
             Mistake(
                 lambda: _rows(2) * 81 / 72,
-                "That follows from 81 instead of 72, a number that some texts print.",
+                "That follows from 81 instead of 72, a number that appears in some texts.",
             ),
         ),
     ),

@@ -119,15 +119,14 @@ def _verdict(one: DecodeStep, knee: float) -> str:
     if one.kv_s > max(one.weights_s, one.matmul_s):
         share = percent(one.kv_s / one.total_s)
         said = f"Reading the KV cache takes {share} of the step"
-        return f"{many}: memory-bound. {said}, more than the weights or compute."
+        return f"{many}: memory-bound. {said}, longer than reading the weights or computing."
     if ratio > 1:
         return (
-            f"{many}: memory-bound. Reading the weights takes {sig3(ratio)} times as long as "
-            "multiplying by them. "
-            f"The critical batch size is {count(round(knee))}."
+            f"{many}: memory-bound. Reading the weights takes {sig3(ratio)} times as long as multiplying "
+            f"by them. The critical batch size is {count(round(knee))}."
         )
     return (
-        f"{many}: compute-bound. Multiplying takes {sig3(1 / ratio)} times as long as reading the weights. "
+        f"{many}: compute-bound. Computing takes {sig3(1 / ratio)} times as long as reading the weights. "
         f"The critical batch size is {count(round(knee))}."
     )
 

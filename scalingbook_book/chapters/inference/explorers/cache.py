@@ -116,7 +116,9 @@ def _cache(
     layers = kinds(model, where, kv, local)
     reserved, paged = (filled(layers, free, mean, most, b) for b in (None, block))
     if free <= 0:
-        said = "The weights do not fit: with a tenth of the memory for the runtime, they need more than"
+        said = (
+            "The weights do not fit: with a tenth of the memory reserved for the runtime, they need more than"
+        )
         return View(f"{said} {where} has.", (_tanks(whole, free, {}),))
     return View(
         _verdict(reserved, paged, block, round(sum(lengths(mean, most)) / SAMPLE), most),
@@ -165,8 +167,8 @@ def _blocks(
 
 def _verdict(reserved: CacheUse, paged: CacheUse, block: int, mean: int, most: int) -> str:
     said = (
-        f"Sequences have {count(mean)} tokens on average and at most {count(most)}. "
-        f"If each reserves memory for the maximum, {count(reserved.sequences)} "
+        f"Sequences have {count(mean)} tokens on average and at most {count(most)}. If each sequence "
+        f"reserves memory for the maximum, {count(reserved.sequences)} "
         f"{'fits' if reserved.sequences == 1 else 'fit'}. With blocks of {pluralize(block, 'token')}, "
         f"{count(paged.sequences)} {'fits' if paged.sequences == 1 else 'fit'}"
     )
@@ -178,7 +180,7 @@ def _verdict(reserved: CacheUse, paged: CacheUse, block: int, mean: int, most: i
 CACHE = Explorer(
     key="inference.cache",
     title="Paged KV cache: how many sequences fit?",
-    question="How many sequences fit into the memory that the weights leave free?",
+    question="How many sequences fit in the memory that the weights leave free?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 8B"),
         "where": Choice("machine", MACHINES, "TPU v5e 2x2"),

@@ -140,14 +140,19 @@ def _visits(m: models.Transformer, B: int) -> Chart:
 
 def _verdict(steps: dict[str, inference.InferenceStep], room: dict[str, int], B: int) -> str:
     if not steps:
-        return "The model's sizes allow neither layout on so many chips."
+        return "Neither layout divides the model evenly over so many chips."
     best = min(steps, key=lambda how: steps[how].total_s)
-    said = f"{pluralize(B, 'sequence')}: with {best} a step takes {si(steps[best].total_s, 's')}"
+    said = f"{pluralize(B, 'sequence')}: with {best}, a step takes {si(steps[best].total_s, 's')}"
     for how, step in steps.items():
         if how != best:
-            said += f", and with {how} it takes {step.total_s / steps[best].total_s:.3g} times as long"
-    short = [f"{f'only {room[how]:,}' if room[how] else 'none'} with {how}" for how in steps if room[how] < B]
-    return f"{said}. The memory holds {' and '.join(short) or 'all of them'}."
+            said += f", and with {how}, it takes {step.total_s / steps[best].total_s:.3g} times as long"
+    short = [
+        f"{f'only {pluralize(room[how], "sequence")}' if room[how] else 'none'} with {how}"
+        for how in steps
+        if room[how] < B
+    ]
+    fits = " and ".join(short) or "all of these sequences"
+    return f"{said}. The memory holds {fits}."
 
 
 EXPERTS = Explorer(

@@ -84,7 +84,7 @@ def _curves(shared: str, S: int, T: int, *, kind: DType, ridge: float, chip: str
     now = _at(shared, S, T, kind)
     here = Points("", [T], [now], [_rounded(now)], SHARED.index(shared))
     ref = RefLine(f"ridge point of {chip}", ridge, axis="y")
-    x, y = Scale("query tokens at once, T", "", "pow2"), Scale("FLOPs per byte", "", "log")
+    x, y = Scale("query tokens per step, T", "", "pow2"), Scale("FLOPs per byte", "", "log")
     return Chart(x, y, (*lines, here, ref), title="From decode (T = 1) to prefill")
 
 
@@ -92,31 +92,37 @@ def _caches(bytes_of: dict[str, float], S: int) -> Bars:
     names = [f"{name}: {count(int(_FREE // (n * S)))} fit" for name, n in bytes_of.items()]
     series = (Series("bytes", [n * S for n in bytes_of.values()], 2),)
     return Bars(
-        Scale("cache of one sequence", "B"), names, series, title="Cache of a sequence; how many fit in 64 GB"
+        Scale("cache of one sequence", "B"),
+        names,
+        series,
+        title="Cache of one sequence, and how many fit in 64 GB",
     )
 
 
 def _verdict(shared: str, now: float, ridge: float, T: int, chip: str) -> str:
-    tokens = "one query token" if T == 1 else f"{count(T)} query tokens at once"
+    tokens = "one query token" if T == 1 else f"{count(T)} query tokens per step"
     flops = "FLOP" if _rounded(now) == "1" else "FLOPs"
     said = (
         f"{shared}, {tokens}: {_rounded(now)} {flops} per byte, and the ridge point of {chip} is {ridge:.0f}"
     )
     if now >= ridge:
         return f"{said}. Attention is compute-bound."
-    return f"{said}. Attention is memory-bound: reading takes {ridge / now:.3g} times as long as computing."
+    return (
+        f"{said}. Attention is memory-bound: reading the cache takes {ridge / now:.3g} times as long as "
+        "computing."
+    )
 
 
 INTENSITY = Explorer(
     key="inference.intensity",
     title="Arithmetic intensity of attention: MHA, GQA, MQA and MLA",
-    question="80 layers of 64 heads: can attention in decode be compute-bound?",
+    question="In a model with 80 layers of 64 heads, can decode attention be compute-bound?",
     controls={
         "shared": Choice("keys and values", SHARED, SHARED[2]),
         "chip": Chips("chip", CHIPS, "TPU v5e"),
         "cache": Choice("KV-cache dtype", tuple(TYPES)),
         "S": Slider("context length", 512, 131072, 8192, "pow2"),
-        "T": Slider("query tokens at once, T", 1, 4096, 1, "pow2"),
+        "T": Slider("query tokens per step, T", 1, 4096, 1, "pow2"),
     },
     view=_intensity,
 )

@@ -58,7 +58,7 @@ def _layout(*, kind: str, heads: str, rest: str, B: int, S: int) -> View:
         heads_of = f"{m.name} has {m.N} heads"
         return View(
             f"{heads_of}, fewer than the {ways.heads} chips.",
-            (Grid("The part of the cache on each chip", ["chip"], ("K",), [[Cell("–", None, "nothing")]]),),
+            (Grid("The shard of the cache on each chip", ["chip"], ("K",), [[Cell("–", None, "nothing")]]),),
         )
     o = layout(ways)
     step = inference.decode(m, on, o, batch=B, S=S)
@@ -104,7 +104,7 @@ def _painted(K: int, ways: CacheSplit, B: int) -> Grid:
             ]
         )
     return Grid(
-        "The part of the cache on each chip", [f"chip {i + 1}" for i in range(CHIPS)], ("K", "B", "S"), rows
+        "The shard of the cache on each chip", [f"chip {i + 1}" for i in range(CHIPS)], ("K", "B", "S"), rows
     )
 
 
@@ -145,9 +145,9 @@ def _verdict(
             f"{kept.kv / least:.3g} times its eighth of the cache"
         )
     if not kept.fits:
-        return f"{said}. With the weights, that is more than the {binary(kept.chip.hbm_bytes)} of its memory."
+        return f"{said}. Together with the weights, that exceeds its {binary(kept.chip.hbm_bytes)} of memory."
     share = percent(step.network_s / step.total_s)
-    return f"{said}. A step takes {si(step.total_s, 's')}, {share} of it for the network."
+    return f"{said}. A step takes {si(step.total_s, 's')}, of which the network takes {share}."
 
 
 LAYOUT = Explorer(

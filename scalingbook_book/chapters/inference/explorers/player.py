@@ -79,7 +79,7 @@ def _gantt(run: serving.ServingRun, request: int) -> Timeline:
         for span in run.spans
         if span.end_s > span.start_s
     ]
-    title = "Prefill in orange, decode in blue, the chosen request in purple"
+    title = "Orange: prefill; blue: decode; purple: the chosen request"
     return Timeline(list(lanes.values()), blocks, "s", run.end_s, (), title, "time")
 
 
@@ -99,7 +99,7 @@ def _tokens(runs: dict[str, serving.ServingRun], name: str, request: int) -> Cha
                 xs, ys = [*xs, earlier, later], [*ys, i + 1.0, i + 2.0]
         lines.append(Curve(other, [*xs, since[-1]], [*ys, len(since)], color, dashed=other != name))
     x = Scale("time since arrival", "s", "linear", 0.0)
-    return Chart(x, Scale("tokens generated"), lines, title=f"Request {request + 1}, under every policy")
+    return Chart(x, Scale("tokens generated"), lines, title=f"Request {request + 1} under every policy")
 
 
 def _table(runs: dict[str, serving.ServingRun], name: str) -> Grid:
@@ -124,21 +124,20 @@ def _table(runs: dict[str, serving.ServingRun], name: str) -> Grid:
 def _verdict(name: str, run: serving.ServingRun) -> str:
     worst = run.itl(99) / run.itl(50)
     said = (
-        f"{name[0].upper()}{name[1:]}: {REQUESTS} requests are done in {si(run.end_s, 's')}, "
-        "and the median TTFT is "
-        f"{si(run.ttft(50), 's')}"
+        f"{name[0].upper()}{name[1:]}: {REQUESTS} requests take {si(run.end_s, 's')}, and the median "
+        f"TTFT is {si(run.ttft(50), 's')}"
     )
     if worst > 3:
         times = sig3(worst, 2)
-        return f"{said}. The P99 of ITL is {times} times the median, because decode waits for prefills."
+        return f"{said}. The P99 ITL is {times} times the median, because decode waits for prefills."
     most = "equal to the median" if worst < 1.05 else f"{worst:.2g} times the median"
-    return f"{said}. The P99 of ITL is {most}."
+    return f"{said}. The P99 ITL is {most}."
 
 
 PLAYER = Explorer(
     key="inference.player",
     title="Scheduling policies: static, interleaved, chunked, disaggregated",
-    question="Which policy has the shortest TTFT, and which the most even gaps between tokens?",
+    question="Which policy has the shortest TTFT, and which has the most even inter-token latency?",
     controls={
         "name": Choice("policy", POLICIES, "interleaved prefill"),
         "slots": Slider("slots", 1, 16, 6),
@@ -146,7 +145,7 @@ PLAYER = Explorer(
         "G": Slider("mean output length", 8, 512, 64, "pow2"),
         "rate": Slider("requests/s", 0.5, 16.0, 4.0, "log"),
         "budget": Slider("chunk size in tokens", 64, 2048, 256, "pow2"),
-        "request": Slider("request in purple", 1, REQUESTS, 5),
+        "request": Slider("chosen request (purple)", 1, REQUESTS, 5),
     },
     view=_player,
 )

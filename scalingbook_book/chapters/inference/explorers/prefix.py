@@ -15,7 +15,6 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
     machine,
-    sig3,
     spread,
 )
 from scalingbook_lib import inference, models, serving
@@ -23,7 +22,12 @@ from scalingbook_lib.units import count, percent, si
 
 MODELS = ("LLaMA-3 70B", "LLaMA-3 8B", "LLaMA-3 405B", "Qwen3 32B")
 WHERE = {"LLaMA-3 405B": "TPU v5e 8x8"}
-STORES = {"host memory, by PCIe": None, "network, 25 GB/s": 25e9, "network, 3 GB/s": 3e9, "disk, 1 GB/s": 1e9}
+STORES = {
+    "host memory, over PCIe": None,
+    "network, 25 GB/s": 25e9,
+    "network, 3 GB/s": 3e9,
+    "disk, 1 GB/s": 1e9,
+}
 REQUESTS, SEED, SLOTS, OWN, G, SIZE = 120, 13, 4, 200, 64, 16
 _SHARES = (0.125, 0.25, 0.5, 0.75, 1.0, 2.0)  # of the blocks that all prefixes need
 
@@ -88,10 +92,13 @@ def _prefix(*, model: str, families: int, shared: int, size: float, store: str) 
 def _hits(model: str, families: int, shared: int, size: float, run: serving.ServingRun) -> Chart:
     runs = [played(model, families, shared, room(families, shared, x), True) for x in _SHARES]
     here = Points("", [size], [run.hit_rate], [percent(run.hit_rate)], 0)
-    x = Scale("size of the prefix cache, as a share of all prefixes", "", "log")
+    x = Scale("size of the prefix cache, as a fraction of all prefixes", "", "log")
     line = Curve("LRU eviction", _SHARES, [r.hit_rate for r in runs], 0)
     return Chart(
-        x, Scale("share of prompt tokens found", "", "linear", 0.0, 1.0), (line, here), title="Hit rate"
+        x,
+        Scale("fraction of prompt tokens found in the cache", "", "linear", 0.0, 1.0),
+        (line, here),
+        title="Hit rate",
     )
 
 
@@ -117,25 +124,26 @@ def _latency(run: serving.ServingRun, bare: serving.ServingRun) -> Chart:
 
 
 def _verdict(run: serving.ServingRun, bare: serving.ServingRun, one: inference.Prefix, store: str) -> str:
-    faster = bare.ttft(50) / run.ttft(50)
+    slow_s, fast_s = si(bare.ttft(50), "s"), si(run.ttft(50), "s")
     again_s, load_s = si(one.recompute_s, "s"), si(one.reload_s, "s")
     return (
-        f"The hit rate is {percent(run.hit_rate)}, and the prefix cache shortens the median TTFT by a factor "
-        f"of {sig3(faster)}, in the same memory. Loading a prefix from "
-        f"{'the ' if store.startswith('network') else ''}{store.split(',')[0]} "
-        f"takes {load_s}, and recomputing it takes {again_s}."
+        f"The hit rate is {percent(run.hit_rate)}, and with the same memory, the prefix cache reduces "
+        f"the median TTFT from {slow_s} to {fast_s}. Loading a prefix from "
+        f"{'the ' if store.startswith('network') else ''}{store.split(',')[0]} takes {load_s}, and "
+        f"recomputing it takes {again_s}."
     )
 
 
 PREFIX = Explorer(
     key="inference.prefix",
     title="Prefix caching: hit rate and time to first token",
-    question="How much does a prefix cache save, and how large does it have to be?",
+    question="How much does a prefix cache shorten the time to first token, and how large does it have to "
+    "be?",
     controls={
         "model": Choice("model", MODELS),
-        "families": Slider("different prefixes", 1, 64, 16, "pow2"),
+        "families": Slider("number of different prefixes", 1, 64, 16, "pow2"),
         "shared": Slider("prefix length in tokens", 256, 16384, 2048, "pow2"),
-        "size": Slider("cache size, as a share of all prefixes", 0.125, 2.0, 0.5, "log"),
+        "size": Slider("cache size, as a fraction of all prefixes", 0.125, 2.0, 0.5, "log"),
         "store": Choice("load prefixes from", tuple(STORES)),
     },
     view=_prefix,

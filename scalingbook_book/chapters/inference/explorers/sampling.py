@@ -17,6 +17,7 @@ from scalingbook_book.reader.explorers.parts import (
     Steps,
     Switch,
     View,
+    pluralize,
     sig3,
 )
 from scalingbook_lib import models
@@ -73,10 +74,10 @@ def _sampling(*, model: str, cached: bool, P: int, G: int, step: int) -> View:
         _verdict(P, G, ratio, sum(without)),
         (_strip(now, cached), _curves(model, P, G)),
         (
-            Readout("FLOPs with a cache", sum(with_), "FLOP"),
-            Readout("FLOPs without a cache", sum(without), "FLOP"),
+            Readout("FLOPs with a cache", sum(with_), "FLOPs"),
+            Readout("FLOPs without a cache", sum(without), "FLOPs"),
             Readout("ratio", ratio),
-            Readout.percent(f"share of attention, {how}", share),
+            Readout.percent(f"attention's share of FLOPs, {how}", share),
         ),
         frames=DRAWN - PROMPT + 1,
         columns=2,
@@ -121,10 +122,10 @@ def _curves(model: str, P: int, G: int) -> Chart:
         for color, what in enumerate(("weights", "attention"))
         for cached in (False, True)
     ]
-    at = Points("", [G], [spent(model, P, G, False).weights], [f"{count(G)} tokens"], 0)
+    at = Points("", [G], [spent(model, P, G, False).weights], [f"{pluralize(G, 'token')}"], 0)
     return Chart(
         Scale("generated tokens", "", "log"),
-        Scale("total FLOPs", "FLOP", "log"),
+        Scale("total FLOPs", "FLOPs", "log"),
         (*lines, at),
         title="Total FLOPs (both axes logarithmic)",
     )
@@ -132,15 +133,15 @@ def _curves(model: str, P: int, G: int) -> Chart:
 
 def _verdict(P: int, G: int, ratio: float, flops: float) -> str:
     return (
-        f"To generate {count(G)} tokens after a prompt of {count(P)}, a program without a KV cache needs "
-        f"{si(flops, 'FLOP')}, {sig3(ratio)} times as many as a program with one."
+        f"To generate {pluralize(G, 'token')} after a prompt of {count(P)}, a program without a KV cache "
+        f"needs {si(flops, 'FLOPs')}, {sig3(ratio)} times as many as a program with one."
     )
 
 
 SAMPLING = Explorer(
     key="inference.sampling",
     title="Generating text with and without a KV cache",
-    question="How much work does the KV cache save?",
+    question="How many FLOPs does the KV cache save?",
     controls={
         "model": Choice("model", MODELS),
         "cached": Switch("use a KV cache", False),

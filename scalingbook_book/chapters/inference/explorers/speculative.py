@@ -50,14 +50,19 @@ def _speculative(
     one = found[draft]
     held = room(model, where, S)
     return View(
-        _verdict(one, best, B) + (f" But the memory holds {held or 'none'} of them." if held < B else ""),
+        _verdict(one, best, B)
+        + (
+            f" But the memory holds {f'only {pluralize(held, "sequence")}' if held else 'none of them'}."
+            if held < B
+            else ""
+        ),
         (_gain(found, best, draft), _round(one, times[0])),
         (
-            Readout("tokens per round, mean", one.tokens),
+            Readout("mean tokens per round", one.tokens),
             Readout("plain step", times[0], "s"),
             Readout("verification", times[draft], "s"),
             Readout("time per token", one.steps * times[0] / one.tokens, "s"),
-            Readout("times as fast", one.speed_up),
+            Readout("speedup", one.speed_up),
             Readout("largest batch", held, "", pluralize(held, "sequence")),
         ),
         columns=2,
@@ -95,16 +100,17 @@ def _verdict(one: inference.Speculation, best: inference.Speculation, B: int) ->
         return f"{said}. No other draft length is better."
     if not best.draft:
         return f"{said}. At this batch size, speculative decoding does not pay."
-    return f"{said}. The best draft length is {best.draft}, which is {best.speed_up:.3g} times as fast."
+    return (
+        f"{said}. The best draft length is {best.draft}, with which it is {best.speed_up:.3g} times as fast."
+    )
 
 
 def _said(one: inference.Speculation, B: int) -> str:
     tokens = "1 token" if one.tokens < 1.005 else f"{one.tokens:.3g} tokens"
     return (
-        f"{pluralize(B, 'sequence')}, {pluralize(one.draft, 'draft token')} each, "
-        f"acceptance rate {percent(one.acceptance)}: a round yields {tokens} per sequence, "
-        f"the verification takes {_check(one.verify)} a plain step, and "
-        f"generation is {one.speed_up:.3g} times as fast"
+        f"{pluralize(B, 'sequence')}, {pluralize(one.draft, 'draft token')} each, acceptance rate "
+        f"{percent(one.acceptance)}: a round yields {tokens} per sequence, verification takes "
+        f"{_check(one.verify)} a plain step, and generation is {one.speed_up:.3g} times as fast"
     )
 
 

@@ -61,7 +61,7 @@ def _split(*, model: str, chip: str, n: str, B: int, S: int) -> View:
     name = slice_of(chip, n)
     found = ways(model, name, B, S)
     if not found:
-        return View(f"{model} cannot be divided over {name}.", (_rule(model, chip, B),))
+        return View(f"{model} cannot be divided evenly over {name}.", (_rule(model, chip, B),))
     best = min(found, key=lambda rows: found[rows].total_s)
     one, fits = found.get(1), least(model, chip, B, S)
     rule = by_bytes(model, chip)
@@ -75,7 +75,7 @@ def _split(*, model: str, chip: str, n: str, B: int, S: int) -> View:
             Readout("step, best layout", found[best].total_s, "s"),
             Readout("rows over D, best layout", best),
             Readout("network, best layout", found[best].network_s, "s"),
-            Readout("by bytes alone, 2D wins above", rule, "", f"{rule:.3g} chips"),
+            Readout("by bytes alone, 2D sharding wins above", rule, "", f"{rule:.3g} chips"),
         ),
         columns=2,
     )
@@ -112,7 +112,7 @@ def _sizes(model: str, chip: str, *, B: int, S: int, name: str, fits: int) -> Ch
     named = (
         ("one dimension", one, 0, False),
         ("two dimensions, best rows", two, 1, False),
-        ("network part of it", links, 1, True),
+        ("its network time", links, 1, True),
     )
     lines = [
         Curve(label, [n for n, _ in rows], [s for _, s in rows], color, dashed=dashed)
@@ -123,7 +123,7 @@ def _sizes(model: str, chip: str, *, B: int, S: int, name: str, fits: int) -> Ch
     if fits not in (0, machine(name).chips):
         refs.append(RefLine("it fits", fits))
     x, y = Scale("chips per replica", "", "pow2"), Scale("decode step", "s", "log")
-    return Chart(x, y, (*lines, *refs), title="Step time over the number of chips")
+    return Chart(x, y, (*lines, *refs), title="Step time against the number of chips")
 
 
 def _rows(name: str, found: dict[int, InferenceStep]) -> Bars:
@@ -156,7 +156,7 @@ def _verdict(name: str, asked: int, found: dict[int, InferenceStep], best: int, 
     if not fits:
         return f"{said}. No slice of this chip has enough memory for the model."
     return (
-        f"{said}. But its memory is too small: weights and cache need {fits} chips."
+        f"{said}. But its memory is too small: the weights and the cache need {fits} chips."
         if fits > n
         else f"{said}."
     )
@@ -166,18 +166,18 @@ def _compared(n: int, found: dict[int, InferenceStep], best: int) -> str:
     one, two = found.get(1), found[best]
     share, took = percent(two.network_s / two.total_s), si(two.total_s, "s")
     if best == 1:
-        return f"one-dimensional sharding is best: {took} per step, {share} of it for the network"
+        return f"one-dimensional sharding is best: a step takes {took}, of which the network takes {share}"
     how = f"{best} rows and {pluralize(n // best, 'column')} take {took}"
     if one is None:
-        return f"the heads cannot be divided in one dimension; {how}, {share} of it for the network"
+        return f"the heads cannot be divided in one dimension; {how}, of which the network takes {share}"
     less = percent(1 - two.total_s / one.total_s)
-    return f"{how}, {less} less than one dimension; {share} of the step is network time"
+    return f"{how}, {less} less than one-dimensional sharding; the network takes {share} of the step"
 
 
 SPLIT = Explorer(
     key="inference.split",
     title="Sharding weights in one dimension or two",
-    question="Do more chips make a token faster, and how should they shard the weights?",
+    question="Do more chips shorten a decode step, and how should they shard the weights?",
     controls={
         "model": Choice("model", MODELS),
         "chip": Choice("chip", tuple(SLICES)),

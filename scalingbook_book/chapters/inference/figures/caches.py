@@ -26,10 +26,14 @@ def pages() -> Figure:
     paged = sum(LENGTHS) / (BLOCK * sum(blocks))
     return Figure(
         key="inference.pages",
-        alt=f"Top: four rows, one per sequence, each reserved up to the maximum length and mostly empty; {percent(reserved)} of the memory is in use. Bottom: "
-        f"the same four sequences in blocks of {BLOCK} tokens at arbitrary places; {percent(paged)} of the allocated blocks is in use, and the rest of the memory is free.",
-        caption=f"If every sequence reserves memory for the maximum length, most of it stays empty. With paging, a sequence takes blocks as it needs them, and wastes "
-        f"half a block on average. (Four sequences, a color each; a cell is one token, a block is {BLOCK} tokens.)",
+        alt="Top: four rows, one per sequence, each reserved up to the maximum length and mostly empty; "
+        f"{percent(reserved)} of the memory is in use. Bottom: the same four sequences in blocks of "
+        f"{BLOCK} tokens at arbitrary places; {percent(paged)} of the allocated memory is in use, "
+        "and the rest of the memory is free.",
+        caption="A KV cache with reserved memory and with paging. If every sequence reserves memory for the "
+        "maximum length, most of it stays empty. With paging, a sequence takes blocks as it needs "
+        "them and wastes half a block on average. (Four sequences, a color each; a cell is one "
+        f"token, a block is {BLOCK} tokens.)",
         parts=lambda wide: [_memory(wide, blocks, reserved, paged)],
     )
 
@@ -76,10 +80,15 @@ def cache_split() -> Figure:
     said = ", ".join(f"{name} {si(seconds, 's')}" for name, seconds in steps.items())
     return Figure(
         key="inference.cache_split",
-        alt="Three drawings of a cache with eight heads across and sequences downward, on sixteen chips, two per head. Replicated: both chips of a head hold "
-        f"the same data. By sequences: each holds half of the sequences of its head. By tokens: each holds half of the tokens of every sequence. Time of a step: {said}.",
-        caption=f"Sharding by heads ends at eight chips. On sixteen, the two chips of a head (a color each) hold replicas, or different sequences, or different tokens. With {USERS} sequences of {S:,} tokens, "
-        f"a decode step takes: {said}. (Heads run across and sequences down. In the third drawing, the two halves of the tokens of each head are side by side.)",
+        alt="Three drawings of a cache with eight heads across and sequences downward, on sixteen "
+        "chips, two per head. Replicated: both chips of a head hold the same data. By sequences: "
+        "each chip holds half of the sequences of its head. By tokens: each chip holds half of the "
+        f"tokens of every sequence. Time of a step: {said}.",
+        caption="Three ways to shard a KV cache with eight heads over sixteen chips. Sharding by heads "
+        "alone ends at eight chips, so the two chips of a head (one color each) hold replicas, "
+        f"different sequences, or different tokens. With {USERS} sequences of {S:,} tokens, a decode "
+        f"step takes: {said}. (Heads run across and sequences down. In the third drawing, the two "
+        "halves of the tokens of each head are side by side.)",
         parts=lambda wide: [_boxes(wide, steps)],
     )
 
@@ -117,8 +126,12 @@ def owners() -> Figure:
         key="inference.owners",
         alt=f"The number of sequences that fit on 8, 16, 32 and 64 GPUs, two curves, both axes logarithmic. With tensor parallelism alone: {', '.join(f'{most[n][0]:,}' for n in counts)}. "
         f"With data-parallel attention: {', '.join(f'{most[n][1]:,}' for n in counts)}.",
-        caption=f"With latent attention, every GPU of a tensor-parallel group holds the full vector of every sequence. With data-parallel attention, each GPU holds only its own sequences, "
-        f"so 64 GPUs hold {apart:,} sequences instead of {together:,}. (DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens. Both axes are logarithmic.)",
+        caption="Sequences that fit in memory, against the number of GPUs, with tensor parallelism and with "
+        "data-parallel attention. With latent attention, every GPU of a tensor-parallel group holds "
+        "the full latent vectors of every sequence. With data-parallel attention, each GPU holds "
+        f"only its own sequences, so 64 GPUs hold {apart:,} sequences instead of {together:,}. "
+        f"(DeepSeek-V3 on H200, weights in {FP8.name}, cache in {OWNED.kv.name}, 4,096 tokens. Both "
+        "axes are logarithmic.)",
         parts=lambda wide: [_fits(most)],
     )
 

@@ -44,8 +44,10 @@ def two_phases() -> Figure:
         alt=f"A long bar: the prefill of {P:,} tokens takes {si(read, 's')}, {si(read / P, 's')} per token. On the same scale, two short "
         f"bars of one decode step, which are drawn again {TIMES} times as long: for one user {si(alone.total_s, 's')}, most of it for reading the weights; for {USERS} users "
         f"{si(many.total_s, 's')}, with the same time for the weights, and more for cache and network.",
-        caption=f"Prefill takes {si(read / P, 's')} per token, decode takes {si(alone.total_s, 's')}, because each decode step reads all weights, whether for one user or for "
-        f"{USERS}. (Llama 3 70B in int8 on 16 TPU v5e, context {S:,}. To scale; to the right of the two short bars, the same bars {TIMES} times as long.)",
+        caption=f"Time of one prefill and of two decode steps. Prefill takes {si(read / P, 's')} per token, "
+        f"but decode takes {si(alone.total_s, 's')}, because each decode step reads all weights, "
+        f"whether for one user or for {USERS}. (Llama 3 70B in int8 on 16 TPU v5e, context {S:,}. To "
+        f"scale; the two short bars are repeated to their right, {TIMES} times as long.)",
         parts=lambda wide: [_phases(wide, read, {1: alone, USERS: many})],
     )
 
@@ -89,7 +91,9 @@ def loop() -> Figure:
         key="inference.loop",
         alt="Two triangles, passes downward and tokens across. Without a cache, every pass computes all tokens so far, which fills the "
         "triangle. With a cache, every pass computes only its newest token, on the diagonal, and reads the cached keys and values of the others.",
-        caption="Without a cache, n passes compute n(n + 1)/2 tokens. With a cache they compute n, because the keys and values of earlier tokens never change.",
+        caption="Tokens that each pass computes, without and with a KV cache. Without a cache, n passes "
+        "compute n(n + 1)/2 tokens. With a cache, they compute n, because the keys and values of "
+        "earlier tokens never change.",
         parts=lambda wide: [_triangles(wide, n)],
     )
 
@@ -119,8 +123,11 @@ def step() -> Figure:
     return Figure(
         key="inference.step",
         alt=f"Time over the number of sequences, without the network: the time to read the weights is constant, the time to read the caches rises in proportion to the batch, and so does compute, more slowly; the step is dashed. Marks: {said}.",
-        caption=f"The weights are read once for all sequences, but every sequence has its own cache. At {marks['cache = weights']:.0f} sequences, the caches take as long as the weights, "
-        f"long before the step would be compute-bound ({critical:.0f}). At {largest}, the memory is full. (Llama 3 70B, int8, 16 TPU v5e, {S:,} tokens, without the network.)",
+        caption="Time of a decode step against the batch size, by component. The weights are read once for "
+        f"all sequences, but every sequence has its own cache. At {marks['cache = weights']:.0f} "
+        "sequences, reading the caches takes as long as reading the weights, long before the step "
+        f"would be compute-bound ({critical:.0f}). At {largest}, the memory is full. (Llama 3 70B, "
+        f"int8, 16 TPU v5e, {S:,} tokens, without the network.)",
         parts=lambda wide: [_times(marks)],
     )
 

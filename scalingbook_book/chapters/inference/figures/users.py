@@ -29,8 +29,10 @@ def front() -> Figure:
         key="inference.front",
         alt="Cost of a million output tokens against the time per token, both axes logarithmic, with one curve for each of 8, 16, 32 and 64 chips. The batch grows along "
         f"each curve from top left to bottom right. No curve gets below {fastest:.2g} ms.",
-        caption="Along each curve the batch grows: the cost falls by a factor of more than fifty, while latency rises by a factor of a few. More chips are faster only up to "
-        "a point, and they cost more. (Llama 3 70B, int8, TPU v5e at its list price, context 2,048; decode only. Both axes are logarithmic.)",
+        caption="Cost of output tokens against time per token, on 8 to 64 chips. The batch grows along each "
+        "curve: the cost falls by a factor of more than fifty, while latency rises only a few "
+        "times. More chips are faster only up to a point, and they cost more. (Llama 3 70B, int8, "
+        "TPU v5e at its list price, context 2,048; decode only. Both axes are logarithmic.)",
         parts=lambda wide: [_chart(curves)],
     )
 
@@ -66,8 +68,10 @@ def draft() -> Figure:
         key="inference.draft",
         alt=f"Two rows on one time axis. Top: {KEPT + 1} plain steps, one token each. Bottom: {GUESSES} short draft steps and one verification of all of them. {KEPT} draft tokens are accepted, "
         "one is rejected, and the verification adds a token of its own.",
-        caption=f"A verification reads weights and cache once for all draft tokens. If {KEPT} of {GUESSES} are accepted and the large model adds one, the round yields {KEPT + 1} tokens in the time of "
-        f"{took:g} plain steps. (To scale.)",
+        caption="One round of speculative decoding, compared with plain decode steps. A verification reads "
+        f"the weights and the cache once for all draft tokens. If {KEPT} of {GUESSES} are accepted "
+        f"and the large model adds one, the round yields {KEPT + 1} tokens in the time of {took:g} "
+        "plain steps. (To scale.)",
         parts=lambda wide: [_lanes(wide)],
     )
 

@@ -80,7 +80,7 @@ def _by_rule() -> float:
 FRONTS = (
     Check(
         key="inference_llama3.price-on-front",
-        title="At which price does the H100 displace the v5e?",
+        title="At what price does the H100 displace the v5e?",
         answer=_price,
         unit="USD",
         difficulty=3,
@@ -96,7 +96,8 @@ FRONTS = (
         mistakes=(
             Mistake(
                 _by_rule,
-                "That is by the closed form, without links. Slices of v5e lose more to communication.",
+                "That is by the closed form, which leaves out the links. Slices of v5e lose more time "
+                "to communication.",
             ),
             Mistake(8.0, "That is the price of all eight. The question is about one GPU."),
         ),
@@ -119,11 +120,12 @@ FRONTS = (
                 _cheapest, "The planner's default batch sizes leave gaps. Let it try each one from 1 to 64."
             ),
             Mistake(
-                lambda: _cheapest(None, batches=_EVERY), "At that price, tokens do not come within 20 ms."
+                lambda: _cheapest(None, batches=_EVERY),
+                "At that price, no layout delivers a token within 20 ms.",
             ),
             Mistake(
                 lambda: _cheapest(policies=("interleaved",), batches=_EVERY),
-                "Chunked prefill is allowed too.",
+                "Chunked prefill is allowed, too.",
             ),
         ),
     ),

@@ -19,7 +19,7 @@ def _pools() -> inference.Pools:
 
 
 def _network(mfu: float = 0.5) -> float:
-    """Bytes a second with which the cache of a token is sent while the next one is read."""
+    """Bytes per second at which a token's KV cache is sent while the next token is prefilled."""
     token_s = 2 * _8B.params / (chips.H100.bf16_flops_per_s * mfu)
     return arithmetic.kv_cache(_8B, 1, BF16).nbytes / token_s
 
@@ -50,14 +50,14 @@ REQUESTS = (
         difficulty=2,
         hints=(
             "How many requests does the decode server complete per second?",
-            "Each of them needs a prefill. How many seconds of prefill does that make in every second?",
+            "Each of them needs a prefill. How many seconds of prefill is that per second?",
         ),
         mistakes=(
             Mistake(lambda: _pools().ratio / 48, "The server decodes 48 sequences at once."),
             Mistake(512.0, "An answer takes 512 steps, not one."),
             Mistake(lambda: 1 / _pools().ratio, "That is the number of decode servers per prefill server."),
         ),
-        right="Right. In practice you need three, because servers come whole.",
+        right="Right. In practice, you need three, because you cannot run a fraction of a server.",
     ),
     Check(
         key="inference_llama3.cache-network",
@@ -105,7 +105,7 @@ REQUESTS = (
                 "Answers need no prefill: they are in the cache already.",
             ),
             Mistake(lambda: _read() / (64 * 1250), "The first 4,000 tokens have to be processed once, too."),
-            Mistake(lambda: 64.0, "The session gets longer with each turn, and it is short at first."),
+            Mistake(lambda: 64.0, "The session starts short and grows with each turn."),
         ),
     ),
     Check(
@@ -131,11 +131,12 @@ REQUESTS = (
             ),
             Mistake(
                 lambda: _again_s() / _share(weights=False),
-                "The weights are in memory in any case. Caches share what they leave.",
+                "The weights are in memory in any case. The caches share the memory that they leave.",
             ),
             Mistake(
                 _again_s,
-                "That is the time of recomputing. Keeping the cache occupies only a share of the GPUs.",
+                "That is the time that recomputing takes. Keeping the cache occupies only a share of "
+                "the GPUs.",
             ),
         ),
     ),

@@ -10,7 +10,7 @@ from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Cluster, Slice, chips
 from scalingbook_lib.units import BF16, FP8, INT8
 
-_8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_8B, _70B, _405B = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _V3 = models.find("DeepSeek-V3")
 _V5E = chips.V5E
 _EIGHT = Cluster.of(chips.H100, 8)
@@ -99,7 +99,7 @@ SEARCHES = (
         difficulty=3,
         hints=(
             "Call `inference.decode` twice, with B = 64 and B = 1.",
-            "How many of the 256 experts do 64 tokens activate, and how many does one?",
+            "How many of the 256 experts do 64 tokens activate, and how many does one token activate?",
         ),
         mistakes=(
             Mistake(lambda: _slower(_70B), "That is the factor for the dense 70B model."),
@@ -144,10 +144,11 @@ SEARCHES = (
         mistakes=(
             Mistake(
                 lambda: math.ceil(4 * inference.prefill(_70B, *_SERVER, P=4096).total_s),
-                "That many servers can keep up. One in a hundred users still waits for longer than a second.",
+                "That many servers can keep up. More than one user in a hundred still waits longer than "
+                "a second.",
             ),
             Mistake(
-                lambda: 1.0, "One server completes fewer prompts than arrive: its queue grows without end."
+                lambda: 1.0, "One server completes fewer prompts than arrive, so its queue grows without end."
             ),
         ),
     ),

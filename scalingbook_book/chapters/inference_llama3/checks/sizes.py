@@ -68,7 +68,9 @@ SIZES = (
                 lambda: ceil(_held(24) / _V5E.hbm_bytes),
                 "There is no slice of v5e with this number of chips.",
             ),
-            Mistake(lambda: _slice(_held(0)), "That slice holds the weights, but not the caches as well."),
+            Mistake(
+                lambda: _slice(_held(0)), "That slice holds the weights, but not the caches in addition."
+            ),
         ),
     ),
     Check(
@@ -109,7 +111,7 @@ SIZES = (
         rel_tol=0.01,
         hints=(
             "How many of the 48 sequences end per step, if each of them stays for 1,024 steps?",
-            "Does a sequence that ends free only its answer, or more?",
+            "Does a sequence that ends free only the cache of its answer, or more?",
         ),
         mistakes=(
             Mistake(lambda: 48 * 4096 / 1024, "Answers are in the cache too, and they are freed as well."),
@@ -126,7 +128,8 @@ SIZES = (
             ),
         ),
         right=(
-            "Right, and as many tokens are written: one for each sequence, and the prompts of the new ones."
+            "Right, and the same number of tokens is written: one for each sequence, and the prompts of "
+            "the new sequences."
         ),
     ),
     Check(
@@ -137,12 +140,12 @@ SIZES = (
         rel_tol=0.01,
         hints=(
             "What is the bottleneck of decoding with long contexts?",
-            "At the price you look for, a dollar reads the same number of bytes on either GPU.",
+            "At the price you are looking for, a dollar reads the same number of bytes on either GPU.",
         ),
         mistakes=(
             Mistake(
                 lambda: _even(1.0),
-                "The two have the same compute rate, but here the time goes to reading caches.",
+                "The two GPUs have the same compute rate, but here all the time goes to reading caches.",
             ),
             Mistake(
                 lambda: _even(chips.H200.hbm_bytes / chips.H100.hbm_bytes),

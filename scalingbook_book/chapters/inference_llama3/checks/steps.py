@@ -10,7 +10,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, INT4, INT8
 
-_8B, _70B, _405B = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_8B, _70B, _405B = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _V5E, _V5P = chips.V5E, chips.V5P
 
 
@@ -78,8 +78,8 @@ STEPS = (
         hints=(
             "Weights and cache together decide the slice. There is no slice of three chips.",
             (
-                "Add the time to read the cache and the longer of computing and reading the "
-                "weights. Which one is longer at 240 sequences?"
+                "Add the time to read the cache and the longer of computing and reading the weights. "
+                "Which one is longer at 240 sequences?"
             ),
         ),
         mistakes=(
@@ -206,7 +206,7 @@ STEPS = (
             ),
             Mistake(
                 lambda: _ordered(lambda n: n),
-                "That is the number of chips needed. Which slices have at least as many?",
+                "That is the number of chips needed. Which slices have at least that many?",
             ),
             Mistake(lambda: _ordered(lambda n: -(-n // 4) * 4), "Rounding up to whole hosts is not enough."),
         ),
@@ -227,7 +227,7 @@ STEPS = (
             Mistake(
                 # the largest of 1, 5, 9, ... up to B
                 lambda: _all_batches(lambda B: (B - 1) // 4 * 4 + 1 if B > 0 else 0),
-                "A search in steps of four stops short of the largest batch.",
+                "A search in steps of four misses the largest batch.",
             ),
         ),
     ),

@@ -114,9 +114,9 @@ def _verdict(where: str, B: int, S: int, now: tuple[float, ...], most: int) -> s
     total = sum(now)
     first = max(range(len(now)), key=lambda i: now[i])
     step = f"With {pluralize(B, 'sequence')} of {count(S)} tokens, a step takes {si(total, 's')}"
-    said = f"{step}. The largest part is {_SAID[first]}, with {percent(now[first] / total)}"
+    said = f"{step}. The largest part is {_SAID[first]}, which takes {percent(now[first] / total)} of it"
     if not most:
-        return f"{said}. But not even one sequence fits on {where}."
+        return f"{said}. But not even one sequence fits in the memory of {where}."
     return (
         f"{said}. {f'But only {most:,}' if most < B else f'Up to {most:,}'} of these sequences fit in memory."
     )
@@ -125,7 +125,7 @@ def _verdict(where: str, B: int, S: int, now: tuple[float, ...], most: int) -> s
 BREAKDOWN = Explorer(
     key="inference_llama3.breakdown",
     title="The time of a decode step, by component",
-    question="Which components of the step grow with the batch, and when do they take over?",
+    question="Which components of the step grow with the batch, and when do they dominate?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),

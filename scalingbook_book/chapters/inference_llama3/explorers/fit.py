@@ -85,7 +85,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
     first = next((i for i, f in enumerate(all_of) if f.sequences), None)
     if first is None:
         return View(
-            f"No {chip} machine offered here holds {model} and one sequence of {count(S)} tokens.",
+            f"None of the {chip} machines offered here holds {model} and one sequence of {count(S)} tokens.",
             (_tanks(all_of[-_SHOWN:]),),
         )
     on = chips.find(chip)
@@ -108,7 +108,7 @@ def _fit(*, model: str, chip: str, weights: str, kv: str, S: int, G: int) -> Vie
 def _tanks(shown: list[ServingFit]) -> Bars:
     parts = {"weights": 0, "cache": 1, "free": 5}
     return Bars(
-        Scale("HBM of all chips together", "B"),
+        Scale("total HBM of all chips", "B"),
         [f"{f.name}: {si(f.room, 'B')}" for f in shown],
         [Series(name, [getattr(f, name) for f in shown], color) for name, color in parts.items()],
         stacked=True,
@@ -120,7 +120,7 @@ def _table(shown: list[ServingFit], G: int) -> Grid:
     heads = ("fit", "step", "tokens\n/s per\nchip", "requests\n/s", "USD per\nmillion")
     best = max(f.rate for f in shown)
     return Grid(
-        "Decode only, with the largest batch",
+        "Decode only, with the largest batch that fits",
         [f.name for f in shown],
         heads,
         [_row(f, G, best) for f in shown],
@@ -129,7 +129,10 @@ def _table(shown: list[ServingFit], G: int) -> Grid:
 
 def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
     if f.step is None:
-        return [Cell(text, None, f"{f.name} holds no sequence") for text in ("0", "–", "–", "–", "–")]
+        return [
+            Cell(text, None, f"{f.name} does not hold a single sequence")
+            for text in ("0", "–", "–", "–", "–")
+        ]
     price = machine(f.name).chip.usd_per_hour
     usd = f"${sig3(price / 3600 / f.rate * 1e6)}" if price else "no price"
     texts = (
@@ -145,8 +148,8 @@ def _row(f: ServingFit, G: int, best: float) -> list[Cell]:
 def _verdict(model: str, one: ServingFit, following: list[ServingFit], S: int) -> str:
     hbm = binary(machine(one.name).chip.hbm_bytes)
     said = (
-        f"{one.name} is the smallest machine that holds {model}: its {one.chips} × {hbm} hold "
-        f"the weights and {pluralize(one.sequences, 'sequence')} of {count(S)} tokens"
+        f"{one.name} is the smallest machine that holds {model}: its {one.chips} × {hbm} of HBM hold the "
+        f"weights and {pluralize(one.sequences, 'sequence')} of {count(S)} tokens"
     )
     if not following or not following[0].sequences:
         return f"{said}."
@@ -161,7 +164,7 @@ def _verdict(model: str, one: ServingFit, following: list[ServingFit], S: int) -
 FIT = Explorer(
     key="inference_llama3.fit",
     title="Memory capacity: weights and KV caches",
-    question="Which is the smallest machine that holds this model, and is the next larger one a better buy?",
+    question="What is the smallest machine that holds this model, and is the next larger one a better buy?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "chip": Chips("chip", tuple(SLICES), "TPU v5e"),

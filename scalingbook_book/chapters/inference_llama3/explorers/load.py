@@ -36,7 +36,7 @@ MACHINES = (
 POLICIES = ("interleaved prefill", "chunked prefill")
 LOADS = (0.2, 0.5, 0.7, 0.8, 0.9, 1.0, 1.2)
 REQUESTS, SEED, SLOTS = 150, 7, 128
-_LOADED = Scale("load, as a share of saturation")
+_LOADED = Scale("load, as a fraction of saturation")
 
 
 class ServerSetting(NamedTuple):
@@ -124,13 +124,13 @@ def _good(good: list[float], load: float, share: float) -> Chart:
         Curve("within the SLO", LOADS, good, 2),
         Points("", [load], [load * share], [percent(share)], 2),
     )
-    return Chart(_LOADED, Scale("within the SLO, as a share of saturation"), marks, title="Goodput")
+    return Chart(_LOADED, Scale("rate within the SLO, as a fraction of saturation"), marks, title="Goodput")
 
 
 def _verdict(run: serving.ServingRun, load: float, share: float) -> str:
     return (
         f"At {percent(load)} of saturation, half of the users get their first token within "
-        f"{si(run.ttft(50), 's')}, and 99% within {si(run.ttft(99), 's')}. {percent(share)} of "
+        f"{si(run.ttft(50), 's')}, and 99% get it within {si(run.ttft(99), 's')}. {percent(share)} of "
         f"the {count(REQUESTS)} requests meet both latency targets."
     )
 

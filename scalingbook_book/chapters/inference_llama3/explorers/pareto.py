@@ -89,8 +89,8 @@ def _pareto(
             Readout("layouts tried", found.layouts),
             Readout("plans tried", found.ways),
             Readout("time between two tokens", one.itl_s, "s"),
-            Readout("time to the first token", one.ttft_s, "s"),
-            Readout("a million output tokens", one.cost, "", found.price(one)),
+            Readout("time to first token", one.ttft_s, "s"),
+            Readout("cost of a million output tokens", one.cost, "", found.price(one)),
             *_paid(found, where, usd),
             Readout("tokens/s per chip", one.serving.tokens_per_s_per_chip),
         ),
@@ -113,7 +113,7 @@ def _short(why: str) -> str:
 
 
 def _kind(option: Option) -> str:
-    return option.binds if option.binds in _COLORS else "network and other"
+    return option.bottleneck if option.bottleneck in _COLORS else "network and other"
 
 
 def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
@@ -129,7 +129,7 @@ def _chart(found: Front, one: Option, itl_ms: float) -> Chart:
     chosen = Points("", [one.itl_s], [one.cost], [found.price(one)], _COLORS.get(_kind(one), _OTHERS))
     unit = "USD" if found.unit == USD else "chip-hours"
     return Chart(
-        Scale("time between two tokens of a sequence", "s", "log"),
+        Scale("inter-token latency of a sequence", "s", "log"),
         Scale(f"{unit} per million output tokens", "", "log"),
         ([line] if len(found.points) > 1 else [])
         + [*front, chosen, RefLine(f"target: {si(itl_ms / 1e3, 's')}", itl_ms / 1e3)],
@@ -150,7 +150,13 @@ def _table(found: Front, one: Option) -> Grid:
 
 
 def _row(found: Front, p: Option, chosen: bool) -> list[Cell]:
-    texts = (_ways(p), f"{p.copies} × {count(p.B)}", si(p.ttft_s, "s"), si(p.itl_s, "s"), found.price(p))
+    texts = (
+        _ways(p),
+        f"{p.copies} × {count(p.sequences)}",
+        si(p.ttft_s, "s"),
+        si(p.itl_s, "s"),
+        found.price(p),
+    )
     level = 0.5 if chosen else 0.0
     return [Cell(text, _COLORS.get(_kind(p), _OTHERS), str(p.serving), level=level) for text in texts]
 
@@ -197,15 +203,15 @@ def _verdict(found: Front, one: Option, kept: bool, itl_ms: float) -> str:
             f"{si(fast.itl_s, 's')} per token, at {found.price(fast)} per million tokens."
         )
     said = (
-        f"Within {itl_ms:g} ms per token, a million tokens cost {found.price(one)}, with {_ways(one)} and "
-        f"{pluralize(one.B, 'sequence')} per replica. The longest component is "
-        f"{_NAMES.get(one.binds, one.binds)}"
+        f"Within {itl_ms:g} ms per token, a million tokens cost {found.price(one)}, with {_ways(one)} "
+        f"and {pluralize(one.sequences, 'sequence')} per replica. The longest component is "
+        f"{_NAMES.get(one.bottleneck, one.bottleneck)}"
     )
     if best is not one:
         return f"{said}. The cheapest plan costs {found.price(best)}, at {si(best.itl_s, 's')} per token."
     share = fast.cost / best.cost
     return (
-        f"{said}. No plan is cheaper; the fastest, with {si(fast.itl_s, 's')} per token, costs "
+        f"{said}. No plan is cheaper. The fastest, at {si(fast.itl_s, 's')} per token, costs "
         f"{sig3(share)} times as much."
     )
 

@@ -127,7 +127,7 @@ def _verdict(found: Balance, prefill: int, decode: int, idle: tuple[float, float
     balance = sig3(max(ratio, 1 / ratio), 2)
     said = f"Each {'decode server needs' if ratio >= 1 else 'prefill server feeds'} {balance} "
     said += "prefill servers" if ratio >= 1 else "decode servers"
-    have = f"With {prefill} prefill and {decode} decode"
+    have = f"With {prefill} prefill and {pluralize(decode, 'decode server')}"
     if max(idle) < 0.1:
         return f"{said}. {have}, both pools are busy nearly all the time."
     who, share = ("decode", idle[1]) if idle[1] > idle[0] else ("prefill", idle[0])

@@ -72,17 +72,17 @@ def _price(
         f"{_best(all_of)}. {_cheapest(prompt.chip.name, out.chip.name, S)}.",
         (_table(all_of, cache, flops), _chart(all_of, model, kv, S, flops)),
         (
-            Readout("FLOPs per token", flops, "FLOP"),
+            Readout("FLOPs per token", flops, "FLOPs"),
             Readout("cache read per token", cache, "B"),
-            Readout("a million prompt tokens, at least", prompt.prompts(flops), "", least[0]),
-            Readout("a million output tokens, at least", out.decoded(cache, flops), "", least[1]),
+            Readout("lower bound for a million prompt tokens", prompt.prompts(flops), "", least[0]),
+            Readout("lower bound for a million output tokens", out.decoded(cache, flops), "", least[1]),
         ),
         columns=2,
     )
 
 
 def _best(all_of: list[Worth]) -> str:
-    """Who does, reads and holds most for a dollar; whoever leads twice is named once."""
+    """The chips that compute, read and hold the most per dollar; a chip that leads twice is named once."""
     said = {
         "flops": "performs the most FLOPs",
         "read": "reads the most bytes",
@@ -98,7 +98,7 @@ def _cheapest(prompt: str, out: str, S: int) -> str:
     tokens = f"output tokens at a context of {count(S)}"
     if prompt == out:
         return f"Prompts and {tokens} are cheapest on {out}"
-    return f"Prompts are cheapest on {prompt}, {tokens} on {out}"
+    return f"Prompts are cheapest on {prompt}, and {tokens} are cheapest on {out}"
 
 
 def _cache(model: str, kv: str, S: int) -> float:
@@ -130,7 +130,7 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
     ]
     return Chart(
         Scale("tokens of context", "", "pow2"),
-        Scale("USD per million output tokens, at least", "", "log"),
+        Scale("USD per million output tokens (lower bound)", "", "log"),
         (*lines, RefLine("here", S)),
         title="Cost of output tokens by context length",
     )
@@ -139,7 +139,8 @@ def _chart(all_of: list[Worth], model: str, kv: str, S: int, flops: float) -> Ch
 PRICE = Explorer(
     key="inference_llama3.price",
     title="What a dollar buys",
-    question="Which chip is the cheapest for prompts, and which for output tokens after a long context?",
+    question="Which chip is cheapest for prompts, and which is cheapest for output tokens after a long "
+    "context?",
     controls={
         "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

@@ -39,18 +39,22 @@ def front() -> Figure:
     said = join_and([f"{found.price(p).strip('$ ')} dollars at {si(p.itl_s, 's', 2)}" for p in named])
     return Figure(
         key="inference_llama3.front",
-        alt=f"A falling curve of {len(found.points)} points: dollars per million tokens against the time between two tokens, both axes logarithmic. Three points are labeled: {said}.",
-        caption=f"Of {found.ways:,} ways to serve Llama 3 70B on sixteen TPU v5e, these {len(found.points)} are the best: no other is both faster and cheaper. "
-        f"A million tokens cost {said} per token. (Weights and cache in int8, prompts of 2,048 tokens, answers of 512, peak rates, logarithmic axes. "
-        f"The time to the first token has no limit here: at {si(named[1].itl_s, 's', 2)} it is {si(named[1].ttft_s, 's')}.)",
+        alt=f"A falling curve of {len(found.points)} points: dollars per million tokens against "
+        f"inter-token latency, both axes logarithmic. Three points are labeled: {said}.",
+        caption=f"The Pareto front of latency and cost for Llama 3 70B on sixteen TPU v5e. Of {found.ways:,} "
+        f"layouts and batch sizes, these {len(found.points)} are the best: no other is both faster "
+        f"and cheaper. A million tokens cost {said} per token. (Weights and cache in int8, prompts "
+        "of 2,048 tokens, answers of 512, peak rates, logarithmic axes. The time to first token is "
+        f"not limited here: at {si(named[1].itl_s, 's', 2)} per token, it is "
+        f"{si(named[1].ttft_s, 's')}.)",
         parts=lambda _: [_front(found, named)],
     )
 
 
 def _front(found: planner.Front, named: tuple[planner.Option, ...]) -> Chart:
-    labels = [f"{found.price(p)}, {p.B * p.copies:.0f} user{'s' * (p.B > 1)}" for p in named]
+    labels = [f"{found.price(p)}, {p.sequences * p.copies:.0f} user{'s' * (p.sequences > 1)}" for p in named]
     return Chart(
-        x=Scale("ms between two tokens", "", "log", low=5, high=200),
+        x=Scale("inter-token latency (ms)", "", "log", low=5, high=200),
         y=Scale("USD per million tokens", "", "log", low=1, high=60),
         marks=(
             Curve("", [1e3 * p.itl_s for p in found.points], [p.cost for p in found.points], color=MEMORY),
@@ -75,8 +79,9 @@ def tornado() -> Figure:
     return Figure(
         key="inference_llama3.tornado",
         alt=f"For seven changes, three bars each: the share of the cost of a token that is saved with one user, with {B} users, and with as many as fit. {said}.",
-        caption="Cost saved per token. More memory bandwidth helps at every batch size, and more compute hardly helps at this context length. "
-        "Weights in int4 help with few users, and a cache in int4 with many.",
+        caption="Fraction of the cost per token saved by seven changes. More memory bandwidth helps at "
+        "every batch size, while more compute hardly helps at this context length. int4 weights "
+        "help with few users, and an int4 cache helps with many.",
         parts=lambda wide: [_bars(wide, {name: saved[name] for name in order})],
     )
 

@@ -42,7 +42,9 @@ def tanks() -> Figure:
     return Figure(
         key="inference_llama3.tanks",
         alt=f"Three tanks: the memory of 16, 8 and 4 chips, each half as high as the one before. Half of each is filled with weights and the rest with sequences: {said}.",
-        caption="Half the bytes per element on half the chips leave the proportions unchanged: half of each tank is weights, and the rest holds the same number of sequences, up to rounding.",
+        caption="Memory of three slices that serve the model with bf16, int8 and int4 elements. Half the "
+        "bytes per element on half the chips leave the proportions unchanged: half of each memory "
+        "is weights, and the rest holds the same number of sequences, up to rounding.",
         parts=lambda wide: [_tanks(wide, held)],
     )
 
@@ -91,8 +93,9 @@ def step() -> Figure:
         alt="Three bars of time, made of weights, cache, transfers and hop latency. "
         + "; ".join(f"{name}: {', '.join(si(part, 's') for part in parts)}" for name, parts in lanes.items())
         + ".",
-        caption=f"With communication, a step takes {first} instead of {si(rule.total_s, 's')}. On twice the chips it takes {second}: each chip reads half "
-        f"as many bytes, but hop latency grows. ({B} sequences of {S:,} tokens, int8.)",
+        caption=f"Components of a decode step. With communication, a step takes {first} instead of "
+        f"{si(rule.total_s, 's')}. On twice the chips, it takes {second}: each chip reads half as "
+        f"many bytes, but hop latency grows. ({B} sequences of {S:,} tokens, int8.)",
         parts=lambda wide: [_lanes(wide, lanes)],
     )
 
@@ -131,7 +134,9 @@ def corners() -> Figure:
     return Figure(
         key="inference_llama3.corners",
         alt=f"Two grids of chips whose axes do not wrap around. The path from one corner to the opposite one is colored: {said}.",
-        caption=f"Without wraparound, the farthest chip is at the opposite corner: {said}. Each of the {2 * LLAMA.L} AllReduces crosses the slice twice, at {si(V5E.hop_s, 's')} per hop.",
+        caption="Hops between opposite corners of two slices. Without wraparound, the farthest chip is at "
+        f"the opposite corner: {said}. Each of the {2 * LLAMA.L} AllReduces crosses the slice twice, "
+        f"at {si(V5E.hop_s, 's')} per hop.",
         parts=lambda wide: [_meshes(wide, ways, spent)],
     )
 
@@ -181,7 +186,9 @@ def losses() -> Figure:
     return Figure(
         key="inference_llama3.losses",
         alt=f"A waterfall chart from {si(peak.total_s, 's')} at peak rates to {si(real.total_s, 's')} in a real engine: {said}.",
-        caption=f"In a real engine, the step takes {real.total_s / peak.total_s:.1f} times as long as at peak rates. Matmuls hide only a part of the reading, and every "
-        "layer and every step adds launch overhead. (The same step, with efficiencies fitted to published runs.)",
+        caption="A decode step at peak rates and in a real engine, where it takes "
+        f"{real.total_s / peak.total_s:.1f} times as long. Matmuls hide only a part of the memory "
+        "reads, and every layer and every step adds launch overhead. (The same step, with "
+        "efficiencies fitted to published runs.)",
         parts=lambda wide: [lanes(wide, rows)],
     )

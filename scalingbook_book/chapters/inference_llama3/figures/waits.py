@@ -24,7 +24,9 @@ def cycle() -> Figure:
     return Figure(
         key="inference_llama3.cycle",
         alt=f"One cycle of {si(served.cycle_s, 's')} as a bar: {B} prefills, {percent(reading)} of it, and {G - 1} decode steps. Below, the steps between two prefills, enlarged.",
-        caption=f"In one cycle, every slot serves one request: {B} prefills of {P:,} tokens and {G - 1} decode steps. The prefills take {percent(reading)} of the time.",
+        caption="One cycle of a server that interleaves prefill and decode. Each of its slots serves one "
+        f"request per cycle, so the server runs {B} prefills of {P:,} tokens and {G - 1} decode steps. The "
+        f"prefills take {percent(reading)} of the time.",
         parts=lambda wide: [_cycle(wide, served)],
     )
 
@@ -78,9 +80,12 @@ def gaps() -> Figure:
     said = join_and([f"{si(gap, 's')} ({name})" for name, gap in longest.items()])
     return Figure(
         key="inference_llama3.gaps",
-        alt=f"Three lanes with a tick for each token that one user gets within {WINDOW_S:g} s. Interleaved: dense runs with long gaps. "
-        f"Chunks: even runs, some of them slow. Disaggregated: all even. The 99th percentile of the gaps: {said}.",
-        caption=f"Five slices at {RATE:g} requests per second. The median gap between tokens is nearly the same, but the 99th percentile is {said}.",
+        alt=f"Three rows with a tick for each token that one user gets within {WINDOW_S:g} s. "
+        "Interleaved: dense runs with long gaps. Chunked: even runs, some of them slow. "
+        f"Disaggregated: evenly spaced. The 99th percentile of the gaps: {said}.",
+        caption=f"Tokens of one user under three scheduling policies, on five slices at {RATE:g} requests "
+        "per second. The median inter-token latency is nearly the same, but the 99th percentile is "
+        f"{said}.",
         parts=lambda wide: [_ticks(wide, longest)],
     )
 
@@ -125,4 +130,4 @@ def _seen(run: serving.ServingRun) -> list[float]:
         times = run.token_times(request)
         if times and times[-1] - times[0] > WINDOW_S:
             return [at - times[0] for at in times if at - times[0] < WINDOW_S]
-    raise ValueError(f"nobody gets tokens for {WINDOW_S:g} s")
+    raise ValueError(f"no user gets tokens for {WINDOW_S:g} s")

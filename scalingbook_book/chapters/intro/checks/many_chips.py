@@ -199,7 +199,7 @@ MANY_CHIPS = (
                 "With full overlap, the AllReduce runs during the backward pass, not after it.",
             ),
         ),
-        right="Right. Below C/W tokens per chip, weak scaling loses efficiency at once, but no "
-        "more as chips are added.",
+        right="Right. Below C/W tokens per chip, weak scaling loses efficiency immediately, but adding "
+        "more chips costs no further efficiency.",
     ),
 )

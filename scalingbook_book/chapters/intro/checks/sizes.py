@@ -83,7 +83,7 @@ SIZES = (
     ),
     Check(
         key="intro.network-card",
-        title="Bits and bytes of a network card",
+        title="Bits and bytes of a NIC",
         answer=lambda: 140 * GB / (400e9 / 8),
         unit="s",
         hints=("Gb and GB are different units.", "400 Gb/s is 50 GB/s."),

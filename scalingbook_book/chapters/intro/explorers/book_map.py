@@ -35,7 +35,7 @@ def _run_days() -> float:
 
 
 def _left(n: int) -> float:
-    """The goodput of n chips that fail as often as in the training of LLaMA 3, with restarts of ten minutes."""
+    """The goodput of n chips that fail as often as in the training of Llama 3, with restarts of ten minutes."""
     return reliability.restart_bound(LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips / n, 600)
 
 
@@ -49,7 +49,8 @@ CHAPTERS = (
         "Introduction: scaling and its limits",
         "How many chips can one batch keep busy?",
         "knee: n = B · W / C",
-        f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip hide the AllReduce of the gradients on all three axes of TPU v5p",
+        f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip hide the "
+        "AllReduce of the gradients over all three axes of TPU v5p",
     ),
     Chapter(
         "rooflines",
@@ -91,7 +92,8 @@ CHAPTERS = (
         "Training",
         "Which parallelism strategy for which model?",
         "data parallel: B / n > C / W_ici",
-        f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip make data parallelism compute-bound on all three axes of TPU v5p",
+        f"{count(round(rules.data_parallel_tokens(chips.V5P, axes=3)))} tokens per chip make data "
+        "parallelism compute-bound over all three axes of TPU v5p",
     ),
     Chapter(
         "training_llama3",
@@ -125,8 +127,9 @@ CHAPTERS = (
         "gpus_network",
         "GPUs: the network",
         "What changes when chips are connected by switches?",
-        "W is one GPU's share of a switch",
-        f"{limits.rules(chips.H100).network_tokens:,.0f} tokens per H100 hide the traffic of its network card behind compute",
+        "W: one GPU's share of the switch",
+        f"{limits.rules(chips.H100).network_tokens:,.0f} tokens per H100 hide the traffic of its NIC "
+        "behind compute",
     ),
     Chapter(
         "profiling",
@@ -153,7 +156,7 @@ CHAPTERS = (
     Chapter(
         "architectures",
         "Other architectures",
-        "What does each architecture save?",
+        "What does each architecture save: compute, traffic or memory?",
         "a hybrid's KV cache is at most L/L_f times smaller",
         f"{count(arithmetic.stack(models.find('Qwen3-Next 80B-A3B')).cached_bytes(1) / 1e6)} MB of state in Qwen3-Next before the second token",
     ),
@@ -169,7 +172,8 @@ CHAPTERS = (
         "RL post-training systems",
         "Which chips generate the rollouts, and which train?",
         "mean context of a slot: P + E[G²] / (2 E[G])",
-        f"{si(2 * 70e9 / (8 * chips.H100.hbm_bytes_per_s), 's')} per token at least when eight H100 generate with 70 billion bf16 weights",
+        f"at least {si(2 * 70e9 / (8 * chips.H100.hbm_bytes_per_s), 's')} per token when eight H100s "
+        "generate with 70 billion bf16 weights",
     ),
     Chapter(
         "posttraining_faults",
@@ -181,7 +185,7 @@ CHAPTERS = (
     Chapter(
         "posttraining_energy",
         "Energy and power",
-        "How much electricity does a run take, and a token?",
+        "How much electricity does a training run take, and how much does a token take?",
         "chip-hours · watts · node · PUE",
         f"{energy(chips.H100, 30.84e6 * 3600, SITE).mwh / 1e3:.1f} GWh at the site for the 30.84 million H100 hours of Llama 3.1 405B",
     ),
@@ -239,7 +243,7 @@ def _box(chapter: Chapter, place: int, at: int) -> Cell:
 BOOK_MAP = Explorer(
     key="intro.map",
     title="Map of the book",
-    question="Which formula and which number does each chapter give you?",
+    question="What formula and what number does each chapter give you?",
     controls={"path": Choice("reading path", tuple(PATHS)), "step": Steps("chapter")},
     view=_map,
 )

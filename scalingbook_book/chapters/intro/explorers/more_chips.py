@@ -1,4 +1,4 @@
-"""Where does data parallelism stop scaling, and is a model change worth its slower step?"""
+"""Explorers of the strong-scaling limit of data parallelism, and of a change that makes a step slower."""
 
 from scalingbook_book.reader.explorers.parts import (
     NETWORKED,
@@ -89,7 +89,7 @@ def _verdict(now: scaling.ScalingStep, knee: float, chip: Chip) -> str:
     limit, n = count(round(knee)), count(now.chips)
     told = f"{now.bound.capitalize()} on {n} {chip.name}: "
     if now.chips <= knee:
-        told += f"the backward pass is long enough to hide the AllReduce, up to {limit} chips."
+        told += f"up to {limit} chips, the AllReduce hides behind the backward pass."
     else:
         told += f"beyond {limit} chips, the AllReduce no longer hides behind the backward pass."
     if now.exposed_s:
@@ -140,7 +140,7 @@ def _break_even(*, gain: int, loss: int, share: int) -> View:
     even = [_bearable(x, share) for x in gains]
     chart = Chart(
         Scale("quality gain, as compute", "%", "linear", 0, 50),
-        Scale("efficiency loss of that part", "%", "linear", 0, _TOP),
+        Scale("efficiency loss of the changed part", "%", "linear", 0, _TOP),
         (
             Band("worth it", gains, [0.0] * len(gains), [min(e, _TOP) for e in even], 2),
             Curve("break-even", gains, [e if e <= _TOP else float("nan") for e in even], 1),
@@ -186,8 +186,8 @@ BREAK_EVEN = Explorer(
     question="When is a better model worth a slower step?",
     controls={
         "gain": Slider("quality gain, as compute", 0, 50, 20, unit="%"),
-        "loss": Slider("efficiency loss of that part", 0, 50, 20, unit="%"),
-        "share": Slider("that part's share of the step", 5, 100, 100, unit="%", step=5),
+        "loss": Slider("efficiency loss of the changed part", 0, 50, 20, unit="%"),
+        "share": Slider("the changed part's share of the step", 5, 100, 100, unit="%", step=5),
     },
     view=_break_even,
 )

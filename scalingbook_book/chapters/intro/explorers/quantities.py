@@ -1,4 +1,4 @@
-"""One quantity in every unit, compared with memories and models that this book talks about."""
+"""Explorer that converts a quantity to every unit and compares it with memories and models."""
 
 from scalingbook_book.reader.explorers.parts import (
     ALL_CHIPS,
@@ -98,17 +98,17 @@ def _sentence(amount: int, unit: str, nbytes: float) -> str:
     other = _BINARY.get(unit) or _BINARY_OF.get(unit)
     if other is None:
         elements = f"{count(nbytes / 2)} element{'' if nbytes == 2 else 's'}"
-        return f"{given} are {si(nbytes, 'B')} or {binary(nbytes)}, which is {elements} in bf16."
+        return f"{given} = {si(nbytes, 'B')} or {binary(nbytes)}, enough for {elements} in bf16."
     there = nbytes / _UNITS[other]
     gap = 100 * abs(_UNITS[unit] / _UNITS[other] - 1)
     compared = "larger" if unit in _BINARY else "smaller"
-    return f"{given} are {there:.4g} {other}: a {unit} is {gap:.1f}% {compared} than a {other}."
+    return f"{given} = {there:.4g} {other}: a {unit} is {gap:.1f}% {compared} than a {other}."
 
 
 UNITS = Explorer(
     key="intro.units",
     title="Unit converter",
-    question="How much is that in another unit, and what can hold it?",
+    question="How large is this quantity in another unit, and what memory can hold it?",
     controls={
         "amount": Slider("amount", 1, 1024, 16, "log"),
         "unit": Choice("unit", tuple(_UNITS), "GiB"),

@@ -21,7 +21,7 @@ from scalingbook_book.reader.figures.shapes import MATH, NETWORK
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
 from scalingbook_lib.roofline import scaling
-from scalingbook_lib.units import count
+from scalingbook_lib.units import count_in_words
 
 _PARAMETERS = 8e9
 
@@ -54,10 +54,11 @@ def _regimes(*, n: int, B: int, per_chip: int, chip: str, network: str) -> View:
     )
     return View(
         f"On {pluralize(n, 'chip')}, strong scaling has an efficiency of {100 * strong_at(n):.0f}%; weak "
-        f"scaling has {100 * weak_at(n):.0f}%, with a batch of {count(per_chip * n)} tokens.",
+        f"scaling has an efficiency of {100 * weak_at(n):.0f}%, with a batch of "
+        f"{count_in_words(per_chip * n)} tokens.",
         (chart, _bars(s, w)),
         (
-            Readout("strong: tokens per chip", B / n, "", count(round(B / n))),
+            Readout("strong: tokens per chip", B / n, "", count_in_words(round(B / n))),
             Readout("weak: batch", per_chip * n, "tokens"),
             Readout("tokens needed per chip", rules.data_parallel_tokens(on, axes=axes), "tokens"),
         ),

@@ -84,8 +84,10 @@ def links() -> Figure:
         alt=f"Bars for two chips. A {V5P.name}: one link in one direction {told[V5P][0]}, an axis {told[V5P][1]}, all six "
         f"links in one direction {told[V5P][2]}, in both {told[V5P][3]}. An {H100.name}: one link {told[H100][0]}, all "
         f"{H100.links} links in one direction {told[H100][1]}, in both {told[H100][2]}.",
-        caption=f"Vendors print the longest bar; this book counts one link in one direction. So {told[V5P][3]} and "
-        f"{told[V5P][0]} describe the same {V5P.name}. Before you divide by a bandwidth, ask which of the bars it is.",
+        caption=f"The bandwidth of a {V5P.name} and of an {H100.name}, counted in four ways: in one direction, "
+        f"except for the last bar. Vendors quote the last bar, while this book starts from one link, so "
+        f"{told[V5P][3]} and {told[V5P][0]} describe the same {V5P.name}. Before you divide by a "
+        "bandwidth, find out which of the four it is.",
         parts=lambda wide: [_links(wide, counts)],
     )
 
@@ -95,11 +97,7 @@ def _counts(chip: Chip) -> dict[str, float]:
     one, every = chip.link_bytes_per_s, chip.links * chip.link_bytes_per_s
     axis = {"W_{ici}: one axis of a ring": 2 * one} if chip is V5P else {}
     whole = "W_{dom}: all links" if chip is H100 else "all links"
-    return (
-        {"W_{1}: one link, one way": one}
-        | axis
-        | {f"{whole}, one way": every, "both ways, as printed": 2 * every}
-    )
+    return {"W_{1}: one link": one} | axis | {whole: every, "both directions": 2 * every}
 
 
 def _links(wide: float, counts: dict[Chip, dict[str, float]]) -> Sketch:
@@ -128,9 +126,10 @@ def written() -> Figure:
         "shard of an array that it holds: the whole array; the upper or the lower half; a quarter; a quarter of the rows; "
         "a partial sum of the whole; the left or the right half. Below, columns of A times the matching rows of B give "
         "partial sums of all of C.",
-        caption=f"Arrays of {ROWS} × {ROWS} on a mesh X2 Y2, X down and Y across. Each color is a chip, and the local "
-        "shape is written below. A mesh axis that shards no dimension replicates the array; one that shards the dimension "
-        "that a matmul sums over leaves partial sums.",
+        caption=f"Six shardings of a {ROWS} × {ROWS} array on the mesh X=2, Y=2 (X down, Y across), and a "
+        "sharded matmul. Each color is a chip, and the local shape is written below. A mesh axis "
+        "that shards no dimension replicates the array; one that shards the dimension that a matmul "
+        "sums over leaves partial sums.",
         parts=lambda wide: [_written(wide), _product(wide)],
     )
 

@@ -37,9 +37,11 @@ def regimes() -> Figure:
         "size. Below, efficiency over the number of chips: with a fixed batch, it is perfect up to "
         f"{knee} chips and ends at {last}; with {count(ENOUGH)} tokens per chip, it stays perfect; with "
         f"{count(FEW)}, it soon falls to {floor} and stays there.",
-        caption="With a fixed batch, efficiency falls beyond the knee. If the batch grows with the number of chips, "
-        "there is no knee: with enough tokens per chip, efficiency stays perfect on any number of chips, and with "
-        "too few, it is low almost from the start. (TPU v5p, 8 billion parameters, three torus axes, up to a pod. Chips are on a logarithmic scale.)",
+        caption="Efficiency against the number of chips, for strong and for weak scaling. With a fixed "
+        "batch, efficiency falls beyond the knee. If the batch grows with the number of chips, "
+        "there is no knee: with enough tokens per chip, efficiency stays perfect on any number of "
+        "chips, and with too few, it is low almost from the start. (TPU v5p, 8 billion parameters, "
+        "three torus axes, up to one pod. The axis of chips is logarithmic.)",
         parts=lambda wide: [_blocks(wide), _curves()],
     )
 

@@ -23,8 +23,10 @@ def resources() -> Figure:
         alt=f"One TPU v5e. Two timelines on one scale: multiplying {B} tokens by a weight matrix takes "
         f"{si(FEW.math_s, 's')} of compute and {si(FEW.memory_s, 's')} of data movement. Below, a memory of "
         f"{chip} and three arrays of {array} that do not all fit: weights, gradients, new weights.",
-        caption="Compute and data movement take time, and a step takes at least as long as the longer of the two. "
-        "Memory capacity takes no time: either the program fits, or it does not run. (TPU v5e. Both parts are to scale.)",
+        caption="The three resources of a chip: compute, data movement and memory capacity. Compute and "
+        "data movement take time, and a step takes at least as long as the longer of the two. "
+        "Memory capacity decides whether the program runs at all. (TPU v5e. Both parts are to "
+        "scale.)",
         parts=lambda wide: [_time(wide), _room(wide)],
     )
 

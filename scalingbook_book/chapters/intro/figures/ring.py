@@ -27,8 +27,9 @@ def receives() -> Figure:
         key="intro.receives",
         alt="Two rings of chips, drawn below the same batch. Each chip processes one part of the batch, and a bar below "
         f"each chip shows the gradients that it has to receive: {told}.",
-        caption="With four times the chips, each chip has a quarter of the work but no less to receive. "
-        f"On long rings, each receives {si(4 * P, 'B')}, twice the {si(2 * P, 'B')} of the gradients.",
+        caption="What each chip of a ring computes and receives in one step. With four times as many chips, "
+        "each chip has a quarter of the work but receives just as many bytes: on long rings, "
+        f"{si(4 * P, 'B')}, which is twice the {si(2 * P, 'B')} of the gradients.",
         parts=lambda wide: [_ring(wide, n) for n in RINGS],
     )
 
@@ -66,12 +67,15 @@ def order() -> Figure:
     waits, best = LAYER.math_s + LAYER.network_s, beside_dx()
     return Figure(
         key="intro.order",
-        alt="Timelines of two orders of one small program, each with a row for compute and a row for the network. As "
-        f"compiled, y and dw are followed by the AllReduce alone and then by dx, which takes {si(waits, 's')}. If the "
-        f"AllReduce overlaps with dx, only {si(best - LAYER.math_s, 's')} of it are exposed, and all takes {si(best, 's')}.",
-        caption=f"The same three matmuls and the same AllReduce take {si(waits, 's')} in one order and {si(best, 's')} "
-        "in the other. The matmul dw needs dy, which depends on y, so only dx is left to hide the AllReduce. In a deep "
-        f"model, the backward pass of the previous layer follows dx and hides the rest: {si(LAYER.math_s, 's')} per layer.",
+        alt="Timelines of two orders of one small program, each with a row for compute and a row for "
+        "the network. As compiled, y and dw are followed by the AllReduce alone and then by dx, "
+        f"{si(waits, 's')} in total. If the AllReduce overlaps with dx, only "
+        f"{si(best - LAYER.math_s, 's')} of it are exposed, and the total is {si(best, 's')}.",
+        caption="Two schedules of one layer. The same three matmuls and the same AllReduce take "
+        f"{si(waits, 's')} in one order and {si(best, 's')} in the other. The matmul dw needs dy, "
+        "which depends on y, so only dx is left to hide the AllReduce. In a deep model, the "
+        f"backward pass of the previous layer follows dx and hides the rest: {si(LAYER.math_s, 's')} "
+        "per layer.",
         parts=lambda wide: [_lanes(wide, hidden=False), _lanes(wide, hidden=True)],
     )
 

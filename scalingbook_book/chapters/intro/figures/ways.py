@@ -23,8 +23,9 @@ def ways() -> Figure:
     return Figure(
         key="intro.ways",
         alt=f"A batch above four layers, drawn four times; the numbers 0 to 3 say which chip holds which part. {said}.",
-        caption="Four ways to divide a model over four chips; the numbers are chips, and parts without a number are not "
-        "divided. Whichever way you choose, something has to be sent between chips. The choice is what, and how often. (Schematic.)",
+        caption="Data, tensor, pipeline and expert parallelism over four chips. The numbers are chips; "
+        "parts without a number are not divided. Every strategy sends something between chips, and "
+        "they differ in what they send and how often. (Schematic.)",
         parts=lambda wide: [_four(wide)],
     )
 

@@ -17,9 +17,10 @@ def worth() -> Figure:
         key="intro.worth",
         alt="Three rectangles. The width is the work needed for the same quality, the height is the time per unit "
         f"of work, so the area is the time of the run: {told}.",
-        caption="Each rectangle is a training run to the same quality: its width is the work, its height the time per "
-        f"unit of work, and its area the total time. With plus twenty and minus twenty, the run takes {percent(areas[1] - 1, 1)} "
-        f"longer. Only a gain of {percent(1 / SLOWED - 1, 2)} makes up for running at {percent(SLOWED, 2)} of the speed.",
+        caption="Each rectangle is a training run to the same quality: its width is the work, its height "
+        "the time per unit of work, and its area the total time. With a 20% quality gain and a 20% "
+        f"efficiency loss, the run takes {percent(areas[1] - 1, 1)} longer. Only a gain of "
+        f"{percent(1 / SLOWED - 1, 2)} makes up for running at {percent(SLOWED, 2)} of the speed.",
         parts=lambda wide: [_areas(wide)],
     )
 

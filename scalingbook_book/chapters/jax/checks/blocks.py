@@ -32,7 +32,7 @@ TYPES = (
             ),
             Mistake(
                 lambda: 8 * parse("A[I, J]").global_bytes(BF16, **_ROWS),
-                "No device holds the whole array, because the dimension `8192@Y` is split over Y.",
+                "No device holds the whole array, because the dimension `8192@Y` is sharded over Y.",
             ),
             Mistake(2.0, "An element of bf16 takes two bytes."),
         ),
@@ -54,7 +54,8 @@ TYPES = (
             ),
             Mistake(
                 "A[I_YX, J_Z]",
-                "{U:Z} splits no dimension. It says that the array is unreduced: its sum over Z is pending.",
+                "{U:Z} does not shard any dimension. It says that the array is unreduced: its sum over "
+                "Z is pending.",
                 slip="partial-sum-as-split",
             ),
             Mistake(
@@ -87,7 +88,7 @@ TYPES = (
             Mistake(
                 "x + b", "b is sharded like the dimension that it is added to, so nothing has to be decided."
             ),
-            Mistake("x.T", "The mesh axes simply move along with their dimensions."),
+            Mistake("x.T", "A transpose moves the mesh axes along with their dimensions."),
         ),
         right="Right: the result could be replicated, scattered or left unreduced, so JAX needs an "
         "out_sharding.",

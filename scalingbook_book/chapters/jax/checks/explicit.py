@@ -36,17 +36,18 @@ EXPLICIT = (
         kind="program",
         difficulty=2,
         hints=(
-            "A softmax over I needs all rows of a column. Which sharding gives a device complete columns?",
+            "A softmax over I needs all rows of a column. What sharding gives each device complete columns?",
             "`reshard(a, P(None, 'Y'))` changes the sharding with one AllToAll, before anything is summed.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"all-reduce Y": f32(32), "all-to-all Y": _SCORES}),
-                "An AllReduce had to complete the sums of the columns. Change the sharding first.",
+                "Your program needs an AllReduce to complete the sums of the columns. Change the "
+                "sharding first.",
             ),
             Mistake(
                 lambda: right({"all-gather Y": _SCORES}),
-                "Every device receives the whole array and keeps a quarter of it. Reshard it directly.",
+                "Every device receives the whole array and keeps only a quarter of it. Reshard it directly.",
             ),
         ),
         right="Right: after one AllToAll, every column is on a single device.",

@@ -33,19 +33,20 @@ RINGS = (
         kind="program",
         difficulty=2,
         hints=(
-            "What travels is the sum of one block of columns. Each device adds its part and passes it on.",
+            "The sum of one block of columns travels around the ring. Each device adds its part and "
+            "passes the sum on.",
             "The block that ends on device i started on device i - 1 and went all the way around.",
             "In step s, device i adds its partial product to block (i + 1 + s) mod n.",
         ),
         mistakes=(
             Mistake(
                 lambda: right({"reduce-scatter Y": _ROWS}),
-                "Right, but in a single collective. Split it into hops, so that each can run beside a "
+                "Right, but in a single collective. Split it into hops, so that each can overlap with a "
                 "matmul.",
             ),
             Mistake(
                 lambda: right({"all-reduce Y": _ROWS}),
-                "That reduces all columns on all devices, and then throws away three quarters of them.",
+                "That reduces all columns on all devices and then discards three quarters of them.",
             ),
             Mistake(
                 lambda: right({"collective-permute Y -1": (_Y, _ROWS)}),
@@ -57,8 +58,7 @@ RINGS = (
                 "the other direction?",
             ),
         ),
-        right="Right: there are three hops, and a matmul that does not depend on it can run beside "
-        "each of them.",
+        right="Right: each of the three hops can overlap with a matmul that does not depend on it.",
     ),
     Check(
         key="jax.four-sums",
@@ -122,7 +122,7 @@ RINGS = (
                 for far, near, side in (("+", "-", "right"), ("-", "+", "left"))
             ),
         ),
-        right="Right: you move as many bytes as in one direction, in half the time.",
+        right="Right: you move the same number of bytes as in one direction, in half the time.",
     ),
     Check(
         key="jax.hidden-depth",
@@ -149,7 +149,7 @@ RINGS = (
             ),
             Mistake(
                 lambda: 4 * _depth(FP32),
-                "That is all of D. The question is about the shard of D on one device.",
+                "That is all of D. The question asks for the shard of D on one device.",
                 slip="total-for-one",
             ),
         ),

@@ -41,7 +41,8 @@ SCHEMES = (
         mistakes=(
             Mistake(
                 lambda: right({"all-gather X": _WEIGHT, "all-reduce X": _WEIGHT}),
-                "You run an AllReduce and keep a part of it, which moves twice the bytes of a ReduceScatter.",
+                "You run an AllReduce and keep a part of its result, which moves twice the bytes of a "
+                "ReduceScatter.",
             ),
         ),
         right="Right: the gradient of an AllGather is a ReduceScatter, and JAX derives it for you.",
@@ -53,7 +54,8 @@ SCHEMES = (
         kind="program",
         difficulty=3,
         hints=(
-            "Split the AllGather and the ReduceScatter into hops. What is computed between them never moves.",
+            "Split the AllGather and the ReduceScatter into hops. The values computed between them "
+            "never move.",
             "Of the sum that ends on device i, one half started on i + 1 and went right, the other on i - 1.",
             "Differentiate the function that `jax.shard_map` returns. The gradient of a permute is "
             "its reverse.",
@@ -144,16 +146,17 @@ SCHEMES = (
         mistakes=(
             Mistake(
                 lambda: _RING - 1,
-                "The first hops write into buffers that nobody has used yet, so they do not wait.",
+                "The first hops write into buffers that have not been used yet, so they do not wait.",
             ),
             Mistake(
                 lambda: _waits(_RING, _BUFFERS + 1),
-                "It is one hop more, because buffer 0 is in use from the start: it holds the chip's "
-                "own block.",
+                "The answer is one hop more, because buffer 0 is in use from the start: it holds the "
+                "chip's own block.",
             ),
             Mistake(
                 lambda: _waits(_RING, _BUFFERS - 1),
-                "It is one hop less, because the first two hops fill buffers 1 and 2, which are free.",
+                "The answer is one hop less, because the first two hops fill buffers 1 and 2, which are "
+                "free.",
             ),
         ),
     ),

@@ -67,7 +67,7 @@ SUMS = (
         mistakes=(
             Mistake(
                 lambda: sum(_law(n) for n in range(_PLACES + 1, 200)),
-                "That is the fraction of buckets that overflow. Most tokens in them still have a slot.",
+                "That is the fraction of buckets that overflow. Most of their tokens still get a slot.",
             ),
             Mistake(
                 lambda: _dropped(16),
@@ -86,7 +86,8 @@ SUMS = (
         kind="program",
         difficulty=2,
         hints=(
-            "Why is there a sum in every microbatch? w is the same everywhere, so its gradient must be, too.",
+            "Why is there an AllReduce in every microbatch? w is the same on all devices, so its "
+            "gradient must be, too.",
             "Inside `shard_map`, say that w may differ between devices: `compat.varying(w, 'X')`.",
             "Then every device accumulates its own gradients, and one `lax.psum` after the loop "
             "completes them.",
@@ -98,8 +99,8 @@ SUMS = (
             ),
             Mistake(
                 lambda: right({"all-reduce X": (1, _MICROBATCHES * _GRADIENT)}),
-                "There is one AllReduce of six gradients, because XLA has merged six. Accumulate "
-                "first, then sum once.",
+                "There is one AllReduce of six gradients, because XLA merged the six AllReduces. "
+                "Accumulate first, then sum once.",
             ),
         ),
         right="Right: you get the same gradient for a sixth of the bytes.",

@@ -37,7 +37,9 @@ def _buckets(*, E: int, k: int, n: int, S: int, skew: float, factor: float, draw
             Readout("slots per bucket", b.capacity, "", f"{b.capacity:,} tokens"),
             Readout.percent("dropped", b.dropped),
             Readout.percent("empty slots", b.empty),
-            Readout("bytes sent / needed", b.padded_bytes(TOKEN_BYTES) / b.ragged_bytes(TOKEN_BYTES), "×"),
+            Readout(
+                "bytes sent / bytes needed", b.padded_bytes(TOKEN_BYTES) / b.ragged_bytes(TOKEN_BYTES), "×"
+            ),
             Readout("padded AllToAll, v5e ring", exchange_s(b), "s"),
         ),
         columns=2,
@@ -65,7 +67,7 @@ def _pairs(b: Buckets) -> Grid:
 
 def _sum(b: Buckets, load: int) -> Cell:
     """The tokens for a device's experts, shaded by their share of the busiest device's tokens."""
-    note = f"{load:,} tokens for its experts, {load / (b.S * b.k):.2f} times the even share"
+    note = f"{load:,} tokens for its experts, {load / (b.S * b.k):.2f} times the average"
     return Cell(str(load), 0, note, level=load / max(b.arriving))
 
 
@@ -115,7 +117,7 @@ def _verdict(b: Buckets, factor: float) -> str:
     said += f"and {percent(b.empty)} of the slots are sent empty"
     need = max(map(max, b.loads)) / even
     if need > factor:
-        said += f". To drop none, you need a capacity factor of {math.ceil(100 * need) / 100:.2f}"
+        said += f". Dropping no tokens takes a capacity factor of {math.ceil(100 * need) / 100:.2f}"
     times = max(b.arriving) / (b.S * b.k)
     if times > 1.2:
         said += f". Even then, the busiest device would do {times:.2g} times the average work"

@@ -62,8 +62,9 @@ def split(text: str, shape: str, X: int, Y: int) -> ShardedArray:
     for dim, n in zip(array.dims, sizes, strict=True):
         if n % mesh.size(dim.axes):
             raise ValueError(
-                f"{spec.spec(array)} shards a dimension of {n:,} into {mesh.size(dim.axes)} uneven blocks, "
-                f"which JAX refuses: pad it to {-(-n // mesh.size(dim.axes)) * mesh.size(dim.axes):,}"
+                f"{spec.spec(array)} shards a dimension of {n:,} into {mesh.size(dim.axes)} uneven "
+                "blocks, which JAX refuses; pad it to "
+                f"{-(-n // mesh.size(dim.axes)) * mesh.size(dim.axes):,}"
             )
     return ShardedArray(array, sizes, mesh)
 
@@ -185,8 +186,11 @@ def _other_order(s: ShardedArray, kind: str) -> str:
             other = s.array.with_axes(**{dim.name: axes})
             if axes != tuple(a for a in dim.axes if a in axes):
                 moved, seconds = reordered(s, other, kind)
-                said = f" {spec.spec(other)} puts the same blocks on other devices: to get there, {moved} of "
-                return f"{said}{s.mesh.devices} devices send their block, {si(seconds, 's')} on rings of v5e."
+                said = f" {spec.spec(other)} puts the same blocks on other devices: for that, {moved} of "
+                return (
+                    f"{said}{s.mesh.devices} devices have to send their block, which takes "
+                    f"{si(seconds, 's')} on rings of v5e."
+                )
     return ""
 
 
@@ -202,7 +206,7 @@ def reordered(s: ShardedArray, other: Array, kind: str) -> tuple[int, float]:
 CALCULATOR = Explorer(
     key="jax.calculator",
     title="Sharding calculator",
-    question="Which block does a PartitionSpec put on each device, and what is the type of the array?",
+    question="What block does a PartitionSpec put on each device, and what is the type of the array?",
     controls={
         "text": Notation(
             "spec", "P(('X', 'Y'), None)", "such as P('X', 'Y'), P(None, 'X'), P('X', unreduced={'Y'})"

@@ -46,7 +46,7 @@ def _ring(*, kind: str, n: int, both: bool, B: int, D: int, F: int, chip: str, s
             Readout("as a ring", r.total_s, "s"),
             Readout("without overlap", r.serial_s, "s"),
             Readout("C/W of these links", r.ratio, "", f"{r.ratio:,.0f}"),
-            Readout("F that hides it", r.overlap_threshold_F, "", f"{r.overlap_threshold_F:,.0f}"),
+            Readout("F that hides the transfers", r.overlap_threshold_F, "", f"{r.overlap_threshold_F:,.0f}"),
         ),
         frames=n + 1,
         columns=2,
@@ -134,13 +134,15 @@ def _verdict(r: RingMatmul) -> str:
         if r.links == 2
         else f", or {replace(r, links=2).overlap_threshold_F:,.0f} if both directions are used"
     )
-    return f"{said}. To hide the transfers, F per device has to be {r.overlap_threshold_F:,.0f}{both}."
+    return (
+        f"{said}. To hide the transfers, F per device has to be at least {r.overlap_threshold_F:,.0f}{both}."
+    )
 
 
 RING = Explorer(
     key="jax.ring",
     title="Collective matmul, step by step",
-    question="Which chunk does each device multiply while the next one arrives, and is the transfer hidden?",
+    question="What chunk does each device multiply while the next one arrives, and is the transfer hidden?",
     controls={
         "kind": Choice("matmul", (GATHER, SCATTER)),
         "n": Slider("devices on the ring", 2, 8, 4),

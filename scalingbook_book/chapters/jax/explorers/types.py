@@ -132,15 +132,15 @@ def _verdict(operation: str, o: Operands, answer: TypedResult, own: tuple[Produc
     best = own[0]
     if best.total_s:
         price = f"{best.description}, {si(best.nbytes, 'B')} in {si(best.total_s, 's')} on TPU v5e"
-        quiet = "" if operation in rules.TAKES_OUT and o.out else ", although the line does not ask for it"
+        quiet = "" if operation in rules.TAKES_OUT and o.out else ", although the line does not request it"
         return f"{line} has type {o.typed(answer.array)}. This takes communication: {price}{quiet}."
-    return f"{line} has type {o.typed(answer.array)}, and nothing moves."
+    return f"{line} has type {o.typed(answer.array)} and needs no communication."
 
 
 TYPES = Explorer(
     key="jax.types",
     title="Explicit mode: result types and errors",
-    question="Which sharding does the result have, what does it cost, and when does JAX refuse?",
+    question="What sharding does the result have, what does it cost, and when does JAX refuse?",
     controls={
         "operation": Choice("operation", tuple(rules.RULES), PRODUCT),
         "a": Choice("sharding of A", SPECS, "P('X', 'Y')"),

@@ -44,8 +44,9 @@ def mesh_blocks() -> Figure:
         key="jax.mesh_blocks",
         alt="Eight numbered devices, two along X and four along Y. Beside them an array of eight blocks of rows, three times, each "
         f"block with the number of its holder. {said}; P('X', None): four devices hold each half.",
-        caption="The first axis in a tuple varies slowest: as you go down the rows, the last axis changes first. Along an axis that the spec "
-        "does not name, the array is replicated.",
+        caption="Which device holds which block of rows, for three PartitionSpecs. The first axis in a "
+        "tuple varies slowest: as you go down the rows, the last axis changes first. Along an axis "
+        "that the spec does not name, the array is replicated.",
         parts=lambda wide: [_mesh(wide)],
     )
 
@@ -77,8 +78,9 @@ def dictionary() -> Figure:
     return Figure(
         key="jax.dictionary",
         alt=f"Five rows, each with a drawing of the blocks on eight chips. {said}.",
-        caption="A JAX type is the notation with @ for the subscript. The axes that shard a dimension follow its size, and braces list the axes "
-        "over which the array is unreduced.",
+        caption="Five shardings in this book's notation and as JAX types. In a JAX type, the axes that "
+        "shard a dimension follow its size after an @, and braces list the axes over which the "
+        "array is unreduced.",
         parts=lambda wide: [_dictionary(wide, types)],
     )
 
@@ -116,8 +118,10 @@ def varies() -> Figure:
     return Figure(
         key="jax.varies",
         alt=f"Six rows of two by four devices, equal values in equal colors. The axes over which JAX counts them as varying: {said}.",
-        caption="For five of the values, the type says the same as the colors. The AllGather is the exception: its colors differ only along X, "
-        "but its type also varies along Y, so that each device may use its replica in its own way.",
+        caption="Six values inside shard_map, and the mesh axes over which their types vary. For five of "
+        "them, the type agrees with the colors. The AllGather is the exception: its colors differ "
+        "only along X, but its type also varies along Y, so that each device may use its replica "
+        "differently.",
         parts=lambda wide: [_varies(wide)],
     )
 

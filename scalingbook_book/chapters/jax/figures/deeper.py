@@ -24,10 +24,14 @@ def five_sums() -> Figure:
     often, once = BATCHES * (math + sum_s), BATCHES * math + sum_s
     return Figure(
         key="jax.five_sums",
-        alt=f"Two timelines with five microbatches each. In the first, an AllReduce follows each microbatch, {si(often, 's')} in total; in the second, only the "
-        f"last one, {si(once, 's')}.",
-        caption=f"One AllReduce after the last microbatch is enough: the step takes {si(once, 's')} instead of {si(often, 's')}. (One layer with D = F = "
-        f"{D:,}, {TOKENS:,} tokens per microbatch, gradients in fp32, eight v5e, no overlap. Orange is compute, green is the AllReduce; to scale.)",
+        alt="Two timelines with five microbatches each. In the first, an AllReduce follows each "
+        f"microbatch, {si(often, 's')} in total; in the second, one follows only the last "
+        f"microbatch, {si(once, 's')} in total.",
+        caption="Timelines of gradient accumulation with an AllReduce per microbatch and with a single one. "
+        f"One AllReduce after the last microbatch is enough: the step takes {si(once, 's')} instead "
+        f"of {si(often, 's')}. (One layer with D = F = {D:,}, {TOKENS:,} tokens per microbatch, "
+        "gradients in fp32, eight v5e, no overlap. Orange is compute, green is the AllReduce; to "
+        "scale.)",
         parts=lambda wide: [lanes(wide, _batches(math, sum_s), end=often)],
     )
 
@@ -53,8 +57,9 @@ def ticks() -> Figure:
         key="jax.ticks",
         alt=f"A grid of {STAGES} stages and {TICKS} ticks. Microbatch numbers run along diagonals; each stage has {STAGES - 1} ticks, dashed, "
         "without one.",
-        caption=f"With {MICROBATCHES} microbatches and {STAGES} stages there are {TICKS} ticks, and each device wastes {percent(lost)} of them. It is not idle in these ticks: it "
-        "computes on values that nobody needs, and throws the result away.",
+        caption=f"A pipeline of {STAGES} stages and {MICROBATCHES} microbatches in shard_map, tick by tick. "
+        f"Each device wastes {percent(lost)} of the {TICKS} ticks. It is not idle in these ticks "
+        "(dashed): it computes on values that are not needed and discards the result.",
         parts=lambda wide: [_ticks(wide)],
     )
 
@@ -92,8 +97,9 @@ def credit() -> Figure:
         key="jax.credit",
         alt="Two pairs of timelines. Without credits, a fast chip writes buffers 0, 1 and 0 again, while its neighbor still reads buffer 0. "
         "With credits, the third write waits until this read has ended.",
-        caption="Without a credit, the third write overwrites a buffer that is still being read. The reader sends a credit when it is done, and the "
-        "writer waits for it. (Not to scale.)",
+        caption="Writes and reads of two chips in a ring kernel, without and with credits. Without a "
+        "credit, the third write overwrites a buffer that is still being read. The reader sends a "
+        "credit when it is done, and the writer waits for it. (Not to scale.)",
         parts=lambda wide: [
             lanes(wide, _writes(2), title="without credit"),
             lanes(wide, _writes(4), title="with credit", end=7),
@@ -114,8 +120,8 @@ def hosts() -> Figure:
         key="jax.hosts",
         alt="Two meshes of four by four chips, colored by host. On v5e, a host has a square of two by two chips, so both axes cross hosts. On v4, "
         "a host has all four chips along X, and only Y crosses hosts.",
-        caption="Both programs use the same mesh. On the v5e slice, each axis spans two hosts. On the v4 slice, X stays within one host and Y "
-        "spans four.",
+        caption="Hosts of a 4 × 4 mesh on a v5e and on a v4 slice. On the v5e slice, each mesh axis spans "
+        "two hosts. On the v4 slice, X stays within one host and Y spans four.",
         parts=lambda wide: [_hosts(wide)],
     )
 

@@ -39,8 +39,10 @@ def three_answers() -> Figure:
         f"Auto: an arrow over each row of chips, an AllReduce of {si(WHOLE, 'B')}, {si(SUM_S, 's')} beside {si(MATH_S, 's')} "
         "of compute. Explicit: the line is crossed out as ambiguous; with out_sharding the result is sharded over both axes. "
         f"Manual: every chip holds {part}, although {ONES} would be correct.",
-        caption="Auto mode guesses a collective, explicit mode asks you for one, and manual mode runs only what you wrote. A mistake is "
-        "therefore a slow program, an error, or a wrong number. (Bars to scale.)",
+        caption="The same matmul, with both operands sharded along the contracting dimension, in three "
+        "modes. Auto mode chooses a collective, explicit mode asks you for an output sharding, and "
+        "manual mode runs only what you wrote. A mistake therefore shows up as a slow program, an "
+        "error, or a wrong number. (Bars to scale.)",
         parts=lambda wide: [_operands(wide), _three(wide, str(part))],
     )
 
@@ -128,8 +130,10 @@ def four_answers() -> Figure:
         key="jax.four_answers",
         alt="A partial sum on eight chips, each block pale with a plus. Four arrows lead from it, and thicker arrows stand for more bytes that a chip "
         f"receives: {', '.join(f'{name} {words}' for name, words in said.items())}.",
-        caption="Four correct results of one matmul. Replicating the result takes twice the bytes of sharding it, and leaving it unreduced takes "
-        f"none. (The bytes are those that a chip receives, for matrices of {SIZES['B']:,} × {SIZES['B']:,} in bf16.)",
+        caption="Four correct output shardings of one matmul, and their communication. Replicating the "
+        "result takes twice the bytes of sharding it, and leaving it unreduced takes none. (The "
+        f"bytes are those that a chip receives, for matrices of {SIZES['B']:,} × {SIZES['B']:,} in "
+        "bf16.)",
         parts=lambda wide: [_ends(wide, said)],
     )
 

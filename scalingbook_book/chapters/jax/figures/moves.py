@@ -34,8 +34,9 @@ def transposes() -> Figure:
     return Figure(
         key="jax.transposes",
         alt=f"Four devices before and after, for four pairs of collectives. Arrows to the right show the forward pass, arrows to the left the gradient: {said}.",
-        caption="Read each row forward, then backward. In the backward pass, copying becomes adding, adding becomes copying, and a step to "
-        "the right becomes a step to the left. You write only the upper arrows; JAX derives the lower ones.",
+        caption="Four collectives and their gradients. In the backward pass, copying becomes adding, adding "
+        "becomes copying, and a step to the right becomes a step to the left. You write only the "
+        "forward pass (upper arrows), and JAX derives the backward pass (lower arrows).",
         parts=lambda wide: [_pairs(wide)],
     )
 
@@ -76,8 +77,10 @@ def ring() -> Figure:
         alt="Four devices in four steps. In each step a device multiplies its current chunk by the rows of W that belong to it, while "
         f"the chunk moves on to the right. Two timeline rows below: the link is busy for {si(RING.transfer_s, 's')} of each step, the matrix unit for "
         f"{si(RING.matmul_s, 's')}.",
-        caption=f"Each device multiplies its current chunk by the rows of W that belong to it, while the chunk travels on. If a device has more than {enough:,.0f} columns of W (here "
-        f"{RING.F:,.0f}), the link finishes first, and the AllGather is hidden.",
+        caption="A collective matmul on a ring of four devices, step by step. Each device multiplies its "
+        "current chunk by the matching rows of W while the chunk travels on. If a device has more "
+        f"than {enough:,.0f} columns of W (here {RING.F:,.0f}), the link finishes first, and the "
+        "AllGather is hidden.",
         parts=lambda wide: [
             _rounds(wide),
             lanes(
@@ -147,9 +150,11 @@ def exchange() -> Figure:
         alt=f"Four devices with {tokens // N} tokens each, colored by the expert that they are routed to. Each device sorts them into four buckets "
         f"with {ROOM} slots each; tokens without a free slot ({dropped()} here) are drawn outside. An AllToAll sends every bucket to its expert, with {empty} "
         "empty slots, and a second AllToAll returns the results.",
-        caption=f"If all buckets have the same size, an AllToAll can dispatch the tokens. Here {tokens / N / N:g} tokens are routed to a bucket on average and "
-        f"it has {ROOM} slots, which is a capacity factor of {factor:.2f}. Dropped tokens: {dropped()} of {tokens}. Empty slots that are sent: {empty} of "
-        f"{N * N * ROOM}.",
+        caption="Expert dispatch and combine with buckets of fixed size. If all buckets have the same size, "
+        f"one AllToAll can dispatch the tokens. Here, {tokens / N / N:g} tokens are routed to a "
+        f"bucket on average, and each bucket has {ROOM} slots, which is a capacity factor of "
+        f"{factor:.2f}. Dropped tokens: {dropped()} of {tokens}. Empty slots that are sent: {empty} "
+        f"of {N * N * ROOM}.",
         parts=lambda wide: [_exchange(wide)],
     )
 

@@ -23,13 +23,13 @@ CHECKS = (
         answer=lambda: Recipe(product=FP8, weights=NVFP4.dtype).batch(_B200),
         unit="tokens",
         hints=(
-            "How many bytes does a weight take, and at which rate does the chip multiply?",
+            "How many bytes does a weight take, and at what rate does the chip multiply?",
             "The critical batch is w C over twice the bandwidth. The bytes include the scales.",
         ),
         mistakes=(
             Mistake(
                 lambda: Recipe(product=FP4, weights=NVFP4.dtype).batch(_B200),
-                "You used the rate of fp4, but the matmuls are in fp8.",
+                "You used the fp4 rate, but the matmuls are in fp8.",
             ),
             Mistake(
                 lambda: Recipe(product=FP8, weights=FP8).batch(_B200),
@@ -48,14 +48,15 @@ CHECKS = (
         choices=("H100", "TPU7x", "B200", _BREAKS),
         hints=(
             "The critical batch stays the same if the rate grows as much as the bytes shrink.",
-            "Compare each chip's rate with that of bf16, and the bytes per weight with two.",
+            "Compare each chip's rate with its bf16 rate, and the bytes per weight with two.",
         ),
         mistakes=(
             Mistake("H100", "H100 follows the rule: fp8 has half the bytes and twice the rate."),
             Mistake("TPU7x", "TPU7x follows the rule: fp8 has half the bytes and twice the rate."),
             Mistake(
                 "B200",
-                "B200 nearly follows it: four times the rate, 3.6 times fewer bytes. Another is farther off.",
+                "B200 nearly follows the rule: it has four times the rate, and the bytes shrink by a "
+                "factor of 3.6. Another chip is farther off.",
             ),
         ),
     ),
@@ -113,7 +114,7 @@ CHECKS = (
         answer=lambda: 1 / (1 - _PRODUCTS + _PRODUCTS / _FASTER),
         difficulty=2,
         hints=(
-            "Whatever does not get faster takes as long as before.",
+            "Everything that does not become faster takes as long as before.",
             "Add up the new times, as fractions of the old step. The speedup is the inverse.",
         ),
         mistakes=(

@@ -25,7 +25,8 @@ CHECKS = (
         mistakes=(
             Mistake(lambda: 0.5 * _M405.params, "You counted the elements only. The scales take bytes, too."),
             Mistake(
-                lambda: NVFP4.bytes * _M405.params, "That is NVFP4, which has a scale for every 16 elements."
+                lambda: NVFP4.bytes * _M405.params,
+                "That is for NVFP4, which has a scale for every 16 elements.",
             ),
             Mistake(
                 lambda: 1.5 * _M405.params,
@@ -63,7 +64,7 @@ CHECKS = (
         mistakes=(
             Mistake(
                 lambda: _rate(1),
-                "Half the spacing is enough: from there, the sum is rounded to the next value.",
+                "Half the spacing is enough: above that, the sum is rounded to the next value.",
                 slip="factor-two",
             ),
             Mistake(
@@ -83,7 +84,7 @@ CHECKS = (
         answer=lambda: accumulate(BF16_ELEMENT, 0.0, 1.0, _MANY)[-1] / _MANY,
         difficulty=2,
         hints=(
-            "Above which sum is one more term at most half the spacing?",
+            "Above what sum is one more term at most half the spacing?",
             "bf16 has eight significant bits.",
         ),
         mistakes=(
@@ -92,10 +93,13 @@ CHECKS = (
                 "That is the fraction that is lost. The question asks for what is left.",
                 slip="complement",
             ),
-            Mistake(lambda: 2048 / _MANY, "That is fp16, which has eleven significant bits. bf16 has eight."),
+            Mistake(
+                lambda: 2048 / _MANY, "That is for fp16, which has eleven significant bits. bf16 has eight."
+            ),
             Mistake(
                 lambda: 128 / _MANY,
-                "Seven bits of mantissa make eight significant bits, because the leading one is implicit.",
+                "With seven bits of mantissa, there are eight significant bits, because the leading one "
+                "is implicit.",
                 slip="off-by-one",
             ),
         ),

@@ -32,7 +32,7 @@ CHECKS = (
         mistakes=(
             Mistake(
                 lambda: ADAMW.state(_M405.params).total / _CHIPS,
-                "That is AdamW, which has two moments. Muon has one.",
+                "That is for AdamW, which has two moments. Muon has one.",
             ),
             Mistake(float(_CHIPS), "That is the whole state. It is sharded over 512 chips."),
             Mistake(lambda: 8 * _M405.params / _CHIPS, "You left out the moment, which takes four bytes."),
@@ -48,7 +48,7 @@ CHECKS = (
             "A is square, with the shorter side of X.",
         ),
         mistakes=(
-            Mistake(0.2, "That is one iteration. There are five.", slip="one-for-total"),
+            Mistake(0.2, "That is for one iteration. There are five.", slip="one-for-total"),
             Mistake(0.5, "A multiply and an add are two FLOPs.", slip="factor-two-flops"),
             Mistake(
                 lambda: newton_schulz(7168, 7168),

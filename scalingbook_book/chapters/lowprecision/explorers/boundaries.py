@@ -35,17 +35,19 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
     }
     now = Recipe(weights=_STORED[weights], product=done).batch(on)
     plain = Recipe().batch(on)
-    only = "" if done == asked else f" {chip} computes no faster in {product}, so the matmuls are in bf16."
+    only = (
+        "" if done == asked else f" {chip} does not compute faster in {product}, so the matmuls are in bf16."
+    )
     bars = Bars(
         Scale("critical batch [tokens]", "", "linear"), list(rows), [Series("", list(rows.values()), 0)]
     )
     return View(
         f"On {chip}, {weights} weights with {done} matmuls are compute-bound above {count(now)} tokens, "
-        f"{sig3(now / plain, 2)} times the batch in bf16.{only}",
+        f"{sig3(now / plain, 2)} times the critical batch size in bf16.{only}",
         (bars,),
         (
             Readout("critical batch", now, "", count(now)),
-            Readout("in bf16 throughout", plain, "", count(plain)),
+            Readout("with bf16 everywhere", plain, "", count(plain)),
             Readout(
                 "compute rate / bf16 rate",
                 on.flops_per_s(done) / on.flops_per_s(),
@@ -59,7 +61,8 @@ def _ladder(*, chip: str, weights: str, product: str) -> View:
 LADDER = Explorer(
     key="lowprecision.ladder",
     title="Critical batch size by data type",
-    question="Above which batch is a layer compute-bound, given the data types of its weights and matmuls?",
+    question="Above what batch size is a layer compute-bound, given the data types of its weights and "
+    "matmuls?",
     controls={
         "chip": Chips("chip", CHIPS, "GB300"),
         "weights": Choice("weights in HBM", tuple(_STORED), "NVFP4"),
@@ -100,15 +103,15 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
     plain, now = limits(Recipe(), on), limits(recipe, on)
     ratios = {name: now[name] / plain[name] for name in now}
     bars = Bars(
-        Scale("limit / limit in bf16", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
+        Scale("limit relative to bf16", "", "linear"), list(ratios), [Series("", list(ratios.values()), 0)]
     )
     worst = max(ratios, key=lambda name: ratios[name])
     said = {name: sig3(ratio, 2) for name, ratio in ratios.items()}
     verdict = (
         f"On {on.name}, every limit stays within 5% of its value in bf16"
         if max(abs(r - 1) for r in ratios.values()) < 0.05
-        else f"On {on.name}, the limit of {worst.partition(':')[0]} rises most, "
-        f"to {said[worst]} times its value in bf16"
+        else f"On {on.name}, the limit of {worst.partition(':')[0]} rises most, to {said[worst]} times "
+        "its value in bf16"
     )
     return View(
         f"{verdict}. FSDP needs {count(now['FSDP: tokens per chip'])} tokens per chip to be compute-bound.",
@@ -120,7 +123,7 @@ def _mixer(*, chip: str, product: str, gather: str, sums: str, dispatch: str, co
 MIXER = Explorer(
     key="lowprecision.mixer",
     title="Data types of matmuls and transfers",
-    question="Which network limits rise with faster matmuls, and which transfers bring them back?",
+    question="Which network limits rise with faster matmuls, and which smaller transfers lower them again?",
     controls={
         "chip": Chips("chip", tuple(n for n in SWITCHED if "fp8" in chips.KNOWN[n].rates()), "H100"),
         "product": Choice("matmuls in", ("bf16", "fp8"), "fp8"),

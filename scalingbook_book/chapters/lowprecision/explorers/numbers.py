@@ -107,8 +107,8 @@ def _walk(*, rate: float, rms: float, weight: float, seed: int) -> View:
     )
     return View(
         f"An update is {percent(-update / half)} of half the spacing. With rounding to nearest, {lost}. "
-        f"With stochastic rounding, the weight ends at {ways['stochastic'][-1]:.4g}, "
-        f"and in fp32 at {ways['fp32'][-1]:.4g}.",
+        f"With stochastic rounding, the weight ends at {ways['stochastic'][-1]:.4g}; in fp32, it ends at "
+        f"{ways['fp32'][-1]:.4g}.",
         (chart,),
         (
             Readout.percent("update / half the spacing", -update / half),

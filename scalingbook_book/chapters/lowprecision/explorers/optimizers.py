@@ -11,6 +11,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    join_and,
     pluralize,
     sig3,
 )
@@ -43,14 +44,14 @@ def _state(*, model: str, optimizer: str, zero: str, n: int) -> View:
     now, adamw = sum(every[optimizer].values()), sum(every["AdamW"].values())
     each = OPTIMIZERS[optimizer].state(m.params).bytes_per_parameter
     fits = [c.name for c in (chips.V5E, chips.H100, chips.TPU7X) if c.hbm_bytes > now]
-    where = f"fits on {', '.join(fits)}" if fits else "fits on none of v5e, H100 and TPU7x"
+    where = f"fits on {join_and(fits)}" if fits else "does not fit on v5e, H100 or TPU7x"
     return View(
         f"{optimizer} for {model}, {zero}, {pluralize(n, 'chip')}: {si(now, 'B')} per chip, "
         f"{sig3(now / adamw, 2)} times as much as AdamW. It {where}.",
         (bars,),
         (
             Readout("per chip", now, "B", si(now, "B")),
-            Readout("bytes per parameter, over all chips", each, "", f"{each:.4g}"),
+            Readout("bytes per parameter over all chips", each, "", f"{each:.4g}"),
             Readout("relative to AdamW", now / adamw, "", percent(now / adamw)),
         ),
     )
@@ -84,14 +85,15 @@ def _layouts(*, model: str, m: int, n: int, ways: int, batch: float) -> View:
     share = orthogonalized(found) / (6 * found.active_params * batch * 1e6)
     bars = Bars(Scale("time per matrix", "s"), [NAMES[one.name] for one in ways_of], series, stacked=True)
     return View(
-        f"{m:,} × {n:,} on {ways} TPU v5p: {NAMES[best.name]} is fastest, {si(best.total_s, 's')}, and "
-        f"{NAMES[worst.name]} takes {sig3(worst.total_s / best.total_s, 2)} times as long. "
-        f"For all of {model}, Muon takes {percent(share)} of a step's FLOPs at {sig3(batch)} million tokens.",
+        f"{m:,} × {n:,} on {ways} TPU v5p: the layout “{NAMES[best.name]}” is fastest and takes "
+        f"{si(best.total_s, 's')}; “{NAMES[worst.name]}” takes {sig3(worst.total_s / best.total_s, 2)} "
+        f"times as long. For all of {model}, Muon takes {percent(share)} of a step's FLOPs at "
+        f"{sig3(batch)} million tokens.",
         (bars,),
         (
             Readout("fastest", best.total_s, "s", si(best.total_s, "s")),
             Readout("slowest", worst.total_s, "s", si(worst.total_s, "s")),
-            Readout("sent per chip, fastest", best.sent_bytes, "B", si(best.sent_bytes, "B")),
+            Readout("bytes sent per chip, fastest layout", best.sent_bytes, "B", si(best.sent_bytes, "B")),
             Readout.percent("share of the step's FLOPs", share),
         ),
     )
@@ -100,7 +102,7 @@ def _layouts(*, model: str, m: int, n: int, ways: int, batch: float) -> View:
 LAYOUTS = Explorer(
     key="lowprecision.layouts",
     title="Layouts of Muon's iteration",
-    question="How long does it take to orthogonalize one matrix, depending on its layout?",
+    question="How long does it take to orthogonalize one matrix in each layout?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "m": Slider("short side", 512, 8192, 8192, "pow2"),

@@ -23,9 +23,12 @@ def moved() -> Figure:
     return Figure(
         key="lowprecision.moved",
         alt=f"Four groups of bars ({', '.join(LIMITS)}), each limit relative to its value in bf16. {said}.",
-        caption="Matmuls in fp8 double every limit of the network. Each transfer that moves to fp8 as well takes part of that back. "
-        "(4,096 H100. The critical batch for HBM stays the same, because fp8 weights are half the bytes.)",
-        parts=lambda wide: [Bars(Scale("limit / limit in bf16", "", "linear", 0, 2.2), list(LIMITS), series)],
+        caption="Network limits relative to bf16, for four combinations of data types. Matmuls in fp8 "
+        "double every limit. Each transfer that also moves to fp8 undoes part of that. (4,096 H100. "
+        "The critical batch for HBM stays the same, because fp8 weights are half the bytes.)",
+        parts=lambda wide: [
+            Bars(Scale("limit relative to bf16", "", "linear", 0, 2.2), list(LIMITS), series)
+        ],
     )
 
 
@@ -60,8 +63,10 @@ def wide() -> Figure:
     return Figure(
         key="lowprecision.wide",
         alt=f"A table with the parts of a layer as rows and three models as columns. {said}.",
-        caption="Low precision is for what is large and gets multiplied: the operands of weight matmuls, and the activations saved for them. Whatever accumulates many small terms stays in high precision. "
-        "(In gpt-oss, which is served, only the experts are in 4 bits. Empty cells: does not apply, or not published.)",
+        caption="Data types of the parts of three models. Low precision is used for large arrays that are "
+        "multiplied: the operands of weight matmuls, and the activations saved for them. Whatever "
+        "accumulates many small terms stays in high precision. (In gpt-oss, which is served, only "
+        "the experts are in 4 bits. Empty cells: not applicable, or not published.)",
         parts=lambda wide: [_wide(wide)],
     )
 

@@ -77,8 +77,11 @@ def outlier() -> Figure:
     return Figure(
         key="lowprecision.outlier",
         alt=f"Pairs of bars: the error of 4,096 values before and after one value of {OUTLIER:,.0f} standard deviations joins them. {said}.",
-        caption="One outlier stretches the scale of all other values. E4M3, with its four bits of exponent, hardly notices. Int8, with equal spacing, and FP4, with two bits of exponent, "
-        "round all other values to zero. Small blocks with their own scales bring them back.",
+        caption="Rounding error of 4,096 values, without and with one outlier, in four formats. The outlier "
+        "stretches the scale of all other values. E4M3, with its four bits of exponent, is hardly "
+        "affected. Int8, with equal spacing, and FP4, with two bits of exponent, round all other "
+        "values to zero. With small blocks that have their own scales, only the outlier's block is "
+        "affected.",
         parts=lambda wide: [
             Bars(Scale("RMS error of the other values", "%", "linear", 0, 110), list(forms), series)
         ],
@@ -138,7 +141,8 @@ def walk() -> Figure:
         alt=f"A weight that starts at {START}, over {STEPS:,} steps: a flat line, a staircase and a straight line. They end at "
         + ", ".join(f"{end} ({name})" for name, end in ends.items())
         + ".",
-        caption=f"{STEPS:,} updates of {UPDATE:g}. In bf16 with rounding to nearest, the weight never moves, because representable values are {BF16_ELEMENT.ulp(START):.4f} apart. "
-        "With stochastic rounding it follows the exact value, with noise.",
+        caption=f"A weight under {STEPS:,} small updates: in bf16 with rounding to nearest, it never moves, "
+        f"because representable values are {BF16_ELEMENT.ulp(START):.4f} apart. With stochastic "
+        f"rounding, it follows the exact value with some noise. (Each update is {UPDATE:g}.)",
         parts=lambda wide: [Chart(Scale("steps"), Scale("weight", "", "linear", 1.3, 1.55), curves)],
     )

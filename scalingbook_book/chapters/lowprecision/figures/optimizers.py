@@ -24,7 +24,8 @@ def state() -> Figure:
     return Figure(
         key="lowprecision.state",
         alt=f"Stacked bars of bytes per parameter: weights, gradients, master copy, moments, row and column averages, and Kronecker factors. {said}.",
-        caption=f"Training state in bytes per parameter, for a weight matrix of {M:,} × {N:,}. The weights themselves take only 1 or 2 of the bytes. The rest is gradients and optimizer state.",
+        caption=f"Training state in bytes per parameter, for a weight matrix of {M:,} × {N:,}. The weights "
+        "themselves take only 1 or 2 bytes. The rest is gradients and optimizer state.",
         parts=lambda wide: [Bars(Scale("bytes per parameter"), list(states), series, stacked=True)],
     )
 
@@ -38,8 +39,12 @@ def singular() -> Figure:
     low, high = min(pushed(s) for s in START if s > 0.01), max(pushed(s) for s in START)
     return Figure(
         key="lowprecision.singular",
-        alt=f"A singular value after 0, 1, 3 and 5 iterations, plotted against its initial value from 0.001 to 1. After five, all that started above 0.01 lie between {low:.2f} and {high:.2f}.",
-        caption=f"Five iterations bring every singular value above a hundredth of the largest to between {low:.2f} and {high:.2f}: the update goes about equally far in all directions.",
+        alt="A singular value after 0, 1, 3 and 5 iterations, plotted against its initial value from "
+        f"0.001 to 1. After five, all values that started above 0.01 lie between {low:.2f} and "
+        f"{high:.2f}.",
+        caption="Singular values after Newton–Schulz iterations, against their initial values. Five "
+        "iterations bring every singular value above a hundredth of the largest to between "
+        f"{low:.2f} and {high:.2f}, so the update is about equally large in all directions.",
         parts=lambda wide: [
             Chart(
                 Scale("initial singular value", "", "log"),
@@ -60,8 +65,10 @@ def layouts() -> Figure:
     return Figure(
         key="lowprecision.layouts",
         alt=f"Four drawings of a matrix on four of the chips: sharded along the short side, sharded along the long side, replicated, and with four matrices of which each chip owns one. {said}.",
-        caption=f"Five iterations on one matrix of {M:,} × {N:,}, on {MACHINE.chips} TPU v5p. Colors stand for chips (four are shown), and a pale matrix is replicated on all of them. With one owner per matrix, "
-        "a chip communicates only before the first iteration and after the last one.",
+        caption=f"Four layouts for five iterations on one matrix of {M:,} × {N:,}, on {MACHINE.chips} TPU "
+        "v5p. Colors stand for chips (four are shown), and a pale matrix is replicated on all of "
+        "them. With one owner per matrix, a chip communicates only before the first iteration and "
+        "after the last one.",
         parts=lambda wide: [_layouts(wide, found)],
     )
 

@@ -31,7 +31,7 @@ CHECKS = (
         answer=lambda: 4 / 6 * _C / 1.28e12,
         unit="columns",
         hints=(
-            "How many bytes travel for each element of a token, dispatch and combine together?",
+            "How many bytes travel for each element of a token, in dispatch and combine together?",
             "Compare 6 D F / C with 4 D / W.",
         ),
         mistakes=(
@@ -117,14 +117,15 @@ CHECKS = (
         answer=lambda: overlap.waves(_WAVES, 3).gain,
         difficulty=2,
         hints=(
-            "A third of everything is never overlapped: one dispatch, one compute, one combine.",
+            "A third of each part is never overlapped: one dispatch, one compute and one combine.",
             "For the other two thirds, the larger of communication and compute counts.",
         ),
         mistakes=(
             Mistake(lambda: 1500 / 900, "That is the limit for very many waves.", slip="wrong-formula-limit"),
             Mistake(
                 lambda: 1 / overlap.waves(_WAVES, 3).gain,
-                "That is how many times as long it takes. The question is how many times as fast it is.",
+                "That is how many times as long the fused kernel takes. The question asks how many "
+                "times as fast it is.",
                 slip="inverted-ratio",
             ),
         ),
@@ -136,12 +137,13 @@ CHECKS = (
         difficulty=2,
         hints=(
             "The first factor is half the number of stages, minus one.",
-            "The second is a pair, plus a backward pass, minus three times the weight gradients.",
+            "The second factor is the time of a pair, plus a backward pass, minus three times the "
+            "weight gradients.",
         ),
         mistakes=(
             Mistake(
                 lambda: float(pipelines.bubble("dualpipe", 8, 16).idle_s),
-                "That is for a pair that takes 3. Here it takes 2.5.",
+                "That is for a pair that takes 3 units. Here it takes 2.5.",
             ),
             Mistake(
                 lambda: float(pipelines.bubble("zero-bubble", 8, 16).idle_s), "That is the bubble of ZB1P."

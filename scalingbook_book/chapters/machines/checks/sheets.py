@@ -18,7 +18,7 @@ CHECKS = (
         title="From a rack to a chip",
         answer=lambda: per_chip_figure(362e15, pieces=144),
         unit="FLOPs/s",
-        hints=("How many chips does the printed number cover?", "It is dense already."),
+        hints=("How many chips does the quoted number cover?", "The rate is already dense."),
         mistakes=(
             Mistake(
                 lambda: per_chip_figure(362e15, pieces=64),
@@ -40,7 +40,8 @@ CHECKS = (
             Mistake(lambda: 432 * GiB / 23.3e12, "You used GiB. The memory is given in GB."),
             Mistake(
                 lambda: 432e9 / 19.6e12,
-                "You used 19.6 TB/s, the bandwidth that was announced in January. It is 23.3 TB/s by now.",
+                "You used 19.6 TB/s, the bandwidth that was announced in January. The current number is "
+                "23.3 TB/s.",
             ),
         ),
     ),
@@ -143,7 +144,7 @@ CHECKS = (
             Mistake(lambda: 1 / 2100, "That is the time of a whole token, which passes through 80 layers."),
             Mistake(
                 lambda: weights_resident(140e9, chips.WSE3, steps=0, hop_s=0).read_s / 80,
-                "That is the time per layer to read the weights. How long is the rest?",
+                "That is the time per layer to read the weights. How long does the rest take?",
             ),
         ),
     ),
@@ -160,7 +161,7 @@ CHECKS = (
             Mistake(lambda: 128**2 // 2, "That is the number without planes.", slip="factor-left-out"),
             Mistake(
                 lambda: 4 * 128**2 // 2,
-                "There are four times as many ports, and endpoints grow with their square.",
+                "There are four times as many ports, and the number of endpoints grows with their square.",
                 slip="factor-left-out",
             ),
             Mistake(
@@ -185,12 +186,12 @@ CHECKS = (
         mistakes=(
             Mistake(
                 lambda: POD_FP8 / POD_LINKS / 2,
-                "The links are printed with both directions added up. Halve them, too.",
+                "The link bandwidth is quoted with both directions added up. Halve it, too.",
             ),
-            Mistake(lambda: 2 * POD_FP8 / POD_LINKS, "The printed rate counts sparsity. Halve it, too."),
+            Mistake(lambda: 2 * POD_FP8 / POD_LINKS, "The quoted rate assumes sparsity. Halve it, too."),
             Mistake(
                 lambda: per_chip_figure(POD_FP8, sparse=True) / POD_READ,
-                "That is the ridge point. Which bandwidth counts the bytes that leave the chip?",
+                "That is the ridge point. Which bandwidth applies to the bytes that leave the chip?",
             ),
         ),
     ),

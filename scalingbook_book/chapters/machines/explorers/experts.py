@@ -14,6 +14,7 @@ from scalingbook_book.reader.explorers.parts import (
     Timeline,
     View,
     join_and,
+    pluralize,
     sig3,
 )
 from scalingbook_lib.steps import overlap, pipelines
@@ -93,14 +94,14 @@ def _turns(*, attention: float, experts: float, dispatch: float, combine: float,
     )
     return View(
         f"Two overlapped microbatches take {si(found.total_s, 's')} per layer, {lost}. "
-        f"{si(found.exposed_s, 's')} of communication stay exposed, "
-        f"and the {taken} SMs that it occupies cost {si(found.cores_s, 's')}.",
-        (Timeline(("cores", "network"), spans(layer.slowed(taken, 132)), title="Three layers"),),
+        f"{si(found.exposed_s, 's')} of communication is exposed, and the {pluralize(taken, 'SM')} that "
+        f"it occupies cost{'s' * (taken == 1)} {si(found.cores_s, 's')}.",
+        (Timeline(("cores", "network"), spans(layer.slowed(taken, 132)), title="Timeline of three layers"),),
         (
             Readout("layer, both microbatches", found.total_s, "s"),
             Readout("without overlap", found.alone_s, "s"),
             Readout("exposed communication", found.exposed_s, "s"),
-            Readout("if no SM were occupied", free.total_s, "s"),
+            Readout("time if no SM were occupied", free.total_s, "s"),
         ),
     )
 
@@ -108,7 +109,7 @@ def _turns(*, attention: float, experts: float, dispatch: float, combine: float,
 TURNS = Explorer(
     key="machines.turns",
     title="Dual-microbatch overlap",
-    question="How much communication stays exposed, and are the SMs that move tokens worth it?",
+    question="How much communication remains exposed, and are the SMs that move tokens worth their cost?",
     controls={
         "attention": Slider("attention, µs", 0.0, 1000.0, 300.0, step=10.0),
         "experts": Slider("experts, µs", 0.0, 1000.0, 250.0, step=10.0),
@@ -142,9 +143,9 @@ def _bubble(*, stages: int, microbatches: int, exchange: float, hidden: float) -
     best = min(found, key=lambda name: found[name].total_s)
     dual, plain = found["DualPipe"], found["ZB"]
     return View(
-        f"{best} is the fastest. DualPipe's bubble takes {sig3(float(dual.idle_s))}, "
-        f"and that of zero-bubble {sig3(float(plain.idle_s))}. The communication that DualPipe hides takes "
-        f"{sig3(float(plain.work_s - dual.work_s))}.",
+        f"{best} is the fastest schedule. In forward passes, DualPipe's bubble takes "
+        f"{sig3(float(dual.idle_s))}, and that of zero-bubble takes {sig3(float(plain.idle_s))}. The "
+        f"communication that DualPipe hides takes {sig3(float(plain.work_s - dual.work_s))}.",
         (
             Bars(
                 Scale("time, in forward passes without communication", ""), list(found), series, stacked=True

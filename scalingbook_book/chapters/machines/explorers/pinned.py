@@ -12,7 +12,7 @@ from scalingbook_book.reader.explorers.parts import (
     pluralize,
 )
 from scalingbook_lib.machines import chips, datasheet
-from scalingbook_lib.units import count, si
+from scalingbook_lib.units import count_in_words, si
 
 MACHINES = ("Groq 3 LPU", "WSE-3", "GB300", "Rubin", "M5 Ultra", "DGX Spark")
 
@@ -33,8 +33,8 @@ def _pinned(*, params: float, bits: str, layers: int, hop: float) -> View:
     share = found[fastest].hops_s / found[fastest].token_s
     return View(
         f"{fastest} is the fastest, with {pluralize(found[fastest].chips, 'chip')}: "
-        f"{count(1 / found[fastest].token_s)} tokens/s for one user, "
-        f"with {100 * share:.0f}% of the time for latency.",
+        f"{count_in_words(1 / found[fastest].token_s)} tokens/s for one user, and latency takes "
+        f"{100 * share:.0f}% of the time.",
         (
             Bars(
                 Scale("µs per token", "", "linear"),

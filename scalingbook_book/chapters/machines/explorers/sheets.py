@@ -18,7 +18,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.machines.datasheet import per_chip_figure
-from scalingbook_lib.units import DTYPES, FP8, binary, count, si
+from scalingbook_lib.units import DTYPES, FP8, binary, count, count_in_words, si
 
 _RACK = 72
 
@@ -29,7 +29,10 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
     reach = per_chip_figure(1e12 * link, bidirectional=both, pieces=pieces)
     memory, bandwidth = per_chip_figure(288e9, binary=3 * gib), 8e12
     naive = 1e15 * rate / 1e12 / link
-    values = {"as printed": (rate, link), "one chip, dense, one direction": (dense / 1e15, reach / 1e12)}
+    values = {
+        "as quoted": (rate, link),
+        "one chip, dense FLOPs, one direction": (dense / 1e15, reach / 1e12),
+    }
     bars = Bars(
         Scale("PFLOPs/s; TB/s", "", "log", 0.01),
         ("compute", "links"),
@@ -37,14 +40,14 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
     )
     return View(
         f"One chip performs {si(dense, 'FLOPs/s')} and sends {si(reach, 'B/s')}. Its ridge point is "
-        f"{count(dense / bandwidth)}, and C/W_dom is {count(dense / reach)} FLOPs per byte "
-        f"({count(naive)} as printed).",
+        f"{count_in_words(dense / bandwidth)}, and C/W_dom is {count_in_words(dense / reach)} FLOPs per byte "
+        f"({count_in_words(naive)} as quoted).",
         (bars,),
         (
             Readout("dense compute", dense, "FLOPs/s"),
             Readout("links, one direction", reach, "B/s"),
             Readout("memory", memory, "B", binary(memory)),
-            Readout("C/W_dom", dense / reach, "", count(dense / reach)),
+            Readout("C/W_dom", dense / reach, "", count_in_words(dense / reach)),
         ),
     )
 
@@ -52,11 +55,11 @@ def _unmask(*, rate: float, link: float, sparse: bool, both: bool, rack: bool, g
 UNMASK = Explorer(
     key="machines.unmask",
     title="Undo the factors of a datasheet",
-    question="Which factors lead from the printed numbers to one chip, dense, one direction?",
+    question="What factors lead from the quoted numbers to one chip, dense FLOPs and one direction?",
     controls={
-        "rate": Slider("PFLOPs/s as printed", 1.0, 4000.0, 40.0, "log"),
-        "link": Slider("TB/s of links as printed", 0.1, 400.0, 3.6, "log"),
-        "sparse": Switch("the rate counts sparsity"),
+        "rate": Slider("PFLOPs/s as quoted", 1.0, 4000.0, 40.0, "log"),
+        "link": Slider("TB/s of links as quoted", 0.1, 400.0, 3.6, "log"),
+        "sparse": Switch("the rate assumes sparsity"),
         "both": Switch("the links count both directions"),
         "rack": Switch(f"both numbers are for a rack of {_RACK}"),
         "gib": Switch("the 288 GB of memory are GiB"),
@@ -135,7 +138,7 @@ def _six(*, one: str, other: str, bits: str) -> View:
 
 def _reread(pair: list[Chip]) -> str:
     first, second = (rules.ChipRatios(chip, FP8).hbm_read_time_s for chip in pair)
-    return f"Reads of the full memory per second: {count(1 / first)} and {count(1 / second)}."
+    return f"They can read their full memory {count(1 / first)} and {count(1 / second)} times per second."
 
 
 SIX = Explorer(

@@ -18,8 +18,11 @@ def hidden() -> Figure:
     return Figure(
         key="machines.balance",
         alt=f"A bar chart of fp8 FLOPs per byte that a chip can send into its domain: {said}. Two lines mark {2 * V3_EXPERT:,} and {2 * V4_EXPERT:,}, twice the number of columns of DeepSeek-V3's and V4's experts.",
-        caption="If a bar ends before a line, the experts of that model take longer to compute than to communicate, so their all-to-all can be hidden. Newer is not better: Rubin's compute rate has grown more than its links. "
-        "(All in fp8 and inside the domain. MI455X is drawn with half its printed rate.)",
+        caption="FLOPs per byte that chips can send into their domain, compared with the experts of two "
+        "models. If a bar ends before a line, the experts of that model take longer to compute than "
+        "to communicate, so their all-to-all can be hidden. Newer chips are not always better: "
+        "Rubin's compute rate has grown more than its link bandwidth. (All in fp8 and inside the "
+        "domain. MI455X is drawn with half its quoted rate.)",
         parts=lambda wide: [
             Bars(
                 Scale("C/W_dom in FLOPs per byte", "", "linear", 0, 11_000),
@@ -37,7 +40,9 @@ def latency() -> Figure:
     return Figure(
         key="machines.latency",
         alt=f"The time of DeepEP's low-latency kernels against the number of ranks, from 8 to 256. Dispatch rises from {out[0]:.0f} to {out[-1]:.0f} µs and combine from {back[0]:.0f} to {back[-1]:.0f} µs. Both level off.",
-        caption="Dispatch and combine of 128 tokens of width 7,168 to eight experts each, measured on H800. From 8 to 64 ranks, more and more of the bytes leave the node. Beyond that, nearly all of them do, so further ranks add little time.",
+        caption="Time of dispatch and combine against the number of ranks, measured on H800 with 128 tokens "
+        "of width 7,168 and eight experts each. From 8 to 64 ranks, more and more of the bytes "
+        "leave the node. Beyond that, nearly all of them do, so further ranks add little time.",
         parts=lambda wide: [
             Chart(
                 Scale("ranks", "", "pow2"),
@@ -66,7 +71,11 @@ def turns() -> Figure:
     return Figure(
         key="machines.turns",
         alt=f"Two timelines of cores and network, for two layers and two microbatches. One after the other, cores and network wait for each other. Overlapped, both are nearly always busy. A layer takes {si(found.alone_s, 's')} without overlap and {si(found.total_s, 's')} with it.",
-        caption=f"A layer of DeepSeek-V3 on 64 H100, with 4,096 tokens on each. Orange is attention, violet the experts, and green is dispatch and combine. While one microbatch computes, the tokens of the other travel. That makes the layer {found.gain:.2f} times as fast, although it sends just as many bytes. (The SMs that communication occupies are not counted here.)",
+        caption="Timelines of a layer of DeepSeek-V3 on 64 H100 with 4,096 tokens on each, without and with "
+        "overlap of two microbatches. Orange: attention; violet: experts; green: dispatch and "
+        "combine. While one microbatch computes, the tokens of the other travel. The layer becomes "
+        f"{found.gain:.2f} times as fast, although it sends the same number of bytes. (The SMs that "
+        "communication occupies are not counted here.)",
         parts=lambda wide: [
             Timeline(lanes, row, title="One after the other", end=now),
             Timeline(lanes, spans(one, 2), title="Overlapped", end=now),
@@ -86,8 +95,12 @@ def waves() -> Figure:
         shown.append(Span("combine", begin + 2 * each, begin + 3 * each, f"{k + 1}", 2))
     return Figure(
         key="machines.waves",
-        alt=f"A timeline with three rows, dispatch, compute and combine, for {WAVES} waves of experts. While wave 1 computes, wave 2 arrives, and then wave 1 returns. All of it takes {found.total_s:.3g} units of time instead of {found.alone_s:.3g}.",
-        caption=f"The experts of one layer in {WAVES} waves, if compute takes as long as dispatch and combine together. That is {found.gain:.2f} times as fast as one after the other. With more and more waves, the factor approaches 2.",
+        alt=f"A timeline with three rows, dispatch, compute and combine, for {WAVES} waves of experts. "
+        "While wave 1 computes, wave 2 arrives, and then wave 1 returns. The total is "
+        f"{found.total_s:.3g} units of time instead of {found.alone_s:.3g}.",
+        caption=f"Timeline of the experts of one layer in {WAVES} waves, if compute takes as long as "
+        f"dispatch and combine together. The waves make it {found.gain:.2f} times as fast as running "
+        "the parts one after the other. With more waves, the factor approaches 2.",
         parts=lambda wide: [
             Timeline(("dispatch", "compute", "combine"), shown, unit="", label="time (one dispatch = 1)")
         ],

@@ -31,7 +31,10 @@ def six() -> Figure:
         key="machines.six",
         alt=f"A box for a chip that performs {si(RUBIN.flops_per_s, 'FLOPs/s')}, connected to a box for its memory. One arrow leads into a domain of {chip.domain_chips} chips, another into the network. "
         f"The ratios are {RUBIN.ridge:.0f} FLOPs per byte of memory traffic and {count(RUBIN.balance)} per byte into the domain.",
-        caption=f"NVIDIA's Rubin, as announced, in six numbers, with the compute rate in fp8. What matters are their ratios: the ridge point ({RUBIN.ridge:.0f}), the time to read the memory once ({si(RUBIN.hbm_read_time_s, 's')}), and the FLOPs per byte that leaves the chip ({count(RUBIN.balance)}).",
+        caption="NVIDIA's Rubin, as announced, in six numbers, with the compute rate in fp8. Their ratios "
+        f"are what matters: the ridge point ({RUBIN.ridge:.0f}), the time to read the memory once "
+        f"({si(RUBIN.hbm_read_time_s, 's')}), and the FLOPs per byte that leaves the chip "
+        f"({count(RUBIN.balance)}).",
         parts=lambda wide: [_six(wide)],
     )
 
@@ -78,8 +81,10 @@ def ridges() -> Figure:
     return Figure(
         key="machines.ridges",
         alt=f"A scatter plot of compute rate against memory bandwidth, with logarithmic axes and dashed diagonals for ridge points of {', '.join(map(str, RIDGES))}. {said}.",
-        caption="Each machine in the narrowest data type that it multiplies. Along a diagonal, the ridge point is constant. Through narrower types, machines with HBM have climbed from 150 to 1,900 FLOPs per byte. SRAM-based machines "
-        "are far to the right, below 10.",
+        caption="Compute rate against memory bandwidth, for each machine in the narrowest data type that it "
+        "multiplies. Along a diagonal, the ridge point is constant. With narrower types, the ridge "
+        "points of machines with HBM have risen from 150 to 1,900 FLOPs per byte. SRAM-based "
+        "machines are far to the right, below 10.",
         parts=lambda wide: [_ridges(wide)],
     )
 
@@ -126,8 +131,10 @@ def domains() -> Figure:
     return Figure(
         key="machines.domains",
         alt=f"A square of cells for each machine, with one cell per chip, all to the same scale. {said}.",
-        caption="The chips that are connected at full speed, one cell for each (to scale). A pair of chips can use a seventh of a chip's links in a full mesh of eight, and all of them through switches. In a torus, a chip has links only to its neighbors. "
-        "TPU 8i has no axes: its Boardfly network connects any two chips in at most seven hops.",
+        caption="Scale-up domains: the chips that are connected at full speed, with one cell for each (to "
+        "scale). A pair of chips can use a seventh of a chip's links in a full mesh of eight, and "
+        "all of them through switches. In a torus, a chip has links only to its neighbors. TPU 8i "
+        "has no axes: its Boardfly network connects any two chips in at most seven hops.",
         parts=lambda wide: [_domains(wide)],
     )
 

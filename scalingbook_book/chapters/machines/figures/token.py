@@ -25,8 +25,10 @@ def token() -> Figure:
     return Figure(
         key="machines.token",
         alt=f"Stacked bars of the time per token, split into reading weights and latency: {said}.",
-        caption=f"The time per token of a model with 70 billion parameters in 8 bits and {LAYERS} layers, with {1e6 * HOP_S:g} µs of latency per layer. On SRAM-based chips, nearly all of it is latency, and bandwidth hardly matters any more. "
-        f"The best of them generates {count(max(1 / one.token_s for one in found.values()))} tokens/s.",
+        caption=f"Time per token of a model with 70 billion parameters in 8 bits and {LAYERS} layers, on "
+        f"different machines, with {1e6 * HOP_S:g} µs of latency per layer. On SRAM-based chips, "
+        "nearly all of it is latency, and bandwidth hardly matters. The fastest generates "
+        f"{count(max(1 / one.token_s for one in found.values()))} tokens/s.",
         parts=lambda wide: [
             Bars(
                 Scale("µs per token"),

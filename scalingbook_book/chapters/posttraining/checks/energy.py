@@ -50,7 +50,7 @@ CHECKS = (
         mistakes=(
             Mistake(64.0, "That is the energy of a step, which generates 64 tokens."),
             Mistake(lambda: _joules(1), "That is for a batch of one sequence."),
-            Mistake(8.0, "The model is on one GPU."),
+            Mistake(8.0, "The model runs on one GPU."),
         ),
     ),
     Check(
@@ -66,10 +66,10 @@ CHECKS = (
         mistakes=(
             Mistake(
                 200.0,
-                "The sync may take as long as all local steps until the next one.",
+                "The sync may take as long as all local steps until the next sync.",
                 slip="factor-left-out",
             ),
-            Mistake(1 / 8, "The bandwidth is asked for in bits per second.", slip="bits-for-bytes"),
+            Mistake(1 / 8, "The question asks for bits per second.", slip="bits-for-bytes"),
             Mistake(
                 0.5,
                 "An AllReduce sends twice: once to sum, and once to distribute the sums.",

@@ -10,7 +10,7 @@ from scalingbook_lib.models.arithmetic import training_state
 from scalingbook_lib.planner.posttraining import weight_sync_s
 
 _H100, _B200 = chips.H100, chips.B200
-_M8, _M70, _M405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+_M8, _M70, _M405 = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 _HALVES = (1000, 15_000)  # half of the responses each
 _WRITE_S, _LEARN_S, _CHIPS = 300.0, 500.0, 512
 
@@ -42,8 +42,8 @@ CHECKS = (
         ),
         mistakes=(
             Mistake(8.0, "Each of the eight GPUs reads only its own shard of the weights."),
-            Mistake(0.5, "A weight in bf16 has two bytes."),
-            Mistake(1 / 20_000, "That is one decode step. Every token needs one."),
+            Mistake(0.5, "A weight in bf16 takes two bytes."),
+            Mistake(1 / 20_000, "That is for one decode step. Every token needs one."),
             Mistake(
                 lambda: 20_000 * 2 * _M70.params / (8 * _H100.bf16_flops_per_s),
                 "That is the compute time. With one sequence, decoding is memory-bound.",
@@ -59,8 +59,8 @@ CHECKS = (
         mistakes=(
             Mistake(16.0, "An engine receives its replica through the NICs of all sixteen GPUs."),
             Mistake(32.0, "All engines receive the weights at the same time."),
-            Mistake(1 / 32, "Every engine needs a whole replica, and can use only its own NICs."),
-            Mistake(0.5, "A weight in bf16 has two bytes."),
+            Mistake(1 / 32, "Every engine needs a full replica and can use only its own NICs."),
+            Mistake(0.5, "A weight in bf16 takes two bytes."),
         ),
     ),
     Check(
@@ -125,7 +125,7 @@ CHECKS = (
                 "That is the state for training all weights.",
                 slip="wrong-formula-full",
             ),
-            Mistake(lambda: _M8.params + 16 * _adapters(), "A frozen weight in bf16 has two bytes."),
+            Mistake(lambda: _M8.params + 16 * _adapters(), "A frozen weight in bf16 takes two bytes."),
         ),
     ),
     Check(

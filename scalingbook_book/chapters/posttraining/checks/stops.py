@@ -62,7 +62,10 @@ CHECKS = (
                 lambda: 1 - 900 / _BETWEEN,
                 "That is the first-order approximation, in which restarts never fail.",
             ),
-            Mistake(lambda: 1 - exp(-900 / _BETWEEN), "That share of the time is lost. What is the goodput?"),
+            Mistake(
+                lambda: 1 - exp(-900 / _BETWEEN),
+                "That is the fraction of the time that is lost. What is the goodput?",
+            ),
             Mistake(
                 lambda: 1 / (1 + 900 / _BETWEEN),
                 "That counts one restart per failure, but restarts can fail too.",
@@ -80,7 +83,7 @@ CHECKS = (
             "reliability.exact takes save time, MTBF and restart time and, optionally, the interval.",
         ),
         mistakes=(
-            Mistake("halve the save", "Saving already costs little. Compare the goodput of both."),
+            Mistake("halve the save", "Saving already costs little. Compare the goodput in both cases."),
             Mistake(
                 "save half as often", "The interval is already the best one, so any other lowers the goodput."
             ),
@@ -99,7 +102,7 @@ CHECKS = (
         mistakes=(
             Mistake(
                 lambda: _PER_DAY * _REPAIR,
-                "That many are out on average, so about half of the time there are more.",
+                "That many are out on average, so for about half of the time, there are more.",
             ),
             Mistake(
                 lambda: float(reliability.spares(_PER_DAY, _REPAIR, 0.9).spares),

@@ -16,7 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import models, training
 from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
-from scalingbook_lib.units import si
+from scalingbook_lib.units import count_in_words, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3")
 
@@ -37,12 +37,12 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
         f"kilowatt-hour, it emits {sig3(tonnes)} tonnes.",
         (bars,),
         (
-            Readout("chip hours", run.chip_hours, "", si(run.chip_hours)),
+            Readout("chip-hours", run.chip_hours, "", count_in_words(run.chip_hours)),
             Readout(
                 "pJ per FLOP, whole site", 1e12 * site.joules / flops, "", sig3(1e12 * site.joules / flops)
             ),
             Readout("J per token, whole site", site.joules / run.tokens, "", sig3(site.joules / run.tokens)),
-            Readout("USD for electricity", usd, "", si(usd)),
+            Readout("cost of electricity", usd, "", f"${count_in_words(usd)}"),
             Readout("tonnes of CO₂", tonnes, "", sig3(tonnes)),
         ),
     )
@@ -51,12 +51,12 @@ def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float
 ENERGY = Explorer(
     key="posttraining.energy",
     title="Energy, cost and emissions of a training run",
-    question="How much energy does a training run use at the chips, the nodes and the whole site?",
+    question="How much energy does a training run use in the chips, in the nodes and at the whole site?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 405B"),
         "trillions": Slider("training tokens in trillions", 0.1, 30.0, 15.0, "log"),
         "chip": Chips("chip", POWERED, "H100"),
-        "mfu": Slider("MFU, with all interruptions", 10.0, 60.0, 35.0, unit="%", step=1.0),
+        "mfu": Slider("MFU, including interruptions", 10.0, 60.0, 35.0, unit="%", step=1.0),
         "cents": Slider("US cents per kilowatt-hour", 2.0, 30.0, 8.0, "log"),
         "grams": Slider("grams of CO₂ per kilowatt-hour", 10.0, 800.0, 400.0, "log"),
     },

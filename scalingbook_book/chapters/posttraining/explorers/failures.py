@@ -50,10 +50,10 @@ def _ladder(*, n: int, years: float, save: float, restart: float, peers: bool) -
             Points("", [n], [100 * now], [percent(now)], 1),
         ),
     )
-    best = "save time" if faster[0] > faster[1] else "restart time"
+    best, other = ("save time", "restart time") if faster[0] > faster[1] else ("restart time", "save time")
     return View(
-        f"{n:,} chips fail every {_duration(between)}, and the goodput is {percent(now)}. "
-        f"Halving the {best} would help more.",
+        f"{n:,} chips fail every {_duration(between)}, and the goodput is {percent(now)}. Halving the "
+        f"{best} would raise it more than halving the {other}.",
         (chart,),
         (
             Readout("MTBF", between, "s", _duration(between)),
@@ -86,7 +86,7 @@ def _spares(*, stops: float, days: float, unit: int, enough: float) -> View:
     chances = [100 * exp(-found.out) * found.out**k / factorial(k) for k in row]
     chart = Chart(
         Scale("units out of service", ""),
-        Scale("share of the time", "%"),
+        Scale("fraction of the time", "%"),
         (Curve("exactly this many", [*row], chances, 0), RefLine("spares", found.spares)),
     )
     return View(
@@ -104,7 +104,7 @@ def _spares(*, stops: float, days: float, unit: int, enough: float) -> View:
 
 SPARES = Explorer(
     key="posttraining.spares",
-    title="How many hot spares?",
+    title="Number of hot spares",
     question="How many units are out for repair, and how many spares are enough?",
     controls={
         "stops": Slider("failures per day", 0.1, 20.0, 7.8, "log"),

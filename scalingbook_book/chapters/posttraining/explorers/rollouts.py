@@ -47,14 +47,19 @@ def _slots(*, model: str, chip: str, answers: int, mean: int, spread: float) -> 
         ),
     )
     gain = rate / played.tokens_per_s
+    more = (
+        f"If free slots were refilled, the engine would generate {sig3(gain, 2)} times as many tokens "
+        "per second."
+        if gain > 1.05
+        else "Refilling free slots would not raise the throughput."
+    )
     return View(
         f"The last of {count(answers)} responses ends after {si(played.seconds, 's')}. For half of that "
-        f"time, at most {pluralize(half, 'response')} {'is' if half == 1 else 'are'} running. If free slots "
-        f"were refilled, the engine would generate {sig3(gain, 2)} times as many tokens per second.",
+        f"time, at most {pluralize(half, 'response')} {'is' if half == 1 else 'are'} running. {more}",
         (chart,),
         (
-            Readout("tokens/s", played.tokens_per_s, "", si(played.tokens_per_s)),
-            Readout("tokens/s with refilled slots", rate, "", si(rate)),
+            Readout("tokens/s", played.tokens_per_s, "", sig3(played.tokens_per_s)),
+            Readout("tokens/s with refilled slots", rate, "", sig3(rate)),
             Readout("tokens of the longest response", max(lengths), "", count(max(lengths))),
             Readout(
                 "mean context of a refilled slot",
@@ -114,7 +119,7 @@ def _split(*, n: int, answers: int, spread: float, staleness: int) -> View:
         (chart,),
         (
             Readout("colocated", colocated.total_s, "s", si(colocated.total_s, "s")),
-            Readout.percent("rollouts, of colocated", colocated.rollout_share),
+            Readout.percent("rollouts, fraction of the colocated step", colocated.rollout_share),
             Readout("fastest design", best.total_s, "s", si(best.total_s, "s")),
             Readout("speedup", speedup, "", f"{speedup:.2f}"),
         ),

@@ -35,9 +35,9 @@ def _sites(*, billions: float, sites: int, every: int, bits: int, gigabits: floa
             Points("", [every], [100 * now], [percent(now)], 1),
         ),
     )
-    can = "can be hidden behind" if hidden else "takes longer than"
+    can = "which can be hidden behind" if hidden else "longer than"
     return View(
-        f"A sync moves {si(wait * gigabits * 1e9 / 8, 'B')} per site. It takes {si(wait, 's')} and {can} "
+        f"A sync moves {si(wait * gigabits * 1e9 / 8, 'B')} per site. It takes {si(wait, 's')}, {can} "
         "the local steps between two syncs.",
         (chart,),
         (
@@ -48,7 +48,7 @@ def _sites(*, billions: float, sites: int, every: int, bits: int, gigabits: floa
                 "",
                 f"{wait * gigabits / (every * step):.3g} Gb/s",
             ),
-            Readout.percent("share of the time, if exposed", now),
+            Readout.percent("fraction of the time, if exposed", now),
         ),
     )
 

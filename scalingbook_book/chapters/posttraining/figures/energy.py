@@ -8,7 +8,7 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
-from scalingbook_lib.units import si
+from scalingbook_lib.units import count_in_words, si
 
 NAMES = ("chips at maximum power", "nodes: plus hosts, NICs, fans", "site: plus cooling, power conversion")
 
@@ -21,8 +21,9 @@ def boundaries() -> Figure:
     return Figure(
         key="posttraining.boundaries",
         alt=f"Three nested boxes with the energy of the run of Llama 3.1 405B. {said}.",
-        caption=f"The energy of one run is {told[0]}, {told[1]} or {told[2]}, depending on what is counted. (Llama 3.1 405B, "
-        f"{si(LARGEST.chip_hours)} H100 hours at 700 W; boxes not to scale.)",
+        caption=f"Energy of one training run, counted at the chips, the nodes and the site. It is {told[0]}, "
+        f"{told[1]} or {told[2]}, depending on what is included. (Llama 3.1 405B, "
+        f"{count_in_words(LARGEST.chip_hours)} H100 hours at 700 W; boxes not to scale.)",
         parts=lambda wide: [_nested(wide, told)],
     )
 
@@ -55,8 +56,11 @@ def drawn() -> Figure:
         key="posttraining.drawn",
         alt=f"Power in watts against the batch size, while a model with 8B parameters decodes. An H100 rises from {alone[1]:.0f} W for one sequence to {alone[256]:.0f} W for 256. An H200 stays above it until both approach the limit. "
         f"Dashed lines mark the limit of {H100.power_w} W and the {idle[0]:.0f} W of an idle GPU.",
-        caption=f"Measured power while decoding. A single user draws two thirds of the limit, although the Tensor Cores hardly work; an idle GPU draws {idle[0]:.0f} W. Prefill and training draw {min(busy):.0f} to {max(busy):.0f} W on either chip. "
-        "(Llama 3 8B, bf16, 1,024 cached tokens per sequence; averaged over 3 s by the GPU's own counter.)",
+        caption="Measured power of two GPUs against the batch size while decoding. A single user draws two "
+        "thirds of the limit, although the Tensor Cores hardly work; an idle GPU draws "
+        f"{idle[0]:.0f} W. Prefill and training draw {min(busy):.0f} to {max(busy):.0f} W on either "
+        "chip. (Llama 3 8B, bf16, 1,024 cached tokens per sequence; averaged over 3 s by the GPU's "
+        "own counter.)",
         parts=lambda _: [_watts(idle[0])],
     )
 

@@ -46,8 +46,10 @@ def three_steps() -> Figure:
         key="posttraining.three_steps",
         alt=f"A timeline with four rows. With responses of equal length: {_said(even)}. With variable lengths: {_said(uneven)}. In two pools: "
         f"{apart.rollout_chips} chips generate for {si(apart.generate_s, 's')}, while {apart.training_chips} score and train.",
-        caption=f"One RL step of a 70B model on 256 H100s, at peak rates. Variable response lengths make the step {more} longer, although their mean is slightly lower. "
-        f"Two pools of chips that never wait for the longest response recover most of that: {si(apart.total_s, 's')} per step.",
+        caption="Timelines of one RL step of a 70B model on 256 H100s, at peak rates. Variable response "
+        f"lengths make the step {more} longer, although their mean is slightly lower. Two pools of "
+        "chips that never wait for the longest response recover most of that: "
+        f"{si(apart.total_s, 's')} per step.",
         parts=lambda wide: [lanes(wide, spans)],
     )
 
@@ -73,8 +75,9 @@ def loop() -> Figure:
         key="posttraining.loop",
         alt=f"Two boxes. Each inference engine holds {si(weights, 'B')} of weights; the trainer holds {si(state, 'B')} of training state. "
         f"An arrow labeled {si(tokens, 'B')} leads from the engines to the trainer, and one labeled {si(weights, 'B')} back to every engine.",
-        caption=f"What the two halves of the loop exchange in each step. The rollouts are only {si(tokens, 'B')} of tokens, but every engine needs the whole model back, {si(weights, 'B')}. "
-        f"(Llama 3 70B, {ANSWERS:,} responses.)",
+        caption="What generation and training exchange in each step of the RL loop. The rollouts are only "
+        f"{si(tokens, 'B')} of tokens, but every engine needs the whole model back, "
+        f"{si(weights, 'B')}. (Llama 3 70B, {ANSWERS:,} responses.)",
         parts=lambda wide: [_boxes(wide, tokens, weights, state)],
     )
 
@@ -111,8 +114,9 @@ def tail() -> Figure:
         key="posttraining.tail",
         alt=f"Responses still running over time. Those of equal length all end at {si(even.seconds, 's')}. With variable lengths, their number falls quickly at first, to {half} at half of the "
         f"time, and the last one ends at {si(uneven.seconds, 's')}.",
-        caption=f"The long tail of {SLOTS} rollouts on eight H100s: during the second half of the time, at most {half} of {SLOTS} slots are in use. If free slots were refilled at once, the engine would generate "
-        f"{ratio:.2g} times as many tokens per second.",
+        caption=f"Responses still running over the time of {SLOTS} rollouts on eight H100s. During the "
+        f"second half of the time, at most {half} of {SLOTS} slots are in use. If free slots were "
+        f"refilled at once, the engine would generate {ratio:.2g} times as many tokens per second.",
         parts=lambda wide: [_alive(even.end_times_s, uneven.end_times_s)],
     )
 

@@ -36,8 +36,9 @@ def stops() -> Figure:
         key="posttraining.stops",
         alt=f"MTBF against the number of chips, on logarithmic axes: a falling straight line, from {hours[256]:.0f} hours for 256 chips to {60 * hours[262_144]:.0f} minutes for 262,144. "
         "Two published clusters lie below it.",
-        caption=f"Doubling the number of chips halves the MTBF (both axes are logarithmic). At Llama 3's rate, {LARGE:,} chips fail every {at:.0f} minutes. Two other published clusters fail more often, "
-        "because each report counts different causes.",
+        caption="MTBF against the number of chips. Doubling the number of chips halves the MTBF (both axes "
+        f"are logarithmic). At Llama 3's rate, {LARGE:,} chips fail every {at:.0f} minutes. Two "
+        "other published clusters fail more often, because each report counts different causes.",
         parts=lambda wide: [chart],
     )
 
@@ -61,8 +62,10 @@ def interval() -> Figure:
         key="posttraining.interval",
         alt=f"Goodput against the checkpoint interval: two curves, each with a maximum. Young's is {percent(first.share)}, at {first.best_s / 60:.1f} minutes; "
         f"the exact one is {percent(exact.share)}, at {exact.best_s / 60:.1f} minutes.",
-        caption=f"Young's rule and the exact formula agree on the best interval, {si(first.best_s, 's')} and {si(exact.best_s, 's')}, but not on the goodput. "
-        f"({LARGE:,} chips, a failure every {between / 60:.0f} minutes, one minute to save, ten to restart.)",
+        caption="Goodput against the checkpoint interval, by Young's rule and by the exact formula. The two "
+        f"agree on the best interval, {si(first.best_s, 's')} and {si(exact.best_s, 's')}, but not "
+        f"on the goodput. ({LARGE:,} chips, a failure every {between / 60:.0f} minutes, one minute "
+        "to save, ten to restart.)",
         parts=lambda wide: [chart],
     )
 
@@ -84,6 +87,7 @@ def ladder() -> Figure:
     return Figure(
         key="posttraining.ladder",
         alt=f"Three stacked bars that divide the time of a run into goodput, checkpoints, lost work and restarts. {said}.",
-        caption=f"Where the time of a run on {LARGE:,} chips goes, if they fail at the rate of Llama 3's. Once checkpoints are fast, restarts are most of what is lost. ({said}.)",
+        caption=f"How a run on {LARGE:,} chips spends its time, if chips fail at Llama 3's rate. Once "
+        f"checkpoints are fast, restarts cause most of the loss. ({said}.)",
         parts=lambda wide: [bars],
     )

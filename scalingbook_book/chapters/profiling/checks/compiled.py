@@ -46,7 +46,7 @@ COMPILED = (
                 2.0,
                 (
                     "The weights are sharded over the devices of a group, not over all eight. Both "
-                    "groups hold the same."
+                    "groups hold the same weights."
                 ),
             ),
             Mistake(
@@ -104,22 +104,24 @@ COMPILED = (
             ),
         ),
         mistakes=(
-            Mistake(lambda: 1 - r.idle(r.MATMUL_256), "That is the share in which the MXU gets work."),
+            Mistake(
+                lambda: 1 - r.idle(r.MATMUL_256), "That is the share of bundles in which the MXU gets work."
+            ),
             Mistake(
                 41 / 141,
                 (
-                    "You counted the bundles before the first matmul instruction. There are more after "
-                    "the last one."
+                    "You counted only the bundles before the first matmul instruction. There are more "
+                    "after the last one."
                 ),
             ),
             Mistake(
                 100 / 141,
                 (
-                    "You counted the bundles after the last matmul instruction. There are more before "
-                    "the first one."
+                    "You counted only the bundles after the last matmul instruction. There are more "
+                    "before the first one."
                 ),
             ),
-            Mistake(lambda: r.idle(r.MATMUL_1024), "That is the larger matmul."),
+            Mistake(lambda: r.idle(r.MATMUL_1024), "That is the answer for the larger matmul."),
         ),
         right="Right. The larger matmul has a similar beginning and end, but a far longer middle.",
     ),
@@ -144,9 +146,11 @@ COMPILED = (
                 1.5, "The square is the h of the next layer, so it is stored only once.", slip="term-added"
             ),
             Mistake(
-                1 / 8, "That is one layer, and the program keeps the arrays of eight.", slip="one-for-total"
+                1 / 8,
+                "That is for one layer, and the program keeps the arrays of eight.",
+                slip="one-for-total",
             ),
         ),
-        right="Right. The compiler reports the same to within a thousandth.",
+        right="Right. The compiler reports the same number to within 0.1%.",
     ),
 )

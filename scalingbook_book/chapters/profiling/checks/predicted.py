@@ -53,7 +53,7 @@ PREDICTED = (
                 24 / 20 / _TILED.bytes * _TILED.useful_bytes, "Columns are padded too, to groups of 128."
             ),
         ),
-        right="Right. The compiler allocates just as many bytes.",
+        right="Right. The compiler allocates the same number of bytes.",
     ),
     Check(
         key="profiling.predict-product",
@@ -68,14 +68,18 @@ PREDICTED = (
             Mistake(
                 0.5,
                 (
-                    "That is half of it. A multiply-add is two FLOPs, and eight cores of 23 TFLOPs/s are "
-                    "four chips."
+                    "That is half of the answer. A multiply-add is two FLOPs, and the eight cores of 23 "
+                    "TFLOPs/s each are on four chips."
                 ),
                 slip="factor-two-flops",
             ),
             Mistake(8.0, "That is the time of one core alone.", slip="total-for-one"),
             Mistake(1 / 1024, "A sequence has 1,024 tokens."),
-            Mistake(1 / 32, "That is one head, or one sequence. There are 32 of each.", slip="one-for-total"),
+            Mistake(
+                1 / 32,
+                "That is for one head, or for one sequence. There are 32 of each.",
+                slip="one-for-total",
+            ),
         ),
         right="Right. It is a quarter of the time of the wider matmul in the feed-forward layer.",
     ),
@@ -92,15 +96,17 @@ PREDICTED = (
             Mistake(
                 2.0,
                 (
-                    "That is the time over one link, or of an AllReduce. Two links bring the bytes, and "
-                    "a core keeps only a quarter of the sum."
+                    "That is the time over a single link, or of an AllReduce. The bytes arrive over two "
+                    "links, and a core keeps only a quarter of the sum."
                 ),
             ),
             Mistake(4 / 3, "A core keeps its own partial sums of its quarter, so these do not travel."),
             Mistake(0.5, "An element of bf16 has two bytes, and the batch of 32 is sharded over two."),
-            Mistake(1 / 3, "That is one quarter. Each core receives partial sums in every hop of the ring."),
+            Mistake(
+                1 / 3, "That is only one quarter. Each core receives partial sums in every hop of the ring."
+            ),
         ),
-        right="Right. For pairs of cores it would be 1.12 ms, and the profile shows 1.13 ms.",
+        right="Right. For pairs of cores, it would be 1.12 ms, and the profile shows 1.13 ms.",
     ),
     Check(
         key="profiling.padded-argument",
@@ -138,15 +144,12 @@ PREDICTED = (
         answer=_mfu,
         hints=(
             "How many FLOPs does the model need, and how many could the chips have performed in that time?",
-            "A model needs six FLOPs per parameter and token, whatever else the hardware did.",
+            "A model needs six FLOPs per parameter and token, whatever else the hardware computed.",
         ),
         mistakes=(
             Mistake(
                 lambda: _mfu(8),
-                (
-                    "FLOPs that are computed again keep the hardware busy, but MFU counts only those "
-                    "that the model needs."
-                ),
+                ("Recomputed FLOPs keep the hardware busy, but MFU counts only those that the model needs."),
             ),
             Mistake(
                 lambda: _mfu(2),
@@ -180,8 +183,8 @@ PREDICTED = (
             Mistake(0.25, "Compare the data types, and ask what an AllReduce does besides reducing."),
             Mistake(
                 2.0,
-                "Each device receives (n − 1)/n of the array in the ReduceScatter, and as much again in the "
-                "AllGather. The later slice changes nothing about that.",
+                "Each device receives (n − 1)/n of the array in the ReduceScatter, and the same amount "
+                "in the AllGather. The later slice changes nothing about that.",
             ),
         ),
         right="Right. The number of devices does not matter.",

@@ -96,7 +96,7 @@ TRACES = (
             "In an AllReduce over n devices, each device receives 2 (n − 1)/n of the array.",
         ),
         mistakes=(
-            Mistake(1 / r.SUMS, "That is a single AllReduce. How often does it run?"),
+            Mistake(1 / r.SUMS, "That is for a single AllReduce. How often does it run?"),
             Mistake(
                 2 / 3,
                 (
@@ -131,7 +131,7 @@ TRACES = (
         mistakes=(
             Mistake(
                 r.DEVICE_S / r.COMPILE_S,
-                "That is the work of the device. What did the host do in the meantime?",
+                "That is the time in which the device works. What did the host do in the meantime?",
             ),
             Mistake(r.STEPS_S / r.COMPILE_S - 1, "That is the share of everything else."),
             Mistake(

@@ -30,8 +30,8 @@ def _cycles(*, machine: str, M: int) -> View:
             Readout("clock", kept.clock_hz, "Hz", si(kept.clock_hz, "Hz")),
             Readout("roofline", kept.bound(M).lower_s, "s"),
             Readout("estimate over roofline", kept.ratio_to_roofline(M), "×"),
-            Readout("knee by the estimate", kept.knee, "", f"{kept.knee:.0f} rows"),
-            Readout("knee by the datasheet", kept.critical_batch, "", f"{kept.critical_batch:.0f} rows"),
+            Readout("knee of the estimate", kept.knee, "", f"{kept.knee:.0f} rows"),
+            Readout("knee of the roofline", kept.critical_batch, "", f"{kept.critical_batch:.0f} rows"),
         ),
         columns=2,
     )
@@ -71,8 +71,8 @@ def _ratios(kept: Estimates, M: int) -> Chart:
 
 def _verdict(kept: Estimates, M: int) -> str:
     said = (
-        f"For {M:,} rows the compiler estimates {kept.cycles[M]:,} cycles, or {si(kept.seconds(M), 's')}. "
-        f"That is {kept.ratio_to_roofline(M):.3g} times the roofline."
+        f"For {M:,} rows, the compiler estimates {kept.cycles[M]:,} cycles, or "
+        f"{si(kept.seconds(M), 's')}. That is {kept.ratio_to_roofline(M):.3g} times the roofline."
     )
     return f"{said} {_ahead(kept) if kept.prefetched else _knees(kept)}"
 
@@ -81,8 +81,8 @@ def _ahead(kept: Estimates) -> str:
     """The sentence about a kernel whose estimate leaves out the copy of its weights."""
     size = binary(WIDTH * WIDTH * kept.dtype.bytes)
     return (
-        f"With few rows the estimate is below the roofline, which no program can be. The {size} of W "
-        "fit into VMEM and are copied there first, and the estimate of the kernel leaves out this copy."
+        f"With few rows, the estimate is below the roofline, which no program can beat. The {size} of W "
+        "fit in VMEM and are copied there first, and the estimate for the kernel leaves out this copy."
     )
 
 
@@ -91,7 +91,7 @@ def _knees(kept: Estimates) -> str:
     rate, most = si(kept.bytes_per_s, "B/s"), si(kept.chip.hbm_bytes_per_s, "B/s")
     return (
         f"It assumes that {_FEW} rows read W at {rate} of {most}, and that {_MANY:,} rows compute at "
-        f"{peak} of the peak. So its knee is at {kept.knee:.0f} rows; by the datasheet it is at "
+        f"{peak} of the peak. So its knee is at {kept.knee:.0f} rows; by the datasheet, it is at "
         f"{kept.critical_batch:.0f}."
     )
 
@@ -99,7 +99,7 @@ def _knees(kept: Estimates) -> str:
 CYCLES = Explorer(
     key="profiling.cycles",
     title="The compiler's estimate and the roofline",
-    question="Is the knee of the compiler's estimate where the roofline has its own?",
+    question="Is the knee of the compiler's estimate at the same number of rows as the knee of the roofline?",
     controls={
         "machine": Choice("chip and data type", tuple(ESTIMATES), "TPU v5e, bf16"),
         "M": Slider("rows M", _FEW, _MANY, 256, "pow2"),

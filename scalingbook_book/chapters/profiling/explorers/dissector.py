@@ -19,7 +19,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
 from scalingbook_lib.evidence.compiled.lines import LINES
-from scalingbook_lib.units import binary, count, si
+from scalingbook_lib.units import binary, count_in_words, si
 
 _WIDE = 42  # characters of a line of text in the table, as many as a narrow screen shows
 
@@ -54,7 +54,7 @@ def _dissected(*, line: str, part: str) -> View:
 def _numbers(line: ProgramRecord) -> tuple[Readout, ...]:
     largest = max(line.arrays, key=lambda a: a.bytes)
     return (
-        Readout("elements", math.prod(largest.dims), "", count(math.prod(largest.dims))),
+        Readout("elements", math.prod(largest.dims), "", count_in_words(math.prod(largest.dims))),
         Readout("bytes without padding", largest.bytes, "", binary(largest.bytes)),
         Readout("bytes as stored", largest.stored_bytes, "", binary(largest.stored_bytes)),
         Readout("stored in", largest.space, "", largest.where),

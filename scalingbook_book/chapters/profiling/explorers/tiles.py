@@ -138,7 +138,7 @@ def _curves(now: ArrayLayout, rows: int, columns: int, kind: DType, tile: str) -
 def _verdict(now: ArrayLayout, wider: ArrayLayout, tile: str) -> str:
     said = f"{now.text} is stored as {' × '.join(f'{n:,}' for n in now.stored)}"
     ratio = f"{now.ratio:.3g} times the bytes of its elements" if now.ratio > 1 else "no padding"
-    turned = ", its columns as rows because that takes fewer tiles" if now.order == (0, 1) else ""
+    turned = ", transposed because that takes fewer tiles" if now.order == (0, 1) else ""
     return f"{said}{turned}: {ratio}. {_next(now, wider)}"
 
 
@@ -146,9 +146,9 @@ def _next(now: ArrayLayout, wider: ArrayLayout) -> str:
     added = wider.stored_bytes - now.stored_bytes
     own = binary(wider.bytes - now.bytes)
     if added <= 0:
-        return "One more column costs nothing, because it fits into the padding."
+        return "One more column costs nothing, because it fits in the padding."
     many = f" and raises the ratio to {wider.ratio:.3g}" if wider.ratio > now.ratio else ""
-    return f"One more column has {own} of elements, but adds {binary(added)}{many}."
+    return f"One more column has {own} of elements but adds {binary(added)}{many}."
 
 
 TILES_EXPLORER = Explorer(

@@ -47,8 +47,8 @@ def _timeline(*, schedule: str, B: int, D: int, F: int, n: int, W: float, chip: 
             Readout("time of a layer", now.total_s, "s"),
             Readout("compute", now.math_s, "s"),
             Readout("communication", now.comms_s, "s"),
-            Readout("of it exposed", now.exposed_s, "s"),
-            Readout("columns on a chip", layer.F, "", f"{layer.F:,.0f}"),
+            Readout("exposed communication", now.exposed_s, "s"),
+            Readout("columns per chip", layer.F, "", f"{layer.F:,.0f}"),
             Readout("C/W₁", layer.ratio, "", f"{layer.ratio:,.0f}"),
         ),
     )
@@ -74,8 +74,8 @@ def _curves(layer: RingMatmul, how: str, now: OverlapRun) -> Chart:
     here = min(max(layer.F, _WIDTHS[0]), _WIDTHS[-1])
     marks = [*curves, RefLine("C/W₁", layer.ratio), RefLine("C/2W₁", layer.ratio / 2)]
     return Chart(
-        Scale("columns on a chip, F/n", "", "pow2", _WIDTHS[0], _WIDTHS[-1]),
-        Scale("exposed share of the time", "%", low=0, high=100),
+        Scale("columns per chip, F/n", "", "pow2", _WIDTHS[0], _WIDTHS[-1]),
+        Scale("exposed fraction of the time", "%", low=0, high=100),
         (*marks, Points("", [here], [share], [percent(share / 100)], list(SCHEDULES.values()).index(how))),
     )
 
@@ -95,21 +95,25 @@ def _verdict(layer: RingMatmul, schedule: str, now: OverlapRun) -> str:
         return f"{said}, which is the whole AllGather. A ring would take {si(best, 's')}."
     if now.exposed_s <= 1e-9 * now.total_s:
         longer = f"The matmul of a chunk ({product}) takes longer than its hop ({hop})"
-        return f"{schedule.capitalize()}: no gap. {longer}, because {columns} are more than {edge}."
+        return (
+            f"{schedule.capitalize()}: no exposed communication. {longer}, because {columns} are more "
+            f"than {edge}."
+        )
     if SCHEDULES[schedule] == "both" and layer.matmul_s >= layer.transfer_s / 2:
         return (
-            f"{said}. The chip waits for the first hop alone. After that, two chunks arrive in each hop, "
-            "and two matmuls hide it."
+            f"{said}. The chip waits only for the first hop. After that, two chunks arrive in each hop, "
+            "and two matmuls hide the hop."
         )
-    more = f"With {edge} columns per chip or more, nothing would be exposed; more rows lengthen both"
-    return f"{said}: a hop takes {hop}, but the matmul of a chunk only {product}. {more}."
+    more = f"With {edge} or more columns per chip, nothing would be exposed; more rows lengthen both times"
+    return f"{said}: a hop takes {hop}, but the matmul of a chunk takes only {product}. {more}."
 
 
 TIMELINE = Explorer(
     key="profiling.timeline",
     title="Timeline of an AllGather and a matmul",
     question=(
-        "In[B, D] is gathered over n chips in whole chunks and multiplied by W[D, F]. How much is exposed?"
+        "In[B, D] is gathered over n chips in whole chunks and multiplied by W[D, F]. How much of the "
+        "communication is exposed?"
     ),
     controls={
         "schedule": Choice("schedule", tuple(SCHEDULES), "ring, one direction"),

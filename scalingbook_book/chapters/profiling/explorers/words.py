@@ -7,20 +7,20 @@ from collections.abc import Callable
 from scalingbook_lib import collectives
 from scalingbook_lib.evidence.compiled.layout import ArrayLayout
 from scalingbook_lib.evidence.compiled.line import ProgramRecord
-from scalingbook_lib.units import binary, count, si
+from scalingbook_lib.units import binary, count_in_words, si
 
 OPERATIONS = {
     "all-gather": "every chip of a group ends up with the shards of all",
     "all-reduce": "every chip of a group ends up with the sum over the group",
     "all-to-all": "every chip sends a part of its shard to every other chip",
-    "collective-permute-start": "it starts to send a shard to another chip, and the program goes on",
-    "copy-start": "it starts a copy, and the program goes on until the copy-done",
+    "collective-permute-start": "it starts to send a shard to another chip while the program continues",
+    "copy-start": "it starts a copy, and the program continues until the copy-done",
     "copy": "the same elements in another memory or order; it moves bytes and computes nothing",
-    "bitcast": "the same bytes with another shape; it costs nothing at all",
+    "bitcast": "the same bytes with another shape; it costs nothing",
     "parameter": "an argument of the program, in the layout that the compiler chose",
     "reduce": "one dimension is reduced to one number, here its largest element",
     "while": "a loop; its body appears once in the text but runs many times",
-    "custom-call": "code that XLA did not write: a Pallas kernel, whose shapes are all that XLA knows",
+    "custom-call": "code that XLA did not generate: a Pallas kernel, of which XLA knows only the shapes",
 }
 _FREE = ("bitcast", "parameter")
 _KINDS = {
@@ -38,10 +38,15 @@ def _name(line: ProgramRecord) -> str:
 
 def _sizes(line: ProgramRecord) -> str:
     a = _largest(line)
-    shard = f" Each of {line.devices} chips holds this much, not the whole array." if line.devices > 1 else ""
+    shard = (
+        f" This is the shard on each of {line.devices} chips, not the whole array."
+        if line.devices > 1
+        else ""
+    )
     tuple_ = f" The type is a tuple of {len(line.arrays)}." if len(line.arrays) > 1 else ""
     elements = (
-        f"{count(math.prod(a.dims))} element{'s' * (math.prod(a.dims) != 1)} of {a.element_bytes:g} byte"
+        f"{count_in_words(math.prod(a.dims))} element{'s' * (math.prod(a.dims) != 1)} of "
+        f"{a.element_bytes:g} byte"
     )
     return f"{a.type}: {elements}{'s' * (a.element_bytes != 1)}, {binary(a.bytes)}.{tuple_}{shard}"
 
@@ -81,7 +86,7 @@ def _tiles(line: ProgramRecord) -> str:
 
 def _memory(line: ProgramRecord) -> str:
     spaces = dict.fromkeys((a.space, a.where) for a in line.arrays)
-    said = ", ".join(f"S({space}): {where}" if space else f"no mark: {where}" for space, where in spaces)
+    said = ", ".join(f"S({space}): {where}" if space else f"no S(...): {where}" for space, where in spaces)
     big = _largest(line)
     if big.space == 1:
         found = f"finds {binary(big.stored_bytes)} in VMEM"
@@ -118,7 +123,7 @@ def _callee(line: ProgramRecord) -> str:
         return f"{line.calls[0].partition('=')[2]}: the code of the kernel is not in this text."
     kind = next((f" {k} marks {said}." for k, said in _KINDS.items() if f"kind={k}" in line.calls), "")
     called = [call.partition("=")[2] for call in line.calls if not call.startswith("kind")]
-    return f"What it does is written in {' and '.join(called)}, further up in the text.{kind}"
+    return f"Its computation is defined in {' and '.join(called)}, further up in the text.{kind}"
 
 
 def _who(line: ProgramRecord) -> str:
@@ -127,7 +132,7 @@ def _who(line: ProgramRecord) -> str:
         return f"This line runs {where}. It has no groups, so it sends nothing over a link."
     if line.moves:
         ring, mate = _ring(dict(line.moves)), dict(line.moves)[0]
-        said = f"Pairs of sender and receiver, first chip 0 to chip {mate}. They form rings of {ring}"
+        said = f"Pairs of sender and receiver; the first is chip 0 to chip {mate}. They form rings of {ring}"
         return f"{said}, and every chip sends {si(line.arrays[0].bytes, 'B')} to the next one."
     many, size = len(line.groups), len(line.groups[0])
     first = ", ".join(map(str, line.groups[0]))

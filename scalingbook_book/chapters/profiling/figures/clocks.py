@@ -65,7 +65,9 @@ def lanes() -> Figure:
         key="profiling.lanes",
         alt="A run of a device as two lanes. In the upper lane it computes twice, with a gap in between. In the lower lane, a first transfer runs during a matmul, and a second one during the gap. Brackets below divide "
         "the run into compute, exposed, idle, and compute.",
-        caption="A transfer that runs during a matmul is hidden and costs no time. The rest of the run is exposed where only a transfer runs, and idle where nothing runs. (Schematic, not to scale.)",
+        caption="The parts of a run: compute, exposed communication and idle time. A transfer that runs "
+        "during a matmul is hidden and costs no time. Where only a transfer runs, the time is "
+        "exposed, and where nothing runs, the device is idle. (Schematic, not to scale.)",
         parts=lambda wide: [_schematic(wide, RUN, PARTS)],
     )
 
@@ -76,7 +78,10 @@ def gpu() -> Figure:
         key="profiling.gpu",
         alt="A step of a GPU as three lanes: the host, a stream of kernels, and a stream of NCCL. First the host launches three short kernels one by one, with gaps between them. Then it launches "
         "a graph, and three kernels and a matmul run without gaps. An AllReduce of NCCL begins during the matmul and continues alone.",
-        caption="If kernels are shorter than their launches, there are gaps between them. Started as one graph, they run without gaps. Collectives are kernels on a stream of their own, and they are exposed where nothing else runs. (Schematic, not to scale.)",
+        caption="One step of a GPU: the host, the kernels, and the collectives. If kernels are shorter than "
+        "their launches, there are gaps between them. Launched as one CUDA graph, they run without "
+        "gaps. Collectives are kernels on a stream of their own, and they are exposed where nothing "
+        "else runs. (Schematic, not to scale.)",
         parts=lambda wide: [_schematic(wide, GPU_STEP, GPU_PARTS)],
     )
 
@@ -104,8 +109,10 @@ def ring() -> Figure:
     return Figure(
         key="profiling.ring",
         alt=f"Three timelines of one chip on the same time axis: gather first, a ring in one direction, a ring in both directions. Gaps in the compute lane are exposed: {said}.",
-        caption="If the chip gathers first, the whole transfer is exposed. A ring multiplies one block while the next one arrives. In one direction the chip still waits in every hop, in both directions only in the first. "
-        "(An 8,192 × 8,192 operand over four TPU v5e, with 2,048 columns on each.)",
+        caption="Timelines of a matmul whose operand is gathered in three ways. If the chip gathers first, "
+        "the whole transfer is exposed. A ring multiplies one block while the next one arrives. In "
+        "one direction, the chip still waits in every hop; in both directions, it waits only in the "
+        "first hop. (An 8,192 × 8,192 operand over four TPU v5e, with 2,048 columns on each.)",
         parts=lambda wide: [_rings(wide)],
     )
 
@@ -159,8 +166,10 @@ def passes() -> Figure:
         key="profiling.passes",
         alt=f"Four kernels of attention above a bar of HBM. The first writes the scores, the second reads them, the third reads and writes, the fourth reads: {count} arrows of {si(nbytes, 'B')}. "
         f"Below, the same kernels on chunks of {PIECE} queries, with a bar of VMEM of {pieces / MiB:.0f} MiB.",
-        caption=f"The scores pass through HBM {count} times with {si(nbytes, 'B')} each. That takes {si(count * one, 's')}, which no count of FLOPs includes. In chunks of {PIECE} queries, the scores are {pieces / MiB:.0f} MiB and stay in VMEM. "
-        f"({HEADS} heads, {T:,} tokens, TPU v5e.)",
+        caption="HBM traffic of unfused attention and of attention in chunks. The attention scores pass "
+        f"through HBM {count} times with {si(nbytes, 'B')} each. That takes {si(count * one, 's')}, "
+        f"which no count of FLOPs includes. In chunks of {PIECE} queries, the scores are "
+        f"{pieces / MiB:.0f} MiB and stay in VMEM. ({HEADS} heads, {T:,} tokens, TPU v5e.)",
         parts=lambda wide: [
             _kernels(wide, "HBM", f"{count} passes of {si(nbytes, 'B')}: {si(count * one, 's')}", True),
             _kernels(wide, "VMEM", f"chunks of {PIECE} queries, {pieces / MiB:.0f} MiB", False),
@@ -208,7 +217,8 @@ def where() -> Figure:
     return Figure(
         key="profiling.where",
         alt=f"Four questions, one below the other, each with an arrow to the cause if the answer is yes: {asked}.",
-        caption="Ask the questions in this order. Each one is cheaper to answer than the next, and a fault further up hides those below it.",
+        caption="Four questions about a slow step, in the order in which to ask them. Each one is cheaper "
+        "to answer than the next, and a problem further up hides those below it.",
         parts=lambda wide: [_asked(wide)],
     )
 

@@ -43,8 +43,9 @@ def line() -> Figure:
     return Figure(
         key="profiling.line",
         alt=f"One line of an optimized program in boxes, from left to right, with the meaning of each part below it: {said}.",
-        caption="A line of a compiled program reads like an assignment: a name, the type and layout of the result, the operation, and its operands. The last part leads back to "
-        "your code, if you named your scopes.",
+        caption="The parts of one line of a compiled program. It reads like an assignment: a name, the type "
+        "and layout of the result, the operation, and its operands. The last part leads back to "
+        "your code if you named your scopes.",
         parts=lambda wide: [_line(wide)],
     )
 
@@ -73,8 +74,10 @@ def padding() -> Figure:
         key="profiling.padding",
         alt=f"Three arrays in tiles of 8 by 128. {small.type} needs four tiles, three of them nearly empty: {small.ratio:.1f} times its bytes. {written.type} as written needs two columns of tiles, "
         f"{written.ratio:.2f} times its bytes. Transposed, its 129 columns are rows, and {turned.ratio:.2f} times its bytes are enough.",
-        caption=f"Arrays are stored in whole tiles. With one row and one column too many, {small.type} takes {small.ratio:.1f} times its bytes. The compiler transposes {written.type}, "
-        f"so it takes {turned.ratio:.2f} times its bytes instead of {written.ratio:.2f}. (Pale: padding. Not to scale.)",
+        caption="How three arrays are stored in whole tiles. With one row and one column too many, "
+        f"{small.type} takes {small.ratio:.1f} times its bytes. The compiler transposes "
+        f"{written.type}, so it takes {turned.ratio:.2f} times its bytes instead of "
+        f"{written.ratio:.2f}. (Pale: padding. Not to scale.)",
         parts=lambda wide: [_three(wide, small, written, turned)],
     )
 
@@ -135,7 +138,9 @@ def groups() -> Figure:
     return Figure(
         key="profiling.groups",
         alt=f"The eight devices twice, as 2 by 4. On the left, each row has a color: groups {rows.groups}. On the right, each column has a color: groups {columns.groups}. Below each, how the groups are written.",
-        caption="The replica groups tell you over which mesh axis a collective runs. On the left they are the rows of the table of devices. On the right they are its columns, so the table is transposed before it is divided.",
+        caption="Replica groups of two collectives on a 2 × 4 mesh. They tell you over which mesh axis a "
+        "collective runs. On the left, they are the rows of the table of devices. On the right, "
+        "they are its columns, so the table is transposed before it is divided.",
         parts=lambda wide: [_grids(wide)],
     )
 

@@ -57,8 +57,11 @@ def before_after() -> Figure:
         key="profiling.before_after",
         alt=f"Two runs of one layer on the same time axis, each with a compute lane and a transfer lane. The first takes {slow}: a matmul, a copy, a long AllGather, a tanh, a matmul and an AllReduce. The second takes {fast}: "
         "two matmuls with a short tanh, and an AllReduce.",
-        caption=f"One device in two recorded runs. In the first, an AllGather brings the hidden layer to every device, and copy and tanh then process all of it, which takes {slow}. With one subscript changed, the run takes {fast}, most of which is waiting for the "
-        "slowest of four CPU devices on one machine. (The durations are real, but they are not those of a TPU.)",
+        caption="One device in two recorded runs. In the first, an AllGather brings the whole hidden layer "
+        f"to every device, which then copies it and applies tanh to all of it; the run takes {slow}. "
+        f"With one subscript changed, the run takes {fast}, most of which is waiting for the slowest "
+        "of four CPU devices on one machine. (The durations are real, but they are not those of a "
+        "TPU.)",
         parts=lambda wide: [_two(wide)],
     )
 
@@ -110,8 +113,10 @@ def four_faults() -> Figure:
     return Figure(
         key="profiling.four_faults",
         alt=f"Four recorded faults as small timelines, each next to its fix on the same time axis: {told}.",
-        caption="Each fault looks different in a trace: an operation that nobody predicted, gaps in which the host compiles, the same operation many times, and gaps in which the host reads. (Recorded on CPU devices; the two timelines of a pair have "
-        "the same time axis.)",
+        caption="Four recorded problems and their fixes. Each problem looks different in a trace: an "
+        "operation that was not predicted, gaps in which the host compiles, the same operation many "
+        "times, and gaps in which the host reads data. (Recorded on CPU devices; the two timelines "
+        "of a pair have the same time axis.)",
         parts=lambda wide: [_board(wide)],
     )
 
@@ -141,7 +146,9 @@ def stages() -> Figure:
     return Figure(
         key="profiling.stages",
         alt=f"The stages from a line of Python down to instructions, each with one line of its language: {told}.",
-        caption=f"One line of Python on its way to the chip. A name given with jax.named_scope stays with it. The optimized HLO is what runs, and one of its lines became {rungs[-1][1]:,} bundles of instructions.",
+        caption="One line of Python on its way to the chip. A name given with jax.named_scope stays with "
+        "the line through all stages. The optimized HLO is what runs, and one of its lines became "
+        f"{rungs[-1][1]:,} bundles of instructions.",
         parts=lambda wide: [_ladder(wide)],
     )
 
@@ -180,7 +187,10 @@ def alive() -> Figure:
         key="profiling.alive",
         alt=f"The kernels of a layer from top to bottom, and to their right each buffer as a rectangle: its width shows its bytes, and its height the kernels that need it. Scores and probabilities are side by side "
         f"at one kernel, {name}, with {binary(peak)}. Every other buffer is small.",
-        caption=f"A buffer occupies memory from the kernel that writes it to the last kernel that reads it. The peak of {binary(peak)} is where both scores and probabilities are needed. (The layer of this chapter, one TPU v5e.)",
+        caption="Buffers of one layer over the kernels that need them. A buffer occupies memory from the "
+        f"kernel that writes it to the last kernel that reads it. The peak of {binary(peak)} is "
+        "where both attention scores and probabilities are needed. (The layer of this chapter, one "
+        "TPU v5e.)",
         parts=lambda wide: [_ranges(wide)],
     )
 

@@ -106,7 +106,7 @@ MACHINES = (
                 "That is the size for a v5e.",
             ),
         ),
-        right="Right. All copies that are much smaller take about a microsecond.",
+        right="Right. Any much smaller copy takes about a microsecond.",
     ),
     Check(
         key="rooflines.host-weights",

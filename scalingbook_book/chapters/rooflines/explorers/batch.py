@@ -81,8 +81,8 @@ def _knee_verdict(B: int, now: roofline.Roofline, exact: float) -> str:
         )
     if now.bound == "compute-bound":
         return (
-            f"Compute-bound: {tokens} exceed{'s' * (B == 1)} the critical batch size of {exact:,.0f}, "
-            "and twice the batch takes twice the time."
+            f"Compute-bound: {tokens} exceed{'s' * (B == 1)} the critical batch size of {exact:,.0f}, so "
+            "doubling the batch doubles the time."
         )
     return (
         f"Memory-bound: at most {reached} of the peak. Up to the critical batch size of {exact:,.0f} tokens, "
@@ -138,16 +138,17 @@ def _critical(*, ridge: int, weights: str, activations: str) -> View:
         Scale("width F", "", "log", _WIDTHS[0], _WIDTHS[-1]),
         (
             Regions(_LABELS, _WIDTHS, _WIDTHS, cells, ramp=True),
-            Regions(("memory-bound at any batch",), _WIDTHS, _WIDTHS, hopeless, colors=(1,)),
+            Regions(("memory-bound at any batch size",), _WIDTHS, _WIDTHS, hopeless, colors=(1,)),
             Curve("", [D for D, _ in border], [F for _, F in border], 1),
         ),
         "Critical batch size in tokens",
     )
     return View(
-        f"A layer with D = F = 4,096 {needs}. Square layers up to {edge:,.0f} wide are never compute-bound.",
+        f"A layer with D = F = 4,096 {needs}. Square layers with D = F up to {edge:,.0f} are never "
+        "compute-bound.",
         (chart,),
         (
-            Readout("D = F that is never compute-bound", edge, "", f"up to {edge:,.0f}"),
+            Readout("widest layer (D = F) that is never compute-bound", edge, "", f"up to {edge:,.0f}"),
             Readout("very wide layers", ridge * w.bytes / 2, "tokens", f"{ridge * w.bytes / 2:,.0f} tokens"),
         ),
     )
@@ -173,7 +174,7 @@ def _between(low: float, high: float) -> list[float]:
 CRITICAL_BATCH = Explorer(
     key="rooflines.critical_batch",
     title="Map of critical batch sizes",
-    question="Which layers D × F can be compute-bound at all, and how large a batch do they need?",
+    question="Which D × F layers can be compute-bound at all, and how large a batch do they need?",
     controls={
         "ridge": Slider("ridge of the chip", 100, 1200, 240, unit="FLOPs/byte", step=10),
         "weights": Choice("bytes per weight", tuple(_STORED), "2 bytes (bf16)"),

@@ -89,7 +89,7 @@ def _dot(color: int, flops: float, nbytes: float, peak: float, rate: float) -> P
 
 def _verdict(took: roofline.Ladder, reached: float) -> str:
     if took.slowest == "math":
-        return f"Compute-bound: every memory and link is faster than the compute, {si(took.math_s, 's')}."
+        return f"Compute-bound: compute takes {si(took.math_s, 's')}, longer than any memory or link."
     bound = (
         "Memory-bound"
         if took.slowest == "HBM"
@@ -98,8 +98,8 @@ def _verdict(took: roofline.Ladder, reached: float) -> str:
         else "Network-bound"
     )
     return (
-        f"{bound}: {took.slowest} takes {si(took.lower_s, 's')} and the compute {si(took.math_s, 's')}, "
-        f"so the chip attains at most {percent(reached)} of its peak."
+        f"{bound}: {took.slowest} takes {si(took.lower_s, 's')} and compute takes "
+        f"{si(took.math_s, 's')}, so the chip attains at most {percent(reached)} of its peak."
     )
 
 
@@ -113,7 +113,7 @@ LEVELS = Explorer(
         "F": Slider("width F", 256, 131072, 8192, "pow2"),
         "n": Slider("chips n", 1, 16, 16, "pow2"),
         "weights": Choice("weights come from", ("HBM", "the host, over PCIe"), "HBM"),
-        "crosses": Choice("sums cross", ("ICI", "DCN"), "ICI"),
+        "crosses": Choice("partial sums cross", ("ICI", "DCN"), "ICI"),
         "chip": Chips("chip", WITH_TORUS, "TPU v5e"),
     },
     view=_levels,

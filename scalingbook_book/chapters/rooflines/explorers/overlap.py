@@ -43,8 +43,9 @@ def _verdict(chunks: int, took: float, least: float, most: float, buffered: bool
     if chunks == 1:
         return f"With a single chunk there is nothing to overlap: the operation takes {si(took, 's')}."
     return (
-        f"With {chunks} chunks, the operation takes {si(took, 's')}: {percent(took / least - 1)} above the "
-        f"lower bound of {si(least, 's')}, and {percent(1 - took / most)} less than without overlap."
+        f"With {chunks} chunks, the operation takes {si(took, 's')}, {percent(took / least - 1)} more "
+        f"than the lower bound of {si(least, 's')} and {percent(1 - took / most)} less than without "
+        "overlap."
     )
 
 

@@ -94,7 +94,9 @@ def _two_verdicts(B: int, on: list[Chip], times: list[roofline.Roofline]) -> str
     ratio = times[0].lower_s / times[1].lower_s
     faster, by = (on[1], ratio) if ratio > 1 else (on[0], 1 / ratio)
     return (
-        f"{said}. {faster.name} is {by:.3g} times as fast." if by > 1 else f"{said}. Both take equally long."
+        f"{said}. {faster.name} is {by:.3g} times as fast."
+        if by > 1
+        else f"{said}. Both chips take equally long."
     )
 
 

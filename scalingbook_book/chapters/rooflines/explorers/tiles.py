@@ -100,8 +100,8 @@ def _tile(marked: bool) -> Cell:
 def _tiles_verdict(rows: int, columns: int, now: roofline.TiledMatmul, read: float, on: Chip) -> str:
     fit = "Their buffers fit in VMEM." if now.fits else "But their buffers do not fit in VMEM."
     return (
-        f"{now.roofline.bound.capitalize()} on {on.name}: tiles of {rows:,} × {columns:,} make HBM move "
-        f"{read:.3g} times the bytes of the three matrices. {fit}"
+        f"{now.roofline.bound.capitalize()} on {on.name}: with tiles of {rows:,} × {columns:,}, HBM "
+        f"traffic is {read:.3g} times the bytes of the three matrices. {fit}"
     )
 
 
@@ -172,18 +172,22 @@ def _split(*, B: int, D: int, F: int, split: str, n: int, sharded: bool, chip: s
 
 def _split_verdict(split: str, D: int, n: int, now: roofline.Roofline, threshold: float) -> str:
     if split != "D":
-        return f"Sharded along {split}, the {n} chips exchange nothing and take {si(now.math_s, 's')}."
+        return (
+            f"Sharded along {split}, the matmul needs no communication, and the {n} chips take "
+            f"{si(now.math_s, 's')}."
+        )
     side = "above" if now.bound == "compute-bound" else "below"
     return (
-        f"{now.bound.capitalize()}: sharded along D, the chips have to sum Y over the links. D = {D:,} is "
-        f"{side} the threshold of {threshold:,.0f}, which does not depend on B or F."
+        f"{now.bound.capitalize()}: sharded along D, the chips have to sum their partial results for Y "
+        f"over the links. D = {D:,} is {side} the threshold of {threshold:,.0f}, which does not depend "
+        "on B or F."
     )
 
 
 SPLIT = Explorer(
     key="rooflines.split",
     title="Sharding one matmul: which dimension?",
-    question="How do B, D and F change the compute time, and how do they change the communication time?",
+    question="How do B, D and F affect the compute time and the communication time?",
     controls={
         "split": Choice("sharded along", tuple(_SPLITS), "D (summed over)"),
         "B": Slider("tokens B", 1, 65536, 512, "pow2"),

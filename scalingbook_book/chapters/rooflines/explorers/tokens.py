@@ -15,7 +15,7 @@ from scalingbook_book.reader.explorers.parts import (
 )
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
-from scalingbook_lib.units import count
+from scalingbook_lib.units import count, count_in_words
 
 _PHASES = ("training, prefill", "decode")  # all tokens of a sequence at once, or one of each
 
@@ -42,7 +42,7 @@ def _tokens(*, phase: str, sequences: int, length: int, copies: int, m: int, chi
         _verdict(tokens, copies, m, each=each, ridge=ridge, name=on.name),
         (bars,),
         (
-            Readout("tokens per replica: B", each, "", f"{count(each)} tokens"),
+            Readout("tokens per replica: B", each, "", f"{count_in_words(each)} tokens"),
             Readout("ridge", ridge, "FLOPs/byte"),
             Readout("chips in total", copies * m, "", count(copies * m)),
         ),
@@ -54,7 +54,7 @@ def _verdict(tokens: int, copies: int, m: int, *, each: float, ridge: float, nam
     spread = " The number of chips per replica does not matter." if m > 1 else ""
     return (
         f"{bound} in wide bf16 layers on {name}: {tokens:,} tokens on {copies:,} replica{'s' * (copies > 1)} "
-        f"make B = {count(each)}, which is {side} the ridge of {ridge:.0f}.{spread}"
+        f"make B = {count_in_words(each)}, which is {side} the ridge of {ridge:.0f}.{spread}"
     )
 
 

@@ -18,9 +18,9 @@ def copies() -> Figure:
         f"divided among {REPLICAS} replicas of the weights, so each replica has {count(EACH)} rows. A replica is "
         f"sharded over {CHIPS} chips, and all of them work on its rows. Bottom, decode: each sequence "
         f"contributes one row, so each replica has {EACH_IN_DECODE} rows.",
-        caption=f"B counts the rows per model replica, however many chips the replica has. In training, "
-        f"{SEQUENCES} sequences give each of {REPLICAS} replicas {count(EACH)} rows; in decode, only "
-        f"{EACH_IN_DECODE}. (The heights are not to scale.)",
+        caption="Rows per model replica, B, in training and in decode. The number of chips per replica does "
+        f"not matter. In training, {SEQUENCES} sequences give each of {REPLICAS} replicas "
+        f"{count(EACH)} rows; in decode, only {EACH_IN_DECODE}. (The heights are not to scale.)",
         parts=lambda wide: [_divided(wide, "training", LENGTH), _divided(wide, "decode", 1)],
     )
 

@@ -30,8 +30,9 @@ def tile() -> Figure:
         alt="X, W and Y as squares. One tile of Y is dark, and the strips that it needs, of X to its left and "
         "of W above it, are colored. The next tile of Y and its strip of W are pale: it needs the same strip "
         f"of X again. Below, two bars: {once} if everything moves once, {read} with tiles of {SIDE}.",
-        caption="Every tile of Y reads a strip of X and a strip of W. The next tile reads the same strip of X "
-        f"again, so the matmul moves {read} instead of {once}. With larger tiles, there is less to read again.",
+        caption="The strips of X and W that one tile of Y reads. The next tile reads the same strip of X "
+        f"again, so the matmul moves {read} instead of {once}. Larger tiles reduce this repeated "
+        "traffic.",
         parts=lambda wide: [
             _strips(wide),
             _bars(wide, {"each once": ONCE.bytes, f"tiles of {SIDE}": TILED.roofline.bytes}),
@@ -80,16 +81,18 @@ LINE = V5E.axis(2)
 def cuts() -> Figure:
     """Three ways to shard one matmul over two chips, and the bytes that each sends over the link."""
     sent = {cut: roofline.split_matmul(B, D, F, V5E, LINE, split=cut).bytes for cut in ("B", "F", "D")}
-    said = ", ".join(f"{cut} {'nothing' if not n else si(n, 'B')}" for cut, n in sent.items())
+    said = ", ".join(f"{cut} {'none' if not n else si(n, 'B')}" for cut, n in sent.items())
     wide_enough = count(round(roofline.break_even_contraction(V5E, LINE)))
     return Figure(
         key="rooflines.cuts",
-        alt="X times W gives Y, three times, with two chips in two colors. Sharded along B, each chip has half the "
-        "rows of X and Y and all of W. Sharded along F, it has half the columns of W and Y and all of X. Sharded "
-        "along D, it has half of X, half of W, and a partial sum of all of Y; the two partial sums are added. "
-        f"Over the link goes, if sharded along: {said}.",
-        caption="Sharded along B or F, the chips do not need to communicate. Sharded along D, each chip has a "
-        f"partial sum of all of Y, and on a TPU v5e the link keeps up only if D is above {wide_enough}.",
+        alt="X times W gives Y, three times, with two chips in two colors. Sharded along B, each chip "
+        "has half the rows of X and Y and all of W. Sharded along F, it has half the columns of W "
+        "and Y and all of X. Sharded along D, it has half of X, half of W, and a partial sum of all "
+        "of Y; the two partial sums are added. Bytes over the link when sharded along each "
+        f"dimension: {said}.",
+        caption="Three ways to shard one matmul over two chips. Along B or F, the chips do not need to "
+        "communicate. Along D, each chip has a partial sum of all of Y, and on a TPU v5e, the link "
+        f"keeps up only if D is above {wide_enough}.",
         parts=lambda wide: [_cut(wide, cut, nbytes) for cut, nbytes in sent.items()],
     )
 

@@ -33,8 +33,9 @@ def ladder() -> Figure:
     return Figure(
         key="rooflines.ladder",
         alt=f"Five pipes into the matrix unit of a TPU v5e, each narrower than the one before: {said}.",
-        caption="The farther away the bytes come from, the lower the bandwidth and the higher the ridge. (The "
-        "widths of the pipes are logarithmic.)",
+        caption="Bandwidth and ridge point of each memory and link of a TPU v5e. The farther away the bytes "
+        "come from, the lower the bandwidth and the higher the ridge. (The widths of the pipes are "
+        "logarithmic.)",
         parts=lambda wide: [_pipes(wide)],
     )
 

@@ -26,10 +26,17 @@ def reuse() -> Figure:
         alt="Three sketches. In a dot product, each number is multiplied by one other number. In a vector times "
         f"a matrix, each weight is used for one row. With {B} rows, each weight is used for all of them. FLOPs "
         f"per byte: {said}; the ridge of a TPU v5e is {rules.ridge(V5E):.0f}.",
-        caption="Arithmetic intensity comes from reuse. Once a weight has arrived, it can be used for one "
-        "multiplication and one addition per row, so only more rows bring the operation closer to the ridge.",
+        caption="Data reuse and arithmetic intensity of three operations. A weight that has been loaded can "
+        "be used for one multiplication and one addition per row, so only more rows bring the "
+        "operation closer to the ridge.",
         parts=lambda wide: [_three(wide), _scale(wide)],
     )
+
+
+def _flops_per_byte(intensity: float) -> str:
+    """The intensity with two significant digits and its unit."""
+    number = f"{intensity:.2g}"
+    return f"{number} FLOP{'s' * (number != '1')} per byte"
 
 
 def _three(wide: float) -> Sketch:
@@ -41,7 +48,7 @@ def _three(wide: float) -> Sketch:
         x, y = (across * (k + 0.5), 0.0) if abreast else (across / 2, 168.0 * k)
         shapes += [
             Words(x=x, y=y + 14, text=name, bold=True),
-            Words(x=x, y=y + 32, text=f"{t.intensity:.2g} FLOPs per byte", color=MATH),
+            Words(x=x, y=y + 32, text=_flops_per_byte(t.intensity), color=MATH),
             *(_dot(x, y + 46) if k == 0 else _product(x, y + 46, ROWS[k])),
         ]
     return Sketch(wide, 154.0 if abreast else 492.0, shapes)

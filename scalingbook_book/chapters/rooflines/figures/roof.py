@@ -29,8 +29,9 @@ def roof() -> Figure:
         f"memory bandwidth rises to the ridge at {rules.ridge(V5E):.0f} FLOPs per byte and becomes a flat roof, "
         "the peak. A TPU v6e, dashed, has a higher roof and its ridge at "
         f"{rules.ridge(V6E):.0f}. On the v5e: {at}.",
-        caption="Memory bandwidth sets the slope, and peak compute sets the flat roof. An operation on the slope "
-        "can become faster in two ways: more reuse moves it to the right, and more bandwidth raises the slope.",
+        caption="Rooflines of TPU v5e and v6e, with three operations. Memory bandwidth sets the slope, and "
+        "peak compute sets the flat roof. An operation on the slope can become faster in two ways: "
+        "more reuse moves it to the right, and more bandwidth raises the slope.",
         parts=lambda wide: [_roof(wide)],
     )
 
@@ -84,8 +85,9 @@ def batch() -> Figure:
         alt="Time over batch, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. Memory time is "
         "nearly constant and rises a little at the end. Compute time rises from far below and crosses it at "
         f"{exact:.0f} rows. The area between the curves to the left of the crossing is shaded.",
-        caption="To the left of the crossing, the matmul takes as long as reading W, and more rows are nearly "
-        f"free. The crossing is at {exact:.0f} rows; the rule of thumb, which neglects X and Y, says {thumb:.0f}.",
+        caption="Memory time and compute time of a matmul against its batch. To the left of the crossing, "
+        "the matmul takes as long as reading W, and additional rows are nearly free. The crossing "
+        f"is at {exact:.0f} rows; the rule of thumb, which neglects X and Y, says {thumb:.0f}.",
         parts=lambda _: [_times(exact)],
     )
 
@@ -99,7 +101,7 @@ def _times(exact: float) -> Chart:
         Scale("rows B", "", "pow2", rows[0], rows[-1]),
         Scale("time", "s", "log"),
         (
-            Band("compute waits", free, math[: len(free)], memory[: len(free)], IDLE),
+            Band("compute idle", free, math[: len(free)], memory[: len(free)], IDLE),
             Curve("memory", rows, memory, MEMORY),
             Curve("compute", rows, math, MATH),
             RefLine(f"B = {exact:.0f}", exact),
@@ -119,8 +121,8 @@ def ridges() -> Figure:
     return Figure(
         key="rooflines.ridges",
         alt=f"Ridge points of ten chips on one logarithmic axis of FLOPs per byte, in bf16 from HBM: {said}.",
-        caption="Every chip has its own ridge point, and a newer chip does not always have a higher one. The "
-        "H200, which is an H100 with faster memory, has a lower ridge.",
+        caption="Ridge points of ten chips, in bf16 from HBM. A newer chip does not always have a higher "
+        "ridge point. The H200, which is an H100 with faster memory, has a lower one.",
         parts=lambda wide: [_ridges(wide, known)],
     )
 

@@ -21,8 +21,9 @@ def shares() -> Figure:
         alt="Attained fraction of the roofline over the batch, as a multiple of the critical batch size, for "
         "layers of 16,384 by 16,384 in bf16 on A100, H100 and B200. All points lie below 100%. The curves are "
         "nearly flat to the left of the critical batch size, and fall near it.",
-        caption=f"No measured matmul beats its roofline, and the best of {len(measured.MATMULS)} attains "
-        f"{percent(best)} of it. Above the critical batch size, newer GPUs have a lower median.",
+        caption="Attained fraction of the roofline against batch size, on three GPUs. No measured matmul "
+        f"beats its roofline, and the best of {len(measured.MATMULS)} attains {percent(best)} of it. "
+        "Above the critical batch size, newer GPUs attain a lower median fraction.",
         parts=lambda _: [_shares()],
     )
 
@@ -54,9 +55,10 @@ def knees() -> Figure:
         alt="Time over rows, both logarithmic, for weights of 8,192 by 8,192 on a TPU v5e. The lower bound is "
         "flat and then rises. The compiler's estimates, as dots, lie above the flat part and on the rising part. "
         f"The bound bends at {seen.critical_batch:.0f} rows, the estimates at {seen.knee:.0f}.",
-        caption=f"The compiler's estimates have the shape of the roofline. But the compiler plans to read the "
-        f"weights at {few} instead of {si(V5E.hbm_bytes_per_s, 'B/s')}, so its knee comes later, at "
-        f"{seen.knee:.0f} rows.",
+        caption="Time of a matmul against its rows: lower bound and compiler estimates. The estimates have "
+        f"the shape of the roofline, but the compiler assumes that the weights are read at {few} "
+        f"instead of {si(V5E.hbm_bytes_per_s, 'B/s')}, so its knee is at {seen.knee:.0f} rows "
+        f"instead of {seen.critical_batch:.0f}.",
         parts=lambda _: [
             Chart(
                 Scale("rows B", "", "pow2", ROWS[0], ROWS[-1]),
@@ -82,9 +84,10 @@ def hopeless() -> Figure:
         alt=f"Two charts of time over batch on linear axes, for layers of width {WIDTHS[0]:,} and "
         f"{WIDTHS[1]}. In the first, memory time starts higher but rises more slowly than compute time, which "
         f"overtakes it at {exact:.0f} rows. In the second, memory time rises faster, and the lines never meet.",
-        caption="Each additional row costs memory time, for its part of X and of Y, and compute time, for its "
-        "product with W. In the narrow layer, a row takes longer in memory than in compute, so more rows only "
-        "widen the gap, and no batch is large enough.",
+        caption="Memory time and compute time against batch size, for a wide and a narrow layer. Each "
+        "additional row of X and Y costs memory time as well as compute time. In the narrow layer, "
+        "it costs more memory time than compute time, so no batch is large enough to make the layer "
+        "compute-bound.",
         parts=lambda wide: [_pair(wide)],
     )
 

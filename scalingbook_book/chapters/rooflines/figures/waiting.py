@@ -22,8 +22,8 @@ def wait() -> Figure:
         alt=f"Top: arrays with areas proportional to their bytes. W is a large square of {si(2 * D * F, 'B')}; "
         f"X and Y are slivers of {si(2 * B * D, 'B')} each. Bottom: two rows on one time axis. Memory is busy "
         f"for {si(PRODUCT.memory_s, 's')}. Compute is busy for {si(PRODUCT.math_s, 's')} and then waits.",
-        caption=f"One matmul of {B} tokens on a TPU v5e, in bf16. Nearly all of its bytes are weights, and the "
-        f"compute takes only {share} of the time that it takes to move them.",
+        caption=f"Bytes and times of one matmul with {B} tokens on a TPU v5e, in bf16. Nearly all of the "
+        f"bytes are weights, and the compute takes only {share} of the time needed to move them.",
         parts=lambda wide: [_bytes(wide), _clock(wide)],
     )
 
@@ -65,8 +65,9 @@ def overlap() -> Figure:
         alt="Three timelines with a row for memory and a row for compute: the same work in one, two and three "
         f"chunks. While one chunk is computed, the next one is copied. Total times by number of chunks: {took}. "
         f"Two lines mark the larger of the two times, {least}, and their sum, {most}.",
-        caption="With double buffering, only the compute of the last chunk is exposed, and more chunks make it "
-        "smaller. But no number of chunks makes the longer activity itself shorter.",
+        caption="Overlap of memory and compute in one, two and three chunks. With double buffering, only "
+        "the compute of the last chunk is exposed, so more chunks expose less of it. But no number "
+        "of chunks makes the longer activity itself shorter.",
         parts=lambda wide: [_lanes(wide)],
     )
 

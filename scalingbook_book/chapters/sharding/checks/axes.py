@@ -223,7 +223,8 @@ AXES = (
             ),
             Mistake(
                 lambda: collectives.all_reduce(_GRADIENTS, *_BIG).bandwidth_s,
-                "That is only the part inside a slice. The sums of the two slices still have to be added.",
+                "That is only the part inside a slice. The sums of the two slices still have to be "
+                "added together.",
                 slip="term-left-out",
             ),
             Mistake(
@@ -242,7 +243,7 @@ AXES = (
             ),
         ),
         right=(
-            "Right. With slices this large, the slow network between them takes the smaller part of the time."
+            "Right. With slices this large, the slow network between them takes less than half of the time."
         ),
     ),
 )

@@ -115,14 +115,15 @@ def _verdict(found: Solution) -> str:
         return f"{said} There is no other strategy."
     second = found.strategies[1]
     if found.margin < 1.001:
-        return f"{said} {second.name[0].upper()}{second.name[1:]} takes as long."
+        return f"{said} {second.name[0].upper()}{second.name[1:]} takes equally long."
     return f"{said} The next best, {second.name}, takes {found.margin:.3g} times as long."
 
 
 CASE_SOLVER = Explorer(
     key="sharding.cases",
     title="Four cases of sharded matmul",
-    question="Which case is this matmul, which strategies are possible, and which one is fastest?",
+    question="Which of the four cases is this matmul, what strategies are possible, and which one is "
+    "fastest?",
     controls={
         "text": Notation(
             "matmul",

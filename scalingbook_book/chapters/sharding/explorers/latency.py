@@ -65,11 +65,11 @@ def _latency(*, op: str, n: int, wired: str, nbytes: float, hop: float, chip: st
         _verdict(f"{op} of {si(nbytes, 'B')} on a {wired} of {n}", formula, nbytes, here),
         (chart,),
         (
-            Readout("bytes take", now.bandwidth_s, "s"),
-            Readout("hops take", now.latency_s, "s"),
-            Readout("approximation", now.textbook_s, "s"),
-            Readout("hops = bytes at", knee, "B"),
-            Readout("that is, per device", knee / n, "B"),
+            Readout("time of the bytes", now.bandwidth_s, "s"),
+            Readout("time of the hops", now.latency_s, "s"),
+            Readout("approximation without hops", now.textbook_s, "s"),
+            Readout("hops and bytes take equally long at", knee, "B"),
+            Readout("the same, per device", knee / n, "B"),
         ),
     )
 
@@ -98,18 +98,19 @@ def _curve(label: str, formula: Formula, axes: Axes, color: int, *, dashed: bool
 def _verdict(said: str, formula: Formula, nbytes: float, axes: Axes) -> str:
     now, ten = formula(nbytes, *axes), formula(10 * nbytes, *axes)
     latency = now.bound == "latency"
-    only = "only " if latency else ""
+    more = ten.total_s / now.total_s
+    times = f"{'only ' if latency else ''}{more:.3g} times as long" if more > 1.01 else "hardly any longer"
     return (
         f"{'Latency' if latency else 'Bandwidth'}-bound. {said} takes {si(now.total_s, 's')}, of which "
-        f"{percent(now.latency_s / now.total_s)} is hops. Ten times the bytes would take "
-        f"{only}{ten.total_s / now.total_s:.3g} times as long."
+        f"the hops take {percent(now.latency_s / now.total_s)}. Ten times the bytes would take "
+        f"{times}."
     )
 
 
 LATENCY = Explorer(
     key="sharding.latency",
     title="Latency-bound and bandwidth-bound collectives",
-    question="Below which size is a collective latency-bound, so that a smaller array is no faster?",
+    question="Below what size is a collective latency-bound, so that a smaller array takes just as long?",
     controls={
         "op": Choice("collective", tuple(_FORMULAS)),
         "n": Slider("devices n", 2, 64, 16, "pow2"),

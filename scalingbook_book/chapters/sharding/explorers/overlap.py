@@ -83,8 +83,8 @@ def _verdict(now: CopyPipeline, strategy: Strategy) -> str:
         )
     rest, saved = si(min(now.chunk_s.values()), "s"), percent(_saved(now, strategy.upper_s))
     return (
-        f"In {now.chunks} chunks, it takes {total} instead of {plain}, which is {saved} less. "
-        f"The {longer} never waits, and {rest} of the {shorter} remain exposed."
+        f"In {now.chunks} chunks, the collective matmul takes {total} instead of {plain}, which is "
+        f"{saved} less. The {longer} never waits, and {rest} of the {shorter} is exposed."
     )
 
 

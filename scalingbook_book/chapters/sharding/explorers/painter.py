@@ -225,7 +225,7 @@ def _padding(picture: Painting) -> str:
 PAINTER = Explorer(
     key="sharding.painter",
     title="Sharding painter",
-    question="Which block of the array does each device hold, and how many replicas are there?",
+    question="What block of the array does each device hold, and how many replicas of the array are there?",
     controls={
         "text": Notation("array", "A[I_X, J_Y]", "such as A[I_XY, J], A[I, J], A[I_X, J]{U_Y}"),
         "numbers": Choice("data type", ("bf16", "int8", "fp32"), "bf16"),

@@ -81,8 +81,8 @@ def _player(*, op: str, n: int, wrapped: bool, both: bool, nbytes: float, chip: 
         (
             Readout("elapsed", sum(seconds[:done]), "s"),
             Readout("exact total", time.total_s, "s"),
-            Readout("of which hops", time.latency_s, "s"),
-            Readout("approximation", time.textbook_s, "s"),
+            Readout("of this, hops", time.latency_s, "s"),
+            Readout("approximation without hops", time.textbook_s, "s"),
             Readout("busiest link carries", max(schedule.loads.values()) * nbytes / schedule.pieces, "B"),
         ),
         frames=len(seconds) + 1,
@@ -198,7 +198,10 @@ def _verdict(op: str, nbytes: float, axis: Axis, *, both: bool, time: Transfer, 
 
 def _discovery(op: str, nbytes: float, axis: Axis, both: bool, time: Transfer) -> str:
     if time.bound == "latency":
-        return f"The hops take {si(time.latency_s, 's')} of that, so a smaller array would hardly be faster."
+        return (
+            f"The hops take {si(time.latency_s, 's')} of that time, so a smaller array would hardly be "
+            "faster."
+        )
     if op == "CollectivePermute":
         links = "both links, half over each" if axis.size == 2 and axis.wrapped else "one link"
         share = si(nbytes / axis.size, "B")
@@ -211,27 +214,26 @@ def _discovery(op: str, nbytes: float, axis: Axis, both: bool, time: Transfer) -
             if not axis.wrapped
             else "with one direction, every link is used at half of its capacity"
         )
-        return f"A ring with both directions moves the bytes in 1/{ratio:.3g} of the time: {why}."
+        return f"A ring with both directions moves the bytes {ratio:.3g} times as fast, because {why}."
     if op == "AllToAll":
         gather = exact("AllGather", nbytes, axis)
         return (
-            f"An AllGather of the same array takes {si(gather.total_s, 's')}, because there every "
-            f"piece has to "
-            "reach every device. Here it has a single destination."
+            f"An AllGather of the same array takes {si(gather.total_s, 's')}, because every piece has to "
+            "reach every device. In an AllToAll, each piece has a single destination."
         )
     if op == "AllReduce":
-        return "It is a ReduceScatter followed by an AllGather, and takes as long as both together."
+        return "An AllReduce is a ReduceScatter followed by an AllGather and takes as long as both together."
     wider = exact(op, nbytes, Axis(2 * axis.size, True, axis.link_bytes_per_s, axis.hop_s))
     return (
-        f"With twice as many devices it would take {si(wider.total_s, 's')}: the size of the "
-        f"ring hardly matters."
+        f"With twice as many devices, it would take {si(wider.total_s, 's')}: the size of the ring "
+        "hardly matters."
     )
 
 
 PLAYER = Explorer(
     key="sharding.player",
     title="Collective player",
-    question="Which shard crosses which link in every step, and how long does the collective take?",
+    question="What shard crosses each link in every step, and how long does the collective take?",
     controls={
         "op": Choice("collective", COLLECTIVES),
         "n": Slider("devices n", 2, 16, 8),

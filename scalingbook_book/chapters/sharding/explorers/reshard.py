@@ -33,8 +33,8 @@ def resharding(
     a, b = parse(before, mesh), parse(after, mesh)
     if len(a.dims) > 2:
         raise ValueError(
-            f"{a} has {len(a.dims)} dimensions, but there are sliders for two; "
-            "write one or two, as in A[I_X, J]"
+            f"{a} has {len(a.dims)} dimensions, but there are sliders for only two; write one or two, as "
+            "in A[I_X, J]"
         )
     sizes = dict(zip(a.names, (I, J), strict=False))
     return reshard(a, b, machine(chip, X=X, Y=Y), sizes, dtype(numbers), idle_links=idle)
@@ -51,7 +51,7 @@ def _reshard(
         (
             Readout("cheapest", found.best.total_s, "s"),
             Readout("steps", len(found.best.moves), "", str(len(found.best.moves))),
-            Readout("bytes M of all steps", found.best.nbytes, "B"),
+            Readout("bytes moved by all steps", found.best.nbytes, "B"),
             Readout("mesh", X * Y, "", describe_mesh(machine(chip, X=X, Y=Y))),
         ),
     )

@@ -126,7 +126,8 @@ def _verdict(split: SplitWeight, B: int, D: int, ways: tuple[SplitWeightStrategy
 STRATEGIES = Explorer(
     key="sharding.strategies",
     title="AllGather the weights or AllReduce the result",
-    question="A[B, D] · W[D_X, F] → Z[B, F]: for which batch and width is it faster to gather the weights?",
+    question="A[B, D] · W[D_X, F] → Z[B, F]: for what batch sizes and widths is it faster to gather the "
+    "weights?",
     controls={
         "B": Slider("tokens B", _LOW_B, _HIGH_B, 1024, "log"),
         "D": Slider("width D", _LOW_D, _HIGH_D, 8192, "log"),

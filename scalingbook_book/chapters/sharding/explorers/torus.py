@@ -50,7 +50,7 @@ def _torus(*, op: str, A: int, B: int, C: int, wraps: str, nbytes: float, chip: 
         (_plane(shares[0], shares[1], A=A, B=B, most=max(busiest) / nbytes, C=C), bars),
         (
             Readout("time by the formula", formula(nbytes, *axes).total_s, "s"),
-            Readout("busiest link takes", max(busiest) / axes[0].link_bytes_per_s, "s"),
+            Readout("time of the busiest link", max(busiest) / axes[0].link_bytes_per_s, "s"),
             Readout("hops take", formula(nbytes, *axes).latency_s, "s"),
             Readout("in all", math.prod(shape), "chips"),
             Readout("each chip holds", nbytes / math.prod(shape), "B"),
@@ -103,12 +103,12 @@ def _verdict(op: str, axes: Sequence[Axis], nbytes: float, busiest: Sequence[flo
         return "A single chip does not communicate. Make an axis longer."
     said = f"{op} of {si(nbytes, 'B')} on {_written(sizes)} chips takes {si(time.total_s, 's')}."
     tops = [name for name, load in zip("ABC", busiest, strict=True) if load > 0.999 * max(busiest)]
-    said += f" The links along {' and '.join(tops)} carry the most, "
+    said += f" The links along {' and '.join(tops)} carry the most traffic, "
     said += f"up to {si(max(busiest), 'B')} in each direction."
     closed = [Axis(a.size, True, a.link_bytes_per_s, a.hop_s) for a in axes]
     if any(not a.wrapped and a.size > 1 for a in axes):
         ratio = time.bandwidth_s / formula(nbytes, *closed).bandwidth_s
-        return f"{said} With wraparound on all axes, the bytes would take 1/{ratio:.3g} of the time."
+        return f"{said} With wraparound on all axes, the bytes would move {ratio:.3g} times as fast."
     square = _squarest(n, sum(size > 1 for size in sizes))
     ratio = (
         time.bandwidth_s
@@ -118,8 +118,8 @@ def _verdict(op: str, axes: Sequence[Axis], nbytes: float, busiest: Sequence[flo
     )
     if ratio > 1.001:
         return (
-            f"{said} With the same number of chips as {_written(square)}, the bytes would take "
-            f"1/{ratio:.3g} of the time."
+            f"{said} With the same number of chips in the shape {_written(square)}, the bytes would move "
+            f"{ratio:.3g} times as fast."
         )
     return f"{said} No other shape with {n:,} chips and as many axes is faster."
 
@@ -137,7 +137,7 @@ def _written(sizes: Sequence[int]) -> str:
 TORUS = Explorer(
     key="sharding.torus",
     title="Link loads on a torus",
-    question="Which links carry the most, and how does the shape of the torus affect the time?",
+    question="Which links carry the most traffic, and how does the shape of the torus affect the time?",
     controls={
         "op": Choice("collective", tuple(_OPS)),
         "A": Slider("axis A", 1, 16, 4, "pow2", "chips"),

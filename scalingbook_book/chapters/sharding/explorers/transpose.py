@@ -21,23 +21,23 @@ def _transpose(*, p: int, n: int) -> View:
         _verdict(p, n),
         (
             Grid(
-                "AllGather: columns from chip, rows to chip",
+                "AllGather: one column per number sent, one row per number received",
                 _once([f"chip {row // (p * n)}" for row in range(p * p * n)]),
                 _once([f"{column // n}" for column in range(p * n)]),
                 _cells(gather, [column // n for column in range(p * n)]),
             ),
             Grid(
-                "Its transpose, ReduceScatter: columns from chip, rows to chip",
+                "Its transpose, a ReduceScatter: one column per number sent, one row per number received",
                 _once([f"chip {row // n}" for row in range(p * n)]),
                 _once([f"{column // (p * n)}" for column in range(p * p * n)]),
                 _cells(transposed(gather), [column // (p * n) for column in range(p * p * n)]),
             ),
         ),
         (
-            Readout("AllGather", len(gather), "", f"{p * p * n} × {p * n}"),
-            Readout("ones in a column", p, "", f"{p}: copied to {p} chips"),
-            Readout("transpose", p * n, "", f"{p * n} × {p * p * n}"),
-            Readout("ones in a row", p, "", f"{p}: summed over {p} chips"),
+            Readout("AllGather matrix", len(gather), "", f"{p * p * n} × {p * n}"),
+            Readout("ones in a column", p, "", f"{p}: each number goes to {p} chips"),
+            Readout("its transpose", p * n, "", f"{p * n} × {p * p * n}"),
+            Readout("ones in a row", p, "", f"{p}: each sum has {p} summands"),
         ),
     )
 
@@ -59,20 +59,19 @@ def _verdict(p: int, n: int) -> str:
     total = p * n
     keeps = f"its {n} sums" if n > 1 else "its sum"
     return (
-        f"The AllGather copies each of the {total} numbers to {p} chips, so every column has {p} "
-        f"ones. In the "
-        f"transpose, every row has {p} ones: it adds {p} numbers, one from each chip, and each chip keeps "
-        f"{keeps}. That is a ReduceScatter."
+        f"The AllGather copies each of the {total} numbers to {p} chips, so every column of its matrix "
+        f"has {p} ones. In the transpose, every row has {p} ones: it adds {p} numbers, one from each "
+        f"chip, and each chip keeps {keeps}. That is a ReduceScatter."
     )
 
 
 TRANSPOSE = Explorer(
     key="sharding.transpose",
     title="The transpose of an AllGather",
-    question="What does the transpose of an AllGather do?",
+    question="If p chips hold n numbers each, what does the transpose of their AllGather do?",
     controls={
-        "p": Slider("chips p", 2, 4, 3),
-        "n": Slider("numbers on each chip n", 1, 3, 2),
+        "p": Slider("number of chips p", 2, 4, 3),
+        "n": Slider("numbers per chip n", 1, 3, 2),
     },
     view=_transpose,
 )

@@ -70,8 +70,10 @@ def two_cuts() -> Figure:
         f"{si(ACTIVATION, 'B', 2)} move, drawn as two tiny squares, in {si(moved_s, 's', 2)}. If the batch "
         f"is sharded, two matrices of {si(WEIGHT, 'B')} move, drawn as large squares, in "
         f"{si(gathered_s(), 's')}.",
-        caption="Each chip does the same arithmetic either way, but the sharded dimension decides what has "
-        f"to move. (Areas are proportional to bytes. Two bf16 matrices, {LAYER['B']} tokens, four TPU v5e.)",
+        caption="Two ways to shard one layer over four chips, and what each of them moves. The arithmetic "
+        "per chip is the same, but the sharded dimension decides whether activations or weights "
+        f"move. (Areas are proportional to bytes. Two bf16 matrices, {LAYER['B']} tokens, four TPU "
+        "v5e.)",
         parts=lambda wide: [_moved(wide, ways), _clock(wide, ways, math_s)],
     )
 
@@ -115,9 +117,9 @@ def eleven() -> Figure:
         alt="Eleven groups of two by two squares, one square for each chip. The shard that the chip holds "
         "is filled in the color of the chip: the whole matrix in one group, half of it in four, a quarter "
         "of it in six.",
-        caption="Eleven ways to shard a matrix over X2 Y2. Each axis that is used halves the bytes per "
-        "chip. Each axis that is not used replicates the array. The order, XY or YX, changes which chip "
-        "holds which shard.",
+        caption="Eleven ways to shard a matrix over X2 Y2. Each mesh axis that is used halves the bytes per "
+        "chip, and each axis that is not used replicates the array. The order, XY or YX, changes "
+        "which chip holds which shard.",
         parts=lambda wide: [_eleven(wide, share)],
     )
 
@@ -145,9 +147,10 @@ def cases() -> Figure:
         "computes those rows of C. Case 2: it holds some columns of A and all of B, and cannot compute C. "
         "Case 3: it holds some columns of A and the matching rows of B, and computes a partial sum of all "
         "of C. Case 4: it can compute one block of C, on the diagonal.",
-        caption="Look at J, the contracting dimension: it is not sharded in case 1, sharded in one operand "
-        "in case 2, and sharded in both in case 3. In case 4, I and K use the same axis, so no chip has "
-        "the operands of the blocks off the diagonal.",
+        caption="The four cases of a sharded matmul. In the first three, look at the contracting dimension "
+        "J: it is not sharded in case 1, sharded in one operand in case 2, and sharded in both in "
+        "case 3. In case 4, I and K use the same mesh axis, so no chip has the operands of the "
+        "blocks off the diagonal.",
         parts=lambda wide: [_cases(wide)],
     )
 
@@ -189,6 +192,7 @@ def collectives_by_hand() -> Figure:
     return replace(
         spread(line, [placed(text, line, (1024, 1024)) for text in texts]),
         key="sharding.collectives_by_hand",
-        caption="AllGather and AllToAll start from the shards of one array. AllReduce and ReduceScatter "
-        "start from partial sums, a different one on each device (dashed).",
+        caption="Four collectives on an array, before and after. AllGather and AllToAll start from the "
+        "shards of one array, while AllReduce and ReduceScatter start from partial sums, a "
+        "different one on each device (dashed).",
     )

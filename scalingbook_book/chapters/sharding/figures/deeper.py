@@ -39,9 +39,9 @@ def shapes() -> Figure:
     return Figure(
         key="sharding.shapes",
         alt=f"Bars with the time of an AllToAll of 1 GB on 64 chips, as a ring and as three tori. {said}.",
-        caption="With the same number of chips and the same bytes, the longest axis determines the time. "
-        "An additional axis helps, and so does a squarer shape, because more links join the two halves of "
-        "the torus. (v5e links, wraparound on all axes.)",
+        caption="Time of a 1 GB AllToAll on 64 chips, by the shape of the torus. The longest axis "
+        "determines the time. An additional axis helps, and so does a shape closer to a cube, "
+        "because more links join the two halves of the torus. (v5e links, wraparound on all axes.)",
         parts=lambda wide: [lanes(wide, spans)],
     )
 
@@ -62,9 +62,10 @@ def slices() -> Figure:
         alt="Two slices of 64 chips. First a ReduceScatter inside each slice, then each chip exchanges its "
         f"64th over the data-center network, then an AllGather inside: {si(ordered.total_s, 's')}. Sending "
         f"everything across takes {si(naive.total_s, 's')}.",
-        caption="Reducing inside each slice, exchanging one 64th per chip across, and gathering inside "
-        f"takes {si(ordered.total_s, 's')} for 1 GB per chip on two v5p slices. Sending all of it across "
-        f"would take {si(naive.total_s, 's')}.",
+        caption="A hierarchical AllReduce of 1 GB per chip over two v5p slices. Reducing inside each slice, "
+        "exchanging one 64th per chip between the slices, and gathering inside takes "
+        f"{si(ordered.total_s, 's')}. Sending the whole gigabyte between the slices would take "
+        f"{si(naive.total_s, 's')}.",
         parts=lambda wide: [_slices(wide)],
     )
 
@@ -94,11 +95,12 @@ def detour() -> Figure:
     said = [si(sum(times), "s") for times in steps]
     return Figure(
         key="sharding.detour",
-        alt="Two ways from rows sharded over X to columns sharded over Y, drawn on two by two chips. "
-        f"Gathering first and then slicing takes {said[0]}. Slicing first and then gathering takes "
-        f"{said[1]}.",
-        caption="A slice is free, and what is gathered after it is smaller. The order of the two steps "
-        "matters by a factor of nearly the size of the axis. (bf16[4096, 8192] on v5p, axes of four.)",
+        alt="Two sequences from rows sharded over X to columns sharded over Y, drawn on two by two "
+        f"chips. Gathering first and then slicing takes {said[0]}. Slicing first and then gathering "
+        f"takes {said[1]}.",
+        caption="Two sequences for the same resharding. Taking a slice is free and leaves less to gather, "
+        "so slicing first is faster by nearly the size of the axis. (bf16[4096, 8192] on v5p, axes "
+        "of four.)",
         parts=lambda wide: [_ways(wide, ways, said)],
     )
 
@@ -139,9 +141,10 @@ def omits() -> Figure:
             f"Two pairs of bars, each pair on its own scale: the times of a matmul with two "
             f"strategies. {said}."
         ),
-        caption="The rule compares the bytes of the result with those of the weights. In the first matmul, "
-        "it reduces, ignoring that an AllReduce moves the data twice. In the second, it gathers, ignoring "
-        "that every chip then repeats the same work. (Each matmul has its own time scale.)",
+        caption="Times of two strategies for two matmuls, and the strategy that XLA chooses. Its rule "
+        "compares the bytes of the result with those of the weights. In the first matmul, it "
+        "reduces, ignoring that an AllReduce moves the data twice. In the second, it gathers, "
+        "ignoring that every chip then repeats the same work. (Each matmul has its own time scale.)",
         parts=lambda wide: [
             lanes(wide, pair, title=f"I = {I:,}, J = {J:,}") for (I, J), pair in spans.items()
         ],
@@ -186,7 +189,8 @@ def rounds() -> Figure:
         key="sharding.rounds",
         alt=f"Timelines of the rounds. In one direction: {len(took['one direction'])} rounds, {one}. In "
         f"both directions: {len(took['both'])} rounds, of which the last is half as long, {both}.",
-        caption="With both directions, the same shards arrive over twice as many links. In the last round, "
-        "the shard of the opposite chip arrives in two halves. (134 MB over eight v5e chips.)",
+        caption="Rounds of an AllGather in one direction and in both. With both directions, the same shards "
+        "arrive over twice as many links, and in the last round, the shard of the opposite chip "
+        "arrives in two halves. (134 MB over eight v5e chips.)",
         parts=lambda wide: [lanes(wide, spans)],
     )

@@ -41,8 +41,8 @@ def collectives() -> Figure:
         key="sharding.collectives",
         alt="Six operations on four chips, before and after, with a column of up to four shards per chip. "
         + " ".join(f"{name}: {said}." for name, said in shares.items()),
-        caption="A collective changes the subscripts. A pale column is a partial sum. The fraction of M is "
-        "what each chip has to receive, on any network.",
+        caption="Six operations, as changes of the subscripts. A pale column is a partial sum. The fraction "
+        "of M below each operation is what every chip has to receive, on any network.",
         parts=lambda wide: [_strips(wide, shares)],
     )
 
@@ -92,9 +92,10 @@ def ring() -> Figure:
         alt="A ring of four chips in three pictures. At first, each chip holds one shard and sends it to "
         "both neighbors. Then each holds three and receives the fourth in two halves, one from either "
         f"side. In the end, each holds all four. {said[0]}; {said[1]}.",
-        caption="In every step, each chip passes on what has just arrived. All links are busy in both "
-        "directions, nothing arrives twice, and the last shard arrives in two halves, so no algorithm can "
-        "be faster. (34 MB, v5e links.)",
+        caption="An AllGather on a ring of four chips, step by step. In every step, each chip passes on "
+        "what it has just received. All links are busy in both directions, nothing arrives twice, "
+        "and the last shard arrives in two halves, so no algorithm can be faster. (34 MB, v5e "
+        "links.)",
         parts=lambda wide: [_frames(wide, plan, [*said, "done"])],
     )
 
@@ -140,9 +141,9 @@ def line() -> Figure:
         key="sharding.line",
         alt=f"Four chips in a row, twice. On a ring, chip 0 receives over two links, {said[0]}. On a line, "
         f"it receives over one link, {said[1]}.",
-        caption="Everything that the chip at the end of a line lacks has to arrive over its only link. "
-        "Chips in the middle have two links but cannot help, so a line takes exactly twice as long as a "
-        "ring. (34 MB, v5e links.)",
+        caption="An AllGather on a ring and on a line of four chips. On the line, everything that the chip "
+        "at the end lacks has to arrive over its only link, so the line takes exactly twice as long "
+        "as the ring. (34 MB, v5e links.)",
         parts=lambda wide: [
             _row(wide, "ring: " + said[0], 0.2 if wide < 400 else 0.12),
             _row(wide, "line: " + said[1], 0),
@@ -168,9 +169,9 @@ def transpose() -> Figure:
         key="sharding.transpose",
         alt="Left: one number x goes to three chips, and each of them then holds x. Right: the same three "
         "lines with their arrows reversed. Three numbers come back, and the chip holds their sum.",
-        caption="In the forward pass, an AllGather copies each number to every chip. In the backward pass, "
-        "the gradients of all copies come back and are summed, so the transpose of an AllGather is a "
-        "ReduceScatter.",
+        caption="Forward and backward pass of an AllGather. In the forward pass, it copies each number to "
+        "every chip. In the backward pass, the gradients of all copies come back and are summed, so "
+        "the transpose of an AllGather is a ReduceScatter.",
         parts=lambda wide: [
             Sketch(wide, 154, [*_turned(0, wide / 2, False), *_turned(wide / 2, wide / 2, True)])
         ],

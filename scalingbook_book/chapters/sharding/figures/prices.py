@@ -41,9 +41,10 @@ def bend() -> Figure:
         alt="Time of an AllGather against the bytes of the array, on logarithmic axes, for rings of 4, 16 "
         "and 64 chips. Each curve is flat at first, higher for more chips, and then all rise on one slope. "
         f"They bend at: {said}.",
-        caption="Small arrays are latency-bound, and more chips mean more hops. Large arrays are "
-        "bandwidth-bound, and the number of chips hardly matters. At the dots, hops and bytes take equally "
-        "long. (v5e links; both axes are logarithmic.)",
+        caption="Time of an AllGather against the size of the array, on rings of 4, 16 and 64 chips. Small "
+        "arrays are latency-bound, so more chips, and therefore more hops, take longer. Large "
+        "arrays are bandwidth-bound, and the number of chips hardly matters. At the dots, hops and "
+        "bytes take equally long. (v5e links; both axes are logarithmic.)",
         parts=lambda wide: [
             Chart(Scale("gathered array M", "B", "log", 1e3, 1e9), Scale("time", "s", "log"), (*curves, dots))
         ],
@@ -68,8 +69,9 @@ def border() -> Figure:
         alt=f"A map over tokens B and width D. The boundary rises as D = 2B and is flat above B = {r:,.0f}. "
         "Above the boundary, reducing the result wins; below it, gathering the weights. The layer of the "
         f"example, with {LAYER['B']} tokens and width {LAYER['D']:,}, lies far above it.",
-        caption="If the layer is wide and the batch moderate, leave the weights where they are. If the "
-        "layer is narrow or the batch large, gather them. (By the two formulas; one ring of four v5p.)",
+        caption="Which strategy is faster for each batch size and width. If the layer is wide and the batch "
+        "moderate, leave the weights where they are and reduce the result. If the layer is narrow "
+        "or the batch large, gather the weights. (By the two formulas; one ring of four v5p.)",
         parts=lambda wide: [
             Chart(Scale("tokens B", "", "log", 16, 65536), Scale("width D", "", "log", 64, 65536), marks)
         ],
@@ -89,8 +91,8 @@ def three() -> Figure:
     return Figure(
         key="sharding.three",
         alt=f"Three times of one layer on four chips as bars: {said}.",
-        caption="Of the three times, reading the weights from HBM is the longest, so the layer is "
-        f"memory-bound. ({LAYER['B']} tokens, four TPU v5e, activations move.)",
+        caption="Compute, network and HBM time of one layer. Reading the weights from HBM takes longest, so "
+        f"the layer is memory-bound. ({LAYER['B']} tokens, four TPU v5e, activations move.)",
         parts=lambda wide: [stretches(wide, spans)],
     )
 
@@ -104,10 +106,13 @@ def lanes() -> Figure:
     took = {chunks: si(run.total_s, "s") for chunks, run in runs.items()}
     return Figure(
         key="sharding.lanes",
-        alt=f"Two timelines. In one piece, the matrix unit waits for the whole AllGather: {took[1]}. In "
-        f"four chunks, it starts after the first one, and later chunks arrive meanwhile: {took[4]}.",
-        caption="One chunk of the link's transfers is exposed, and the rest is hidden. No number of chunks "
-        f"makes the total shorter than {si(gather.lower_s, 's')}, the time of the matrix unit alone.",
+        alt="Two timelines. In one piece, the matrix unit waits for the whole AllGather, and the total "
+        f"is {took[1]}. In four chunks, it starts after the first chunk while later chunks arrive, "
+        f"and the total is {took[4]}.",
+        caption="Timeline of an AllGather and the matmul that uses its result, in one piece and in four "
+        "chunks. Only the transfer of the first chunk is exposed, and the others are hidden. No "
+        f"number of chunks makes the total shorter than {si(gather.lower_s, 's')}, the time of the "
+        "matrix unit alone.",
         parts=lambda wide: [
             stretches(wide, _spans(run), end=runs[1].total_s, title=f"{name}: {took[chunks]}")
             for (chunks, run), name in zip(runs.items(), ("in one piece", "in four chunks"), strict=True)

@@ -53,7 +53,7 @@ CHIP = (
             "How many chips does a torus of 16 × 20 × 28 have?",
             "The datasheet's 459 TFLOPs/s are for a chip, with both of its cores.",
         ),
-        mistakes=(Mistake(2.0, "The 459 TFLOPs/s of the datasheet already count both cores of a chip."),),
+        mistakes=(Mistake(2.0, "The datasheet's 459 TFLOPs/s already count both cores of a chip."),),
     ),
     Check(
         key="tpus.mxu-over-vpu",

@@ -81,17 +81,17 @@ PODS = (
         difficulty=2,
         hints=(
             "What does one host have to send, and which of its connections is the slowest?",
-            "Two network cards of 100 Gbit/s carry 25 GB/s, for eight chips.",
+            "Two 100 Gbit/s NICs carry 25 GB/s, which eight chips share.",
         ),
         mistakes=(
             Mistake(
                 lambda: _CHECKPOINT / 256 / (chips.V5E.pcie_bytes_per_s or 1),
                 "That is PCIe alone. The network beyond the host is slower.",
             ),
-            Mistake(0.5, "Two cards of 100 Gbit/s carry 25 GB/s out of a host. That is with twice as much."),
+            Mistake(0.5, "Two 100 Gbit/s NICs carry 25 GB/s out of a host. Your answer uses twice that."),
             Mistake(
                 32.0,
-                "That is one host sending everything. There are 32 hosts, and they send at once.",
+                "That is for one host sending everything. There are 32 hosts, and all send at the same time.",
             ),
         ),
     ),
@@ -118,8 +118,8 @@ PODS = (
             Mistake(lambda: 2 * _PCIE, "That is for a square W, but here F = 4D."),
         ),
         right=(
-            "Right: in a narrower layer, no batch keeps the chip busy, however large it is. Check "
-            "every assumption against the answer that it leads to."
+            "Right: in a narrower layer, no batch is large enough to keep the chip busy. Check every "
+            "assumption against the answer that it leads to."
         ),
     ),
     Check(

@@ -90,18 +90,19 @@ def _verdict(now: MatvecChain, other: MatvecChain) -> str:
 
 
 def _room(now: MatvecChain) -> str:
-    """What to say where a chip's part of A is as large as its HBM."""
+    """The warning if a chip's shard of A is as large as its HBM."""
     part, room = now.matrix_bytes / now.workers, now.slice.chip.hbm_bytes
     if part < room:
         return ""
-    end = "it cannot be stored there" if now.location == FAR else "it must be used up as it arrives"
-    return f"But A takes {binary(part)} on a chip with {binary(room)} of HBM: {end}."
+    end = "it cannot be stored there" if now.location == FAR else "each piece must be consumed as it arrives"
+    return f"But each chip's shard of A takes {binary(part)}, and a chip has {binary(room)} of HBM: {end}."
 
 
 CHAIN = Explorer(
     key="tpus.chain",
     title="A chain of transfers: move the matrix or the vectors?",
-    question="A matrix is far from the vectors it multiplies. What is the bottleneck, and what should move?",
+    question="A matrix is far from the vectors it multiplies. What is the bottleneck, and which of the two "
+    "should move?",
     controls={
         "plan": Choice("plan", (FETCH, SEND)),
         "lies": Choice("A is stored in", (HOSTS, SPLIT, FAR, OTHER)),

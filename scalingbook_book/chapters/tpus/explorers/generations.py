@@ -37,7 +37,9 @@ _LINE = 52  # characters that fit on a phone
 def _generations(*, figure: str, per: str, chip: str) -> View:
     values = {on.name: value for on in chips.TPUS if (value := ratio(on, figure, per)) is not None}
     if not values:
-        raise ValueError(f"{figure} and {per} are never documented together; choose another number")
+        raise ValueError(
+            f"{figure} and {per} are not documented together for any generation; choose another number"
+        )
     unit = _unit(figure, per)
     bars = Bars(
         Scale("value", unit),
@@ -85,7 +87,7 @@ def _named(figure: str, per: str) -> str:
 
 
 def _sources(on: Chip, figures: list[str]) -> Grid:
-    """Who says so, for the chosen generation, and what other sources print."""
+    """The sources of the chosen numbers for this generation."""
     told = [_told(on, figure) for figure in figures]
     return Grid(f"{on.name}: sources of the numbers", (), (), [[Cell(text, level=0.5)] for text in told])
 

@@ -94,7 +94,7 @@ def _table(work: LeveledMatmul, rates: dict[str, float], now: dict[str, roofline
         for level, rate in rates.items()
     ]
     return Grid(
-        "Levels, and their ridge points in FLOPs per byte",
+        "Levels and their ridge points in FLOPs per byte",
         tuple(rates),
         ("bandwidth", "ridge point", "rows needed", "transfer"),
         cells,
@@ -116,7 +116,7 @@ def _verdict(work: LeveledMatmul, B: int, rates: dict[str, float], now: dict[str
     said = f"With {rows}, the matmul reaches the peak {where}"
     slow = [level for level in now if level not in fast]
     if not slow:
-        return f"{said}, which is every level."
+        return f"{said}, which means from every level."
     said += f". From {slow[0]} it reaches {percent(now[slow[0]].attained_fraction)} of the peak"
     batch = work.batch(rates[slow[0]])
     if math.isinf(batch):

@@ -14,7 +14,7 @@ from scalingbook_book.reader.explorers.parts import (
     View,
 )
 from scalingbook_lib.machines import systolic
-from scalingbook_lib.units import dtype, percent, si
+from scalingbook_lib.units import count, dtype, percent
 
 _SIDES = ("128", "256")
 _SHOWN = 8  # tiles along each side of the picture
@@ -80,11 +80,14 @@ def _verdict(now: systolic.Padding) -> str:
     )
     if now.tiles > 1 and now.side > now.M:
         rows = f"{now.M} row{'s' * (now.M > 1)}"
-        return f"{said}. With {rows}, a tile still takes the {now.side} cycles that loading takes."
+        return (
+            f"{said}. With only {rows}, a tile still takes {now.side} cycles, because that is how long "
+            "its weights take to load."
+        )
     if (other := now.activation_stationary).cycles < now.cycles:
-        less, more = si(other.cycles), si(now.cycles)
+        less, more = count(other.cycles), count(now.cycles)
         return f"{said}. If X were stationary instead, it would take {less} cycles, not {more}."
-    return f"{said}, and {percent(now.utilization)} of the cell-cycles are useful."
+    return f"{said}, and {percent(now.utilization)} of all cell-cycles do useful work."
 
 
 PADDING = Explorer(

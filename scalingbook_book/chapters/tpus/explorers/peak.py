@@ -53,7 +53,7 @@ def _against_vector(on: Chip) -> tuple[float, str, str]:
 def _documented(on: Chip) -> str:
     """A chip's cores, units, side and clock in a few words."""
     units = (on.matrix_units or 0) // (on.cores or 1)
-    clock = si(on.clock_hz, "Hz") if on.clock_hz else "no clock"
+    clock = si(on.clock_hz, "Hz") if on.clock_hz else "unknown clock"
     return f"{on.cores} × {units} of {on.matrix_side}², {clock}"
 
 
@@ -69,7 +69,7 @@ def _verdict(yours: Peak, on: Chip) -> str:
 PEAK = Explorer(
     key="tpus.peak",
     title="Peak FLOPs/s from cores, units and clock",
-    question="Which cores, units, array sides and clocks explain the FLOPs/s of a datasheet?",
+    question="What number of cores and units, array side and clock explain the FLOPs/s of a datasheet?",
     controls={
         "cores": Slider("cores", 1, 2, 1),
         "units": Slider("matrix units per core", 1, 8, 4),

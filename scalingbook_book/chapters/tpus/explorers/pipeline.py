@@ -13,6 +13,7 @@ from scalingbook_book.reader.explorers.parts import (
     Span,
     Timeline,
     View,
+    pluralize,
 )
 from scalingbook_lib import roofline
 from scalingbook_lib.machines import chips
@@ -71,7 +72,7 @@ def _pipeline(*, chunks: int, array: int, ops: int, hbm: float) -> View:
             Readout("slowest stage alone", now.lower_s, "s"),
             Readout("without overlap", now.upper_s, "s"),
             Readout.percent("vector unit idle", 1 - now.busy[_COMPUTE], 3),
-            Readout("break-even", work.break_even_ops, "FLOPs/element"),
+            Readout("break-even", work.break_even_ops, "FLOPs/pair"),
             Readout.binary("VMEM needed", work.vmem_bytes(chunks)),
         ),
     )
@@ -95,23 +96,24 @@ def _verdict(now: roofline.CopyPipeline, work: Reduction, share: float) -> str:
     over = now.total_s / now.lower_s - 1
     pace = "the vector unit" if now.slowest == _COMPUTE else "HBM"
     said = (
-        f"{now.chunks} chunk{'s' * (now.chunks > 1)} take {si(now.total_s, 's')}, {percent(over)} more than "
-        f"{pace} would take alone"
+        f"{pluralize(now.chunks, 'chunk')} {'takes' if now.chunks == 1 else 'take'} {si(now.total_s, 's')}, "
+        f"{percent(over)} more than {pace} alone would take"
     )
     if share > 1:
-        return f"{said}. But the buffers need {share:.2g} times the VMEM of a v5e: use more chunks."
-    starved = "HBM waits for the vector unit" if now.slowest == _COMPUTE else "the vector unit waits for HBM"
-    return f"{said}, and {starved}."
+        return f"{said}. But the buffers need {share:.2g} times the VMEM of a v5e, so use more chunks."
+    starved = "HBM waits for the vector unit" if now.slowest == _COMPUTE else "The vector unit waits for HBM"
+    return f"{said}. {starved}."
 
 
 PIPELINE = Explorer(
     key="tpus.pipeline",
     title="Streaming chunks from HBM through VMEM to the vector unit",
-    question="How many chunks, and how many FLOPs per element, until the slowest stage never waits?",
+    question="How many chunks and how many FLOPs per pair of elements does it take until the slowest stage "
+    "never waits?",
     controls={
         "chunks": Slider("chunks", 1, 64, 8),
         "array": Slider("size of each array", 1, 256, 64, "pow2", "MiB"),
-        "ops": Slider("FLOPs per element", 1, 256, 16, "pow2"),
+        "ops": Slider("FLOPs per pair of elements", 1, 256, 16, "pow2"),
         "hbm": Slider("HBM bandwidth", 1e11, 8e12, 8.19e11, "log", "B/s"),
     },
     view=_pipeline,

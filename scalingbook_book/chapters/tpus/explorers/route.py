@@ -48,12 +48,12 @@ def _route(*, on: str, source: str, target: str, nbytes: float, every: bool) -> 
         _verdict(route, message, knee, every),
         (_map(here, route), *([_chart(route, message, knee, paths)] if route.hops else [])),
         (
-            Readout("hops", route.hops, "", f"{route.hops} of {here.diameter_hops} at most"),
+            Readout("hops", route.hops, "", f"{route.hops} (at most {here.diameter_hops} in this slice)"),
             Readout("disjoint shortest paths", route.paths),
-            Readout("first byte after", message.hops_s, "s"),
+            Readout("first byte arrives after", message.hops_s, "s"),
             Readout("time of the bytes", message.bytes_s, "s", si(message.bytes_s, "s", 4)),
-            Readout("last byte after", message.total_s, "s", si(message.total_s, "s", 4)),
-            Readout("hops take as long as the bytes at", knee, "B"),
+            Readout("last byte arrives after", message.total_s, "s", si(message.total_s, "s", 4)),
+            Readout("size at which hops and bytes take equally long", knee, "B"),
             Readout("average distance in the slice", here.mean_hops, "hops", f"{here.mean_hops:.3g} hops"),
         ),
     )
@@ -111,7 +111,7 @@ def _verdict(route: Route, message: Message, knee: float, every: bool) -> str:
     if rings := _wrapped(route):
         said += f" The shorter way around the ring of {' and of '.join(rings)} uses its wraparound link."
     if message.nbytes < knee:
-        said += f" Below {si(knee, 'B')} the hops take longer than the bytes."
+        said += f" Below {si(knee, 'B')}, the hops take longer than the bytes."
     return said
 
 

@@ -20,6 +20,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import collectives
 from scalingbook_lib.machines import Chip, Slice, chips
@@ -52,8 +53,8 @@ def _slices(*, chip: str, shape: str, nbytes: float) -> View:
             Readout("farthest chip", here.diameter_hops, "hops"),
             Readout("average distance", here.mean_hops, "hops", f"{here.mean_hops:.3g} hops"),
             Readout("bisection bandwidth, one direction", here.bisection_bytes_per_s, "B/s"),
-            Readout("disjoint paths to it", route.paths),
-            Readout("sending the array to it", message.total_s, "s", si(message.total_s, "s", 4)),
+            Readout("disjoint paths to the farthest chip", route.paths),
+            Readout("time to send the array to it", message.total_s, "s", si(message.total_s, "s", 4)),
         ),
     )
 
@@ -212,7 +213,7 @@ def _row(other: Slice, nbytes: float) -> tuple[str, ...]:
     return (
         f"{rings} of {sum(axis.size > 1 for axis in other.axes)}",
         cut,
-        f"{other.diameter_hops} hops",
+        f"{pluralize(other.diameter_hops, 'hop')}",
         si(_gather(other, nbytes).total_s, "s"),
     )
 
@@ -225,7 +226,7 @@ def _verdict(here: Slice, nbytes: float) -> str:
     time = _gather(here, nbytes)
     if here.chips == 1:
         return f"{here}: a single chip has no neighbors."
-    said = f"{here}. An AllGather of {si(nbytes, 'B')} over all of it takes {si(time.total_s, 's')}"
+    said = f"{here}. An AllGather of {si(nbytes, 'B')} over the whole slice takes {si(time.total_s, 's')}"
     best = min(
         (Slice(here.chip, s) for s in rivals(here.chip, here.shape) if math.prod(s) == here.chips),
         key=lambda s: _gather(s, nbytes).total_s,
@@ -233,7 +234,7 @@ def _verdict(here: Slice, nbytes: float) -> str:
     ratio = time.total_s / _gather(best, nbytes).total_s
     if ratio > 1.001:
         return f"{said}, {ratio:.3g} times as long as on {write_shape(best.shape)}."
-    twisted = " The shape is also offered as a twisted torus." * here.chip.topology().twistable(here.shape)
+    twisted = " This shape is also offered as a twisted torus." * here.chip.topology().twistable(here.shape)
     return f"{said}.{twisted}"
 
 

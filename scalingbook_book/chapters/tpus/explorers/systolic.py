@@ -16,6 +16,7 @@ from scalingbook_book.reader.explorers.parts import (
     Steps,
     Switch,
     View,
+    pluralize,
 )
 from scalingbook_lib.machines import systolic
 from scalingbook_lib.units import percent
@@ -111,8 +112,8 @@ def _curve(run: systolic.ArrayRun, frame: systolic.ArrayFrame) -> Chart:
 def _verdict(run: systolic.ArrayRun, cycle: int) -> str:
     rows = f"{run.rows} row{'s' * (run.rows > 1)}"
     said = (
-        f"{rows} past {run.tiles} tile{'s' * (run.tiles > 1)} of {run.side} × {run.side} weights take "
-        f"{run.cycles} cycles, in which {percent(run.utilization)} of the cells are busy on average."
+        f"{rows} and {run.tiles} tile{'s' * (run.tiles > 1)} of {run.side} × {run.side} weights take "
+        f"{run.cycles} cycles, during which {percent(run.utilization)} of the cells are busy on average."
     )
     return f"{said} {_now(run, cycle)}"
 
@@ -120,18 +121,26 @@ def _verdict(run: systolic.ArrayRun, cycle: int) -> str:
 def _now(run: systolic.ArrayRun, cycle: int) -> str:
     busy, after = run.busy[cycle], cycle - run.load_cycles
     if after < 0:
-        return f"In cycle {cycle}, weights are loaded; nothing multiplies yet."
+        return f"In cycle {cycle}, the array loads weights, and no cell multiplies yet."
     if busy == run.side**2:
         return f"In cycle {cycle}, every cell is busy."
     first, last = run.busy.index(max(run.busy)), len(run.busy) - run.drain_cycles - 1
     if cycle < first:
-        return f"In cycle {cycle}, the array still fills: {busy} cells are busy."
+        return (
+            f"In cycle {cycle}, the array is still filling: {pluralize(busy, 'cell')} "
+            f"{'is' if busy == 1 else 'are'} busy."
+        )
     if cycle > last:
-        return f"In cycle {cycle}, the array drains: {busy} cells are busy."
+        return (
+            f"In cycle {cycle}, the array is draining: {pluralize(busy, 'cell')} "
+            f"{'is' if busy == 1 else 'are'} busy."
+        )
     if max(run.busy) < run.side**2 and run.tiles == 1:
         return "There are too few rows to fill the array."
     if run.double_buffered and run.rows < run.side:
-        return f"The rows have passed before the next weights are loaded, so a tile costs {run.side} cycles."
+        return (
+            f"The rows finish before the next tile's weights are loaded, so a tile costs {run.side} cycles."
+        )
     if not run.double_buffered and run.tiles > 1:
         return "With only one register, a cell cannot multiply while it loads a weight."
     return "The next tile's rows follow without a gap."

@@ -23,8 +23,9 @@ def systolic() -> Figure:
         key="tpus.systolic",
         alt="Four pictures of an array of 2 × 2 cells with the weights 5, 6, 7 and 8, one for each cycle. Rows "
         f"enter from the left, the second number one cycle later. Sums that leave at the bottom, by cycle: {out}.",
-        caption="A systolic array, cycle by cycle. Weights stay in place, activations move right, and partial sums move "
-        "down. Each number that enters is used by a whole row of cells, and no cell reads from a memory.",
+        caption="A systolic array, cycle by cycle. Weights stay in place, activations move right, and "
+        "partial sums move down. Each activation that enters is used by a whole row of cells, and "
+        "no cell reads from memory.",
         parts=lambda wide: [_frames(wide)],
     )
 
@@ -92,7 +93,8 @@ def fill() -> Figure:
     return Figure(
         key="tpus.fill",
         alt=f"Busy cells over time, for rows that pass one tile of {SIDE} × {SIDE}. Eight rows make a "
-        f"low bump, {SIDE} a triangle, {ROWS[-1]:,} a long plateau. Average fraction of busy cells: {said}.",
+        f"low bump, {SIDE} a triangle, {ROWS[-1]:,} a long plateau. Average fraction of busy cells: "
+        f"{said}.",
         caption=f"Busy cells of a {SIDE} × {SIDE} array over time, for a single tile. Filling and draining take the same "
         "time for few rows and for many, so the array is used well only if there are many rows.",
         parts=lambda wide: [_lanes(wide, shares)],
@@ -138,8 +140,9 @@ def padding() -> Figure:
         alt=f"W of 128 × 129: with tiles of side 128, a full tile and a second one with a single column, {shares[0]} used; "
         f"with a tile of side 256, {shares[1]} used. Next to it, bf16[20, 200] in tiles of 8 × 128: stored as "
         f"{kept.padded[0]} × {kept.padded[1]}, {percent(kept.useful_bytes / kept.bytes)} used.",
-        caption="A single additional column needs a new tile, in the matrix unit and in memory. Zeros take as much time to "
-        "multiply, and as many bytes to store, as weights.",
+        caption="Partly filled tiles in the matrix unit (left) and in memory (right). A single additional "
+        "column needs another tile, and its zeros take as much time to multiply and as many bytes "
+        "to store as weights would.",
         parts=lambda wide: [_tiles(wide)],
     )
 

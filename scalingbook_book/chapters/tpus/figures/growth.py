@@ -25,9 +25,10 @@ def growth() -> Figure:
         key="tpus.growth",
         alt="Three lines over seven generations, v2 to TPU7x, as multiples of v2 on a logarithmic axis. FLOPs/s have grown "
         f"by a factor of {flops:.0f}, the bandwidth of HBM by {hbm:.1f}, and that of a link by {link:.1f}.",
-        caption="Growth since v2, on a logarithmic axis. The gap between FLOPs/s and another line shows how that ridge "
-        f"point has grown: by a factor of {flops / hbm:.1f} for HBM and {flops / link:.0f} for a link. Communication "
-        "that could be hidden on v2 may be exposed today.",
+        caption="Growth of compute and bandwidth since v2, on a logarithmic axis. The gap between the line "
+        "for FLOPs/s and another line shows how much that ridge point has grown: by a factor of "
+        f"{flops / hbm:.1f} for HBM and {flops / link:.0f} for a link. Communication that could be "
+        "hidden on v2 may be exposed today.",
         parts=lambda wide: [_lines(wide)],
     )
 

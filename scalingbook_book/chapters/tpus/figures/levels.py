@@ -22,9 +22,10 @@ def ladder() -> Figure:
     return Figure(
         key="tpus.ladder",
         alt=f"A staircase from VMEM down to DCN on a logarithmic scale, with the factor of each step. {said}.",
-        caption="Bandwidth of the levels of a v5e, and the number of rows that each needs. Every level is slower than the one "
-        "before by the factor shown, so a weight that comes from there must be used for that many more rows. From top to "
-        f"bottom, it is a factor of {RATES['VMEM'] / RATES['DCN']:,.0f}.",
+        caption="Bandwidth of each memory and link of a v5e, and the number of rows that each needs. Each "
+        "level is slower than the one above by the factor shown, so a weight that comes from there "
+        "must be reused for that many more rows. From top to bottom, the factor is "
+        f"{RATES['VMEM'] / RATES['DCN']:,.0f}.",
         parts=lambda wide: [_stairs(wide, needs)],
     )
 
@@ -72,8 +73,9 @@ def chain() -> Figure:
         alt=f"Two plans with four stages each. {said}. Next to each plan, the array that moves between chips: "
         f"a large square of {binary(PLANS[FETCH].matrix_bytes)}, and a dot of "
         f"{binary(PLANS[SEND].vector_bytes)}.",
-        caption=f"Times of all stages in both plans. The slowest stage of the first plan is {slow[FETCH]}, because it moves A "
-        f"between chips. If x moves instead, {slow[SEND]} is the slowest, which both plans need.",
+        caption="Time of each stage in the two plans. In the first plan, A moves between chips, and "
+        f"{slow[FETCH]} is the slowest stage. If x moves instead, the slowest stage is {slow[SEND]}, "
+        "which both plans need.",
         parts=lambda wide: [_plans(wide)],
     )
 
@@ -127,8 +129,9 @@ def wait() -> Figure:
         key="tpus.wait",
         alt=f"A timeline of PCIe and the chip. PCIe is busy for {si(fetch_s, 's')} with one layer. The matmul, read from HBM, "
         f"takes {si(layer.lower_s, 's')}, and then the chip waits for the next layer.",
-        caption=f"Fetching a layer's weights from the host takes {fetch_s / layer.lower_s:.0f} times as long as the matmul that "
-        f"uses them, so the chip waits {percent(fetch_s / (fetch_s + layer.lower_s))} of the time.",
+        caption="Timeline of a model whose weights are streamed from the host. Fetching a layer's weights "
+        f"over PCIe takes {fetch_s / layer.lower_s:.0f} times as long as the matmul that uses them, "
+        f"so the chip is idle for {percent(fetch_s / (fetch_s + layer.lower_s))} of the time.",
         parts=lambda wide: [_waits(wide, fetch_s, layer.lower_s)],
     )
 
@@ -156,6 +159,6 @@ def _waits(wide: float, fetch_s: float, work_s: float) -> Sketch:
             Area(x=x, y=44, wide=fetch_s * scale, high=28, color=IDLE, shade=0.05, dashed=True, text="waits")
         )
         shapes.append(Area(x=end, y=44, wide=max(work_s * scale, 2), high=28, color=MATH, shade=0.8))
-    end_words = f"multiplies for {si(work_s, 's', 2)}"
+    end_words = f"computes for {si(work_s, 's', 2)}"
     shapes.append(Words(x=left + fetch_s * scale, y=90, text=end_words, color=MATH))
     return Sketch(wide, 96, shapes)

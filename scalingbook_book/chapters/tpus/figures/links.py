@@ -34,8 +34,8 @@ def rates() -> Figure:
         key="tpus.rates",
         alt="One v5p chip with six links of two arrows each, drawn three times. The arrows that are counted are "
         f"colored: {said}.",
-        caption="Three numbers for the bandwidth of the same six links. A chip can receive at most half of the largest "
-        "one, and a sixth of it along one axis.",
+        caption="Three numbers that describe the bandwidth of the same six links of a v5p chip. A chip can "
+        "receive at most half of the largest number, and a sixth of it along one axis.",
         parts=lambda wide: [_three(wide, [(name, si(rate, "B/s", 2), who) for name, rate, who in counted])],
     )
 
@@ -78,11 +78,13 @@ def ring() -> Figure:
     """Sixteen chips on a line and on a ring, each with its hops from the first."""
     return Figure(
         key="tpus.ring",
-        alt=f"Two rows of {N} chips, numbered by their hops from the first chip. On a line the last is "
-        f"{LINE.diameter_hops} hops away; with one more link between the ends, the farthest is "
-        f"{RING.diameter_hops} hops away. An AllGather of 16 MiB takes {_gather(LINE)} and {_gather(RING)}.",
-        caption="A line and a ring of sixteen chips, labeled with the hops from the first one. The additional link halves the "
-        "largest distance and the time of an AllGather of 16 MiB.",
+        alt=f"Two rows of {N} chips, numbered by their hops from the first chip. On a line, the last "
+        f"chip is {LINE.diameter_hops} hops away; with one more link between the ends, the farthest "
+        f"chip is {RING.diameter_hops} hops away. An AllGather of 16 MiB takes {_gather(LINE)} and "
+        f"{_gather(RING)}.",
+        caption="A line and a ring of sixteen chips, each labeled with its distance in hops from the first "
+        "chip. The additional link halves both the largest distance and the time of a 16 MiB "
+        "AllGather.",
         parts=lambda wide: [_rows(wide)],
     )
 
@@ -137,8 +139,9 @@ def slices() -> Figure:
     return Figure(
         key="tpus.slices",
         alt=f"Four slices drawn as grids of chips, with an arc where an axis is a ring. {said}.",
-        caption="Four slices; an arc marks an axis that is a ring. On v5e, more chips gather the same 16 MiB faster, because an "
-        "axis of 16 is a ring. The cube of 64 v5p chips has three rings.",
+        caption="Four slices and the time of a 16 MiB AllGather on each; an arc marks an axis that is a "
+        "ring. On v5e, the larger slices are faster, because their axes of 16 are rings. The cube "
+        "of 64 v5p chips has three rings.",
         parts=lambda wide: [_four(wide)],
     )
 

@@ -36,9 +36,10 @@ def cubes() -> Figure:
         alt=f"A cube of {side} × {side} × {side} chips with {side**2} links on each of its six faces. A "
         "fiber from a position on the right face and one from the same position on the left face end in the same "
         f"switch; {faces // 2} switches serve {racks} cubes.",
-        caption=f"Opposite positions on the faces of every cube are connected to the same switch, so {faces} fibers per cube need "
-        f"{faces // 2} switches. A switch connects the right side of a cube with the left side of another one, or with its "
-        "own left side, which makes a ring.",
+        caption="Cubes of chips joined by optical circuit switches. Opposite positions on the faces of "
+        f"every cube are connected to the same switch, so {faces} fibers per cube need {faces // 2} "
+        "switches. A switch connects the right side of a cube with the left side of another one, or "
+        "with its own left side, which makes a ring.",
         parts=lambda wide: [_cubes(wide, faces // 2)],
     )
 
@@ -71,10 +72,11 @@ def twist() -> Figure:
     return Figure(
         key="tpus.twist",
         alt=f"Two grids of {SHORT} × {LONG} chips, the farthest layer of a torus of 4 × 4 × 8, each chip "
-        f"with its hops from one corner. In the plain torus they reach {max(plain.values())}, in the twisted "
-        f"one {max(twisted.values())}.",
-        caption="Hops from one corner of a torus of 4 × 4 × 8 to the layer with the farthest chips. Shifting the "
-        "wraparound links of the short axes by half of the long axis brings these chips closer. No link is added.",
+        f"with its hops from one corner. In the plain torus, they reach {max(plain.values())}, in "
+        f"the twisted one {max(twisted.values())}.",
+        caption="Hops from one corner of a torus of 4 × 4 × 8 to the layer with the farthest chips. "
+        "Shifting the wraparound links of the short axes by half of the long axis brings these "
+        "chips closer without adding a link.",
         parts=lambda wide: [_layers(wide, {"plain": plain, "twisted": twisted})],
     )
 

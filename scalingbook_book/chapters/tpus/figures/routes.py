@@ -20,8 +20,9 @@ def route() -> Figure:
         alt="A grid of 4 × 4 chips. Two paths that share no link lead from one corner to the other, "
         f"{WAY.hops} hops each. Below, a bar of time: {times[0]} for the hops and {times[1]} for the bytes "
         "of 16 MiB.",
-        caption="A message from corner to corner. The first byte takes the time of the hops, and the others follow without a gap, "
-        "half of them on each path. So the time of the hops and the time of the bytes add up.",
+        caption="A message from corner to corner over two paths. The first byte arrives after the time of "
+        "the hops, and the other bytes follow without a gap, half of them on each path. The two "
+        "times therefore add up.",
         parts=lambda wide: [_grid(wide, *times)],
     )
 
@@ -67,12 +68,12 @@ def hosts() -> Figure:
     said = ", ".join(f"{name} {si(rate, 'B/s')}" for name, rate in pipe[:3])
     return Figure(
         key="tpus.hosts",
-        alt="A pipe of five pieces from one chip to a chip in another slice, with heights proportional to their bandwidth: "
-        f"{said}, and back up over PCIe and HBM. One gigabyte takes {si(1e9 / rates[2], 's')} through the "
-        "narrowest piece.",
-        caption="One chip's share of the path to another slice; heights show bandwidth, to scale. A gigabyte takes "
-        f"{si(1e9 / rates[0], 's')} out of HBM, {si(1e9 / rates[1], 's')} over PCIe and "
-        f"{si(1e9 / rates[2], 's')} over the network.",
+        alt="A pipe of five pieces from one chip to a chip in another slice, with heights proportional "
+        f"to their bandwidth: {said}, and back up over PCIe and HBM. One gigabyte takes "
+        f"{si(1e9 / rates[2], 's')} through the narrowest piece.",
+        caption="One chip's share of the bandwidth along the path to another slice; the heights are to "
+        f"scale. A gigabyte takes {si(1e9 / rates[0], 's')} out of HBM, {si(1e9 / rates[1], 's')} "
+        f"over PCIe and {si(1e9 / rates[2], 's')} over the network.",
         parts=lambda wide: [_pipe(wide, pipe)],
     )
 

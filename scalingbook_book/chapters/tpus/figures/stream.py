@@ -20,12 +20,14 @@ def stream() -> Figure:
     one, many = WORK.pipeline(1), WORK.pipeline(CHUNKS)
     return Figure(
         key="tpus.stream",
-        alt="Two timelines with three stages: HBM to VMEM, VMEM to registers, vector unit. With one chunk, the stages "
-        f"work one after the other and take {si(one.total_s, 's')}. With {CHUNKS} chunks they overlap and take "
-        f"{si(many.total_s, 's')}; the slowest stage alone takes {si(many.lower_s, 's')}.",
-        caption="With one chunk, the stages wait for each other. With eight chunks they overlap, and the total time "
-        "approaches that of the slowest stage. (Σ f(x, y) over two arrays of 64 MiB, with 16 FLOPs per element, "
-        "on v5e.)",
+        alt="Two timelines with three stages: HBM to VMEM, VMEM to registers, vector unit. With one "
+        f"chunk, the stages work one after the other and take {si(one.total_s, 's')}. With {CHUNKS} "
+        f"chunks, they overlap and take {si(many.total_s, 's')}; the slowest stage alone takes "
+        f"{si(many.lower_s, 's')}.",
+        caption="The three stages of a streaming kernel, with one chunk and with eight. One chunk leaves "
+        "every stage waiting for the one before it. Eight chunks overlap, so the total time "
+        "approaches that of the slowest stage. (Σ f(x, y) over two 64 MiB arrays on a v5e, with 16 "
+        "FLOPs per pair of elements.)",
         parts=lambda wide: [_lanes(one, one.total_s), _lanes(many, one.total_s)],
     )
 
@@ -46,15 +48,16 @@ def buffers() -> Figure:
         ("X", tile, MEMORY, 2),
         ("W", tile, MEMORY, 2),
         ("Y", 2 * TILE**2, CACHE, 2),
-        ("fp32 sums", 4 * TILE**2, MATH, 1),
+        ("accumulator", 4 * TILE**2, MATH, 1),
     ]
     total = sum(nbytes * copies for _, nbytes, _, copies in parts)
     return Figure(
         key="tpus.buffers",
-        alt="A bar for the 16 MiB of VMEM that a kernel gets by default. It holds two tiles of X, two of W, "
-        f"two of Y and one of sums in fp32, {binary(total)} in total; the rest is free.",
-        caption=f"VMEM of a kernel with tiles of {TILE} × {TILE}. While one buffer of a tile is used, the next tile arrives "
-        f"in the other. The sums never move, so one buffer is enough. The total is {binary(total)}.",
+        alt="A bar for the 16 MiB of VMEM that a kernel gets by default. It holds two tiles of X, two "
+        f"of W, two of Y and one of fp32 accumulators, {binary(total)} in total; the rest is free.",
+        caption=f"VMEM buffers of a kernel with tiles of {TILE} × {TILE}, {binary(total)} in total. While "
+        "one buffer of a tile is in use, the next tile arrives in the other. The accumulators never "
+        "move, so one buffer is enough for them.",
         parts=lambda wide: [_bar(wide, parts, total)],
     )
 
@@ -68,10 +71,12 @@ def _bar(wide: float, parts: list[tuple[str, int, int, int]], total: int) -> Ske
             shapes.append(
                 Area(x=x + k * step, y=30, wide=step - 2, high=56, color=color, shade=0.5 - 0.25 * k)
             )
-        shapes.append(Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name))
+        shapes.append(
+            Words(x=x + step * copies / 2, y=20, text=f"{copies} × {name}" if copies > 1 else name, size=11)
+        )
         x += step * copies
     shapes.append(
-        Area(x=x, y=30, wide=wide - x - 4, high=56, color=IDLE, shade=0.04, dashed=True, text="free ...")
+        Area(x=x, y=30, wide=wide - x - 4, high=56, color=IDLE, shade=0.04, dashed=True, text="free")
     )
     shapes.append(Brace(x0=4, x1=x, y=92, text=f"{binary(total)} of {binary(16 * MiB)}"))
     return Sketch(wide, 122, shapes)

@@ -29,7 +29,8 @@ BATCH = (
         hints=(
             "The number of steps in a stage is its number of tokens divided by its batch.",
             "Count the steps of both stages, and the steps of the whole run with the large batch.",
-            "The early tokens take several times as many steps as before, and the others as many as before.",
+            "The early tokens take several times as many steps as without the ramp, and the others take "
+            "the same number.",
         ),
         mistakes=(
             Mistake(
@@ -68,7 +69,7 @@ BATCH = (
             ),
             Mistake(lambda: 1 - _ROW.empty, "That is the fraction that is used.", slip="complement"),
         ),
-        right="Right. If some documents were shorter, they could fill the gap.",
+        right="Right. Shorter documents could fill the gap.",
     ),
     Check(
         key="training.document-mask",
@@ -78,8 +79,8 @@ BATCH = (
         rel_tol=0.01,
         hints=(
             "Under the causal mask, attention takes L T N H/P times the FLOPs of the other matmuls.",
-            "With 16 equal documents, one pair in 16 is left.",
-            "Divide the step before by the step after. Each is one plus its attention.",
+            "With 16 documents of equal length, one pair in 16 remains.",
+            "Divide the step time without the mask by the step time with it. Each is 1 plus its attention.",
         ),
         mistakes=(
             Mistake(
@@ -94,6 +95,6 @@ BATCH = (
                 "That is for attention alone. The other matmuls take as long as before.",
             ),
         ),
-        right="Right. And every row takes the same work, so no replica has to wait.",
+        right="Right. Every row also takes the same amount of work, so no replica has to wait.",
     ),
 )

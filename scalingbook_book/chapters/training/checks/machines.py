@@ -66,7 +66,7 @@ def _same_plan() -> float:
 
 
 def _least_batch(Y: int, dial: float = 0.25, width: float = 0.0) -> float:
-    """The batch at which 4,096 chips with Y tensor ways are just compute-bound, halving an interval."""
+    """The batch at which 4,096 chips with a TP degree of Y are just compute-bound, by bisection."""
     F, low, high = width or effective_width(_70B), 1e3, 1e9
 
     def ratio(B: float) -> float:
@@ -93,7 +93,8 @@ MACHINES = (
         rel_tol=0.01,
         difficulty=3,
         hints=(
-            "There are 16 bytes per parameter. Over how many chips does each hold at most half of its HBM?",
+            "Training state takes 16 bytes per parameter. Over how many chips does it take at most half "
+            "of each chip's HBM?",
             "After the ReduceScatter in its group, each chip has one block of the gradients, in bf16.",
             "In an AllReduce of that block over R groups, each chip receives 2 (R - 1)/R times the block.",
         ),
@@ -127,7 +128,7 @@ MACHINES = (
         mistakes=(
             Mistake(
                 lambda: rules.fsdp_with_tensor(3e6, 4096, _13B.F, 1024, _V5P).tensor,
-                "That is r Y/F, which is for a long ring. Four of sixteen chips form a line.",
+                "That is r Y/F, the formula for a long ring. Four of sixteen chips form a line.",
             ),
             Mistake(
                 lambda: _on_a_line(wrapped=True),
@@ -144,7 +145,7 @@ MACHINES = (
                 "That is with the effective width of a real layer. Use F itself.",
             ),
         ),
-        right="Right: 1.5 times what the formula says, and no margin is left.",
+        right="Right: 1.5 times what the formula says, which leaves no margin.",
     ),
     Check(
         key="training.plan-for-pod",
@@ -153,7 +154,8 @@ MACHINES = (
         choices=tuple(_PLANS),
         difficulty=3,
         hints=(
-            "What has to divide? D by the FSDP degree, heads and F by the TP degree, sequences by all ranks.",
+            "Which sizes have to be divisible? D by the FSDP degree, heads and F by the TP degree, "
+            "sequences by all ranks.",
             "8,960 is 256 · 5 · 7. Where can a factor of 5 or 7 go?",
         ),
         mistakes=(
@@ -184,8 +186,8 @@ MACHINES = (
         mistakes=(
             Mistake(
                 _same_plan,
-                "That keeps the plan that was best without collective matmuls. With them another "
-                "plan is best: search again.",
+                "That keeps the plan that was best without collective matmuls. With them, another plan "
+                "is best: search again.",
             ),
             Mistake(
                 lambda: _step_s(tp=1) / _step_s(),
@@ -200,7 +202,7 @@ MACHINES = (
                 "That is the fraction of the time that is left. The gain is its inverse, above 1.",
             ),
         ),
-        right="Right: one compiler option leads to another plan.",
+        right="Right: a single compiler option changes which plan is best.",
     ),
     Check(
         key="training.own-search",
@@ -213,7 +215,7 @@ MACHINES = (
             "First write `ratio(B, Y)`, with X = 4096 / Y: the larger ratio plus a quarter "
             "of the smaller one.",
             "For each Y, the ratio falls as B grows. Find where it reaches 1 by bisection.",
-            "For some Y it never does: their ratio for tensor parallelism is above 1, whatever the batch.",
+            "For some Y, it never does, because their ratio for tensor parallelism is above 1 for any batch.",
         ),
         mistakes=(
             Mistake(
@@ -236,6 +238,6 @@ MACHINES = (
                 lambda: _smallest() / 4096, "That is for one chip. The question is about the whole batch."
             ),
         ),
-        right="Right: a tenth more than the formula promises.",
+        right="Right: a tenth more than the formula says.",
     ),
 )

@@ -50,8 +50,8 @@ SCHEMES = (
         difficulty=2,
         hints=(
             "Each stage has four chunks, so filling the pipeline takes a quarter as long as before.",
-            "In units of one microbatch in one stage, a stage is idle for (p - 1)/v and "
-            "works for m. The step is their sum.",
+            "In units of one microbatch in one stage, a stage is idle for (p - 1)/v and works for m. "
+            "The step time is the sum of the two.",
         ),
         mistakes=(
             Mistake(lambda: _idle("1f1b", 1), "That is without interleaving, with one chunk per stage."),
@@ -71,8 +71,8 @@ SCHEMES = (
         rel_tol=1e-6,
         difficulty=2,
         hints=(
-            "With 1F1B a stage is idle for (p - 1)(t_F + t_B), which is 3 (p - 1) here.",
-            "With the zero-bubble schedule it is idle for (p - 1)(t_F + t_B - 2 t_W), which is p - 1 here.",
+            "With 1F1B, a stage is idle for (p - 1)(t_F + t_B), which is 3 (p - 1) here.",
+            "With the zero-bubble schedule, it is idle for (p - 1)(t_F + t_B - 2 t_W), which is p - 1 here.",
             "Each step time is the work of m microbatches, 3 m, plus the idle time.",
         ),
         mistakes=(
@@ -101,7 +101,7 @@ SCHEMES = (
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "For each token of the sequence, its K and V pass every chip: 2 · 2 K H bytes per layer.",
+            "The K and V of each token in the sequence pass through every chip: 2 · 2 K H bytes per layer.",
             "The chip's own t tokens attend to each of them: 4 N H FLOPs per pair, and half "
             "of the pairs under the mask.",
             "Each chip needs t > 2 r K/N tokens, and there are 16 chips.",
@@ -153,14 +153,15 @@ SCHEMES = (
             ),
             Mistake(
                 lambda: _batch() / 16,
-                "25 GB/s is the rate of a host, which four chips share. And the batch is over all four pods.",
+                "25 GB/s is the rate of a host, which four chips share. Also, the question asks for the "
+                "batch of all four pods.",
             ),
             Mistake(
                 lambda: 4 * 2 * 71_360,
                 "That comes from 71,360, which is for 4.46 · 10¹⁴ FLOPs/s instead of 4.59 · 10¹⁴.",
             ),
         ),
-        right="Right: the batches of large runs are far above that.",
+        right="Right: the batches of large training runs are far above that.",
     ),
     Check(
         key="training.two-pod-pipeline",
@@ -171,8 +172,8 @@ SCHEMES = (
         hints=(
             "For each token, the first stage sends one row of D elements.",
             "In a stage, each token takes 2 FLOPs per parameter of 40 layers.",
-            "The chips share both equally, so their number cancels, and C / W of the "
-            "data-center network is left.",
+            "The chips share both equally, so their number cancels, which leaves C/W of the data-center "
+            "network.",
         ),
         mistakes=(
             Mistake(lambda: _hop(1), "That is for one layer. A stage has 40."),
@@ -187,7 +188,7 @@ SCHEMES = (
             ),
             Mistake(2, "Each element takes two bytes and is sent once, over one hop."),
         ),
-        right="Right: a pipeline sends next to nothing.",
+        right="Right: a pipeline sends very few bytes.",
     ),
     Check(
         key="training.expert-width",
@@ -198,11 +199,12 @@ SCHEMES = (
         hints=(
             "An AllToAll of V bytes per chip takes V A/(4 W) on a ring of A chips, and all "
             "axes work at the same time.",
-            "In the cube each axis has four chips. Dispatch and combine together move 4 k D bytes per token.",
+            "In the cube, each axis has four chips. Dispatch and combine together move 4 k D bytes per "
+            "token.",
             "A token takes 6 k D F FLOPs: three matrices in each of its experts. k and D cancel.",
         ),
         mistakes=(
-            Mistake(16, "That is with all 64 chips for A. What counts is the longest axis."),
+            Mistake(16, "That uses all 64 chips for A. A is the size of the longest axis."),
             Mistake(lambda: _experts(gated=False), "An expert is gated here, so it has three matrices."),
             Mistake(
                 2,
@@ -212,9 +214,10 @@ SCHEMES = (
             Mistake(0.5, "Tokens are sent to their experts and come back, which takes two AllToAlls."),
             Mistake(
                 lambda: limits.expert_parallel(Cluster.of(chips.GB200, 64), 64, k=8, gated=True).least,
-                "That is behind a switch, as in a GB200 rack. On a torus, bytes pass through other chips.",
+                "That is for chips behind a switch, as in a GB200 rack. On a torus, bytes pass through "
+                "other chips.",
             ),
-            Mistake(4, "That is for a ring of 16. In the cube each axis has four chips."),
+            Mistake(4, "That is for a ring of 16. In the cube, each axis has four chips."),
         ),
         right="Right: DeepSeek-V3's experts, which are 2,048 wide, are enough.",
     ),

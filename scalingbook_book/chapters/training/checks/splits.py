@@ -58,7 +58,7 @@ SPLITS = (
         mistakes=(
             Mistake(
                 lambda: _fully_sharded(links=0.9),
-                "That is with links at 90% of their documented rate, as some texts count.",
+                "That is with links at 90% of their documented rate, which some texts use.",
             ),
             Mistake(
                 lambda: _fully_sharded(1), "That is over one axis. FSDP uses all three axes of the torus."
@@ -112,8 +112,7 @@ SPLITS = (
         difficulty=2,
         hints=(
             "Compute both ratios for X = 1024 and Y = 4. The larger one alone is below 1.",
-            "Divide the time that the longer one leaves until it reaches the compute time by "
-            "the shorter one.",
+            "Subtract the larger ratio from 1 and divide the rest by the smaller ratio.",
         ),
         mistakes=(
             Mistake(lambda: _dial(2), "That is for Y = 2, where FSDP takes longer."),
@@ -132,10 +131,10 @@ SPLITS = (
             ),
             Mistake(
                 lambda: 1 - _split(_SEVERAL, 4).ratio(),
-                "That is the time that is left. What fraction of the shorter one fits into it?",
+                "That is the time that remains. What fraction of the shorter communication fits into it?",
             ),
         ),
-        right="Right: nearly all of the shorter one can run after the longer one.",
+        right="Right: nearly all of the shorter communication can run after the longer one.",
     ),
     Check(
         key="training.million-tokens",
@@ -144,7 +143,7 @@ SPLITS = (
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "The two ratios are r X / (2 B) and r Y / F. With full overlap, the larger one counts.",
+            "The two ratios are r X / (2 B) and r Y / F. With full overlap, only the larger one counts.",
             "X Y = 4096, and both are powers of two: try Y = 2, 4, 8.",
         ),
         mistakes=(
@@ -152,7 +151,7 @@ SPLITS = (
                 lambda: rules.fsdp_with_tensor(
                     1e6, _CHIPS, _F, rules.best_fsdp_degree(1e6, _CHIPS, _F), chips.V5P
                 ).ratio(),
-                "That is the optimum of the formula, where X is no power of two.",
+                "That is the optimum of the formula, where X is not a power of two.",
                 slip="rounding",
             ),
             Mistake(
@@ -165,7 +164,8 @@ SPLITS = (
             ),
             Mistake(lambda: _split(1e6, 1).ratio(), "That is for FSDP alone."),
             Mistake(
-                lambda: _rounded(dial=1.0), "That is the sum. With full overlap, only the longer one counts."
+                lambda: _rounded(dial=1.0),
+                "That is the sum of the two ratios. With full overlap, only the larger one counts.",
             ),
         ),
         right="Right: the ratio is above 1, although the formula leaves a margin.",

@@ -105,12 +105,12 @@ def _verdict(here: TrainingStep, way: str, *, T: int, C: int, sent_s: float, att
     }
     moved = f"{names[way]} {si(sent_s, 's')} per step"
     said = f"With {count(T // C)} tokens on each of {C} chips, {moved}"
-    computed = f"attention computes for {si(attention_s, 's')}"
+    computed = f"attention takes {si(attention_s, 's')} to compute"
     if way != "ring":
         return f"{said}, and {computed}. The communication is exposed."
     if sent_s <= attention_s:
         return f"{said}, and {computed}: the communication can be hidden."
-    return f"{said}, but {computed}: only the rest of the layer can hide the difference."
+    return f"{said}, but {computed}, so only the rest of the layer can hide the difference."
 
 
 CONTEXT = Explorer(

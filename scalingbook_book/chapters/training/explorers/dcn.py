@@ -17,7 +17,7 @@ from scalingbook_book.reader.explorers.parts import (
 )
 from scalingbook_lib import rules
 from scalingbook_lib.machines import chips
-from scalingbook_lib.units import BF16, FP32, count, dtype
+from scalingbook_lib.units import BF16, FP32, count, count_in_words, dtype
 
 _MOST = 64
 
@@ -31,10 +31,10 @@ def _dcn(*, chip: str, pods: int, batch: int, gradients: str) -> View:
         _verdict(pods, each, least, batch, chip),
         (_tokens(chip, pods, batch, gradients), _ratios(chip, pods, batch, gradients)),
         (
-            Readout("tokens per pod", each, "", count(round(each))),
-            Readout("needed per pod", least, "", f"{count(round(least))} tokens"),
+            Readout("tokens per pod", each, "", count_in_words(round(each))),
+            Readout("needed per pod", least, "", f"{count_in_words(round(least))} tokens"),
             Readout("AllReduce over backward pass", least / each, "×"),
-            Readout("tokens per chip, in the largest pods", each / pod, "", sig3(each / pod)),
+            Readout("tokens per chip in the largest pods", each / pod, "", sig3(each / pod)),
         ),
         columns=2,
     )
@@ -61,7 +61,7 @@ def _tokens(chip: str, pods: int, batch: int, gradients: str) -> Chart:
             *needed,
             Points("", [pods], [batch / pods], [f"{count(round(batch / pods))}"], 2),
         ),
-        title="Tokens that each pod has, and needs",
+        title="Tokens that each pod has and needs",
     )
 
 
@@ -83,13 +83,14 @@ def _ratios(chip: str, pods: int, batch: int, gradients: str) -> Chart:
 
 
 def _verdict(pods: int, each: float, least: float, batch: int, chip: str) -> str:
-    said = f"{count(round(each))} tokens for each of {pods} {chip} pods"
+    said = f"{count_in_words(round(each))} tokens for each of {pods} {chip} pods"
     if each >= least:
         longer = f"{each / least:.3g} times as long as the AllReduce of the gradients"
-        return f"{said}: the backward pass takes {longer}, so it can hide it."
+        return f"{said}: the backward pass takes {longer}, so the AllReduce can be hidden."
     return (
         f"{said} are too few: the AllReduce takes {least / each:.3g} times as long as the backward pass. "
-        f"At least {count(round(least))} tokens per pod are needed, or {count(round(least * pods))} in total."
+        f"At least {count_in_words(round(least))} tokens per pod are needed, or "
+        f"{count_in_words(round(least * pods))} in total."
     )
 
 

@@ -76,7 +76,7 @@ class DialSetting:
 def _dial(*, b: int, dial: float, N: int, F: int, chip: str, axes: str, links: float, whole: bool) -> View:
     s = DialSetting(chips.find(chip), N, F, *AXES[axes], links, whole)
     if s.axes > (s.chip.torus.dims if s.chip.torus else 0):
-        raise ValueError(f"{chip} has a torus of 2 axes: set the axes to FSDP 1, TP 1")
+        raise ValueError(f"{chip} has a torus with only 2 axes; set the axes to FSDP 1, TP 1")
     here = s.mixed(b, dial)
     alone = rules.data_parallel_tokens(s.chip, axes=s.axes, links=links)
     return View(
@@ -124,11 +124,11 @@ def _verdict(b: int, dial: float, s: DialSetting, here: FsdpWithTensor) -> str:
     )
     if ratio <= 1:
         alone = (
-            "FSDP alone would be hidden, too"
+            "that of FSDP alone could be hidden, too"
             if s.data(b) <= 1
-            else f"for FSDP alone it would be {s.data(b):.3g}"
+            else f"with FSDP alone, the ratio would be {s.data(b):.3g}"
         )
-        return f"{said}, so it can be hidden; {alone}."
+        return f"{said}, so the communication can be hidden; {alone}."
     knee = count(round(s.knee(dial)))
     return f"{said}. The step is network-bound below {knee} tokens per chip at λ = {dial:.2g}."
 

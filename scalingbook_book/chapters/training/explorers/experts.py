@@ -78,10 +78,10 @@ def _experts(*, model: str, name: str, Z: int, tokens: int, out: str, once: bool
     s = setting(model, out, once)
     on = joined(name, Z)
     if on is None:
-        raise ValueError(f"{name} comes in at most {max(TORI[name])} chips: take fewer, or another machine")
+        raise ValueError(f"{name} has at most {max(TORI[name])} chips; choose fewer chips or another machine")
     if Z not in s.sizes:
         raise ValueError(
-            f"{s.experts.E} experts cannot be divided evenly over {Z} chips: take at most {max(s.sizes)}"
+            f"{s.experts.E} experts cannot be divided evenly over {Z} chips; choose at most {max(s.sizes)}"
         )
     layer = limits.routed_layer(on, s.model, tokens, once=s.once, dispatch=s.out)
     least = s.needed(name, Z)
@@ -123,9 +123,8 @@ def _chart(s: ExpertSetting, name: str, Z: int, least: float) -> Chart:
 
 def _verdict(s: ExpertSetting, on: Machine, layer: RoutedLayer, least: float) -> str:
     said = (
-        f"{s.model.name} on {on.name}: dispatch and combine take "
-        f"{si(layer.exchange_s, 's')} per layer, and the "
-        f"experts' matmuls {si(layer.products_s, 's')}"
+        f"{s.model.name} on {on.name}: dispatch and combine take {si(layer.exchange_s, 's')} per layer, "
+        f"and the experts' matmuls {si(layer.products_s, 's')}"
     )
     if least <= s.experts.F:
         said += ", so the AllToAlls can be hidden."

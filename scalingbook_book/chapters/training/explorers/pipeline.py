@@ -31,7 +31,7 @@ SCHEDULES = {
 }
 COPIES = {name: 2 if name == "DualPipe" else 1 for name in SCHEDULES}  # of a stage's weights
 COLORS = {"F": 0, "B": 1, "W": 2}
-_WORDS = {"F": "forward", "B": "backward", "W": "gradients of the weights"}
+_WORDS = {"F": "forward", "B": "backward", "W": "weight gradients"}
 
 
 @lru_cache(maxsize=64)
@@ -56,8 +56,8 @@ def _pipeline(*, schedule: str, P: int, M: int, chunks: int, backward: float, ho
             Readout("step", float(run.total_s), "", f"{float(run.total_s):.4g} forward passes"),
             Readout.percent("idle fraction of the step", float(run.bubble), 3),
             Readout.percent("idle time over work", float(run.overhead), 3),
-            Readout("microbatches kept, at most", float(max(run.live))),
-            Readout("weights per chip, in stages", COPIES[schedule], "×"),
+            Readout("microbatches kept (maximum)", float(max(run.live))),
+            Readout("stages of weights per chip", COPIES[schedule], "×"),
         ),
         frames=frames,
     )
@@ -82,7 +82,7 @@ def _gantt(run: PipelineRun, now: int) -> Timeline:
         "",
         float(run.total_s),
         (RefLine("now", now),),
-        "Forward blue, backward orange, postponed gradients of the weights green",
+        "Blue: forward; orange: backward; green: postponed weight gradients",
         "time, in forward passes",
     )
 
@@ -129,7 +129,7 @@ def _compared(schedule: str, *, P: int, M: int, chunks: int, backward: float, ho
         for name, run in runs.items()
     ]
     idle = [100 * float(run.bubble) for run in runs.values()]
-    title = "All schedules that these numbers allow, and the microbatches that a stage keeps"
+    title = "All schedules that these settings allow, and the microbatches whose activations a stage keeps"
     return Bars(Scale("idle fraction of the step", "%"), labels, (Series("idle", idle, 5),), title=title)
 
 
@@ -139,18 +139,19 @@ def _verdict(schedule: str, run: PipelineRun) -> str:
         f"keeps the activations of up to {float(max(run.live)):.3g} microbatch{'es' * (max(run.live) != 1)}"
     )
     if run.stages == 1:
-        return f"A single stage is never idle; it {held}."
+        return f"A single stage is never idle, and it {held}."
     through = f"{run.stages} stages, {count(run.microbatches)} microbatch{'es' * (run.microbatches > 1)}"
-    price = " Each chip holds the weights of two stages, twice as many as with the others." * (
+    price = " Each chip holds the weights of two stages, twice as many as with the other schedules." * (
         COPIES[schedule] > 1
     )
-    return f"{schedule}, {through}: a stage is idle for {idle}, and {held}.{price}"
+    return f"{schedule}, {through}: a stage is idle for {idle} and {held}.{price}"
 
 
 PIPELINE = Explorer(
     key="training.pipeline",
     title="Pipeline schedules, step by step",
-    question="How long are the stages idle, and how many microbatches do they have to keep?",
+    question="How long are the stages idle, and the activations of how many microbatches do they have to "
+    "keep?",
     controls={
         "schedule": Choice("schedule", tuple(SCHEDULES), "1F1B"),
         "P": Slider("stages P", 2, 12, 4, step=2),

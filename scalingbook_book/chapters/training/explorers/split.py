@@ -17,8 +17,8 @@ from scalingbook_book.reader.explorers.parts import (
     Switch,
     View,
     divisors,
+    join_and,
     machine,
-    term,
     word,
 )
 from scalingbook_lib import models, training
@@ -70,7 +70,7 @@ def _split(
     step = training.step(models.find(name), machine(where), plan, batch=int(batch), T=T)
     bars = Bars(
         Scale("time per step", "s"),
-        [term(name) for name in step.terms],
+        list(step.terms),
         (Series("time", list(step.terms.values()), 0),),
         title="The fastest plan, term by term",
     )
@@ -119,8 +119,9 @@ def _none(found: dict[tuple[int, int], training.PlanEvaluation], where: str) -> 
     why = [word(one.why[0]) for one in found.values()]
     most = max(set(why), key=lambda w: (why.count(w), w))
     return (
-        f"None of {len(found)} plans for {where} is possible, {why.count(most)} of them because of the "
-        f"{most}. Try another batch, more rematerialization, or another third scheme."
+        f"None of the {len(found)} plans for {where} is possible; for {why.count(most)} of them, the "
+        f"reason is the {most}. Try a different batch size, more rematerialization, or another third "
+        "scheme."
     )
 
 
@@ -133,11 +134,15 @@ def _verdict(
     p = step.plan
     said = f"{len(legal)} of {len(found)} plans are possible. The fastest is FSDP {p.fsdp:,}"
     also = [f"{n} {w}" for n, w in (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp)) if w > 1]
-    said += f" with {', '.join(also)}" if also else " alone"
+    said += f" with {join_and(also)}" if also else " alone"
     said += f": {si(step.total_s, 's')} per step at peak rates, {percent(step.mfu)} MFU"
     if len(legal) > 1:
         said += f". The slowest takes {slowest / step.total_s:.3g} times as long"
-    loses = f"The largest loss is {term(step.loss)}" if step.loss else "Nothing but compute takes time"
+    loses = (
+        f"The largest overhead is {step.largest_overhead}"
+        if step.largest_overhead
+        else "There is no overhead: only compute takes time"
+    )
     return f"{said}. {loses}."
 
 
@@ -154,7 +159,7 @@ SPLIT = Explorer(
         "remat": Choice("rematerialization", ("none", "selective", "full"), "selective"),
         "zero": Choice("ZeRO stage", ("1", "2", "3"), "3"),
         "hidden": Switch("collectives overlap with compute", True),
-        "matmul": Switch("TP too (collective matmul)", False),
+        "matmul": Switch("TP overlaps too (collective matmul)", False),
     },
     view=_split,
 )

@@ -45,7 +45,7 @@ def _steps(*, scheme: str, X: int, Y: int, B: int, D: int, F: int, step: int) ->
         (
             Readout("chips", sizes.mesh.devices),
             Readout.binary("held now", held[at]),
-            Readout.binary("held at most", max(held)),
+            Readout.binary("peak bytes held", max(held)),
             Readout.binary("received so far", received[at]),
             Readout.binary("received in total", received[-1]),
         ),
@@ -93,7 +93,11 @@ def _verdict(at: int, moves: tuple[ProgramLine, ...], sizes: ProgramSizes) -> st
     said = f"Operation {at} of {len(moves) - 1}, {move.when}: "
     if not move.axis:
         return f"{said}{move.text}{'' if move.what == 'arrives' else ', without communication'}."
-    waits = "the next matmul has to wait for it" if move.waited else "it can overlap with other matmuls"
+    waits = (
+        "the next matmul has to wait for the collective"
+        if move.waited
+        else "the collective can overlap with other matmuls"
+    )
     got = binary(sizes.received(move))
     return f"{said}{move.what} over {move.axis}, {move.text}. Each chip receives {got}, and {waits}."
 
@@ -101,7 +105,7 @@ def _verdict(at: int, moves: tuple[ProgramLine, ...], sizes: ProgramSizes) -> st
 STEPS = Explorer(
     key="training.steps",
     title="Forward and backward pass of a layer, operation by operation",
-    question="What does a chip hold, what does it receive, and which collectives are on the critical path?",
+    question="What does a chip hold and receive, and which collectives are on the critical path?",
     controls={
         "scheme": Choice("scheme", SCHEMES, "FSDP with TP"),
         "X": Slider("FSDP degree X", 1, 16, 4, "pow2"),

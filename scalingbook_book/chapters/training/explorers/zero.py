@@ -40,7 +40,7 @@ def _zero(*, billions: float, ways: int, stage: str, gradients: str, master: boo
             Readout("training state per chip", mine.total, "B"),
             Readout("per parameter and chip", mine.total / billions / 1e9, "bytes"),
             Readout("HBM left", hbm - mine.total, "B", _left(hbm - mine.total)),
-            Readout("on all chips together", ways * mine.total, "B"),
+            Readout("total over all chips", ways * mine.total, "B"),
         ),
         columns=2,
     )
@@ -92,16 +92,16 @@ def _verdict(stage: str, ways: int, held: dict[str, training.TrainingMemory], ch
     if mine > hbm:
         fitting = [name for name, one in held.items() if one.total <= hbm]
         also = f"{fitting[0]} is the lowest stage that fits" if fitting else "no stage fits on so few chips"
-        return f"{said}, more than the {binary(hbm)} of {chip}; {also}."
+        return f"{said}, but each {chip} has only {binary(hbm)}; {also}."
     less = [name for name, one in held.items() if one.total <= hbm and STAGES[name] < STAGES[stage]]
     also = f"; {less[0]} would fit too" if less else ", and no lower stage fits" if STAGES[stage] else ""
-    return f"{said}, of the {binary(hbm)} of {chip}{also}."
+    return f"{said}, and each {chip} has {binary(hbm)}{also}."
 
 
 ZERO = Explorer(
     key="training.zero",
     title="Stages of ZeRO: training state per chip",
-    question="Which stage of ZeRO is needed, and how many chips, before the training state fits?",
+    question="What ZeRO stage and how many chips does it take until the training state fits?",
     controls={
         "billions": Slider("parameters", 0.1, 1000.0, 7.5, "log", "billion"),
         "ways": Slider("data-parallel chips", 1, _MOST, 64, "pow2"),

@@ -32,9 +32,10 @@ def floor_of_days() -> Figure:
     return Figure(
         key="training.floor_of_days",
         alt=f"Days of a run against the number of chips, both on log scales: two falling curves that flatten toward {said}.",
-        caption=f"If every chip needs a minimum number of tokens, more chips need a larger batch, whose tokens contribute less. So the "
-        f"run takes at least {said}. The other schemes lower this floor, because they "
-        f"need fewer tokens per chip.",
+        caption="Duration of a training run against the number of chips. If every chip needs a minimum "
+        "number of tokens, more chips require a larger batch, in which each token contributes less. "
+        f"So the run takes at least {said}. Parallelism schemes that need fewer tokens per chip "
+        "lower this floor.",
         parts=lambda wide: [_curves(floors)],
     )
 
@@ -59,10 +60,10 @@ def recipe() -> Figure:
         "tensor parallelism. Below that, no scheme hides its communication. Under the "
         "axis are four special cases: few sequences, "
         "experts, slow networks and several pods.",
-        caption=f"The number of tokens per chip decides (Llama 3 70B on TPU v5p). FSDP alone needs {ALONE:.0f}. With tensor parallelism, "
-        f"{BOTH:.0f} are enough if everything overlaps, or {WAITING:.0f} if the two kinds "
-        f"of communication run one after the other. "
-        "The rest depends on the model and the network.",
+        caption="Which parallelism scheme to use, by the number of tokens per chip (Llama 3 70B on TPU "
+        f"v5p). FSDP alone needs {ALONE:.0f}. With tensor parallelism, {BOTH:.0f} are enough if "
+        f"everything overlaps, or {WAITING:.0f} if the two kinds of communication run one after the "
+        "other. The special cases below depend on the model and the network.",
         parts=lambda wide: [_bands(wide), _branches(wide)],
     )
 
@@ -94,7 +95,7 @@ def _branches(wide: float) -> Sketch:
     pods = rules.cross_pod_tokens(V5P, 10**9)
     rows = (
         ("fewer sequences than chips", f"context parallelism,\nabove {context:.0f} tokens per chip"),
-        ("mixture of experts", f"expert parallelism, on 64 chips\nif experts are {experts:.0f} wide"),
+        ("mixture of experts", f"expert parallelism, on 64 chips\nif experts are {experts:,.0f} wide"),
         ("slow network", "pipeline, many microbatches,\nZeRO-1"),
         ("several pods", f"data parallelism, above\n{count(round(pods))} tokens per pod"),
     )

@@ -38,10 +38,10 @@ def zero() -> Figure:
     return Figure(
         key="training.zero",
         alt=f"Four stacked bars of weights, gradients and optimizer state on each of {SHARING} chips: {said}.",
-        caption="Each stage shards one more part of the training state. ZeRO-1 saves most, because the optimizer state is 12 of the "
-        f"16 bytes per parameter. Only ZeRO-3 moves more bytes, 3M instead of 2M. "
-        f"({PARAMS / 1e9:g} billion parameters, {SHARING} "
-        "chips.)",
+        caption="Training state per chip for plain data parallelism and the three stages of ZeRO. Each "
+        "stage shards one more part of the state. ZeRO-1 saves most, because the optimizer state is "
+        "12 of the 16 bytes per parameter. Only ZeRO-3 moves more bytes per step: 3M instead of 2M. "
+        f"({PARAMS / 1e9:g} billion parameters, {SHARING} chips.)",
         parts=lambda wide: [_stages(held)],
     )
 
@@ -63,16 +63,16 @@ def piece_of_a_ring() -> Figure:
         alt=f"Above, an axis of 16 chips, four of which work together: a line, with one link to the chip at each end. Below, an axis "
         f"of four chips that forms a ring. Exposed time of tensor parallelism per step: "
         f"{si(piece, 's')} and {si(ring, 's')}.",
-        caption="Four chips of an axis of 16 form a line, and the chip at its end receives over one link. An axis of four is a ring, where "
-        f"every chip receives over two links. So the exposed time of tensor parallelism "
-        f"is {si(ring, 's')} per step instead of "
-        f"{si(piece, 's')}.",
+        caption="Tensor parallelism of degree 4 on part of a torus axis and on a whole axis. Four chips of "
+        "an axis of 16 form a line, so the chip at its end receives over one link. An axis of four "
+        "is a ring, where every chip receives over two links. The exposed time of tensor "
+        f"parallelism is therefore {si(ring, 's')} per step instead of {si(piece, 's')}.",
         parts=lambda wide: [_axes(wide, piece, ring)],
     )
 
 
 def _waits(shape: str) -> float:
-    return training.step(LLAMA, Slice.of(V5P, shape), PLAN, batch=1024, T=4096).exposed["tensor"]
+    return training.step(LLAMA, Slice.of(V5P, shape), PLAN, batch=1024, T=4096).exposed["tensor parallelism"]
 
 
 def _axes(wide: float, piece: float, ring: float) -> Sketch:
@@ -127,8 +127,9 @@ def memory_of_a_chip() -> Figure:
     return Figure(
         key="training.memory_of_a_chip",
         alt=f"Three stacked bars below a line for the HBM of a TPU v5p, by what is saved for the backward pass: {said}.",
-        caption=f"Sharded over 4,096 chips, the training state of Llama 3 70B takes {si(state, 'B')} per chip, too little to see. Most "
-        "memory is taken by activations. Saving fewer of them costs more FLOPs: "
+        caption="Memory per chip for Llama 3 70B on 4,096 chips, under three rematerialization policies. "
+        f"The sharded training state takes only {si(state, 'B')}, too little to see, and activations "
+        "take most of the memory. Saving fewer of them costs more FLOPs: "
         f"{', '.join(percent(share, 2) for share in more.values())} more for the three policies.",
         parts=lambda wide: [_held({name: step.memory for name, step in steps.items()})],
     )
@@ -158,13 +159,13 @@ def bubble() -> Figure:
     held = {name: float(max(run.live)) for name, run in runs.items()}
     return Figure(
         key="training.bubble",
-        alt=f"Two timelines of four stages and eight microbatches. GPipe runs all forward passes and then all backward passes; 1F1B "
-        f"alternates. Both leave triangles of idle time at the start and the end, "
-        f"{idle['GPipe']} of the step.",
-        caption=f"With both schedules a stage is idle for {idle['1F1B']} of the step. But it has to keep the activations of up to "
-        f"{held['GPipe']:.0f} microbatches with GPipe, and of {held['1F1B']:.0f} with "
-        f"1F1B. (Blue: forward pass; orange: backward "
-        "pass; the number is the microbatch.)",
+        alt="Two timelines of four stages and eight microbatches. GPipe runs all forward passes and "
+        "then all backward passes; 1F1B alternates. Both leave triangles of idle time at the start "
+        f"and at the end, which take {idle['GPipe']} of the step.",
+        caption="Two pipeline schedules with four stages and eight microbatches. With both, a stage is idle "
+        f"for {idle['1F1B']} of the step, but it has to keep the activations of up to "
+        f"{held['GPipe']:.0f} microbatches with GPipe, and of {held['1F1B']:.0f} with 1F1B. (Blue: "
+        "forward pass; orange: backward pass; the number is the microbatch.)",
         parts=lambda wide: [_played(name, run) for name, run in runs.items()],
     )
 

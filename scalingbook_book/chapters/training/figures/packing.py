@@ -33,10 +33,10 @@ def packed() -> Figure:
         f"{percent(1 - PACKED.empty)} full. Below, a row with {len(SHOWN)} documents as a "
         f"grid of queries (down) and keys "
         f"(across): a triangle over the whole row, and {len(SHOWN)} small triangles along its diagonal.",
-        caption=f"Packing turns {len(DOCUMENTS)} rows into {len(PACKED.rows)}. In the last row, the document mask leaves "
-        f"{percent(LEFT)} of the query-key pairs. The other pairs would mix documents "
-        f"that have nothing to do with each other. "
-        "(Queries down, keys across.)",
+        caption="Documents before and after packing, and the masks of a packed row. Packing turns "
+        f"{len(DOCUMENTS)} rows into {len(PACKED.rows)}. In the last row, the document mask leaves "
+        f"{percent(LEFT)} of the query-key pairs. The other pairs would mix documents that have "
+        "nothing to do with each other. (Queries down, keys across.)",
         parts=lambda wide: [_rows(wide), _pairs(wide)],
     )
 

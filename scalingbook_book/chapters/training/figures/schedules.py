@@ -23,14 +23,14 @@ def schedules() -> Figure:
     said = "; ".join(_told(name, run) for name, run in made.items())
     return Figure(
         key="training.schedules",
-        alt=f"Five timelines of {P} stages and {M} microbatches on the same scale. Forward passes, backward passes and postponed "
-        f"gradients of the weights are blocks, and idle time is gaps. {said}.",
-        caption=f"Five schedules with {P} stages and {M} microbatches on the same time scale; gaps are idle time. With interleaving, a "
-        "stage waits for chunks that are half as long. Zero-bubble fills the gaps with "
-        "gradients of the weights. DualPipe sends "
-        "microbatches in from both ends, so each chip holds the weights of two stages. "
-        "(A backward pass takes twice as long as a "
-        "forward pass. Blocks marked 1 belong to the first microbatch, of each chunk and each direction.)",
+        alt=f"Five timelines of {P} stages and {M} microbatches on the same scale. Forward passes, "
+        f"backward passes and postponed weight gradients are blocks, and idle time is gaps. {said}.",
+        caption=f"Five schedules with {P} stages and {M} microbatches on the same time scale; gaps are idle "
+        "time. With interleaving, a stage waits only for chunks, which are half as long as a stage. "
+        "Zero-bubble fills the gaps with weight gradients. DualPipe sends microbatches in from both "
+        "ends, so each chip holds the weights of two stages. (A backward pass takes twice as long "
+        "as a forward pass. Blocks marked 1 belong to the first microbatch, of each chunk and each "
+        "direction.)",
         parts=lambda wide: [*(_played(wide, name, run) for name, run in made.items()), _key(wide)],
     )
 

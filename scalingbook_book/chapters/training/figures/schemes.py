@@ -36,10 +36,10 @@ def same_batch() -> Figure:
         alt=f"Four pairs of bars, for {', '.join(map(count, CHIPS))} chips. The compute time of a layer halves from pair "
         f"to pair, from {si(math[0], 's')} to {si(math[-1], 's')}. Gathering its weights "
         f"takes {si(network, 's')} in every pair.",
-        caption="Adding chips shrinks each chip's compute, but not the weights that it has to gather. With FSDP, this batch "
-        f"keeps up to {count(int(last))} chips busy. (Llama 3 70B on TPU v5p, 4 million "
-        f"tokens per step; forward pass of one "
-        "layer.)",
+        caption="Compute time and communication time of FSDP against the number of chips. Adding chips "
+        "shrinks each chip's compute, but not the weights that it has to gather. With FSDP, this "
+        f"batch keeps up to {count(int(last))} chips busy. (Llama 3 70B on TPU v5p, 4 million tokens "
+        "per step; forward pass of one layer.)",
         parts=lambda wide: [_pairs(wide, math, network)],
     )
 
@@ -71,12 +71,13 @@ def four_schemes() -> Figure:
     """What one chip holds under DP, FSDP, TP, and FSDP with TP."""
     return Figure(
         key="training.four_schemes",
-        alt="Four rows, for DP, FSDP, TP and FSDP with TP, each with the five arrays of an MLP on a mesh of 4 by 2 chips. The part "
-        "that one chip holds is filled. DP shards only the batch dimension of the "
-        "activations, FSDP that and the weights, TP "
-        "the hidden dimension of weights and activations, and FSDP with TP all of these.",
-        caption="A parallelism scheme says which dimension of which array is sharded over which mesh axis. The communication "
-        "follows from that. (Filled: what one of 4 × 2 chips holds.)",
+        alt="Four rows, for DP, FSDP, TP and FSDP with TP, each with the five arrays of an MLP on a "
+        "mesh of 4 by 2 chips. The part that one chip holds is filled. DP shards only the batch "
+        "dimension of the activations; FSDP also shards the weights; TP shards the hidden dimension "
+        "of weights and activations; FSDP with TP shards all of these.",
+        caption="How four parallelism schemes shard the arrays of an MLP. A scheme assigns dimensions of "
+        "arrays to mesh axes, and the communication follows from that assignment. (Filled: what one "
+        "of 4 × 2 chips holds.)",
         parts=lambda wide: [_rows(wide)],
     )
 
@@ -112,12 +113,13 @@ def three_lanes() -> Figure:
     split = rules.fsdp_with_tensor(48e3, 64, 32768, 16, V5P)
     return Figure(
         key="training.three_lanes",
-        alt="A timeline of two layers with three rows. The FSDP links gather the weights of the next layer while this one is "
-        f"being computed, which takes {percent(split.data)} of the compute time. The TP "
-        f"links are busy before and after the "
-        f"matmuls, for {percent(split.tensor)} of the compute time, and the chip waits meanwhile.",
-        caption="Weights can be gathered a layer ahead. Activations cannot, so the communication of tensor parallelism is on the "
-        "critical path. (64 TPU v5p, FSDP 16, TP 4, 48,000 tokens, F = 32,768; forward pass.)",
+        alt="A timeline of two layers with three rows. The FSDP links gather the weights of the next "
+        f"layer while this one is being computed, which takes {percent(split.data)} of the compute "
+        f"time. The TP links are busy before and after the matmuls, for {percent(split.tensor)} of "
+        "the compute time, while the chip waits.",
+        caption="Timeline of two layers with FSDP and tensor parallelism. Weights can be gathered one layer "
+        "ahead. Activations cannot, so the communication of tensor parallelism is on the critical "
+        "path. (64 TPU v5p, FSDP 16, TP 4, 48,000 tokens, F = 32,768; forward pass.)",
         parts=lambda wide: [_lanes(split.data, split.tensor)],
     )
 

@@ -97,7 +97,7 @@ class Board:
         return {word(why): why for why in reversed(reasons(self.model, self.plan, _T, self.pod))}
 
     def checks(self) -> dict[str, tuple[bool, str]]:
-        """Whether each thing works out, in a few words."""
+        """Whether each condition holds, with a short reason."""
         m, X, Y = self.model, self.X, self.Y
         idle = self.pod.chips - X * Y
         return {
@@ -117,7 +117,7 @@ class Board:
         except PlanError:
             return False, f"{self.sequences:,} over {p.fsdp * p.dp:,}"
         if "tokens" in self.found:
-            return False, f"{_T:,} tokens in {2 * p.cp:,} · {p.tp} pieces"
+            return False, f"{_T:,} tokens over {2 * p.cp:,} · {p.tp}"
         return True, f"{each:,} per {p.cp:,} chips" if p.cp > 1 else f"{each:,} per data rank"
 
     def _torus(self, idle: int) -> tuple[bool, str]:
@@ -146,14 +146,14 @@ def _board(*, model: str, pod: str, Y: int, ways: str, sequences: int, dial: flo
             Readout("TP time over compute", here.tensor, "×"),
             Readout("best degree X", best, "", f"{best:,.0f}"),
             Readout.percent("MFU ceiling", 1 / here.slowdown(dial)),
-            Readout.percent("MFU ceiling, TP exposed", 1 / (max(1.0, here.data) + here.tensor)),
+            Readout.percent("MFU ceiling with exposed TP", 1 / (max(1.0, here.data) + here.tensor)),
         ),
     )
 
 
 def _grid(checks: dict[str, tuple[bool, str]]) -> Grid:
     cells = [[Cell(text, 2 if ok else 1, level=0.6)] for ok, text in checks.values()]
-    return Grid("Green works, orange does not", list(checks), ("",), cells)
+    return Grid("Green: works; orange: does not work", list(checks), ("",), cells)
 
 
 def _chart(b: Board, here: FsdpWithTensor, dial: float) -> Chart:
@@ -180,10 +180,13 @@ def _verdict(b: Board, checks: dict[str, tuple[bool, str]], here: FsdpWithTensor
         "can hide its communication" if here.ratio(dial) <= 1 else f"reaches at most {ceiling} of the peak"
     )
     if not wrong:
-        return f"{said}everything divides, and the plan {reach}."
+        return f"{said}all sizes divide evenly, and the plan {reach}."
     if wrong == ["torus"]:
-        return f"{said}everything divides, and by the formulas the plan {reach}. But TP has no ring."
-    return f"{said}on paper the plan {reach}, but these checks fail: {', '.join(wrong)}."
+        return (
+            f"{said}all sizes divide evenly, and by the formulas, the plan {reach}. But TP does not get "
+            "a ring."
+        )
+    return f"{said}on paper, the plan {reach}, but these checks fail: {', '.join(wrong)}."
 
 
 BOARD = Explorer(

@@ -19,7 +19,7 @@ from scalingbook_lib import models, training
 from scalingbook_lib.evidence.measured.whole_runs import WHOLE_RUNS
 from scalingbook_lib.machines import Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.age import price_of
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent
 
 MODELS = (
     "LLaMA-3 8B",
@@ -77,10 +77,10 @@ def _cost(*, model: str, trillions: float, chip: str, n: int, mfu: float, price:
         ),
         (
             Readout("days", run.days, "", sig3(run.days)),
-            Readout("chip-hours", run.chip_hours, "", si(run.chip_hours)),
+            Readout("chip-hours", run.chip_hours, "", count_in_words(run.chip_hours)),
             Readout("cost", usd, "", _usd(usd)),
             _paid(chip, price),
-            Readout("active parameters", m.active_params, "", si(m.active_params)),
+            Readout("active parameters", m.active_params, "", count_in_words(m.active_params)),
             Readout("tokens/s per chip", run.tokens_per_s_per_chip, "", f"{run.tokens_per_s_per_chip:,.0f}"),
         ),
         columns=2,
@@ -131,13 +131,13 @@ def _real(mfu: float, flops: float) -> Chart:
 
 
 def _usd(usd: float) -> str:
-    return f"${si(usd)}" if usd >= 1000 else f"${count(round(usd))}"
+    return f"${count_in_words(usd)}"
 
 
 def _verdict(run: training.PlannedRun, model: str, trillions: float, chip: str, usd: float) -> str:
     said = f"Training {model} on {count(trillions)} trillion tokens takes {sig3(run.days)} days"
     paid_for = _usd(usd) if chips.find(chip).usd_per_hour else f"{_usd(usd)} at an assumed price"
-    hours = f"{si(run.chip_hours)} chip-hours, which cost {paid_for}"
+    hours = f"{count_in_words(run.chip_hours)} chip-hours, which cost {paid_for}"
     return f"{said} on {count(run.chips)} {chip}, or {hours}.{_nearest(run)}"
 
 
@@ -147,7 +147,7 @@ def _nearest(run: training.PlannedRun) -> str:
     ratio = run.chip_hours / near.chip_hours
     if not 0.5 < ratio < 2:
         return ""
-    hours = f"{si(near.chip_hours)} hours of {near.chip.name}"
+    hours = f"{count_in_words(near.chip_hours)} hours of {near.chip.name}"
     return f" For comparison, {near.name} took {hours}, at {percent(near.utilization.share)} MFU."
 
 

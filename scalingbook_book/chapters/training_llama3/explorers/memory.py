@@ -17,6 +17,7 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import models, rules
 from scalingbook_lib.machines import chips
@@ -122,11 +123,17 @@ def _curves(all_of: PodMemory, chip: str, n: int, hbm: float) -> Chart:
 
 def _verdict(model: str, chip: str, n: int, *, all_of: PodMemory, hbm: float, least: float) -> str:
     each = all_of.total / n
-    said = f"{model} needs {si(all_of.total, 'B')}, {percent(all_of.activations / all_of.total)} of it for "
+    said = (
+        f"{model} needs {si(all_of.total, 'B')}, of which {percent(all_of.activations / all_of.total)} "
+        "is for "
+    )
     said += f"activations. That is {si(each, 'B')} on each of {count(n)} {chip}"
     if each > hbm:
-        return f"{said}, which hold only {binary(hbm)} each. It takes {count(int(least))} chips."
-    return f"{said}, {percent(each / hbm)} of their memory. {count(int(least))} chips would be enough."
+        return f"{said}, which has only {binary(hbm)}. At least {count(int(least))} chips are needed."
+    return (
+        f"{said}, which is {percent(each / hbm)} of its memory. {pluralize(int(least), 'chip')} would be "
+        "enough."
+    )
 
 
 MEMORY = Explorer(

@@ -16,11 +16,11 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    join_and,
     machine,
-    term,
 )
 from scalingbook_lib import models, planner
-from scalingbook_lib.units import percent, si
+from scalingbook_lib.units import count_in_words, percent, si
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
 BATCHES = ("256", "512", "1024", "2048", "2240", "4096", "4480", "8192", "16384")
@@ -55,7 +55,7 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
     if not found.spreads:
         fixed = " · ".join(f"{name.upper()} {n}" for name, n in ways.items() if name != "remat")
         raise ValueError(
-            f"degrees {fixed} do not divide the {machine(where).chips:,} chips of {where}: lower one of them"
+            f"degrees {fixed} do not divide the {machine(where).chips:,} chips of {where}; lower one of them"
         )
     if not found.best:
         return View(_none(found), (_refused(found),), (Readout("combinations of degrees", found.spreads),))
@@ -65,11 +65,11 @@ def _planner(*, model: str, where: str, batch: str, T: int, tp: str, cp: str, pp
         (_table(found), _terms(found), *([_refused(found)] if found.rejected else [])),
         (
             Readout("combinations of degrees", found.spreads),
-            Readout("of these valid", found.legal),
+            Readout("valid combinations", found.legal),
             Readout("plans timed", found.judged),
             Readout("best step", step.total_s, "s"),
             Readout.percent("MFU ceiling", step.mfu),
-            Readout("tokens/s", step.tokens_per_s, "", si(step.tokens_per_s)),
+            Readout("tokens/s", step.tokens_per_s, "", count_in_words(step.tokens_per_s)),
         ),
     )
 
@@ -105,7 +105,7 @@ def _terms(found: planner.Ranking) -> Bars:
         Series(label, [step.terms.get(name, 0.0) for name in names], color)
         for color, (label, step) in enumerate(steps.items())
     ]
-    return Bars(Scale("time per step", "s"), [term(name) for name in names], series)
+    return Bars(Scale("time per step", "s"), names, series)
 
 
 def _refused(found: planner.Ranking) -> Bars:
@@ -128,20 +128,23 @@ def _verdict(found: planner.Ranking) -> str:
     p, step = found.winner.plan, found.winner.step
     ways = (("TP", p.tp), ("CP", p.cp), ("PP", p.pp), ("DP", p.dp))
     also = [f"{name} {n}" for name, n in ways if n > 1]
-    with_ = f" with {', '.join(also)}" if also else ""
+    with_ = f" with {join_and(also)}" if also else ""
     said = f"FSDP {p.fsdp:,}{with_} is the fastest plan: {si(step.total_s, 's')} per step at peak rates."
     if len(found.best) > 1:
         lost = found.runner_up.step.total_s / step.total_s - 1
         said += (
-            f" The best plan on another mesh takes {percent(lost)} longer." if lost > 1e-3 else " Others tie."
+            f" The best plan on another mesh takes {percent(lost)} longer."
+            if lost > 1e-3
+            else " Other meshes tie."
         )
-    return f"{said} The largest loss is {term(step.loss)}."
+    return f"{said} The largest loss is {step.largest_overhead}."
 
 
 PLANNER = Explorer(
     key="training_llama3.planner",
     title="The planner: search for the best plan",
-    question="What is the fastest way to divide this model among these chips, and why not another way?",
+    question="What is the fastest way to divide this model among these chips, and why are other ways "
+    "rejected?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),

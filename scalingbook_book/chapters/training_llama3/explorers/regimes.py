@@ -20,7 +20,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import models, rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.training import effective_width
-from scalingbook_lib.units import count
+from scalingbook_lib.units import count, count_in_words
 
 MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
 REGIMES = (
@@ -139,22 +139,26 @@ def _map(s: RegimeSetting, n: int, tokens: int) -> Chart:
 
 
 def _verdict(s: RegimeSetting, n: int, tokens: int, regime: int) -> str:
-    said = f"{count(tokens)} tokens on {count(n)} {s.chip.name} are {tokens / n:,.0f} per chip: "
+    said = (
+        f"{count_in_words(tokens)} tokens on {count_in_words(n)} {s.chip.name} are {tokens / n:,.0f} "
+        "tokens per chip: "
+    )
     ends = (
         "FSDP alone is compute-bound, with whole sequences on every chip.",
         f"FSDP alone is compute-bound, if several chips share a sequence of {count(s.T)} tokens.",
         "too few for FSDP alone, but enough for FSDP with TP.",
         f"too few even for FSDP with TP, which needs {s.mixed:,.0f}. The step is network-bound.",
-        f"too few for {s.pods(n)} pods, because the AllReduce between them outlasts the backward pass.",
-        "the chips do not hold the state and the activation checkpoints.",
+        f"too few for {s.pods(n)} pods, because the AllReduce between the pods takes longer than the "
+        "backward pass.",
+        "the training state and the activation checkpoints do not fit in memory.",
     )
     return said + ends[regime]
 
 
 REGIMES_MAP = Explorer(
     key="training_llama3.regimes",
-    title="Which parallelism for how many chips?",
-    question="Which parallelism is enough for a batch on a number of chips, and where is none enough?",
+    title="Parallelism by number of chips and batch size",
+    question="What parallelism keeps a given number of chips compute-bound, and where does none suffice?",
     controls={
         "model": Choice("model", MODELS, "LLaMA-3 70B"),
         "chip": Choice("chip", TORI, "TPU v5p"),

@@ -40,26 +40,27 @@ def four_checks() -> Figure:
     together, in_turn = (rules.fsdp_with_tensor_tokens(LLAMA.F, V5P, dial=dial) for dial in (0, 1))
     gates = (
         (
-            "1 sequences",
+            "1. Sequences",
             f"{count(SEQUENCES)} for\n{count(POD.chips)} chips",
             POD.chips <= SEQUENCES,
             "share sequences",
         ),
-        ("2 tokens", f"{each:.0f} per chip,\nFSDP needs {alone:.0f}", each > alone, "add TP"),
+        ("2. Tokens", f"{each:.0f} per chip,\nFSDP needs {alone:.0f}", each > alone, "add TP"),
         (
-            "3 matrices",
+            "3. Matrices",
             f"{each:.0f} per chip,\nboth need {together:.0f}\nor {in_turn:.0f}",
             each > in_turn,
             "larger batch",
         ),
-        ("4 pods", "only one pod,\nnothing to check", True, "larger batch"),
+        ("4. Pods", "only one pod,\nnothing to check", True, "larger batch"),
     )
     said = "; ".join(f"{name}, {why}, {'passes' if fine else 'fails'}" for name, why, fine, _ in gates)
     return Figure(
         key="training_llama3.four_checks",
         alt=f"Four checks in a row. {said}.".replace("\n", " "),
-        caption=f"Each check that fails brings the next remedy. With {count(POD.chips)} chips, the run fails two checks and passes the "
-        "third, so it uses FSDP with tensor parallelism.",
+        caption="Four checks of the plan for a full pod. Each check that fails calls for the remedy below "
+        f"it. With {count(POD.chips)} chips, the run fails two checks and passes the third, so it "
+        "uses FSDP with tensor parallelism.",
         parts=lambda wide: [_gates(wide, gates)],
     )
 
@@ -100,8 +101,10 @@ def a_place_for_35() -> Figure:
     return Figure(
         key="training_llama3.a_place_for_35",
         alt=f"The pod's chips as factors, 2 to the 8th, 5 and 7. A table tries 5 and 7 for each dimension of a plan. {said}.",
-        caption=f"{count(POD.chips)} = 2⁸ · 5 · 7, but most dimensions of the model are powers of two. Only the layers can be divided by 5. "
-        "Both factors divide a batch that was chosen for them, which 35 replicas of the model then share.",
+        caption="Which dimensions of a plan are divisible by the factors 5 and 7 of the pod's "
+        f"{count(POD.chips)} = 2⁸ · 5 · 7 chips. Most dimensions of the model are powers of two, and "
+        "only the number of layers is divisible by 5. Both factors divide a batch size that was "
+        "chosen for them, which 35 replicas of the model then share.",
         parts=lambda wide: [_places(wide, places, fits)],
     )
 
@@ -139,8 +142,9 @@ def four_plans() -> Figure:
     return Figure(
         key="training_llama3.four_plans",
         alt=f"Four bars of time, divided into compute, memory and exposed communication of tensor parallelism. {said}.",
-        caption="The compute time is the same in all four plans. Two of them wait for tensor parallelism, on a ring half as long as on a "
-        "line. One hides its communication behind the matmuls, and one does without TP. (All at peak rates.)",
+        caption="Step times of four plans. All have the same compute time. Two of them wait for tensor "
+        "parallelism, half as long on a ring as on a line; one hides its communication behind the "
+        "matmuls; and one does not use TP. (All at peak rates.)",
         parts=lambda wide: [_waits(wide, steps)],
     )
 
@@ -149,10 +153,10 @@ def _waits(wide: float, steps: dict[str, training.TrainingStep]) -> Sketch:
     most = max(step.total_s for step in steps.values())
     shapes: list[Shape] = []
     for k, (name, step) in enumerate(steps.items()):
-        y, waits = 22.0 + 56 * k, step.exposed.get("tensor", 0.0)
+        y, waits = 22.0 + 56 * k, step.exposed.get("tensor parallelism", 0.0)
         parts = (
-            Part("compute", step.terms["arithmetic"], MATH),
-            Part("", step.total_s - step.terms["arithmetic"] - waits, MEMORY),
+            Part("compute", step.terms["compute"], MATH),
+            Part("", step.total_s - step.terms["compute"] - waits, MEMORY),
             Part("exposed TP", waits, NETWORK),
         )
         shapes.append(
@@ -173,10 +177,12 @@ def whole_slice() -> Figure:
     moved = f"{si(fewer, 'B')}", f"{si(2 * most, 'B')}"
     return Figure(
         key="training_llama3.whole_slice",
-        alt=f"Left, a gather over two axes, {fewer_ways} chips: an AllGather concatenates the shards, {moved[0]}. Right, over all three, "
-        f"{count(CUBE.chips)} chips: each writes its rows into a matrix of zeros, and an AllReduce adds the matrices, {moved[1]}.",
-        caption=f"Over two axes of the cube, the compiler concatenates {fewer_ways} shards. Over all three, it adds {count(CUBE.chips)} matrices that "
-        "are zero outside one shard. The result is the same, but it takes twice the bytes.",
+        alt=f"Left, a gather over two axes, {fewer_ways} chips: an AllGather concatenates the shards, "
+        f"{moved[0]}. Right, over all three, {count(CUBE.chips)} chips: each writes its rows into a "
+        f"matrix of zeros, and an AllReduce adds the matrices, {moved[1]}.",
+        caption="How the compiler gathers weights over two and over three axes of a cube. Over two axes, it "
+        f"concatenates {fewer_ways} shards. Over all three, it adds {count(CUBE.chips)} matrices "
+        "that are zero outside one shard. The result is the same but moves twice the bytes.",
         parts=lambda wide: [_shards(wide, rows, moved)],
     )
 

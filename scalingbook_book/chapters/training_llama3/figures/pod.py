@@ -9,7 +9,7 @@ from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib import models, rules, training
 from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, si
 
 LLAMA = models.find("LLaMA-3 70B")
 TOKENS, BATCH, MFU = 15e12, 2**22, 0.4
@@ -33,8 +33,10 @@ def pod() -> Figure:
         key="training_llama3.pod",
         alt=f"A pod as {POD.chips // CUBE} cubes of {CUBE} chips. {used // CUBE} cubes are colored, the {count(used)} chips of a plan of "
         f"{count(WAYS[0])} by {WAYS[1]}; {idle // CUBE} are gray, the {count(idle)} idle chips. Next to it: {'; '.join(envelope)}.",
-        caption=f"By a back-of-the-envelope estimate, the run takes {run.days:.1f} days (at {percent(MFU)} MFU and {price:.2f} dollars per "
-        f"chip-hour). But a plan with round numbers, {count(WAYS[0])} × {WAYS[1]}, leaves {percent(idle / POD.chips, 2)} of the pod idle.",
+        caption="A training run of Llama 3 70B on a whole pod, estimated on the back of an envelope. The "
+        f"run takes {run.days:.1f} days (at {percent(MFU)} MFU and {price:.2f} dollars per "
+        f"chip-hour). A plan with powers of two, {count(WAYS[0])} × {WAYS[1]}, would leave "
+        f"{percent(idle / POD.chips, 2)} of the pod idle.",
         parts=lambda wide: [_cubes(wide, used // CUBE, POD.chips // CUBE, envelope)],
     )
 
@@ -61,14 +63,16 @@ def who_fills_memory() -> Figure:
     first = held[BATCH]
     least = ceil(first.chips(V5P))
     said = "; ".join(
-        f"{count(tokens)} tokens, {si(each.total, 'B')}, {percent(each.state / each.total)} state"
+        f"{count_in_words(tokens)} tokens, {si(each.total, 'B')}, {percent(each.state / each.total)} state"
         for tokens, each in held.items()
     )
     return Figure(
         key="training_llama3.who_fills_memory",
         alt=f"Three bars divided into state and activations: {said}. Below them {least} small squares, one for each chip that the first needs.",
-        caption=f"With {count(BATCH)} tokens per step, activations are {percent(first.checkpoints / first.total)} of the bytes, and {least} chips "
-        f"can hold everything. Only if the batch is {BATCH // (BATCH // 32)} times smaller does the state take half of the memory.",
+        caption="Memory of training by batch size, divided into training state and activations. With "
+        f"{count_in_words(BATCH)} tokens per step, activations are {percent(first.checkpoints / first.total)} "
+        f"of the bytes, and {least} chips can hold everything. Only if the batch is "
+        f"{BATCH // (BATCH // 32)} times smaller does the state take half of the memory.",
         parts=lambda wide: [_strips(wide, held, least)],
     )
 
@@ -77,7 +81,7 @@ def _strips(wide: float, held: dict[int, rules.Pooled], least: int) -> Sketch:
     shapes: list[Shape] = []
     for k, (tokens, each) in enumerate(held.items()):
         y = 22.0 + 62 * k
-        title = f"{count(tokens)} tokens per step: {si(each.total, 'B')}"
+        title = f"{count_in_words(tokens)} tokens per step: {si(each.total, 'B')}"
         parts = (
             Part(f"state {si(each.state, 'B')}", each.state, MEMORY),
             Part(f"activations {si(each.checkpoints, 'B')}", each.checkpoints, MATH),

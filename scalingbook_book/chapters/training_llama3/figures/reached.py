@@ -6,6 +6,7 @@ from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, MEMORY, NETWORK, Area, Arrow, Shape, Words
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import pluralize
 from scalingbook_lib import calibrated, rules, training
 from scalingbook_lib.evidence.measured.whole_runs import LLAMA3_INTERRUPTIONS
 from scalingbook_lib.machines.chips import V5P
@@ -35,8 +36,10 @@ def three_mfus() -> Figure:
     return Figure(
         key="training_llama3.three_mfus",
         alt=f"Five bars, each shorter than the one before. {said}.",
-        caption=f"The useful fraction of the peak shrinks on the way: {', '.join(percent(share) for share in stairs.values())}. Always say which "
-        "MFU you mean. (Llama 3 70B on 4,096 TPU v5p, each of which fails as often as one of Meta's GPUs; a minute per checkpoint.)",
+        caption="The useful fraction of the peak, from the ideal plan to the real run: "
+        f"{', '.join(percent(share) for share in stairs.values())}. Always state which MFU you mean. "
+        "(Llama 3 70B on 4,096 TPU v5p, each of which fails as often as one of Meta's GPUs; a "
+        "minute per checkpoint.)",
         parts=lambda wide: [_stairs(wide, stairs)],
     )
 
@@ -58,10 +61,14 @@ def failures() -> Figure:
     best = rules.goodput(SAVE, BETWEEN, RESTART)
     return Figure(
         key="training_llama3.failures",
-        alt=f"A timeline: work, save, work, save, work, then a failure; the work since the last checkpoint is lost, and a restart follows. Below it a "
-        f"curve of goodput over the checkpoint interval, highest at {best.best_s / 60:.0f} minutes, {percent(best.share)}.",
-        caption=f"Frequent checkpoints cost time, and rare ones cost lost work. With a failure every {BETWEEN / 3600:.1f} hours, {SAVE / 60:.0f} minute to "
-        f"save and {RESTART / 60:.0f} to restart, a checkpoint every {best.best_s / 60:.0f} minutes is best, and goodput is {percent(best.share)}. (Timeline not to scale.)",
+        alt="A timeline: work, save, work, save, work, then a failure; the work since the last "
+        "checkpoint is lost, and a restart follows. Below it a curve of goodput over the checkpoint "
+        f"interval, highest at {best.best_s / 60:.0f} minutes, {percent(best.share)}.",
+        caption="Goodput against the interval between checkpoints. Frequent checkpoints cost time, and "
+        f"infrequent ones cost lost work. With a failure every {BETWEEN / 3600:.1f} hours, "
+        f"{pluralize(SAVE / 60, 'minute')} to save and {pluralize(RESTART / 60, 'minute')} to "
+        f"restart, a checkpoint every {best.best_s / 60:.0f} minutes is best, and goodput is "
+        f"{percent(best.share)}. (Timeline not to scale.)",
         parts=lambda wide: [_cycle(wide), _curve(best)],
     )
 

@@ -56,7 +56,7 @@ ATTENTION = (
             Mistake(lambda: _plain_over_latent(latent=512), "The rotary part of the key is kept as well."),
             Mistake(
                 lambda: _plain_over_latent(key=512 + 64, value=512),
-                "One vector is key and value at once, so it is kept once.",
+                "One vector serves as both key and value, so it is kept once.",
             ),
             Mistake(0.5, "Each of the 128 heads would keep a key and a value."),
             Mistake(lambda: 1 / _plain_over_latent(), "That is the inverse."),
@@ -154,7 +154,11 @@ ATTENTION = (
         mistakes=(
             Mistake(2, "That is for one byte per element. The cache is bf16.", slip="wrong-dtype-size"),
             Mistake(0.5, "Each term is a multiply and an add.", slip="factor-two-flops"),
-            Mistake(1 / 128, "That is a single head. All heads use what is read.", slip="one-for-total"),
+            Mistake(
+                1 / 128,
+                "That is for a single head. All heads use the bytes that are read.",
+                slip="one-for-total",
+            ),
             Mistake(
                 lambda: 2 * 128 * (576 + 512) / (2 * (576 + 512)),
                 "Key and value are the same vector, which is read once.",
@@ -198,7 +202,7 @@ ATTENTION = (
             Mistake(
                 lambda: 3 * sum(p.flops for p in _products()),
                 "Training takes three times the forward pass only if both inputs have a free index. "
-                "Count the gradients themselves.",
+                "Count each gradient separately.",
                 slip="wrong-formula-thrice",
             ),
             # as if one loop ran over each index of each input

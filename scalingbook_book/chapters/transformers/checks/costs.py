@@ -126,7 +126,7 @@ COSTS = (
             "The unembedding is a matmul in both models. The lookup is not a matmul in either.",
         ),
         mistakes=(
-            Mistake(lambda: _untied(tied=True), "That is the tied model, for which the rule holds."),
+            Mistake(lambda: _untied(tied=True), "That is for the tied model, for which the rule holds."),
             Mistake(lambda: _untied() - 1, "That is the excess. Give the factor."),
             Mistake(lambda: 1 / _untied(), "That is the inverse: the rule counts more than the model does."),
         ),
@@ -139,7 +139,7 @@ COSTS = (
         rel_tol=0.01,
         difficulty=2,
         hints=(
-            "Which parts exist eight times, and which only once?",
+            "Which parts exist eight times, and which exist only once?",
             "Only the MLPs exist eight times. A token is routed to two of them in each layer.",
         ),
         mistakes=(
@@ -152,12 +152,15 @@ COSTS = (
             ),
             Mistake(
                 lambda: 44e9,
-                "Two models of 22 billion would have two attentions. Here, two experts share one.",
+                "Two models of 22 billion parameters would have two sets of attention weights. Here, "
+                "the experts share one set.",
             ),
-            Mistake(lambda: 176e9, "The name also multiplies what all experts share."),
+            Mistake(
+                lambda: 176e9, "Multiplying 8 by 22 billion also counts the shared parameters eight times."
+            ),
             Mistake(
                 lambda: _MIXTRAL.active_params - _MIXTRAL.by_part["experts"] / 8,
-                "That is one expert per layer. A token is routed to two.",
+                "That is for one expert per layer. A token is routed to two.",
             ),
         ),
         right="Right: more than a quarter of the total, because attention and embeddings are always active.",
@@ -177,7 +180,10 @@ COSTS = (
                 lambda: _mfu(1.513e15),
                 "That uses the peak of the PCIe card. These GPUs have NVLink, so they are SXM modules.",
             ),
-            Mistake(2, "That is against bf16. The question asks for fp8, whose peak is twice as high."),
+            Mistake(
+                2,
+                "That is relative to the bf16 peak. The question asks for fp8, whose peak is twice as high.",
+            ),
             Mistake(0.5, "That uses the peak with sparsity."),
             Mistake(671 / 37, "A token is multiplied by the active parameters, not by all of them."),
             Mistake(
@@ -231,7 +237,7 @@ COSTS = (
             Mistake(lambda: _again("full"), "That recomputes nearly the whole layer."),
             Mistake(0.5, "Both scores and weighted values are recomputed, which is two matmuls."),
         ),
-        right="Right. The price is small at this length, and grows with the sequence length.",
+        right="Right. The cost is small at this length and grows with the sequence length.",
     ),
     Check(
         key="transformers.adapter-flops",

@@ -62,7 +62,7 @@ COUNTS = (
         ),
         mistakes=(
             Mistake(
-                0.5, "That is one gradient. Both the weight and the input need one.", slip="one-for-total"
+                0.5, "That is for one gradient. Both the weight and the input need one.", slip="one-for-total"
             ),
             Mistake(
                 1.5,
@@ -82,7 +82,7 @@ COUNTS = (
             "Only mesh axes that shard an index divide the work. Does Z shard one?",
         ),
         mistakes=(
-            Mistake(0.25, "Z splits nothing here: all chips along it do the same work.", slip="axis-added"),
+            Mistake(0.25, "Z shards nothing here: all chips along Z do the same work.", slip="axis-added"),
             Mistake(
                 8,
                 "Y shards D, which is summed over, so each chip has an eighth of the terms.",
@@ -115,7 +115,7 @@ COUNTS = (
             ),
             Mistake(
                 lambda: _PLAIN.params - 64 * 4096**2,
-                "Attention has queries, keys, values and one more: the output.",
+                "Attention has four projections: queries, keys, values and the output.",
             ),
             Mistake(
                 lambda: 16e9,
@@ -142,7 +142,7 @@ COUNTS = (
             Mistake(1 / 80, "That is for a single layer."),
             Mistake(1 / 32768, "That is for a single token."),
         ),
-        right="Right. A dozen such sequences take nearly as much memory as the 141 GB of weights.",
+        right="Right. A dozen such sequences take nearly as much memory as the weights, 141 GB.",
     ),
     Check(
         key="transformers.scores-and-projections",

@@ -14,13 +14,12 @@ from scalingbook_book.reader.explorers.parts import (
     Slider,
     View,
     join_and,
-    sig3,
 )
 from scalingbook_lib import rules
 from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Einsum
-from scalingbook_lib.units import BF16, count, si
+from scalingbook_lib.units import BF16, count, count_in_words, rounded, si
 
 _COLORS = {"contracting": 1, "batching": 0, "free": 2}
 _MOST = 6  # indices that have a slider
@@ -37,7 +36,12 @@ def _einsum(*, text: str, a: int, b: int, c: int, d: int, e: int, f: int, chip: 
         (
             Readout("forward", product.flops, "FLOPs", si(product.flops, "FLOPs")),
             Readout("backward", product.backward_flops, "FLOPs", si(product.backward_flops, "FLOPs")),
-            Readout("elements read and written", product.total_elements, "", count(product.total_elements)),
+            Readout(
+                "elements read and written",
+                product.total_elements,
+                "",
+                count_in_words(product.total_elements),
+            ),
             Readout("bytes in bf16", product.nbytes(), "B", si(product.nbytes(), "B")),
             Readout("intensity", product.intensity(), "FLOPs/byte"),
             Readout("sizes", 0, "", ", ".join(f"{i} {count(n)}" for i, n in product.sizes)),
@@ -102,8 +106,11 @@ def _verdict(product: Einsum, on: Chip) -> str:
     intensity, ridge = product.intensity(), rules.ridge(on)
     bound = "compute-bound" if intensity > ridge else "memory-bound"
     times = f"{product.backward_flops / product.flops:.3g}"
-    said += f". It takes {si(product.flops, 'FLOPs')} forward and {times} times that backward. "
-    said += f"With {sig3(intensity)} FLOPs/byte, it is {bound} on {on.name}, "
+    said += (
+        f". It takes {si(product.flops, 'FLOPs')} in the forward pass and {times} times as many in the "
+        "backward pass. "
+    )
+    said += f"With {Readout('', rounded(intensity), 'FLOPs/byte')}, it is {bound} on {on.name}, "
     return f"{said}whose ridge point is {ridge:.0f}."
 
 

@@ -18,11 +18,12 @@ from scalingbook_book.reader.explorers.parts import (
     Series,
     Slider,
     View,
+    pluralize,
 )
 from scalingbook_lib import models
 from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, Transformer, arithmetic
-from scalingbook_lib.units import DType, binary, count, dtype
+from scalingbook_lib.units import DType, binary, count, count_in_words, dtype
 
 PUBLISHED = "as published"
 _KV_RANK, _ROPE, _SHARED = 512, 64, 8  # of DeepSeek's latent attention; key-value heads of grouped queries
@@ -82,10 +83,10 @@ def _kv(*, name: str, kind: str, S: int, sequences: int, cache: str, weights: st
         (
             Readout("KV cache per token", 0, "", binary(token.bytes_per_token)),
             Readout.binary("KV cache per sequence", each[kind]),
-            Readout("left next to the weights", free[kind], "B", binary(max(free[kind], 0))),
+            Readout("memory left after the weights", free[kind], "B", binary(max(free[kind], 0))),
             Readout("sequences that fit", fits[kind], "", count(fits[kind])),
-            Readout("tokens that fit", fits[kind] * S, "", count(fits[kind] * S)),
-            Readout.percent("KV cache / weights, as set", sequences * each[kind] / (hbm - free[kind])),
+            Readout("tokens that fit", fits[kind] * S, "", count_in_words(fits[kind] * S)),
+            Readout.percent("KV cache / weights", sequences * each[kind] / (hbm - free[kind])),
         ),
     )
 
@@ -117,9 +118,12 @@ def _verdict(model: Transformer, kind: str, S: int, *, fits: dict[str, int], fre
     if free <= 0:
         return f"{name} does not fit: the weights alone exceed the HBM of {where} by {binary(-free)}."
     if fits[kind] == 0:
-        return f"{name}: not a single sequence of {count(S)} tokens fits next to the weights on {where}."
-    said = f"{name}: {count(fits[kind])} sequence{'s' * (fits[kind] > 1)} of {count(S)} tokens fit "
-    said += f"next to the weights on {where}"
+        return (
+            f"{name}: not a single sequence of {count_in_words(S)} tokens fits next to the weights on "
+            f"{where}."
+        )
+    said = f"{name}: {pluralize(fits[kind], 'sequence')} of {count_in_words(S)} tokens "
+    said += f"{'fits' if fits[kind] == 1 else 'fit'} next to the weights on {where}"
     if kind == "MHA":
         return f"{said}. With multi-query attention, {count(fits['MQA'])} would fit."
     return f"{said}. With multi-head attention, {count(fits['MHA']) if fits['MHA'] else 'none'} would fit."
@@ -128,7 +132,7 @@ def _verdict(model: Transformer, kind: str, S: int, *, fits: dict[str, int], fre
 KV = Explorer(
     key="transformers.kv",
     title="KV-cache budget: how many sequences fit?",
-    question="How many sequences fit next to the weights, and how much do GQA, MQA and MLA gain?",
+    question="How many sequences fit next to the weights, and how many more fit with GQA, MQA or MLA?",
     controls={
         "name": Choice("model", MODELS, "LLaMA-3 70B"),
         "kind": Choice("attention", (PUBLISHED, "MHA", "GQA", "MQA", "MLA")),

@@ -15,7 +15,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import models
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.models.arithmetic import Flops, Terms
-from scalingbook_lib.units import BF16, FP32, count, dtype, percent, si
+from scalingbook_lib.units import BF16, FP32, count, count_in_words, dtype, percent, si
 
 LONGEST_CONFIG = 20_000  # characters
 _STATES = {
@@ -43,8 +43,8 @@ def _model(*, name: str, text: str, T: int, causal: bool, cache: str, state: str
         _verdict(model, forward, run.six_nd_error),
         (_parts(model), _flops(forward), _bytes(model, training, kept)),
         (
-            Readout("parameters", model.params, "", count(model.params)),
-            Readout("active for a token", model.active_params, "", count(model.active_params)),
+            Readout("parameters", model.params, "", count_in_words(model.params)),
+            Readout("active per token", model.active_params, "", count_in_words(model.active_params)),
             Readout("forward, per token", forward.per_token, "FLOPs"),
             Readout("training, per token", run.total / T, "FLOPs"),
             Readout.percent("error of 6 · P", run.six_nd_error),
@@ -60,7 +60,7 @@ def _parts(model: Transformer) -> Bars:
     stored, active = model.by_part, model.active_by_part
     series = [Series("stored", list(stored.values()), 0)]
     if model.params != model.active_params:
-        series.append(Series("active for a token", [active.get(part, 0) for part in stored], 1))
+        series.append(Series("active per token", [active.get(part, 0) for part in stored], 1))
     return Bars(Scale("parameters"), list(stored), series, title="Parameters by part")
 
 
@@ -93,21 +93,21 @@ def _part(name: str) -> str:
 def _verdict(model: Transformer, forward: Flops, error: float) -> str:
     parts = arithmetic.params(model)
     largest = max(parts.terms, key=lambda term: term.value)
-    said = f"{model.name} has {count(model.params)} parameters, {percent(parts.share(largest.name))} of them "
-    said += f"in {_part(largest.name)}"
+    said = f"{model.name} has {count_in_words(model.params)} parameters, "
+    said += f"{percent(parts.share(largest.name))} of them in {_part(largest.name)}"
     if model.params != model.active_params:
-        said += f"; {count(model.active_params)} serve one token"
-    said += f". At {count(forward.T)} tokens of context, dot-product attention takes "
+        said += f"; {count_in_words(model.active_params)} are active per token"
+    said += f". At {count_in_words(forward.T)} tokens of context, dot-product attention takes "
     said += f"{percent(forward.share('scores', 'weighted values'))} of its FLOPs"
     way = "too few" if error < 0 else "too many"
     rule = "6 · active P" if model.params != model.active_params else "6 · P"
-    return f"{said}. The rule {rule} counts {percent(abs(error))} {way}."
+    return f"{said}. For training, the rule {rule} gives {percent(abs(error))} {way} FLOPs."
 
 
 MODEL = Explorer(
     key="transformers.model",
     title="Parameters, FLOPs and memory of a model",
-    question="Where are a model's parameters, and where do the FLOPs of a token go?",
+    question="Where are a model's parameters, and what takes the FLOPs of a token?",
     controls={
         "name": Choice("model", tuple(model.name for model in models.CATALOGUE), "LLaMA-3 70B"),
         "text": Notation(

@@ -73,10 +73,8 @@ def _arrays(now: Activations) -> Bars:
 
 def _verdict(keeps: str, made: dict[str, Activations], hbm: float, where: str) -> str:
     now = made[keeps]
-    said = (
-        f"Keeping {keeps} takes {si(now.nbytes, 'B')}, which is {now.units:.3g} arrays [B, T, D] per layer, "
-    )
-    said += f"and {percent(now.extra_share)} more FLOPs. "
+    said = f"Keeping {keeps} takes {si(now.nbytes, 'B')} ({now.units:.3g} arrays [B, T, D] per layer) "
+    said += f"and costs {percent(now.extra_share)} more FLOPs. "
     if now.nbytes <= hbm:
         return f"{said}It fits: it needs {percent(now.nbytes / hbm)} of the HBM of {where}."
     said += f"It does not fit: it needs {now.nbytes / hbm:.3g} times the HBM of {where}"
@@ -84,7 +82,10 @@ def _verdict(keeps: str, made: dict[str, Activations], hbm: float, where: str) -
     if not fitting:
         return f"{said}, and no other policy fits either. Use fewer tokens or more chips."
     cheapest = min(fitting, key=lambda words: made[words].extra_flops)
-    return f"{said}. Keeping {cheapest} fits, for {percent(made[cheapest].extra_share)} more FLOPs."
+    return (
+        f"{said}. Keeping only {cheapest} would fit and cost {percent(made[cheapest].extra_share)} more "
+        "FLOPs."
+    )
 
 
 REMAT = Explorer(

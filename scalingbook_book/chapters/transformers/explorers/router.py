@@ -76,17 +76,20 @@ def _loads(B: int, visited: tuple[float, ...], even: float, capacity: float, nee
 
 def _verdict(even: float, needed: float, busiest: float, lost: float, chip: str) -> str:
     tokens = count(round(even)) if even >= 10 else f"{even:.2g}"
-    said = f"On average, an expert gets {tokens} tokens, {'enough' if even >= needed else 'too few'} to be "
+    said = (
+        f"On average, an expert gets {tokens} tokens, which is "
+        f"{'enough' if even >= needed else 'too few'} to be "
+    )
     said += f"compute-bound on {chip}, which needs {needed:.0f}. "
     if busiest > 1.05:
-        said += f"The busiest expert gets {busiest:.2g} times as many, and the others wait for it. "
+        said += f"The busiest expert gets {busiest:.2g} times as many, and all other experts wait for it. "
     dropped = f"{percent(lost)} of the routed tokens" if lost > 1e-4 else "hardly any tokens"
-    return f"{said}The capacity drops {dropped}."
+    return f"{said}The capacity limit drops {dropped}."
 
 
 ROUTER = Explorer(
     key="transformers.router",
-    title="Load of the experts",
+    title="Expert load and dropped tokens",
     question="How many tokens does each expert get, and how many are dropped?",
     controls={
         "E": Slider("experts E", 8, 512, 64, "pow2"),

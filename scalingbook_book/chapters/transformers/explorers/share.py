@@ -19,7 +19,7 @@ from scalingbook_book.reader.explorers.parts import (
 )
 from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
-from scalingbook_lib.units import count, percent
+from scalingbook_lib.units import count, count_in_words, percent
 
 _SHORTEST, _LONGEST = 128, 2**20
 _CONTEXTS = [2 ** (e / 2) for e in range(14, 41)]
@@ -81,11 +81,11 @@ def _crossing(at: float, color: int) -> Points:
 
 
 def _length(tokens: float) -> str:
-    return f"{count(round(tokens))} tokens" if math.isfinite(tokens) else "never"
+    return f"{count_in_words(round(tokens))} tokens" if math.isfinite(tokens) else "never"
 
 
 def _verdict(names: list[str], crossings: list[float], shares: list[float], T: int, guide: float) -> str:
-    said = f"At {count(T)} tokens, dot-product attention takes {percent(shares[0])} "
+    said = f"At {count_in_words(T)} tokens, dot-product attention takes {percent(shares[0])} "
     said += f"of the FLOPs of {names[0]}'s layers"
     if not math.isfinite(crossings[0]):
         return f"{said}. Because of its sliding windows, it never reaches half."
@@ -99,7 +99,7 @@ def _verdict(names: list[str], crossings: list[float], shares: list[float], T: i
 SHARE = Explorer(
     key="transformers.share",
     title="When attention dominates: its share of the FLOPs",
-    question="At which context length does dot-product attention cost more than the weight matmuls?",
+    question="At what context length does dot-product attention cost more than the weight matmuls?",
     controls={
         "first": Choice("first model", MODELS, "Gemma-2 27B"),
         "second": Choice("second model", MODELS, "LLaMA-3 70B"),

@@ -22,7 +22,7 @@ from scalingbook_lib.models.arithmetic import OnlineSoftmax, SoftmaxStep
 _SCORES = (0.4, 1.9, -0.7, 1.1, 2.6, -1.5, 0.2, 3.4, 0.9, 2.1, -0.3, 4.2, 1.4, -2.0, 2.9, 0.6)
 _PAIRS = tuple((score, float(i % 4)) for i, score in enumerate(_SCORES))  # each score with its value
 _ORDERS = {
-    "as they come": _PAIRS,
+    "original order": _PAIRS,
     "rising": tuple(sorted(_PAIRS)),
     "falling": tuple(sorted(_PAIRS, reverse=True)),
 }
@@ -43,7 +43,7 @@ def _softmax(*, order: str, chunk: int, step: int) -> View:
             Readout("output so far", now.seen.output[0], "", f"{now.seen.output[0]:.4g}"),
             Readout("output of the full softmax", exact, "", f"{exact:.4g}"),
             Readout(
-                "earlier sums multiplied by",
+                "factor on the earlier sums",
                 now.rescale,
                 "",
                 f"{now.rescale:.4g}" if at else "nothing earlier",
@@ -105,7 +105,7 @@ def _verdict(run: OnlineSoftmax, at: int) -> str:
     if at and now.rescale < 1:
         said += f", which is new, so the earlier sums are multiplied by {now.rescale:.3g}"
     elif at:
-        said += ", as before, so the earlier sums stay"
+        said += ", as before, so the earlier sums do not change"
     if at < len(run.steps) - 1:
         return f"{said}."
     return f"{said}. The output equals that of the full softmax, {run.final.output[0]:.4g}."
@@ -114,7 +114,7 @@ def _verdict(run: OnlineSoftmax, at: int) -> str:
 SOFTMAX = Explorer(
     key="transformers.softmax",
     title="Online softmax, chunk by chunk",
-    question="What has to be kept so that no score is needed twice?",
+    question="What has to be kept so that each score is needed only once?",
     controls={
         "order": Choice("order of the scores", tuple(_ORDERS)),
         "chunk": Slider("scores per chunk", 1, len(_SCORES), 4),

@@ -67,9 +67,11 @@ def block() -> Figure:
         "makes the scores, then mask and softmax; another one makes the weighted values; the output matmul adds to the stream. "
         "The MLP reads it through a second norm; gate and up matmuls; SiLU of the gate times up; the down matmul adds to the "
         "stream. Each matmul is labeled with the shapes of its weights and its output, and with its forward FLOPs.",
-        caption="One layer. Attention and the MLP each read the residual stream x through a norm and add their result to it. "
-        "Filled boxes multiply by weights, whose shape is in the box; dashed boxes are matmuls without weights; gray boxes are "
-        "elementwise. Below each matmul is the shape of what comes out. In training, S = T.",
+        caption="One Transformer layer with the shapes and FLOPs of its matmuls. Attention and the MLP each "
+        "read the residual stream x through a norm and add their output to the stream. Filled boxes "
+        "are matmuls with weights, whose shape is in the box; dashed boxes are matmuls without "
+        "weights; gray boxes are elementwise. Below each matmul is the shape of its output. In "
+        "training, S = T.",
         parts=lambda wide: [_layer(wide)],
     )
 

@@ -26,9 +26,10 @@ def layer() -> Figure:
         "Then the MLP: gate, up and down, each more than three times the size of the largest matrix in attention. Below, "
         f"two strips: the MLP has {of_params} of the parameters; dot-product attention takes {of_flops} of the FLOPs and "
         "has no parameters.",
-        caption="A layer of Llama 3 70B: seven weight matrices, drawn to scale, and two matmuls without weights (dashed), "
-        f"which compute scores and weighted values. The MLP has {of_params} of the model's parameters. At {T:,} tokens, the "
-        f"matmuls without weights take {of_flops} of the FLOPs.",
+        caption="One layer of Llama 3 70B, drawn to scale: seven weight matrices, and two matmuls without "
+        "weights (dashed), which compute attention scores and weighted values. The MLP has "
+        f"{of_params} of the model's parameters. At {T:,} tokens, the two matmuls without weights "
+        f"take {of_flops} of the FLOPs.",
         parts=lambda wide: [*_matrices(wide), _strips(wide)],
     )
 

@@ -14,6 +14,7 @@ from scalingbook_book.reader.figures.shapes import (
     Words,
 )
 from scalingbook_book.reader.figures.sketch import Sketch
+from scalingbook_book.reader.words import pluralize
 from scalingbook_lib import models
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
@@ -36,11 +37,12 @@ def kept() -> Figure:
     said = ", ".join(f"{POLICIES[policy]} {units:.0f}" for policy, units in totals.items())
     return Figure(
         key="transformers.kept",
-        alt=f"Four rows of unit squares, one square for an array of B by T by D in bf16. Units kept: {said}. Of the "
-        "first row most are scores and elementwise arrays of the MLP.",
-        caption="What one layer keeps, in units of one array [B, T, D] (D = 4096, F = 4D, T = 1,024). Recomputing what is cheap "
-        f"reduces {totals['all']:.0f} units to {totals['dots_no_batch']:.0f}, and keeping only the layer's input reduces "
-        f"them to {totals['full']:.0f}.",
+        alt="Four rows of unit squares, one square for an array of B by T by D in bf16. Units kept: "
+        f"{said}. In the first row, most are scores and elementwise arrays of the MLP.",
+        caption="Activations that one layer keeps for the backward pass, in units of one array [B, T, D] (D "
+        "= 4096, F = 4D, T = 1,024). Recomputing everything except the weight matmuls reduces "
+        f"{totals['all']:.0f} units to {totals['dots_no_batch']:.0f}, and keeping only the layer's "
+        f"input reduces them to {totals['full']:.0f}.",
         parts=lambda wide: [_units(wide, totals)],
     )
 
@@ -82,9 +84,12 @@ def sixteen_bytes() -> Figure:
     said = ", ".join(f"{sum(parts.values()):.0f} ({name})" for name, parts in accounts.items())
     return Figure(
         key="transformers.sixteen_bytes",
-        alt=f"One row for each account of the bytes per parameter in training, one square per byte: {said}.",
-        caption="Five accounts of the same optimizer. They differ in what they count, not in what Adam needs. This book "
-        f"counts {arithmetic.training_state(1.0).bytes_per_parameter:.0f} bytes per parameter unless it says otherwise.",
+        alt="One row for each way to count the bytes per parameter in training, with one square per "
+        f"byte: {said}.",
+        caption="Bytes per parameter of training with Adam, counted in five ways. The counts differ in what "
+        "they include, not in what Adam needs. This book counts "
+        f"{arithmetic.training_state(1.0).bytes_per_parameter:.0f} bytes per parameter unless it "
+        "says otherwise.",
         parts=lambda wide: [_bytes(wide, accounts)],
     )
 
@@ -131,15 +136,17 @@ def heads() -> Figure:
     shown = {kind: made[kind] for kind in ("MHA", "GQA", "MQA", "MLA")}
     nbytes = {kind: arithmetic.kv_cache(model, 1).bytes_per_token for kind, model in shown.items()}
     fits = {kind: _fits(model) for kind, model in shown.items()}
-    said = "; ".join(f"{kind} {binary(nbytes[kind])} per token, {fits[kind]} sequences" for kind in shown)
+    said = "; ".join(
+        f"{kind} {binary(nbytes[kind])} per token, {pluralize(fits[kind], 'sequence')}" for kind in shown
+    )
     return Figure(
         key="transformers.heads",
         alt="Four panels. 64 query heads above; below them what is kept per token: 64 key-value heads, 8, one, or "
         f"one latent vector. {said}.",
-        caption="Query heads determine the compute, and key-value heads determine the memory: the width of the lower boxes is "
-        "proportional to the bytes. Below each is the number of sequences of 8,192 tokens that fit on 16 TPU v5e, next to the "
-        f"bf16 weights of a Llama 3 70B with that attention, if nothing else is in memory: {fits['MHA']}, {fits['GQA']}, "
-        f"{fits['MQA']}, {fits['MLA']}.",
+        caption="KV cache of four kinds of attention, with 64 query heads each. Query heads determine the "
+        "compute, while key-value heads determine the memory: the width of the lower boxes is "
+        "proportional to the bytes. The numbers below are the 8,192-token sequences that fit on 16 "
+        "TPU v5e next to the bf16 weights of a Llama 3 70B with that attention.",
         parts=lambda wide: [_panels(wide, shown, nbytes, fits)],
     )
 

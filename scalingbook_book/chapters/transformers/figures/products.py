@@ -19,8 +19,9 @@ def product() -> Figure:
         alt="X, with rows B and columns D, times W, with rows D and columns F, gives Y, with rows B and columns F. "
         "One row of X and one column of W are highlighted, and so is the element of Y that they produce: a dot product of "
         "2 D FLOPs.",
-        caption=f"Every element of Y is one dot product of 2D FLOPs, and there are B × F elements. A matmul that is twice as "
-        f"large in every dimension takes {work} times the FLOPs on {data} times the data.",
+        caption="A matmul as B × F dot products. Every element of Y is one dot product and takes 2D FLOPs. "
+        f"A matmul that is twice as large in every dimension takes {work} times the FLOPs on {data} "
+        "times the data.",
         parts=lambda wide: [_lit(wide)],
     )
 
@@ -51,11 +52,13 @@ def backward() -> Figure:
     assert len({each.flops for each in counts}) == 1
     return Figure(
         key="transformers.backward",
-        alt="Three matmuls of rectangles with sides B, D and F. Forward, X times W sums over D. The gradient of W, X "
-        "transposed times the gradient of Y, sums over B. The gradient of X, the gradient of Y times W transposed, "
-        "sums over F. Under each stands 2 B D F.",
-        caption="Each of the three matmuls sums over a different index, so all three cost the same. The backward pass takes "
-        f"twice the FLOPs of the forward pass, so a training step takes {len(counts)} times those of a forward pass.",
+        alt="Three matmuls of rectangles with sides B, D and F. Forward, X times W sums over D. The "
+        "gradient of W, X transposed times the gradient of Y, sums over B. The gradient of X, the "
+        "gradient of Y times W transposed, sums over F. The label under each is 2 B D F.",
+        caption="The three matmuls of a training step for Y = X · W. Each of them sums over a different "
+        "index, but all three take the same FLOPs. The backward pass therefore takes twice the "
+        f"FLOPs of the forward pass, so a training step takes {len(counts)} times those of a forward "
+        "pass.",
         parts=lambda wide: [_three(wide)],
     )
 
@@ -96,11 +99,12 @@ def causal() -> Figure:
     done = (blocks + 1) / (2 * blocks)
     return Figure(
         key="transformers.causal",
-        alt="Three squares of queries against keys. Without a mask every pair is computed. With a causal mask every "
-        f"pair is computed too, and half of them are overwritten. In {blocks} blocks of queries, each with the keys "
-        f"up to its end, {done:.3f} of the pairs are computed.",
-        caption="FLOPs relative to attention without a mask. With a mask, the scores of later keys are computed and then "
-        f"overwritten (gray). Only skipping whole blocks saves FLOPs. The compiler counts 1, 1 and {done:g}.",
+        alt="Three squares of queries against keys. Without a mask, every pair is computed. With a "
+        f"causal mask, every pair is computed too, and half of them are overwritten. In {blocks} "
+        f"blocks of queries, each with the keys up to its end, {done:.3f} of the pairs are computed.",
+        caption="FLOPs of causal attention relative to attention without a mask. With a mask, the scores of "
+        "later keys are computed and then overwritten (gray). Only skipping whole blocks of keys "
+        f"saves FLOPs: the compiler counts 1, 1 and {done:g}.",
         parts=lambda wide: [_squares(wide, blocks, done)],
     )
 

@@ -27,8 +27,10 @@ def prefill_decode() -> Figure:
     return Figure(
         key="transformers.prefill_decode",
         alt=f"The roofline of a TPU v5e with its ridge point at {ridge:.0f} FLOPs per byte, and four dots: {said}.",
-        caption="Prefill attention is compute-bound, and decode attention is not: each key that is read serves only G query "
-        "heads, however long the context and however large the batch. With latent attention, decode is at the ridge point.",
+        caption="Arithmetic intensity of attention in prefill and in decode. Prefill attention is "
+        "compute-bound, and decode attention is not: each key that is read serves only G query "
+        "heads, however long the context and however large the batch. With latent attention (MLA), "
+        "decode is at the ridge point.",
         parts=lambda wide: [_chart(marks, ridge)],
     )
 

@@ -33,7 +33,7 @@ def test_answers_worked_out_by_hand(key, given):
     [
         ("kept-state", "4.19 MB", "one layer"),
         ("even-length", 1536, "key and a value"),
-        ("chunk-flops", 20_480, "erases nothing"),
+        ("chunk-flops", 20_480, "erases before it writes"),
         ("search-pass", "2 s", "all hundred"),
         ("step-intensity", 112, "of its own"),
         ("relay-bytes", "1.57 MB", "sent as well"),

@@ -34,7 +34,7 @@ def test_answers_worked_out_by_hand(key, given):
     [
         ("conclusion.chips-for-state", 64, "ten bytes"),
         ("conclusion.chips-for-state", 8, "two moments"),
-        ("conclusion.tokens-or-experts", 4096, "three matrices"),
+        ("conclusion.tokens-or-experts", 4096, "has three"),
         ("conclusion.cache-fills-chip", 2 * 104_858, "Both keys"),
         ("conclusion.cache-fills-chip", 104_858 / 8, "8 heads"),
         ("conclusion.training-days", "29.7 days", "forward"),

@@ -54,7 +54,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("intro.training-days", 44.3, "write the unit"),
         ("intro.fewest-chips", 8.75, "16 GiB"),
         ("intro.allreduce-time", "0.233 s", "both directions"),
-        ("intro.gain-of-change", 1.04, "upside down"),
+        ("intro.gain-of-change", 1.04, "inverse"),
         ("intro.quality-break-even", "30%", "does not make up"),
     ],
 )

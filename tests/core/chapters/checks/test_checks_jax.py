@@ -32,10 +32,10 @@ def test_answers_worked_out_by_hand(key, given):
     [
         ("jax.bytes-of-copies", "64 MiB", "does its type not name"),
         ("jax.bytes-of-copies", "16 MiB", "one device's block"),
-        ("jax.bytes-of-copies", "512 MiB", "split over Y"),
+        ("jax.bytes-of-copies", "512 MiB", "sharded over Y"),
         ("jax.bytes-of-copies", "256 MiB", "two bytes"),
         ("jax.type-to-notation", "A[I_XY, J]{U_Z}", "varies slowest"),
-        ("jax.type-to-notation", "A[I_YX, J_Z]", "splits no dimension"),
+        ("jax.type-to-notation", "A[I_YX, J_Z]", "does not shard any dimension"),
         ("jax.type-to-notation", "A[I_YX, J]", "still pending"),
         ("jax.refused-line", "a", "gathers x over Y without asking"),
         ("jax.refused-line", "d", "nothing has to be decided"),
@@ -45,7 +45,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("jax.dropped-tokens", 0.13, "buckets that overflow"),
         ("jax.dropped-tokens", 0.0984, "a capacity factor of 1"),
         ("jax.dropped-tokens", 0.359, "one bucket"),
-        ("jax.waits-for-credit", 7, "nobody has used yet"),
+        ("jax.waits-for-credit", 7, "not been used yet"),
         ("jax.waits-for-credit", 4, "from the start"),
     ],
 )

@@ -50,7 +50,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("profiling.padded-tile", 256 / 130, "eight"),
         ("profiling.predict-product", "11.9 ms", "four chips"),
         ("profiling.predict-product", "191 ms", "one core"),
-        ("profiling.predict-allreduce", "3.36 ms", "one link"),
+        ("profiling.predict-allreduce", "3.36 ms", "single link"),
         ("profiling.predict-allreduce", "2.24 ms", "own"),
         ("profiling.padded-argument", 4096 * 256 * 2, "{1,0}"),
         ("profiling.padded-argument", 4096 * 129 * 2, "without padding"),
@@ -61,7 +61,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("profiling.bytes-per-run", 6 * 1.5 * 2**20, "ReduceScatter"),
         ("profiling.compilation-share", 0.0727, "host"),
         ("profiling.compilation-share", "59.2%", "first step"),
-        ("profiling.step-mfu", 0.79, "again"),
+        ("profiling.step-mfu", 0.79, "Recomputed"),
         ("profiling.reduced-then-cut", 2, "one of two causes"),
         ("profiling.parameters-from-hlo", 2 * 3072 * 2048, "one device"),
         ("profiling.parameters-from-hlo", 2 * 3072 * 2048 * 8, "all eight"),
@@ -100,16 +100,16 @@ def verdict(key, moves, **told):
 )
 def test_programs_that_move_no_more_than_they_have_to(key, moves):
     right(key, verdict(key, moves))
-    wrong(key, verdict(key, moves, wrong="its shape is [], and [2] is asked for"), "Wrong result")
+    wrong(key, verdict(key, moves, wrong="its shape is [], but should be [2]"), "Wrong result")
 
 
 @pytest.mark.parametrize(
     ("key", "moves", "says"),
     [
         ("profiling.split-vocabulary", {"all-gather X": (1, 524_288)}, "weights"),
-        ("profiling.split-vocabulary", {"all-gather X": (1, 2_097_152)}, "need not run"),
-        ("profiling.global-norm", {"all-gather X": (6, 278_528), "all-reduce X": (1, 4)}, "need not run"),
-        ("profiling.global-norm", {"all-reduce X": (6, 24)}, "once is asked for"),
+        ("profiling.split-vocabulary", {"all-gather X": (1, 2_097_152)}, "is not needed"),
+        ("profiling.global-norm", {"all-gather X": (6, 278_528), "all-reduce X": (1, 4)}, "is not needed"),
+        ("profiling.global-norm", {"all-reduce X": (6, 24)}, "should run once"),
         ("profiling.one-collective", {"all-gather X": (8, 8192), "all-reduce X": (8, 32)}, "Two collectives"),
         ("profiling.one-collective", {"all-gather X": (1, 262_144)}, "matrix"),
     ],

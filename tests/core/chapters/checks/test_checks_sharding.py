@@ -62,7 +62,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("sharding.tiny-allgather", "3 µs", "line of four"),
         ("sharding.line-allgather", "659.5 µs", "45 GB/s"),
         ("sharding.line-allgather", "587.2 µs", "hops are missing"),
-        ("sharding.line-allgather", "593.2 µs", "One too many or one too few"),
+        ("sharding.line-allgather", "593.2 µs", "off by one"),
         ("sharding.line-allgather", "0.6 ms", "less than 10%"),
         ("sharding.line-allgather", "297.6 µs", "two ends"),
         ("sharding.small-line-allgather", "7 µs", "hops alone"),

@@ -77,7 +77,7 @@ def test_what_the_reference_prints_is_named(key, given, says):
         ("training.best-split", 3.07, "TP degree"),
         ("training.best-split", 943, "two of the three axes"),
         ("training.overlap-needed", 0.65, "Y = 2"),
-        ("training.million-tokens", 0.883, "no power of two"),
+        ("training.million-tokens", 0.883, "not a power of two"),
         ("training.equivalent-width", 14_336, "F itself"),
         ("training.accumulation-bytes", 6, "bf16"),
         ("training.accumulation-bytes", 4 / 3, "one microbatch"),

@@ -45,7 +45,7 @@ def test_answers_worked_out_by_hand(key, given):
         ("training_llama3.faster-arithmetic", 2, "squared"),
         ("training_llama3.checkpoint-interval", 818.7, "factor 2"),
         ("training_llama3.pods-for-deadline", 3072, "chips"),
-        ("training_llama3.long-sequences", 1.2026, "on top"),
+        ("training_llama3.long-sequences", 1.2026, "beyond 6P"),
         ("training_llama3.long-sequences", 3.42, "skips half"),
     ],
 )

@@ -50,7 +50,7 @@ def test_answers_worked_out_by_hand(key, given):
     [
         ("transformers.contraction-flops", 2 * (4 + 8 + 16 + 32 + 64 + 2 + 4), "adds the sizes"),
         ("transformers.backward-flops", 2 * 4096 * 4096 * 14336, "one gradient"),
-        ("transformers.flops-per-chip", 2 * 4096 * 8192 * 32768 / 128, "Z splits nothing"),
+        ("transformers.flops-per-chip", 2 * 4096 * 8192 * 32768 / 128, "shards nothing"),
         ("transformers.count-parameters", 16e9, "rounded"),
         ("transformers.count-parameters", 17.31e9, "second matrix"),
         ("transformers.cache-size", "80 GiB", "8 key-value heads"),
@@ -60,12 +60,12 @@ def test_answers_worked_out_by_hand(key, given):
         ("transformers.scores-and-mlp", 65_536, "rule for a whole layer"),
         ("transformers.beyond-6pt", 1.137, "mask"),
         ("transformers.beyond-6pt", 1.0761, "embedding"),
-        ("transformers.beyond-6pt", 1 / 1.0612, "upside down"),
+        ("transformers.beyond-6pt", 1 / 1.0612, "inverse"),
         ("transformers.tied-embedding", 1, "tied model"),
         ("transformers.active-parameters", 140.6e9, "stored"),
-        ("transformers.active-parameters", "44 billion", "two attentions"),
+        ("transformers.active-parameters", "44 billion", "two sets of attention weights"),
         ("transformers.deepseek-mfu", "21.6%", "PCIe"),  # the reference's
-        ("transformers.deepseek-mfu", "33%", "against bf16"),
+        ("transformers.deepseek-mfu", "33%", "relative to the bf16 peak"),
         ("transformers.kept-activations", "29.4 TB", "counts arrays"),
         ("transformers.kept-activations", "84 TB", "twenty"),  # the reference's
         ("transformers.recomputed-share", 1 / 51, "training FLOPs"),

@@ -28,17 +28,17 @@ TEXTS = {  # what a reader types, beside what stands there at the start
 UNIT = r"has no \w+ matrix unit( that is published)?; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
     "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? are not enough",
-    "gpus.fabric": "pair by pair|join at most",
-    "gpus": f": set|: lower|use fewer|a block has|cannot be shared|{UNIT}",
+    "gpus.fabric": "pairwise|join at most",
+    "gpus": f"[:;] set|[:;] lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,
     "tpus.route": "there is no chip at|is not a chip; write its coordinates",
     "tpus.slices": "does not come as|is no slice shape",
     "sharding": ".{20}",
     "jax": ".{20}",
-    "inference": f": set|write|{UNIT}",
-    "inference_llama3": ": set|write",
-    "training": ": set|: lower|[:;] take|[:;] write| needs even|do not divide over cp",
-    "training_llama3": ": set|: lower|[:;] take|[:;] write| needs even|do not divide over cp",
+    "inference": f"[:;] set|write|{UNIT}",
+    "inference_llama3": "[:;] set|write",
+    "training": "[:;] set|[:;] lower|[:;] choose|[:;] write| needs even|do not divide over cp",
+    "training_llama3": "[:;] set|[:;] lower|[:;] choose|[:;] write| needs even|do not divide over cp",
 }
 BASES = {  # where a control has nothing to say at the start
     ("sharding.reshard", "idle"): {"after": "A[I, J]"},
@@ -46,7 +46,7 @@ BASES = {  # where a control has nothing to say at the start
 }
 # One of a thing in the plural, and a large number with an exponent: nobody says so.
 THINGS = "elements|sequences|tokens|rows|columns|chips|layouts|FLOPs"
-ILL_SAID = rf"(?<![\d.,])1 (?!(k|M|G|T|trillion) )(\w+ )?({THINGS})\b(?!/)|\de\+?\d"
+ILL_SAID = rf"(?<![\d.,])1 (?!(k|M|G|T|million|billion|trillion) )(\w+ )?({THINGS})\b(?!/)|\de\+?\d"
 SMALL = ("intro.units", "transformers.router")  # what is far below one may be written with an exponent
 SLOW = (
     "inference",

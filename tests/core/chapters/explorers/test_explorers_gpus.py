@@ -189,6 +189,6 @@ def test_the_verdict_of_the_fabric_names_what_takes_longest():
 
 
 def test_a_cluster_that_cannot_be_built_says_why():
-    assert "pair by pair" in FABRIC.render({"chip": "MI300X", "domain": "72"}).evaluated.error
+    assert "pairwise" in FABRIC.render({"chip": "MI300X", "domain": "72"}).evaluated.error
     position = FABRIC.controls["n"].position(16384)
     assert "at most 8,192 chips" in FABRIC.render({"n": position, "ports": "32"}).evaluated.error

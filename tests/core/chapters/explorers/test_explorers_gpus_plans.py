@@ -54,8 +54,8 @@ def test_the_rule_is_never_below_the_exact_time_and_both_fall_with_y(machine, op
 
 
 def test_within_a_domain_an_inner_axis_saves_nothing_where_the_network_binds():
-    assert "Up to here, Y saves nothing" in ALL["inner_axis"].evaluate(Y=8).verdict
-    assert "Without Y, it takes 4.43 times" in ALL["inner_axis"].evaluate(Y=32).verdict
+    assert "Y does not save any time" in ALL["inner_axis"].evaluate(Y=8).verdict
+    assert "Without Y, the collective takes 4.43 times" in ALL["inner_axis"].evaluate(Y=32).verdict
     assert "nothing is left to gather" in ALL["inner_axis"].evaluate(Y=256).verdict
     assert "times as long" in ALL["inner_axis"].evaluate(machine=gpus.RACKS, Y=8).verdict
 
@@ -106,7 +106,7 @@ def test_the_plan_is_audited_by_the_library():
     )
     view = ALL["plan"].evaluate(pp=8)
     assert panels(view, Bars)[0].series[0].values == list(found.terms.values())
-    assert readout(view, "utilization, at most") == found.utilization
+    assert readout(view, "utilization (upper bound)") == found.utilization
     assert "compute-bound, with a pipeline bubble of 18%" in view.verdict
 
 
@@ -133,9 +133,9 @@ def test_experts_over_nodes_wait_for_the_network_and_in_a_rack_they_do_not():
 def test_a_plan_that_does_not_exist_says_what_to_change():
     assert (
         ALL["plan"].evaluate_state({"ep": 1}).error
-        == "LLaMA-3 70B has 1 expert per layer: set EP to at most 1"
+        == "LLaMA-3 70B has 1 expert per layer; set EP to at most 1"
     )
-    assert "lower one of them or take more GPUs" in ALL["plan"].evaluate_state({"n": 6, "tp": 6}).error
+    assert "lower a degree or use more GPUs" in ALL["plan"].evaluate_state({"n": 6, "tp": 6}).error
     assert "do not fit" in ALL["plan"].evaluate(model="LLaMA-3 405B", n=64, tp=8).verdict
 
 
@@ -147,9 +147,9 @@ def test_the_widths_are_those_of_the_library():
     remote = 7 * (1 - math.comb(224, 8) / math.comb(256, 8))  # domains beyond the token's own
     for name, C in (("H100", 989e12), ("B200", 2250e12)):
         F = C / 50e9 * 3 * remote / (6 * 9)  # 1 byte out, 2 back; 6 D F FLOPs for each of 9 experts
-        assert readout(view, f"{name}: F at least") == approx(F)
+        assert readout(view, f"{name}: minimum F") == approx(F)
     chips_of_a_rack = 64 * (1 - math.comb(252, 8) / math.comb(256, 8)) * 63 / 64
-    assert readout(view, f"{gpus.RACKS}: F at least") == approx(
+    assert readout(view, f"{gpus.RACKS}: minimum F") == approx(
         2500e12 / 900e9 * 3 * chips_of_a_rack / (6 * 9)
     )
     assert panels(view, Bars)[0].series[0].values[0] == approx(5091 / 2048, rel=1e-3)

@@ -154,7 +154,7 @@ def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
     view = ALL["inference.speculative"].evaluate_state({}).view
     times = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 4)
     one = inference.speculative(0.8, 4, cost=0.14, verify=times[4] / times[0])
-    assert readout(view, "times as fast") == pytest.approx(one.speed_up)
+    assert readout(view, "speedup") == pytest.approx(one.speed_up)
     many = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 512)
     assert many[4] / many[0] > 2 > times[4] / times[0]
     assert sum(s.values[1] for s in panel(view, Bars).series) == pytest.approx(one.tokens * times[0])
@@ -196,5 +196,5 @@ def test_a_verdict_says_where_the_memory_is_too_small():
     split, layout = ALL["inference.split"], ALL["inference.layout"]
     assert "need 32 chips" in split.evaluate(n="8").verdict
     assert "need" not in split.evaluate(n="32").verdict
-    assert "more than the 16 GiB" in layout.evaluate(B=256).verdict
+    assert "exceeds its 16 GiB" in layout.evaluate(B=256).verdict
     assert "holds none" in ALL["inference.speculative"].evaluate(model="LLaMA-3 405B").verdict

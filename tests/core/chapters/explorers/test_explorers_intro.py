@@ -95,7 +95,7 @@ def test_the_point_is_worth_it_exactly_below_the_curve(share):
 
 
 def test_units_keep_the_prefixes_apart():
-    assert ALL["units"].evaluate().verdict == "16 GiB are 17.18 GB: a GiB is 7.4% larger than a GB."
+    assert ALL["units"].evaluate().verdict == "16 GiB = 17.18 GB: a GiB is 7.4% larger than a GB."
     assert "4.9%" in ALL["units"].evaluate(unit="MiB").verdict
     assert "4.6% smaller" in ALL["units"].evaluate(unit="MB").verdict
 

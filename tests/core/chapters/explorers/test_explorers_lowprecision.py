@@ -46,7 +46,7 @@ def test_the_batch_is_that_of_what_is_read_and_what_is_multiplied(set_to, tokens
 
 
 def test_a_type_that_is_only_stored_is_said_to_be():
-    assert "computes no faster in fp4" in ALL["ladder"].evaluate(chip="H100").verdict
+    assert "does not compute faster in fp4" in ALL["ladder"].evaluate(chip="H100").verdict
 
 
 def test_fp8_everywhere_leaves_the_limits_of_the_network_where_they_were():
@@ -67,8 +67,8 @@ def test_state_is_shared_by_what_the_stage_shares():
 
 def test_an_owner_is_fastest_and_the_share_falls_with_the_batch():
     view = ALL["layouts"].evaluate()
-    assert "one owner is fastest" in view.verdict
-    assert "gathered on all" in view.verdict
+    assert "“one owner per matrix” is fastest" in view.verdict
+    assert "replicated on all" in view.verdict
     shares = [readout(ALL["layouts"].evaluate(batch=b), "share of the step's FLOPs") for b in (1.0, 4.0)]
     assert shares[0] == approx(4 * shares[1])
 

@@ -46,13 +46,13 @@ def test_cores_and_network_do_one_thing_at_a_time():
     for lane in ("cores", "network"):
         spans = [s for s in panel(view, Timeline).spans if s.lane == lane]
         assert all(a.end <= b.start + 1e-12 for a, b in pairwise(spans))
-    assert readout(view, "layer, both microbatches") == approx(readout(view, "if no SM were occupied"))
+    assert readout(view, "layer, both microbatches") == approx(readout(view, "time if no SM were occupied"))
     assert "slower than without" in ALL["turns"].evaluate(dispatch=20, combine=20, taken=40).verdict
 
 
 def test_without_an_exchange_dualpipe_saves_one_forward_at_most():
     view = ALL["bubble"].evaluate(exchange=0.0)
-    assert "bubble takes 14, and that of zero-bubble 15" in view.verdict
+    assert "bubble takes 14, and that of zero-bubble takes 15" in view.verdict
 
 
 def test_sram_is_hops_and_a_desk_is_reading():

@@ -46,14 +46,14 @@ def test_spares_are_counted_in_units_that_go_out_together():
 def test_the_site_takes_twice_what_its_chips_take():
     values = panel(ALL["energy"].evaluate(), Bars).series[0].values
     assert values[2] / values[0] == approx(10.2 / 5.6 * 1.09)
-    assert readout(ALL["energy"].evaluate(mfu=60.0), "chip hours") < readout(
-        ALL["energy"].evaluate(), "chip hours"
+    assert readout(ALL["energy"].evaluate(mfu=60.0), "chip-hours") < readout(
+        ALL["energy"].evaluate(), "chip-hours"
     )
 
 
 def test_seldom_syncs_can_be_hidden_and_frequent_ones_cannot():
     often, seldom = (ALL["sites"].evaluate(every=h) for h in (1, 128))
-    assert "takes longer" in often.verdict
+    assert "longer than" in often.verdict
     assert "can be hidden" in seldom.verdict
     assert readout(often, "time of a sync") == approx(144)
     waited = next(m for m in panel(seldom, Chart).marks if isinstance(m, Curve))

@@ -161,13 +161,13 @@ def test_exactly_the_layers_below_the_border_have_no_batch(ridge, weights):
 def test_smaller_weights_lower_the_batch_and_leave_the_border():
     wide, narrow = (MAP.evaluate(weights=w) for w in ("2 bytes (bf16)", "1 byte (int8)"))
     assert readout(wide, "very wide layers") == 2 * readout(narrow, "very wide layers") == 240
-    assert readout(wide, "D = F that is never compute-bound") == readout(
-        narrow, "D = F that is never compute-bound"
+    assert readout(wide, "widest layer (D = F) that is never compute-bound") == readout(
+        narrow, "widest layer (D = F) that is never compute-bound"
     )
     assert marks(wide, Curve) == marks(narrow, Curve)
 
 
 def test_smaller_activations_move_the_border():
     assert readout(
-        MAP.evaluate(activations="1 byte (int8)"), "D = F that is never compute-bound"
+        MAP.evaluate(activations="1 byte (int8)"), "widest layer (D = F) that is never compute-bound"
     ) == pytest.approx(240)

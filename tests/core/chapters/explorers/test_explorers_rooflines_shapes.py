@@ -34,7 +34,7 @@ def test_a_tile_has_the_intensity_of_its_two_strips(rows, columns):
 def test_one_tile_as_large_as_the_result_reads_everything_once():
     view = TILES.evaluate(rows=8192, columns=8192)
     assert readout(view, "bytes read and written") == 3 * 2 * 8192**2
-    assert "move 1 times the bytes" in view.verdict
+    assert "HBM traffic is 1 times the bytes" in view.verdict
 
 
 @pytest.mark.parametrize("chip", ["TPU v5e", "TPU v6e"])
@@ -93,7 +93,7 @@ def test_compute_and_communication_cross_at_the_threshold():
 def test_only_the_contraction_exchanges_anything(split):
     view = SPLIT.evaluate(split=split)
     assert readout(view, "communication") == readout(view, "bytes into each chip") == 0
-    assert "exchange nothing" in view.verdict
+    assert "needs no communication" in view.verdict
     bars = panel(view, Bars)
     assert [value > 0 for value in bars.series[1].values] == [False, True, False]
 

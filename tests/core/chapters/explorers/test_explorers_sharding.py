@@ -78,7 +78,7 @@ def test_an_all_to_all_brings_every_device_its_own_color():
 
 
 def test_a_line_takes_twice_a_ring_and_says_so():
-    assert "1/2 of the time" in PLAYER.evaluate(wrapped=False).verdict
+    assert "2 times as fast" in PLAYER.evaluate(wrapped=False).verdict
     assert "hardly matters" in PLAYER.evaluate().verdict
     assert "The hops take" in PLAYER.evaluate(nbytes=1e3).verdict
 
@@ -150,7 +150,7 @@ def test_an_uneven_split_tells_its_padding():
 def test_at_the_marked_size_hops_and_bytes_take_equally_long(op, wired):
     (knee,) = marks(LATENCY.evaluate(op=op, wired=wired), RefLine)
     view = LATENCY.evaluate(op=op, wired=wired, nbytes=knee.at)
-    assert readout(view, "bytes take") == pytest.approx(readout(view, "hops take"))
+    assert readout(view, "time of the bytes") == pytest.approx(readout(view, "time of the hops"))
 
 
 def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on_a_line():
@@ -163,7 +163,7 @@ def test_large_arrays_take_equally_long_on_every_large_ring_and_twice_as_long_on
 
 @pytest.mark.parametrize("n", [4, 8, 32])
 def test_ring_line_and_torus_have_the_hops_of_as_many_chips(n):
-    hops = {wired: round(readout(LATENCY.evaluate(n=n, wired=wired), "hops take") / 1e-6)
+    hops = {wired: round(readout(LATENCY.evaluate(n=n, wired=wired), "time of the hops") / 1e-6)
             for wired in ("ring", "line", "torus")}  # fmt: skip
     sides = {4: (2, 2), 8: (2, 4), 32: (4, 8)}[n]
     assert hops == {"ring": n // 2, "line": n - 1, "torus": sum(side // 2 for side in sides)}
@@ -199,16 +199,16 @@ def test_the_loads_of_all_links_are_those_of_the_steps(op, sizes, wrapped):
 def test_the_busiest_link_of_an_all_to_all_sets_its_time(sizes, wraps):
     view = TORUS.evaluate(wraps=wraps, **dict(zip("ABC", sizes, strict=True)))
     by_formula = readout(view, "time by the formula") - readout(view, "hops take")
-    assert readout(view, "busiest link takes") == pytest.approx(by_formula)
+    assert readout(view, "time of the busiest link") == pytest.approx(by_formula)
 
 
 def test_the_longest_axis_is_the_bottleneck_and_a_cut_wrap_doubles():
     view = TORUS.evaluate(A=4, B=16)
     assert "along B carry the most" in view.verdict
-    assert "as 8 × 8, the bytes would take 1/2" in view.verdict
+    assert "in the shape 8 × 8, the bytes would move 2 times as fast" in view.verdict
     cut = TORUS.evaluate(A=4, B=16, wraps="none")
-    assert readout(cut, "busiest link takes") == 2 * readout(view, "busiest link takes")
-    assert "1/2 of the time" in cut.verdict
+    assert readout(cut, "time of the busiest link") == 2 * readout(view, "time of the busiest link")
+    assert "2 times as fast" in cut.verdict
 
 
 def test_the_lattice_has_a_stub_where_an_axis_wraps_and_none_where_not():

@@ -38,9 +38,9 @@ def test_one_row_of_x_is_a_diagonal_wave():
 
 def test_what_is_there_to_discover_in_the_array():
     assert "every cell is busy" in ARRAY.evaluate(t=3, M=16, tiles=1, step=10).verdict
-    assert "still fills" in ARRAY.evaluate(t=3, M=16, tiles=1, step=4).verdict
-    assert "drains" in ARRAY.evaluate(t=3, M=16, tiles=1, step=10**6).verdict
-    assert "nothing multiplies yet" in ARRAY.evaluate(step=0).verdict
+    assert "still filling" in ARRAY.evaluate(t=3, M=16, tiles=1, step=4).verdict
+    assert "draining" in ARRAY.evaluate(t=3, M=16, tiles=1, step=10**6).verdict
+    assert "no cell multiplies yet" in ARRAY.evaluate(step=0).verdict
     assert "too few" in ARRAY.evaluate(t=8, M=2, tiles=1, step=15).verdict
     assert "a tile costs 8 cycles" in ARRAY.evaluate(t=8, M=2, tiles=4, step=25).verdict
     many, few = (readout(ARRAY.evaluate(t=4, M=M, tiles=1), "utilization") for M in (16, 1))
@@ -74,7 +74,7 @@ def test_the_lanes_end_when_the_formula_says(chunks, ops):
 
 def test_the_slowest_lane_changes_at_break_even():
     assert readout(PIPELINE.evaluate(), "break-even") == pytest.approx(30, rel=0.01)
-    assert "the vector unit waits for HBM" in PIPELINE.evaluate(ops=16).verdict
+    assert "The vector unit waits for HBM" in PIPELINE.evaluate(ops=16).verdict
     assert "HBM waits for the vector unit" in PIPELINE.evaluate(ops=32).verdict
     dot = roofline.dot(64 * 2**20 // 2, chips.V5E)
     assert readout(PIPELINE.evaluate(ops=2), "slowest stage alone") == pytest.approx(dot.memory_s, rel=1e-3)
@@ -112,5 +112,5 @@ def test_one_column_too_many_costs_a_tile():
     )
     assert readout(over, "W as stored, with padding") == 2 * readout(full, "W as stored, with padding")
     assert "X were stationary" in over.verdict
-    assert "still takes the 128 cycles" in PADDING.evaluate(M=8).verdict
+    assert "still takes 128 cycles" in PADDING.evaluate(M=8).verdict
     assert "useful" in full.verdict

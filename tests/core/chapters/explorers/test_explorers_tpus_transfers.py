@@ -79,7 +79,7 @@ def test_what_is_there_to_discover_in_a_chain():
     assert "bottleneck is ICI" in CHAIN.evaluate().verdict
     assert "bottleneck is PCIe" in CHAIN.evaluate(plan="bring x to A").verdict
     assert "bottleneck is DCN" in CHAIN.evaluate(lies="another slice").verdict
-    assert "must be used up as it arrives" in CHAIN.evaluate().verdict
+    assert "must be consumed as it arrives" in CHAIN.evaluate().verdict
     assert "cannot be stored there" in CHAIN.evaluate(lies=tpus_chain.FAR).verdict
     assert "HBM:" not in CHAIN.evaluate(n=65536).verdict
     assert (
@@ -120,9 +120,9 @@ def test_the_way_is_marked_hop_by_hop():
 
 def test_hops_are_half_of_the_time_at_the_knee():
     for every in (True, False):
-        knee = readout(ROUTE.evaluate(every=every), "hops take as long as the bytes at")
+        knee = readout(ROUTE.evaluate(every=every), "size at which hops and bytes take equally long")
         view = ROUTE.evaluate(every=every, nbytes=knee)
-        assert readout(view, "first byte after") == pytest.approx(readout(view, "time of the bytes"))
+        assert readout(view, "first byte arrives after") == pytest.approx(readout(view, "time of the bytes"))
 
 
 def test_what_is_there_to_discover_on_a_route():
@@ -130,7 +130,7 @@ def test_what_is_there_to_discover_on_a_route():
     assert "341.5 µs" in ROUTE.evaluate(every=False).verdict
     assert "uses its wraparound link" in ROUTE.evaluate(on="TPU v5e 8x16", target="0,15").verdict
     assert "uses its wraparound link" not in ROUTE.evaluate(on="TPU v5e 8x16", target="7,8").verdict
-    assert "Below 600 kB the hops take longer" in ROUTE.evaluate(nbytes=1e3).verdict
+    assert "Below 600 kB, the hops take longer" in ROUTE.evaluate(nbytes=1e3).verdict
     assert "no hop" in ROUTE.evaluate(target="0,0").verdict
     assert "chips go from (0, 0) to (3, 3)" in ROUTE.render({"target": "4, 0"}).evaluated.error
     assert "write its coordinates" in ROUTE.render({"target": "corner"}).evaluated.error

@@ -29,7 +29,7 @@ LLAMA_8B = {
 def test_a_pasted_config_is_counted_to_the_last_parameter():
     view = ALL["model"].evaluate(text=json.dumps(LLAMA_8B, indent=2))
     assert readout(view, "parameters") == models.find("LLaMA-3 8B").params == 8_030_261_248
-    assert view.verdict.startswith("my-8b has 8.03 G parameters, 70% of them in the MLPs")
+    assert view.verdict.startswith("my-8b has 8.03 billion parameters, 70% of them in the MLPs")
     assert readout(view, "KV cache, per token") == 131_072
 
 
@@ -57,7 +57,7 @@ def test_the_bars_of_a_model_sum_to_what_is_read_out(model):
     view = ALL["model"].evaluate(name=model.name)
     parts, flops, _ = panels(view, Bars)
     assert sum(parts.series[0].values) == readout(view, "parameters") == model.params
-    assert sum(parts.series[-1].values) == readout(view, "active for a token")
+    assert sum(parts.series[-1].values) == readout(view, "active per token")
     assert sum(flops.series[0].values) == pytest.approx(readout(view, "forward, per token"))
     assert readout(view, "training, per token") == pytest.approx(3 * readout(view, "forward, per token"))
 
@@ -118,7 +118,7 @@ def test_only_attention_changes_with_the_kind_of_attention(name):
 def test_what_fits_fits_and_one_more_does_not(kind):
     for S, cache in itertools.product((1024, 8192, 131072), ("bf16", "int8")):
         view = ALL["kv"].evaluate(kind=kind, S=S, cache=cache, name="Gemma-2 27B", chip="H100", n=1)
-        each, free = readout(view, "KV cache per sequence"), readout(view, "left next to the weights")
+        each, free = readout(view, "KV cache per sequence"), readout(view, "memory left after the weights")
         fits = readout(view, "sequences that fit")
         assert fits * each <= max(free, 0) < (fits + 1) * each
 
@@ -233,5 +233,5 @@ def test_the_result_does_not_depend_on_the_order_in_which_scores_and_their_value
 
 def test_falling_scores_never_shrink_the_sums():
     for step in (1, 2, 3):
-        assert readout(ALL["softmax"].evaluate(order="falling", step=step), "earlier sums multiplied by") == 1
-        assert readout(ALL["softmax"].evaluate(order="rising", step=step), "earlier sums multiplied by") < 1
+        assert readout(ALL["softmax"].evaluate(order="falling", step=step), "factor on the earlier sums") == 1
+        assert readout(ALL["softmax"].evaluate(order="rising", step=step), "factor on the earlier sums") < 1

@@ -1,0 +1,59 @@
+"""Reads a profiler's trace.json or trace.json.gz, written for trace viewers beside the `*.xplane.pb`.
+
+It is Chrome's trace event format: processes are the planes of the profile, and threads are their lines. Times
+are in microseconds, and every statistic is a text.
+"""
+
+import json
+from typing import Any
+
+from scalingbook_lib.profiles.protobuf import XEvent, XLine, XPlane
+
+MOST_EVENTS = 1_000_000  # that the profiler writes to such a file; it drops the others of a longer profile
+
+
+def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
+    """The planes of a `trace.json`; ValueError, which calls the file `name`, where it is no such file."""
+    try:
+        stored = json.loads(content)
+        events = stored["traceEvents"]
+        spans = [event for event in events if event.get("ph") == "X"]
+        named = {key: _named(events, key) for key in ("process_name", "thread_name")}
+        lines: dict[tuple[Any, Any], list[XEvent]] = {}
+        for event in spans:
+            lines.setdefault((event["pid"], event.get("tid")), []).append(_event(event))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(
+            f"{name} is JSON, but not a profiler's trace.json, which has traceEvents; give that or the "
+            "*.xplane.pb"
+        ) from error
+    if len(spans) >= MOST_EVENTS:
+        raise ValueError(
+            f"{name} has {len(spans):,} events, at which the profiler stops writing a trace.json; "
+            "give the *.xplane.pb that it wrote beside it, which has all of them"
+        )
+    found: dict[Any, list[XLine]] = {}
+    for (pid, tid), own in lines.items():
+        line = named["thread_name"].get((pid, tid), str(tid))
+        found.setdefault(pid, []).append(XLine(line, tuple(own)))
+    return tuple(
+        XPlane(named["process_name"].get((pid, None), str(pid)), tuple(own)) for pid, own in found.items()
+    )
+
+
+def _named(events: list[dict[str, Any]], kind: str) -> dict[tuple[Any, Any], str]:
+    """The names of processes or threads, by process and thread."""
+    return {
+        (event["pid"], event.get("tid") if kind == "thread_name" else None): str(event["args"]["name"])
+        for event in events
+        if event.get("ph") == "M" and event.get("name") == kind
+    }
+
+
+def _event(event: dict[str, Any]) -> XEvent:
+    return XEvent(
+        str(event["name"]),
+        1e3 * float(event["ts"]),
+        1e3 * float(event.get("dur", 0)),
+        dict(event.get("args", {})),
+    )

@@ -1,0 +1,64 @@
+"""Machines, chips and types as people write them: what the answer says of a name, and chips of one's own."""
+
+import json
+
+import pytest
+
+OWN = {"name": "mine", "flops_per_s": {"bf16": "165 TFLOPs"}, "hbm_bytes": "48GiB",
+       "hbm_bytes_per_s": "1008 GB/s", "link_bytes_per_s": "31.5 GB/s", "domain_chips": 4,
+       "joined": "PCIe"}  # fmt: skip
+
+
+@pytest.fixture
+def own(tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps(OWN))
+    return str(tmp_path / "mine.json")
+
+
+def one_line(text):
+    return " ".join(text.split())
+
+
+def test_the_answer_says_what_an_accelerator_type_counts(ask):
+    told = ask("collective all-gather 1G v5p-128")
+    assert "v5p-128 counts TensorCores, two per chip: it is 64 chips, the slice 4x4x4" in one_line(told.out)
+    values = ask("collective all-gather 1G v6e-8 --json").values
+    assert (values["machine"], values["chips"]) == ("TPU v6e 2x4", 8)
+    assert values["machine_note"] == "v6e-8 counts TensorCores, one per chip: it is 8 chips, the slice 2x4"
+    assert "machine_note" not in ask("collective all-gather 1G v6e:2x4 --json").values
+
+
+def test_boards_without_a_switch_are_told_to_meet_in_their_host(ask):
+    told = one_line(ask("collective all-gather 1G l40s:8").out)
+    assert "L40S boards have no switch between them: they communicate through the PCIe of their host" in told
+    assert "32 GB/s each way and 64 GB/s both ways together" in told
+
+
+def test_a_chip_of_a_file_is_a_machine_by_its_path_or_its_name(ask, own):
+    by_path = ask("collective all-gather 1G --json", own).values
+    assert (by_path["machine"], by_path["chips"]) == ("1 mine", 1)
+    by_name = ask("collective all-gather 1G mine:4 --json --chip-file", own).values
+    assert (by_name["machine"], by_name["networks"][0]["bytes_per_s"]) == ("4 mine", 31.5e9)
+    assert ask("roofline mine --matmul 64x64x64 --json --chip-file", own).values["flops_per_s"] == 165e12
+    assert "no chip 'mine' in the catalogue" in ask("roofline mine --matmul 64x64x64").err
+
+
+def test_a_figure_replaces_that_of_the_chip(ask):
+    line = "roofline h100 --matmul 64x64x64 --json --figure hbm_bytes_per_s=4TB/s --figure fp8=3P --dtype"
+    values = ask(line, "fp8_e4m3").values
+    assert (values["bytes_per_s"], values["flops_per_s"]) == (4e12, 3e15)
+    assert ask("roofline h100 --matmul 64x64x64 --json").values["bytes_per_s"] == 3.35e12
+
+
+def test_one_chip_needs_no_links_and_one_without_bf16_computes_in_fp16(ask):
+    told = ask("plan gpt-2-xl v100:1 --batch 8 --sequence 1024 --as-written --json")
+    assert told.code == 0
+    assert (told.values["machine"], told.values["plan"]["compute"]) == ("1 V100", "fp16")
+    assert ask("serve gpt-2 t4 --as-written --json").values["machine"] == "1 T4"
+
+
+def test_a_block_scaled_type_is_stored_with_its_scales_and_multiplied_without(ask):
+    line = "roofline b200 --matmul 64x8192x8192 --json --weights mxfp4 --compute"
+    values = ask(line, "mxfp4").values
+    assert values["flops_per_s"] == 9e15
+    assert values["bytes"] == 2 * 64 * 8192 + 17 / 32 * 8192**2 + 2 * 64 * 8192

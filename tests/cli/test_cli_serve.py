@@ -1,0 +1,76 @@
+"""The options of `serve` that engines have: caps, the prefix cache and speculative decoding."""
+
+import pytest
+
+from scalingbook_lib import inference, models
+from scalingbook_lib.inference import Drafting, Layout
+from scalingbook_lib.machines import Cluster, chips
+
+LINE = "serve llama-3-70b h100:8 --tp 8 --prompt 2048 --output 256 --json"
+MODEL, NODE, LAYOUT = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8), Layout(tp=8)
+
+
+def steady(**more):
+    return inference.serve(MODEL, NODE, LAYOUT, P=2048, G=256, batch=32, **more)
+
+
+def test_a_cap_limits_the_batch_and_does_not_become_the_load(ask):
+    free = ask(LINE).values
+    capped = ask(f"{LINE} --max-num-seqs 48 --max-model-len 32768").values
+    assert capped["batch_size_sequences"] <= 48 < free["batch_size_sequences"]
+    assert capped["prompt_length_tokens"] == 2048
+    assert capped["longest_context_tokens"] == 32768
+
+
+def test_the_kv_cache_holds_what_the_memory_leaves(ask):
+    """What is left of 85% of the HBM after weights and activations, in tokens of 320 KiB over 8 chips."""
+    told = ask(f"{LINE} --gpu-memory-utilization 85% --max-model-len 32768 --max-num-seqs 1").values
+    weights = told["memory_bytes_by_part"]["weights"]
+    tokens = 8 * (0.85 * chips.H100.hbm_bytes - weights) / (320 * 1024)
+    assert told["kv_cache_tokens"] == pytest.approx(tokens, rel=0.08)
+    assert told["concurrency_at_longest_context"] == told["kv_cache_tokens"] // 32768
+
+
+@pytest.mark.parametrize("policy", inference.POLICIES)
+def test_cached_prompt_tokens_cost_no_prefill(policy):
+    cold, warm = (steady(policy=policy, cached=n) for n in (0, 1536))
+    assert warm.ttft_s < cold.ttft_s
+    assert warm.tokens_per_s > cold.tokens_per_s
+    assert warm.step.total_s == pytest.approx(cold.step.total_s, rel=0.05)
+
+
+@pytest.mark.parametrize("policy", inference.POLICIES)
+def test_drafts_help_by_what_is_accepted_and_cost_what_is_verified(policy):
+    plain = steady(policy=policy)
+    none, half, every = (
+        steady(policy=policy, drafting=Drafting(tokens=3, acceptance_length=n, cost=0.02))
+        for n in (1, 2.5, 4)
+    )
+    assert none.itl_s > plain.itl_s  # verification and drafts, without a token more
+    assert every.itl_s < half.itl_s < none.itl_s
+    assert every.tokens_per_s < 4 * plain.tokens_per_s
+
+
+def test_without_prompts_the_gain_is_the_formula_s():
+    """A long output: the time per token is (v + c K) / A plain steps, as in `speculative`."""
+    how = {"P": 1, "G": 100_000, "batch": 1}
+    plain = inference.serve(MODEL, NODE, LAYOUT, **how)
+    drafted = inference.serve(
+        MODEL, NODE, LAYOUT, drafting=Drafting(tokens=3, acceptance_length=2.5, cost=0.1), **how
+    )
+    verify = drafted.step.total_s / plain.step.total_s
+    assert plain.itl_s / drafted.itl_s == pytest.approx(2.5 / (verify + 0.3), rel=1e-3)
+    assert verify < 1.1  # the weights are read once for all four tokens
+
+
+def test_a_step_is_as_large_as_the_engine_s(ask):
+    assert ask(LINE).values["chunk_tokens"] == 8192
+    assert ask("serve llama-3-8b a100:1 --json").values["chunk_tokens"] == 2048
+    assert ask(f"{LINE} --max-num-batched-tokens 4096").values["chunk_tokens"] == 4096
+
+
+def test_deepseek_r1_with_mtp_is_as_fast_as_it_was_measured(ask):
+    """TensorRT-LLM issue 3058: 253 tokens/s for one user on 8 B200, with three drafted tokens."""
+    line = "serve deepseek-v3 b200:8 --tp 8 --ep 8 --weights fp4 --batch 1 --as-written"
+    told = ask(f"{line} --draft-tokens 3 --acceptance-length 3 --json").values
+    assert told["output_tokens_per_s"] == pytest.approx(253, rel=0.2)

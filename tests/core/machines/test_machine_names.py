@@ -1,0 +1,112 @@
+"""Machines are read as people and clouds write them, and a note says what a name was taken to mean."""
+
+import math
+
+import pytest
+
+from scalingbook_lib.machines import chips, machine_names
+from scalingbook_lib.machines.clusters import Cluster
+from scalingbook_lib.machines.slices import Slice
+
+V5P_DEFAULTS = {  # AI-Hypercomputer/xpk, core/system_characteristics.py at 367c8382: TensorCores, topology
+    8: "2x2x1", 16: "2x2x2", 32: "2x2x4", 64: "2x4x4", 128: "4x4x4", 256: "4x4x8", 384: "4x4x12",
+    512: "4x8x8", 1024: "8x8x8", 1536: "8x8x12", 2048: "8x8x16", 4096: "8x16x16", 4608: "12x12x16",
+    8192: "16x16x16", 12288: "16x16x24",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("cores", "topology"), V5P_DEFAULTS.items())
+def test_an_accelerator_type_of_v5p_counts_two_tensorcores_for_each_chip(cores, topology):
+    named = machine_names.read(f"v5p-{cores}")
+    assert sorted(named.machine.shape) == sorted(map(int, topology.split("x")))
+    assert named.machine.chips == cores // 2
+    assert named.note.startswith(f"v5p-{cores} counts TensorCores, two per chip: it is {cores // 2:,} chip")
+
+
+@pytest.mark.parametrize(
+    ("written", "topology"),
+    [
+        ("v6e-8", "2x4"),
+        ("v5litepod-8", "2x4"),
+        ("v5litepod-1", "1x1"),
+        ("v6e-256", "16x16"),
+        ("v6e-16", "4x4"),
+    ],
+)
+def test_an_accelerator_type_of_v5e_and_v6e_counts_chips_which_have_one_tensorcore(written, topology):
+    named = machine_names.read(written)
+    assert named.machine.shape == tuple(map(int, topology.split("x")))
+    assert named.machine.chips == int(written.split("-")[1])
+    assert "one per chip" in named.note
+
+
+@pytest.mark.parametrize(
+    ("written", "machine"),
+    [
+        ("tpu7x-4x8x8", Slice.of(chips.TPU7X, "4x8x8")),
+        ("v5p:4x4x8", Slice.of(chips.V5P, "4x4x8")),
+        ("tpu7x-128", Slice.of(chips.TPU7X, "4x4x4")),
+        ("v3-32", Slice.of(chips.V3, "4x4")),
+        ("8xv5e", Slice.of(chips.V5E, "2x4")),
+        ("v5p:64", Slice.of(chips.V5P, "4x4x4")),
+        ("h100-sxm:8", Cluster.of(chips.H100, 8)),
+        ("8xH100", Cluster.of(chips.H100, 8)),
+        ("8 x H100", Cluster.of(chips.H100, 8)),
+        ("H100x8", Cluster.of(chips.H100, 8)),
+        ("NVIDIA H100 80GB HBM3:8", Cluster.of(chips.H100, 8)),
+        ("4xA100-40GB", Cluster.of(chips.A100_40GB, 4)),
+        ("h100:1Ki", Cluster.of(chips.H100, 1024)),
+        ("gb200", Cluster.of(chips.GB200, 72)),
+        ("2x4090", Cluster.of(chips.find("RTX 4090"), 2)),
+        ("v100", Cluster.of(chips.V100, 1)),
+    ],
+)
+def test_other_names_are_read(written, machine):
+    assert machine_names.read(written).machine == machine
+
+
+def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host():
+    one = machine_names.read("rtx-5090")
+    assert (one.machine.chips, one.note) == (
+        1,
+        "rtx-5090 is one PCIe board; write rtx-5090:4 for four of them in a host",
+    )
+    four = machine_names.read("rtx-5090:4")
+    assert four.note == (
+        "RTX 5090 boards have no switch between them: they communicate through the PCIe of their host, 63 "
+        "GB/s "
+        "each "
+        "way and 126 GB/s both ways together"
+    )
+    assert not machine_names.read("h100:8").note
+
+
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        (
+            "v5p-100",
+            "is 50 chips, of which TPU v5p has no slice; write a number of chips that it has: 32 (2x4x4) or",
+        ),
+        ("v5p-7", "two per TPU v5p, and 7 is odd; write an even number"),
+        ("h100-4x4", "H100 is not joined in a torus"),
+        ("v5p", "write the shape of its slice, as in v5p:4x4x4, or its number of chips, as in v5p:8"),
+        ("v5p:x", "'x' is no slice shape"),
+        ("h100:1.5", "'1.5' is no number of chips"),
+        ("h100:0", "'0' is no number of chips"),
+        ("nothing:8", "no chip 'nothing' in the catalogue"),
+        ("8xnothing", "no chip 'nothing' in the catalogue"),
+        ("v100:8", "hybrid cube mesh"),
+    ],
+)
+def test_what_is_no_machine_is_refused_with_what_to_write(written, told):
+    with pytest.raises(ValueError, match=r".") as refused:
+        machine_names.read(written)
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("chip", [c for c in chips.TPUS if c.torus], ids=lambda chip: chip.name)
+def test_every_number_of_chips_that_a_generation_has_gets_a_slice(chip):
+    name = chip.name.removeprefix("TPU ")
+    for n in {math.prod(shape) for shape in list(chip.torus.shapes())[:40]}:
+        assert machine_names.read(f"{name}:{n}").machine.chips == n
