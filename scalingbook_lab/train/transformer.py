@@ -67,7 +67,8 @@ def check_supported(m: Transformer) -> None:
     shaped = (
         m.norms == 2 and m.final_norm and not m.norm_bias and not m.embedding_norm and m.windows == (None,)
     )
-    if not (alike and plain and shaped and m.gated and not m.tied and m.H % 2 == 0):
+    same = not (m.blocks or m.extra)
+    if not (alike and plain and shaped and same and m.gated and not m.tied and m.H % 2 == 0):
         raise ValueError(
             f"{m.name}: the laboratory's layers are all the same: two norms, rotary positions, grouped heads "
             "and a gated MLP or routed experts, untied and without biases; write such a models.Transformer"
