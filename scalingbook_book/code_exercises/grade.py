@@ -1,4 +1,4 @@
-"""Grade a reader's notebook with the book's own checks: which exercises does it solve?
+"""Grade a reader's notebook: find with the book's own checks which exercises it solves.
 
 Every notebook runs in a process of its own (this module is that process's program), in an empty folder, with
 limits on time and memory, and with its output discarded. The last result of each exercise's check is appended

@@ -1,4 +1,4 @@
-"""Which slice is the smallest that holds the model, and is the next one the better buy?"""
+"""Explorer of the smallest slice that holds the model, and whether the next larger one costs less per token."""
 
 from typing import NamedTuple
 

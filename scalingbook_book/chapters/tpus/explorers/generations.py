@@ -1,4 +1,4 @@
-"""What has grown from one TPU to the next, and what has not? Any figure, or two of them, with its source."""
+"""Explorer of the growth of TPUs by generation: any number of a chip, or two of them, with their sources."""
 
 import textwrap
 

@@ -1,4 +1,4 @@
-"""What is inside a TPU v5e, and how much does each number have to do there?"""
+"""Figures of the parts of a TPU v5e, and of the work that each operand causes in them."""
 
 from math import sqrt
 
