@@ -52,7 +52,7 @@ inputs carry the parameters' names; `outputs` belong to `output[for=ID]` and to 
 `frames - 1`.
 
 >>> find("rooflines.roofline").title
-'The roofline, two chips side by side'
+'Roofline plot of one matmul on two chips'
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Explorer of the smallest slice that holds the model, and whether the next larger one costs less per token."""
+"""Explorer of the smallest slice that holds the model, and of the cost per token on the next one."""
 
 from typing import NamedTuple
 

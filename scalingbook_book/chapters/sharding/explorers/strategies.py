@@ -1,4 +1,4 @@
-"""Explorer that maps the faster strategy by batch and width: AllGather the weights, or AllReduce the result."""
+"""Explorer that maps by batch and width what is faster: AllGather the weights, or AllReduce the result."""
 
 import math
 from functools import lru_cache

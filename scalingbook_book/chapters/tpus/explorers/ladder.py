@@ -1,4 +1,4 @@
-"""Explorer of the ridge of each memory and network of a TPU, for one matmul with operands from every level."""
+"""Explorer of the ridge of each memory and network of a TPU, for a matmul with operands from there."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Figures of the parts of a TPU v5e, and of the work that each operand causes in them."""
+"""Figures of the parts of a TPU v5e, and of how often each number from HBM has to be used there."""
 
 from math import sqrt
 
