@@ -1,8 +1,9 @@
-"""Fits chips' efficiencies to published runs and records them: `python -m tools.calibrate training`.
+"""Fit chips' efficiencies to published runs and record them: `python -m tools.calibrate training`.
 
 It writes `<training | inference>_efficiencies.json` in scalingbook_lib/calibrated/data: the fit in `values`,
-and in `leave_one_out` how each run is predicted without others (`calibrated.factors.Record`). Each takes a
-minute. The search starts at the previous record, because from the priors it may end in a worse minimum.
+and in `leave_one_out` the prediction of each run by fits without related runs (`calibrated.factors.Record`).
+Each table takes a minute. The search starts at the previous record, because from the priors it may end in a
+worse minimum.
 """
 
 import json
@@ -26,7 +27,7 @@ FOLDER = Path(records.__file__).parent / "data"
 
 @dataclass(frozen=True)
 class Fit:
-    """What to fit: the runs, their calibration, and the source of a run."""
+    """One table to fit: its runs, their calibration, and the source of each run."""
 
     runs: Callable[[], Sequence[Any]]
     by: Calibration
@@ -34,7 +35,7 @@ class Fit:
 
     @property
     def ways(self) -> dict[str, Callable[[Any], str]]:
-        """The keys by which runs are left out together."""
+        """The keys by which related runs are left out together."""
         return {
             "rows": lambda run: str(crc32(run.id.encode()) % 5),  # one in five
             "source": self.source,
@@ -43,7 +44,7 @@ class Fit:
         }
 
     def leave_one_out(self, values: Values) -> dict[str, dict[str, float]]:
-        """For each run, predicted over published by the values without the runs that are left out with it."""
+        """Return, for each run, predicted over published by values fitted without the runs of its group."""
         runs = self.runs()
         parts = {
             (way, name): part
@@ -57,7 +58,7 @@ class Fit:
         return found
 
     def frozen(self, start: Values) -> str:
-        """The record as JSON text."""
+        """Return the record as JSON text."""
         values = self.by.fit(self.runs(), start=start)
         record = {"date": str(date.today()), "values": values, "leave_one_out": self.leave_one_out(values)}
         return json.dumps(record, indent=1) + "\n"

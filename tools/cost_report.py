@@ -1,9 +1,9 @@
-"""Records the chip-hours of whole runs over those of their plans: `python -m tools.cost_report`.
+"""Record how the chip-hours of whole runs exceed those of their plans: `python -m tools.cost_report`.
 
 It writes `calibrated/data/chip_hour_overhead.json`. Each whole run of `training_gpu_hours.csv` is planned as
 by `scalingbook plan`: the best plan at the efficiencies of published steps, with the rematerialization and
-attention of its time; if the number of chips is unknown, on the table's `planned_chips`. Leave-one-out means
-without a source.
+attention of its time. If the number of chips is unknown, the table's `planned_chips` are used. Leave-one-out
+errors are those of factors fitted without the run's source.
 """
 
 import datetime

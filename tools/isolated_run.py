@@ -1,10 +1,10 @@
-"""Runs every notebook alone in an empty folder, where the library is not installed.
+"""Run every notebook alone in an empty folder, where the library is not installed.
 
-`python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`): every notebook as the
-site offers it, which carries the library, in full; and the set-up cells of one chapter's committed notebooks,
-next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell, it runs one
-chapter's set-up cells. Nothing may be installed during a run: the only package index that pip can reach is
-in this process and empty, and a request to it fails the run.
+`python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`). Every notebook as the
+site offers it, which carries the library, runs in full; the committed notebooks of one chapter run their
+set-up cells next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell,
+only one chapter's set-up cells run. Nothing may be installed during a run: the only package index that pip
+can reach is in this process and empty, and a request to it fails the run.
 """
 
 import argparse

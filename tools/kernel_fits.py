@@ -30,7 +30,7 @@ from tools.environment import ROOT
 
 FOLDER = Path(records.__file__).parent / "data"
 LEFT_OUT = ROOT / "data" / "kernel_fits_left_out.json"
-FEWEST = 4  # rows for a fit, unless a chip's variant has no more
+FEWEST = 4  # minimum rows for a fit, unless a chip's variant has fewer
 
 
 def rows(path: Path) -> list[dict[str, str]]:

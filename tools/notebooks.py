@@ -116,7 +116,7 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    # A busy machine takes minutes to start a kernel, and hands over what a cell prints in several pieces.
+    # A busy machine takes minutes to start a kernel, and delivers a cell's output in several pieces.
     client = NotebookClient(
         made, timeout=900, startup_timeout=600, resources=where, record_timing=False, coalesce_streams=True
     )
@@ -213,7 +213,7 @@ def _bring_up_to_date(notebook: Notebook, library: str) -> str | None:
     """Execute a notebook, record its state, and return what went wrong, or None."""
     try:
         execute(notebook)
-    except Exception as error:  # every notebook gets its turn; all failures are told at the end
+    except Exception as error:  # every notebook gets its turn; all failures are reported at the end
         return f"{notebook}: {error}"
     for problem in differences(notebook):
         return problem

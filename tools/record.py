@@ -1,7 +1,7 @@
-"""Records the TPU compiler's output in the library: `python -m tools.record`.
+"""Record the TPU compiler's output in the library: `python -m tools.record`.
 
-Takes half an hour on two cores; `python -m tools.record lines` makes a single record. Needs libtpu, but no
-TPU.
+This takes half an hour on two cores; `python -m tools.record lines` makes a single record. It needs libtpu,
+but no TPU.
 """
 
 import dataclasses

@@ -22,8 +22,8 @@ from tools.environment import ROOT
 from tools.notebooks import Notebook
 
 REPORT = ROOT / "_build" / "renewed.md"
-SHOWN, WIDTH = 12, 110  # changes of one record or one notebook, and signs of a line: a page, no log
-UNCOMPARED = "nbval-ignore-output"  # the tag of cells that print times and names of devices
+SHOWN, WIDTH = 12, 110  # maximum changes shown of one record or notebook, and characters per line
+UNCOMPARED = "nbval-ignore-output"  # the tag of cells that print times and device names
 _NUMBER = re.compile(r"\d")
 
 

@@ -21,7 +21,7 @@ WIDE, MARGIN, GAP = (
     14.0,
 )  # as wide as the column of a phone, where the text stays legible
 DIAGONAL, SHADE = 5, 0.22  # the color of the diagonal; the opacity of a band in the legend
-PIECES = 64  # of the edges of a band, which the frame cuts off
+PIECES = 64  # segments of a band's edges, which the frame clips
 STEPS = 1, 2, 5, 10  # where an axis may begin and end within a decade
 STYLE = (
     "svg{color:#1f2328;--ex-bg:#fff}@media(prefers-color-scheme:dark){svg{color:#e6e6e6;--ex-bg:#121212;"

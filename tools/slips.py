@@ -29,8 +29,8 @@ from tools import exercises
 from tools.environment import ROOT
 
 FILE = ROOT / "scalingbook_book" / "chapters" / "slips.csv"
-SLOW_S = 0.15  # a calculation that takes longer is not changed a hundred times
-MOST = 40  # slips of one exercise
+SLOW_S = 0.15  # a slower calculation is not changed a hundred times
+MOST = 40  # slips per exercise
 _CHIPS = ("V4", "V5E", "V5P", "V6E", "TPU7X", "H100", "B200", "GB200")
 _DTYPES = ("FP32", "BF16", "INT8", "FP4")
 _WORDS = {
@@ -120,7 +120,7 @@ def _product(factors: list[ast.expr]) -> ast.expr | None:
     return found
 
 
-type Change = tuple[str, ast.expr]  # the slip's name, and what stands in the place of an expression
+type Change = tuple[str, ast.expr]  # the slip's name, and the replacement of an expression
 
 
 class _Changes:
@@ -311,7 +311,7 @@ def _number(value: Any) -> float | None:
 
 
 class _Slow(BaseException):
-    """Raised in a changed calculation that runs too long; not an Exception, so that nothing catches it."""
+    """Raised in a changed calculation that runs too long; a BaseException, so that nothing catches it."""
 
 
 def _ran(source: str, space: dict[str, Any], name: str) -> float | None:
@@ -321,7 +321,7 @@ def _ran(source: str, space: dict[str, Any], name: str) -> float | None:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(source, "<slip>", "exec"), inner)
-    except (Exception, _Slow):  # a changed calculation may divide by zero, or not end
+    except (Exception, _Slow):  # a changed calculation may divide by zero, or never end
         return None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

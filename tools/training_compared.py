@@ -79,9 +79,10 @@ def logarithms() -> dict[str, float]:
 
 
 def per_doubling() -> float:
-    """How much steps lengthen beyond the prediction with each doubling of the chips.
+    """Return how much steps lengthen beyond the prediction with each doubling of the chips.
 
-    By least squares over the runs of a series with the same sequences on different numbers of chips.
+    The slope is fitted by least squares to the runs of a series with the same sequences and different chip
+    counts.
     """
     error, moved, products = logarithms(), 0.0, 0.0
     alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))

@@ -15,7 +15,7 @@ from pathlib import Path
 from tools.environment import PACKAGES, ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
-# What the pages of the site need: only the standard library is there.
+# What the site's pages need: only the standard library is available there.
 BOOK = "scalingbook_book/__init__.py"
 CORE = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
 EPOCH = (2020, 1, 1, 0, 0, 0)
@@ -57,7 +57,8 @@ def metadata() -> dict[str, bytes]:
     folder = f"scalingbook_lib-{number}.dist-info"
     about = f"Metadata-Version: 2.1\nName: scalingbook-lib\nVersion: {number}\n"
     tags = "Wheel-Version: 1.0\nGenerator: tools.wheel\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    # RECORD may be empty: nobody installs this wheel; the first cell unpacks it, the page imports from it.
+    # RECORD may be empty, because nobody installs this wheel: the first cell unpacks it, and the page imports
+    # from it.
     return {f"{folder}/METADATA": about.encode(), f"{folder}/WHEEL": tags.encode(), f"{folder}/RECORD": b""}
 
 

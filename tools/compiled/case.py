@@ -15,7 +15,7 @@ from scalingbook_lib.machines import Chip, chips
 
 type Moved = dict[str, float]  # bytes that a device receives, by collective and axes: "all-gather XC"
 
-LETTERS = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # of axes with other names
+LETTERS = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # letters of axes that have other names elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +84,7 @@ def summed(sums: Any, sizes: Mapping[str, int]) -> Moved:
 
 
 def by_kind(moved: Moved) -> Moved:
-    """The bytes summed over all axes, by kind of collective."""
+    """Return the bytes summed over all axes, by kind of collective."""
     found: Moved = {}
     for key, nbytes in moved.items():
         kind = key.partition(" ")[0]

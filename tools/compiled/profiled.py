@@ -1,6 +1,6 @@
-"""Records traces, compilation stages and live ranges for the figures of the profiling chapter.
+"""Record traces, compilation stages and live ranges for the figures of the profiling chapter.
 
-`rows()` reads the traces that are part of the book and runs the compiler; `python -m tools.record profiling`
+`rows()` reads the traces that are part of the book and runs the compiler. `python -m tools.record profiling`
 writes the record, so that the figures need neither JAX nor a trace reader.
 """
 
@@ -17,11 +17,11 @@ from scalingbook_lib import profiles
 from scalingbook_lib.hlo import buffers, scopes
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, Trace
 
-WHOLE = ("recompile", "input")  # what counts lies between the runs
+WHOLE = ("recompile", "input")  # for these the time between the runs counts
 LESSONS = [
     f"{name}-{when}" for name in ("sharding", "recompile", "serial", "input") for when in ("before", "after")
 ]
-FOUND_BY = {  # the line of each stage that stands for the scope: the shortest with this in it
+FOUND_BY = {  # the representative line of each stage for the scope: the shortest that contains this text
     "jaxpr": "tanh",
     "StableHLO": "tanh",
     "HLO": "tanh",
@@ -48,7 +48,7 @@ def rows() -> Iterator[dict[str, Any]]:
 
 
 def drawn(name: str) -> dict[str, Any]:
-    """What device 0 and the host did in the median run or all runs: lane, kind, start and duration in µs."""
+    """Return what device 0 and the host did in the median run or all runs: lane, kind, start, length in µs."""
     seen = profiles.load(name)
     whole = name.partition("-")[0] in WHOLE
     start, end = _all(seen) if whole else _median(seen)

@@ -1,4 +1,4 @@
-"""The tables of the page "Predicted and compiled": groups of programs, large errors, every program.
+"""The tables of the page "Predicted and compiled": groups of programs, large errors, and every program.
 
 A group is training partitioned by XLA, training with explicit collectives, prefill, or decode. Collectives
 are listed by kind and axes; those with less than a hundredth of a group's bytes are combined.
@@ -19,7 +19,7 @@ from tools.published import Cells, Records, share
 
 SMALL, WORST = 0.01, 10
 COLUMNS = {FLOPS: "flops", MOVED: "bytes_received", HELD: "bytes_held"}
-FEW, MANY = 64, 1024  # rows of a product: its weights bind, or its arithmetic does
+FEW, MANY = 64, 1024  # rows of a matmul: memory-bound up to FEW, compute-bound from MANY
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ def _moved(one: Beside) -> str:
 
 
 def _name(one: Beside) -> str:
-    """The program's name with its slice."""
+    """Return the program's name with its slice."""
     name = f"{one.case.name}; {one.case.topology.replace(':', ' ')}"
     return name.replace("microbatch", "micro\N{SOFT HYPHEN}batch")  # for narrow screens
 

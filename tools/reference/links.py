@@ -1,8 +1,9 @@
-"""Which words link to the glossary? `python -m tools.reference.links` writes data/ambiguous_links.csv.
+"""List the words that authors link to the glossary: `python -m tools.reference.links`.
 
-The terms of `data/linked_terms.txt` have only one sense, and the site links them by itself. Every other word
-is linked only where its author marks it with `{term}`. `data/ambiguous_links.csv` lists these links, each
-with its sentence, so that a person can check that the definition has the sense of the sentence.
+It writes data/ambiguous_links.csv. The terms of `data/linked_terms.txt` have only one sense, and the site
+links them automatically. Every other word is linked only where its author marks it with `{term}`. The file
+lists these links, each with its sentence, so that a person can check that the definition has the sense of the
+sentence.
 """
 
 import csv

@@ -17,8 +17,8 @@ from tools.environment import ROOT
 from tools.published import Cells, share
 
 TABLES = "own_kernels", "own_training", "own_inference"
-LARGE = 16_384  # tokens of a batch whose logits are the most of what its step holds
-PURE = "all in bf16"  # what a row's notes say where no copy of the weights is wider
+LARGE = 16_384  # tokens of a batch whose logits dominate the memory of its step
+PURE = "all in bf16"  # in a row's notes: there is no fp32 copy of the weights
 
 
 def _counted() -> Iterator[tuple[Row, training.TrainingMemory]]:

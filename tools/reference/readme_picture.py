@@ -1,4 +1,4 @@
-"""How is the moving picture of the README made? `python -m tools.reference.readme_picture` writes it.
+"""Write the animated picture of the README: `python -m tools.reference.readme_picture`.
 
 `web/readme.svg` shows the roofline explorer while its token slider moves. The library draws one frame for
 each position of the slider, and what all frames share is written once. The animation is CSS, which works
@@ -20,7 +20,7 @@ from tools.environment import ROOT
 PICTURE = ROOT / "web/readme.svg"
 KEY, MOVED = "rooflines.roofline", "B"
 POSITIONS = tuple(round(2 ** (k / 3)) for k in range(9, 34))  # 8 to 2,048 tokens, three steps per octave
-STILL = 64  # what is shown where nothing moves
+STILL = 64  # the position of the still picture
 HELD_S = {8: 1.5, 64: 3.0, 256: 3.0, 2048: 3.5}  # long enough to read the verdict
 STEP_S = 0.13  # at every other position
 MARGIN, GAP, LINE = 20.0, 24.0, 19.0
