@@ -91,33 +91,33 @@ runtime.begin(installed=True)"""
 
 
 def repository(root: Path = ROOT) -> str:
-    """The repository address in `_config.yml`, or ""."""
+    """Return the repository address in `_config.yml`, or ""."""
     config = root / "_config.yml"
     told = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
     return ((told.get("repository") or {}).get("url") or "").removesuffix("/")
 
 
 def source(root: Path = ROOT) -> str:
-    """The text of the cell that looks for the library."""
+    """Return the text of the cell that looks for the library."""
     url = repository(root)
     released = _RELEASED.replace("RELEASE", f"{url}@{TAG_OF_RELEASE}").replace("NOWHERE", NOWHERE)
     return _LOOKING.replace("ELSEWHERE", released if url else _NOWHERE)
 
 
 def carrying(library: str) -> str:
-    """The text of the cell that carries the library, given as `tools.wheel.carried()`."""
+    """Return the text of the cell that carries the library, given as `tools.wheel.carried()`."""
     digest = hashlib.sha256(base64.b64decode(library)).hexdigest()
     lines = "".join(f"{library[at : at + LINE]}\n" for at in range(0, len(library), LINE))
     return _CARRYING.replace("DIGEST", digest).replace("CARRIED", lines)
 
 
 def put(notebook: NotebookNode, text: str) -> NotebookNode:
-    """The notebook with this cell first, and no other such cell."""
+    """Return the notebook with this cell first, and no other such cell."""
     hidden = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell", TAG]}
     cell = new_code_cell(text, metadata=hidden, id=TAG)  # a random id would make every copy differ
     return NotebookNode(notebook | {"cells": [cell, *(c for c in notebook.cells if not is_it(c))]})
 
 
 def is_it(cell: NotebookNode) -> bool:
-    """Whether a cell is such a cell, of any version."""
+    """Return whether a cell is such a cell, of any version."""
     return TAG in cell.metadata.get("tags", ())

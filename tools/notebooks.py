@@ -1,4 +1,4 @@
-"""Executes and checks the notebooks that are generated from the book's sources.
+"""Execute and check the notebooks that are generated from the book's sources.
 
 `python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
 the exercises, and writes the three .ipynb files; unchanged ones are skipped. `check` lists the committed
@@ -47,7 +47,7 @@ class Notebook:
         return self.root / self.folder / f"{self.stem}.ipynb"
 
     def made(self) -> NotebookNode:
-        """The notebook as its source gives it, before any cell has run."""
+        """Return the notebook as its source gives it, before any cell has run."""
         notebook = jupytext.read(self.source_path, fmt="md:myst")
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
@@ -62,12 +62,12 @@ class Notebook:
                 cell.source = plain.text(cell.source, self.path.relative_to(self.root), known)
 
     def committed(self) -> NotebookNode:
-        """The notebook as last executed."""
+        """Return the notebook as last executed."""
         return nbformat.read(self.path, as_version=4)
 
 
 def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
-    """All notebooks of the book, or those of some chapters (with their deeper pages) or pages."""
+    """Return all notebooks of the book, or those of some chapters (with their deeper pages) or pages."""
     found = [
         Notebook(folder, path.stem, root)
         for folder, sources in SOURCES.items()
@@ -171,7 +171,7 @@ def _short(text: str) -> str:
 
 
 def _stripped(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without widgets' random ids and the kernel's version."""
+    """Return the notebook without widgets' random ids and the kernel's version."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata.language_info = NotebookNode(name="python")
     for cell in notebook.cells:
@@ -184,7 +184,7 @@ def _stripped(notebook: NotebookNode) -> NotebookNode:
 
 
 def _library(root: Path) -> str:
-    """A fingerprint of what notebooks depend on besides their source: code, tables, and the lock file."""
+    """Return a fingerprint of what notebooks depend on besides their source: code, tables, lock file."""
     packages = (root / package for package in environment.PACKAGES)
     code = [path for package in packages for path in package.rglob("*.*") if path.suffix != ".pyc"]
     quoted = (root / "data").rglob("*.*")
@@ -199,7 +199,7 @@ def _mark(notebook: Notebook) -> Path:
 
 
 def _state(notebook: Notebook, library: str) -> str:
-    """A fingerprint of a notebook together with its source and the library."""
+    """Return a fingerprint of a notebook together with its source and the library."""
     made = notebook.path.read_bytes() if notebook.path.exists() else b""
     return hashlib.sha256(library.encode() + notebook.source_path.read_bytes() + made).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Converts a page's MyST to plain Markdown for Colab, Kaggle, JupyterLab and GitHub.
+"""Convert a page's MyST to plain Markdown for Colab, Kaggle, JupyterLab and GitHub.
 
 Admonitions become quotes, references become links, labels become anchors, and citations are named and linked.
 Anything else raises an error. The site is made from the sources, so nothing is lost there. The outputs of
@@ -49,7 +49,7 @@ class Book:
 
 @cache
 def book(root: Path) -> Book:
-    """The labels of all sources below a root, and the works in its bibliography."""
+    """Return the labels of all sources below a root, and the works in its bibliography."""
     titles = {}
     for path in [*root.glob("*.md"), *root.glob("chapters/*.md"), *root.glob("solutions/*.md")]:
         # Pages of the root have no notebook, so a link to one leads to its Markdown.
@@ -74,7 +74,7 @@ def _work(fields: str) -> tuple[str, str, str]:
 
 
 def text(source: str, at: Path, known: Book) -> str:
-    """A MyST cell as plain Markdown, for a notebook at this path below the root."""
+    """Return a MyST cell as plain Markdown, for a notebook at this path below the root."""
     # Boxes first: a quoted box may contain labels and roles, which are then replaced within the quote.
     source = _BOX.sub(_quoted, source)
     source = _ANSWER.sub(lambda m: m["body"].rstrip(), source)

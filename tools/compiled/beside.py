@@ -73,7 +73,7 @@ class Beside:
 
 @cache
 def every() -> tuple[Beside, ...]:
-    """All compiled programs."""
+    """Return all compiled programs."""
     return tuple(Beside(case, recorded()[name]) for name, case in cases().items())
 
 

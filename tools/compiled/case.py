@@ -52,7 +52,7 @@ class Case:
         raise NotImplementedError
 
     def compiled(self) -> aot.Program | Any:
-        """The compiled program."""
+        """Return the compiled program."""
         raise NotImplementedError
 
     def flops(self) -> float:
@@ -69,7 +69,7 @@ class Case:
 
 
 def over(kind: str, axes: str) -> str:
-    """The key in `Moved` of a collective over mesh axes."""
+    """Return the key in `Moved` of a collective over mesh axes."""
     names = axes.split(",") if "," in axes or axes in LETTERS else axes
     return f"{kind} {''.join(sorted(LETTERS.get(name, name) for name in names))}"
 

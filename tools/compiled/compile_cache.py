@@ -214,7 +214,7 @@ def _kept_metadata(found: re.Match[str]) -> str:
 
 
 def _without_locations(text: str) -> Iterator[str]:
-    """The lines of a StableHLO program with the operations' names, which the compiler passes on."""
+    """Yield the lines of a StableHLO program with the operations' names, which the compiler passes on."""
     lines = text.splitlines()
     names = {m[1]: m[2] for m in map(_NAMED_LOCATION.match, lines) if m}
     for line in lines:

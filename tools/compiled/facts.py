@@ -77,7 +77,7 @@ class Facts:
 
 @cache
 def recorded() -> dict[str, Facts]:
-    """The recorded results, by name."""
+    """Return the recorded results, by name."""
     return {row["name"]: Facts(**row) for row in json.loads(TABLE.read_text())} if TABLE.exists() else {}
 
 
@@ -89,7 +89,7 @@ def ask(case: Case, *, cycles: bool = False) -> Facts:
 
 
 def whole(case: Case) -> Facts:
-    """The results of a full compilation."""
+    """Return the results of a full compilation."""
     found = case.compiled()
     if isinstance(found, aot.Program):
         return facts(case, found.text, found.memory.needed)
@@ -97,7 +97,7 @@ def whole(case: Case) -> Facts:
 
 
 def early(case: Case, last: str, most_s: float = 900) -> Facts:
-    """The results from the dump of a compilation that is stopped after the last needed file is written."""
+    """Return the results from the dump of a compilation that is stopped once the last file is written."""
     code = f"from tools.compiled.cases import cases; cases()[{case.name!r}].compiled()"
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
@@ -124,12 +124,12 @@ def early(case: Case, last: str, most_s: float = 900) -> Facts:
 
 
 def _written(folder: str, last: str) -> list[Path]:
-    """The dump files of the step, if they exist yet."""
+    """Return the dump files of the step, if they exist yet."""
     return [path for path in Path(folder).glob(f"*{last}") if any(name in path.name for name in NAMED)]
 
 
 def facts(case: Case, text: str, nbytes: int) -> Facts:
-    """The results in the text of a program."""
+    """Return the results in the text of a program."""
     found: dict[str, tuple[int, float]] = {}
     for row in hlo.collectives(text, case.sizes):
         key, times = f"{row.kind} {row.axes}", row.times or 1
@@ -147,7 +147,9 @@ def facts(case: Case, text: str, nbytes: int) -> Facts:
 
 
 def rows(names: Sequence[str] = ("",)) -> Iterator[dict[str, Any]]:
-    """Yield the record; missing programs, and those whose names start with a given one, are compiled again."""
+    """Yield the record; missing programs, and those whose names start with one of `names`, are compiled
+    again.
+    """
     from tools.compiled.cases import cases
 
     for name, case in cases().items():

@@ -75,13 +75,13 @@ class Style:
         return self.seqs * self.accum * self.dp * self.fsdp
 
     def model(self) -> models.Transformer:
-        """The model as a `models.Transformer`."""
+        """Return the model as a `models.Transformer`."""
         names = ("name", "D", "L", "V", "N", "K", "H", "F", "gated", "tied")
         experts = models.Experts(E=self.E, k=self.k, F=self.F) if self.E else None
         return models.Transformer(**{n: getattr(self, n) for n in names}, experts=experts)
 
     def plan(self) -> Plan:
-        """The style as a `training.Plan`."""
+        """Return the style as a `training.Plan`."""
         weights, gradients, moments, master = STATE[self.opt]
         return Plan(
             dp=self.dp,

@@ -102,5 +102,5 @@ class Engine(Served):
 
 
 def _slice(devices: int) -> Slice:
-    """A slice with that many devices; bytes do not depend on its shape."""
+    """Return a slice with that many devices; bytes do not depend on its shape."""
     return Slice(chips.V5E, agreement.SHAPES.get(devices, (2, 2)))

@@ -21,7 +21,7 @@ HEADS, KV_HEADS = ("q", "q up", "k up", "v up", "attention gate"), ("k", "v")
 
 
 def cut(model: Transformer, *, L: int = 2, window: int | None = None) -> Transformer:
-    """A few layers of a model: at most one dense layer with experts, one per window with windows."""
+    """Return a few layers of a model: at most one dense layer with experts, one per window with windows."""
     e = model.experts
     experts = e and replace(e, first_dense=min(e.first_dense, 1))
     windows = tuple(w and (window or w) for w in model.windows)

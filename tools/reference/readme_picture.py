@@ -37,7 +37,7 @@ STYLE = """svg{color:#1f2328;--ex-bg:#fff;--edge:#d1d9e0}
 
 
 def picture() -> str:
-    """The whole picture as the text of an SVG file."""
+    """Return the whole picture as the text of an SVG file."""
     explorer = explorers.find(KEY)
     frames = [[*_chart(explorer, value), *_thumb(explorer, MOVED, value)] for value in POSITIONS]
     shared = set.intersection(*map(set, frames))
@@ -58,7 +58,7 @@ def picture() -> str:
 
 
 def _style() -> str:
-    """The colors of both themes, and when each frame is visible."""
+    """Return the colors of both themes, and when each frame is visible."""
     ends = list(accumulate(HELD_S.get(value, STEP_S) for value in POSITIONS))
     lasts = ends[-1]
     frames = []
@@ -73,7 +73,7 @@ def _style() -> str:
 
 
 def _chart(explorer: Explorer, value: int) -> Iterator[str]:
-    """The parts of the chart and the lines of the verdict, with the slider at a value."""
+    """Yield the parts of the chart and the lines of the verdict, with the slider at a value."""
     view = explorer.evaluate(**{MOVED: value})
     place = f"translate({svg.number(MARGIN)},{svg.number(CHART_Y)})"
     for part in _drawing(view.panels[0]):
@@ -124,7 +124,7 @@ def _track(explorer: Explorer, name: str) -> tuple[float, float]:
 
 
 def _thumb(explorer: Explorer, name: str, value: float) -> Iterator[str]:
-    """The value of a slider, the part of its track up to there, and its thumb."""
+    """Yield the value of a slider, the part of its track up to there, and its thumb."""
     slider = _sliders(explorer)[name]
     left, wide = _track(explorer, name)
     first, last, _ = slider.stops
