@@ -45,7 +45,7 @@ self.fetch = async (...request) => {
   }
 };
 
-/** @param {string} name of a file beside Python */
+/** @param {string} name a file in Python's folder */
 async function bytes(name) {
   const response = await fetch(new URL(name, live));
   return new Uint8Array(await response.arrayBuffer());
