@@ -66,7 +66,7 @@ def _readouts(values: dict[str, float], chip: str, unit: str) -> tuple[Readout, 
 
 
 def ratio(on: Chip, figure: str, per: str) -> float | None:
-    """A figure of a chip, or a figure over another; None where one is not documented."""
+    """A figure of a chip, or a figure over another, or None if one is not documented."""
     names = [_FIGURES[name][0] for name in (figure, per) if name != _NONE]
     found = [getattr(on, name) for name in names]
     if None in found:
