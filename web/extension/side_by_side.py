@@ -22,7 +22,7 @@ from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import BF16, FP16, binary, si
 from web.extension.page_data import shows_the_library
 
-FOLDER = "data"  # the site's folder for the CSV files
+FOLDER = "data"  # of the site, for the CSV files
 
 
 @dataclass(frozen=True, slots=True)
