@@ -21,7 +21,7 @@ export class Engine {
   /** @type {Set<Listener>} */
   listeners = new Set();
   attempts = 0;
-  networkError = false; // whether the failure was the network's, so that a retry may succeed
+  networkError = false; // whether the network failed, so that a retry may succeed
 
   constructor() { addEventListener("online", () => { if (this.networkError) this.start(); }); }
 

@@ -7,7 +7,7 @@ const worker = /** @type {any} */ (globalThis); // the page types do not cover a
 /** @type {string} */
 const scope = worker.registration.scope; // several books may share a host
 const store = `${scope} ${build}`;
-const SILENT_MS = 3000; // how long a stored file waits for the network's answer
+const SILENT_MS = 3000; // how long a stored file waits for an answer from the network
 const AT_ONCE = 6;
 
 /** @param {string} name */
