@@ -1,4 +1,4 @@
-"""Where are sums made, over which levels, and what does a measurement say? The exercises on collectives."""
+"""Checks of the exercises on reductions: where sums are computed, over which levels, and measured times."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import collectives

@@ -1,4 +1,4 @@
-"""The gain of an AllReduce from in-network reduction, in theory and measured, by number of GPUs."""
+"""Explorer of the AllReduce speedup of in-network reduction, in theory and measured, by number of GPUs."""
 
 from collections.abc import Sequence
 

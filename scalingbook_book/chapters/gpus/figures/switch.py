@@ -1,4 +1,4 @@
-"""In-network reduction: an AllReduce in a ring and in the switch, in theory and as measured."""
+"""Figures of in-network reduction: an AllReduce in a ring and in the switch, in theory and as measured."""
 
 from scalingbook_book.chapters.gpus.figures.node import EIGHT, chips_at, ring
 from scalingbook_book.reader.figures.figure import Figure
