@@ -1,6 +1,7 @@
 """The bytes that one chip holds, by part, and whether they fit in its HBM. Chapters: Training, Inference."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
 from scalingbook_lib.machines import Chip
@@ -38,9 +39,14 @@ class ChipMemory(Result):
         return sum(getattr(self, name) for name in self.parts)
 
     @property
+    def room_bytes(self) -> float:
+        """The capacity of the chip's HBM in bytes; inf without a chip."""
+        return self.chip.hbm_bytes if self.chip else inf
+
+    @property
     def fits(self) -> bool:
         """Whether the parts fit in the chip's HBM."""
-        return self.chip is None or self.total <= self.chip.hbm_bytes
+        return self.total <= self.room_bytes
 
     @property
     def note(self) -> str:
