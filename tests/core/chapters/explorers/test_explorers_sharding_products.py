@@ -160,7 +160,9 @@ def test_the_cheapest_way_ends_where_it_should(before, after):
 def test_free_and_idle_and_impossible_resharding():
     assert "is free" in RESHARD.evaluate(before="A[I, J]", after="A[I_X, J]").verdict
     assert "nothing to do" in RESHARD.evaluate(after="A[I_X, J]").verdict
-    assert "not a partial sum" in RESHARD.render({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).evaluated.error
+    assert (
+        "not a partial sum" in RESHARD.render({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).evaluated.error
+    )
     assert "different dimensions" in RESHARD.render({"after": "A[I, K]"}).evaluated.error
     cube = RESHARD.render({"before": "A[I, J, K]", "after": "A[I, J, K]"}).evaluated
     assert "sliders for only two" in cube.error
