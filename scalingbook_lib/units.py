@@ -1,8 +1,8 @@
-"""Convert between base units and the numbers with units that people read and write.
+"""Conversions between numbers in base units and the text with units that people read and write.
 
-Everything inside the library is in base units: bytes, seconds, FLOPs, bytes/s, FLOPs/s. This module turns
-base units into words (`si`, `binary`) and words back into base units (`parse`), and knows how many bytes an
-element of each data type takes.
+Everything inside the library is in base units: bytes, seconds, FLOPs, bytes/s, FLOPs/s. This module formats
+numbers in base units (`si`, `binary`), reads such text back into base units (`parse`), and defines how many
+bytes an element of each data type takes.
 """
 
 import math
@@ -16,7 +16,7 @@ KiB, MiB, GiB, TiB = 2**10, 2**20, 2**30, 2**40  # memories are sized in powers 
 
 _SI = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_HALF_UP = 1 + 2**-50  # halves go up, as on paper: 2.5, and 2.675, which a double has a little below
+_HALF_UP = 1 + 2**-50  # halves round up, as on paper: 2.5, and 2.675, which is slightly smaller as a double
 _NO_SMALL = {"B", "bytes", "FLOP", "FLOPs", "OPs"}  # counts: there is no millibyte
 _WORDS = {"tokens", "requests", "sequences", "parameters", "steps"}  # units that take no prefix
 
@@ -25,8 +25,8 @@ _WORDS = {"tokens", "requests", "sequences", "parameters", "steps"}  # units tha
 class DType:
     """A data type: its name in the book and the bytes of one element in memory.
 
-    `multiplied` names the type in which a matrix unit multiplies it, where that has another name: mxfp4 is
-    fp4 with a scale for each block, which takes memory.
+    `multiplied` names the type in which a matrix unit multiplies the elements if it differs from `name`:
+    mxfp4 is fp4 with a scale for each block, and the scales take memory.
     """
 
     name: str
@@ -46,7 +46,7 @@ MXFP8 = DType("mxfp8", (8 + 8 / 32) / 8, "fp8")  # a scale of 8 bits for each bl
 MXFP4 = DType("mxfp4", (4 + 8 / 32) / 8, "fp4")
 NVFP4 = DType("nvfp4", (4 + 8 / 16) / 8, "fp4")  # a scale of 8 bits for each block of 16
 STORED = DTYPES | {d.name: d for d in (MXFP8, MXFP4, NVFP4)}
-"""Those, and the block-scaled types in which weights and caches are stored."""
+"""The types above and the block-scaled types in which weights and KV caches are stored, by name."""
 
 _ALSO = {
     "fp32": "float32 float f32 single",
@@ -57,12 +57,12 @@ _ALSO = {
     "fp4": "float4 f4 e2m1",
     "int4": "i4 s4 w4a16",
 }
-_MEANT = {  # what people write for a type that is not one here, and the nearest that is
+_MEANT = {  # names of types that are not supported here, and the nearest supported type
     "fp64|float64|f64|double": "the widest is fp32",
     "tf32|tensorfloat32": "tf32 is fp32 in memory: write fp32",
-    "nf4|awq|gptq|q4.*|w4.*|.*4bit|uint4|u4": "four bits an element are int4 (scales not counted) or nvfp4",
-    "q8.*|w8.*|.*8bit|uint8|u8": "eight bits an element are int8 or fp8",
-    "fp6|mxfp6|float6|q6.*": "the next wider one is mxfp8",
+    "nf4|awq|gptq|q4.*|w4.*|.*4bit|uint4|u4": "four bits per element are int4 (scales not counted) or nvfp4",
+    "q8.*|w8.*|.*8bit|uint8|u8": "eight bits per element are int8 or fp8",
+    "fp6|mxfp6|float6|q6.*": "the next wider type is mxfp8",
 }
 _NAMED = {name: name for name in STORED} | {
     also: name for name, words in _ALSO.items() for also in words.split()
@@ -70,13 +70,13 @@ _NAMED = {name: name for name in STORED} | {
 
 
 def dtype(name: str) -> DType:
-    """The data type of that name, as frameworks and checkpoints spell it too.
+    """The data type of that name, which may be spelled as frameworks and checkpoints spell it.
 
-    'bfloat16', 'torch.float16', 'fp8_e4m3', 'float8_e4m3fn', 'nvfp4'. ValueError, with the nearest types,
-    where there is none.
+    For example 'bfloat16', 'torch.float16', 'fp8_e4m3', 'float8_e4m3fn' or 'nvfp4'. Raises a ValueError that
+    names the nearest types if there is no such type.
     """
     written = "".join(c for c in name.lower().removeprefix("torch.").removeprefix("jnp.") if c.isalnum())
-    # fp8_e4m3, float8_e5m2, f8e4m3fn: fp8, and how many of its bits are the exponent's
+    # fp8_e4m3, float8_e5m2 and f8e4m3fn name fp8 and the number of its exponent bits
     rests = (written.removeprefix(prefix) for prefix in ("float8", "fp8", "f8"))
     found = _NAMED.get(written) or next(("fp8" for rest in rests if _NAMED.get(rest) == "fp8"), None)
     if found:
@@ -86,14 +86,14 @@ def dtype(name: str) -> DType:
 
 
 def matrix_unit_dtype(stored: DType) -> DType:
-    """The type in which a matrix unit multiplies a stored one: fp4 for mxfp4 and nvfp4, else the same."""
+    """The type in which a matrix unit multiplies a stored type: fp4 for mxfp4 and nvfp4, else the same."""
     return DTYPES.get(stored.multiplied, stored)
 
 
 def si(value: float, unit: str = "", digits: int = 3) -> str:
-    """The number with a decimal prefix, its unit and `digits` significant figures.
+    """The number as text with a decimal prefix, its unit and `digits` significant figures.
 
-    Words take no prefix: they follow the number that `count` writes.
+    Units that are words ("tokens") take no prefix: they follow the number as `count` formats it.
 
     >>> si(4.36e-5, "s"), si(1421.0, "tokens/s")
     ('43.6 µs', '1,420 tokens/s')
@@ -109,7 +109,7 @@ def si(value: float, unit: str = "", digits: int = 3) -> str:
 
 
 def binary(value: float, unit: str = "B", digits: int = 4) -> str:
-    """The number with a binary prefix, its unit and `digits` significant figures.
+    """The number as text with a binary prefix, its unit and `digits` significant figures.
 
     >>> binary(2**34), si(2**34, "B")
     ('16 GiB', '17.2 GB')
@@ -123,7 +123,7 @@ def binary(value: float, unit: str = "B", digits: int = 4) -> str:
 
 
 def count(value: float, digits: int = 3) -> str:
-    """The count as text: thousands separated below a million, a decimal prefix above.
+    """The count as text: with thousands separators below a million, with a decimal prefix above.
 
     >>> count(128256), count(70e9)
     ('128,256', '70 G')
@@ -134,7 +134,7 @@ def count(value: float, digits: int = 3) -> str:
 
 
 def count_in_words(value: float, digits: int = 3) -> str:
-    """The count with its magnitude spelled out from a million on, as prose writes it.
+    """The count as text, with its magnitude spelled out from one million up, as prose writes it.
 
     >>> count_in_words(70.55e9), count_in_words(128256)
     ('70.6 billion', '128,256')
@@ -147,7 +147,7 @@ def count_in_words(value: float, digits: int = 3) -> str:
 
 
 def percent(share: float, digits: int = 2) -> str:
-    """The share (1 is all) as a percentage with `digits` significant figures.
+    """The share (1 is the whole) as a percentage with `digits` significant figures.
 
     >>> percent(0.256)
     '26%'
@@ -156,7 +156,7 @@ def percent(share: float, digits: int = 2) -> str:
 
 
 def rounded(value: float, digits: int = 3) -> float:
-    """The value rounded to `digits` significant figures, halves away from zero as on paper.
+    """The value rounded to `digits` significant figures, with halves rounded away from zero as on paper.
 
     >>> rounded(2.5, 1), rounded(2.675)
     (3.0, 2.68)
@@ -165,9 +165,7 @@ def rounded(value: float, digits: int = 3) -> float:
 
 
 def _plain(value: float, digits: int) -> str:
-    """The value in `digits` significant figures; with an exponent only where it is too small to go
-    without.
-    """
+    """The value with `digits` significant figures, with an exponent only if it is very small."""
     text = f"{value * _HALF_UP:,.{digits}g}"
     return f"{float(text):,.0f}" if "e+" in text else text
 
@@ -191,7 +189,7 @@ _PREFIX |= {p: float(2 ** (10 * i)) for i, p in enumerate(_BINARY)}
 _PREFIX |= {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _PREFIX |= {"pico": 1e-12, "nano": 1e-9, "micro": 1e-6, "milli": 1e-3, "kilo": 1e3, "mega": 1e6, "giga": 1e9}
 _PREFIX |= {"tera": 1e12, "peta": 1e15, "exa": 1e18, "kibi": 2.0**10, "mebi": 2.0**20, "gibi": 2.0**30}
-_SPELLED = {  # a base unit, how many of it a unit is, and how people write that
+_SPELLED = {  # a base unit, how many base units the unit is worth, and how people write the unit
     ("s", 1.0): "s sec second seconds",
     ("s", 60.0): "min minute minutes",
     ("s", 3600.0): "h hour hours",
@@ -210,31 +208,33 @@ _UNITS = {name: unit for unit, names in _SPELLED.items() for name in names.split
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in base units and the base unit it was written in ('' where none was written)."""
+    """A number in base units and the base unit in which it was written ('' if it had none)."""
 
     value: float
     unit: str
 
 
 def parse(text: str) -> Quantity:
-    """Read a number as people write it: '43.6 µs', '1.5 GiB', '2^20', '3 × 10⁶', '8.2e11 B/s', '40%'.
+    """The quantity in a text such as '43.6 µs', '1.5 GiB', '2^20', '3 × 10⁶', '8.2e11 B/s' or '40%'.
 
-    Returns the value in base units: '2 GB/ms' is 2e12 'B/s'. Raises ValueError, which quotes the text and
-    says what to write instead.
+    The value is in base units: '2 GB/ms' is 2e12 'B/s'. Raises a ValueError that quotes the text and says
+    what to write instead if the text is not a number with a known unit.
     """
     plain = _RAISED.sub(lambda raised: "^" + raised[0], text).translate(_KEYBOARD)
     match = _QUANTITY.fullmatch(_TIMES_TEN.sub("e", plain).strip())
     if match is None or (match["unit"] or "").startswith("/"):
         raise ValueError(f"{text!r} is not a number; write one as in 43.6e-6, 2^20 or 43.6 µs")
     if not _THOUSANDS.match(match["number"]):
-        raise ValueError(f"{text!r} has a comma that parts no thousands; write the decimal point as in 1.5")
+        raise ValueError(
+            f"{text!r} has a comma that separates no thousands; write the decimal point as in 1.5"
+        )
     scale, unit = _unit(match["unit"] or "", text)
     try:
         value = float(match["number"].replace(",", "").replace("_", "")) ** int(match["power"] or 1) * scale
     except (OverflowError, ZeroDivisionError):
         value = math.inf
     if math.isinf(value):
-        raise ValueError(f"{text!r} is too large a number; write one such as 2^20")
+        raise ValueError(f"{text!r} is too large; write one such as 2^20")
     return Quantity(-value if match["sign"] == "-" else value, unit)
 
 
@@ -249,12 +249,15 @@ def _unit(written: str, text: str) -> tuple[float, str]:
     try:
         per, under = _prefixed(bottom, text) if bottom else (1.0, "")
     except ValueError:
-        per, under = 1.0, bottom  # per layer, per chip and row: the reader's own words
+        per, under = 1.0, bottom  # "per layer" or "per chip": any other words are kept as they were written
     return scale / per, base + slash + (under or bottom)
 
 
 def _prefixed(top: str, text: str) -> tuple[float, str]:
-    """The factor to base units and the base unit of a unit that may carry a prefix; ValueError if unknown."""
+    """The factor to base units and the base unit of a unit with or without a prefix.
+
+    Raises a ValueError if the unit is unknown.
+    """
     if top in _UNITS:
         base, scale = _UNITS[top]
         return scale, base
@@ -264,18 +267,18 @@ def _prefixed(top: str, text: str) -> tuple[float, str]:
             base, scale = _UNITS.get(rest, ("", 1.0))
             return factor * scale, base
     raise ValueError(
-        f"{top!r} in {text!r} is no unit of this book; write s, bytes, bits or FLOPs, or one with a prefix"
+        f"{top!r} in {text!r} is not a known unit; write s, bytes, bits or FLOPs, with or without a prefix"
     )
 
 
 def require_min(least: float, **given: float | Fraction) -> None:
-    """Raise ValueError, naming the argument, for each given value below `least` or nan."""
+    """Raise a ValueError that names the argument for each given value that is below `least` or NaN."""
     for name, value in given.items():
-        if not value >= least:  # also nan, which no comparison holds for
+        if not value >= least:  # the comparison is also false for NaN
             raise ValueError(f"{name}={value}: write a number of at least {least:g}")
 
 
-_UNIT_OF_SUFFIX = {  # a name ends in its unit; longer suffixes first
+_UNIT_OF_SUFFIX = {  # a name ends in its unit; longer suffixes come first
     "bytes_per_s": "B/s",
     "flops_per_s": "FLOPs/s",
     "bytes": "B",
@@ -287,7 +290,7 @@ _UNIT_OF_SUFFIX = {  # a name ends in its unit; longer suffixes first
 
 
 def term(name: str, value: float) -> str:
-    """A named value with the unit in which its name ends; a name without one is a count.
+    """A named value as text, with the unit in which its name ends; a name without a unit is a count.
 
     >>> term("latency_s", 3e-6), term("hbm_bytes", 16e9), term("math_share", 0.256), term("hops", 4)
     ('latency 3 µs', 'HBM 16 GB', 'math 26%', 'hops 4')
@@ -303,20 +306,20 @@ class Result:
     """A result that prints as one line: its heading, then its terms with their units.
 
     A subclass lists in `line` the attributes that are its terms, each named with its unit (`total_s`). A
-    notebook shows `str()`, a debugger `repr()`. Results whose sentence teaches something write their own.
+    notebook shows `str()`, a debugger `repr()`. A result that prints as a sentence defines its own `__str__`.
     """
 
     __slots__ = ()
     line: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Set the method on every subclass: IPython asks a class for its `__repr__` before its bases."""
+        """Set `_repr_pretty_` on every subclass: IPython looks up a class's `__repr__` before its bases."""
         super().__init_subclass__(**kwargs)
         cls._repr_pretty_ = Result._repr_pretty_
 
     @property
     def heading(self) -> str:
-        """The words before the terms: the result's name, or its class."""
+        """The words before the terms: the result's name, or the name of its class."""
         return getattr(self, "name", "") or type(self).__name__
 
     def __str__(self) -> str:

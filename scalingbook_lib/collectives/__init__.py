@@ -1,6 +1,6 @@
 """Times of collectives between chips.
 
-The same names work on the axes of a torus (`rings`) and on the levels of a cluster of switches (`switched`).
+The same functions take the axes of a torus (`rings`) or the levels of a cluster of switches (`switched`).
 Chapters: Sharding, GPUs.
 
 >>> from scalingbook_lib.machines import chips

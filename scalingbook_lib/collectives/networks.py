@@ -1,12 +1,12 @@
 """One function for each collective, on the axes of a torus or on the levels of a cluster.
 
-One name for each collective. `nbytes` is always the array *after* sharding over other axes is accounted for:
+`nbytes` is always the array *after* sharding over other axes is accounted for:
 
-    all_gather       the gathered array, as every chip holds it in the end
+    all_gather       the gathered array, as every chip holds it at the end
     reduce_scatter   the unreduced array, as every chip holds it at the start
     all_reduce       the array, as every chip holds it before and after
     all_to_all       the array over the whole axis: each of N chips holds nbytes / N before and after
-    permute          what one chip sends
+    permute          the shard that one chip sends
 
 Chapters: Sharding, GPUs.
 """
@@ -35,12 +35,13 @@ def all_gather(nbytes: float, *axes: Network, bidirectional: bool = True, overla
 def reduce_scatter(
     nbytes: float, *axes: Network, bidirectional: bool = True, overlap: bool = True
 ) -> Transfer:
-    """[I]{U_X} → [I_X]: an AllGather run backwards, adding where that one copies.
+    """[I]{U_X} → [I_X]: an AllGather run backwards, which adds where the AllGather copies.
 
     In-network reduction saves nothing here: every chip still sends all but its own part.
     """
     gather = all_gather(nbytes, *axes, bidirectional=bidirectional, overlap=overlap)
-    return replace(gather, name=Collective.REDUCE_SCATTER)  # as many bytes over the same links, the other way
+    # the same bytes over the same links, in the opposite direction
+    return replace(gather, name=Collective.REDUCE_SCATTER)
 
 
 def all_reduce(
@@ -52,17 +53,17 @@ def all_reduce(
 ) -> Transfer:
     """[I]{U_X} → [I]: a reduce-scatter, then an all-gather.
 
-    `in_switch` lets switches reduce, ValueError on a torus.
+    `in_switch` lets switches reduce. Raises a ValueError if it is set on a torus.
     """
     if _levels(axes):
         return switched.all_reduce(nbytes, *axes, in_switch=in_switch, overlap=overlap)
     if in_switch:
-        raise ValueError("a torus has no switch that could sum; write in_switch=False, or give levels")
+        raise ValueError("a torus has no switch that can reduce; write in_switch=False, or give levels")
     return rings.all_reduce(nbytes, *_torus(axes), bidirectional=bidirectional)
 
 
 def all_to_all(nbytes: float, *axes: Network, bidirectional: bool = True, overlap: bool = True) -> Transfer:
-    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other."""
+    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other chip."""
     if _levels(axes):
         return switched.all_to_all(nbytes, *axes, overlap=overlap)
     return rings.all_to_all(nbytes, *_torus(axes), bidirectional=bidirectional)
@@ -90,9 +91,9 @@ FORMULAS: dict[str, Callable[..., Transfer]] = {
 
 def latency_bound_below(*axes: Network, collective: Callable[..., Transfer] = all_gather) -> float:
     """The array size in bytes at which latency equals transfer time; smaller arrays are latency-bound."""
-    # bytes cost in proportion, hops the same for any array
+    # the bandwidth term is linear in the bytes, and the latency term is constant
     one_byte = collective(1, *axes)
-    return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0  # bytes
+    return one_byte.latency_s / one_byte.bandwidth_s if one_byte.bandwidth_s else 0.0
 
 
 def _levels(axes: tuple[Network, ...]) -> TypeGuard[tuple[Level, ...]]:

@@ -1,8 +1,9 @@
 """Times of collectives on rings, lines and tori.
 
-Several torus axes work at once: a bandwidth term with its exact (1 - 1/N), a latency term that counts hops.
-Only + - * / are used, so exact inputs (fractions.Fraction) give exact times; tests/core/link_simulator.py
-moves every chunk over every link and arrives at the same fractions. Chapter: Sharding.
+All torus axes work at once. A time has a bandwidth term with its exact (1 - 1/N) and a latency term that
+counts hops. Only + - * / are used, so exact inputs (fractions.Fraction) give exact times;
+tests/core/link_simulator.py moves every chunk over every link and obtains the same fractions. Chapter:
+Sharding.
 """
 
 import math
@@ -16,16 +17,17 @@ from scalingbook_lib.units import require_min
 def all_gather(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transfer:
     """[I_X] → [I]: every chip receives the (1 - 1/N) of the array that it lacks, over all its links at once.
 
-    The chip with the fewest links (a corner, where axes do not wrap) finishes last. Exact for axes of equal
-    size; for axes of different sizes, the bound that balanced trees over all the links approach.
+    The chip with the fewest links (a corner, if axes do not wrap) finishes last. The time is exact for axes
+    of equal size; for axes of different sizes it is the bound that balanced trees over all links approach.
+    Raises a ValueError if `nbytes` is negative, or if a line is to be used in one direction only.
     """
     axes = _nontrivial(nbytes, axes, bidirectional)
     if not axes:
         return replace(NOTHING, name=Collective.ALL_GATHER)
     n = chips(*axes)
-    # into the worst-placed chip; a line's end chip has only one link anyway
+    # the bandwidth into the worst-placed chip; the end chip of a line has only one link anyway
     inflow = sum(axis.bytes_per_s if bidirectional else axis.link_bytes_per_s for axis in axes)
-    bandwidth_s = (n - 1) * nbytes / (n * inflow)  # all but the 1/n that a chip has
+    bandwidth_s = (n - 1) * nbytes / (n * inflow)  # all but the 1/n that a chip already has
     latency_s = sum(hops(axis, bidirectional) * axis.hop_s for axis in axes)
     return Transfer(Collective.ALL_GATHER, bandwidth_s, latency_s, _textbook(nbytes, axes))
 
@@ -37,7 +39,7 @@ def all_reduce(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transf
 
 
 def all_to_all(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transfer:
-    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other.
+    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other chip.
 
     Over d axes the shards travel in d equal parts, each starting on another axis, so that all links are busy
     in every phase; the slowest axis determines the time.
@@ -52,19 +54,22 @@ def all_to_all(nbytes: float, *axes: Axis, bidirectional: bool = True) -> Transf
 
 def _exchange(nbytes: float, axis: Axis, axes: tuple[Axis, ...], bidirectional: bool) -> Transfer:
     """The all-to-all of one axis among several: N/n rings of n chips, each with n/N of the bytes."""
-    share = axis.size * nbytes / (chips(*axes) * axis.link_bytes_per_s)  # one ring's bytes over one link
+    share = axis.size * nbytes / (chips(*axes) * axis.link_bytes_per_s)  # the bytes of one ring over one link
     bandwidth_s = busiest_link_chunks(axis, bidirectional) * share / (8 * axis.size**2)
     return Transfer(Collective.ALL_TO_ALL, bandwidth_s, len(axes) * hops(axis, bidirectional) * axis.hop_s, 0)
 
 
 def busiest_link_chunks(axis: Axis, bidirectional: bool = True) -> int:
-    """*Eighths* of a chunk (1/n² of the array) on the busiest link of an all-to-all, in one direction."""
+    """The load of the busiest link of an all-to-all in one direction, in *eighths* of a chunk.
+
+    A chunk is 1/n² of the array.
+    """
     n = axis.size
     if not axis.wrapped:
-        return 8 * (n // 2) * ((n + 1) // 2)  # the middle link: everything from one half to the other
+        return 8 * (n // 2) * ((n + 1) // 2)  # the middle link carries everything from one half to the other
     return (
         n * n - n % 2 if bidirectional else 4 * n * (n - 1)
-    )  # Σ of the distances, the antipode half each way
+    )  # Σ of the distances, with the antipode's chunk split over both directions
 
 
 def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
@@ -76,7 +81,7 @@ def permute(nbytes: float, axis: Axis, shift: int = 1) -> Transfer:
     away = min(shift % n, -shift % n) if axis.wrapped else abs(shift)
     if not _nontrivial(nbytes, (axis,)) or not shift % n or away > n:
         return replace(NOTHING, name=Collective.PERMUTE)
-    halves = 2 if axis.wrapped and 2 * away == n else 1  # the antipode: half the shard each way
+    halves = 2 if axis.wrapped and 2 * away == n else 1  # for the antipode, half the shard in each direction
     bandwidth_s = away * nbytes / (halves * axis.link_bytes_per_s)
     return Transfer(Collective.PERMUTE, bandwidth_s, away * axis.hop_s, bandwidth_s)
 
@@ -87,35 +92,38 @@ def hierarchical_all_reduce(nbytes: float, *axes: Axis, dcn: Axis) -> Transfer:
     `dcn` is an unwrapped axis whose link is one chip's share of the data-center network.
     """
     n, inside = chips(*axes), all_gather(nbytes, *axes)
-    # the textbook has no latency over DCN, which carries 1/n of the array through each chip's share
+    # the textbook formula ignores DCN latency; each chip's share carries 1/n of the array
     between = replace(all_reduce(nbytes / n, dcn), textbook_s=2 * nbytes / (n * dcn.link_bytes_per_s))
     return replace(inside + between + inside, name="hierarchical AllReduce")
 
 
 def hop_crossover_bytes(axis: Axis) -> float:
-    """W1 · α, the rule of thumb: the bytes of a *shard* below which latency exceeds transfer time."""
+    """W1 · α, a rule of thumb: the bytes of a *shard* below which latency exceeds transfer time."""
     return axis.link_bytes_per_s * axis.hop_s
 
 
 def hops(axis: Axis, bidirectional: bool = True) -> int:
-    """The maximum number of hops of any chunk: halfway around a ring, or from end to end."""
+    """The maximum number of hops of any chunk: halfway around a ring, or from end to end of a line."""
     return axis.diameter_hops if bidirectional else axis.size - 1
 
 
 def _textbook(nbytes: float, axes: tuple[Axis, ...]) -> float:
-    """max(α · Σ X/2, M / Σ W): every axis a ring, (1 - 1/N) taken as 1, the larger term alone."""
+    """The textbook's time max(α · Σ X/2, M / Σ W): every axis is a ring, and (1 - 1/N) is taken as 1."""
     latency_s = sum(axis.size * axis.hop_s / 2 for axis in axes)
     return max(latency_s, nbytes / sum(2 * axis.link_bytes_per_s for axis in axes))
 
 
 def _nontrivial(nbytes: float, axes: tuple[Axis, ...], bidirectional: bool = True) -> tuple[Axis, ...]:
-    """The axes of more than one chip; ValueError for negative bytes or for one direction on a line."""
+    """The axes of more than one chip.
+
+    Raises a ValueError for negative bytes, or if a line is to be used in one direction only.
+    """
     require_min(0, nbytes=nbytes)
     if not bidirectional and not all(axis.wrapped or axis.size == 1 for axis in axes):
-        raise ValueError("a line has no way round: bidirectional=False needs axes that are wrapped")
+        raise ValueError("a line has no wraparound: bidirectional=False needs wrapped axes")
     return tuple(axis for axis in axes if axis.size > 1)
 
 
 def chips(*axes: Axis | Level) -> int:
-    """The number of chips that take part: the product of the sizes."""
+    """The number of participating chips: the product of the sizes."""
     return math.prod(axis.size for axis in axes)

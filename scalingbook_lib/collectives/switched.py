@@ -1,12 +1,12 @@
 """Times of collectives on a hierarchy of switches.
 
-Levels come innermost first (`clusters.Level`). A chip sends to all others of a level directly; traffic across
-an outer level is split over all chips below it, so that each carries its own part (rails). Levels with the
-same `port` share the wires out of a chip, which carry the traffic of all of them: the total number of domains
-counts, at any depth of the tree, and not the degree of one switch. With `overlap` the levels work at once on
-different parts and the slowest determines the time; without it, they are serialized.
+Levels are listed innermost first (`clusters.Level`). A chip sends directly to all others of a level; traffic
+across an outer level is spread over all chips below it, so that each carries its own part (rails). Levels
+with the same `port` share the wires out of a chip, which carry the traffic of all of them: the total number
+of domains counts, at any depth of the tree, and not the degree of one switch. With `overlap` the levels work
+at once on different parts and the slowest determines the time; without it, they are serialized.
 
-Only + - * / are used; tests/core/switch_simulator.py routes every message and arrives at the same fractions.
+Only + - * / are used; tests/core/switch_simulator.py routes every message and obtains the same fractions.
 Chapter: GPUs.
 """
 
@@ -21,7 +21,7 @@ from scalingbook_lib.units import require_min
 
 @dataclass(frozen=True, slots=True)
 class _Edge:
-    """Where traffic enters a level: the chips below it, and all chips that its port reaches."""
+    """The entry of traffic into a level: the chips below it, and all chips that its port reaches."""
 
     level: Level
     below: int
@@ -54,18 +54,19 @@ def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: 
     included, and gives it the sum, which the owner sends once for the switch to copy to all N. So each link
     carries (1 + 1/N)M either way, instead of 2(1 - 1/N)M: no less up to three chips, where the chips reduce.
     The switches of a network aggregate in a tree, in which M goes up once and down once. Below the outermost
-    port both halves have to be in flight at once, hence `overlap`. ValueError where no switch can reduce.
+    port both halves have to be in flight at once, hence `overlap`. Raises a ValueError if no
+    switch can reduce.
     """
     ports = _ports(nbytes, levels)
     if in_switch and ports and not any(map(_can_reduce, ports)):
         names = ", ".join(level.name for level in levels)
-        raise ValueError(f"no switch of these levels sums ({names}); write in_switch=False")
+        raise ValueError(f"no switch of these levels can reduce ({names}); write in_switch=False")
     times, textbook_s, latency_s = [], 0, 0
     for port in ports:
-        apart_s, summed_s = 2 * _gather_time_s(nbytes, port, overlap), in_switch_s(nbytes, port)
-        asked = in_switch and _can_reduce(port) and (overlap or port is ports[-1])
-        once = asked and summed_s < apart_s
-        times.append(summed_s if once else apart_s)
+        separate_s, summed_s = 2 * _gather_time_s(nbytes, port, overlap), in_switch_s(nbytes, port)
+        allowed = in_switch and _can_reduce(port) and (overlap or port is ports[-1])
+        once = allowed and summed_s < separate_s
+        times.append(summed_s if once else separate_s)
         textbook_s = max(textbook_s, (1 if once else 2) * _reduction_time_s(nbytes, port))
         hops = [edge.level.hop_s for edge in port]
         tree = once and _aggregates(port) and port is ports[-1]
@@ -74,13 +75,13 @@ def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: 
 
 
 def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
-    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other.
+    """[I_X, J] → [I, J_X]: every chip sends a different 1/N of its shard to every other chip.
 
-    It goes first to the chip of its own domain on the receiver's rail, then over the network.
+    Data goes first to the chip of the sender's domain on the receiver's rail, then over the network.
     """
     ports = _ports(nbytes, levels)
     n = ports[-1][-1].reach if ports else 1
-    # what one chip has for receivers beyond the chips below, over its own wires
+    # one chip's data for receivers beyond the chips below, over its own wires
     times = [
         max(nbytes / n * (at.reach - at.below) / (at.reach * at.level.bytes_per_s) for at in port)
         for port in ports
@@ -91,19 +92,19 @@ def all_to_all(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
 
 
 def permute(nbytes: float, level: Level, shift: int = 1) -> Transfer:
-    """Every chip sends its shard to one other, over its whole port or over the one link to that peer."""
+    """Every chip sends its shard to one other chip, over its whole port or over the one link to that peer."""
     if not _ports(nbytes, (level,)) or not shift % level.size:
         return replace(NOTHING, name=Collective.PERMUTE)
-    # in a full mesh one link leads to the peer, through switches all do
+    # in a full mesh one link leads to the peer; through switches all links do
     bandwidth_s = nbytes / (level.peer_bytes_per_s or level.bytes_per_s)
     return Transfer(Collective.PERMUTE, bandwidth_s, level.hop_s, bandwidth_s)
 
 
 def _gather_time_s(nbytes: float, port: _Port, overlap: bool) -> float:
-    """Seconds of an all-gather through one port."""
-    if overlap:  # all that the chips below lack of what their port brings
+    """The seconds of an all-gather through one port."""
+    if overlap:  # everything that the chips below lack and their port brings
         return max(nbytes * (edge.reach - edge.below) / (edge.reach * edge.bytes_per_s) for edge in port)
-    # what each level alone brings, the outer ones done before
+    # each level's own data, after the outer levels are done
     return sum(nbytes * (edge.level.size - 1) / (edge.level.size * edge.bytes_per_s) for edge in port)
 
 
@@ -120,7 +121,7 @@ def _aggregates(port: _Port) -> bool:
 
 
 def _reduction_time_s(nbytes: float, port: _Port) -> float:
-    """Seconds to send everything once up to the switch, or once down from it."""
+    """The seconds to send everything once up to the switch, or once down from it."""
     return max(nbytes / edge.bytes_per_s for edge in port)
 
 
@@ -136,7 +137,7 @@ def _combined(times: list[float], overlap: bool) -> float:
 def _ports(nbytes: float, levels: tuple[Level, ...]) -> list[_Port]:
     """The levels grouped by port, innermost first, each with the chips below it.
 
-    ValueError for negative bytes.
+    Raises a ValueError for negative bytes.
     """
     require_min(0, nbytes=nbytes)
     real = [level for level in levels if level.size > 1]

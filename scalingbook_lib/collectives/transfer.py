@@ -1,7 +1,7 @@
 """The collectives by name, the bytes each must move, and its time as a bandwidth and a latency term.
 
-A collective has a name in the book, one in the compiler's HLO and one in code. `bytes_received` is the lower
-bound on any network; `bus_bandwidth` is the rate of a measured one. Chapters: Sharding, GPUs.
+A collective has one name in the book, one in the compiler's HLO and one in code. `bytes_received` is the
+lower bound on any network; `bus_bandwidth` is the rate of a measured collective. Chapters: Sharding, GPUs.
 """
 
 import re
@@ -13,7 +13,7 @@ from scalingbook_lib.units import Result
 
 @dataclass(frozen=True, slots=True)
 class Transfer(Result):
-    """The time of a collective: bytes over bandwidth, plus a latency for every hop in a row."""
+    """The time of a collective in seconds: bytes over bandwidth, plus a latency for every hop in sequence."""
 
     name: str
     bandwidth_s: float
@@ -23,8 +23,8 @@ class Transfer(Result):
 
     @property
     def total_s(self) -> float:
-        """Seconds until the last byte has arrived: the two terms added, as in the step-by-step schedule."""
-        return self.bandwidth_s + self.latency_s  # hockney1994communication: α for each hop, and bytes/W
+        """The time in seconds until the last byte has arrived: the sum of the two terms."""
+        return self.bandwidth_s + self.latency_s  # hockney1994communication: α per hop, and bytes/W
 
     @property
     def bound(self) -> str:
@@ -33,8 +33,8 @@ class Transfer(Result):
 
     @property
     def textbook_error(self) -> float:
-        """The relative error of the textbook's formula against the exact time (0 where nothing moves)."""
-        # below 0 where it leaves out hops, or a line's one link
+        """The relative error of the textbook's formula against the exact time; 0 if nothing moves."""
+        # negative if the textbook leaves out hops, or assumes two links on a line
         return self.textbook_s / self.total_s - 1 if self.total_s else 0.0
 
     def __add__(self, other: "Transfer") -> "Transfer":
@@ -78,7 +78,7 @@ class Collective(StrEnum):
         return member
 
     def __repr__(self) -> str:
-        return repr(self.value)  # results that hold one are shown as they would be with the bare name
+        return repr(self.value)  # results that hold a member print the bare name
 
     def is_called(self, text: str) -> bool:
         """Whether `text` is one of its names, ignoring case, hyphens and underscores."""
@@ -86,14 +86,17 @@ class Collective(StrEnum):
 
     @classmethod
     def named(cls, text: str) -> "Collective":
-        """The collective of that name in any spelling; ValueError, listing all, where there is none."""
+        """The collective of that name, in any spelling.
+
+        Raises a ValueError that lists all names if none matches.
+        """
         if isinstance(text, Collective):
             return text
         for kind in cls:
             if kind.is_called(text):
                 return kind
         known = ", ".join(kind.call.replace("_", "-") for kind in cls)
-        raise ValueError(f"{text!r} is no collective of this book; write one of {known}")
+        raise ValueError(f"{text!r} is not a known collective; write one of {known}")
 
 
 def _plain(text: str) -> str:
@@ -102,25 +105,25 @@ def _plain(text: str) -> str:
 
 def bytes_received(collective: str, nbytes: float, n: int) -> float:
     """The bytes that each of `n` chips must receive on any network: a lower bound for every link."""
-    # a chip has 1/n of what it wants
+    # a chip already has 1/n of the result
     return _received(collective, (n - 1) * nbytes / n, nbytes, n)
 
 
 def bus_bandwidth(collective: str, nbytes: float, n: int, seconds: float) -> float:
-    """NCCL's busbw in bytes/s: size over time (algbw), times the share of the size that a link must carry.
+    """NCCL's busbw in bytes/s: size over time (algbw), times the fraction of the size that a link must carry.
 
-    A perfect ring that gathers or reduces reports busbw = W whatever `n`, which makes it comparable with a
-    datasheet. NCCL counts sizes as this book does, except an all-to-all's: there it is one chip's nbytes / n.
-    Source: nccl-tests, doc/PERFORMANCE.md.
+    An ideal ring that gathers or reduces reports busbw = W for any `n`, which makes it comparable with a
+    datasheet. NCCL counts sizes as this book does, except for an all-to-all, where the size is one chip's
+    nbytes / n. Source: nccl-tests, doc/PERFORMANCE.md.
     """
     return _received(collective, (n - 1) / n, 1, n) * nbytes / seconds
 
 
 def _received(collective: str, missing: float, whole: float, n: int) -> float:
-    """The bytes a chip receives: `missing` is all but its own part of n, `whole` is one shard or array."""
+    """The bytes a chip receives: `missing` is all but its own 1/n, `whole` is one shard or array."""
     shares = {
         Collective.ALL_REDUCE: 2 * missing,  # a reduce-scatter, then an all-gather
-        Collective.ALL_TO_ALL: missing / n,  # of each shard the part that is for this chip
+        Collective.ALL_TO_ALL: missing / n,  # the part of each shard that is for this chip
         Collective.PERMUTE: whole,  # one chip's shard
     }
     return shares.get(Collective.named(collective), missing)
@@ -129,9 +132,9 @@ def _received(collective: str, missing: float, whole: float, n: int) -> float:
 def reach_probability(targets: int, draws: int) -> float:
     """The probability that one of `targets` chips is among `draws` uniform draws: 1 - (1 - 1/N)^k.
 
-    It is the share of a full all-to-all that a dispatch of tokens to k experts sends, where each token goes
-    at most once to a chip. ValueError for no chip or negative draws.
+    It is the fraction of a full all-to-all that a dispatch of tokens to k experts sends if each token goes to
+    a chip at most once. Raises a ValueError for no chip or negative draws.
     """
     if targets < 1 or draws < 0:
         raise ValueError(f"{draws} draws from {targets} chips: write at least 1 chip and no negative draws")
-    return 1 - (1 - 1 / targets) ** draws  # each draw misses it with the chance 1 - 1/N
+    return 1 - (1 - 1 / targets) ** draws  # each draw misses the chip with probability 1 - 1/N

@@ -5,14 +5,12 @@ from typing import Any, NamedTuple
 
 from scalingbook_lib.hlo.module import HloModule, Instruction, shapes_in
 
-# opcodes whose result is a buffer that exists already, or its copy in VMEM
+# opcodes whose result is a buffer that already exists, or its copy in VMEM
 ALIASES = ("bitcast", "get-tuple-element", "copy-start", "copy-done")
 
 
 class Buffer(NamedTuple):
-    """A temporary in HBM: its size in bytes, and the first and last
-    line of the program that need it, from 0.
-    """
+    """A temporary in HBM: its size in bytes, and the first and last program line that need it, from 0."""
 
     name: str
     nbytes: float
@@ -23,7 +21,7 @@ class Buffer(NamedTuple):
 def buffers(program: Any) -> tuple[Buffer, ...]:
     """The temporaries of a program in the order of its lines, with their live ranges.
 
-    Arguments and the result are left out, and so is what is in VMEM: `S(1)` in its type.
+    Arguments, the result and arrays in VMEM (`S(1)` in the type) are left out.
     """
     owner: dict[str, str] = {}
     written: dict[str, tuple[float, int]] = {}
@@ -38,9 +36,7 @@ def buffers(program: Any) -> tuple[Buffer, ...]:
 
 
 def live_bytes(program: Any) -> dict[str, float]:
-    """For each kernel in the order in which they run, the bytes of
-    temporaries that are live while it runs.
-    """
+    """The bytes of temporaries that are live while each kernel runs, in the order of execution."""
     temporaries = buffers(program)
     kernels = {line.name: at for at, line in enumerate(_lines(program)) if line.opcode == "fusion"}
     return {

@@ -1,7 +1,7 @@
 """Reads the TPU's instruction bundles (LLO) from the files that the compiler dumps.
 
-A TPU core issues one bundle per cycle, with slots for each of its units. What is counted is the program as
-written: the bundles of a loop's body once.
+A TPU core issues one bundle per cycle, with slots for each of its units. The program is counted as written:
+the bundles of a loop's body count once.
 """
 
 import re
@@ -13,7 +13,7 @@ from scalingbook_lib.units import Result, percent
 BUNDLES = re.compile(r"^\d+-(.+?)-\d+-final_bundles\.txt$")
 UTILIZATION = re.compile(r"^\d+-(.+?)-\d+-final_hlo-static-per-bundle-utilization\.txt$")
 RUNTIME = ("<late-initialization>", "<late-finalization>", "TLP")  # kernels that surround every program
-# A bundle's line begins with its address in hexadecimal, and perhaps two letters that mark a loop.
+# A bundle's line begins with its address in hexadecimal, and optionally two letters that mark a loop.
 _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 
 
@@ -21,7 +21,7 @@ _BUNDLE = re.compile(r"^\s*(?:0x[0-9a-f]+|0)\s+(?:[A-Z]{2})?\s*:")
 class Bundles(Result):
     """A kernel's bundles: their text, the slots that one bundle has, and how many of them each bundle uses.
 
-    `source` is the path of scopes that the kernel comes from, where it is known.
+    `source` is the path of scopes that the kernel comes from, if it is known.
     """
 
     kernel: str
@@ -38,13 +38,13 @@ class Bundles(Result):
     def utilization(self, slot: str) -> float:
         """The fraction of a unit's slots that are used, over all bundles.
 
-        Raises ValueError for an unknown slot.
+        Raises a ValueError for an unknown slot.
         """
         k = self._index(slot)
         return sum(row[k] for row in self.used) / (self.capacity[k] * len(self.used) or 1)
 
     def idle(self, slot: str) -> int:
-        """The number of bundles in which a unit has nothing to do. Raises ValueError for an unknown slot."""
+        """The number of bundles in which a unit is idle. Raises a ValueError for an unknown slot."""
         return sum(not row[self._index(slot)] for row in self.used)
 
     def _index(self, slot: str) -> int:

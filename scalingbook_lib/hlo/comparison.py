@@ -19,21 +19,21 @@ from scalingbook_lib.sharded_matmul import Solution, Strategy
 from scalingbook_lib.training.links import TrainingCollective
 from scalingbook_lib.units import Result, si
 
-NEAR = 0.01  # bytes that differ by less are the same: a ring's pieces may be padded
+NEAR = 0.01  # smaller relative differences in bytes are ignored: a ring's chunks may be padded
 
 
 @dataclass(frozen=True, slots=True)
 class Finding(Result):
     """One kind of collective that was predicted, compiled or both, and a sentence about it.
 
-    `rule` is the name of the known difference that explains it, in a whole training step.
+    `rule` is the name of the known difference that explains it in a whole training step.
     """
 
     message: str
     agrees: bool
     predicted: tuple[Key, ...] = ()
     compiled: tuple[Key, ...] = ()
-    rule: str = ""  # the name of what the compiler is known to do, in a whole step
+    rule: str = ""  # the name of the compiler's known behavior, in a whole step
 
     def __str__(self) -> str:
         return self.message
@@ -41,7 +41,7 @@ class Finding(Result):
 
 @dataclass(frozen=True, slots=True)
 class ProgramComparison(Result):
-    """What agrees and what differs; bytes are those that one device receives in total.
+    """The agreements and differences; bytes are those that one device receives in total.
 
     For a whole step, `unexplained_bytes` are the differences that no rule of `known_differences` explains.
     """
@@ -76,7 +76,8 @@ class ProgramComparison(Result):
 def compare(predicted: Any, compiled: Any, mesh: Any = None) -> ProgramComparison:
     """A prediction compared with a program of `compiler.aot`, one compiled by JAX, or its text with a mesh.
 
-    Raises TypeError or ValueError where `predicted` is not a prediction, HloError where the mesh is unknown.
+    Raises a TypeError or ValueError if `predicted` is not a prediction, and an HloError if the mesh is
+    unknown.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(compiled))
     rows = compiled if isinstance(compiled, Collectives) else collectives(compiled, sizes)
@@ -100,13 +101,13 @@ def compare(predicted: Any, compiled: Any, mesh: Any = None) -> ProgramCompariso
 
 
 def _traffic_of_step(predicted: Any) -> list[TrainingCollective]:
-    """The rows of `training.traffic`, where these are the prediction; else none."""
+    """The rows of `training.traffic` if they are the prediction; otherwise none."""
     rows = list(predicted) if isinstance(predicted, list | tuple) else []
     return rows if all(isinstance(row, TrainingCollective) for row in rows) else []
 
 
 def _findings_of_step(expected: Sums, actual: Sums, ledger: known_differences.Ledger) -> Iterator[Finding]:
-    """What agrees, then what a rule explains, then the rest."""
+    """The agreements, then the differences that a rule explains, then the rest."""
     differs = {*ledger.missing, *ledger.extra}
     for key in [key for key in expected if key in actual and key not in differs]:
         yield Finding(
@@ -119,7 +120,7 @@ def _findings_of_step(expected: Sums, actual: Sums, ledger: known_differences.Le
 
 def _findings(expected: Sums, actual: Sums, rows: Collectives, sizes: Mapping[str, int]) -> Iterator[Finding]:
     """Kinds on both sides, then kinds that replace another one, then kinds on one side only."""
-    # each amount is reported once: what is explained on one side is removed from the other
+    # each amount is reported once: an explained amount is removed from the other side
     predicted_left, compiled_left = dict(expected), dict(actual)
     for key in [key for key in expected if key in actual]:
         yield _on_both_sides(key, predicted_left.pop(key), compiled_left.pop(key), rows)
@@ -130,13 +131,13 @@ def _findings(expected: Sums, actual: Sums, rows: Collectives, sizes: Mapping[st
                 compiled_left.pop(taken)
             yield line
     for key, amount in predicted_left.items():
-        yield Finding(f"{_format(key, amount)} was predicted, and is not there", False, (key,))
+        yield Finding(f"{_format(key, amount)} was predicted but is not in the program", False, (key,))
     for key, amount in compiled_left.items():
         yield Finding(f"{_format(key, amount)} was not predicted{_origin(key, rows)}", False, (), (key,))
 
 
 def _on_both_sides(key: Key, expected: Amount, actual: Amount, rows: Collectives) -> Finding:
-    """The finding about a kind over axes that is both predicted and compiled."""
+    """The finding about a kind of collective that is both predicted and compiled over the same axes."""
     # the compiler merges all-reduces, so their counts are not compared
     same_count = key.kind == "all-reduce" or expected.times in (None, actual.times)
     if _near(expected.nbytes, actual.nbytes) and same_count:
@@ -150,9 +151,7 @@ def _on_both_sides(key: Key, expected: Amount, actual: Amount, rows: Collectives
 
 
 def _reason(key: Key, expected: Amount, actual: Amount, ratio: float, rows: Collectives) -> str:
-    """The reason for more or fewer bytes than predicted, as the end of
-    a sentence; "" where it is not known.
-    """
+    """The reason for more or fewer bytes than predicted, as the end of a sentence; "" if it is unknown."""
     matching = _rows(key, rows)
     if expected.times and actual.times and _near(actual.times / expected.times, ratio):
         loop = ", in a loop" if any("while" in c.source for c in matching) else ""
@@ -167,9 +166,7 @@ def _reason(key: Key, expected: Amount, actual: Amount, ratio: float, rows: Coll
 def _replacement(
     key: Key, expected: Amount, compiled_left: Sums, rows: Collectives, sizes: Mapping[str, int]
 ) -> Finding | None:
-    """Other collectives over the same axes with the same result, of
-    those that compilers are known to write.
-    """
+    """Other collectives over the same axes with the same result, which compilers are known to write."""
     kind, axes = key
     permute, gather = Key(Collective.PERMUTE.hlo, axes), Key(Collective.ALL_GATHER.hlo, axes)
     scatter, reduce = Key(Collective.REDUCE_SCATTER.hlo, axes), Key(Collective.ALL_REDUCE.hlo, axes)
@@ -183,36 +180,32 @@ def _replacement(
     halves = [compiled_left[k] for k in (scatter, gather) if k in compiled_left]
     if kind == "all-reduce" and len(halves) == 2 and all(_near(b.nbytes, expected.nbytes) for b in halves):
         message = f"reduce-scatter and all-gather over {axes}: {si(expected.nbytes, 'B')} each"
-        message += ", instead of the all-reduce: as many bytes"
+        message += ", instead of the all-reduce: the same bytes"
         return Finding(message, False, (key,), (scatter, gather))
     return None
 
 
 def _ring(key: Key, expected: Amount, actual: Amount, n: int) -> Finding | None:
-    """A collective matmul: shards travel round a ring while the matmul of
-    the previous one runs; None if it is none.
-    """
-    # n - 1 of n pieces have to travel; the compiler's rings have been seen to move up to twice that
+    """A collective matmul, in which shards travel around a ring during a matmul; None if it is not one."""
+    # n - 1 of n chunks have to travel; compiled rings move up to twice as many
     ratio = actual.nbytes / (expected.nbytes * (n - 1) / n)
     if not 1 - NEAR <= ratio <= 2:
         return None
     permute = Key(Collective.PERMUTE.hlo, key.axes)
     more = "" if _near(ratio, 1) else f" of {ratio:.3g} times the bytes"
     message = f"{_format(permute, actual)}, instead of the {key.kind}: a ring{more}"
-    message += " behind the pieces of the product, a collective matmul"
+    message += " hidden behind the chunks of the matmul, a collective matmul"
     return Finding(message, False, (key,), (permute,))
 
 
 def _same_array(expected: Amount, actual: Amount, matching: list[CompiledCollective]) -> bool:
-    """Whether both move the same array, perhaps in fp32 where bf16 was predicted."""
+    """Whether both move the same array, possibly in fp32 if bf16 was predicted."""
     wide = all(c.dtype == "f32" for c in matching)
     return _near(expected.nbytes, actual.nbytes) or (wide and _near(2 * expected.nbytes, actual.nbytes))
 
 
 def _chosen_strategy(predicted: Solution, actual: Sums) -> Strategy | None:
-    """The strategy of the same product that the compiler chose instead of
-    the best one; None where it chose neither.
-    """
+    """The strategy that the compiler chose for this matmul instead of the best one, if any."""
     for strategy in predicted.strategies[1:]:
         others = read(strategy)
         if others.keys() == actual.keys() and all(_near(others[k].nbytes, actual[k].nbytes) for k in others):
@@ -221,11 +214,11 @@ def _chosen_strategy(predicted: Solution, actual: Sums) -> Strategy | None:
 
 
 def _idle_axes(predicted: Solution, actual: Sums, sizes: Mapping[str, int]) -> Iterator[Finding]:
-    """Mesh axes that the product does not name and that the compiler uses all the same."""
+    """Mesh axes that the matmul does not name but that the compiler uses."""
     used = dict.fromkeys(axis for key in actual for axis in split_axes(key.axes, sizes))
     if idle := [axis for axis in used if axis in sizes and axis not in predicted.product.axes]:
         over = " and ".join(idle)
-        yield Finding(f"it splits the work over {over} too, as solve(…, idle_axes=True) may", False)
+        yield Finding(f"it also shards the work over {over}, as solve(…, idle_axes=True) may", False)
 
 
 def _flops(predicted: Any, compiled: Any) -> Iterator[Finding]:
@@ -237,13 +230,13 @@ def _flops(predicted: Any, compiled: Any) -> Iterator[Finding]:
 
 
 def _format(key: Key, amount: Amount) -> str:
-    """'all-gather over X: 4.19 MB in 3'."""
+    """The kind, axes and bytes as text: 'all-gather over X: 4.19 MB in 3'."""
     times = f" in {amount.times:,.4g}" if amount.times and amount.times != 1 else ""
     return f"{key.kind} over {key.axes}: {si(amount.nbytes, 'B')}{times}"
 
 
 def _overlap(key: Key, rows: Collectives) -> str:
-    """', overlapped with other work' where all of these collectives are asynchronous."""
+    """', overlapped with other work' if all of these collectives are asynchronous; otherwise ""."""
     matching = _rows(key, rows)
     return ", overlapped with other work" if matching and all(c.overlapped for c in matching) else ""
 

@@ -17,7 +17,7 @@ from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.hlo.walk import Visit
 from scalingbook_lib.units import Result, si
 
-# collectives whose operand is one of n shards of the array that they are counted by
+# collectives whose operand is one of n shards of the array by which they are counted
 SHARD_OPERANDS = (Collective.ALL_GATHER.hlo, Collective.ALL_TO_ALL.hlo, RAGGED)
 
 
@@ -26,9 +26,9 @@ class CompiledCollective(Result):
     """One collective of a compiled program.
 
     `nbytes` is the array as `scalingbook_lib.collectives` counts it: gathered (all-gather), unreduced
-    (reduce-scatter), as it is (all-reduce), over all devices of the group (all-to-all), what one device sends
-    (permute). `axes` is '?' where the groups do not follow axes of the mesh; `times` is None in a loop whose
-    number of trips the program does not fix. `source` is the `op_name`: the path of named scopes.
+    (reduce-scatter), unchanged (all-reduce), over all devices of the group (all-to-all), or sent by one
+    device (permute). `axes` is '?' if the groups do not follow axes of the mesh; `times` is None in a loop
+    whose trip count the program does not fix. `source` is the `op_name`: the path of named scopes.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class CompiledCollective(Result):
 
     @property
     def received_bytes(self) -> float:
-        """The bytes that one device receives each time it runs, from `collectives.bytes_received`."""
+        """The bytes that one device receives per run, from `collectives.bytes_received`."""
         if self.kind == BROADCAST:
             return self.nbytes
         return bytes_received(self.kind.removeprefix("ragged-"), self.nbytes, self.devices)
@@ -61,9 +61,9 @@ class CompiledCollective(Result):
 
 @dataclass(frozen=True, slots=True)
 class Collectives(Result):
-    """The collectives of a program in the order in which it runs them, and what its text does not reveal.
+    """The collectives of a program in execution order, and what its text does not reveal.
 
-    One in a loop of unknown length counts once in every sum, and `not_counted` says so.
+    A collective in a loop of unknown length counts once in every sum, and `not_counted` says so.
     """
 
     rows: tuple[CompiledCollective, ...]
@@ -79,7 +79,7 @@ class Collectives(Result):
         return self.rows[place]
 
     def __eq__(self, other: object) -> bool:
-        """Equal to other collectives with the same rows, or to a dict of counts: `== {"all-reduce": 1}`.
+        """Whether the rows equal other collectives' rows, or the counts equal a dict: `== {"all-reduce": 1}`.
 
         A program with something that is not counted equals no dict, because its text does not reveal
         everything that it sends.
@@ -135,7 +135,7 @@ def collectives(program: Any, mesh: Any = None) -> Collectives:
     """The collectives of a compiled program: `collectives(jit(f).lower(x).compile(), Mesh(X=4, Y=2))`.
 
     The program may also be its text, and the mesh a notation Mesh, a JAX mesh or {'X': 4, 'Y': 2}. The mesh
-    may be left out where the compiled program has one. Raises HloError where the mesh is needed, or the text
+    may be left out if the compiled program has one. Raises an HloError if the mesh is needed, or if the text
     is not a program.
     """
     sizes, module = sizes_of(mesh if mesh is not None else mesh_of(program)), HloModule.of(program)
@@ -163,7 +163,7 @@ def started_by(module: HloModule, visit: Visit, sizes: Mapping[str, int]) -> lis
 
 
 def collective_at(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective | None:
-    """The collective that this instruction starts; None where it starts none, or moves nothing."""
+    """The collective that this instruction starts; None if it starts none, or moves nothing."""
     instruction = visit.instruction
     kind = instruction.opcode.removesuffix("-start")
     if kind not in COLLECTIVE_OPCODES or async_fusions.is_continuation(visit):
@@ -173,7 +173,7 @@ def collective_at(visit: Visit, sizes: Mapping[str, int]) -> CompiledCollective 
     # many arrays (XLA merges small ones), whose bytes are summed.
     shapes = [shape for operand in operands for shape in operand.shapes] or list(instruction.shapes)
     if kind == RAGGED:
-        shapes = shapes[:1]  # the others say where each piece goes, and its offset and length
+        shapes = shapes[:1]  # the others say where each chunk goes, and its offset and length
     operand_bytes = int(sum(shape.nbytes for shape in shapes))
     kind = "reduce-scatter" if kind == "all-reduce" and async_fusions.is_reduce_scatter(visit) else kind
     axes, shift, n = _axes_and_size(kind, instruction.attributes, sizes)
@@ -203,7 +203,7 @@ def _axes_and_size(
         names = sizes if axes is None else replica_groups.split_axes(axes, sizes)
         n = math.prod(sizes[name] for name in names)
         return axes, shift, n if any(a != b for a, b in moves) else 1
-    # a sum is the same in any order of its devices; what is gathered or scattered is not
+    # a sum does not depend on the order of its devices; a gather or scatter does
     groups = replica_groups.read(attributes, math.prod(sizes.values()))
     axes = replica_groups.axes_of(groups, sizes, ordered=kind != "all-reduce")
     return axes, None, len(groups[0])

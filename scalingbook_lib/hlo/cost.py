@@ -16,18 +16,16 @@ from scalingbook_lib.hlo.module import Computation, HloError, HloModule, Instruc
 from scalingbook_lib.hlo.walk import Visit
 from scalingbook_lib.units import Result, si
 
-# XLA:CPU writes a product as `dot`; the TPU compiler makes a `convolution` of each; XLA:GPU calls cuBLAS.
+# XLA:CPU writes a matmul as `dot`; the TPU compiler turns each into a `convolution`; XLA:GPU calls cuBLAS.
 MATMULS = ("dot", "convolution")
 CONTRACTED = re.compile(r'lhs_contracting_dim(?:s=\{|ensions":\[)([\d,"]*)')  # of a dot; in a call of cuBLAS
 COPIES = ("copy", "copy-start")
-NOT_ESTIMATED = 2**63 - 1  # what the compiler writes where it has no estimate
+NOT_ESTIMATED = 2**63 - 1  # what the compiler writes if it has no estimate
 
 
 @dataclass(frozen=True, slots=True)
 class Fusion(Result):
-    """One kernel of a program: its kind, its estimated cycles, FLOPs and
-    VMEM scratch per run, and how often it runs.
-    """
+    """One kernel: its kind, its estimated cycles, FLOPs and VMEM scratch per run, and how often it runs."""
 
     name: str
     kind: str
@@ -70,16 +68,12 @@ def matmul_flops(program: Any) -> int:
 
 
 def _total(program: Any, weigh: Callable[[Visit], int]) -> int:
-    """`weigh` summed over all visits of one run, loops included; of
-    branches, the one with the largest sum.
-    """
+    """The sum of `weigh` over all visits of one run, loops included; of branches, the largest sum."""
     return sum(weigh(visit) * _times(visit) for visit in walk.visits(HloModule.of(program), weigh))
 
 
 def vmem_bytes(program: Any) -> int:
-    """The largest VMEM scratch, in bytes, that one kernel reserves; 0
-    where the compiler does not report it.
-    """
+    """The largest VMEM scratch, in bytes, that one kernel reserves; 0 if the compiler does not report it."""
     return max((vmem_of(v.instruction) for v in walk.visits(HloModule.of(program))), default=0)
 
 
@@ -87,7 +81,7 @@ def prefetched_bytes(program: Any) -> int:
     """The bytes that the program copies from HBM into VMEM ahead of their use, in one run."""
 
     def weigh(visit: Visit) -> int:
-        # `copy-start` returns (what is being made, what it is made of, a context): the first is in VMEM, S(1)
+        # `copy-start` returns (the destination, the source, a context); a destination with S(1) is in VMEM
         to = visit.instruction.type.lstrip("(").split("}")[0]
         moves = visit.instruction.opcode == "copy-start" and "S(1)" in to
         return int(shapes_in(to)[0].nbytes) if moves else 0
@@ -96,15 +90,15 @@ def prefetched_bytes(program: Any) -> int:
 
 
 def cycles_of(i: Instruction) -> int:
-    """The compiler's estimate of one instruction in cycles; 0 where it has none."""
-    # in the `backend_config` of libtpu's optimised program alone; XLA:CPU has no estimate
+    """The compiler's estimate of one instruction in cycles; 0 if it has none."""
+    # only in the `backend_config` of libtpu's optimized program; XLA:CPU has no estimate
     found = re.search(r'"estimated_cycles":"(\d+)"', i.attributes)
     return int(found[1]) if found and int(found[1]) != NOT_ESTIMATED else 0
 
 
 def vmem_of(i: Instruction) -> int:
-    """The VMEM scratch, in bytes, that one instruction reserves; 0 where the compiler does not report it."""
-    # a list of (memory, offset, size): memory 1 is VMEM; what the kernel asks of others is not counted here
+    """The VMEM scratch, in bytes, that one instruction reserves; 0 if the compiler does not report it."""
+    # a list of (memory, offset, size), in which memory 1 is VMEM; other memories are not counted here
     used = re.search(r'"used_scoped_memory_configs":\[([^\]]*)\]', i.attributes)
     sizes = re.findall(r'"memory_space":"1","offset":"\d+","size":"(\d+)"', used[1]) if used else []
     return sum(map(int, sizes))
@@ -118,19 +112,20 @@ def _flops_within(module: HloModule, computation: Computation, i: Instruction) -
     """The matmul FLOPs of one instruction: its own, or those of the fusion that it calls."""
     if flops := flops_of(computation, i):
         return flops
-    # a fusion calls one computation, which may hold a product and what follows it
+    # a fusion calls one computation, which may hold a matmul and the operations after it
     called = [module.computations[name] for name in walk.callees(i)] if i.opcode == "fusion" else []
     return sum(_flops_within(module, c, part) for c in called for part in c.instructions.values())
 
 
 def flops_of(computation: Computation, i: Instruction) -> int:
-    """The FLOPs of a matmul: a multiply and an add per term; of a
-    Pallas kernel, its `cost_estimate`; else 0.
+    """The FLOPs of a matmul, or of a Pallas kernel by its `cost_estimate`; otherwise 0.
+
+    A matmul has a multiply and an add per term.
     """
     if i.opcode in MATMULS or (i.opcode == "custom-call" and CONTRACTED.search(i.attributes)):
         return _flops(computation, i)
     if i.opcode == "reduce" and i.quoted("op_name").endswith("dot_general"):
-        # with one row there is nothing for the matrix unit to do: XLA multiplies and sums on the vector unit
+        # with one row the matrix unit is not used: XLA multiplies and sums on the vector unit
         terms = walk.resolve(computation, i.operands[0])
         return 2 * math.prod(terms.shapes[0].dims) if terms is not None and terms.opcode == "multiply" else 0
     return (not_counted.cost_estimate(i, "flops") or 0) if i.opcode == "custom-call" else 0
@@ -138,7 +133,7 @@ def flops_of(computation: Computation, i: Instruction) -> int:
 
 def _flops(computation: Computation, i: Instruction) -> int:
     """2 · outputs · terms summed for each, from the unpadded shapes."""
-    # from shapes as they are, without the padding that the tiles of a TPU add
+    # unpadded, without the padding that the tiles of a TPU add
     left, right = (operand.shapes[0].dims for operand in computation.operands(i)[:2])
     if i.opcode == "convolution":
         return _convolution_flops(i, left, right)
@@ -150,7 +145,7 @@ def _flops(computation: Computation, i: Instruction) -> int:
 def _convolution_flops(i: Instruction, left: tuple[int, ...], right: tuple[int, ...]) -> int:
     """The FLOPs of a convolution, which is how the TPU compiler writes a matmul.
 
-    Batch by features, summed over the input features and the positions of the window. Raises HloError where
+    Batch by features, summed over the input features and the positions of the window. Raises an HloError if
     the text lacks the dimensions' labels.
     """
     labels = re.search(r"dim_labels=(\w+)_(\w+)->(\w+)", i.attributes)
@@ -165,16 +160,14 @@ def _convolution_flops(i: Instruction, left: tuple[int, ...], right: tuple[int, 
     places = 1
     for spatial, window in enumerate(_windows(i, len(lhs) - 2)):
         at = str(spatial)
-        # a batched product is a convolution with dilation, of whose places all but one in so many are holes:
-        # counting the window's size alone would give the product of the batch with itself
+        # a batched matmul is a convolution with dilation, most of whose positions are holes:
+        # counting the window's size alone would count the matmul once per pair of batch elements
         places *= window.touched(left[lhs.index(at)], right[rhs.index(at)], dims[out.index(at)])
     return 2 * outputs * right[rhs.index("i")] * places
 
 
 class _Window(NamedTuple):
-    """How a window moves over one spatial dimension: stride, padding in
-    front, dilation of input and of window.
-    """
+    """The motion of a window over one spatial dimension: stride, padding in front, and dilations."""
 
     stride: int
     pad: int
@@ -182,9 +175,7 @@ class _Window(NamedTuple):
     window_dilate: int
 
     def touched(self, size: int, window: int, out: int) -> int:
-        """The number of pairs of an output and a window position that meet
-        an element of the input, not padding.
-        """
+        """The number of pairs of an output and a window position that meet an input element, not padding."""
         last = (size - 1) * self.dilate
         corners = (o * self.stride - self.pad for o in range(out))
         places = (corner + k * self.window_dilate for corner in corners for k in range(window))

@@ -1,9 +1,9 @@
 """Explains how a compiled training step differs from its predicted traffic, by named rules.
 
-A rule is a function of the rows of `training.traffic` and of the program's collectives: among the bytes that
-are missing and the bytes that are extra it finds those that belong together, states their size, and takes
-them away. What no rule takes is reported without a name. The rules were read from the programs in
-`tests/lab/train/moved.csv`. `comparison.compare` prints them.
+A rule is a function of the rows of `training.traffic` and of the program's collectives: among the missing and
+the extra bytes it finds those that belong together, states their size, and removes them. Bytes that no rule
+removes are reported without a name. The rules were derived from the programs in `tests/lab/train/moved.csv`.
+`comparison.compare` prints them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,7 +28,7 @@ type Side = dict[Key, float]
 
 
 class Explanation(NamedTuple):
-    """A rule's sentence about the kinds that it takes away; for what is left over, `rule` is ""."""
+    """A rule's sentence about the kinds that it removes; `rule` is "" for bytes that no rule explains."""
 
     rule: str
     message: str
@@ -41,9 +41,7 @@ class Explanation(NamedTuple):
 
 @dataclass(slots=True)
 class Ledger:
-    """Bytes of arrays by kind and axes that are missing or extra in the
-    compiled program, and not explained yet.
-    """
+    """Bytes of arrays, by kind and axes, that are missing or extra in the program and not yet explained."""
 
     rows: tuple[TrainingCollective, ...]
     found: Collectives
@@ -92,7 +90,7 @@ def open_ledger(
 
 
 def take(side: Side, key: Key, limit: float = float("inf")) -> float:
-    """Take up to `most` bytes of a kind out of `side`; returns the bytes taken."""
+    """Remove up to `limit` bytes of a kind from `side`; returns the bytes removed."""
     taken = min(side.get(key, 0.0), limit)
     if key in side:
         side[key] -= taken
@@ -100,7 +98,7 @@ def take(side: Side, key: Key, limit: float = float("inf")) -> float:
 
 
 def explain(ledger: Ledger) -> Iterator[Explanation]:
-    """What each rule explains, in the order of RULES, then what none of them has explained."""
+    """The explanation of each rule, in the order of RULES, then the bytes that no rule explains."""
     for rule in RULES:
         yield from rule(ledger)
     for side, comparison in ((ledger.missing, "less"), (ledger.extra, "more")):
@@ -113,8 +111,8 @@ def explain(ledger: Ledger) -> Iterator[Explanation]:
 def embedding(ledger: Ledger) -> Iterator[Explanation]:
     """GSPMD looks tokens up in one of several ways; the costs it compares are not in the program's text.
 
-    For TPU7x it has gathered the whole table over 16 FSDP ranks, where other programs exchange tokens. Beside
-    tensor parallelism without sequence parallelism, only the table is gathered over those axes.
+    For TPU7x it has gathered the whole table over 16 FSDP ranks, whereas other programs exchange tokens. With
+    tensor parallelism but without sequence parallelism, only the table is gathered over those axes.
     """
     rule = "the embedding"
     compiled = ledger.compiled(lambda c: c.source.rpartition("/")[2] in LOOKUPS or "embed" in c.source)
@@ -134,9 +132,7 @@ def embedding(ledger: Ledger) -> Iterator[Explanation]:
 
 
 def collective_matmuls(ledger: Ledger) -> Iterator[Explanation]:
-    """A gather or scatter of n shards as a ring of n - 1 to n + 1 hops, or
-    a predicted ring as a plain collective.
-    """
+    """A gather or scatter of n shards as a ring of n - 1 to n + 1 hops, or the other way around."""
     for axes in sorted({key.axes for key in (*ledger.missing, *ledger.extra)}):
         for side, other, rule in (
             (ledger.extra, ledger.missing, "collective matmul"),
@@ -152,16 +148,16 @@ def collective_matmuls(ledger: Ledger) -> Iterator[Explanation]:
                 take(other, key, other[key] * most / both)
             taken = take(side, ring, most * (n + 1) / n)
             message = f"{si(taken, 'B')} in rings over {axes} for {si(most, 'B')} gathered or scattered"
-            message += "" if side is ledger.extra else ", the other way round"
+            message += "" if side is ledger.extra else ", in the opposite direction"
             kinds = (tuple(halves), (ring,)) if side is ledger.extra else ((ring,), tuple(halves))
             yield Explanation(rule, message, *kinds)
 
 
 def unscattered_reductions(ledger: Ledger) -> Iterator[Explanation]:
-    """An all-reduce of which each chip keeps a slice, where shapes or replicas forbid a reduce-scatter.
+    """An all-reduce of which each chip keeps a slice, if shapes or replicas forbid a reduce-scatter.
 
-    For TPU7x, replicas of FSDP groups were reduced so in both programs that were drawn: one all-reduce over R
-    and X together.
+    For TPU7x, replicas of FSDP groups were reduced this way in both programs that were compiled: one
+    all-reduce over R and X together.
     """
     for key in [key for key in ledger.extra if key.kind == REDUCE]:
         for scatter in [scatter for scatter in ledger.missing if scatter.kind == SCATTER]:
@@ -186,25 +182,27 @@ def regathered_weights(ledger: Ledger) -> Iterator[Explanation]:
 def attention_scores(ledger: Ledger) -> Iterator[Explanation]:
     """Attention scores in fp32 that are exchanged between heads and tokens.
 
-    Where a program materializes them and GSPMD chooses where tokens are gathered: 4 b N T² bytes per layer,
-    once or twice exactly, in all nine programs that do. No plan states whether a program does.
+    They occur if a program materializes the scores and GSPMD chooses where tokens are gathered: 4 b N T²
+    bytes per layer, once or twice exactly, in all nine programs that do. No plan states whether a program
+    does.
     """
     for key, nbytes in ledger.compiled(lambda c: c.kind == EXCHANGE and c.dtype == "f32").items():
         if taken := take(ledger.extra, key, nbytes):
-            message = f"{_format(key, taken)} of fp32, split over tokens and over heads in turn"
-            yield Explanation("attention's scores", message, (), (key,))
+            message = f"{_format(key, taken)} of fp32, sharded over tokens and over heads alternately"
+            yield Explanation("attention scores", message, (), (key,))
 
 
 def keys_and_values(ledger: Ledger) -> Iterator[Explanation]:
-    """Keys and values of context parallelism: saved instead of gathered
-    again, with gradients in fp32 or reduced.
+    """Keys and values of context parallelism, saved instead of gathered again.
+
+    Their gradients are in fp32 or reduced.
     """
     rule, there = "keys and values", ledger.predicted("keys and values", "their gradients")
     for side, comparison in ((ledger.missing, "less"), (ledger.extra, "more")):
         for key in [key for key in side if key.axes in {known.axes for known in there}]:
             if taken := take(side, key, sum(there.values())):
                 keys = ((key,), ()) if comparison == "less" else ((), (key,))
-                message = f"{_format(key, taken)} {comparison}, of all tokens' or their gradients"
+                message = f"{_format(key, taken)} {comparison}, of all tokens or their gradients"
                 yield Explanation(rule, message, *keys)
 
 
@@ -237,7 +235,7 @@ def small_transfers(ledger: Ledger) -> Iterator[Explanation]:
 
 
 def _format(key: Key, nbytes: float) -> str:
-    """'all-gather over X: 4.19 MB'."""
+    """The kind, axes and bytes as text: 'all-gather over X: 4.19 MB'."""
     return f"{key.kind} over {key.axes}: {si(nbytes, 'B')}"
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 type Written = Iterator[tuple[str, str]]
 
-# StableHLO ends with a table of places, `#loc7 = loc("jit(f)/up/tanh"(#loc3))`, to which `loc(#loc7)` refers
+# StableHLO ends with a table of locations, `#loc7 = loc("jit(f)/up/tanh"(#loc3))`, to which `loc(#loc7)`
+# refers
 # at the end of a line.
 _LOC_NAMED = re.compile(r'^(#loc\d*) = loc\("([^"]*)"\(')
 _LOC_USED = re.compile(r"\s*loc\((?:(#loc\d*)|[^()]*)\)")
@@ -31,7 +32,8 @@ def jaxpr(closed: Any) -> Written:
     for line in closed.pretty_print(name_stack=True, source_info=False, use_color=False).splitlines():
         found = _NAME_STACK.search(line)
         bare = _NAME_STACK.sub("", line).rstrip()
-        # an equation with an inner jaxpr (a loop, a jit) goes on until its brackets close: one source for all
+        # an equation with an inner jaxpr (a loop, a jit) continues until its brackets close: one source for
+        # all
         if depth == 0:
             source = found[1] if found else ""
         yield bare, source
@@ -39,9 +41,7 @@ def jaxpr(closed: Any) -> Written:
 
 
 def stablehlo(text: str) -> Written:
-    """The lines of StableHLO, in which each operation refers to a
-    location whose name is the path of scopes.
-    """
+    """The lines of StableHLO, whose operations refer to locations named by the path of scopes."""
     found = filter(None, map(_LOC_NAMED.match, text.splitlines()))
     named = {str(m[1]): str(m[2]) for m in found}
     for line in text.splitlines():

@@ -1,4 +1,4 @@
-"""Reads the axes and sizes of a mesh, in whichever form it is given."""
+"""Reads the axes and sizes of a mesh from any of its forms."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -15,10 +15,9 @@ def sizes_of(mesh: Any) -> dict[str, int]:
 
 
 def mesh_of(program: Any) -> Any:
-    """The mesh that a program was compiled for, from its attribute `mesh`
-    or its arguments' and results' shardings.
+    """The mesh that a program was compiled for, from its `mesh` or its arguments' and results' shardings.
 
-    Raises HloError where the program has none, as a text.
+    Raises an HloError if the program has none, as a text.
     """
     if (mesh := getattr(program, "mesh", None)) is not None:
         return mesh

@@ -1,8 +1,7 @@
-"""Parses HLO, the text of XLA's optimized programs
-(`compiled.as_text()`), into computations and instructions.
+"""Parses HLO, the text of XLA's optimized programs (`compiled.as_text()`), into instructions.
 
-`walk` finds which instructions run and how often; `compiled_collectives`, `schedule` and `cost` interpret
-them.
+A program is a set of computations, each with a list of instructions. `walk` finds which instructions run and
+how often; `compiled_collectives`, `schedule` and `cost` interpret them.
 """
 
 import math
@@ -14,18 +13,18 @@ from typing import Any
 from scalingbook_lib import git_lfs
 from scalingbook_lib.collectives import Collective
 
-# `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a boolean, takes a byte; a token, none.
+# `bf16`, `s4`, `f8e4m3fn`: the first digits are the bits. `pred`, a boolean, takes one byte; a token, none.
 _BITS = re.compile(r"^(?:pred|token|[a-z]+(\d+))")
 # `bf16[2048,<=512]{1,0:T(8,128)(2,1)S(1)}`: braces hold the layout, the tiles and the memory (S(1) is VMEM),
 # on which the unpadded size does not depend; `<=` marks a size that is known only when the program runs.
 _ARRAY = re.compile(r"\b([a-z]\w*)\[([\d,<= ]*)\]")
 # A computation opens with `%name (arguments) -> type {` at the margin; the entry computation has ENTRY.
 # Instructions are indented, `  ROOT %name = type opcode(...)`. The % signs depend on the printer's options.
-# XLA's short form, which its own tests are written in, leaves the arguments out: `ENTRY main {`.
+# XLA's short form, used in its own tests, leaves the arguments out: `ENTRY main {`.
 _HEADER = re.compile(r"^(ENTRY\s+)?%?([\w.\-]+)\s*(?:\(.*->.*)?\{\s*$")
 _ASSIGN = re.compile(r"^\s+(ROOT\s+)?%?([\w.\-]+) = ")
 _WRAPPED = re.compile(r'\n(?="|\}[},])')  # a kernel's metadata spans several lines
-BROADCAST, RAGGED = "collective-broadcast", "ragged-all-to-all"  # no formula of `collectives` has these
+BROADCAST, RAGGED = "collective-broadcast", "ragged-all-to-all"  # `collectives` has no formula for these
 # the opcodes that move bytes between devices
 COLLECTIVE_OPCODES = (*(kind.hlo for kind in Collective), BROADCAST, RAGGED)
 _CALLEE = r"=%?([\w.\-]+)"
@@ -37,9 +36,7 @@ class HloError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ArrayType:
-    """An array type in a program, such as `bf16[2048,512]`: XLA's name
-    of the data type, and the dimensions.
-    """
+    """An array type in a program, such as `bf16[2048,512]`: XLA's data type and the dimensions."""
 
     dtype: str
     dims: tuple[int, ...]
@@ -57,7 +54,7 @@ class ArrayType:
 class Instruction:
     """One line of a program: `%name = type opcode(%operands), attributes`.
 
-    `root`: its value is the computation's.
+    `root`: its value is the computation's value.
     """
 
     name: str
@@ -69,13 +66,11 @@ class Instruction:
 
     @property
     def shapes(self) -> tuple[ArrayType, ...]:
-        """Every array in the instruction's type: one, or several where the type is a tuple."""
+        """Every array in the instruction's type: one, or several if the type is a tuple."""
         return shapes_in(self.type)
 
     def callee(self, attribute: str) -> str | None:
-        """The name of the computation in an attribute such as `calls`, `body`
-        or `condition`; None where it is absent.
-        """
+        """The computation named by an attribute such as `calls`, `body` or `condition`; None if absent."""
         found = re.search(rf"\b{attribute}{_CALLEE}", self.attributes)
         return found[1] if found else None
 
@@ -85,9 +80,7 @@ class Instruction:
         return re.findall(r"[\w.\-]+", found[1]) if found else []
 
     def quoted(self, attribute: str) -> str:
-        """The quoted value of an attribute, or of a key of the instruction's
-        configuration; "" where it is absent.
-        """
+        """The quoted value of an attribute, or of a key of the configuration; "" if it is absent."""
         found = re.search(rf'"?\b{attribute}"?[=:]"((?:[^"\\]|\\.)*)"', self.attributes)
         return found[1] if found else ""
 
@@ -127,10 +120,9 @@ class HloModule:
 
     @classmethod
     def of(cls, program: Any) -> "HloModule":
-        """The parsed form of a program: compiled, its text, or anything
-        with `as_text()`, `.text` or `.parsed`.
+        """The parsed form of a program: compiled, text, or an object with `as_text()`, `.text` or `.parsed`.
 
-        Raises HloError where the text is not a complete program.
+        Raises an HloError if the text is not a complete program.
         """
         # an `aot.Program` holds its parsed text
         if isinstance(program, HloModule):
@@ -141,9 +133,9 @@ class HloModule:
 def parse(program: Any) -> HloModule:
     """Parse a program: its text, or anything with `as_text()` or `.text`.
 
-    XLA's short form (`ENTRY main {`, instructions over several lines) is read as well. Raises HloError where
-    the text has no entry computation, or a parenthesis that is never closed, and says what the text is where
-    that can be told: a Git LFS pointer, StableHLO.
+    XLA's short form (`ENTRY main {`, instructions over several lines) is read as well. Raises an HloError if
+    the text has no entry computation, or a parenthesis that is never closed; the error names the text's kind
+    if it is recognized: a Git LFS pointer, or StableHLO.
     """
     text = program
     if not isinstance(program, str):
@@ -175,19 +167,19 @@ def parse(program: Any) -> HloModule:
 
 
 def _other_text(text: str) -> str:
-    """The reason why a text of another kind is refused: a Git LFS pointer, or StableHLO; "" for HLO."""
+    """The reason why another kind of text is refused: a Git LFS pointer, or StableHLO; "" for HLO."""
     if git_lfs.is_pointer(text):
         return git_lfs.refusal("the text")
     if re.match(r"\s*(#\w+ = .*\n\s*)*module\b.*\{", text):
         return (
-            "the text is StableHLO, the program before XLA compiles it, which has no schedule and perhaps no "
-            "collectives yet; give the compiled program's text, jax.jit(f).lower(...).compile().as_text()"
+            "the text is StableHLO, the program before XLA compiles it, which has no schedule and may have "
+            "no collectives yet; give the compiled program's text, jax.jit(f).lower(...).compile().as_text()"
         )
     return ""
 
 
 def _whole_lines(lines: Iterable[str]) -> Iterator[str]:
-    """The lines of a program, with an instruction that spans several of them on one; `//` comments go."""
+    """The lines of a program, with multi-line instructions joined and `//` comments removed."""
     pending = ""
     for line in lines:
         text = line.strip()
@@ -206,26 +198,27 @@ def _whole_lines(lines: Iterable[str]) -> Iterator[str]:
 
 def _parse_instruction(rest: str, name: str, root: bool) -> Instruction:
     """Parse `type opcode(operands), attributes`."""
-    # a type has no blanks unless it is a tuple, `(f32[8], u32[])`, which ends with its parenthesis
+    # a type has no spaces unless it is a tuple, `(f32[8], u32[])`, which ends with its parenthesis
     end = _closing_parenthesis(rest, 0) if rest.startswith("(") else rest.index(" ")
     type_, rest = rest[:end], rest[end:].lstrip()
     opcode, _, tail = rest.partition("(")
     close = _closing_parenthesis("(" + tail, 0)
     inside, attributes = tail[: close - 2], tail[close - 1 :]
-    # `constant(7)` and `parameter(0)` have a value in place of operands
+    # `constant(7)` and `parameter(0)` have a value instead of operands
     operands = (inside,) if opcode in ("constant", "parameter") else _operand_names(inside)
     return Instruction(name, type_, opcode.strip(), operands, attributes.strip(" ,"), root)
 
 
 def _tuple_elements(computation: Computation, instruction: Instruction) -> Iterator[Instruction]:
-    """The instructions that `%loop#3` in an operand list stands for: a dump writes so what
-    `as_text()` writes as a `get-tuple-element` of its own.
+    """The instructions that `%loop#3` in an operand list refers to.
+
+    A dump writes this form for what `as_text()` writes as a separate `get-tuple-element`.
     """
     for operand in instruction.operands:
         if "#" in operand and operand not in computation.instructions:
             whole, _, index = operand.rpartition("#")
             part = Instruction(operand, "", "get-tuple-element", (whole,), f"index={index}", False)
-            yield from _tuple_elements(computation, part)  # of a tuple in a tuple, that one first
+            yield from _tuple_elements(computation, part)  # the inner tuple of a nested tuple first
             if whole in computation.instructions:
                 type_ = _tuple_types(computation.instructions[whole].type)[int(index)]
                 yield replace(part, type=type_)
@@ -272,11 +265,11 @@ def shapes_in(type_: str) -> tuple[ArrayType, ...]:
 def dtype_bytes(dtype: str) -> float:
     """The bytes of one element of XLA's data type `dtype`: 2 for bf16, 1/2 for s4, 0 for a token.
 
-    Raises HloError where XLA has no such type.
+    Raises an HloError if XLA has no such type.
     """
     if dtype in ("pred", "token", "opaque"):
         return dtype == "pred"
     bits = _BITS.match(dtype)
     if bits is None or bits[1] is None:
-        raise HloError(f"{dtype!r} is no data type of a compiled program")
+        raise HloError(f"{dtype!r} is not a data type of a compiled program")
     return int(bits[1]) / 8

@@ -1,8 +1,7 @@
-"""Lists what a compiled program does that its text does not reveal:
-kernels, custom calls, loops of unknown length.
+"""Lists the parts of a compiled program that its text does not reveal.
 
-FLOPs, cycles and bytes of such a program are lower bounds. A Pallas kernel reveals its cost where its author
-has written a `cost_estimate`.
+They are kernels, custom calls and loops of unknown length. FLOPs, cycles and bytes of such a program are
+lower bounds. A Pallas kernel reveals its cost if its author has written a `cost_estimate`.
 """
 
 import re
@@ -19,7 +18,7 @@ SILENT = re.compile(
     r"|annotate_device_placement|LayoutConstraint|\w*TopK|X64\w+|xla\.sdy\.\w+|xla_ffi_\w*sort\w*"
     r"|AssumeGatherIndicesInBound|GatherScatterIndicesBitpacked"
 )
-KERNEL = "tpu_custom_call"  # Pallas, by way of Mosaic
+KERNEL = "tpu_custom_call"  # Pallas, through Mosaic
 
 
 class NotCounted(NamedTuple):
@@ -34,13 +33,13 @@ class NotCounted(NamedTuple):
 
 
 def not_counted(program: Any) -> tuple[NotCounted, ...]:
-    """What the text of a program does not reveal, each thing once, in the order of the program."""
+    """The parts that the text of a program does not reveal, each once, in the order of the program."""
     module = HloModule.of(program)
     return tuple(dict.fromkeys(_found(module)))
 
 
 def cost_estimate(i: Instruction, what: str) -> int | None:
-    """The `flops` or `bytes_accessed` in a kernel's `cost_estimate`; None where its author wrote none."""
+    """The `flops` or `bytes_accessed` in a kernel's `cost_estimate`; None if it has none."""
     cost = re.search(r'"cost_estimate":\{([^}]*)\}', i.attributes)
     found = re.search(rf'"{what}":"(\d+)"', cost[1]) if cost else None
     return int(found[1]) if found else None
@@ -51,7 +50,7 @@ def _found(module: HloModule) -> Iterator[NotCounted]:
     for visit in walk.visits(module):
         i = visit.instruction
         if i.opcode == "while" and walk.trip_count(module, visit.computation, i) is None:
-            message = f"loop {i.name} runs as often as its data say: counted once"
+            message = f"loop {i.name} has a data-dependent trip count: counted once"
             body = walk.visits(replace(module, entry=walk.body_of(module, i)))
             opcodes = {visit.instruction.opcode.removesuffix("-start") for visit in body}
             yield NotCounted(message, True, bool(opcodes & {*COLLECTIVE_OPCODES}))
@@ -60,7 +59,7 @@ def _found(module: HloModule) -> Iterator[NotCounted]:
 
 
 def _custom_call(i: Instruction) -> Iterator[NotCounted]:
-    """What is not counted of a custom call."""
+    """The parts of a custom call that are not counted."""
     target = i.quoted("custom_call_target")
     if target == KERNEL:
         sends = '"has_communication":true' in i.attributes

@@ -10,14 +10,14 @@ from typing import Any
 
 from scalingbook_lib.units import binary
 
-# XLA prints sizes as 15.75G, in powers of two. Nothing but the text of the error says what was asked for and
+# XLA prints sizes as 15.75G, in powers of two. Only the text of the error says how much was requested and
 # how much there is; each of the forms that libtpu has for HBM and VMEM is one of the patterns.
 _SUFFIX = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # "Ran out of memory in memory space hbm. Used 20.1G of 15.75G hbm", with a list of the largest buffers
 _SPACE = re.compile(
     r"memory in memory space (?P<memory>\w+).*?Used (?P<used>[\d.]+[KMGT]?) of (?P<limit>[\d.]+[KMGT]?)", re.S
 )
-# the sum of arguments and temporaries is too much, though each of them would fit
+# the sum of arguments and temporaries is too large, although each of them would fit
 _TOTAL = re.compile(
     r"memory on (?P<memory>\w+).*?required for (?P<kind>[\w ]+?) \((?P<used>[\d.]+[KMGT]?)\) exceeds "
     r"available \w+ \((?P<limit>[\d.]+[KMGT]?)\)",
@@ -29,15 +29,15 @@ _ONE_BUFFER = re.compile(
     r"(?P<rest>.*?space=(?P<memory>\w+).*?tag = '[^']*')",
     re.S,
 )
-# a kernel written by hand has 16 MiB of VMEM unless it asks for more by `vmem_limit_bytes`
+# a hand-written kernel has 16 MiB of VMEM unless it requests more by `vmem_limit_bytes`
 _KERNEL = re.compile(
     r"memory in memory space (?P<memory>\w+) .*?(?P<said>Scoped allocation with size (?P<used>[\d.]+[KMGT]?) "
     r"and limit (?P<limit>[\d.]+[KMGT]?) exceeded scoped vmem limit by [\d.]+[KMGT]?)\.",
     re.S,
 )
 _FORMS = (_SPACE, _TOTAL, _ONE_BUFFER, _KERNEL)
-# A GPU's allocator names the one allocation that found no room, and never the GPU's capacity; where a program
-# asked for it, XLA lists what the program needs in all. "6291456 bytes", "32.00GiB", "2.00GiB (2147483648B)".
+# A GPU's allocator names the one allocation that failed, and never the GPU's capacity; if a program
+# requested it, XLA lists the program's total. "6291456 bytes", "32.00GiB", "2.00GiB (2147483648B)".
 _GPU = re.compile(
     r"(?:Out of memory (?:while )?trying to allocate|Failed to allocate request for) "
     r"(?P<asked>[\d.]+ ?[KMGT]?i?B?)(?: \((?P<exact>\d+)B\))?"
@@ -56,7 +56,7 @@ _ALLOCATION = re.compile(r"Size: (?P<size>[\d.]+[KMGT]?)B?\s*$(?P<rest>.*?)(?=^\
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """A buffer that needs memory: its size in bytes, and what it is for."""
+    """A buffer that needs memory: its size in bytes and its purpose."""
 
     nbytes: int
     purpose: str
@@ -66,13 +66,13 @@ class Allocation:
 
 
 class DoesNotFit(RuntimeError):
-    """A program that needs more of a memory than there is: 'HBM' or 'VMEM' of a TPU, or 'GPU memory'.
+    """A program that needs more memory than there is: 'HBM' or 'VMEM' of a TPU, or 'GPU memory'.
 
-    `limit_bytes` is 0 where the message does not say it, as on a GPU. `largest`: the largest buffers, where
-    the compiler lists them; `arguments`: the program's arguments, where it does not. `kind`: what the memory
-    is for in the compiler's words ('HLO temporaries'). `scoped_vmem`: the compiler's own sentence, where one
-    kernel asked for more VMEM than a kernel may have. On a GPU, `asked_bytes` is the allocation that found no
-    room, and `parts` is what the whole program needs, where XLA lists it.
+    `limit_bytes` is 0 if the message does not state it, as on a GPU. `largest`: the largest buffers, if the
+    compiler lists them; `arguments`: the program's arguments, if it does not. `kind`: the purpose of the
+    memory in the compiler's words ('HLO temporaries'). `scoped_vmem`: the compiler's own sentence, if one
+    kernel requested more VMEM than a kernel may have. On a GPU, `asked_bytes` is the allocation that failed,
+    and `parts` is what the whole program needs, if XLA lists it.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class DoesNotFit(RuntimeError):
         return partial(DoesNotFit, **named), self.args
 
     def with_arguments(self, arguments: tuple[Allocation, ...]) -> "DoesNotFit":
-        """The same error, with the program's arguments where the compiler lists no buffers itself."""
+        """The same error, with the program's arguments if the compiler lists no buffers itself."""
         shown = arguments if self.memory == "HBM" and not self.largest else ()
         return DoesNotFit(
             self.memory,
@@ -116,18 +116,18 @@ class DoesNotFit(RuntimeError):
     def __str__(self) -> str:
         if self.scoped_vmem:
             return (
-                f"one kernel needs {binary(self.used_bytes)} of {self.memory} at once and may have "
-                f"{binary(self.limit_bytes)}; use smaller tiles, or allow it more with vmem_limit_bytes"
+                f"one kernel needs {binary(self.used_bytes)} of {self.memory} at once but may use only "
+                f"{binary(self.limit_bytes)}; use smaller tiles, or raise vmem_limit_bytes"
             )
         if self.asked_bytes:
             return self._of_gpu()
         remedies = {
             "HBM": _RECOMPUTE
             if self._temporaries_bytes
-            else "make the arrays smaller, or split them over more chips"
+            else "make the arrays smaller, or shard them over more chips"
         }
         remedy = remedies.get(self.memory, "use smaller tiles")
-        # the compiler says "for HLO temporaries" of arguments too: where they are known, `_listing` counts
+        # the compiler also says "for HLO temporaries" of arguments: if they are known, `_listing` counts them
         kind_note = f" for {self.kind}" if self.kind and not self.arguments else ""
         return (
             f"the program needs {binary(self.used_bytes)} of {self.memory}{kind_note} and a chip has "
@@ -136,7 +136,7 @@ class DoesNotFit(RuntimeError):
 
     @property
     def _temporaries_bytes(self) -> int:
-        """What HLO temporaries and results take, where that is most of the memory; 0 where it is not."""
+        """The bytes of HLO temporaries and results if they are most of the memory; otherwise 0."""
         given = sum(each.nbytes for each in self.arguments)
         rest = self.used_bytes - given
         return rest if "temporaries" in self.kind and self.arguments and rest > given else 0
@@ -158,39 +158,36 @@ class DoesNotFit(RuntimeError):
         return f"; {arguments}, results and temporaries the rest"
 
     def _of_gpu(self) -> str:
-        """The sentence about a GPU, whose messages say neither its capacity nor what else is on it."""
+        """The sentence about a GPU, whose messages state neither its capacity nor what else is allocated."""
         has = f", and the GPU has {binary(self.limit_bytes)}" if self.limit_bytes else ""
         if not self.parts:
             return (
-                f"an allocation of {binary(self.asked_bytes)} of GPU memory found no room beside what is on "
-                "the "
-                f"GPU already{has}; make the arrays smaller, split them over more GPUs, or donate arguments "
-                "that "
-                "are not needed afterwards"
+                f"an allocation of {binary(self.asked_bytes)} of GPU memory does not fit next to the data "
+                f"already on the GPU{has}; make the arrays smaller, shard them over more GPUs, or donate "
+                "arguments that are not needed afterwards"
             )
         largest = f"; the largest: {'; '.join(map(str, self.largest[:3]))}" if self.largest else ""
         most = max(self.parts, key=lambda part: part.nbytes)
         remedy = (
             _RECOMPUTE
             if most.purpose == "HLO temporaries"
-            else "make the arrays smaller, or split them over more GPUs"
+            else "make the arrays smaller, or shard them over more GPUs"
         )
         return (
             f"the program needs {binary(self.used_bytes)} of GPU memory "
             f"({_listed(self.parts, len(self.parts))}), and "
-            f"an allocation of {binary(self.asked_bytes)} found no room{has}{largest}; {remedy}"
+            f"an allocation of {binary(self.asked_bytes)} failed{has}{largest}; {remedy}"
         )
 
 
 _RECOMPUTE = (
-    "recompute intermediate values (jax.checkpoint), work on smaller pieces at a time, or split the arrays "
-    "over "
-    "more chips"
+    "recompute intermediate values (jax.checkpoint), work on smaller chunks at a time, or shard the arrays "
+    "over more chips"
 )
 
 
 def read(message: str) -> DoesNotFit | None:
-    """The error that a compiler's message describes; None where the message is about something else."""
+    """The error that a compiler's message describes; None if the message is about something else."""
     if not re.search("RESOURCE_EXHAUSTED|Resource exhausted", message):
         return None
     found = next(filter(None, (form.search(message) for form in _FORMS)), None)
@@ -211,7 +208,7 @@ def read(message: str) -> DoesNotFit | None:
 
 
 def _read_gpu(message: str) -> DoesNotFit | None:
-    """The error that a GPU's allocator reports, with what the program needs where XLA lists it."""
+    """The error that a GPU's allocator reports, with the program's memory if XLA lists it."""
     if (asked := _GPU.search(message)) is None:
         return None
     sizes = {found["part"]: _bytes(found["size"]) for found in _GPU_PART.finditer(message)}
@@ -229,14 +226,14 @@ def _read_gpu(message: str) -> DoesNotFit | None:
 
 
 def _listed(arguments: tuple[Allocation, ...], limit: int = 3) -> str:
-    """The first `most` of the arguments, and the number of the others."""
+    """The first `limit` of the arguments, and the number of the others."""
     listed = "; ".join(f"{binary(each.nbytes)} for {each.purpose}" for each in arguments[:limit])
     others = len(arguments) - limit
     return f"{listed}; {others} smaller" if others > 0 else listed
 
 
 def _allocation(size: str, rest: str) -> Allocation:
-    """A buffer by its shape (its window's, where it has one) and the first sentence on what it is for."""
+    """A buffer by its shape (its window's, if it has one) and the first sentence about its purpose."""
     shape = re.search(r"window shape is (\S+\])", rest) or re.search(
         r"(?:[Ss]hape|Subshape)(?::| =) '?(\S+?\])", rest
     )

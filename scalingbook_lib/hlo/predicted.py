@@ -29,7 +29,7 @@ class Key(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """How often a collective runs, None where that is unknown, and the bytes of its arrays over all runs."""
+    """How often a collective runs (None if unknown), and the bytes of its arrays over all runs."""
 
     times: float | None
     nbytes: float
@@ -42,17 +42,16 @@ NOTHING = Amount(0, 0)
 
 
 def read(given: Any, mesh: Mapping[str, int] | None = None) -> Sums:
-    """The transfers of a solution (its best strategy), a strategy, rows
-    of traffic, a dict or a compiled program.
+    """The transfers of a solution (its best strategy), strategy, rows of traffic, dict or compiled program.
 
-    Axes are put in alphabetical order: a collective over XY is one over YX. Raises TypeError or ValueError
-    where `given` is none of these.
+    Axes are put in alphabetical order: a collective over XY is one over YX. Raises a TypeError or ValueError
+    if `given` is none of these.
     """
     return summed((Key(kind, ordered(axes, mesh)), amount) for (kind, axes), amount in _rows(given))
 
 
 def summed(rows: Iterable[Row]) -> Sums:
-    """Rows of the same kind and axes as one; it runs an unknown number of times if one of them does."""
+    """Rows of the same kind and axes as one, which runs an unknown number of times if one of them does."""
     sums: Sums = {}
     for key, amount in rows:
         before = sums.get(key, NOTHING)
@@ -62,14 +61,14 @@ def summed(rows: Iterable[Row]) -> Sums:
 
 
 def ordered(axes: str, mesh: Mapping[str, int] | None = None) -> str:
-    """Axes in alphabetical order."""
+    """The axes in alphabetical order."""
     return join_axes(sorted(split_axes(axes, mesh or {})))
 
 
 def on_axes(traffic: Iterable[TrainingCollective], **axes: str) -> tuple[TrainingCollective, ...]:
     """Rows of `training.traffic` on the axes of a mesh: `on_axes(rows, X="fsdp", Y="model")`.
 
-    X are the chips that share weights: with context parallelism those of both axes, `X="XC"`.
+    X are the chips that shard the weights: with context parallelism those of both axes, `X="XC"`.
     """
 
     def mesh_axes(letters: str) -> str:
@@ -97,7 +96,7 @@ def _rows(given: Any) -> Iterator[Row]:
             yield from _rows(given.collectives)
         case _:
             raise TypeError(
-                f"{type(given).__name__} is no prediction; give a strategy of sharded_matmul, the rows of "
+                f"{type(given).__name__} is not a prediction; give a strategy of sharded_matmul, the rows of "
                 "training.traffic, or bytes by collective and axes, as in {'all-gather X': 16777216}"
             )
 
@@ -109,20 +108,21 @@ def _row(row: Any) -> Iterator[Row]:
             yield of_traffic(row)
         case ReshardingStep() if row.kind in KINDS:
             yield Key(KINDS[row.kind], row.axes), Amount(1, row.nbytes)
-        case CompiledCollective():  # in a loop of unknown length it counts as if it ran once
+        case CompiledCollective():  # in a loop of unknown length, it counts as if it ran once
             yield (
                 Key(row.kind, row.axes),
                 Amount(row.times, (1 if row.times is None else row.times) * row.nbytes),
             )
         case TrainingCollective() | ReshardingStep():
-            pass  # a copy to the host is no collective, and a slice moves nothing
+            pass  # a copy to the host is not a collective, and a slice moves nothing
         case _:
-            raise TypeError(f"{row!r} is no row of a prediction; give rows of training.traffic, or moves")
+            raise TypeError(f"{row!r} is not a row of a prediction; give rows of training.traffic, or moves")
 
 
 def of_traffic(row: TrainingCollective) -> Row:
-    """A row of traffic as one kind of collective: a ring of n devices is n
-    - 1 permutes, each of 1/n of the array.
+    """A row of traffic as one kind of collective.
+
+    A ring of n devices is n - 1 permutes, each of 1/n of the array.
     """
     times, nbytes = row.times, row.times * row.nbytes
     if row.what in (RING, BACK):
@@ -133,11 +133,11 @@ def of_traffic(row: TrainingCollective) -> Row:
 def _of_dict(name: str, value: Any) -> Row:
     """An entry such as {'all-gather X': 4096}, or with a pair (times, bytes).
 
-    Raises ValueError for another name.
+    Raises a ValueError if the name is not a collective over axes.
     """
     kind, _, axes = name.partition(" ")
     if kind not in set(KINDS.values()) or not axes:
-        raise ValueError(f"{name!r} is no collective over axes; write one as in 'all-gather X'")
-    # bytes alone, {"all-gather X": 4096}, say nothing about how often
+        raise ValueError(f"{name!r} is not a collective over axes; write one as in 'all-gather X'")
+    # bytes alone, {"all-gather X": 4096}, do not say how often it runs
     times, nbytes = value if isinstance(value, tuple) else (None, value)
     return Key(kind, axes), Amount(times, nbytes)

@@ -25,9 +25,7 @@ _PAIRS = re.compile(r"source_target_pairs=\{((?:\{\d+,\d+\},?\s*)*)\}")
 
 
 def read(attributes: str, devices: int) -> Groups:
-    """The groups of device numbers that communicate; one group of all
-    devices where the attributes name none.
-    """
+    """The groups of device numbers that communicate; one group of all devices if the attributes name none."""
     if found := _IOTA.search(attributes):
         shape, dims = _numbers(found[1]), _numbers(found[2])
         order = _numbers(found[3]) if found[3] else tuple(range(len(dims)))
@@ -46,7 +44,7 @@ def pairs(attributes: str) -> Groups:
 
 
 def axes_of(groups: Groups, sizes: Mapping[str, int], *, ordered: bool = True) -> str | None:
-    """The mesh axes along which the devices of every group differ: 'X', 'XY'; None where no axes fit.
+    """The mesh axes along which the devices of every group differ: 'X', 'XY'; None if no axes fit.
 
     Devices are numbered along the mesh, last axis fastest. With `ordered`, the slowest axis of the group is
     named first (a gather over YX is not one over XY); without it, axes keep the mesh's order.
@@ -69,8 +67,7 @@ def axes_of(groups: Groups, sizes: Mapping[str, int], *, ordered: bool = True) -
 def shift_of(moves: Groups, sizes: Mapping[str, int]) -> tuple[str | None, int | None]:
     """The mesh axes along which a permute moves data, and by how many positions: ('Y', 1).
 
-    (None, None) where the devices do not fit the mesh; the shift is None where devices move by different
-    amounts.
+    (None, None) if the devices do not fit the mesh; the shift is None if devices move by different amounts.
     """
     moves = [(a, b) for a, b in moves if a != b]
     coordinates = dict(enumerate(itertools.product(*map(range, sizes.values()))))
@@ -100,7 +97,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _rows(numbers: Sequence[int], length: int) -> Groups:
-    """`numbers` cut into tuples of `length`."""
+    """`numbers` divided into tuples of `length`."""
     return [tuple(numbers[k : k + length]) for k in range(0, len(numbers), length)]
 
 
@@ -114,7 +111,7 @@ def _transposed(dims: Sequence[int], order: Sequence[int]) -> list[int]:
 def _mesh_groups(axes: str, devices: str | None, over: str) -> Groups:
     """The groups of the mesh form; a sub-axis `'x':(2)4` is the 4 that follow the first 2 of x."""
     named = {name: int(size) for name, size in re.findall(r"""['"]?([\w.\-]+)['"]?=(\d+)""", axes)}
-    parts: list[tuple[str, int]] = []  # every axis, split where a sub-axis begins or ends
+    parts: list[tuple[str, int]] = []  # every axis, divided where a sub-axis begins or ends
     chosen: list[tuple[str, int, int]] = []
     for name, before, size in _SUB_AXIS.findall(over):
         chosen.append((name, int(before or 1), int(size or named[name])))

@@ -1,7 +1,7 @@
 """Reads the order in which a program computes and communicates, and which work overlaps which transfer.
 
-XLA's optimized text is in the order of execution. An asynchronous collective appears twice, where it starts
-and where its result is needed; what runs between the two overlaps with it.
+XLA's optimized text is in execution order. An asynchronous collective appears twice, where it starts and
+where its result is needed; the work in between overlaps with it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,8 +18,7 @@ from scalingbook_lib.units import Result, si
 
 @dataclass(frozen=True, slots=True)
 class ScheduledStep(Result):
-    """One step: 'start' or 'done' of a transfer, 'wait' (a transfer without
-    overlap), 'compute', 'loop' or 'branch'.
+    """One step: 'start', 'done' or 'wait' (without overlap) of a transfer, 'compute', 'loop' or 'branch'.
 
     `cycles` is the compiler's estimate of a kernel; for a 'done', the sum over the kernels that ran since its
     start. `nbytes` is the size of the array that moves. `source` is the `op_name` that the step comes from.
@@ -34,7 +33,7 @@ class ScheduledStep(Result):
 
     def __str__(self) -> str:
         size = f", {si(self.nbytes, 'B')}" if self.nbytes else ""
-        cycles = f", {self.cycles:,} cycles" + (" of work meanwhile" if self.kind == "done" else "")
+        cycles = f", {self.cycles:,} cycles" + (" of overlapped work" if self.kind == "done" else "")
         return f"{'  ' * self.depth}{self.kind:<8}{self.label}{size}{cycles if self.cycles else ''}"
 
 
@@ -55,14 +54,12 @@ class ProgramSchedule(Result):
 
     @property
     def hidden(self) -> tuple[ScheduledStep, ...]:
-        """The transfers that overlap with other work: some of it ran between their start and their end."""
+        """The transfers that overlap with other work, which ran between their start and their end."""
         return tuple(step for step in self.steps if step.kind == "done" and step.cycles)
 
     @property
     def exposed(self) -> tuple[ScheduledStep, ...]:
-        """The transfers that overlap with nothing: synchronous ones, and those
-        that end without work since their start.
-        """
+        """The transfers that overlap with no work: synchronous ones, and those without work meanwhile."""
         return tuple(s for s in self.steps if s.kind == "wait" or (s.kind == "done" and not s.cycles))
 
     def __str__(self) -> str:
@@ -72,7 +69,7 @@ class ProgramSchedule(Result):
 def schedule(program: Any, mesh: Any = None, *, copies: bool = False) -> ProgramSchedule:
     """The steps of a program in order; with `copies`, its copies between HBM and VMEM too.
 
-    Raises HloError where the mesh is needed, or the text ends a transfer that it does not start.
+    Raises an HloError if the mesh is needed, or if the text ends a transfer that it does not start.
     """
     sizes = sizes_of(mesh if mesh is not None else mesh_of(program))
     module = HloModule.of(program)
@@ -88,7 +85,7 @@ class _ProgramReader(NamedTuple):
 
     def steps(self, here: Computation, depth: int = 0) -> Iterator[ScheduledStep]:
         """The steps of a computation, with those of its loops, calls and branches."""
-        since: dict[str, int] = {}  # cycles since the start of each transfer that is under way
+        since: dict[str, int] = {}  # cycles since the start of each transfer in flight
         for i in here.instructions.values():
             if i.opcode == "while":
                 trips = walk.trip_count(self.module, here, i)
@@ -110,7 +107,7 @@ class _ProgramReader(NamedTuple):
         yield from longest
 
     def step(self, here: Computation, i: Instruction) -> ScheduledStep | None:
-        """The step of one instruction; None where it neither moves nor computes anything."""
+        """The step of one instruction; None if it neither moves nor computes anything."""
         moved = self.transfer(here, i)
         # S(1) in a layout is VMEM; the first element of copy-start's result is the copy
         if moved is None and i.opcode.startswith("copy-") and self.copies:
@@ -125,9 +122,7 @@ class _ProgramReader(NamedTuple):
         return ScheduledStep("compute", kernel.kind, kernel.cycles) if computes else None
 
     def transfer(self, here: Computation, i: Instruction) -> tuple[str, int] | None:
-        """The kind and axes of a transfer between devices, and the array's
-        bytes; None for any other instruction.
-        """
+        """The kind and axes of a transfer between devices, and its bytes; None for other instructions."""
         if _is_done(i) and not i.opcode.startswith("copy"):
             start = here.instructions.get(_start_of(here, i))
             return self.transfer(here, start) if start is not None else None
@@ -136,7 +131,7 @@ class _ProgramReader(NamedTuple):
 
 
 def _timed(step: ScheduledStep, i: Instruction, here: Computation, since: dict[str, int]) -> ScheduledStep:
-    """Add the step's cycles to every transfer that is under way; a 'done' takes the sum of its own."""
+    """The step, with its cycles added to every transfer in flight; a 'done' takes the sum of its own."""
     if step.kind == "done":
         return replace(step, cycles=since.pop(_start_of(here, i), 0))
     if step.kind == "start":
@@ -147,7 +142,7 @@ def _timed(step: ScheduledStep, i: Instruction, here: Computation, since: dict[s
 
 
 def _is_start(i: Instruction) -> bool:
-    # an opcode of its own (`all-gather-start`), or a fusion that libtpu names so because it starts one
+    # a separate opcode (`all-gather-start`), or a fusion that libtpu names so because it starts a transfer
     return i.opcode.endswith("-start") or i.name.startswith("async-collective-start")
 
 
@@ -158,15 +153,15 @@ def _is_done(i: Instruction) -> bool:
 def _start_of(here: Computation, done: Instruction) -> str:
     """The name of the instruction that starts the transfer that `done` ends.
 
-    Raises HloError where there is none.
+    Raises an HloError if there is none.
     """
     # a fusion that continues a transfer passes it through, so the start may be several instructions back
     name = done.operands[0] if done.operands else ""
     for _ in range(len(here.instructions)):
         i = here.instructions.get(name)
         if i is None:
-            raise HloError(f"{done.name} waits for nothing; give the whole text of the program")
+            raise HloError(f"{done.name} has no transfer to wait for; give the whole text of the program")
         if _is_start(i):
             return name
         name = i.operands[0] if i.operands else ""
-    raise HloError(f"{done.name} waits for what never starts; give the whole text of the program")
+    raise HloError(f"{done.name} waits for a transfer that never starts; give the whole text of the program")

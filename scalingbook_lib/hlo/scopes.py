@@ -29,16 +29,14 @@ _BACKWARD, _FORWARD = re.compile(r"transpose\(jvp\((.*)\)\)$"), re.compile(r"jvp
 
 
 def scope_names(source: str, *, primitive: bool = True) -> tuple[str, ...]:
-    """The named scopes of a path, outermost first; with `primitive`, the
-    last part of the path is a primitive.
-    """
-    # a scope that is entered twice (in forward and backward, in a loop) is named once, where it first appears
+    """The named scopes of a path, outermost first; with `primitive`, its last part is a primitive."""
+    # a scope that is entered twice (in forward and backward, in a loop) is named once, at its first position
     parts = source.split("/")[:-1] if primitive else source.split("/")
     return tuple(dict.fromkeys(name for name in map(_scope_name, parts) if name))
 
 
 def _scope_name(part: str) -> str:
-    """The named scope in one part of a path; "" where the part is JAX's own."""
+    """The named scope in one part of a path; "" if the part is JAX's own."""
     if part in _MACHINERY or _CALL.match(part) or re.match(r"branch_\d+_fun", part):
         return ""
     if part == "while":

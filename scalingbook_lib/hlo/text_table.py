@@ -2,7 +2,7 @@
 
 
 def text_table(rows: list[tuple[str, ...]]) -> str:
-    """Rows of text in columns, the first row as their heads; the last two columns are right-aligned."""
+    """Rows of text in columns, with the first row as the header; the last two columns are right-aligned."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     left = len(widths) - 2
     lines = (

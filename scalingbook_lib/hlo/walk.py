@@ -1,7 +1,7 @@
 """Lists the instructions of a program that run, and how often each of them runs.
 
-Calls, fusions and asynchronous computations are entered. The body of a loop counts once per trip. Of a
-conditional's branches, sums take the one with the largest amount.
+Calls, fusions and asynchronous computations are entered. The body of a loop counts once per trip. For a
+conditional, sums use the branch with the largest amount.
 """
 
 import re
@@ -18,8 +18,8 @@ TRANSPARENT = {"copy", "bitcast", "convert", "reshape", "copy-start", "copy-done
 class Visit:
     """An instruction, its computation, how often it runs, and the kernel that it is part of.
 
-    `times` is None where the program does not fix it. `inside` is the fusion, or the start of the
-    asynchronous computation, that contains the instruction.
+    `times` is None if the program does not fix it. `inside` is the fusion, or the start of the asynchronous
+    computation, that contains the instruction.
     """
 
     instruction: Instruction
@@ -35,7 +35,7 @@ def visits(module: HloModule, weigh: Weigh | None = None) -> Iterator[Visit]:
     """Every instruction that may run, with the number of times that it does.
 
     `weigh` gives a visit's contribution to a sum: of a conditional, only the branch with the largest total is
-    visited. Without it every branch is, because the program's text does not say which one runs.
+    visited. Without it every branch is visited, because the program's text does not say which one runs.
     """
     return _visits(module, Visit(module.entry.root, module.entry, 1), weigh)
 
@@ -53,7 +53,8 @@ def _visits(module: HloModule, at: Visit, weigh: Weigh | None) -> Iterator[Visit
                 module, Visit(instruction, body_of(module, instruction), body_times, inside), weigh
             )
             continue
-        # what a fusion calls is part of that kernel; what a call or a branch calls runs as kernels of its own
+        # the computation called by a fusion is part of that kernel; calls and branches run kernels of their
+        # own
         part = instruction if is_one_kernel(instruction) else inside
         called = [
             list(_visits(module, Visit(instruction, module.computations[name], times, part), weigh))
@@ -66,22 +67,18 @@ def _visits(module: HloModule, at: Visit, weigh: Weigh | None) -> Iterator[Visit
 
 
 def is_one_kernel(instruction: Instruction) -> bool:
-    """Whether an instruction and what it calls run as one kernel: a
-    fusion, or an asynchronous computation.
-    """
+    """Whether an instruction and what it calls run as one kernel: a fusion or asynchronous computation."""
     return instruction.opcode == "fusion" or instruction.opcode.endswith("-start")
 
 
 def callees(instruction: Instruction) -> list[str]:
-    """The computations that an instruction runs once each; the
-    `to_apply` of a reduction is not one of them.
-    """
+    """The computations that an instruction runs once each, excluding the `to_apply` of a reduction."""
     match instruction.opcode:
         case "fusion" | "async-start":
             names = [instruction.callee("calls")]
-        case "call" | "call-start":  # `call-start`: on another unit of the chip, while the program goes on
+        case "call" | "call-start":  # `call-start`: on another unit of the chip, while the program continues
             names = [instruction.callee("to_apply") or instruction.callee("calls")]
-        case "custom-call" | "custom-call-start":  # what TPU7x hands to its SparseCores
+        case "custom-call" | "custom-call-start":  # what TPU7x offloads to its SparseCores
             names = instruction.callees("called_computations")
         case "conditional":
             # `branch_computations={%a, %b}` where a number chooses, `true_computation=` where a predicate
@@ -95,8 +92,9 @@ def callees(instruction: Instruction) -> list[str]:
 
 
 def scope_path(module: HloModule, instruction: Instruction) -> str:
-    """The `op_name` of an instruction with the scopes of everything fused
-    into it: 'jit(f)/up/down/dot_general'.
+    """The `op_name` of an instruction with the scopes of everything fused into it.
+
+    For example 'jit(f)/up/down/dot_general'.
     """
     paths = [path.split("/") for path in _op_names(module, instruction)]
     outer = dict.fromkeys(part for path in paths for part in path[:-1] if part)
@@ -113,7 +111,7 @@ def _op_names(module: HloModule, instruction: Instruction) -> Iterator[str]:
 
 
 def body_of(module: HloModule, loop: Instruction) -> Computation:
-    """The computation that a loop repeats. Raises HloError where the text lacks it."""
+    """The computation that a loop repeats. Raises an HloError if the text lacks it."""
     body = module.computations.get(loop.callee("body") or "")
     if body is None:
         raise HloError(f"while loop {loop.name} has no body; give the whole text of the program")
@@ -121,9 +119,7 @@ def body_of(module: HloModule, loop: Instruction) -> Computation:
 
 
 def trip_count(module: HloModule, computation: Computation, loop: Instruction) -> int | None:
-    """How many trips a loop makes: as XLA notes it, else from its
-    counter; None where the text does not fix it.
-    """
+    """The trip count of a loop, as XLA notes it or from its counter; None if the text does not fix it."""
     # XLA notes a trip count that it knows as `"known_trip_count":{"n":"8"}` or, in older texts, as
     # `known_trip_count={n=8}`. Without it, the trips follow from the loop's counter: a number in its state
     # that starts at a constant, grows by a constant, and is compared with a limit.
@@ -142,13 +138,13 @@ def trip_count(module: HloModule, computation: Computation, loop: Instruction) -
     step = _increment(module, loop, counter)
     if start is None or limit is None or not step:
         return None
-    # -(-a // b) rounds up: a shorter last step is a trip too
+    # -(-a // b) rounds up: a shorter last step is also a trip
     last = limit + 1 if "direction=LE" in compare.attributes else limit
     return max(0, -(-(last - start) // step)) if re.search("direction=L[TE]", compare.attributes) else None
 
 
 def _tuple_index(computation: Computation, name: str) -> int | None:
-    """The index of the element of the loop's state that `name` reads; None where it reads none."""
+    """The index of the element of the loop's state that `name` reads; None if it reads none."""
     instruction = resolve(computation, name)
     if instruction is None or instruction.opcode != "get-tuple-element":
         return None
@@ -158,7 +154,7 @@ def _tuple_index(computation: Computation, name: str) -> int | None:
 
 
 def _initial_value(computation: Computation, loop: Instruction, element: int | None) -> int | None:
-    """The constant with which an element of the loop's state starts; None where it is not a constant."""
+    """The initial constant of an element of the loop's state; None if it is not a constant."""
     state = computation.instructions.get(loop.operands[0])
     if element is None or state is None or state.opcode != "tuple" or element >= len(state.operands):
         return None
@@ -166,20 +162,20 @@ def _initial_value(computation: Computation, loop: Instruction, element: int | N
 
 
 def _increment(module: HloModule, loop: Instruction, counter: int | None) -> int | None:
-    """The constant that one trip adds to the loop's counter; None where it is not a constant."""
+    """The constant that one trip adds to the loop's counter; None if it is not a constant."""
     body = body_of(module, loop)
     if counter is None or body.root.opcode != "tuple" or counter >= len(body.root.operands):
         return None
     add = resolve(body, body.root.operands[counter])
     if add is None or add.opcode != "add":
         return None
-    # counter + constant, in either order: the operand that is no element of the state is the step
+    # counter + constant, in either order: the operand that is not an element of the state is the step
     steps = [_constant(body, name) for name in add.operands if _tuple_index(body, name) is None]
     return steps[0] if len(steps) == 1 else None
 
 
 def _constant(computation: Computation, name: str) -> int | None:
-    """The integer that `name` stands for; None where it is not a constant."""
+    """The integer that `name` refers to; None if it is not a constant."""
     instruction = resolve(computation, name)
     if instruction is None or instruction.opcode != "constant":
         return None
@@ -187,9 +183,7 @@ def _constant(computation: Computation, name: str) -> int | None:
 
 
 def resolve(computation: Computation, name: str) -> Instruction | None:
-    """The instruction that produces the value of `name`, followed
-    through copies, bitcasts and conversions.
-    """
+    """The instruction that produces the value of `name`, through copies, bitcasts and conversions."""
     instruction = computation.instructions.get(name)
     while instruction is not None and instruction.opcode in TRANSPARENT and instruction.operands:
         instruction = computation.instructions.get(instruction.operands[0])

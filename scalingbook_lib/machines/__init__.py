@@ -1,7 +1,7 @@
-"""Chips, the networks that connect them, and how much of each chip a kernel or a matmul keeps busy.
+"""Chips, the networks that connect them, and the utilization of a chip by a kernel or a matmul.
 
-`chips` is the catalogue: every figure with its source. A `Slice` is TPUs on a torus, a `Cluster` is GPUs
-under switches, and `Machine` is either. `occupancy` and `systolic` model the inside of a chip. Chapters:
+`chips` is the catalog, in which every number has its source. A `Slice` is TPUs on a torus, a `Cluster` is
+GPUs under switches, and `Machine` is either. `occupancy` and `systolic` model the inside of a chip. Chapters:
 TPUs, GPUs.
 """
 

@@ -1,8 +1,8 @@
-"""Ages of the figures in the catalogue that change without notice: prices and announced chips.
+"""Ages of the numbers in the catalog that change without notice: prices and announced chips.
 
-A shipping chip's peak rates stay as they are; a price or an announcement may not. Every figure carries the
-day on which its source was read or published, and an age is counted to a given day.
-Chapter: Comparing accelerators.
+A shipping chip's peak rates do not change; a price or an announcement may. Every number carries the day on
+which its source was read or published, and its age is counted up to a given day. Chapter: Comparing
+accelerators.
 
 >>> from datetime import date
 >>> from scalingbook_lib.machines import chips
@@ -23,8 +23,9 @@ PRICE = "usd_per_hour"
 
 @dataclass(frozen=True, slots=True)
 class AgedFigure(Result):
-    """A figure that may have changed since its source was read: a
-    price, or the oldest one of an announced chip.
+    """A number that may have changed since its source was read.
+
+    It is a price, or the oldest number of an announced chip.
     """
 
     chip: Chip
@@ -34,7 +35,7 @@ class AgedFigure(Result):
 
     @property
     def stale(self) -> bool:
-        """Whether the figure is older than half a year (182 days)."""
+        """Whether the number is older than half a year (182 days)."""
         return self.days > HALF_A_YEAR
 
     def __str__(self) -> str:
@@ -45,7 +46,7 @@ class AgedFigure(Result):
 class ChipPrice(Result):
     """The price of one chip-hour in USD and the day of its source.
 
-    None where unknown or given by the caller.
+    The price is None if it is unknown, the day is None if the caller gave the price.
     """
 
     usd_per_hour: float | None
@@ -53,19 +54,19 @@ class ChipPrice(Result):
 
     def __str__(self) -> str:
         if self.usd_per_hour is None:
-            return "no price published"
-        return f"{self.usd_per_hour:g} USD an hour" + (f" ({self.as_of})" if self.as_of else "")
+            return "no published price"
+        return f"{self.usd_per_hour:g} USD per chip-hour" + (f" ({self.as_of})" if self.as_of else "")
 
 
 def price_of(chip: Chip, given: float | None = None) -> ChipPrice:
-    """The price per chip-hour: `given` if there is one, else the catalogue's with the day of its source."""
+    """The price per chip-hour: `given` if there is one, else the catalog's with the day of its source."""
     if given is not None or chip.usd_per_hour is None:
         return ChipPrice(given, None)
     return ChipPrice(chip.usd_per_hour, chip.sources[PRICE].as_of)
 
 
 def stale_candidates(known: Iterable[Chip], today: date) -> tuple[AgedFigure, ...]:
-    """Each price and each announcement among these chips, with its age in days on `today`."""
+    """The price and the announcement of each of these chips, with its age in days on `today`."""
     found: list[AgedFigure] = []
     for chip in known:
         if PRICE in chip.figures():

@@ -1,6 +1,6 @@
-"""The figures of one accelerator chip, each with the source that documents it.
+"""The numbers of one accelerator chip, each with the source that documents it.
 
-The chips themselves are in `chips`, which also hands on these names, so that a reader imports `chips` alone.
+The chips themselves are in `chips`, which re-exports these names, so that a reader imports only `chips`.
 Chapters: Rooflines, TPUs, GPUs.
 """
 
@@ -12,13 +12,14 @@ from typing import Any, Literal, NoReturn, TypeGuard
 from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 from scalingbook_lib.units import BF16, DTYPES, DType, Result, binary, si
 
-_WORDS = {"name", "vendor", "status", "memory", "joined", "sources"}  # the others are figures, with a source
+# all other fields are numbers, each with a source
+_WORDS = {"name", "vendor", "status", "memory", "joined", "sources"}
 type Joined = Literal["switches", "full mesh", "PCIe", "ring", "cube mesh"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a figure comes from, the day it was read, and what other sources say instead."""
+    """The source of a number, the day on which it was read, and differing values in other sources."""
 
     text: str
     as_of: str
@@ -27,7 +28,7 @@ class Source:
 
     def __post_init__(self) -> None:
         if not self.text.strip():
-            raise ValueError("a source needs a text that says where the figure was read")
+            raise ValueError("a source needs a text that says where the number was read")
         date.fromisoformat(self.as_of)
 
     def __str__(self) -> str:
@@ -36,8 +37,9 @@ class Source:
 
 
 class UnavailableRate(float):
-    """Stands for a rate that the chip lacks: arithmetic with it
-    raises ValueError, naming the rates there are.
+    """A placeholder for a rate that the chip lacks.
+
+    Any arithmetic with it raises a ValueError that lists the available rates.
     """
 
     message: str  # the error's message
@@ -54,28 +56,28 @@ class UnavailableRate(float):
 
 @dataclass(frozen=True, kw_only=True)
 class Chip(Result):
-    """Peak figures of one accelerator chip, in base units.
+    """Peak rates and sizes of one accelerator chip, in base units.
 
-    FLOP/s are dense, without sparsity. Every link figure is one link in one direction, at its documented
-    peak; `link_achieved_fraction` is the share of it that large collectives reach, and no formula applies it
-    on its own. Network, PCIe and host figures are per chip and one way. None means that the chip has no such
-    unit or that nobody documents it (bf16 is then an `UnavailableRate`: call `flops_per_s(FP16)` on a V100
-    and `flops_per_s(FP4)` on a TPU 8t). `status` is "shipping", or "announced" where nobody outside the
-    vendor could measure it yet; `memory` names the main memory where it is not HBM. For a what-if, use
-    `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)` with a name of its own.
+    FLOP/s are dense, without sparsity. Every link rate is one link in one direction, at its documented peak;
+    `link_achieved_fraction` is the fraction of it that large collectives reach, and no formula applies it
+    implicitly. Network, PCIe and host rates are per chip and unidirectional. None means that the chip has no
+    such unit or that the number is not documented (bf16 is then an `UnavailableRate`: call
+    `flops_per_s(FP16)` on a V100 and `flops_per_s(FP4)` on a TPU 8t). `status` is "shipping", or "announced"
+    if nobody outside the vendor has been able to measure it; `memory` names the main memory if it is not HBM.
+    For a what-if, use `dataclasses.replace(chip, name=..., hbm_bytes_per_s=...)` with a different name.
 
     `cores` are TensorCores, SMs or CUs; `matrix_units` counts the MXUs or tensor cores of the whole chip,
-    each with `matrix_side` rows where the vendor says so. Per core: `smem_bytes_per_core` (scalar memory of a
-    TPU; L1 and shared memory together of a GPU), registers, tensor memory. `domain_chips` chips communicate
+    each with `matrix_side` rows if the vendor documents it. Per core: `smem_bytes_per_core` (scalar memory of
+    a TPU; L1 and shared memory together of a GPU), registers, tensor memory. `domain_chips` chips communicate
     at full speed, `joined` by switches, over one link per pair (a full mesh), around a ring, or as PCIe
-    boards through their host, whose one link is the slot; V100 are joined in a hybrid cube mesh. `power_w` is
-    the vendor's maximum; `usd_per_hour` is the price on the day of its source.
+    boards through their host, whose one link is the slot; V100s are joined in a hybrid cube mesh. `power_w`
+    is the vendor's maximum; `usd_per_hour` is the price on the day of its source.
     """
 
     name: str
     vendor: str
     status: Literal["shipping", "announced"] = "shipping"
-    memory: str = "HBM"  # or what stands in its place
+    memory: str = "HBM"  # or the memory that replaces it
     bf16_flops_per_s: float  # dense, of the whole chip
     hbm_bytes: float  # of the whole chip
     hbm_bytes_per_s: float  # reads and writes together
@@ -92,22 +94,22 @@ class Chip(Result):
     vmem_bytes: float | None = None
     vmem_bytes_per_s: float | None = None
     pcie_bytes_per_s: float | None = None  # to the host
-    dcn_bytes_per_s: float | None = None  # a chip's share of its host's network cards
+    dcn_bytes_per_s: float | None = None  # a chip's share of its host's NICs
     chips_per_host: int
     clock_hz: float | None = None
     cores: int | None = None
     matrix_units: int | None = None
-    matrix_side: int | None = None  # cells
+    matrix_side: int | None = None  # in cells
     smem_bytes_per_core: float | None = None
     registers_bytes_per_core: float | None = None
     tmem_bytes_per_core: float | None = None
     l2_bytes: float | None = None
     l3_bytes: float | None = None
     host_bytes_per_s: float | None = None
-    power_w: float | None = None  # at most, by its vendor
-    usd_per_hour: float | None = None  # of one chip
-    domain_chips: int | None = None  # None: joined in a torus
-    joined: Joined = "switches"  # where not in a torus
+    power_w: float | None = None  # the vendor's maximum
+    usd_per_hour: float | None = None  # per chip
+    domain_chips: int | None = None  # None: connected in a torus
+    joined: Joined = "switches"  # if not in a torus
     torus: Torus | None = None
     sources: Mapping[str, Source] = field(repr=False, compare=False)
 
@@ -118,45 +120,45 @@ class Chip(Result):
             lacking.message = self._unavailable_message("bf16")
         for name, value in self.figures().items():
             if name not in self.sources:
-                raise ValueError(f"{self.name}: {name} has no source; say where it was read, in `sources`")
+                raise ValueError(f"{self.name}: {name} has no source; name where it was read, in `sources`")
             if not isinstance(value, Torus) and not value > 0:
                 raise ValueError(
-                    f"{self.name}: {name} is {value}; write a positive figure, or None where unknown"
+                    f"{self.name}: {name} is {value}; write a positive number, or None if unknown"
                 )
 
     def __hash__(self) -> int:
-        """The hash of its name, as equal chips have one; a search looks things up by chip all the time."""
+        """The hash of its name, which equal chips share; a search looks values up by chip very often."""
         return hash(self.name)
 
     @property
     def full_mesh(self) -> bool:
-        """Whether there is a link for each pair of chips of a domain, and no switch."""
+        """Whether each pair of chips in a domain has its own link, without a switch."""
         return self.joined == "full mesh"
 
     def figures(self) -> dict[str, float | Torus]:
-        """Every figure that this chip has, by field name, in base units."""
+        """Every number that this chip has, by field name, in base units."""
         named = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in _WORDS}
         return {name: value for name, value in named.items() if _known(value)}
 
     def flops_per_s(self, dtype: DType = BF16) -> float:
         """The peak rate of the matrix units on operands of that type, in FLOPs/s.
 
-        ValueError if they have none.
+        Raises a ValueError if the matrix units do not support the type.
         """
         name = dtype.multiplied or dtype.name
-        rate = getattr(self, _rate_of(name), None)  # asked hundreds of times for one picture
+        rate = getattr(self, _rate_of(name), None)  # a single figure may call this hundreds of times
         if not _known(rate):
             raise ValueError(self._unavailable_message(name))
         return rate
 
     def _unavailable_message(self, dtype: str) -> str:
-        """The message of the error about a type that the matrix units do not multiply."""
+        """The error message for a type that the matrix units do not support."""
         if not self.rates():
-            return f"nobody publishes what {self.name} multiplies; ask for its memory alone"
-        known = " that is published" if self.status == "announced" else ""
+            return f"{self.name} has no published compute rate; use its memory numbers only"
+        known = " with a published rate" if self.status == "announced" else ""
         return (
             f"{self.name} has no {dtype} matrix unit{known}; compute in one of "
-            f"{', '.join(self.rates())} and say how the operands are stored"
+            f"{', '.join(self.rates())} and give the stored type separately"
         )
 
     def rates(self) -> dict[str, float]:
@@ -165,32 +167,37 @@ class Chip(Result):
         return {name: rate for name, rate in named.items() if _known(rate)}
 
     def axis(self, size: int, *, wrapped: bool | None = None) -> Axis:
-        """One torus axis of `size` chips, a ring if this generation
-        wraps that size or if `wrapped` says so.
+        """One torus axis of `size` chips.
+
+        It is a ring if this generation wraps that size, or if `wrapped` says so.
         """
         if wrapped is None:
             wrapped = self.topology().wraps(size)
         return Axis(size, wrapped, self.link_bytes_per_s, self.hop_s)
 
     def topology(self) -> Torus:
-        """The torus that connects chips of this generation; SliceError where switches or a full mesh do."""
+        """The torus that connects chips of this generation.
+
+        Raises a SliceError if the chips are connected by switches or a full mesh.
+        """
         if self.torus is None:
-            raise SliceError(f"{self.name} is joined {_JOINED[self.joined]}, not in a torus; take a TPU")
+            raise SliceError(f"{self.name} is joined {_JOINED[self.joined]}, not in a torus; choose a TPU")
         return self.torus
 
     def domain_bytes_per_s(self, chips: int | None = None) -> float:
-        """The bytes/s that one chip sends to the other `chips` - 1 of a
-        group in its domain (default: all) at once.
+        """The bytes/s that one chip sends to the other chips of a group in its domain at once.
 
-        Through switches every link reaches every peer; in a full mesh each link reaches one. SliceError where
-        the chips form a torus or the group does not fit one domain.
+        The group has `chips` chips (by default all of the domain). Through switches every link reaches every
+        peer; in a full mesh each link reaches one. Raises a SliceError if the chips form a torus or the group
+        does not fit one domain.
         """
         if self.domain_chips is None:
-            raise SliceError(f"{self.name} is joined in a torus; ask the axes of a slice for their bandwidth")
+            raise SliceError(f"{self.name} is joined in a torus; use the bandwidth of the axes of a slice")
         size = self.domain_chips if chips is None else chips
         if not 2 <= size <= self.domain_chips:
             raise SliceError(
-                f"{size} chips are no group within one domain of {self.name}; write 2 to {self.domain_chips}"
+                f"{size} chips do not form a group in one domain of {self.name}; "
+                f"write 2 to {self.domain_chips}"
             )
         # in a full mesh a link has one peer: a group of `size` uses size - 1 of them
         return self.link_bytes_per_s * (size - 1 if self.full_mesh else self.links)

@@ -1,4 +1,4 @@
-"""Chips of the reader's own: a JSON file of figures, or a chip of the catalogue with some figures replaced.
+"""Chips defined by the reader: a JSON file of numbers, or a catalog chip with some numbers replaced.
 
 ```json
 {"name": "RTX 4090 48GB", "like": "RTX 4090", "hbm_bytes": "48GiB",
@@ -7,7 +7,7 @@
 
 Names and units are those of `Chip`: FLOP/s are dense, and a link is one link in one direction. Without `like`
 a file needs a name, a rate for one data type, and the bytes and the bandwidth of the memory; without
-`link_bytes_per_s` its chip works alone.
+`link_bytes_per_s` the chip cannot be combined with others.
 
 >>> own = with_figures(chips.find("rtx 4090"), {"hbm_bytes": "48GiB"})
 >>> own.name, own.hbm_bytes / 2**30
@@ -40,36 +40,37 @@ MOST_CHARACTERS = 100_000
 
 
 class ChipFileError(ValueError):
-    """A figure or a file that is none of a chip; the message says what to write."""
+    """An error for a number or a file that does not describe a chip; the message says what to write."""
 
 
 def is_benchmark_record(path: Path) -> bool:
-    """Whether a JSON file is not of figures but of measurements, as `scalingbook measure` writes them."""
+    """Whether a JSON file holds measurements, as `scalingbook measure` writes them, not numbers of a chip."""
     stored = _stored(path)
     return isinstance(stored, dict) and "rows" in stored
 
 
 def read(path: Path) -> Chip:
-    """The chip of a file. ChipFileError where a figure is missing, unknown or cannot be read."""
+    """The chip of a file. Raises a ChipFileError if a number is missing, unknown or cannot be read."""
     stored = _stored(path)
     if not isinstance(stored, dict):
-        raise ChipFileError(f"{path.name} holds no object; write the figures of one chip, as in {_EXAMPLE}")
+        raise ChipFileError(
+            f"{path.name} does not hold a JSON object; write the numbers of one chip, as in {_EXAMPLE}"
+        )
     given = {str(name): value for name, value in stored.items()}
     name, source = str(given.pop("name", path.stem)), str(given.pop(SOURCE, f"the file {path.name}"))
     like = given.pop(LIKE, None)
     figures = _figures(given, path.name)
-    told = Source(text=source, as_of=_today())
+    stated = Source(text=source, as_of=_today())
     if like is not None:
         base = chips.find(str(like))
-        return replace(base, name=name, **figures, sources={**base.sources, **dict.fromkeys(figures, told)})
+        return replace(base, name=name, **figures, sources={**base.sources, **dict.fromkeys(figures, stated)})
     lacking = [one for one in ("hbm_bytes", "hbm_bytes_per_s") if one not in figures]
     if not any(one.endswith(("flops_per_s", "ops_per_s")) for one in figures):
         lacking.append(RATES)
     if lacking:
         raise ChipFileError(
-            f"{path.name} lacks {', '.join(lacking)}; write them, as in {_EXAMPLE}, or a chip that it is "
-            "like, as in "
-            '"like": "H100"'
+            f"{path.name} lacks {', '.join(lacking)}; write them, as in {_EXAMPLE}, or name a "
+            'chip that it is like, as in "like": "H100"'
         )
     alone = "link_bytes_per_s" not in figures  # a chip without links: a machine of one
     assumed: dict[str, Any] = {
@@ -82,29 +83,34 @@ def read(path: Path) -> Chip:
     }
     assumed["domain_chips"] = assumed["chips_per_host"]
     every = assumed | figures
-    sources = dict.fromkeys((one.name for one in fields(Chip)), told)
+    sources = dict.fromkeys((one.name for one in fields(Chip)), stated)
     for one in assumed.keys() - figures.keys():
-        sources[one] = Source(text=f"assumed, as {path.name} does not say it", as_of=told.as_of)
+        sources[one] = Source(text=f"assumed, because {path.name} does not state it", as_of=stated.as_of)
     return Chip(name=name, **every, sources=sources)
 
 
 def with_figures(chip: Chip, given: Mapping[str, object]) -> Chip:
-    """The chip with these figures replaced; its name says which."""
+    """The chip with these numbers replaced; its name lists them."""
     if not given:
         return chip
-    figures = _figures(given, "a figure")
-    told = Source(text="given by the caller", as_of=_today())
+    figures = _figures(given, "a number")
+    stated = Source(text="given by the caller", as_of=_today())
     name = f"{chip.name} with {', '.join(f'{name}={value}' for name, value in given.items())}"
-    return replace(chip, name=name, **figures, sources={**chip.sources, **dict.fromkeys(figures, told)})
+    return replace(chip, name=name, **figures, sources={**chip.sources, **dict.fromkeys(figures, stated)})
 
 
 def assignments(written: Iterable[str]) -> dict[str, str]:
-    """Figures as they are typed: 'hbm_bytes=48GiB'. ChipFileError where one has no value or stands twice."""
+    """The numbers of assignments such as 'hbm_bytes=48GiB', by name.
+
+    Raises a ChipFileError if one has no value or is given twice.
+    """
     found: dict[str, str] = {}
     for text in written:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not (name and equals and value):
-            raise ChipFileError(f"{text!r} is no figure; write its name and value, as in hbm_bytes=48GiB")
+            raise ChipFileError(
+                f"{text!r} is not an assignment; write a name and value, as in hbm_bytes=48GiB"
+            )
         if name in found:
             raise ChipFileError(f"{name} is given twice; write it once")
         found[name] = value
@@ -112,7 +118,7 @@ def assignments(written: Iterable[str]) -> dict[str, str]:
 
 
 def _figures(given: Mapping[str, object], where: str) -> dict[str, Any]:
-    """The figures by the names of `Chip`, in base units."""
+    """The numbers by the field names of `Chip`, in base units."""
     found: dict[str, Any] = {}
     for name, value in given.items():
         if name == RATES and isinstance(value, Mapping):
@@ -127,7 +133,7 @@ def _figures(given: Mapping[str, object], where: str) -> dict[str, Any]:
         else:
             near = get_close_matches(name, (*_FIGURES, *DTYPES, RATES), 3, 0.5)
             raise ChipFileError(
-                f"{where}: {name[:40]!r} is no figure of a chip; write one of "
+                f"{where}: {name[:40]!r} is not a number of a chip; write one of "
                 f"{', '.join(near or sorted(one for one in _FIGURES if _required(one)))}"
             )
     return found
@@ -142,7 +148,7 @@ def _rate(kind: str, value: object, where: str) -> dict[str, float]:
     field = f"{name}_ops_per_s" if name.startswith("int") else f"{name}_flops_per_s"
     if field not in _FIGURES:
         raise ChipFileError(
-            f"{where}: no matrix unit here multiplies {kind}; write "
+            f"{where}: no known matrix unit multiplies {kind}; write "
             f"{', '.join(d for d in DTYPES if d != kind)}"
         )
     return {field: _number(field, value, where)}
@@ -155,7 +161,7 @@ def _text(name: str, value: object, where: str) -> str:
 
 
 def _number(name: str, value: object, where: str) -> float:
-    """A figure in base units; a text may have a prefix and the unit that its name ends in."""
+    """A number in base units; a text may have a prefix and the unit that its name ends in."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ChipFileError(f"{where}: {name} is {str(value)[:40]!r}; write a number, as in {_example(name)}")
     try:
@@ -194,7 +200,7 @@ def _stored(path: Path) -> object:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise ChipFileError(
-            f"{str(path)[:80]!r} cannot be read; write the path of a file of figures"
+            f"{str(path)[:80]!r} cannot be read; write the path of a chip's JSON file"
         ) from error
     if git_lfs.is_pointer(text):
         raise ChipFileError(git_lfs.refusal(path.name))
@@ -202,7 +208,7 @@ def _stored(path: Path) -> object:
         return json.loads(text) if len(text) <= MOST_CHARACTERS else None
     except (ValueError, RecursionError) as error:
         raise ChipFileError(
-            f"{str(path)[:80]!r} cannot be read as JSON; write the path of a file of figures, as in "
+            f"{str(path)[:80]!r} cannot be read as JSON; write the path of a chip's JSON file, as in "
             f"{_EXAMPLE}"
         ) from error
 

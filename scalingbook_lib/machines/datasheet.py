@@ -1,4 +1,4 @@
-"""Normalize a vendor's figures to one chip, dense and one way; weights that stay in on-chip memory.
+"""Vendor numbers normalized to one chip, dense and unidirectional, and weights that stay in SRAM.
 
 Chapter: Comparing accelerators.
 
@@ -15,11 +15,11 @@ from scalingbook_lib.units import Result, require_min, si
 def per_chip_figure(
     value: float, *, sparse: bool = False, bidirectional: bool = False, pieces: int = 1, binary: int = 0
 ) -> float:
-    """A vendor's figure as the dense, one-way figure of one chip.
+    """A vendor's number as the dense, unidirectional number of one chip.
 
     `sparse`: it counts multiplications by structured zeros, twice the dense rate. `bidirectional`: it adds
     both directions. `pieces`: the number of chips it covers, at least 1. `binary`: the power of 1,024 that
-    its prefix stands for (3 for a GB that is a GiB).
+    its prefix means (3 for a GB that is a GiB).
     """
     require_min(1, pieces=pieces)
     return value / (1 + sparse) / (1 + bidirectional) / pieces * 1.024**binary
@@ -36,9 +36,7 @@ class WeightsResident(Result):
 
     @property
     def token_s(self) -> float:
-        """Seconds per token: all chips read their weights at once, then
-        activations pass through the hops in sequence.
-        """
+        """The seconds per token: reading the weights on all chips at once, then the hops in sequence."""
         return self.read_s + self.hops_s
 
     @property
@@ -50,13 +48,12 @@ class WeightsResident(Result):
 def weights_resident(
     nbytes: float, chip: Chip, *, steps: int, hop_s: float, chips: int = 0
 ) -> WeightsResident:
-    """`nbytes` of weights on the fewest chips that hold them (or on
-    `chips`), with `steps` hops of `hop_s` per token.
+    """`nbytes` of weights on the fewest chips that hold them, with `steps` hops of `hop_s` per token.
 
-    ValueError where `chips` are too few.
+    `chips` overrides the number of chips. Raises a ValueError if they are too few.
     """
     fewest = -int(-nbytes // chip.hbm_bytes)
     if chips and chips < fewest:
-        raise ValueError(f"{chips} {chip.name} do not hold {si(nbytes, 'B')}; take {fewest} or more")
+        raise ValueError(f"{chips} {chip.name} do not hold {si(nbytes, 'B')}; write {fewest} or more")
     many = chips or fewest
     return WeightsResident(many, nbytes / (many * chip.hbm_bytes_per_s), steps * hop_s)

@@ -1,4 +1,4 @@
-"""The energy that chips use, alone, with the node around them, or with the whole site.
+"""The energy that chips use: the chips alone, with their nodes, or with the whole site.
 
 Chapter: Energy and power.
 
@@ -17,18 +17,18 @@ KWH_J = 3.6e6
 
 @dataclass(frozen=True, slots=True)
 class Boundary(Result):
-    """What the energy count includes: node power over chip power, and site power over node power (PUE)."""
+    """The boundary of the energy count: node power over chip power, and site power over node power (PUE)."""
 
     name: str
     node: float = 1.0
     pue: float = 1.0
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.node * self.pue:.3g} times the chips' watts"
+        return f"{self.name}: {self.node * self.pue:.3g} times the chips' power"
 
 
 CHIPS = Boundary("the chips alone, at maximum power")
-# NVIDIA's DGX H100 user guide: 10.2 kW at most, with eight GPUs of 700 W.
+# NVIDIA's DGX H100 user guide: at most 10.2 kW, with eight GPUs of 700 W.
 NODE = Boundary("with their nodes", node=10.2e3 / (8 * 700))
 # Google's environmental report of 2025: 1.09 over all its sites in 2024.
 SITE = Boundary("with their nodes and the site", node=NODE.node, pue=1.09)
@@ -48,7 +48,7 @@ class Energy(Result):
         return self.joules / KWH_J / 1e3
 
     def usd(self, usd_per_kwh: float) -> float:
-        """The price in USD at `usd_per_kwh`."""
+        """The cost in USD at `usd_per_kwh`."""
         return self.joules / KWH_J * usd_per_kwh
 
     def __str__(self) -> str:
@@ -58,10 +58,11 @@ class Energy(Result):
 def energy(chip: Chip, chip_s: float, boundary: Boundary = CHIPS) -> Energy:
     """Chip-seconds times the chip's maximum power, times the boundary's factors.
 
-    Measured on an H100 and an H200: 93 to 101% of that in training steps and prefill, two thirds while
-    decoding for one user (`evidence/data/own_power.csv`). ValueError where the chip's power is not published.
+    An H100 and an H200 measured 93 to 101% of that in training steps and prefill, and two thirds of it in
+    single-user decoding (`evidence/data/own_power.csv`). Raises a ValueError if the chip's power is not
+    published.
     """
     if chip.power_w is None:
-        raise ValueError(f"nobody publishes the power of {chip.name}; take another, or replace(power_w=...)")
-    # W · s; both factors multiply all of it
+        raise ValueError(f"{chip.name} has no published power; choose another chip, or replace(power_w=...)")
+    # W · s; both factors apply to all of it
     return Energy(chip_s * chip.power_w * boundary.node * boundary.pue, boundary)

@@ -1,7 +1,7 @@
 """Low-precision number formats: their representable values, rounding errors and bytes per element.
 
-An `Element` is a floating-point type (values spaced in proportion) or an integer type (equally spaced). A
-`Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Low
+An `Element` is a floating-point type (spacing proportional to the value) or an integer type (equal spacing).
+A `Format` multiplies elements by a scale, one for the whole tensor or one for each block. Chapter: Low
 precision and optimizers.
 
 >>> print(NVFP4)
@@ -18,7 +18,7 @@ from random import Random
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.units import BF16, DType, Result, count, matrix_unit_dtype
 
-_POWER_BITS = 8  # of a scale that is a power of two (E8M0)
+_POWER_BITS = 8  # bits of a power-of-two scale (E8M0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class Element(Result):
     @property
     def bits(self) -> int:
         """The width in bits: sign, exponent and mantissa."""
-        return 1 + self.exponent + self.mantissa  # the sign is one
+        return 1 + self.exponent + self.mantissa  # one sign bit
 
     @property
     def smallest(self) -> float:
         """The smallest positive value: a subnormal 2^(2 - 2^(e-1) - m), or 1 for an integer."""
-        # bias 2^(e-1) - 1: the least normal number is 2^(1 - bias), a subnormal step 2^-m of it
+        # the bias is 2^(e-1) - 1, the least normal number 2^(1 - bias), and the subnormal step 2^-m of that
         return 2.0 ** (2 - 2 ** (self.exponent - 1) - self.mantissa) if self.exponent else 1.0
 
     @property
@@ -48,9 +48,9 @@ class Element(Result):
 
     @property
     def positive_values(self) -> tuple[float, ...]:
-        """Every value above zero, ascending; ValueError for a type of more than eight bits."""
+        """Every positive value, ascending. Raises a ValueError for a type of more than eight bits."""
         if self.bits > 8:
-            raise ValueError(f"{self.name} has too many numbers to list; ask for its `ulp` at one")
+            raise ValueError(f"{self.name} has too many values to list; use `ulp` at a value")
         found, x = [], 0.0
         while x < self.largest:
             x += self.ulp(x)
@@ -58,12 +58,10 @@ class Element(Result):
         return tuple(found)
 
     def ulp(self, x: float) -> float:
-        """The distance from the representable value at or below |x| to
-        the next one (unit in the last place).
-        """
+        """The unit in the last place: the distance from the value at or below |x| to the next one."""
         if not self.exponent:
             return 1.0
-        # 2^m marks between two powers of two; below the least normal number, equal steps
+        # 2^m values per binade; equal steps below the least normal number
         return max(self.smallest, 2.0 ** (frexp(abs(x))[1] - 1 - self.mantissa)) if x else self.smallest
 
     def nearest(self, x: float) -> float:
@@ -73,16 +71,18 @@ class Element(Result):
         return copysign(min(round(abs(x) / step) * step, self.largest), x)
 
     def stochastic(self, x: float, rng: Random) -> float:
-        """The value above or below x, chosen so that the mean over many draws of `rng` is x."""
+        """The value above or below x, chosen at random so that the mean over many draws of `rng` is x."""
         step = self.ulp(x)
         return min(max(floor(x / step + rng.random()) * step, -self.largest), self.largest)
 
     def __str__(self) -> str:
         kind = "equal steps" if not self.exponent else f"{self.exponent} bits of exponent"
-        return f"{self.name}: {self.bits} bits, {kind}, {self.mantissa} of mantissa, up to {self.largest:g}"
+        return (
+            f"{self.name}: {self.bits} bits, {kind}, {self.mantissa} bits of mantissa, up to {self.largest:g}"
+        )
 
 
-# OCP's 8-bit floating point (2023) and microscaling formats (2023); IEEE 754's for the wide ones
+# OCP's 8-bit floating point (2023) and microscaling formats (2023); IEEE 754's for the wider ones
 E4M3, E5M2 = Element("E4M3", 4, 3, 448.0), Element("E5M2", 5, 2, 57_344.0)
 E2M3, E3M2, E2M1 = Element("E2M3", 2, 3, 7.5), Element("E3M2", 3, 2, 28.0), Element("E2M1", 2, 1, 6.0)
 INT8_ELEMENT, INT4_ELEMENT = Element("int8", 0, 7, 127.0), Element("int4", 0, 3, 7.0)
@@ -109,7 +109,7 @@ class Format(Result):
 
     @property
     def bytes(self) -> float:
-        """Bytes per element including its share of the block's scale: (bits + s/q) / 8."""
+        """The bytes per element, including its share of the block's scale: (bits + s/q) / 8."""
         scale = self.scale.bits if self.scale else _POWER_BITS
         return (self.element.bits + (scale / self.block if self.block else 0)) / 8
 
@@ -133,11 +133,11 @@ class Format(Result):
         """The scale that maps the block's largest value to the largest of the element type, or near it."""
         if not most:
             return 0.0
-        if self.scale is None:  # OCP MX 1.0, 6.3: what lies beyond the end is then cut
+        if self.scale is None:  # OCP MX 1.0, 6.3: values beyond the range are then clipped
             return 2.0 ** (floor(log2(most)) - floor(log2(self.element.largest)))
         if self.scale.bits > 8:
             return most / self.element.largest
-        # so that the largest block's scale is the largest that its type has
+        # so that the largest block's scale is the largest value of its type
         outer = of_tensor / (self.element.largest * self.scale.largest)
         return outer * self.scale.nearest(most / self.element.largest / outer)
 
@@ -169,8 +169,9 @@ def relative_rms_error(values: Sequence[float], written: Iterable[float]) -> flo
 def accumulate(
     element: Element, start: float, update: float, steps: int, rng: Random | None = None
 ) -> list[float]:
-    """The running sum kept in `element` after each step, rounded to
-    nearest, or stochastically if `rng` is given.
+    """The running sum kept in `element` after each step.
+
+    It is rounded to nearest, or stochastically if `rng` is given.
     """
     sums = [start]
     for _ in range(steps):
@@ -180,8 +181,6 @@ def accumulate(
 
 
 def compute_dtype(chip: Chip, dtype: DType) -> DType:
-    """The type in which the chip multiplies stored operands: `dtype`
-    where that is faster than bf16, else bf16.
-    """
+    """The type in which the chip multiplies stored operands: `dtype` if faster than bf16, else bf16."""
     multiplied = matrix_unit_dtype(dtype)
     return multiplied if chip.rates().get(multiplied.name, 0.0) > chip.flops_per_s(BF16) else BF16

@@ -1,5 +1,4 @@
-"""What torus slices and switched clusters share: totals over their
-chips, and mesh axes laid over their links.
+"""The common parts of torus slices and switched clusters: totals over chips, and mesh axes over links.
 
 A `Slice` and a `Cluster` are each a `ChipGroup`; `SliceMesh` and `ClusterMesh` lay mesh axes over them.
 Chapters: Sharding, GPUs.
@@ -39,9 +38,9 @@ class ChipGroup(Result):
 
 @dataclass(frozen=True)
 class MachineMesh[Link](Result, ABC):
-    """Mesh axes laid over a machine: the links, and so the bandwidth, that each axis has."""
+    """Mesh axes laid over a machine: the links, and therefore the bandwidth, that each axis has."""
 
-    machine: Any  # a Slice or a Cluster, which come after
+    machine: Any  # a Slice or a Cluster, which are defined later
     named: tuple[tuple[str, int], ...]  # in the order given: on a cluster, the innermost first
     _laid: dict[str, tuple[Link, ...]] = field(init=False, repr=False, compare=False)
     refused: ClassVar[type[ValueError]]
@@ -51,7 +50,7 @@ class MachineMesh[Link](Result, ABC):
 
     @abstractmethod
     def _lay(self) -> dict[str, tuple[Link, ...]]:
-        """The links under each mesh axis; raises the machine's error where the axes do not fit."""
+        """The links under each mesh axis. Raises the machine's error if the axes do not fit."""
 
     @abstractmethod
     def bytes_per_s(self, names: str) -> float:
@@ -64,7 +63,7 @@ class MachineMesh[Link](Result, ABC):
 
     @property
     def chip(self) -> Chip:
-        """The chip of which the machine is made."""
+        """The chip that the machine consists of."""
         return self.machine.chip
 
     def size(self, names: str) -> int:
@@ -75,7 +74,9 @@ class MachineMesh[Link](Result, ABC):
         found = axis_names(names)
         if set(found) - set(self.sizes) or len(set(found)) < len(found):
             known = ", ".join(self.sizes)
-            raise self.refused(f"{names!r} is no set of axes of this mesh; name each of {known} at most once")
+            raise self.refused(
+                f"{names!r} is not a set of axes of this mesh; name each of {known} at most once"
+            )
         return found
 
     def _wanted(self) -> str:

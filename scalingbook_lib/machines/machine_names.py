@@ -1,8 +1,8 @@
-"""Reads a machine as people and clouds write it: 'v5p:4x4x8', 'v5p-128', 'v6e-8', 'h100:1024', '8xH100'.
+"""A reader of machine names as people and clouds write them: 'v5p:4x4x8', 'v6e-8', '8xH100'.
 
 A Cloud TPU's accelerator type counts TensorCores: v5p-128 has 64 chips, because each has two, and v6e-8 has
-8, because each has one (Google's documentation of v5p and v6e). Its slice is the most compact one of so many
-chips, which is what AI-Hypercomputer/xpk at 367c8382 chooses for all 194 sizes of v5p and TPU7x.
+8, because each has one (Google's documentation of v5p and v6e). Its slice is the most compact one with that
+many chips, which is what AI-Hypercomputer/xpk at 367c8382 chooses for all 194 sizes of v5p and TPU7x.
 
 >>> named = read("v5p-128")
 >>> print(named.machine.name, named.note, sep="; ")
@@ -31,14 +31,17 @@ _NUMBERS = {1: "one", 2: "two"}
 
 @dataclass(frozen=True, slots=True)
 class NamedMachine:
-    """A machine, and a sentence on what its name was taken to mean, "" where that is plain."""
+    """A machine, and a sentence on how its name was interpreted, "" if the name is unambiguous."""
 
     machine: Machine
     note: str = ""
 
 
 def read(text: str, chip_of: Callable[[str], Chip] = chips.find) -> NamedMachine:
-    """The machine of that name; `chip_of` reads the chip in it. ValueError with what to write instead."""
+    """The machine of that name; `chip_of` reads the chip in it.
+
+    Raises a ValueError that says what to write instead if there is no such machine.
+    """
     name, colon, size = text.partition(":")
     if colon:
         return _sized(chip_of(name), size.strip(), text)
@@ -57,14 +60,14 @@ def read(text: str, chip_of: Callable[[str], Chip] = chips.find) -> NamedMachine
 
 
 def _sized(chip: Chip, size: str, text: str) -> NamedMachine:
-    """What stands after a colon: the shape of a slice, or a number of chips."""
+    """The machine of a size after a colon: the shape of a slice, or a number of chips."""
     if chip.torus and not size.isdecimal():
         return NamedMachine(Slice.of(chip, size))
     return _counted(chip, _count(size), text)
 
 
 def _unsized(chip: Chip, text: str) -> NamedMachine:
-    """A chip's name alone: one domain of chips under switches, one PCIe board."""
+    """The machine of a chip's name alone: one domain of chips under switches, or one PCIe board."""
     if chip.torus:
         raise SliceError(
             f"{chip.name} is joined in a torus; write the shape of its slice, as in "
@@ -74,13 +77,13 @@ def _unsized(chip: Chip, text: str) -> NamedMachine:
         return NamedMachine(
             Cluster.of(chip, 1), f"{text} is one PCIe board; write {text}:4 for four of them in a host"
         )
-    if chip.joined == "cube mesh":  # which is not modelled
+    if chip.joined == "cube mesh":  # which is not modeled
         return NamedMachine(Cluster.of(chip, 1), f"{text} is one {chip.name}")
     return NamedMachine(Cluster.of(chip, chip.domain_chips or chip.chips_per_host))
 
 
 def _counted(chip: Chip, count: int, text: str) -> NamedMachine:
-    """So many chips: a cluster, or the most compact slice."""
+    """The machine with that many chips: a cluster, or the most compact slice."""
     if not chip.torus:
         return NamedMachine(Cluster.of(chip, count), _host_path(chip) if count > 1 else "")
     shape = _compact(chip, count, f"{text!r} is {count:,} chips")
@@ -88,18 +91,18 @@ def _counted(chip: Chip, count: int, text: str) -> NamedMachine:
 
 
 def _host_path(chip: Chip) -> str:
-    """How PCIe boards reach each other, "" for other chips."""
+    """How PCIe boards communicate, as text; "" for other chips."""
     if chip.joined != "PCIe":
         return ""
     one_way, both = (si(ways * chip.link_bytes_per_s, "B/s") for ways in (1, 2))
     return (
         f"{chip.name} boards have no switch between them: they communicate through the PCIe of their host, "
-        f"{one_way} each way and {both} both ways together"
+        f"{one_way} each way and {both} in total"
     )
 
 
 def _accelerator_type(chip: Chip, count: int, text: str) -> NamedMachine:
-    """A Cloud TPU's accelerator type, which counts TensorCores; of other chips, a number of them."""
+    """The machine of an accelerator type, which counts a TPU's TensorCores, or any other chip's chips."""
     if not chip.torus:
         return _counted(chip, count, text)
     cores = chip.cores or 1
@@ -118,7 +121,7 @@ def _accelerator_type(chip: Chip, count: int, text: str) -> NamedMachine:
 
 
 def _compact(chip: Chip, count: int, what: str) -> Shape:
-    """The slice of so many chips whose sides are the most alike."""
+    """The slice of that many chips whose sides are closest to equal."""
     by_size: dict[int, list[Shape]] = {}
     for shape in chip.topology().shapes():
         by_size.setdefault(math.prod(shape), []).append(shape)
@@ -130,7 +133,7 @@ def _compact(chip: Chip, count: int, what: str) -> Shape:
         for size in sorted(near)
     )
     raise SliceError(
-        f"{what}, of which {chip.name} has no slice; write a number of chips that it has: {shapes}"
+        f"{what}, but {chip.name} has no slice of that size; write an available number of chips: {shapes}"
     )
 
 
@@ -138,15 +141,15 @@ def _torus_chip(name: str, shape: str, chip_of: Callable[[str], Chip]) -> Chip:
     chip = chip_of(name)
     if not chip.torus:
         raise SliceError(
-            f"{chip.name} is not joined in a torus, so {shape} is no machine of it; write a number of chips, "
+            f"{chip.name} is not joined in a torus, so {shape} is not a machine; write a number of chips, "
             f"as in {name}:8"
         )
     return chip
 
 
 def _count(text: str) -> int:
-    """A number of chips: '8', '1,024', '1Ki', '512 chips'."""
+    """The number of chips in a text: '8', '1,024', '1Ki', '512 chips'."""
     read_ = parse(text)
     if read_.unit not in ("", "chips") or not 1 <= read_.value <= MOST_CHIPS or read_.value % 1:
-        raise ValueError(f"{text!r} is no number of chips; write one as in 8 or 1Ki")
+        raise ValueError(f"{text!r} is not a number of chips; write one as in 8 or 1Ki")
     return int(read_.value)

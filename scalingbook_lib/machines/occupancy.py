@@ -1,8 +1,8 @@
 """Occupancy of an SM: the warps it holds, and whether they hide the latency of its memory.
 
 A block of threads stays on its SM until it is done, with registers for every thread and its shared memory;
-whatever runs out first decides how many blocks fit. By Little's law, bytes under way = rate · latency. Rules
-of allocation: NVIDIA's `cuda_occupancy.h`, read 2026-11-21; sizes: `chips`. Chapter: GPUs.
+the resource that runs out first decides how many blocks fit. By Little's law, bytes in flight = rate ·
+latency. Allocation rules: NVIDIA's `cuda_occupancy.h`, read 2026-11-21; sizes: `chips`. Chapter: GPUs.
 """
 
 from collections.abc import Mapping
@@ -13,19 +13,20 @@ from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.units import KiB, Result, count
 
 WARP, QUARTERS = 32, 4  # threads in a warp; each quarter of an SM has a quarter of its registers
-MOST_WARPS, MOST_BLOCKS, MOST_THREADS = 64, 32, 1024  # of an SM, of an SM, of a block
-MOST_REGISTERS, REGISTER_BYTES, REGISTER_GRAIN = 255, 4, 256  # of a thread; the grain is a warp's
-SMEM_GRAIN, SMEM_RESERVED = 128, 1 * KiB  # what the system takes of every block's
-UNSHARED = {256 * KiB: 28 * KiB, 192 * KiB: 28 * KiB}  # of L1 and shared memory, what cannot be shared
+MOST_WARPS, MOST_BLOCKS, MOST_THREADS = 64, 32, 1024  # per SM, per SM, per block
+MOST_REGISTERS, REGISTER_BYTES, REGISTER_GRAIN = 255, 4, 256  # per thread; the granularity is per warp
+SMEM_GRAIN, SMEM_RESERVED = 128, 1 * KiB  # the reserved part of every block's shared memory
+# the part of L1 and shared memory that cannot be shared memory
+UNSHARED = {256 * KiB: 28 * KiB, 192 * KiB: 28 * KiB}
 
 
 class KernelError(ValueError):
-    """Raised for a thread block that no SM can hold; the message says which resource it exceeds."""
+    """An error for a thread block that no SM can hold; the message says which resource it exceeds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Occupancy(Result):
-    """The thread blocks that fit on one SM by each resource, and the warps of as many as fit by all."""
+    """The thread blocks that fit on one SM by each resource, and the warps of the blocks that fit by all."""
 
     chip: Chip
     warps_per_block: int
@@ -53,11 +54,11 @@ class Occupancy(Result):
         return min(self.blocks_by, key=lambda name: self.blocks_by[name])
 
     def bytes_in_flight(self, bytes_per_thread: float) -> float:
-        """Bytes in flight from HBM while every resident thread of the chip waits for `bytes_per_thread`."""
+        """The bytes in flight from HBM if each resident thread of the chip waits for `bytes_per_thread`."""
         return (self.chip.cores or 0) * self.warps * WARP * bytes_per_thread
 
     def bytes_per_s(self, bytes_per_thread: float, latency_s: float) -> float:
-        """The bandwidth reached by Little's law: bytes in flight over the latency, at most HBM's rate."""
+        """The bandwidth attained by Little's law: bytes in flight over the latency, at most HBM's rate."""
         return min(self.bytes_in_flight(bytes_per_thread) / latency_s, self.chip.hbm_bytes_per_s)
 
     @property
@@ -67,10 +68,11 @@ class Occupancy(Result):
 
 
 def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0.0) -> Occupancy:
-    """The occupancy for blocks of `threads` threads with `registers` registers each and `smem_bytes` a block.
+    """The occupancy for blocks of `threads` threads with `registers` registers each and `smem_bytes` bytes.
 
     A warp's registers are allocated in units of 256 from its quarter of the SM; shared memory in units of 128
-    bytes, after 1 KiB that the system reserves for each block. KernelError where no SM holds the block.
+    bytes, after 1 KiB that the system reserves for each block. Raises a KernelError if no SM can hold the
+    block.
     """
     file, shared = int(chip.registers_bytes_per_core or 0) // REGISTER_BYTES, smem_per_sm(chip)
     if not 1 <= threads <= MOST_THREADS:
@@ -81,8 +83,8 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
     per_warp = _rounded(registers * WARP, REGISTER_GRAIN)
     if per_warp * _rounded(warps, QUARTERS) > file:
         raise KernelError(
-            f"{threads} threads with {registers} registers each ask for "
-            f"{count(per_warp * _rounded(warps, QUARTERS))} registers, and an SM has "
+            f"{threads} threads with {registers} registers each need "
+            f"{count(per_warp * _rounded(warps, QUARTERS))} registers, but an SM has "
             f"{count(file)}: use fewer of either"
         )
     if not 0 <= smem_bytes <= shared - SMEM_RESERVED:
@@ -105,11 +107,11 @@ def occupancy(chip: Chip, *, threads: int, registers: int, smem_bytes: float = 0
 def smem_per_sm(chip: Chip) -> int:
     """The bytes of an SM's L1 and shared memory usable as shared memory: 228 of 256 KiB, 164 of 192 KiB.
 
-    KernelError for a chip that is not from NVIDIA or has no such SM.
+    Raises a KernelError for a chip that is not from NVIDIA or has no such SM.
     """
     both = chip.smem_bytes_per_core
     if chip.vendor != "NVIDIA" or both not in UNSHARED:
-        raise KernelError(f"{chip.name} has no such SM; take an NVIDIA chip from the A100 on")
+        raise KernelError(f"{chip.name} has no such SM; choose an NVIDIA chip, A100 or later")
     return int(both - UNSHARED[int(both)])
 
 

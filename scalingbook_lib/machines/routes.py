@@ -1,7 +1,7 @@
 """Shortest routes between two chips of a torus, and the time that a message takes over them.
 
-A chip is named by its coordinates. Messages take shortest paths; those that share no link carry parts of one
-message side by side. Chapter: TPUs.
+A chip is named by its coordinates. Messages take shortest paths; edge-disjoint paths carry parts of one
+message in parallel. Chapter: TPUs.
 """
 
 from collections.abc import Sequence
@@ -23,13 +23,13 @@ class Message(Result):
 
     @property
     def total_s(self) -> float:
-        """Seconds until the last byte has arrived: hops, then bytes."""
+        """The time in seconds until the last byte has arrived: hops, then bytes."""
         return self.hops_s + self.bytes_s  # the bytes follow the first one without a gap
 
     def __str__(self) -> str:
         return (
-            f"{si(self.nbytes, 'B')} in {si(self.total_s, 's', 4)}: {si(self.hops_s, 's')} for the hops, "
-            f"{si(self.bytes_s, 's', 4)} for the bytes"
+            f"{si(self.nbytes, 'B')} in {si(self.total_s, 's', 4)}: hops {si(self.hops_s, 's')}, "
+            f"bytes {si(self.bytes_s, 's', 4)}"
         )
 
 
@@ -43,7 +43,7 @@ class Route(Result):
 
     @classmethod
     def between(cls, axes: Sequence[Axis], source: Sequence[int], target: Sequence[int]) -> "Route":
-        """The route between two chips, by their coordinates; SliceError where a chip does not exist."""
+        """The route between two chips, by their coordinates. Raises a SliceError if a chip does not exist."""
         for place in (source, target):
             if len(place) != len(axes) or not all(
                 0 <= at < axis.size for at, axis in zip(place, axes, strict=True)
@@ -56,7 +56,7 @@ class Route(Result):
 
     @property
     def steps(self) -> tuple[int, ...]:
-        """Hops along each axis in the shorter direction, negative where that direction is down."""
+        """The hops along each axis in the shorter direction, negative if that direction is down."""
         # dimension by dimension, as in a grid
         return tuple(map(_shorter, self.axes, self.source, self.target))
 
@@ -67,12 +67,13 @@ class Route(Result):
 
     @property
     def paths(self) -> int:
-        """The number of edge-disjoint shortest paths: one per axis to cross, two where both directions tie.
+        """The number of edge-disjoint shortest paths: one per axis to cross, two if both directions tie.
 
-        No more can exist, since each needs a first link of its own. (No slice has a ring of two chips.)
+        There cannot be more, because each needs its own first link. (No slice has a ring of two chips.)
         """
         return sum(
-            (axis.wrapped and 2 * abs(step) == axis.size) + 1  # both ways round an even ring are as short
+            # both directions of an even ring are equally short
+            (axis.wrapped and 2 * abs(step) == axis.size) + 1
             for axis, step in zip(self.axes, self.steps, strict=True)
             if step
         )
@@ -83,28 +84,27 @@ class Route(Result):
         at, way = list(self.source), [self.source]
         for k, (axis, step) in enumerate(zip(self.axes, self.steps, strict=True)):
             for _ in range(abs(step)):
-                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size  # around the ring where it wraps
+                at[k] = (at[k] + (1 if step > 0 else -1)) % axis.size  # around the ring if it wraps
                 way.append(tuple(at))
         return tuple(way)
 
     @property
     def first_byte_s(self) -> float:
-        """Seconds until the first byte arrives: the hops of the path, one after the other."""
-        # α a hop
+        """The seconds until the first byte arrives: the hops of the path, one after the other."""
+        # α per hop
         return sum(abs(step) * axis.hop_s for step, axis in zip(self.steps, self.axes, strict=True))
 
     @property
     def bytes_per_s(self) -> float:
-        """The bandwidth of all edge-disjoint shortest paths together, in bytes/s one way."""
-        # parts are equal: the slowest link ends last
+        """The bandwidth of all edge-disjoint shortest paths together, in bytes/s, unidirectional."""
+        # parts are equal, so the slowest link finishes last
         return self.paths * min((axis.link_bytes_per_s for axis in self.axes), default=0.0)
 
     def message(self, nbytes: float, *, paths: int | None = None) -> Message:
-        """The time of `nbytes`: hops · α + nbytes / (paths · W₁), over all
-        disjoint paths unless `paths` says fewer.
+        """The time of `nbytes` on `paths` disjoint paths (by default all): hops · α + nbytes / (paths · W₁).
 
         Each hop forwards a byte as soon as it arrives (cut-through), so the bytes are paid once and not per
-        hop. ValueError where there are not that many paths.
+        hop. Raises a ValueError if there are not that many paths.
         """
         require_min(0, nbytes=nbytes)
         if paths is not None and not 1 <= paths <= max(self.paths, 1):
@@ -117,7 +117,7 @@ class Route(Result):
 
     def __str__(self) -> str:
         if not self.hops:
-            return f"{self.source} to itself: no hop"
+            return f"{self.source} to itself: no hops"
         hops = f"{self.hops} hop{'s' * (self.hops > 1)}"
         paths = f"{self.paths} disjoint shortest paths" if self.paths > 1 else "1 path"
         return (
@@ -129,5 +129,5 @@ class Route(Result):
 def _shorter(axis: Axis, source: int, target: int) -> int:
     if not axis.wrapped:
         return target - source
-    up = (target - source) % axis.size  # hops upwards; down it is the rest of the ring
+    up = (target - source) % axis.size  # hops upward; downward it is the rest of the ring
     return up if 2 * up <= axis.size else up - axis.size

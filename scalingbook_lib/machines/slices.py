@@ -1,6 +1,6 @@
 """TPU slices, their tori and bandwidths, and the mesh axes laid over them.
 
-A slice is a torus of chips that can be had; a mesh names products of its axes. Chapters: TPUs, Sharding.
+A slice is an available torus of chips; a mesh names products of its axes. Chapters: TPUs, Sharding.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(Slice.of(chips.V5P, "4x4x8"))
@@ -20,7 +20,10 @@ from scalingbook_lib.units import si
 
 @dataclass(frozen=True)
 class Slice(ChipGroup):
-    """Chips connected as a torus, such as TPU v5p in 4x4x8; SliceError for a shape that is not sold."""
+    """Chips connected as a torus, such as TPU v5p in 4x4x8.
+
+    Raises a SliceError for a shape that is not offered.
+    """
 
     chip: Chip
     shape: Shape
@@ -34,7 +37,7 @@ class Slice(ChipGroup):
         torus = self.chip.topology()
         if not torus.exists(self.shape):
             read, near = write_shape(self.shape), ", ".join(map(write_shape, torus.nearest(self.shape)))
-            raise SliceError(f"{self.chip.name} does not come as {read}; the nearest slices are {near}")
+            raise SliceError(f"{self.chip.name} is not offered as {read}; the nearest slices are {near}")
 
     @property
     def name(self) -> str:
@@ -55,7 +58,7 @@ class Slice(ChipGroup):
     @property
     def links(self) -> int:
         """The number of cables; each connects two chips and carries `link_bytes_per_s` in each direction."""
-        # chips / n lines run along an axis of n; closing one into a ring takes a cable more
+        # chips / n lines run along an axis of n; closing one into a ring takes one more cable
         return sum(self.chips // a.size * (a.size if a.wrapped else a.size - 1) for a in self.axes)
 
     @property
@@ -71,7 +74,7 @@ class Slice(ChipGroup):
     @property
     def bisection_bytes_per_s(self) -> float:
         """The bisection bandwidth in one direction, in bytes/s; inf for one chip."""
-        # across an axis, each of its lines is cut once, and a ring at a second place too: W of the axis
+        # cutting an axis cuts each of its lines once, and a ring at a second place too: W of the axis
         cuts = [self.chips // a.size * a.bytes_per_s for a in self.axes if a.size > 1]
         return min(cuts, default=math.inf)  # one chip has no cut
 
@@ -80,9 +83,7 @@ class Slice(ChipGroup):
         return Route.between(self.axes, source, target)
 
     def mesh(self, **sizes: int) -> "SliceMesh":
-        """The slice with named mesh axes, as in `slice.mesh(X=4,
-        Y=16)`: each is a product of whole torus axes.
-        """
+        """The slice with named mesh axes, each a product of whole torus axes: `slice.mesh(X=4, Y=16)`."""
         return SliceMesh(self, tuple(sizes.items()))
 
     def __str__(self) -> str:
@@ -104,7 +105,7 @@ class SliceMesh(MachineMesh[Axis]):
         """The first assignment, in the order of the torus, of each torus axis to one mesh axis."""
         if not self.named or min(size for _, size in self.named) < 1:
             raise SliceError("a mesh needs at least one axis, of at least one chip, as in mesh(X=4, Y=16)")
-        # every way is tried: a torus has three axes at most, and a mesh few more
+        # all assignments are tried: a torus has at most three axes, and a mesh only a few more
         torus = [a for a in self.machine.axes if a.size > 1]
         asked = self.sizes
         for owners in itertools.product(asked, repeat=len(torus)):

@@ -1,6 +1,6 @@
 """The torus that connects the chips of a slice: its axes, its wraparound links and the shapes that exist.
 
-Geometry alone: a chip's figures are in `chip`, the slice as a machine in `slices`.
+The module has the geometry only: a chip's rates are in `chip`, the slice as a machine in `slices`.
 """
 
 import itertools
@@ -12,7 +12,7 @@ type Shape = tuple[int, ...]
 
 
 class SliceError(ValueError):
-    """Raised for a slice or a mesh that does not exist; the message names the nearest that do."""
+    """An error for a slice or a mesh that does not exist; the message names the nearest that do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Axis:
     def __post_init__(self) -> None:
         if self.size < 1 or self.link_bytes_per_s <= 0 or self.hop_s < 0:
             raise ValueError(
-                f"an axis of {self.size} chips, {self.link_bytes_per_s} B/s a link, {self.hop_s} s a hop: "
+                f"axis of {self.size} chips, {self.link_bytes_per_s} B/s per link, {self.hop_s} s per hop: "
                 "write a size of at least 1, a positive rate and no negative time"
             )
 
@@ -42,7 +42,7 @@ class Axis:
     @property
     def diameter_hops(self) -> int:
         """The number of hops between the two chips that are farthest apart."""
-        # on a ring the farther half is nearer the other way
+        # on a ring, the farther half is closer in the other direction
         return self.size // 2 if self.wrapped else self.size - 1
 
     @property
@@ -58,10 +58,10 @@ class Axis:
 class Torus:
     """The topology of one TPU generation: its pod, its small slices, its cubes and its wraparound rule.
 
-    Slices come in every shape of `small`; where there are cubes, also in every product of multiples of `cube`
-    up to the pod's chips, in any order of the sides. With `wrap_at`, an axis closes into a ring only at that
-    size (v5e and v6e: 16); with cubes, every axis of a slice of whole cubes does, because optical circuit
-    switches connect them. Twisted tori are recognized (`twistable`) but not modeled.
+    Slices exist in every shape of `small`; with cubes, also in every product of multiples of `cube` up to the
+    pod's chips, in any order of the sides. With `wrap_at`, an axis closes into a ring only at that size (v5e
+    and v6e: 16); with cubes, every axis of a slice of whole cubes does, because optical circuit switches
+    connect them. Twisted tori are recognized (`twistable`) but not modeled.
     """
 
     dims: int
@@ -73,13 +73,14 @@ class Torus:
 
     def wraps(self, size: int) -> bool:
         """Whether an axis of that size is a ring, in a slice large enough to have rings at all."""
-        # v5e and v6e close an axis only at its full length; cubes close by optical switches at any multiple
+        # v5e and v6e close an axis only at its full length; optical circuit switches close cubes at any
+        # multiple
         return size == self.wrap_at if self.wrap_at else self.cube > 0 and size % self.cube == 0
 
     def wrapped_axes(self, shape: Shape) -> tuple[bool, ...]:
         """For each axis of a slice, whether it is a ring: with cubes, either all axes wrap or none does."""
         if self.cube:
-            # a slice within one cube has no way out to the switches
+            # a slice within one cube does not reach the optical circuit switches
             return (self._of_cubes(shape),) * len(shape)
         return tuple(self.wraps(size) for size in shape)
 
@@ -99,7 +100,7 @@ class Torus:
         """Every shape that exists, once each: the small ones, then those of cubes."""
         yield from self.small
         if self.cube:
-            # optical switches join whole cubes (jouppi2023tpuv4)
+            # optical circuit switches connect whole cubes (jouppi2023tpuv4)
             sides = range(self.cube, self.max_axis + 1, self.cube)
             for shape in itertools.product(*[sides] * (self.dims - 1)):
                 room = self.pod_chips // math.prod(shape)  # chips left for the last side
@@ -110,8 +111,9 @@ class Torus:
         return self.cube > 0 and all(size % self.cube == 0 for size in shape)
 
     def nearest(self, shape: Shape, count: int = 3) -> tuple[Shape, ...]:
-        """The `count` existing shapes closest to this one, by the log-
-        ratios of their sides, then by their chips.
+        """The `count` existing shapes closest to this one.
+
+        They are ordered by the log-ratios of their sides, then by their chips.
         """
         rank = max(self.dims, len(shape))
         wanted = [1] * (rank - len(shape)) + sorted(max(size, 1) for size in shape)
@@ -125,11 +127,11 @@ class Torus:
 
 
 def read_shape(text: str) -> Shape:
-    """The sides of a written shape, '4x4x8' as (4, 4, 8); SliceError where it is none."""
+    """The sides of a written shape, '4x4x8' as (4, 4, 8). Raises a SliceError if it is not a shape."""
     try:
         return tuple(int(side) for side in text.lower().replace("×", "x").split("x"))
     except ValueError:
-        raise SliceError(f"{text[:40]!r} is no slice shape; write one as in 4x8 or 4x4x4") from None
+        raise SliceError(f"{text[:40]!r} is not a slice shape; write one as in 4x8 or 4x4x4") from None
 
 
 def write_shape(shape: Shape) -> str:

@@ -1,7 +1,7 @@
 """The book's sharding notation: how an array is sharded over a mesh, and what each device holds.
 
-Arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X4 Y2` and products `A[I, J_X] · B[J_X, K] -> C[I,
-K]`, parsed once and printed exactly as they were written. Chapter: Sharding.
+Arrays `A[I_XY, J]`, partial sums `C[I, K]{U_X}`, meshes `X4 Y2` and matmuls `A[I, J_X] · B[J_X, K] -> C[I,
+K]` are parsed once and printed exactly as they were written. Chapter: Sharding.
 
 >>> array = parse("A[I_X, J]{U_Y}")
 >>> array.local_shape(Mesh(X=4, Y=2), I=1024, J=512)

@@ -1,7 +1,7 @@
 """A sharded array, and the block of it that one device holds.
 
 `A[I_XY, J]{U_Z}`: dimension I is sharded over mesh axes X and Y (X slowest), J is not sharded, and the array
-is the sum over Z of what the devices hold.
+is the sum over Z of the values on the devices.
 """
 
 import math
@@ -16,8 +16,8 @@ from scalingbook_lib.notation.mesh import Mesh, axis_names, is_axis, join_axes
 from scalingbook_lib.notation.sizes import size_of
 from scalingbook_lib.units import DType, Result
 
-NAME = r"[A-Za-z][A-Za-z0-9']*"  # of a dimension; an array's name may join several by underscores
-MOST_DEVICES = 2**16  # that blocks() lists one by one
+NAME = r"[A-Za-z][A-Za-z0-9']*"  # a dimension's name; an array's name may join several by underscores
+MOST_DEVICES = 2**16  # the most devices that blocks() lists one by one
 
 _DIM_NAME, _ARRAY_NAME = re.compile(NAME), re.compile(rf"{NAME}(?:_[A-Za-z0-9']+)*")
 
@@ -30,7 +30,7 @@ class Dim(Result):
     axes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "axes", axis_names(self.axes))  # "XY" is as good as ("X", "Y")
+        object.__setattr__(self, "axes", axis_names(self.axes))  # accepts "XY" as well as ("X", "Y")
         if not isinstance(self.name, str) or not _DIM_NAME.fullmatch(self.name):
             raise broken("dim-name", str(self.name), found=repr(self.name))
         if sum(map(str.isupper, self.name)) > 1:
@@ -52,12 +52,13 @@ class Array(Result):
     name: str
     dims: tuple[Dim, ...]
     partial: tuple[str, ...] = ()
-    text: str = field(default="", init=False, compare=False, repr=False)  # as it was read; lost by replace()
+    # the text as it was read; replace() drops it
+    text: str = field(default="", init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(self.dims))
         object.__setattr__(self, "partial", axis_names(self.partial))
-        # in this order: each check may count on those before it
+        # the order matters: each check relies on the ones before it
         _check_names(self)
         _check_partial(self, _check_dims(self))
 
@@ -80,11 +81,14 @@ class Array(Result):
         return tuple(axis for dim in self.dims for axis in dim.axes)
 
     def axes_of(self, name: str) -> tuple[str, ...]:
-        """The mesh axes that shard the dimension `name`; NotationError where there is no such dimension."""
+        """The mesh axes that shard the dimension `name`.
+
+        Raises a NotationError if there is no such dimension.
+        """
         return self.dims[self.names.index(self._known(name))].axes
 
     def check(self, mesh: Mesh) -> None:
-        """Raise NotationError where the array uses an axis that the mesh does not have."""
+        """Raise a NotationError if the array uses an axis that the mesh does not have."""
         for k, axis in enumerate(self.axes + self.partial):
             mesh.known(axis, str(self), f"axis.{k}")
 
@@ -94,16 +98,16 @@ class Array(Result):
         return tuple(axis for axis in mesh.axes if axis not in self.axes + self.partial)
 
     def replicas(self, mesh: Mesh) -> int:
-        """The number of devices that hold the same block: the product of the unused axes."""
-        return mesh.size(self.unused_axes(mesh))  # summands of a partial sum are no copies
+        """The number of devices that hold the same block: the product of the sizes of the unused axes."""
+        return mesh.size(self.unused_axes(mesh))  # the summands of a partial sum are not replicas
 
     def shape(self, /, **sizes: int) -> tuple[int, ...]:
-        """The shape of the whole array; NotationError where a size is missing."""
+        """The global shape of the array. Raises a NotationError if a size is missing."""
         return tuple(size_of(name, sizes, str(self), f"dim.{k}") for k, name in enumerate(self.names))
 
     def local_shape(self, mesh: Mesh, /, **sizes: int) -> tuple[int, ...]:
-        """The shape of one device's block; an uneven split is padded, so it rounds up."""
-        # rounded up, as XLA pads: the last devices hold less, and their blocks are as large
+        """The shape of one device's block, rounded up because an uneven shard is padded."""
+        # XLA pads uneven shards: the last devices hold fewer elements in blocks of the same size
         return tuple(-(-n // parts) for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def is_even(self, mesh: Mesh, /, **sizes: int) -> bool:
@@ -111,24 +115,25 @@ class Array(Result):
         return all(n % parts == 0 for n, parts in zip(self.shape(**sizes), self._parts(mesh), strict=True))
 
     def global_bytes(self, dtype: DType, /, **sizes: int) -> float:
-        """The bytes of the whole array, counted once."""
-        return dtype.bytes * math.prod(self.shape(**sizes))  # one summand, where it is a partial sum
+        """The bytes of the whole array, with every element counted once."""
+        return dtype.bytes * math.prod(self.shape(**sizes))  # one summand, if the array is a partial sum
 
     def local_bytes(self, mesh: Mesh, dtype: DType, /, **sizes: int) -> float:
         """The bytes of one device's block, padding included."""
         return dtype.bytes * math.prod(self.local_shape(mesh, **sizes))
 
     def total_bytes(self, mesh: Mesh, dtype: DType, /, **sizes: int) -> float:
-        """The bytes of the array on all devices of the mesh together."""
-        return mesh.devices * self.local_bytes(mesh, dtype, **sizes)  # copies and padding included
+        """The bytes of the array on all devices of the mesh, replicas and padding included."""
+        return mesh.devices * self.local_bytes(mesh, dtype, **sizes)
 
     def blocks(self, mesh: Mesh, /, **sizes: int) -> dict[tuple[int, ...], tuple[range, ...]]:
-        """For every device, by its mesh coordinates, the range of indices it holds of each dimension.
+        """The range of indices of each dimension that every device holds, by the device's mesh coordinates.
 
-        The first axis of a subscript is the slow one: device (x, y) holds block x · Y + y of `I_XY` and block
-        y · X + x of `I_YX`. Where an uneven split leaves nothing for a device, its range is empty.
+        The first axis of a subscript is the slowest: device (x, y) holds block x · Y + y of `I_XY` and block
+        y · X + x of `I_YX`. If an uneven split leaves nothing for a device, its range is empty. Raises a
+        NotationError if the mesh has more devices than can be listed.
         """
-        # what a reader types must not stop the page
+        # a large number typed by a reader must not freeze the page
         if mesh.devices > MOST_DEVICES:
             raise broken("too-many-devices", str(self), devices=mesh.devices, most=MOST_DEVICES)
         whole, local = self.shape(**sizes), self.local_shape(mesh, **sizes)
@@ -142,7 +147,7 @@ class Array(Result):
         }
 
     def with_axes(self, /, **axes: Iterable[str]) -> Self:
-        """The array with other subscripts: `with_axes(I="XY", J="")`."""
+        """The array with other mesh axes on the named dimensions: `with_axes(I="XY", J="")`."""
         for name in axes:
             self._known(name)
         dims = tuple(Dim(dim.name, axis_names(axes.get(dim.name, dim.axes))) for dim in self.dims)
@@ -153,7 +158,7 @@ class Array(Result):
         return replace(self, partial=axis_names(axes))
 
     def _parts(self, mesh: Mesh) -> tuple[int, ...]:
-        """The number of blocks of each dimension."""
+        """The number of blocks along each dimension."""
         self.check(mesh)
         return tuple(mesh.size(dim.axes) for dim in self.dims)
 
@@ -169,7 +174,7 @@ def _subscript(axes: Iterable[str]) -> str:
 
 
 def _check_names(a: Array) -> None:
-    """NotationError unless the array has a name and at least one dimension, and no dimension twice."""
+    """Raise a NotationError unless the array has a name and at least one dimension, each listed once."""
     if not isinstance(a.name, str) or not _ARRAY_NAME.fullmatch(a.name):
         raise broken("array-name", a.canonical(), None, "name", found=repr(a.name))
     if not a.dims:
@@ -180,7 +185,7 @@ def _check_names(a: Array) -> None:
 
 
 def _check_dims(a: Array) -> dict[str, str]:
-    """The dimension that each mesh axis shards; NotationError where one axis shards two."""
+    """The dimension that each mesh axis shards. Raises a NotationError if one axis shards two dimensions."""
     used: dict[str, str] = {}
     for k, (axis, name) in enumerate((axis, dim.name) for dim in a.dims for axis in dim.axes):
         if used.get(axis) == name:
@@ -194,7 +199,7 @@ def _check_dims(a: Array) -> dict[str, str]:
 
 
 def _check_partial(a: Array, used: dict[str, str]) -> None:
-    """NotationError unless a partial sum runs over unused axes, each once."""
+    """Raise a NotationError unless the partial sum runs over unused axes, each listed once."""
     for k, axis in enumerate(a.partial):
         part = f"axis.{len(a.axes) + k}"
         words = {"found": repr(axis), "axis": axis, "name": used.get(axis)}
@@ -215,7 +220,7 @@ def _without(a: Array, axis: str, name: str) -> str:
 
 
 def _strides(axes: tuple[str, ...], mesh: Mesh) -> list[int]:
-    """How many blocks apart neighbors along each axis are, in a dimension sharded over `axes`."""
-    # an axis that the subscript does not name moves on by no block: its devices hold copies
+    """The distance in blocks between neighbors along each axis, in a dimension sharded over `axes`."""
+    # an axis that the subscript does not list has stride 0: its devices hold replicas
     after = {axis: mesh.size(axes[k + 1 :]) for k, axis in enumerate(axes)}
     return [after.get(axis, 0) for axis in mesh.axes]

@@ -1,6 +1,6 @@
 """Meshes of devices with named axes.
 
-In `X4 Y2`, X is the slow axis, Y the fast one, and there are eight devices.
+In `X4 Y2`, X is the slowest axis, Y the fastest, and there are eight devices.
 """
 
 import itertools
@@ -14,9 +14,9 @@ from scalingbook_lib.notation.error import NotationError, broken
 from scalingbook_lib.notation.sizes import LARGEST_SIZE, checked, whole
 from scalingbook_lib.units import Result
 
-LARGEST_AXIS = 10**6  # devices along one mesh axis
+LARGEST_AXIS = 10**6  # the most devices along one mesh axis
 
-# `X4`, `data4`, `fsdp_1=4`: a name that ends in a digit needs its sign
+# `X4`, `data4`, `fsdp_1=4`: a name that ends in a digit needs an equals sign
 _ENTRY = re.compile(
     r"\s*(?P<name>[A-Za-z]\w*(?=\s*[=:])|[A-Za-z_]+)\s*[=:]?\s*(?P<size>-?[0-9]+)\s*(?:[,;×](?!\s*$))?",
     re.ASCII,
@@ -30,7 +30,7 @@ def is_axis(name: object) -> bool:
 
 
 def axis_names(given: Iterable[str]) -> tuple[str, ...]:
-    """The axis names in a text such as "XY" or "data, model"; an iterable of names is returned as a tuple."""
+    """The axis names in a text such as "XY" or "data, model", or in an iterable of names, as a tuple."""
     if not isinstance(given, str):
         return tuple(given)
     words = given.replace(",", " ").split()
@@ -38,7 +38,7 @@ def axis_names(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def join_axes(axes: Iterable[str]) -> str:
-    """The axes as one word: "XY", or "data,model" where one of them is a word."""
+    """The axes as one word: "XY", or "data,model" if one of them is a word."""
     axes = tuple(axes)
     return ("" if all(len(axis) == 1 for axis in axes) else ",").join(axes)
 
@@ -52,7 +52,7 @@ def format_sizes(sizes: Mapping[str, int]) -> str:
 class Mesh(Result):
     """A grid of devices with named axes, slowest first: `Mesh(X=4, Y=2)`.
 
-    NotationError for a bad name or size.
+    Raises a NotationError if a name or a size is not valid.
     """
 
     items: tuple[tuple[str, int], ...]
@@ -65,14 +65,14 @@ class Mesh(Result):
             if not is_axis(name):
                 raise broken("mesh-axis", read, None, name, found=name)
         items = tuple((name, whole(name, size, read, most=LARGEST_AXIS)) for name, size in sizes.items())
-        # a tuple of pairs, not a dict: meshes are keys of caches
+        # a tuple of pairs, not a dict, because meshes are cache keys
         object.__setattr__(self, "items", items)
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """The mesh of a text; 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' are the same.
+        """The mesh of a text; 'X4 Y2', 'X=4, Y=2' and 'X:4 Y:2' mean the same.
 
-        NotationError where it is none.
+        Raises a NotationError if the text does not describe a mesh.
         """
         return cls(**_axes_in(text))
 
@@ -93,16 +93,16 @@ class Mesh(Result):
 
     @property
     def devices(self) -> int:
-        """The number of devices of the mesh."""
+        """The number of devices in the mesh."""
         return math.prod(self.shape)
 
     def size(self, axes: Iterable[str]) -> int:
-        """The number of devices along these axes together: `size("XY")` is X times Y, `size("")` is 1."""
+        """The number of devices along these axes: `size("XY")` is X times Y, `size("")` is 1."""
         sizes = self.sizes
         return math.prod(sizes[self.known(axis)] for axis in axis_names(axes))
 
     def known(self, axis: str, read: str = "", part: str = "") -> str:
-        """The axis itself; NotationError where the mesh has none of that name."""
+        """The axis itself. Raises a NotationError if the mesh has no axis of that name."""
         if axis not in self.axes:
             raise broken(
                 "unknown-axis", read or axis, None, part, mesh=self, axis=axis, known=", ".join(self.axes)
@@ -110,7 +110,7 @@ class Mesh(Result):
         return axis
 
     def coordinates(self) -> Iterator[tuple[int, ...]]:
-        """Every device by its coordinates, the last axis fastest."""
+        """The mesh coordinates of every device, with the last axis fastest."""
         return itertools.product(*map(range, self.shape))
 
     def __str__(self) -> str:
@@ -121,7 +121,7 @@ class Mesh(Result):
 
 
 def _axes_in(text: str) -> dict[str, int]:
-    """The size of every axis in the text; an error is located at the axis that causes it."""
+    """The size of every axis in the text. An error is located at the axis that causes it."""
     if not (end := len(checked(text).rstrip())):
         raise broken("empty-mesh", text, (0, len(text)))
     found: dict[str, int] = {}
@@ -133,7 +133,7 @@ def _axes_in(text: str) -> dict[str, int]:
             raise broken("mesh-syntax", text, (start, end), found=repr(text[start:end][:20]))
         if match["name"] in found:
             raise broken("mesh-axis-twice", text, match.span("name"), name=match["name"])
-        digits = match["size"]  # Python reads no endless numbers
+        digits = match["size"]  # Python refuses to convert very long digit strings
         try:
             found[match["name"]] = size = int(digits) if len(digits) < 100 else LARGEST_SIZE + 1
             Mesh(**{match["name"]: size})

@@ -1,4 +1,4 @@
-"""Parse arrays, `A[I_XY, J]{U_Z}`, and products, `A[I, J] · B[J, K] -> C[I, K]`."""
+"""A parser for arrays, `A[I_XY, J]{U_Z}`, and matmuls, `A[I, J] · B[J, K] -> C[I, K]`."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,10 @@ from scalingbook_lib.notation.tokens import Token, tokens
 
 
 def parse(text: str, mesh: Mesh | None = None) -> Array:
-    """The array of a text such as `A[I_XY, J]{U_Z}`; with a mesh, its axes are checked too.
+    """The array of a text such as `A[I_XY, J]{U_Z}`.
 
     `A[I_{XY},J] {U:Z}` means the same and prints as it was written; `canonical()` is the book's spelling.
-    NotationError where the text breaks a rule.
+    Raises a NotationError if the text breaks a rule, or uses an axis that is not in `mesh`, if given.
     """
     reader = _TokenReader(text)
     array = reader.array("", mesh)
@@ -24,22 +24,22 @@ def parse(text: str, mesh: Mesh | None = None) -> Array:
 
 
 def parse_product(text: str, mesh: Mesh | None = None) -> Product:
-    """The product of a text such as `A[I, J_X] · B[J_X, K] -> C[I, K]`.
+    """The matmul of a text such as `A[I, J_X] · B[J_X, K] -> C[I, K]`.
 
-    With a mesh, its axes are checked too. For `·` one may write `*`, `@` or nothing; for `->` also `→`.
-    NotationError where the text breaks a rule.
+    `·` may also be written `*`, `@` or left out, and `->` may be `→`. Raises a NotationError if the text
+    breaks a rule, or uses an axis that is not in `mesh`, if given.
     """
     return _TokenReader(text).product(mesh)
 
 
 class _TokenReader:
-    """A recursive-descent parser that records where every part of the text is."""
+    """A recursive-descent parser that records the position of every part of the text."""
 
     def __init__(self, text: str) -> None:
         self.tokens = tokens(text)
         self.text = text
         self.index = 0
-        # by the part's name in an error, `dim.1` or `b.axis.0`: where it stands in the text
+        # the position in the text of each part, by the name it has in errors: `dim.1`, `b.axis.0`
         self.spans: dict[str, tuple[int, int]] = {}
 
     @property
@@ -47,19 +47,19 @@ class _TokenReader:
         return self.tokens[self.index]
 
     def take(self, *kinds: str) -> Token | None:
-        """The next token, consumed, if it is of one of these kinds; else None."""
+        """The next token, consumed, if it is of one of these kinds; otherwise None."""
         token = self.next
         if token.kind not in kinds:
             return None
-        self.index += token.kind != "end"  # behind the end there is nothing to move on to
+        self.index += token.kind != "end"  # the end token is never consumed
         return token
 
     def need(self, kind: str, rule: str, **words: object) -> Token:
-        """The next token, consumed; NotationError where it is of another kind."""
+        """The next token, consumed. Raises a NotationError if it is of another kind."""
         return self.take(kind) or self.fail(rule, **{"found": self.next, **words})
 
     def refuse(self, kind: str, rule: str, **words: object) -> None:
-        """NotationError where the next token is of that kind."""
+        """Raise a NotationError if the next token is of that kind."""
         if self.next.kind == kind:
             self.fail(rule, None, **words)
 
@@ -68,7 +68,10 @@ class _TokenReader:
 
     @contextmanager
     def placing(self, prefix: str, start: Token) -> Iterator[None]:
-        """Locate an error raised inside at the part it names, or between `start` and the last token read."""
+        """Locate an error raised inside at the part that it names.
+
+        An error that names no part is located between `start` and the last token read.
+        """
         try:
             yield
         except NotationError as error:
@@ -78,10 +81,10 @@ class _TokenReader:
     def since(self, start: Token) -> tuple[int, int]:
         return start.span[0], self.tokens[self.index - 1].span[1]
 
-    # a product: array · array -> array
+    # a matmul: array · array -> array
 
     def product(self, mesh: Mesh | None) -> Product:
-        # first, as "C[I, K] follows two operands" would be no help where an arrow is missing
+        # checked first: "C[I, K] follows two operands" would not help if an arrow is missing
         self._check_arrow()
         start = self.next
         a = self.array("a.", mesh)
@@ -101,10 +104,10 @@ class _TokenReader:
             if wrong:
                 self.fail(rule, wrong[0])
 
-    # an array: name [ dimensions ] and perhaps { U_axes }
+    # an array: name [ dimensions ] and optionally { U_axes }
 
     def array(self, prefix: str, mesh: Mesh | None) -> Array:
-        """One array; the locations of its parts are recorded under `prefix`."""
+        """One array; the positions of its parts are recorded under `prefix`."""
         self.refuse("end", "missing-array")
         name = self.need("name", "missing-name")
         self.need("[", "no-brackets", name=name)
@@ -120,7 +123,7 @@ class _TokenReader:
         return array
 
     def _kept_text[T: Array | Product](self, made: T, start: Token) -> T:
-        # kept so that it is printed as it was written; no part of what is compared
+        # kept so that the array prints as it was written; not part of comparisons
         object.__setattr__(made, "text", self.text[slice(*self.since(start))])
         return made
 
@@ -148,7 +151,7 @@ class _TokenReader:
         return word, self._subscript() if self.take(*marks) else []
 
     def _subscript(self) -> list[Token]:
-        """The tokens after a free underscore: XY, {XY} or {X, Y}."""
+        """The tokens after an underscore: XY, {XY} or {X, Y}."""
         if not self.take("{"):
             return self._axes(self.need("name", "empty-subscript"))
         self.refuse("}", "empty-subscript")
@@ -167,7 +170,7 @@ class _TokenReader:
         return axes
 
     def _partial(self) -> list[Token]:
-        """The axes of {U_X} or {U_X, U_Y}; empty where there is no marker."""
+        """The axes of {U_X} or {U_X, U_Y}; empty if there is no marker."""
         if self.next.kind == "_" and self.tokens[self.index + 1].kind == "{":
             self.take("_")  # C[I, K]_{U_X}
         if not self.take("{"):
@@ -179,7 +182,7 @@ class _TokenReader:
         return axes
 
     def _unreduced(self) -> list[Token]:
-        """The axes of one U_X."""
+        """The axes of a single U_X."""
         word = self.next
         self.refuse("}", "empty-partial")
         if not self.take("name") or word.text.partition("_")[0] != "U":

@@ -1,4 +1,4 @@
-"""Split a text of the notation into words and signs with their positions."""
+"""A tokenizer that splits a text in the notation into words and signs with their positions."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Token:
     span: tuple[int, int]
 
     def cut(self, start: int, end: int | None = None) -> "Token":
-        """The part of this token from `start` to `end`, counted in its own characters."""
+        """The part of this token from `start` to `end`, counted in the token's own characters."""
         piece = self.text[start:end]
         return Token(self.kind, piece, (self.span[0] + start, self.span[0] + start + len(piece)))
 
@@ -40,7 +40,7 @@ class Token:
 
 
 def tokens(text: str) -> list[Token]:
-    """The words and signs of the text and an end token; NotationError where brackets do not match."""
+    """The words and signs of the text, and an end token. Raises a NotationError if brackets do not match."""
     found, at = [], 0
     while at < len(checked(text)):
         if text[at].isspace():
@@ -57,7 +57,7 @@ def tokens(text: str) -> list[Token]:
 
 
 def _character(c: str) -> str:
-    """A character as a message can show it; look-alikes from other alphabets with their code point."""
+    """A character as a message can show it; look-alikes from other alphabets get their code point."""
     return printable(c) if c.isascii() or not c.isprintable() else f"{c} (U+{ord(c):04X})"
 
 

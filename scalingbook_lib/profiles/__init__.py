@@ -1,8 +1,8 @@
-"""Reads, stores and compares profiles: what ran on which device, when, and for how long. It needs no JAX.
+"""Reads, stores and compares profiles: which operation ran on which device, when, and for how long.
 
-`load` opens a stored trace, `xplane.read` a profiler's file; `expected` derives a trace from a compiled
-program. A `Trace` prints as a table, `trace.breakdown` splits its time, and `against(trace, chip)` compares
-every operation with its roofline.
+The module needs no JAX. `load` opens a stored trace, `xplane.read` a profiler's file; `expected` derives a
+trace from a compiled program. A `Trace` prints as a table, `trace.breakdown` splits its time, and
+`against(trace, chip)` compares every operation with its roofline.
 
 >>> trace = load("serial-before")
 >>> print(trace.breakdown)

@@ -1,7 +1,7 @@
 """Compares the operations of a trace with their rooflines.
 
-The roofline is that of a chip of the catalogue, or of `measure.machine()`. On devices that are simulated on a
-CPU no chip's rates apply, and the table says so.
+The roofline is that of a chip of the catalog, or of `measure.machine()`. No chip's rates apply to devices
+that are simulated on a CPU, and the table says so.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ DEVICE_KINDS = {
     "TPU v6e": chips.V6E,
     "TPU7x": chips.TPU7X,
 }
-CORE_DEVICES = (chips.V2, chips.V3, chips.TPU7X)  # a device of these is one of a chip's two cores
+CORE_DEVICES = (chips.V2, chips.V3, chips.TPU7X)  # a device is one of the chip's two cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +43,17 @@ class AttainedOperation(Result):
 
     @property
     def flops_per_s(self) -> float:
-        """The rate of its matmuls."""
+        """The rate of its matmuls in FLOPs/s."""
         return self.roofline.flops / self.mean_s if self.mean_s else 0.0
 
     @property
     def bytes_per_s(self) -> float:
-        """The rate at which it read and wrote."""
+        """The rate of its reads and writes in bytes/s."""
         return self.roofline.bytes / self.mean_s if self.mean_s else 0.0
 
     @property
     def fraction(self) -> float:
-        """Its speed as a fraction of the attainable one: 1 is the roofline itself."""
+        """Its speed as a fraction of the attainable speed: 1 is the roofline itself."""
         return self.roofline.lower_s / self.mean_s if self.mean_s else 0.0
 
     def __str__(self) -> str:
@@ -76,17 +76,18 @@ class TraceRoofline(Result):
             bound = (a.roofline.bound, si(a.roofline.lower_s, "s"), percent(a.fraction))
             lines.append((a.row.op.name, a.row.op.scope, *rates, *bound))
         caveat = (
-            "\nthe devices are simulated: these shares say nothing about a chip" if self.simulated else ""
+            "\nthe devices are simulated: these percentages do not apply to any chip"
+            if self.simulated
+            else ""
         )
         return f"against {self.name}\n{text_table(lines)}{caveat}"
 
 
 def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> TraceRoofline:
-    """Every operation whose FLOPs and bytes are known, compared with the
-    roofline of a chip or a measured machine.
+    """Every operation with known FLOPs and bytes, compared with the roofline of a chip or measured machine.
 
-    Without `machine`, that of the chip on which the trace was recorded; raises ValueError where the catalogue
-    lacks it. Collectives are left out: the links bound them.
+    By default it is the roofline of the chip on which the trace was recorded. Collectives are left out,
+    because links bound them. Raises a ValueError if the catalog lacks that chip.
     """
     bound_by = machine or chip_of(trace)
     rows = [r for r in trace.rows if r.op.nbytes and r.self_s and r.op.kind != COLLECTIVE]
@@ -99,7 +100,7 @@ def against(trace: Trace, machine: Any = None, dtype: DType = BF16) -> TraceRoof
 def chip_of(trace: Trace) -> Chip:
     """The chip on which a trace was recorded, by JAX's name for its devices.
 
-    Raises ValueError for another name.
+    Raises a ValueError for another name.
     """
     if trace.kind in DEVICE_KINDS:
         return DEVICE_KINDS[trace.kind]
@@ -107,7 +108,7 @@ def chip_of(trace: Trace) -> Chip:
         if gpu.name.split()[-1] in trace.kind.split():
             return gpu
     raise ValueError(
-        f"{trace.kind!r} is no chip of the catalogue; name one, as in against(trace, chips.V5E), "
+        f"{trace.kind!r} is not a chip in the catalog; name one, as in against(trace, chips.V5E), "
         "or measure this machine: against(trace, measure.machine())"
     )
 

@@ -1,6 +1,6 @@
-"""Derives the profile that a compiled program should show on an absent TPU slice.
+"""Derives the profile that a compiled program should show on a TPU slice, without the slice.
 
-The order is the compiler's schedule. Computing takes the compiler's estimated cycles at the chip's clock; a
+The order is the compiler's schedule. Compute takes the compiler's estimated cycles at the chip's clock; a
 transfer takes the time of its formula in `collectives` over the slice's links, one transfer at a time per
 link. Nothing is measured: compare programs, not seconds.
 """
@@ -28,11 +28,11 @@ FORMULAS = {
 def expected(program: Any, title: str = "a program") -> Trace:
     """The profile that a program of `compiler.aot` should have on its slice: one device, one run.
 
-    Raises ValueError where the program is not compiled for a chip with a clock rate.
+    Raises a ValueError if the program is not compiled for a chip with a clock rate.
     """
     if program.chip is None or not program.chip.clock_hz:
         raise ValueError(
-            f"{program.target} has no compiler's estimate; compile for a slice as in topology='v5e:2x4'"
+            f"{program.target} has no estimate by its compiler; compile for a slice as in topology='v5e:2x4'"
         )
     shape = program.target.rpartition(" ")[2]
     links = chips.Slice.of(program.chip, shape).mesh(**hlo.sizes_of(program.mesh))
@@ -52,7 +52,7 @@ def expected(program: Any, title: str = "a program") -> Trace:
 
 
 def _unrolled(steps: Sequence[ScheduledStep]) -> Iterator[ScheduledStep]:
-    """The steps in the order in which they run: a loop's body once per trip, once where that is unknown."""
+    """The steps in execution order: a loop's body once per trip, or once if the trip count is unknown."""
     i = 0
     while i < len(steps):
         step, i = steps[i], i + 1
@@ -69,9 +69,7 @@ def _unrolled(steps: Sequence[ScheduledStep]) -> Iterator[ScheduledStep]:
 
 @dataclass
 class _DeviceClock:
-    """One device: the present time, when each link is free, and the
-    transfers that are under way, in seconds.
-    """
+    """One device: the current time, when each link is free, and the transfers in flight, in seconds."""
 
     hz: float
     links: Any
@@ -96,7 +94,7 @@ class _DeviceClock:
                     self.now_s = self._send(step)
 
     def _send(self, step: ScheduledStep) -> float:
-        """Send as soon as the links are free; returns when the data will have arrived."""
+        """Send as soon as the links are free; returns the time at which the data will have arrived."""
         kind, axes, *shift = step.label.split()
         over = self.links.axes(axes)
         if kind == collectives.Collective.PERMUTE.hlo:

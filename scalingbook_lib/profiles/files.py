@@ -30,7 +30,7 @@ def save(trace: Trace, path: str | Path) -> Path:
 def load(path: str | Path) -> Trace:
     """Load a trace that `save` wrote: from a path, or by the name of one that is shipped with the book.
 
-    Raises FileNotFoundError where there is none, ValueError for a file of another format.
+    Raises a FileNotFoundError if there is none, and a ValueError for a file of another format.
     """
     found = _find(path)
     stored = _stored(found)
@@ -47,7 +47,7 @@ def load(path: str | Path) -> Trace:
 
 
 def _stored(found: Path) -> dict[str, Any]:
-    """The object of a stored trace; ValueError where the file is another one, and which one it is."""
+    """The object of a stored trace. Raises a ValueError that identifies the file if it is of another kind."""
     content = found.read_bytes()
     if git_lfs.is_pointer(content):
         raise ValueError(git_lfs.refusal(found.name))
@@ -56,11 +56,11 @@ def _stored(found: Path) -> dict[str, Any]:
     try:
         stored = json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{found.name} is no JSON; give a file that profiles.save wrote") from error
+        raise ValueError(f"{found.name} is not JSON; give a file that profiles.save wrote") from error
     if not isinstance(stored, dict) or "traceEvents" in stored:
         raise ValueError(
             f"{found.name} is a trace for viewers such as Perfetto, not one that profiles.save wrote; "
-            "read the *.xplane.pb beside it with profiles.xplane.read"
+            "read the *.xplane.pb next to it with profiles.xplane.read"
         )
     return stored
 
@@ -71,7 +71,7 @@ def names() -> tuple[str, ...]:
 
 
 def _find(path: str | Path) -> Path:
-    """The file of a trace. Raises FileNotFoundError where there is none."""
+    """The file of a trace. Raises a FileNotFoundError if there is none."""
     for found in (Path(path), *(folder / f"{path}.json" for folder in FOLDERS)):
         if found.is_file():
             return found
@@ -84,9 +84,7 @@ def _ns(seconds: float) -> int:
 
 
 def _json(written: dict[str, Any]) -> str:
-    """JSON with one operation or host event per line and eight events
-    per line, so that diffs stay readable.
-    """
+    """JSON with one operation or host event per line and eight events per line, for readable diffs."""
     parts = []
     for name, value in written.items():
         if not isinstance(value, list):

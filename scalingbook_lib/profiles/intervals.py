@@ -1,4 +1,4 @@
-"""Splits the time of a run into computing, communicating and idle, from overlapping intervals."""
+"""Splits the time of a run into compute, communication and idle time, from overlapping intervals."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ type Interval = tuple[float, float]  # start and end in seconds
 
 
 class Event(NamedTuple):
-    """One run of an operation, in seconds since the trace began.
+    """One run of an operation, in seconds since the start of the trace.
 
     `self_s` leaves out the events nested in it.
     """
@@ -24,15 +24,15 @@ class Event(NamedTuple):
 
     @property
     def end_s(self) -> float:
-        """When it ended, in seconds since the trace began."""
+        """The time at which it ended, in seconds since the start of the trace."""
         return self.start_s + self.duration_s
 
 
 @dataclass(frozen=True, slots=True)
 class Breakdown(Result):
-    """How a device spends an average run, in seconds.
+    """The time of a device in an average run, in seconds.
 
-    Communicating includes waiting for the other devices to arrive. `exposed_s` is communication during which
+    Communication includes waiting for the other devices to arrive. `exposed_s` is communication during which
     nothing computes: without it the run would be that much shorter.
     """
 
@@ -43,12 +43,12 @@ class Breakdown(Result):
 
     @property
     def hidden_s(self) -> float:
-        """Communication that overlaps with compute."""
+        """The communication in seconds that overlaps with compute."""
         return self.comms_s - self.exposed_s
 
     @property
     def idle_s(self) -> float:
-        """The time in which a device neither computes nor communicates."""
+        """The time in seconds in which a device neither computes nor communicates."""
         return max(self.run_s - self.compute_s - self.exposed_s, 0.0)
 
     def __str__(self) -> str:
@@ -63,8 +63,8 @@ def breakdown(
 ) -> Breakdown:
     """The average breakdown over all devices and runs.
 
-    `communicates` says for each operation whether it does; None for one that only contains others, such as a
-    loop.
+    `communicates` says for each operation whether it communicates; None for one that only contains others,
+    such as a loop.
     """
     found: dict[tuple[int, int], tuple[list[Interval], list[Interval]]] = {}
     for e in events:
@@ -79,7 +79,7 @@ def breakdown(
 
 
 def covered_s(intervals: Iterable[Interval]) -> float:
-    """The seconds that intervals cover together; where they overlap counts once."""
+    """The seconds that intervals cover together; overlaps count once."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted(intervals):
         total += max(end - max(start, reached), 0.0)
@@ -88,9 +88,7 @@ def covered_s(intervals: Iterable[Interval]) -> float:
 
 
 def self_times(intervals: Sequence[Interval]) -> list[float]:
-    """The time of each interval without the intervals nested in it, for the
-    nested or disjoint intervals of one line.
-    """
+    """The time of each interval without those nested in it, for nested or disjoint intervals of one line."""
     left = [end - start for start, end in intervals]
     around: list[int] = []
     for i in sorted(range(len(intervals)), key=lambda i: (intervals[i][0], -intervals[i][1])):

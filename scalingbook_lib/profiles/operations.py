@@ -1,4 +1,4 @@
-"""Looks up the operations of a profile in the text of its programs: kind, FLOPs, bytes, scopes, transfers."""
+"""Looks up the operations of a profile in its programs' text: kind, FLOPs, bytes, scopes, transfers."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -19,7 +19,7 @@ type Known = dict[tuple[str, str], Op]
 def of_programs(programs: Iterable[Any]) -> Known:
     """The operations of compiled programs, by module and name.
 
-    Raises ValueError where two programs have the same name, since a profile distinguishes them by name alone.
+    Raises a ValueError if two programs have the same name, because a profile distinguishes them by name only.
     """
     operations: Known = {}
     for program in programs:
@@ -27,7 +27,7 @@ def of_programs(programs: Iterable[Any]) -> Known:
         module = text.header.removeprefix("HloModule ").partition(",")[0]
         if any(where == module for where, _ in operations):
             raise ValueError(
-                f"two programs are called {module}, and a profile tells them apart by name alone; "
+                f"two programs are called {module}, and a profile distinguishes them by name only; "
                 "give their functions different names"
             )
         outer, sizes = (v for v in walk.visits(text) if v.inside is None), _sizes(program)
@@ -49,7 +49,7 @@ def _op(text: HloModule, visit: Visit, module: str, sizes: Mapping[str, int]) ->
 
 
 def _transfer(text: HloModule, visit: Visit, sizes: Mapping[str, int]) -> str:
-    """What an instruction moves between devices: itself, fused into it, or by the start that it waits for."""
+    """The transfer between devices: of the instruction, fused into it, or of the start that it waits for."""
     i, computation = visit.instruction, visit.computation
     if i.opcode.endswith("-done") and not i.opcode.startswith("copy") and i.operands:
         started = computation.instructions.get(i.operands[0])
@@ -59,7 +59,7 @@ def _transfer(text: HloModule, visit: Visit, sizes: Mapping[str, int]) -> str:
 
 
 def _sizes(program: Any) -> Mapping[str, int]:
-    """The sizes of a program's mesh; one device where it has none."""
+    """The sizes of a program's mesh; one device if it has none."""
     try:
         return hlo.sizes_of(hlo.mesh_of(program))
     except HloError:

@@ -43,7 +43,7 @@ class XPlane:
 def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
     """The planes of an XPlane file's content.
 
-    Raises ValueError, which calls the file `name`, where it is another one or is cut short.
+    Raises a ValueError that calls the file `name` if it is another kind of file or is truncated.
     """
     try:
         return tuple(_plane(value) for number, value in _fields(memoryview(content)) if number == 1)
@@ -149,7 +149,7 @@ def _stats(messages: list[memoryview], names: Names) -> dict[str, Any]:
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, Any]]:
-    """The fields of a message in order: (number, int), or (number, bytes) where the length is given."""
+    """The fields of a message in order: (number, int), or (number, bytes) for a length-delimited field."""
     at, end = 0, len(data)
     while at < end:
         key, at = _varint(data, at)
@@ -186,7 +186,7 @@ def _varint(data: memoryview, at: int) -> tuple[int, int]:
 
 
 def _signed(value: int) -> int:
-    """An int64, of which protobuf writes the two's complement."""
+    """An int64, which protobuf writes in two's complement."""
     return value - 2**64 if value >= 2**63 else value
 
 

@@ -17,7 +17,7 @@ from scalingbook_lib.profiles.intervals import Event
 from scalingbook_lib.units import Result, percent, si
 
 COLLECTIVE, LOOP, COMPILE = "collective", "loop", "compile"
-EXPECTED = "expected"  # in the place of a platform: nothing was run
+EXPECTED = "expected"  # instead of a platform: nothing was run
 SHOWN = 12  # rows of a printed table
 
 
@@ -26,11 +26,11 @@ class Op(Result):
     """An operation of a compiled program, and what one run of it does on one device.
 
     `source` is its `op_name`, the path of named scopes. `flops` are those of its matmuls; `nbytes` is what it
-    reads and writes, unpadded. Both are None where the program's text was not available.
+    reads and writes, unpadded. Both are None if the program's text was not available.
     """
 
     name: str
-    kind: str  # matmul, elementwise, copy, collective, loop; kernel: what is in it is not known
+    kind: str  # matmul, elementwise, copy, collective, loop, or kernel if its contents are unknown
     module: str = ""
     source: str = ""
     flops: int | None = None
@@ -47,7 +47,7 @@ class Op(Result):
 
 
 class HostEvent(NamedTuple):
-    """Something that the host did: a compilation, or a step that was annotated."""
+    """An event on the host: a compilation, or a step that was annotated."""
 
     name: str
     start_s: float
@@ -55,16 +55,16 @@ class HostEvent(NamedTuple):
 
     @property
     def end_s(self) -> float:
-        """When it ended, in seconds since the trace began."""
+        """The time at which it ended, in seconds since the start of the trace."""
         return self.start_s + self.duration_s
 
 
 @dataclass(frozen=True, slots=True)
 class OperationRow(Result):
-    """An operation in a run: `times` on average, `self_s` in the median run, as `Trace.run_s` is.
+    """An operation in a run: `times` on average, `self_s` in the median run, as in `Trace.run_s`.
 
-    Both are averages over the devices. `min_s` is its shortest event, and `share` its share of the time that
-    the devices were busy.
+    Both are averages over the devices. `min_s` is its shortest event, and `share` its fraction of the time in
+    which the devices were busy.
     """
 
     op: Op
@@ -74,14 +74,14 @@ class OperationRow(Result):
     share: float
 
     def __str__(self) -> str:
-        return f"{self.op}: {si(self.self_s, 's')} a run, {percent(self.share)}"
+        return f"{self.op}: {si(self.self_s, 's')} per run, {percent(self.share)}"
 
 
 @dataclass(frozen=True)
 class Trace(Result):
-    """A profile.
+    """A profile: its operations, their events, and the devices on which they ran.
 
-    `warmup` is the number of calls before it; None where a block of code was profiled as it ran.
+    `warmup` is the number of calls before the profile; None if a block of code was profiled as it ran.
     """
 
     title: str
@@ -98,7 +98,7 @@ class Trace(Result):
 
     @property
     def runs(self) -> int:
-        """How often the program ran."""
+        """The number of runs of the program."""
         return 1 + max((e.run for e in self.events), default=-1)
 
     @property
@@ -113,7 +113,7 @@ class Trace(Result):
 
     @cached_property
     def _spans(self) -> dict[int, tuple[float, float]]:
-        """Start and end of each run in seconds."""
+        """The start and end of each run in seconds."""
         spans: dict[int, tuple[float, float]] = {}
         for e in self.events:
             start, end = spans.get(e.run, (e.start_s, e.end_s))
@@ -121,17 +121,17 @@ class Trace(Result):
         return spans
 
     def span(self, run: int) -> tuple[float, float]:
-        """Start and end of a run in seconds; run -1 is the last.
+        """The start and end of a run in seconds; run -1 is the last.
 
-        Raises ValueError where there is no such run.
+        Raises a ValueError if there is no such run.
         """
         if not -self.runs <= run < self.runs:
-            raise ValueError(f"there is no run {run}; {self.title!r} has {self.runs}, counted from 0")
+            raise ValueError(f"there is no run {run}; {self.title!r} has {self.runs} run(s), numbered from 0")
         return self._spans[run % self.runs]
 
     @cached_property
     def rows(self) -> tuple[OperationRow, ...]:
-        """Every operation, the one with the longest self time first."""
+        """Every operation, in descending order of self time."""
         pairs = len({(e.device, e.run) for e in self.events})
         busy = sum(e.self_s for e in self.events) or 1.0
         events: dict[int, list[Event]] = {}
@@ -150,9 +150,9 @@ class Trace(Result):
         return tuple(sorted(found, key=lambda row: (-row.self_s, row.op.name)))
 
     def _median_s(self, op: int, own: Sequence[Event]) -> float:
-        """The self time of an operation in the median one of the runs of its program, averaged over devices.
+        """The self time of an operation in the median run of its program, averaged over devices.
 
-        A mean would be longer than the median run where one run, the first one for example, took long.
+        A mean would be longer than the median run if one run, for example the first, took long.
         """
         runs = self._devices_of[self.ops[op].module]
         seconds = dict.fromkeys(runs, 0.0)
@@ -176,8 +176,9 @@ class Trace(Result):
         return tuple(r for r in self.rows if words in f"{r.op.scope} {r.op.name} {r.op.moves}")
 
     def by(self, attribute: str = "kind") -> dict[str, float]:
-        """Self time in seconds per run and device, summed by 'kind', 'scope',
-        'name' or 'module', the largest first.
+        """The self time in seconds per run and device, by 'kind', 'scope', 'name' or 'module'.
+
+        The largest time is first.
         """
         total: dict[str, float] = {}
         for row in self.rows:
@@ -187,7 +188,7 @@ class Trace(Result):
 
     @property
     def collectives(self) -> dict[str, float]:
-        """How often each collective runs, by what it moves."""
+        """How often each collective runs, by the array that it moves."""
         found: dict[str, float] = {}
         for row in self.rows:
             if row.op.kind == COLLECTIVE:
@@ -197,34 +198,36 @@ class Trace(Result):
 
     @cached_property
     def breakdown(self) -> intervals.Breakdown:
-        """How a device spends an average run: computing, communicating, both at once, or idle."""
+        """The compute, communication, overlap and idle time of a device in an average run."""
         communicates = [None if op.kind == LOOP else op.kind == COLLECTIVE for op in self.ops]
         return intervals.breakdown(self.events, communicates, self._spans)
 
     @property
     def provenance(self) -> str:
-        """The devices, and which of the numbers are real."""
+        """The devices, and which of the numbers are measured."""
         if self.platform == EXPECTED:
-            return f"{self.kind}: cycles by its compiler, transfers by the formulas; nothing was run"
+            return (
+                f"{self.kind}: cycles estimated by its compiler, transfers by the formulas; nothing was run"
+            )
         if not self.simulated:
             return f"{self.devices} × {self.kind}"
         plural = "s" if self.devices > 1 else ""
         return (
             f"{self.devices} CPU device{plural} on one machine: durations and counts are real, "
-            "rates say nothing about an accelerator"
+            "rates do not apply to an accelerator"
         )
 
     @property
     def warmup_note(self) -> str:
-        """How many calls went before, and how many compilations the profile contains."""
+        """The number of warm-up calls, and the number of compilations within the profile."""
         n = len(self.compilations)
         compiled = f"{n} compilation{'s' * (n != 1)} within" if n else "nothing compiled within"
         if self.warmup is None:
             return compiled
-        return f"{self.warmup} call{'s' * (self.warmup != 1)} before to warm up, {compiled}"
+        return f"{self.warmup} call{'s' * (self.warmup != 1)} for warm-up, {compiled}"
 
     def __str__(self) -> str:
-        expected = f"{si(self.run_s, 's')} a run expected"
+        expected = f"{si(self.run_s, 's')} per run expected"
         runs = f"{self.runs} run{'s' * (self.runs != 1)}, {si(self.run_s, 's')} each ({self.warmup_note})"
         runs = expected if self.platform == EXPECTED else runs
         return f"{self.title}: {runs}\n{self.provenance}\n{format_rows(self.rows)}"

@@ -1,7 +1,7 @@
-"""Reads a profiler's trace.json or trace.json.gz, written for trace viewers beside the `*.xplane.pb`.
+"""Reads a profiler's trace.json or trace.json.gz, written for trace viewers next to the `*.xplane.pb`.
 
-It is Chrome's trace event format: processes are the planes of the profile, and threads are their lines. Times
-are in microseconds, and every statistic is a text.
+It has Chrome's trace event format: processes are the planes of the profile, and threads are their lines.
+Times are in microseconds, and every statistic is a string.
 """
 
 import json
@@ -9,11 +9,14 @@ from typing import Any
 
 from scalingbook_lib.profiles.protobuf import XEvent, XLine, XPlane
 
-MOST_EVENTS = 1_000_000  # that the profiler writes to such a file; it drops the others of a longer profile
+MOST_EVENTS = 1_000_000  # the profiler writes at most this many and drops the rest
 
 
 def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
-    """The planes of a `trace.json`; ValueError, which calls the file `name`, where it is no such file."""
+    """The planes of a `trace.json`.
+
+    Raises a ValueError that calls the file `name` if it is another kind of file.
+    """
     try:
         stored = json.loads(content)
         events = stored["traceEvents"]
@@ -29,8 +32,8 @@ def planes(content: bytes, name: str) -> tuple[XPlane, ...]:
         ) from error
     if len(spans) >= MOST_EVENTS:
         raise ValueError(
-            f"{name} has {len(spans):,} events, at which the profiler stops writing a trace.json; "
-            "give the *.xplane.pb that it wrote beside it, which has all of them"
+            f"{name} has {len(spans):,} events, the most that the profiler writes to a trace.json; "
+            "give the *.xplane.pb next to it, which has all of them"
         )
     found: dict[Any, list[XLine]] = {}
     for (pid, tid), own in lines.items():

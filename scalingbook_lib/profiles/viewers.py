@@ -55,7 +55,7 @@ def _complete_event(name: str, start_s: float, duration_s: float, device: int, t
 
 @dataclass(frozen=True, slots=True)
 class Viewer(Result):
-    """A viewer that was started, or how to start it; `stop()` ends it."""
+    """A viewer that was started, or instructions for starting it; `stop()` ends it."""
 
     message: str
     process: Any = field(default=None, repr=False, compare=False)
@@ -71,9 +71,9 @@ class Viewer(Result):
 
 
 def xprof(profile: Trace | str, port: int = 8791) -> Viewer:
-    """Start XProf on a profile's folder; where it is not installed, say how to install it.
+    """Start XProf on a profile's folder, or say how to install it.
 
-    A trace that was loaded from a JSON file has no profiler's files: Perfetto can show it.
+    A trace that was loaded from a JSON file has no profiler files: Perfetto can show it.
     """
     folder = profile.folder if isinstance(profile, Trace) else str(profile)
     if not folder:
@@ -89,14 +89,15 @@ def xprof(profile: Trace | str, port: int = 8791) -> Viewer:
 
 
 def perfetto(trace: Trace, path: str | Path = "trace.json.gz") -> Viewer:
-    """Write a trace for Perfetto and say where to open it: Perfetto
-    runs in the browser and uploads nothing.
+    """Write a trace for Perfetto and say where to open it.
+
+    Perfetto runs in the browser and uploads nothing.
     """
     return Viewer(f"open {UI} and drop {chrome(trace, path).name} on it, or load it as a trace file")
 
 
 def _command(folder: str, port: int) -> list[str] | None:
-    """The command of XProf, or of TensorBoard with its plugin; None where neither is installed."""
+    """The command of XProf, or of TensorBoard with its plugin; None if neither is installed."""
     for tool in ("xprof", "tensorboard"):
         local = Path(sys.executable).with_name(tool)
         found = str(local) if local.exists() else shutil.which(tool)
@@ -106,7 +107,7 @@ def _command(folder: str, port: int) -> list[str] | None:
 
 
 def _colab(port: int) -> str:
-    """How to open the port in Colab; "" elsewhere."""
+    """Instructions for opening the port in Colab; "" elsewhere."""
     if "google.colab" not in sys.modules:
         return ""
     return f"; in Colab: from google.colab import output; output.serve_kernel_port_as_window({port})"

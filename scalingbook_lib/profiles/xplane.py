@@ -1,9 +1,9 @@
-"""Reads a profiler's file (`*.xplane.pb`, or the `trace.json` beside it) as a `Trace`.
+"""Reads a profiler's file (`*.xplane.pb`, or the `trace.json` next to it) as a `Trace`.
 
 On a CPU, every operation of a program is an event with `hlo_op` and `device_ordinal`, on the thread that ran
 it. A TPU has a plane per device, with the operations on the line `XLA Ops` and each run of a program on `XLA
 Modules`. A GPU's plane has its streams, whose kernels name their `hlo_op`: the operation that they belong to
-or, where they were launched together, the CUDA graph, so that only a kernel's own name distinguishes them.
+or, if they were launched together, the CUDA graph, so that only a kernel's own name distinguishes them.
 """
 
 import gzip
@@ -53,7 +53,7 @@ class ProfiledEvent(NamedTuple):
 
 
 def newest(folder: str | Path) -> Path:
-    """The latest profile below a folder, or the file itself. Raises FileNotFoundError where there is none."""
+    """The latest profile below a folder, or the file itself. Raises a FileNotFoundError if there is none."""
     if Path(folder).is_file():
         return Path(folder)
     if not Path(folder).exists():
@@ -71,7 +71,7 @@ def newest(folder: str | Path) -> Path:
 def planes_of(file: Path) -> tuple[XPlane, ...]:
     """The planes of a profiler's file: `*.xplane.pb` or `trace.json`, compressed with gzip or not.
 
-    Raises ValueError where it is neither (a Git LFS pointer, for example), is cut short, or holds no plane.
+    Raises a ValueError if it is neither (a Git LFS pointer, for example), is truncated, or holds no plane.
     """
     content = file.read_bytes()
     if git_lfs.is_pointer(content):
@@ -80,7 +80,7 @@ def planes_of(file: Path) -> tuple[XPlane, ...]:
         try:
             content = gzip.decompress(content)
         except (OSError, EOFError, zlib.error) as error:
-            raise ValueError(f"{file} is compressed with gzip and cut short; copy it again") from error
+            raise ValueError(f"{file} is compressed with gzip and truncated; copy it again") from error
     is_json = content.lstrip()[:1] in (b"{", b"[")
     found = (trace_events if is_json else protobuf).planes(content, str(file))
     if not found:
@@ -99,10 +99,10 @@ def read(
 ) -> Trace:
     """A profile as a trace.
 
-    `programs` are compiled programs that ran, or their texts: they say what each operation is. `annotations`
-    are the names of host events to include. `platform`, `kind` and `versions` describe the devices where the
-    profile does not say. Raises FileNotFoundError where there is no profile, ValueError where the file is
-    not one or is damaged, and where it does not say which operations ran, or on which device.
+    `programs` are compiled programs that ran, or their texts, which describe each operation. `annotations`
+    are the names of host events to include. `platform`, `kind` and `versions` describe the devices if the
+    profile does not. Raises a FileNotFoundError if there is no profile, and a ValueError if the file is of
+    another kind or damaged, or does not say which operations ran, or on which device.
     """
     file = newest(path)
     planes = planes_of(file)
@@ -113,7 +113,7 @@ def read(
 
 
 def _require_operations(file: Path, planes: Sequence[XPlane]) -> None:
-    """Raise ValueError for a profile whose events name no operation, or not the device of one."""
+    """Raise a ValueError for a profile whose events name no operation, or no device of an operation."""
     operations_of_host = [
         e
         for plane in planes
@@ -142,7 +142,7 @@ def _require_operations(file: Path, planes: Sequence[XPlane]) -> None:
 
 
 def _overlap(events: Sequence[XEvent]) -> bool:
-    """Whether an operation of a program starts again before it has ended: on another device."""
+    """Whether an operation of a program starts again before it has ended, which means on another device."""
     ended: dict[tuple[str, str], float] = {}
     for e in sorted(events, key=lambda e: e.start_ns):
         key = (str(e.stats.get("hlo_module", "")), e.name)
@@ -183,7 +183,7 @@ def from_planes(
 
 
 def _recorded_on(planes: Sequence[XPlane], platform: str) -> tuple[str, str] | None:
-    """Platform and kind of the devices that a profile names, where they are not the given platform's."""
+    """The platform and kind of the devices that a profile names, if they differ from the given platform."""
     for plane in planes:
         device = DEVICE.match(plane.name)
         if device and device[1].lower() != platform and plane.lines:
@@ -247,9 +247,7 @@ def _tpu_events(plane: XPlane, device: int) -> Iterator[ProfiledEvent]:
 
 
 def op_name(text: str) -> str:
-    """The name of an operation, from the whole instruction that a TPU's
-    profiler writes: '%fusion.1 = bf16[8]{0} ...'.
-    """
+    """The name of an operation, from the instruction that a TPU's profiler writes: '%fusion.1 = bf16[8]'."""
     return text.partition(" = ")[0].lstrip("%")
 
 
@@ -284,9 +282,7 @@ def _table(
 
 
 def _runs(profiled: Sequence[ProfiledEvent]) -> list[int]:
-    """The run of each event, from 0: as the profiler numbers it, else by
-    the return of a program's first operation.
-    """
+    """The run of each event, from 0: as the profiler numbers it, or by repeats of the first operation."""
     found, order = [], defaultdict(dict)
     last_launch: dict[tuple[int, str], tuple[str, Any, int]] = {}
     for s in profiled:
@@ -317,7 +313,7 @@ def _self_times(profiled: Sequence[ProfiledEvent]) -> list[float]:
 
 
 def guess_op(s: ProfiledEvent) -> Op:
-    """An operation whose program is not available, by its name and by what the profiler says of it."""
+    """An operation whose program is not available, by its name and its statistics in the profile."""
     moves = MOVES.match(s.name)
     kind = COLLECTIVE if moves else "kernel" if re.search("fusion|custom-call", s.name) else "elementwise"
     if s.name.split(".")[0] in CONTAINERS:

@@ -1,7 +1,8 @@
-"""How long does one operation take on one chip, and what limits it?
+"""Roofline times of one operation on one chip, and the resource that bounds them.
 
-Arithmetic takes FLOPs over FLOP/s, moving operands takes bytes over bytes/s; with perfect overlap the longer
-of the two is the time, with none their sum. Every rate is a documented peak. Chapter: Rooflines.
+Compute takes FLOPs over FLOP/s and moving the operands takes bytes over bytes/s. With perfect overlap the
+time is the longer of the two, without overlap it is their sum. Every rate is a documented peak. Chapter:
+Rooflines.
 
 >>> from scalingbook_lib.machines import chips
 >>> print(matmul(64, 8192, 8192, chips.V5E))

@@ -1,14 +1,14 @@
-"""How long do kernels really take? A launch, and the longer of arithmetic and memory at what chips attain.
+"""Kernel times on real chips: a launch, then the longer of compute and memory at attained efficiencies.
 
-    product    t = launch + max(F / (e · C), bytes / (s · W)) + q · B · D · 2 bytes / W
+    matmul     t = launch + max(F / (e · C), bytes / (s · W)) + q · B · D · 2 bytes / W
     grouped    t = launch + max(F / (e · C), bytes / (s · W)) + a · min(of both), F for whole tiles of rows
-    attention  t = launch + F / (e · C) · (1 + ramp / T)            of a prompt, F where the mask is skipped
-               t = launch + x / s + d · x / (x + h) · SMs / (SMs + B K)     of one token
+    attention  t = launch + F / (e · C) · (1 + ramp / T)            in prefill, F without masked pairs
+               t = launch + x / s + d · x / (x + h) · SMs / (SMs + B K)     in decode
 
-e and s are shares of the documented peaks, x is the time of the cache's bytes. Narrow products first write
-their activations again, narrower: q passes over them in bf16. A token's sequences and KV heads are spread
-over the SMs; where there are few, long ones are cut and put together again, which costs up to d. The figures
-of a chip are fitted in `calibrated.kernels`. Chapter: Rooflines.
+e and s are fractions of the documented peaks, and x is the time to read the KV cache. Low-precision matmuls
+first quantize their activations, which takes q passes over them in bf16. Decode attention spreads sequences
+and KV heads over the SMs; if there are few of them, long sequences are split and the parts combined, which
+costs up to d. The constants of a chip are fitted in `calibrated.kernels`. Chapter: Rooflines.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from scalingbook_lib.units import BF16, DType, Result, percent, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Products(Result):
-    """What one chip's matrix products attain in one type."""
+    """The efficiency of one chip's matmuls in one data type."""
 
     launch_s: float
     flops: float  # e
@@ -33,7 +33,10 @@ class Products(Result):
     def seconds(
         self, B: int, D: int, F: int, chip: Chip, dtype: DType = BF16, *, weights: DType | None = None
     ) -> float:
-        """X[B, D] · W[D, F] → Y[B, F] in HBM: Y in bf16, X in `dtype`, and W too but for `weights`."""
+        """Seconds of X[B, D] · W[D, F] → Y[B, F] in HBM.
+
+        X is stored in `dtype`, W in `weights` (by default `dtype`), and Y in bf16.
+        """
         ideal = matmul(B, D, F, chip, dtype, weights=weights, out=BF16)
         # q passes over X, [B, D] in bf16
         again_s = self.passes * B * D * BF16.bytes / chip.hbm_bytes_per_s
@@ -41,8 +44,8 @@ class Products(Result):
 
     def __str__(self) -> str:
         return (
-            f"{self.name}: {si(self.launch_s, 's')}, then {percent(self.flops)} of the arithmetic or "
-            f"{percent(self.hbm)} of the HBM, and {self.passes:.2g} passes over the activations"
+            f"{self.name}: {si(self.launch_s, 's')}, then {percent(self.flops)} of peak FLOP/s or "
+            f"{percent(self.hbm)} of HBM bandwidth, activation passes {self.passes:.2g}"
         )
 
 
@@ -77,46 +80,50 @@ class Grouped(Result):
 
 
 GROUP, VECTOR_FLOPS_PER_SM = 32, 4.5e10
-"""Where more query heads share one of keys, kernels of decoding leave the tensor cores: so do
-TensorRT-LLM's at 64 heads, on H100 (4.7e10) and B200 (4.1e10) alike."""
+"""With this many query heads per KV head, decode kernels bypass the tensor cores and attain this rate.
+
+TensorRT-LLM's kernels do so at 64 heads on H100 (4.7e10 FLOPs/s per SM) and B200 (4.1e10).
+"""
 L2_HOLDS, L2_TIMES = 0.6, 3.0
-"""A cache below this share of the L2 stays there when a kernel is timed again and again, and is read so
-many times as fast."""
+"""A KV cache below this share of the L2 stays in L2 when a kernel is timed repeatedly.
+
+It is then read this many times as fast as from HBM.
+"""
 
 
 class Attending(NamedTuple):
-    """A batch of sequences of T tokens, N query heads on K heads of keys and values, all H wide."""
+    """A batch of sequences of T tokens, with N query heads and K KV heads of H elements each."""
 
     batch: int  # sequences
     T: int
     N: int
     K: int
     H: int
-    kv_bytes: float = BF16.bytes  # of an element of the cache
+    kv_bytes: float = BF16.bytes  # per element of the KV cache
 
     @property
     def token_flops(self) -> float:
-        """Scores and weighted values of one new token of each sequence."""
+        """FLOPs of QKᵀ and PV for one new token of each sequence."""
         return 4.0 * self.batch * self.T * self.N * self.H
 
     @property
     def prompt_flops(self) -> float:
-        """Of all tokens, masked pairs skipped: half of those that all would meet."""
+        """FLOPs of QKᵀ and PV for all tokens with a causal mask, which skips half of the pairs."""
         return self.T * self.token_flops / 2
 
     @property
     def cache_bytes(self) -> float:
-        """All keys and values, which that token reads."""
+        """Bytes of the KV cache, all of which a decode step reads."""
         return 2 * self.batch * self.T * self.K * self.H * self.kv_bytes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Attention(Result):
-    """What one chip's fused attention attains."""
+    """The efficiency of one chip's fused attention kernels in prefill and decode."""
 
     launch_s: float
     flops: float  # e
-    ramp: float  # tokens of a sequence at which half of e is reached
+    ramp: float  # tokens per sequence at which half of e is reached
     token_launch_s: float
     hbm: float  # s
     late_s: float = 0.0  # d
@@ -124,22 +131,22 @@ class Attention(Result):
     name: str = ""
 
     def prompt_s(self, of: Attending, chip: Chip) -> float:
-        """Whole sequences, each as a prompt."""
+        """Seconds of prefill attention over the whole sequences."""
         math_s = of.prompt_flops / (self.flops * chip.bf16_flops_per_s)
         return self.launch_s + math_s * (1 + self.ramp / of.T)
 
     def token_s(self, of: Attending, chip: Chip) -> float:
-        """One token of each sequence, which reads its keys and values."""
+        """Seconds of decode attention: one new token per sequence, which reads the whole KV cache."""
         cores, x = chip.cores or 1, of.cache_bytes / chip.hbm_bytes_per_s
         if of.cache_bytes < L2_HOLDS * (chip.l2_bytes or 0.0):
             x /= L2_TIMES
-        # near 1 where few sequences and heads leave SMs without work of their own
+        # near 1 if few sequences and KV heads leave SMs without work
         split = cores / (cores + of.batch * of.K)
         vector = of.N > GROUP * of.K and not chip.torus
         math_s = of.token_flops / (VECTOR_FLOPS_PER_SM * cores) if vector else 0.0
         return self.token_launch_s + max(x / self.hbm, math_s) + self.late_s * split * x / (x + self.half_s)
 
     def __str__(self) -> str:
-        prompts = f"{si(self.launch_s, 's')}, {percent(self.flops)} of the arithmetic"
-        tokens = f"{si(self.token_launch_s, 's')}, {percent(self.hbm)} of the HBM"
-        return f"{self.name}: prompts {prompts}, half of it at {self.ramp:,.0f} tokens; tokens {tokens}"
+        prompts = f"{si(self.launch_s, 's')}, {percent(self.flops)} of peak FLOP/s"
+        tokens = f"{si(self.token_launch_s, 's')}, {percent(self.hbm)} of HBM bandwidth"
+        return f"{self.name}: prefill {prompts} (half at {self.ramp:,.0f} tokens); decode {tokens}"

@@ -1,4 +1,4 @@
-"""Speed-up, efficiency and the strong-scaling limit of data parallelism.
+"""Speedup, efficiency and the strong-scaling limit of data parallelism.
 
 Every chip holds all weights and processes its share of the batch. Once per step, an AllReduce that overlaps
 with the backward pass sums the gradients. Latency and memory are left out. Chapter: Introduction.
@@ -13,7 +13,10 @@ from scalingbook_lib.units import BF16, DType, Result, count, si
 
 @dataclass(frozen=True, slots=True)
 class ScalingStep(Result):
-    """One training step on n chips, by term. `overlap` is the fraction hidden of what could be, 0 to 1."""
+    """The time of one training step on n chips, by term, in seconds.
+
+    `overlap` is the fraction, from 0 to 1, of the hideable AllReduce time that is hidden.
+    """
 
     chips: float
     forward_s: float
@@ -23,23 +26,23 @@ class ScalingStep(Result):
 
     @property
     def math_s(self) -> float:
-        """Compute time of the forward and the backward pass."""
+        """The compute time of the forward and the backward pass in seconds."""
         return self.forward_s + self.backward_s
 
     @property
     def exposed_s(self) -> float:
-        """The part of the AllReduce that the backward pass does not hide."""
-        # no more than the shorter of the two can be hidden
+        """The seconds of the AllReduce that the backward pass does not hide."""
+        # at most the shorter of the two can be hidden
         return self.network_s - self.overlap * min(self.backward_s, self.network_s)
 
     @property
     def total_s(self) -> float:
-        """The time of the step: compute plus the exposed part of the AllReduce."""
+        """The time of the step in seconds: compute plus the exposed part of the AllReduce."""
         return self.math_s + self.exposed_s
 
     @property
     def bound(self) -> str:
-        """'network-bound' where the AllReduce takes longer than the backward pass."""
+        """'network-bound' if the AllReduce takes longer than the backward pass, otherwise 'compute-bound'."""
         return "network-bound" if self.network_s > self.backward_s else "compute-bound"
 
     def __str__(self) -> str:
@@ -50,24 +53,28 @@ class ScalingStep(Result):
 def data_parallel(
     P: float, B: float, n: float, chip: Chip, *, axes: int = 1, overlap: float = 1.0, dtype: DType = BF16
 ) -> ScalingStep:
-    """P parameters on each of n chips, B tokens a step in all, gradients of `dtype` summed over the chips."""
+    """One step with P parameters on each of n chips and B tokens in the global batch.
+
+    The gradients have type `dtype` and are summed over `axes` torus axes.
+    """
     flops_per_s = n * chip.flops_per_s(dtype)
     moved = (
         2 * (1 - 1 / n) * dtype.bytes * P
-    )  # a reduce-scatter and an all-gather, less what is there already
+    )  # a reduce-scatter and an all-gather, each without the part a chip already has
     return ScalingStep(
         chips=n,
         forward_s=2 * P * B / flops_per_s,  # a multiply and an add per parameter and token
-        backward_s=4 * P * B / flops_per_s,  # two products of the same size: for the input, for the weights
+        # two matmuls of the same size: for the input gradient and for the weight gradient
+        backward_s=4 * P * B / flops_per_s,
         network_s=moved / network_bytes_per_s(chip, axes=axes),
         overlap=overlap,
     )
 
 
 def knee(B: float, chip: Chip, *, axes: int = 1) -> float:
-    """The number of chips at which a step of B tokens turns network-bound: exactly 1 + B · W / C.
+    """The number of chips at which a step of B tokens turns network-bound: 1 + B · W / C.
 
-    4 P B / (n C) = 2 (1 - 1/n) 2 P / W, solved for n: the parameters cancel.
+    This solves 4 P B / (n C) = 2 (1 - 1/n) 2 P / W for n; the number of parameters cancels.
     """
     return 1 + B / data_parallel_tokens(chip, axes=axes)
 
@@ -78,7 +85,7 @@ def speedup(before_s: float, after_s: float) -> float:
 
 
 def strong_efficiency(step: ScalingStep, one: ScalingStep) -> float:
-    """Speed-up per chip with the same batch: 1 is perfect."""
+    """Speedup per chip with the same global batch: 1 is perfect."""
     return speedup(one.total_s, step.total_s) * one.chips / step.chips
 
 

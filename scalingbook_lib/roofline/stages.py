@@ -1,8 +1,8 @@
-"""How long does an operation take that passes several memories and links, at once or in chunks?
+"""Times of an operation that moves data through several memories and links, at once or in chunks.
 
-A `Ladder` holds one operation against all of a chip's bandwidths: which limits it? A `CopyPipeline` is
-copy in, compute, copy out: the first chunk passes every stage, and each further one leaves a turn of the
-slowest stage later.
+A `Ladder` compares one operation with all bandwidths of a chip and finds the bottleneck. A `CopyPipeline`
+copies in, computes and copies out: the first chunk passes every stage, and each further chunk finishes one
+turn of the slowest stage later.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from scalingbook_lib.units import BF16, DType, Result, percent, require_min, si
 
 @dataclass(frozen=True, slots=True)
 class ChunkTurn(Result):
-    """One chunk in one stage, from `start_s` to `end_s`; chunks count from 0."""
+    """One chunk in one stage, from `start_s` to `end_s`; chunks are numbered from 0."""
 
     stage: str
     chunk: int
@@ -28,57 +28,57 @@ class ChunkTurn(Result):
 
 @dataclass(frozen=True, slots=True)
 class CopyPipeline(Result):
-    """Equal chunks through stages; `chunk_s` is what one chunk takes in each stage, in their order."""
+    """Equal chunks that pass through stages; `chunk_s` is the seconds of one chunk in each stage in order."""
 
     chunk_s: Mapping[str, float]
     chunks: int
 
     @property
     def slowest(self) -> str:
-        """The stage that sets the pace: the first of those with the longest turn."""
+        """The bottleneck: the first of the stages with the longest turn."""
         return max(self.chunk_s, key=lambda stage: self.chunk_s[stage])
 
     @property
     def pace_s(self) -> float:
-        """One turn of the slowest stage: the time from one chunk's end to the next one's."""
+        """The time of one turn of the slowest stage in seconds, from one chunk's end to the next one's."""
         return self.chunk_s[self.slowest]
 
     @property
     def first_s(self) -> float:
-        """When the first chunk has passed every stage."""
+        """The seconds after which the first chunk has passed every stage."""
         return sum(self.chunk_s.values())  # nothing overlaps for it
 
     @property
     def total_s(self) -> float:
-        """The sum of all stages for one chunk, and the slowest stage for every further one."""
-        # the slowest stage never waits once it has begun, and the others keep up
+        """The time in seconds: all stages for one chunk, plus the slowest stage for every further chunk."""
+        # the slowest stage never waits once it has begun, and the others keep up with it
         return self.first_s + (self.chunks - 1) * self.pace_s
 
     @property
     def lower_s(self) -> float:
-        """What the slowest stage needs for all chunks: no schedule is faster."""
+        """The lower bound in seconds of any schedule: the slowest stage's time for all chunks."""
         return self.chunks * self.pace_s
 
     @property
     def upper_s(self) -> float:
-        """The time if nothing overlapped."""
-        return self.chunks * self.first_s  # each chunk waits for the one before to leave
+        """The time in seconds without overlap."""
+        return self.chunks * self.first_s  # each chunk waits until the previous one has left
 
     @property
     def busy(self) -> dict[str, float]:
-        """The share of the total in which each stage works."""
+        """The fraction of the total time in which each stage works."""
         total = self.total_s
         return {stage: self.chunks * t / total if total else 0.0 for stage, t in self.chunk_s.items()}
 
     @property
     def turns(self) -> tuple[ChunkTurn, ...]:
-        """The schedule, stage by stage: every chunk as early as its own last stage and this stage allow.
+        """The schedule, stage by stage: every chunk runs as soon as its previous stage and this stage allow.
 
-        Chunk c enters a stage after the stages before it, and c turns of the slowest so far.
+        Chunk c enters a stage after one pass of the stages before it and c turns of the slowest of them.
         """
         times = list(self.chunk_s.values())
         before = [0.0, *accumulate(times)][: len(times)]
-        # a chunk leaves a stage no faster than the slowest before it lets it come
+        # a chunk leaves a stage no faster than the slowest stage before it delivers chunks
         paces = accumulate(times, max)
         return tuple(
             ChunkTurn(stage, c, reached + c * pace, reached + c * pace + t)
@@ -89,16 +89,17 @@ class CopyPipeline(Result):
     def __str__(self) -> str:
         return (
             f"{self.chunks:,} chunk{'s' * (self.chunks > 1)} through {', '.join(self.chunk_s)}: "
-            f"{si(self.total_s, 's')}, paced by {self.slowest}, which works "
+            f"{si(self.total_s, 's')}, bottleneck {self.slowest}, busy "
             f"{percent(self.busy[self.slowest], 3)} of the time"
         )
 
 
 def pipeline(stages: Mapping[str, float], chunks: int) -> CopyPipeline:
-    """`chunks` equal chunks through `stages`, a name and the seconds of one chunk each: Σ + (n - 1) · max.
+    """`chunks` equal chunks through `stages`: Σ + (n - 1) · max.
 
-    The time of the whole work in each stage, cut into n: `pipeline({name: t / n ...}, n)`. A buffer of two
-    chunks between stages is enough; `pipelined` is the case of two stages.
+    `stages` maps each stage's name to the seconds of one chunk. To split the whole work of each stage into n
+    chunks, write `pipeline({name: t / n ...}, n)`. A double buffer between stages is enough; `pipelined` is
+    the case of two stages. Raises a ValueError if there is no stage.
     """
     require_min(1, chunks=chunks)
     if not stages:
@@ -108,43 +109,46 @@ def pipeline(stages: Mapping[str, float], chunks: int) -> CopyPipeline:
 
 
 def levels(chip: Chip) -> dict[str, float]:
-    """Every documented bandwidth of the chip, one way: ICI is one axis with wrap-around, NVLink all links."""
+    """Every documented bandwidth of the chip in bytes/s, unidirectional, by level.
+
+    ICI is one torus axis with wraparound, NVLink is all links of the chip.
+    """
     ladder = {
         "VMEM": chip.vmem_bytes_per_s,
         "HBM": chip.hbm_bytes_per_s,  # reads and writes together
         "ICI": 2 * chip.link_bytes_per_s if chip.torus else None,  # both links of an axis
         "NVLink": None if chip.torus else chip.links * chip.link_bytes_per_s,
         "PCIe": chip.pcie_bytes_per_s,
-        "DCN": chip.dcn_bytes_per_s,  # a chip's share of its host's cards
+        "DCN": chip.dcn_bytes_per_s,  # a chip's share of its host's NICs
     }
     return {name: rate for name, rate in ladder.items() if rate}
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder(Result):
-    """One operation against several bandwidths at once: a time for the math and one for every level."""
+    """One operation against several bandwidths: the compute time and one transfer time per level."""
 
     math_s: float
     level_s: Mapping[str, float]
 
     @property
     def terms(self) -> dict[str, float]:
-        """Every term by name, the longest first."""
+        """Every term in seconds by name, the longest first."""
         return dict(sorted({"math": self.math_s, **self.level_s}.items(), key=lambda term: -term[1]))
 
     @property
     def slowest(self) -> str:
-        """The term that bounds the time."""
+        """The name of the longest term."""
         return next(iter(self.terms))
 
     @property
     def lower_s(self) -> float:
-        """The time if everything overlaps."""
+        """The time in seconds if everything overlaps."""
         return max(self.terms.values())
 
     @property
     def upper_s(self) -> float:
-        """The time if nothing overlaps."""
+        """The time in seconds if nothing overlaps."""
         return sum(self.terms.values())
 
     def __str__(self) -> str:
@@ -153,7 +157,10 @@ class Ladder(Result):
 
 
 def ladder(flops: float, nbytes: Mapping[str, float], chip: Chip, dtype: DType = BF16) -> Ladder:
-    """An operation that moves bytes over several levels: `ladder(f, {"HBM": 1e9, "ICI": 1e8}, V5E)`."""
+    """An operation that moves bytes over several levels: `ladder(f, {"HBM": 1e9, "ICI": 1e8}, V5E)`.
+
+    Raises a ValueError if the chip has no documented bandwidth for a level.
+    """
     known = levels(chip)
     for name in nbytes:
         if name not in known:
@@ -165,5 +172,5 @@ def ladder(flops: float, nbytes: Mapping[str, float], chip: Chip, dtype: DType =
 
 
 def bytes_in_flight(bytes_per_s: float, latency_s: float) -> float:
-    """What must be under way at any moment to use a bandwidth fully (Little's law): rate · latency."""
-    return bytes_per_s * latency_s  # little1961proof, with bytes for requests
+    """The bytes in flight that use a bandwidth fully: rate · latency (Little's law)."""
+    return bytes_per_s * latency_s  # little1961proof, with bytes as the requests

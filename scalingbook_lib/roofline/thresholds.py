@@ -1,8 +1,8 @@
-"""From which intensity, batch, tile or split on is the matrix unit what limits?
+"""The intensity, batch, tile or shard size above which an operation is compute-bound.
 
-Against HBM or any other bandwidth; a matmul done in tiles, which re-reads its operands; a matmul split over
-chips along one axis, links against arithmetic only (`sharded_matmul` weighs every sharding with all its
-terms).
+The module covers a matmul against HBM or any other bandwidth, a tiled matmul that re-reads its operands, and
+a matmul sharded over one axis, comparing compute with links only (`sharded_matmul` compares every sharding
+with all terms). Chapter: Rooflines.
 """
 
 import math
@@ -16,21 +16,21 @@ from scalingbook_lib.units import BF16, DType, Result, binary, count, percent, r
 
 
 def attainable(intensity: float, chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
-    """The FLOP/s that an operation of this intensity can reach: the slope, then the roof."""
+    """The FLOP/s that an operation of this intensity can reach: min(intensity · bytes/s, peak)."""
     # FLOPs/byte times bytes/s
     return min(chip.flops_per_s(dtype), intensity * (bytes_per_s or chip.hbm_bytes_per_s))
 
 
 @dataclass(frozen=True, slots=True)
 class RuleOfThumb(Result):
-    """Critical batch size in tokens by the rule of thumb, and the exact one."""
+    """The critical batch size in tokens by the rule of thumb, and the exact one."""
 
     batch: float
     exact: float
 
     @property
     def error(self) -> float:
-        """Relative error of the rule: -0.5 if it gives half of the exact batch, -1 if there is none."""
+        """The relative error of the rule: -0.5 if it gives half of the exact batch, -1 if none is enough."""
         return self.batch / self.exact - 1
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ def rule_of_thumb_batch(
     maths: DType | None = None,
     bytes_per_s: float | None = None,
 ) -> RuleOfThumb:
-    """R w / 2, tokens, the critical batch of very wide layers ("240 on v5e"), beside the exact one."""
+    """R w / 2 tokens, the critical batch of very wide layers ("240 on v5e"), and the exact critical batch."""
     exact = rules.matmul_critical_batch(
         D, F, chip, dtype, weights=weights, out=out, maths=maths, bytes_per_s=bytes_per_s
     )
@@ -65,7 +65,7 @@ def rule_of_thumb_batch(
 
 @dataclass(frozen=True, slots=True)
 class TiledMatmul(Result):
-    """A matmul that re-reads its inputs tile by tile, and the on-chip memory that a tile needs."""
+    """A matmul that re-reads its inputs tile by tile, and the on-chip memory that one tile needs."""
 
     roofline: Roofline
     tiles: int
@@ -74,7 +74,7 @@ class TiledMatmul(Result):
 
     @property
     def fits(self) -> bool | None:
-        """Whether a tile fits the chip's VMEM; None where the chip's VMEM is not documented."""
+        """Whether a tile fits the chip's VMEM; None if the chip's VMEM is not documented."""
         return None if self.vmem_fraction is None else self.vmem_fraction <= 1
 
     def __str__(self) -> str:
@@ -94,22 +94,25 @@ def tiled_matmul(
     depth: int,
     **against: Unpack[Against],
 ) -> TiledMatmul:
-    """X[B, D] · W[D, F] → Y[B, F] in tiles of `rows` of B and `columns` of F, along D in steps of `depth`.
+    """X[B, D] · W[D, F] → Y[B, F] in tiles of `rows` of B and `columns` of F, in steps of `depth` along D.
 
-    VMEM holds two buffers of each input tile (one computes while one fills) and an fp32 accumulator.
+    VMEM holds two buffers of each input tile (one is used while the other fills) and an fp32 accumulator.
     """
     require_min(1, B=B, D=D, F=F, rows=rows, columns=columns, depth=depth)
-    # hong1981io: a larger tile reads each input fewer times
+    # hong1981io: with larger tiles, each input is read fewer times
     tiles, steps = math.ceil(B / rows) * math.ceil(F / columns), math.ceil(D / depth)
     inputs = dtype.bytes * depth * (rows + columns)  # one step's tiles of X and of W
-    nbytes = tiles * steps * inputs + dtype.bytes * B * F  # each tile of Y reads its inputs anew
+    nbytes = tiles * steps * inputs + dtype.bytes * B * F  # every tile of Y reads its inputs again
     vmem_bytes = 2 * inputs + 4 * rows * columns
     fraction = vmem_bytes / chip.vmem_bytes if chip.vmem_bytes else None
     return TiledMatmul(operation(2 * B * D * F, nbytes, chip, dtype, **against), tiles, vmem_bytes, fraction)
 
 
 def square_tile(chip: Chip, dtype: DType = BF16, bytes_per_s: float | None = None) -> float:
-    """The side above which square tiles are compute-bound: 2 b² d FLOPs for 2 a b d bytes, so a · ridge."""
+    """The side in elements above which square tiles are compute-bound: a · ridge.
+
+    A tile of side b does 2 b² d FLOPs for 2 a b d bytes.
+    """
     return dtype.bytes * rules.ridge(chip, dtype, bytes_per_s)
 
 
@@ -125,14 +128,15 @@ def split_matmul(
     keep_sharded: bool = False,
     out: DType | None = None,
 ) -> Roofline:
-    """X[B, D] · W[D, F] → Y[B, F] with one dimension split over `axis`: each chip's math against its links.
+    """X[B, D] · W[D, F] → Y[B, F] with one dimension sharded over `axis`: compute against links.
 
-    Splitting B or F needs no link. Splitting D leaves every chip with a partial sum of all of Y: an
-    all-reduce, or with `keep_sharded` the reduce-scatter that is half of it. HBM and hop latency left out.
+    Sharding B or F needs no communication. Sharding D leaves every chip with a partial sum of all of Y, which
+    takes an all-reduce, or with `keep_sharded` a reduce-scatter, which is half of it. HBM and hop latency are
+    left out. Raises a ValueError if `split` is not one of the three dimensions.
     """
     require_min(1, B=B, D=D, F=F)
     if split not in ("B", "D", "F"):
-        raise ValueError(f"split={split!r} is no dimension of this matmul; write 'B', 'D' or 'F'")
+        raise ValueError(f"split={split!r} is not a dimension of this matmul; write 'B', 'D' or 'F'")
     n = axis.size
     # an all-reduce is a reduce-scatter and an all-gather
     crossings = {"D": 1 if keep_sharded else 2}.get(split, 0)
@@ -143,10 +147,10 @@ def split_matmul(
 def break_even_contraction(
     chip: Chip, axis: Axis, dtype: DType = BF16, *, keep_sharded: bool = False, out: DType | None = None
 ) -> float:
-    """The D above which a matmul with D split is compute-bound: for two bf16 chips on a line, 2 C / W.
+    """The D above which a matmul with D sharded is compute-bound: 2 C / W for bf16 on a line of two chips.
 
-    B and F cancel: arithmetic and partial sums both grow with their product.
+    B and F cancel, because compute and partial sums are both proportional to B · F.
     """
     one = split_matmul(1, 1, 1, chip, axis, split="D", dtype=dtype, keep_sharded=keep_sharded, out=out)
-    # both of D = 1: the bytes do not grow with D, the FLOPs do
+    # both for D = 1: the bytes do not grow with D, the FLOPs do
     return one.memory_s / one.math_s

@@ -1,18 +1,19 @@
 """The closed forms of the book: the ratios of a chip, and the limits that follow from them.
 
-Each stands here once. `ridge` and `network_ridge` are a chip's FLOPs for every byte of HBM and of its links;
-`critical_batch` and `matmul_critical_batch` are the tokens at which a product turns compute-bound; then there
-is one function for each kind of parallelism (`data_parallel_tokens`, `tensor_parallel_degree`,
-`context_parallel_tokens`, `expert_parallel_width`; `steps.pipelines.bubble` is that of a pipeline), and those
-of a decode step.
-`roofline`, `steps.limits`, `training.step` and `inference.decode` count exactly what these leave out.
-Letters are those of "Notation and units": B is tokens everywhere here, and `batch` is sequences.
+Each closed form is defined once, here. `ridge` and `network_ridge` are a chip's FLOPs per byte of HBM and of
+its links; `critical_batch` and `matmul_critical_batch` are the tokens above which a matmul is compute-bound.
+There is one function for each kind of parallelism (`data_parallel_tokens`, `tensor_parallel_degree`,
+`context_parallel_tokens`, `expert_parallel_width`; for a pipeline see `steps.pipelines.bubble`), and there
+are those of a decode step.
+
+`roofline`, `steps.limits`, `training.step` and `inference.decode` compute exactly what these formulas
+approximate. Letters are those of "Notation and units": B is always tokens here, and `batch` is sequences.
 
 >>> from scalingbook_lib.machines import chips
 >>> round(ridge(chips.V5E)), data_parallel_tokens(chips.V5P, axes=3)
 (241, 765.0)
 >>> print(critical_batch(chips.V5E, sparsity=256 / 8))
-7,697 tokens a step on TPU v5e with bf16 weights computed in bf16, 32 times the 240.5 of a dense one
+7,697 tokens per step on TPU v5e with bf16 weights computed in bf16, 32 times the 240.5 of a dense layer
 """
 
 from scalingbook_lib.rules.datasheet import ChipRatios

@@ -1,8 +1,8 @@
-"""Closed forms of a decode step: its time, the batch within a latency, and where a layout stops paying off.
+"""Closed forms of a decode step: its time, the batch within a latency, and the limits of layouts.
 
-P parameters of w bytes, a batch of sequences with one new token each, chips of C FLOPs/s with W_hbm bytes/s.
-Nothing here counts launches or the parts of a model; `inference.decode` does. Chapters: Inference, Serving
-Llama 3.
+P parameters take w bytes each, a batch of sequences generates one new token each, and each chip has C FLOPs/s
+and W_hbm bytes/s. Launch times and the parts of a model are not counted; `inference.decode` counts them.
+Chapters: Inference, Serving Llama 3.
 """
 
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ from scalingbook_lib.units import BF16, DType, Result, si
 
 
 def usd_per_million(usd_per_hour: float, *, chips: int, tokens_per_s: float) -> float:
-    """USD for a million tokens, at a price of one chip-hour."""
-    # USD/s of the copy, over tokens/s
+    """The USD per million tokens, at a price in USD per chip-hour."""
+    # USD/s of the replica over tokens/s
     return usd_per_hour * chips / 3600 / tokens_per_s * 1e6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DecodeStep(Result):
-    """The terms of `decode_step`, in seconds: attention, then the linear layers."""
+    """The terms of `decode_step` in seconds: attention, then the linear layers."""
 
     kv_s: float
     matmul_s: float
@@ -32,22 +32,22 @@ class DecodeStep(Result):
 
     @property
     def total_s(self) -> float:
-        """Seconds to read the cache, and then the longer of weights and arithmetic."""
+        """The time of the step in seconds: reading the KV cache, then the longer of weights and compute."""
         return self.kv_s + max(self.matmul_s, self.weights_s)
 
     @property
     def tokens_per_s(self) -> float:
-        """Tokens per second of all chips: one per sequence and step."""
+        """The tokens per second of all chips: one per sequence and step."""
         return self.batch / self.total_s
 
     def usd_per_million(self, usd_per_hour: float) -> float:
-        """USD for a million tokens, at a price of one chip-hour."""
+        """The USD per million tokens, at a price in USD per chip-hour."""
         return usd_per_million(usd_per_hour, chips=self.chips, tokens_per_s=self.tokens_per_s)
 
     def __str__(self) -> str:
         return (
-            f"{si(self.total_s, 's')} a step: {si(self.kv_s, 's')} of cache + max({si(self.matmul_s, 's')} "
-            f"of arithmetic, {si(self.weights_s, 's')} of weights)"
+            f"{si(self.total_s, 's')} per step: KV cache {si(self.kv_s, 's')} + max(compute "
+            f"{si(self.matmul_s, 's')}, weights {si(self.weights_s, 's')})"
         )
 
 
@@ -62,28 +62,29 @@ def decode_step(
     compute: DType = BF16,
     active: float | None = None,
 ) -> DecodeStep:
-    """T = batch · M_kv / (n W) + max(2 batch P / (n C), w P / (n W)), `cache_bytes` M_kv of one sequence.
+    """The time of a decode step: T = batch · M_kv / (n W) + max(2 batch P / (n C), w P / (n W)).
 
-    Holds where everything is split evenly and nothing waits for the network. `active` parameters serve one
-    token. Derived in Inference. Source: the scaling book, "All About Transformer Inference".
+    `cache_bytes` is M_kv, the KV cache of one sequence, and `active` parameters are activated by one token.
+    The formula holds if everything is sharded evenly and communication is hidden. Derived in Inference.
+    Source: the scaling book, "All About Transformer Inference".
     """
     W = chips * chip.hbm_bytes_per_s  # bytes/s of all chips
     return DecodeStep(
-        kv_s=batch * cache_bytes / W,  # every sequence reads its own: nothing is shared
-        # a multiply and an add for each parameter that a token meets
+        kv_s=batch * cache_bytes / W,  # every sequence reads its own KV cache: nothing is shared
+        # a multiply and an add per parameter and token
         matmul_s=2 * batch * (params if active is None else active) / (chips * chip.flops_per_s(compute)),
-        weights_s=params * weights.bytes / W,  # once a step, whatever the batch
+        weights_s=params * weights.bytes / W,  # once per step, for any batch
         batch=batch,
         chips=chips,
     )
 
 
 def hbm_read_time_s(chip: Chip) -> float:
-    """M_hbm / W_hbm, seconds to read a full HBM once: while arithmetic does not bind, the longest step.
+    """The seconds M_hbm / W_hbm to read a full HBM once, the longest decode step that is memory-bound.
 
     Derived in Serving Llama 3.
     """
-    # no program touches all of a full memory in less
+    # no program reads all of a full memory in less time
     return chip.hbm_bytes / chip.hbm_bytes_per_s
 
 
@@ -97,17 +98,18 @@ def batch_within(
     weights: DType = BF16,
     compute: DType = BF16,
 ) -> float:
-    """The most sequences with a `decode_step` of at most `limit_s`: its formula solved for the batch.
+    """The largest batch, in sequences, with a `decode_step` of at most `limit_s` seconds.
 
-    Below the critical batch the weights are read once, above it each sequence adds its arithmetic; 0 where no
-    step is so short. Derived in Serving Llama 3.
+    Below the critical batch the weights are read once; above it each sequence adds its compute time. The
+    result is 0 if no step is short enough. Derived in Serving Llama 3.
     """
     W = chips * chip.hbm_bytes_per_s
-    each, math = cache_bytes / W, 2 * params / (chips * chip.flops_per_s(compute))  # seconds a sequence
+    each, math = cache_bytes / W, 2 * params / (chips * chip.flops_per_s(compute))  # seconds per sequence
     read = params * weights.bytes / W  # seconds, for any batch
     if limit_s <= read:
         return 0.0
-    # Both regimes are straight lines in the batch, and the step is the higher of them: the smaller batch.
+    # both regimes are linear in the batch, and the step is the higher of the two lines: take the smaller
+    # batch
     return min((limit_s - read) / each if each else limit_s / math, limit_s / (each + math))
 
 
@@ -120,11 +122,11 @@ def decode_tensor_parallel_degree(
     activations: DType = BF16,
     **over: Unpack[Over],
 ) -> float:
-    """Y = (w/a) n_ax F / (B β), with β = W_hbm / W_ici: the degree up to which a step of B tokens gains.
+    """The TP degree Y = (w/a) n_ax F / (B β) up to which a decode step of B tokens gets faster.
 
-    The step is bound by reading weights, below the critical batch, so that a higher degree pays than where
-    arithmetic binds (`tensor_parallel_degree`). Hops are not counted, and mostly bind first. Derived in
-    Inference ("Sharding a decode step").
+    β is W_hbm / W_ici. Below the critical batch the step is bound by reading weights, so a higher degree pays
+    off than in a compute-bound step (`tensor_parallel_degree`). Hops are not counted, and are usually the
+    tighter limit. Derived in Inference ("Sharding a decode step").
     """
     beta = chip.hbm_bytes_per_s / network_bytes_per_s(chip, **over)  # β / n_ax
     # w D F / (Y W_hbm) > a B D / (n_ax W_ici), solved for Y
@@ -133,23 +135,23 @@ def decode_tensor_parallel_degree(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TwoDimensionalLayout(Result):
-    """Weight-stationary layouts of an MLP over n chips of a torus, for one token: bytes on the way alone."""
+    """Weight-stationary 1D and 2D layouts of an MLP over n chips of a torus: communication time per token."""
 
     n: int
-    rows: float  # X over D
+    rows: float  # the degree X over D
     one_s: float
     two_s: float
-    least: float  # chips from which two dimensions win
+    least: float  # chips above which the 2D layout is faster
 
     @property
     def wins(self) -> bool:
-        """Whether two dimensions are quicker."""
+        """Whether the 2D layout is faster."""
         return self.two_s < self.one_s
 
     def __str__(self) -> str:
         return (
-            f"{self.n:,} chips: {si(self.one_s, 's')} a token in one dimension, {si(self.two_s, 's')} in two "
-            f"with {self.rows:.3g} rows; two win beyond {self.least:.3g} chips"
+            f"{self.n:,} chips: 1D {si(self.one_s, 's')} per token, 2D {si(self.two_s, 's')} per token "
+            f"with {self.rows:.3g} rows; 2D is faster above {self.least:.3g} chips"
         )
 
 
@@ -163,12 +165,14 @@ def two_dimensional_layout(
     columns_axes: int = 1,
     activations: DType = BF16,
 ) -> TwoDimensionalLayout:
-    """One dimension 2aD/((i+j) W); two 2aD/(X j W) + 2aF X/(n i W), least at X = √(n D i / (F j)).
+    """Seconds of communication per token in a 1D layout over n chips, and in the best 2D layout.
 
-    X rows on i axes, n/X columns on j: two dimensions win where n > 4 (F/D) (i + j)² / (i j), 16 F/D on a 2D
-    torus and 18 F/D on three axes. Wrapped axes, no hops. Source: Pope et al., arXiv 2211.05102, appendix A.
+    The 1D layout takes 2aD/((i+j) W). The 2D layout with X rows on i axes and n/X columns on j axes takes
+    2aD/(X j W) + 2aF X/(n i W), which is least at X = √(n D i / (F j)). The 2D layout is faster if n > 4
+    (F/D) (i + j)² / (i j): 16 F/D on a 2D torus and 18 F/D on three axes. Axes wrap and hops are not counted.
+    Source: Pope et al., arXiv 2211.05102, appendix A.
     """
-    # d/dX of the sum is 0 where both of its terms are equal: there lies the best X.
+    # the sum is least where its two terms are equal
     i, j, W = rows_axes, columns_axes, network_bytes_per_s(chip)
     both = 2 * activations.bytes  # gathered and scattered
     X = sqrt(n * D * i / (F * j))
@@ -186,27 +190,27 @@ def two_dimensional_layout(
 def latency_bound_batch(
     D: float, ways: int, chip: Chip, *, hops: int | None = None, axes: int = 1, activations: DType = BF16
 ) -> float:
-    """B, tokens below which a collective of B · D elements waits for its hops, those of a line unless said.
+    """The tokens B below which a collective of B · D elements is latency-bound.
 
-    hops · α against (1 - 1/Y) a B D bytes over links of W_1 on that many axes. Derived in Inference ("Hops
-    bind first").
+    `hops` · α (by default the hops of a line) equals (1 - 1/Y) a B D bytes over links of W_1 on `axes` axes.
+    Derived in Inference ("Hops bind first").
     """
     # along a line, the last chip's part passes all others
     waits_s = (ways - 1 if hops is None else hops) * chip.hop_s
-    # bytes/W: of the array a chip lacks all but its own 1/Y
+    # a chip lacks all of the array but its own 1/Y
     return waits_s * axes * chip.link_bytes_per_s / ((1 - 1 / ways) * activations.bytes * D)
 
 
 def hops_s(layers: int, hops: int, chip: Chip, collectives_per_layer: int = 4) -> float:
-    """layers · collectives · hops · α, seconds: the least that a step waits, with `hops` from end to end."""
-    # four: an all-reduce after attention and after the MLP, of two halves each
+    """The minimum latency of a step in seconds: layers · collectives · hops · α, with `hops` end to end."""
+    # four: the two halves of an all-reduce after attention, and of one after the MLP
     return layers * collectives_per_layer * hops * chip.hop_s
 
 
 def evicted(batch: float, P: float, G: float) -> tuple[float, float]:
-    """Of a step in the steady state: sequences that end, batch / G, and the tokens of cache that they free.
+    """The sequences that end per step, batch / G, and the tokens of KV cache that they free.
 
-    Prompts of P tokens, answers of G. Derived in Inference.
+    This is the steady state with prompts of P tokens and outputs of G tokens. Derived in Inference.
     """
     # each sequence of the batch ends once in G steps, with P + G tokens cached
     return batch / G, batch * (P + G) / G

@@ -1,9 +1,9 @@
 """An event-driven simulator of an inference server under load. Chapter: Inference.
 
-`simulate(requests, costs, policy)` runs requests to completion. `poisson` and `trace` make requests;
+`simulate(requests, costs, policy)` runs requests to completion. `poisson` and `trace` create requests;
 `Static`, `Continuous`, `Chunked` and `Disaggregated` are scheduling policies; `PagedCache` divides the KV
 cache into blocks. Costs are any object with a `step_s` method: `inference.ServingCase` for a model on chips,
-`Affine` for teaching. `rollout` generates a batch of answers and waits for the longest.
+`Affine` for teaching. `rollout` generates a batch of responses until the longest one ends.
 
 >>> run = simulate(poisson(2.0, 100, prompt=500, output=100, seed=0), Affine(), Continuous(16))
 >>> run.outcomes()

@@ -16,7 +16,7 @@ NO_STEPS = DecodeSteps(0, 0.0, 0.0)
 
 
 class Batch:
-    """The sequences that one server decodes; `now` is always the boundary of a step."""
+    """The sequences that one server decodes; `now` is always a step boundary."""
 
     __slots__ = (
         "ends",
@@ -54,9 +54,9 @@ class Batch:
         self._count_offset(sequence, 1)
 
     def leave(self, sequence: LiveSequence) -> None:
-        """Free its row, and count the blocks that it took while it grew."""
+        """Free its row, and count the blocks that it allocated while it grew."""
         length = sequence.offset + self.step
-        size = self.pool.size  # blocks taken while it grew
+        size = self.pool.size  # blocks allocated while it grew
         sequence.own_blocks += -(-length // size) - -(
             -(sequence.offset + sequence.residency.from_step) // size
         )
@@ -70,9 +70,9 @@ class Batch:
         self.offset_counts[sequence.offset % size + size] += more
 
     def affordable_steps(self, steps: int) -> int:
-        """How many of the next `steps` steps the free blocks allow."""
+        """The number of the next `steps` steps for which the free blocks are enough."""
         # The offset (length minus the server's steps) of a decoding sequence is constant, so sequences whose
-        # offsets agree modulo the block size take a block in the same step: counts per offset suffice.
+        # offsets agree modulo the block size take a block in the same step: counts per offset are enough.
         available, rows, size = self.pool.available, self.rows, self.pool.size
         if (steps // size + 1) * rows <= available:
             return steps
@@ -84,7 +84,7 @@ class Batch:
         return min(rounds * size + more, steps)
 
     def blocks_needed(self, steps: int) -> int:
-        """The blocks that the next `steps` steps take: a sequence takes one when its last block is full."""
+        """The blocks that the next `steps` steps need: a sequence takes one when its last block is full."""
         size = self.pool.size
         rounds, rest = divmod(steps, size)
         last = -self.step % size + size + 1  # after the offset that needs a block in the next step
@@ -110,7 +110,7 @@ class Batch:
         return plan
 
     def advance(self, plan: DecodeSteps, chunk: int = 0) -> None:
-        """Execute planned steps: take their blocks, record them, and advance the clock."""
+        """Execute planned steps: allocate their blocks, record them, and advance the clock."""
         if self.pool.free != math.inf:
             self.pool.take(self.blocks_needed(plan.steps))
         self.step_runs.append(StepRun(self.now, self.step, plan, self.live, self.rows, chunk))
@@ -129,7 +129,8 @@ class Batch:
 def steps_covering(seconds: float, plan: DecodeSteps) -> int:
     """The fewest steps, at least 1, that take `seconds`: n · first + n (n - 1) / 2 · growth >= seconds.
 
-    Rounded down where they exceed an integer by less than 1e-9, so that rounding errors of sums add no step.
+    The result is rounded down if it exceeds an integer by less than 1e-9, so that rounding errors of sums add
+    no step.
     """
     # The root of the quadratic as 2c / (b + √(b² + 4ac)), which stays accurate for tiny growth.
     half = 0.5 * plan.growth_s
@@ -140,7 +141,7 @@ def steps_covering(seconds: float, plan: DecodeSteps) -> int:
 
 
 class DecodeServer:
-    """A decode-only server, whose planned steps can be cut short by an event."""
+    """A decode-only server whose planned steps can be truncated by an event."""
 
     def __init__(self, index: int, setup: SimulationSetup, slots: int) -> None:
         self.index, self.pool = index, BlockPool(setup.blocks, prefix_cache=False)
@@ -174,14 +175,14 @@ class DecodeServer:
             self.batch.now = max(now, self.batch.now)
 
     def can_admit(self, sequence: LiveSequence, now: float) -> bool:
-        """Whether a slot is free, and enough blocks beyond those needed until after the next boundary."""
+        """Whether a slot is free, with enough blocks beyond those needed until after the next boundary."""
         if not self.free_slots or self.pool.free == math.inf:
             return bool(self.free_slots)
         tokens = min(sequence.tokens, sequence.max_cached_tokens)
         return self.pool.admits(sequence, 0, tokens, self._reserved_blocks(now) if self.running else 0)
 
     def _reserved_blocks(self, now: float) -> float:
-        """The blocks that running sequences take up to the next boundary, and those to keep free then."""
+        """The blocks that running sequences need up to the next boundary, and those to keep free then."""
         started = self.started_steps(now)
         soon = self.batch.blocks_needed(started)
         return soon + max(self.batch.blocks_needed(started + 1) - soon, self.pool.spare)

@@ -1,7 +1,7 @@
 """The step times that the simulator uses, and the times of many consecutive steps at once.
 
-Any object with a `step_s` method serves: `inference.ServingCase` for a model on chips, `Affine` for teaching.
-Chapter: Inference.
+Any object with a `step_s` method can be used: `inference.ServingCase` for a model on chips, `Affine` for
+teaching. Chapter: Inference.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ class Costs(Protocol):
     def step_s(
         self, decodes: int, kv_tokens: float, chunk: int = 0, chunk_context: float = 0, prompts: int = 1
     ) -> float:
-        """The seconds of a step in which `decodes` sequences get a token each.
+        """The seconds of a step in which `decodes` sequences get one token each.
 
         They have `kv_tokens` cached tokens in total. In the same step, `chunk` tokens are prefilled, divided
         equally among `prompts` prompts; besides each other they attend to `chunk_context` earlier tokens of
@@ -52,8 +52,8 @@ class Affine(Result):
 
     def __str__(self) -> str:
         return (
-            f"a step reads the weights in {si(self.weights_s, 's')} or multiplies at {si(self.token_s, 's')} "
-            f"a token, reads the cache at {si(self.cached_s, 's')} a token, and waits {si(self.fixed_s, 's')}"
+            f"step time: the longer of weights {si(self.weights_s, 's')} and compute {si(self.token_s, 's')} "
+            f"per token, plus {si(self.cached_s, 's')} per cached token, plus {si(self.fixed_s, 's')}"
         )
 
 
@@ -70,9 +70,9 @@ class StepTimeLine:
 class FusedStepTimes:
     """The times of consecutive decode steps, each of which adds one token to every cache.
 
-    While the same resource is the bottleneck, these times are linear in `kv_tokens`. A line is verified at
-    three points of `step_s`, cached per number of sequences and extended on demand; where the three points
-    are not collinear, fewer steps are computed at once.
+    As long as the bottleneck is the same, these times are linear in `kv_tokens`. A line is verified at three
+    points of `step_s`, cached per number of sequences and extended on demand; if the three points are not
+    collinear, fewer steps are computed at once.
     """
 
     __slots__ = ("lines", "max_steps", "step_s")
@@ -110,7 +110,7 @@ class FusedStepTimes:
 
     def _new_line(self, decodes: int, first: int, last: int) -> StepTimeLine:
         """A line that starts at `first`: tries a distant end first, and halves the distance until it fits."""
-        # Two points define a line; a third in the middle tells whether the step time bends between them.
+        # Two points define a line; a third in the middle shows whether the step time bends between them.
         start_s = self.step_s(decodes, first)
         end = last + LOOKAHEAD_STEPS * decodes
         while end > first:

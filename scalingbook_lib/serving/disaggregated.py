@@ -80,7 +80,7 @@ class DisaggregatedServers(Frontend):
             self.record_queue()
 
     def can_admit(self, sequence: LiveSequence, hit: int) -> bool:
-        """Whether the prefill servers have blocks for its prompt; the answer needs none of theirs."""
+        """Whether the prefill servers have blocks for its prompt; its output needs none of theirs."""
         return self.pool.admits(sequence, hit, sequence.tokens, 0)
 
     def on_prefill_done(self, sequence: LiveSequence) -> None:
@@ -111,7 +111,7 @@ class DisaggregatedServers(Frontend):
             free = [d for d in self.decode_servers if d.can_admit(self.awaiting_slot[0], self.now)]
             if not free:
                 return
-            # The fewest sequences: a step is shorter the fewer caches it reads. Ties go to the first server.
+            # The fewest sequences: a step is shorter if it reads fewer caches. Ties go to the first server.
             decoder = min(free, key=lambda d: (len(d.running), d.index))
             sequence = self.awaiting_slot.popleft()
             decoder.allocate_slot(sequence)
@@ -122,7 +122,7 @@ class DisaggregatedServers(Frontend):
             self.schedule(self.now + transfer_s, self.on_transfer_done, sequence, sequence.residency)
 
     def on_transfer_done(self, sequence: LiveSequence, residency: Residency) -> None:
-        """Let a sequence join at the next boundary, unless it was cancelled or evicted meanwhile."""
+        """Let a sequence join at the next boundary, unless it was cancelled or evicted in the meantime."""
         if sequence.stage != "transferring" or sequence.residency is not residency:
             return
         self.pool.release(sequence)
@@ -133,14 +133,14 @@ class DisaggregatedServers(Frontend):
         self.start_prefills()
 
     def stop_at_boundary(self, decoder: DecodeServer) -> None:
-        """End a server's plan with the step in progress, so that it is planned anew."""
+        """End a server's plan with the step in progress, so that it is planned again."""
         decoder.truncate_plan(self.now)
         self.schedule(decoder.boundary_s, self.on_boundary, decoder, decoder.plan_version)
 
     def on_boundary(self, decoder: DecodeServer, version: int) -> None:
         """Release finished and cancelled sequences, add new ones, and evict if blocks run out."""
         if version != decoder.plan_version:
-            return  # the server was planned anew since
+            return  # the server has a newer plan
         # Finished before cancelled: a sequence with its last token counts as finished. Both free blocks.
         for sequence in decoder.finish_plan():
             self.finish(decoder, sequence, "finished")
@@ -161,7 +161,7 @@ class DisaggregatedServers(Frontend):
         self.close(sequence, outcome)
 
     def release_slot(self, decoder: DecodeServer, sequence: LiveSequence) -> None:
-        """Take a sequence out of its slot, whether its cache has arrived or not."""
+        """Take a sequence out of its slot, before or after its cache has arrived."""
         if sequence.stage == "transferring":
             self.pool.release(sequence)
         decoder.release_slot(sequence, self.now)
@@ -177,7 +177,7 @@ class DisaggregatedServers(Frontend):
         self.start_prefills()
 
     def on_cancel(self, sequence: LiveSequence) -> None:
-        """Cancel a sequence: at once if queued or in transfer, else when its prefill or step ends."""
+        """Cancel a sequence: at once if queued or in transfer, otherwise when its prefill or step ends."""
         if sequence.outcome or sequence.stage == "prefilling":
             return
         if sequence.stage == "waiting":

@@ -1,4 +1,4 @@
-"""What servers have in common whatever their policy: the queue, admission, prefix cache and recorded events.
+"""The parts of a server that do not depend on its policy: queue, admission, prefix cache and recording.
 
 Chapter: Inference.
 """
@@ -45,7 +45,7 @@ class Clock(Protocol):
 
 
 class Frontend(ABC):
-    """The queue in front of one or several servers, the blocks for prefills, and what was recorded."""
+    """The queue in front of one or several servers, the blocks for prefills, and the recorded events."""
 
     clock: Clock
 
@@ -83,7 +83,7 @@ class Frontend(ABC):
             self.add_arrival(sequence)
 
     def refuse_if_too_long(self, sequence: LiveSequence) -> bool:
-        """Refuse a request that can never fit the cache; whether it was refused."""
+        """Refuse a request that can never fit the cache; returns whether it was refused."""
         if self.blocks is None or self.blocks.needed_for(sequence.max_cached_tokens) <= self.blocks.count:
             return False
         sequence.outcome, sequence.end_s = "refused", sequence.request.arrival_s
@@ -103,7 +103,7 @@ class Frontend(ABC):
         return sequence
 
     def emit_first_token(self, sequence: LiveSequence) -> bool:
-        """Record the end of a prefill, which emits a token; whether that was the last one."""
+        """Record the end of a prefill, which emits a token; returns whether that was the last one."""
         sequence.filled = sequence.tokens
         self.pool.publish_prefix(sequence, sequence.filled)
         sequence.residency.first_s = self.clock.now
@@ -111,7 +111,7 @@ class Frontend(ABC):
         return sequence.emitted == sequence.request.output
 
     def requeue(self, sequence: LiveSequence) -> None:
-        """Put an evicted sequence at the head of the queue; its prompt and answer will be prefilled again."""
+        """Put an evicted sequence at the head of the queue; its prompt and output will be prefilled again."""
         self.waiting.appendleft(sequence)
         sequence.evictions += 1
         self.record_queue()

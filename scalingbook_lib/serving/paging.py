@@ -58,7 +58,7 @@ class BlockPool:
         return min(blocks, request.prefix // self.size, (sequence.tokens - 1) // self.size)
 
     def admits(self, sequence: LiveSequence, hit: int, tokens: int, reserved: float) -> bool:
-        """Whether `tokens` tokens, `hit` blocks of them cached, and `reserved` more blocks fit."""
+        """Whether `tokens` tokens fit, `hit` blocks of them cached, with `reserved` more blocks."""
         chain = self.chains[sequence.request.family] if hit else None
         freed = max(hit - chain.pinned, 0) if chain else 0  # idle now, but pinned on admission
         return -(-tokens // self.size) - hit + freed + reserved <= self.available
@@ -91,7 +91,7 @@ class BlockPool:
         sequence.own_blocks = sequence.shared_blocks = 0
 
     def take(self, blocks: int) -> None:
-        """Take blocks for a sequence, evicting idle prefixes if too few are free."""
+        """Allocate blocks for a sequence, evicting idle prefixes if too few are free."""
         if blocks > self.free:
             self._evict(blocks - int(self.free))
         self.free -= blocks
@@ -105,9 +105,9 @@ class BlockPool:
         self.idle += before - chain.pinned
 
     def extend(self, family: int, held: int, blocks: int) -> None:
-        """Extend a chain to `blocks` blocks that a sequence has computed, which so far pinned `held` blocks.
+        """Extend a chain to `blocks` blocks computed by a sequence, of which it has pinned `held` so far.
 
-        Blocks that the chain has already are freed, so that no prefix is stored twice.
+        Blocks that the chain already has are freed, so that no prefix is stored twice.
         """
         # Like a radix tree with one branch per family, in which a block is identified by its depth.
         chain = self.chains.setdefault(family, CachedPrefix())

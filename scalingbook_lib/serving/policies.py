@@ -9,7 +9,7 @@ from scalingbook_lib.units import Result, count, si
 def _positive(**given: int) -> None:
     for name, value in given.items():
         if not (isinstance(value, int) and value >= 1):
-            raise ServingError(f"{name} = {value}: write a whole number from 1 on")
+            raise ServingError(f"{name} = {value}: write a whole number of at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Static(Result):
 
 @dataclass(frozen=True, slots=True)
 class Continuous(Result):
-    """Continuous batching, prefill first: a waiting prompt takes a free slot at the next step boundary.
+    """Prefill-prioritized continuous batching: a waiting prompt takes a free slot at the next step boundary.
 
-    Up to `prompts` of them are prefilled in one step, during which no sequence decodes.
+    Up to `prompts` prompts are prefilled in one step, during which no sequence decodes.
     """
 
     slots: int
@@ -42,7 +42,7 @@ class Continuous(Result):
         _positive(slots=self.slots, prompts=self.prompts)
 
     def __str__(self) -> str:
-        return f"continuous batching in {count(self.slots)} slots, prefill first"
+        return f"continuous batching in {count(self.slots)} slots, prefill-prioritized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Chunked(Result):
 
     def __str__(self) -> str:
         return (
-            f"continuous batching in {count(self.slots)} slots, chunks of prompts in steps of "
+            f"continuous batching in {count(self.slots)} slots, chunked prefill in steps of "
             f"{count(self.budget)} tokens"
         )
 
@@ -89,7 +89,7 @@ class Disaggregated(Result):
             raise ServingError(f"transfer_s = {self.transfer_s}: write seconds per token, at least 0")
 
     def __str__(self) -> str:
-        moved = f", {si(self.transfer_s, 's')} to move a token" if self.transfer_s else ""
+        moved = f", {si(self.transfer_s, 's')} per token of KV transfer" if self.transfer_s else ""
         return (
             f"{count(self.prefill)} prefill and {count(self.decode)} decode servers of {count(self.slots)} "
             f"slots{moved}"
@@ -103,8 +103,8 @@ type Policy = Static | Continuous | Chunked | Disaggregated
 class PagedCache(Result):
     """A KV cache of `count` blocks of `size` tokens, which are allocated as sequences grow.
 
-    A new sequence is admitted only if a share `spare` of all blocks stays free for running sequences (or none
-    is running). With `Disaggregated`, every decode server has `count` blocks, and so does each prefill
+    A new sequence is admitted only if a fraction `spare` of all blocks stays free for running sequences (or
+    none is running). With `Disaggregated`, every decode server has `count` blocks, and so does each prefill
     server.
     """
 
@@ -115,7 +115,7 @@ class PagedCache(Result):
     def __post_init__(self) -> None:
         _positive(count=self.count, size=self.size)
         if not 0 <= self.spare < 1:
-            raise ServingError(f"spare = {self.spare}: write a share of the blocks, from 0 to below 1")
+            raise ServingError(f"spare = {self.spare}: write a fraction of the blocks, from 0 to below 1")
 
     def needed_for(self, tokens: int) -> int:
         """The number of blocks for `tokens` tokens of one sequence."""

@@ -1,4 +1,4 @@
-"""Inference requests: random arrivals and lengths that a seed reproduces, and recorded traces.
+"""Inference requests: reproducible random arrivals and lengths, and recorded traces.
 
 Chapter: Inference.
 """
@@ -16,16 +16,16 @@ type Length = int | Callable[[Random], int]  # the same length for all, or a sam
 
 
 class ServingError(ValueError):
-    """An invalid request, policy or cache; the message names the rule that it breaks."""
+    """An error for an invalid request, policy or cache; the message names the broken rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request(Result):
-    """One prompt of `prompt` tokens and an answer of `output` tokens, whose first token the prefill produces.
+    """One prompt of `prompt` tokens and `output` output tokens, of which the prefill produces the first.
 
-    The first `prefix` tokens of the prompt and the answer are shared by all requests of the same `family`, so
+    The first `prefix` tokens of the prompt and the output are shared by all requests of the same `family`, so
     a prefix cache can reuse them. A request still unfinished at `cancel_s` is cancelled at the next step
-    boundary. Raises a ServingError for a negative time, an empty prompt or answer, or a prefix longer than
+    boundary. Raises a ServingError for a negative time, an empty prompt or output, or a prefix longer than
     both.
     """
 
@@ -49,7 +49,7 @@ class Request(Result):
                 f"write 0 to {self.prompt + self.output}"
             )
         if not self.cancel_s >= self.arrival_s:
-            raise ServingError(f"cancel_s = {self.cancel_s} lies before its arrival, {self.arrival_s} s")
+            raise ServingError(f"cancel_s = {self.cancel_s} is before its arrival, {self.arrival_s} s")
 
     def __str__(self) -> str:
         shared = f", the first {count(self.prefix)} those of family {self.family}" if self.prefix else ""
@@ -68,7 +68,7 @@ def uniform(low: int, high: int) -> Callable[[Random], int]:
 def geometric(mean: float) -> Callable[[Random], int]:
     """A sampler of geometric lengths: at least 1 token, `mean` tokens on average.
 
-    Each token ends the answer with the same probability, 1/mean.
+    Each token ends the output with the same probability, 1/mean.
     """
     if mean < 1:
         raise ServingError(f"geometric({mean}): write a mean of at least 1 token")
@@ -82,8 +82,8 @@ def geometric(mean: float) -> Callable[[Random], int]:
 def lognormal(mean: float, sigma: float = 1.0, max_tokens: int = 2**20) -> Callable[[Random], int]:
     """A sampler of lognormal lengths with mean `mean`; `sigma` is the standard deviation of the logarithm.
 
-    Published traces of prompts and answers are closer to this than to distributions with a shorter tail.
-    Lengths are clipped to [1, `max_tokens`], which lowers the mean where `max_tokens` is close to it.
+    Published traces of prompts and outputs are closer to this than to distributions with a shorter tail.
+    Lengths are clipped to [1, `max_tokens`], which lowers the mean if `max_tokens` is close to it.
     """
     if mean < 1 or sigma < 0 or max_tokens < 1:
         raise ServingError(
@@ -123,7 +123,7 @@ def poisson(
         raise ServingError(f"families = {families} and prefix = {prefix}: write both, or neither")
     rng, now, made = Random(seed), 0.0, []
     for _ in range(requests):
-        # An exponential gap by inverse transform sampling; 1 - u lies in (0, 1], whose logarithm is finite.
+        # An exponential gap by inverse transform sampling; 1 - u is in (0, 1], whose logarithm is finite.
         now -= math.log(1 - rng.random()) / rate_per_s
         own, answer = _draw(prompt, rng), _draw(output, rng)
         family = 1 + int(rng.random() * families) if families else 0

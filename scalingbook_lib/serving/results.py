@@ -50,38 +50,39 @@ class RequestResult(Result):
 
     @property
     def ttft_s(self) -> float:
-        """Time to first token in seconds, measured from arrival; NaN without a token."""
+        """The time to first token (TTFT) in seconds, measured from arrival; NaN without a token."""
         return self.first_s - self.request.arrival_s
 
     @property
     def itl_s(self) -> float:
-        """Mean inter-token latency in seconds; 0 for a single token."""
+        """The mean inter-token latency (ITL) in seconds; 0 for a single token."""
         # n tokens have n - 1 gaps
         return (self.last_s - self.first_s) / (self.tokens - 1) if self.tokens > 1 else 0.0
 
     @property
     def latency_s(self) -> float:
-        """Seconds from arrival to end."""
+        """The end-to-end latency in seconds, from arrival to end."""
         return self.end_s - self.request.arrival_s
 
     def __str__(self) -> str:
         if not self.tokens:
             return f"{self.outcome} without a token after {si(self.latency_s, 's')}"
         return (
-            f"{self.outcome}: first token after {si(self.ttft_s, 's')}, {count(self.tokens)} tokens, "
-            f"one every {si(self.itl_s, 's')}, {si(self.latency_s, 's')} in all"
+            f"{self.outcome}: TTFT {si(self.ttft_s, 's')}, {count(self.tokens)} tokens, "
+            f"mean ITL {si(self.itl_s, 's')}, latency {si(self.latency_s, 's')}"
         )
 
 
 def percentile_index(count: int, percentile: float) -> int:
-    """The index in a sorted list of `count` values of the smallest one that `percentile` % do not exceed.
+    """The index in a sorted list of the smallest value that at least `percentile` % of values do not exceed.
 
-    Raises a ServingError for a percentile outside 0 to 100 and for an empty list.
+    The list has `count` values. Raises a ServingError for a percentile outside 0 to 100 and for an empty
+    list.
     """
     if not 0 <= percentile <= 100:
         raise ServingError(f"percentile {percentile}: write 0 to 100")
     if not count:
-        raise ServingError("no request of this run got that far; ask of a run with more requests")
+        raise ServingError("no request of this run got that far; simulate more requests")
     return max(math.ceil(count * percentile / 100 - 1e-9), 1) - 1  # 1e-9: 99% of 100 is 99, not 100
 
 
@@ -91,7 +92,8 @@ def token_gaps(
     """Every gap between two tokens of one request, as (seconds, number of such gaps).
 
     A sequence that keeps decoding sees the steps of a step run, and before the first one whatever kept the
-    server busy; a new one sees the time since its first token; an evicted one sees the time it was away.
+    server busy; a new one sees the time since its first token; an evicted one sees the time until it decodes
+    again.
     """
     found: list[tuple[float, int]] = []
     residencies = [[residency for residency in served.residencies if residency.tokens] for served in requests]
@@ -109,7 +111,7 @@ def token_gaps(
 
 
 def _gaps_of_continuing(step_runs: list[StepRun], fresh: Counter[int]) -> Iterator[tuple[float, int]]:
-    """The gaps of sequences that were decoding before; `fresh` counts the new ones by their first step."""
+    """The gaps of sequences that were already decoding; `fresh` counts the new ones by their first step."""
     before_s = 0.0
     for step_run in step_runs:
         plan, live, new = step_run.plan, step_run.live, fresh[step_run.first_step]

@@ -1,7 +1,7 @@
-"""The time to generate a batch of answers until the longest one ends (a rollout of reinforcement learning).
+"""The time to generate a batch of responses until the longest one ends (an RL rollout).
 
-As answers end, the batch shrinks but its steps hardly get shorter, so a few long answers dominate. Chapter:
-RL post-training systems.
+As responses end, the batch shrinks but its steps hardly get shorter, so a few long responses dominate.
+Chapter: RL post-training systems.
 
 >>> from scalingbook_lib.serving import Affine
 >>> print(rollout(Affine(), [100, 200, 800], P=10))
@@ -22,28 +22,28 @@ from scalingbook_lib.units import Result, count, si
 
 @dataclass(frozen=True, slots=True)
 class Rollout(Result):
-    """Answers that start together, run to the end of the longest."""
+    """Responses that start together and run until the longest one ends."""
 
     run: ServingRun
     tokens: int
 
     @property
     def seconds(self) -> float:
-        """The seconds until the last answer ends."""
+        """The time in seconds at which the last response ends."""
         return max(self.end_times_s)
 
     @property
     def end_times_s(self) -> list[float]:
-        """The end of each answer in seconds, in ascending order."""
+        """The end of each response in seconds, in ascending order."""
         return sorted(served.end_s for served in self.run.requests)
 
     @property
     def tokens_per_s(self) -> float:
-        """Output tokens per second, averaged over the whole rollout."""
+        """The output tokens per second, averaged over the whole rollout."""
         return self.tokens / self.seconds
 
     def alive(self, at_s: float) -> int:
-        """The answers that have not ended by `at_s`."""
+        """The number of responses that have not ended by `at_s`."""
         return sum(end > at_s for end in self.end_times_s)
 
     def __str__(self) -> str:
@@ -54,7 +54,7 @@ class Rollout(Result):
 
 
 def rollout(costs: Costs, lengths: Sequence[int], *, P: int, slots: int | None = None) -> Rollout:
-    """A `Rollout` of answers of these lengths to prompts of P tokens; fewer `slots` make answers queue."""
+    """A `Rollout` of responses of these lengths to prompts of P tokens; with few `slots` responses queue."""
     requests = [Request(0.0, P, length) for length in lengths]
     return Rollout(simulate(requests, costs, Continuous(slots or len(requests))), sum(lengths))
 
@@ -62,19 +62,19 @@ def rollout(costs: Costs, lengths: Sequence[int], *, P: int, slots: int | None =
 def sample_lengths(
     answers: int, mean: float, sigma: float, *, max_tokens: int = 2**20, seed: int = 0
 ) -> list[int]:
-    """Lognormal lengths in tokens of `answers` answers; a `sigma` of 0 makes them equal."""
+    """Lognormal lengths in tokens of `answers` responses; a `sigma` of 0 makes them equal."""
     draw, rng = lognormal(mean, sigma, max_tokens), Random(seed)
     return [draw(rng) for _ in range(answers)]
 
 
 def mean_context(lengths: Sequence[int], P: int) -> float:
-    """The mean tokens cached in an always-full slot, P + E[G²] / 2E[G]: long answers stay longer."""
-    # an answer of G tokens occupies a slot for G steps, with P + G/2 tokens on average
+    """The mean tokens cached in an always-full slot, P + E[G²] / 2E[G]: long responses stay longer."""
+    # a response of G tokens occupies a slot for G steps, with P + G/2 tokens on average
     return P + sum(length**2 for length in lengths) / (2 * sum(lengths))
 
 
 def refilled_tokens_per_s(costs: Costs, lengths: Sequence[int], *, P: int, slots: int) -> float:
-    """Output tokens per second if slots are refilled at once: one decode step, and one prefill per answer."""
+    """The output tokens per second if slots are refilled at once: a decode step, a prefill per response."""
     step_s = costs.step_s(slots, slots * mean_context(lengths, P))
-    # seconds per token: a slot's share of a step, plus one prefill per answer
+    # seconds per token: a slot's share of a step, plus one prefill per response
     return 1 / (step_s / slots + costs.step_s(0, 0, P) * len(lengths) / sum(lengths))

@@ -27,7 +27,7 @@ from scalingbook_lib.units import Result, count, percent, si
 
 @dataclass(frozen=True, kw_only=True)
 class ServingRun(Result):
-    """Everything that was recorded from time 0 to the end of the last request."""
+    """All data recorded from time 0 to the end of the last request."""
 
     policy: Policy
     blocks: PagedCache | None
@@ -47,33 +47,33 @@ class ServingRun(Result):
 
     @property
     def tokens(self) -> int:
-        """Output tokens of all requests."""
+        """The output tokens of all requests."""
         return sum(s.tokens for s in self.requests)
 
     @property
     def tokens_per_s(self) -> float:
-        """Output tokens per second over the whole run."""
+        """The output tokens per second over the whole run."""
         return self.tokens / self.end_s if self.end_s else 0.0
 
     def tokens_by(self, time_s: float) -> int:
-        """Output tokens produced by `time_s`."""
+        """The output tokens produced by `time_s`."""
         firsts = sum(residency.first_s <= time_s for residency in self._residencies if residency.tokens)
         return firsts + sum(
             step_run.live * step_run.steps_by(time_s) for row in self.step_runs for step_run in row
         )
 
     def tokens_per_s_between(self, from_s: float, to_s: float) -> float:
-        """Output tokens per second between two times, for example without warm-up and drain.
+        """The output tokens per second between two times, for example without warm-up and drain.
 
         Raises a ServingError unless from_s < to_s.
         """
         if not from_s < to_s:
-            raise ServingError(f"from {from_s} s to {to_s} s: write a time before and one after")
+            raise ServingError(f"from {from_s} s to {to_s} s: the first time must be before the second")
         return (self.tokens_by(to_s) - self.tokens_by(from_s)) / (to_s - from_s)
 
     @property
     def requests_per_s(self) -> float:
-        """Finished requests per second over the whole run."""
+        """The finished requests per second over the whole run."""
         return len(self._finished) / self.end_s if self.end_s else 0.0
 
     @property
@@ -85,7 +85,7 @@ class ServingRun(Result):
         seen = Counter(s.outcome for s in self.requests)
         return {outcome: seen[outcome] for outcome in ("finished", "cancelled", "refused")}
 
-    # Latencies. Sorted lists are cached because a page asks for up to a hundred percentiles.
+    # Latencies. Sorted lists are cached because a page requests up to a hundred percentiles.
 
     @cached_property
     def _ttfts(self) -> list[float]:
@@ -112,12 +112,12 @@ class ServingRun(Result):
         return gaps[bisect_right(upto, percentile_index(upto[-1] if upto else 0, percentile))]
 
     def goodput(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
-        """Finished requests per second that meet both SLOs: TTFT, and mean ITL of the request."""
+        """The finished requests per second that meet both SLOs: TTFT, and mean ITL of the request."""
         share = self.slo_attainment(ttft_s=ttft_s, itl_s=itl_s)
         return share * len(self.requests) / self.end_s if self.end_s else 0.0
 
     def slo_attainment(self, *, ttft_s: float = math.inf, itl_s: float = math.inf) -> float:
-        """The share of all requests that finished within both SLOs; 1 if there are no requests."""
+        """The fraction of all requests that finished within both SLOs; 1 if there are no requests."""
         # both SLOs at once, as in zhong2024distserve
         good = sum(s.ttft_s <= ttft_s and s.itl_s <= itl_s for s in self._finished)
         return good / len(self.requests) if self.requests else 1.0
@@ -133,7 +133,7 @@ class ServingRun(Result):
 
     @property
     def slots(self) -> int:
-        """The most sequences that can decode at once."""
+        """The largest number of sequences that can decode at once."""
         if isinstance(self.policy, Static):
             return self.policy.batch
         servers = self.policy.decode if isinstance(self.policy, Disaggregated) else 1
@@ -145,7 +145,7 @@ class ServingRun(Result):
 
     @property
     def occupancy(self) -> float:
-        """The share of slots that hold an unfinished sequence, averaged over time."""
+        """The fraction of slots that hold an unfinished sequence, averaged over time."""
         if isinstance(self.policy, Disaggregated):  # only decode servers have slots
             taken = sum(s.end_s - s.decode_s for s in self._residencies if not math.isnan(s.decode_s))
         else:
@@ -163,20 +163,20 @@ class ServingRun(Result):
 
     @property
     def prompt_tokens(self) -> tuple[int, int]:
-        """Prefilled tokens that were computed (recomputation included), and prefix-cache hits."""
+        """The prefilled tokens that were computed (recomputation included), and the prefix-cache hits."""
         return sum(residency.computed for residency in self._residencies), sum(
             residency.cached for residency in self._residencies
         )
 
     @property
     def hit_rate(self) -> float:
-        """The share of prefill tokens that were found in the prefix cache."""
+        """The fraction of prefill tokens that were found in the prefix cache."""
         computed, cached = self.prompt_tokens
         return cached / (computed + cached) if cached else 0.0
 
     @property
     def spans(self) -> tuple[ServedSpan, ...]:
-        """Spans for a timeline, sorted by start."""
+        """The spans of a timeline, sorted by start."""
         found = (span for i, served in enumerate(self.requests) for span in self._spans(i, served))
         return tuple(sorted(found, key=lambda span: (span.start_s, span.row)))
 
@@ -195,9 +195,9 @@ class ServingRun(Result):
 
     def __str__(self) -> str:
         done = ", ".join(f"{count(n)} {kind}" for kind, n in self.outcomes().items() if n)
-        told = f"{self.policy}: {done} in {si(self.end_s, 's')}, {si(self.tokens_per_s, 'tokens')}/s"
+        summary = f"{self.policy}: {done} in {si(self.end_s, 's')}, {si(self.tokens_per_s, 'tokens')}/s"
         if self._ttfts:
-            told += f"; first token after {si(self.ttft(50), 's')} (99th percentile {si(self.ttft(99), 's')})"
+            summary += f"; TTFT p50 {si(self.ttft(50), 's')}, p99 {si(self.ttft(99), 's')}"
         if self._gaps[0]:
-            told += f", the next ones every {si(self.itl(50), 's')} ({si(self.itl(99), 's')})"
-        return f"{told}; {percent(self.occupancy)} of the slots taken"
+            summary += f"; ITL p50 {si(self.itl(50), 's')}, p99 {si(self.itl(99), 's')}"
+        return f"{summary}; slot occupancy {percent(self.occupancy)}"

@@ -70,7 +70,7 @@ class Residency:
     start_s: float  # start of the prefill
     cached: int  # prefix-cache hits, in tokens
     computed: int = 0  # tokens prefilled
-    prefiller: int = 0  # the prefill server, where prefill is disaggregated
+    prefiller: int = 0  # the prefill server, if prefill is disaggregated
     server: int = 0
     slot: int = 0
     first_s: float = math.nan  # end of the prefill, with the first token
@@ -123,12 +123,12 @@ class LiveSequence:
 
     @property
     def tokens(self) -> int:
-        """The tokens that a prefill must cache: the prompt, and any answer from before an eviction."""
+        """The tokens that a prefill must cache: the prompt, and any output from before an eviction."""
         return self.request.prompt + self.emitted
 
     @property
     def max_cached_tokens(self) -> int:
-        """The most tokens that it can hold in the cache; the last token of an answer is never attended to."""
+        """The most tokens that it can hold in the cache; the last output token is never attended to."""
         return self.request.prompt + self.request.output - 1
 
     @property
@@ -137,7 +137,7 @@ class LiveSequence:
         return not math.isnan(self.residency.decode_s)
 
     def set_arrival(self, now: float) -> None:
-        """Let it arrive at `now`, with as long a wait until its cancellation as before."""
+        """Let it arrive at `now`, with the same time until its cancellation as before."""
         asked = self.request
         patience_s = asked.cancel_s - asked.arrival_s
         self.request = replace(asked, arrival_s=now, cancel_s=now + patience_s)
@@ -160,8 +160,7 @@ class LiveSequence:
 def mean_chunk_context(pieces: list[tuple[LiveSequence, int]], chunk: int) -> float:
     """The mean number of earlier tokens with which equal chunks cost as much as `pieces`, in tokens.
 
-    A chunk of c tokens after s earlier ones has c (s + c / 2) pairs of a query and a key; the sum is
-    preserved.
+    A chunk of c tokens after s earlier ones has c (s + c / 2) query-key pairs; their sum is preserved.
     """
     if len(pieces) == 1:
         [(sequence, _)] = pieces

@@ -1,6 +1,6 @@
 """One server that both prefills and decodes: admission, prefill, decode steps, eviction and completion.
 
-The scheduling loops in `simulate` decide what to do next; this class does it. Chapter: Inference.
+The scheduling loops in `simulate` decide what to do next, and this class executes it. Chapter: Inference.
 """
 
 import math
@@ -51,7 +51,7 @@ class Server(Frontend):
         )
 
     def has_work(self) -> bool:
-        """Process arrivals and due cancellations; whether any request is running, waiting or to come."""
+        """Process arrivals and due cancellations; returns whether any request is unfinished or to come."""
         now = self.batch.now * TIME_TOLERANCE
         if self.next_arrival_s <= now:
             self.enqueue_arrivals()
@@ -69,7 +69,7 @@ class Server(Frontend):
             self.record_queue(min(sequence.request.arrival_s, self.batch.now))
 
     def next_stop_s(self, stop_for_arrivals: bool) -> float:
-        """The time in seconds of the next cancellation or arrival that decoding has to stop for."""
+        """The time in seconds of the next cancellation or arrival for which decoding has to stop."""
         while self.pending_cancellations and self.pending_cancellations[0][2].outcome:
             heappop(self.pending_cancellations)
         first = self.pending_cancellations[0][0] if self.pending_cancellations else math.inf
@@ -109,7 +109,7 @@ class Server(Frontend):
     def can_admit(self, sequence: LiveSequence, hit: int) -> bool:
         """Whether the free blocks hold its prefill, one more token, and one step of all running sequences."""
         tokens, pool = sequence.tokens + 1, self.pool
-        # A row needs at most one block per step, so this many free blocks suffice without counting.
+        # A row needs at most one block per step, so this many free blocks are enough without counting.
         if tokens // pool.size + 1 + self.batch.rows + pool.spare <= pool.free:
             return True
         reserved = max(self.batch.blocks_needed(1), pool.spare) if self.running else 0

@@ -42,7 +42,7 @@ def simulate(
     """
     if clients is not None and clients < 1:
         raise ServingError(
-            f"clients = {clients}: write at least 1, or None for requests that come when they say"
+            f"clients = {clients}: write at least 1, or None for requests with their own arrival times"
         )
     sequences = [LiveSequence(request, i) for i, request in enumerate(requests)]
     arrivals = sorted(sequences[:clients], key=lambda sequence: sequence.request.arrival_s)
@@ -60,7 +60,7 @@ def simulate(
 
 
 def _build_result(setup: SimulationSetup, policy: Policy, sequences: list[LiveSequence]) -> ServingRun:
-    """Run the policy and collect what its servers recorded."""
+    """The result of running the policy, collected from the records of its servers."""
     servers = _run_policy(setup, policy)
     return ServingRun(
         policy=policy,
@@ -76,7 +76,7 @@ def _build_result(setup: SimulationSetup, policy: Policy, sequences: list[LiveSe
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Pause the garbage collector: a simulation makes no cycles, and a long one saves a tenth of its time."""
+    """Pause the garbage collector: a simulation creates no cycles, and pausing saves 10% of a long one."""
     before = gc.isenabled()
     gc.disable()
     try:
@@ -100,7 +100,9 @@ def _run_policy(setup: SimulationSetup, policy: Policy) -> Server | Disaggregate
         case Chunked(slots=slots, budget=budget):
             run_chunked(server := Server(setup, slots=slots), budget)
         case _:
-            raise ServingError(f"{policy!r} is no policy; write Static, Continuous, Chunked or Disaggregated")
+            raise ServingError(
+                f"{policy!r} is not a policy; write Static, Continuous, Chunked or Disaggregated"
+            )
     return server
 
 
@@ -128,7 +130,7 @@ def run_continuous(server: Server, prompts: int) -> None:
 
 
 def run_static(server: Server, rows: int) -> None:
-    """Run one static batch to the end of its longest answer, then the next."""
+    """Run one static batch to the end of its longest output, then the next."""
     _run_whole_prompts(
         server, lambda: [] if server.running else _form_batch(server, rows), stop_for_arrivals=False
     )
@@ -195,7 +197,7 @@ def _mixed_step(server: Server, pieces: list[tuple[LiveSequence, int]]) -> None:
 
 
 def _form_batch(server: Server, rows: int) -> list[LiveSequence]:
-    """Up to `rows` waiting sequences that fit the cache together to the end of the longest answer."""
+    """Up to `rows` waiting sequences that fit the cache together to the end of the longest output."""
     group: list[LiveSequence] = []
     while server.waiting and len(group) < rows:
         requests = [sequence.request for sequence in (*group, server.waiting[0])]
@@ -209,6 +211,6 @@ def _form_batch(server: Server, rows: int) -> list[LiveSequence]:
 
 
 def _all_fit(requests: list[Request], blocks: PagedCache) -> bool:
-    """Whether all requests fit the cache to the end of the longest answer, whose last token is not cached."""
+    """Whether all requests fit the cache to the end of the longest output, whose last token is not cached."""
     longest = max([request.output for request in requests])
     return sum([blocks.needed_for(request.prompt + longest - 1) for request in requests]) <= blocks.count

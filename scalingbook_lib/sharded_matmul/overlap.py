@@ -28,28 +28,28 @@ class OverlapRun(Result):
 
     @property
     def total_s(self) -> float:
-        """Seconds until the last turn ends."""
+        """The time in seconds until the last turn ends."""
         return max(turn.end_s for turn in self.turns)
 
     @property
     def math_s(self) -> float:
-        """Seconds in which the chip computes."""
+        """The time in seconds in which the chip computes."""
         return sum(turn.end_s - turn.start_s for turn in self.turns if turn.stage == UNIT)
 
     @property
     def comms_s(self) -> float:
-        """Seconds until the last link is done; links never wait."""
+        """The time in seconds until the last link finishes; links never wait."""
         return max(turn.end_s for turn in self.turns if turn.stage != UNIT)
 
     @property
     def exposed_s(self) -> float:
-        """Seconds in which the chip waits: exposed communication."""
+        """The exposed communication in seconds, during which the chip waits."""
         return self.total_s - self.math_s
 
 
 @dataclass(frozen=True, kw_only=True)
 class RingMatmul(Result):
-    """In[B, D], 1/n of it on each of n chips, times the F columns of W that a chip has: n chunks in n steps.
+    """In[B, D], 1/n of it on each of n chips, times the F columns of W on each chip: n chunks in n steps.
 
     `scatter` is the mirror image in time, Tmp · W -> Out[B, D]: partial sums move on, and each step adds to
     one. In every step a chunk goes to the next chip; over two `links`, one half goes in each direction.
@@ -71,61 +71,62 @@ class RingMatmul(Result):
 
     @property
     def matmul_s(self) -> float:
-        """Seconds to multiply one chunk at the documented peak."""
-        return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n  # 2 FLOPs a term
+        """The time in seconds to multiply one chunk at the documented peak."""
+        return 2 * self.B * self.D * self.F / self.chip.bf16_flops_per_s / self.n  # 2 FLOPs per term
 
     @property
     def transfer_s(self) -> float:
-        """Seconds to send one chunk to the neighbor, in halves over two links: its bytes, and the hop."""
+        """The time in seconds to send one chunk to the neighbor: its bytes and the hop.
+
+        Over two links, each link carries half of the chunk.
+        """
         chunk_bytes = BF16.bytes * self.B * self.D / self.n  # each chip has 1/n of In
         return chunk_bytes / (self.links * self.axis.link_bytes_per_s) + self.axis.hop_s
 
     @property
     def step_s(self) -> float:
-        """Seconds of one step, a matmul and a transfer at once: the longer of the two."""
-        return max(self.matmul_s, self.transfer_s)  # the unit and the links work side by side
+        """The time of one step in seconds: the longer of a matmul and a transfer, which overlap."""
+        return max(self.matmul_s, self.transfer_s)
 
     @property
     def total_s(self) -> float:
-        """Seconds of n matmuls and n - 1 transfers, of which one matmul overlaps no transfer."""
-        return self.matmul_s + (self.n - 1) * self.step_s  # the chip's own chunk is there at once
+        """The time in seconds of n matmuls and n - 1 transfers; one matmul overlaps with no transfer."""
+        return self.matmul_s + (self.n - 1) * self.step_s  # the chip's own chunk is available immediately
 
     @property
     def serial_s(self) -> float:
-        """Seconds of all transfers and all math, one after the other."""
+        """The time in seconds of all transfers and all math, one after the other."""
         return self.n * self.matmul_s + (self.n - 1) * self.transfer_s
 
     @property
     def ratio(self) -> float:
-        """C/W: the FLOPs that take as long as a byte over the links in use."""
+        """C/W: the FLOPs that take as long as moving one byte over the links in use."""
         # 2 B D F / (n C) = 2 B D / (n W) gives F = C/W
         return self.chip.bf16_flops_per_s / (self.links * self.axis.link_bytes_per_s)
 
     @property
     def overlap_threshold_F(self) -> float:
-        """The F per chip above which a matmul takes as long as a
-        transfer: C/W, plus the latency of the hop.
-        """
-        # a product grows with F, a move does not
+        """The F per chip above which a matmul takes as long as a transfer: C/W, plus the hop latency."""
+        # the matmul time grows with F, the transfer time does not
         return self.F * self.transfer_s / self.matmul_s
 
     def chunks(self, device: int, step: int) -> tuple[int, ...]:
-        """The chunks that a device multiplies in a step (or whose sums it
-        adds to), one for each direction in use.
+        """The chunks that a device multiplies in a step, one for each direction in use.
 
-        The first direction, and the only one of one link, goes to the next device: chunks come from the one
-        before, and sums end where they belong.
+        With `scatter`, they are the chunks whose partial sums it adds to. The first direction (the only one
+        with a single link) goes to the next device: chunks come from the previous device, and sums end where
+        they belong.
         """
         away = step + 1 if self.scatter else step
         return tuple(way % self.n for way in (device - away, device + away)[: self.links])
 
     def lockstep(self) -> OverlapRun:
-        """The timeline in which matmuls and transfers keep step.
+        """The timeline in which matmuls and transfers run in lockstep.
 
         The unpaired matmul is last, or first with `scatter`.
         """
         steps = [k * self.step_s for k in range(self.n)]
-        # a sum leaves when its product is added, a chunk at once
+        # a partial sum leaves after its matmul is added, a chunk leaves immediately
         moves = [self.matmul_s + at for at in steps] if self.scatter else steps
         products = [0.0, *moves] if self.scatter else steps
         timed = [(LINK, moves[:-1], self.transfer_s), (UNIT, products[: self.n], self.matmul_s)]
@@ -134,14 +135,12 @@ class RingMatmul(Result):
         )
 
     def on_arrival(self, sides: int) -> OverlapRun:
-        """The timeline in which whole chunks, from one side or alternately
-        from both, are multiplied as they arrive.
-        """
+        """The timeline in which whole chunks are multiplied as they arrive, from one or two `sides`."""
         turns, free = [ChunkTurn(UNIT, 0, 0.0, self.matmul_s)], self.matmul_s
         for k in range(1, self.n):
             hop, side = divmod(k - 1, sides)
-            came = (hop + 1) * self.transfer_s  # chunk k comes over k hops, two sides halve them
-            start = max(free, came)  # the unit may be busy still, or the chunk on its way
+            came = (hop + 1) * self.transfer_s  # chunk k travels k hops; with two sides, half as many
+            start = max(free, came)  # the unit may still be busy, or the chunk still in transit
             free = start + self.matmul_s
             turns += [
                 ChunkTurn((LINK, BACK)[side], k, hop * self.transfer_s, came),
@@ -150,7 +149,7 @@ class RingMatmul(Result):
         return OverlapRun(tuple(turns))
 
     def gather_first(self) -> OverlapRun:
-        """The timeline of the whole AllGather in both directions, and only then the matmul."""
+        """The timeline of a complete AllGather in both directions, followed by the matmul."""
         moved = collectives.all_gather(BF16.bytes * self.B * self.D, self.axis).total_s
         turns = [ChunkTurn(link, 0, 0.0, moved) for link in (LINK, BACK)]
         return OverlapRun((*turns, ChunkTurn(UNIT, 0, moved, moved + self.n * self.matmul_s)))
@@ -163,16 +162,16 @@ class RingMatmul(Result):
 
 HOSTS, SPLIT, FAR, OTHER = "host memory", "HBM, split", "HBM of the farthest chip", "another slice"
 FETCH, SEND = "bring A to x", "bring x to A"
-OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a way between slices
+OUT, IN = "PCIe out", "PCIe in"  # the two PCIe stages of a path between slices
 
 
 @dataclass(frozen=True, slots=True)
 class MatvecChain(Result):
-    """x[B, n] · A[n, n] on a slice, with x in bf16 on the chip at the
-    origin, where y is wanted, and A in int8.
+    """x[B, n] · A[n, n] on a slice, with x in bf16 and A in int8.
 
-    Sharded arrays lie in equal parts on all chips or their hosts. Every chunk of A is a collective or a
-    message of its own; spreading x is timed as an AllGather, which it equals but for one share.
+    x is on the chip at the origin, where y is needed. Sharded arrays lie in equal parts on all chips or their
+    hosts. Every chunk of A is a separate collective or message; spreading x is timed as an AllGather, which
+    it equals except for one shard.
     """
 
     slice: Slice
@@ -190,7 +189,7 @@ class MatvecChain(Result):
 
     @property
     def vector_bytes(self) -> float:
-        """The bytes of x, and as many for y."""
+        """The bytes of x, which are also the bytes of y."""
         return BF16.bytes * self.B * self.n
 
     @property
@@ -202,7 +201,8 @@ class MatvecChain(Result):
     def pipeline(self) -> roofline.CopyPipeline:
         """The pipeline of all stages that a chunk of A, or the part of x that belongs to it, passes."""
         crosses = (self.matrix_bytes if self.plan == FETCH else self.vector_bytes) / self.chunks
-        parts = self.slice.chips if self.plan == FETCH else 1  # every chip takes in its part; x lies on one
+        # every chip receives its part of A; x is on one chip
+        parts = self.slice.chips if self.plan == FETCH else 1
         before: dict[str, float] = {}
         if self.location == HOSTS:
             before = self._over(PCIe=self.matrix_bytes / self.chunks / self.slice.chips)
@@ -214,25 +214,25 @@ class MatvecChain(Result):
 
     @property
     def return_s(self) -> float:
-        """Seconds in which y comes to the origin where it was not computed there."""
+        """The time in seconds to return y to the origin, if it was not computed there."""
         there = self._between(self.vector_bytes, self.slice.chips) if self.location == OTHER else {}
         return 0.0 if self.plan == FETCH else sum(there.values()) + self._within(self.vector_bytes)
 
     @property
     def total_s(self) -> float:
-        """Seconds of the pipeline, and of y's return."""
+        """The time in seconds of the pipeline and of returning y."""
         return self.pipeline.total_s + self.return_s
 
     def _over(self, **nbytes: float) -> dict[str, float]:
         return dict(roofline.ladder(0, nbytes, self.slice.chip).level_s)
 
     def _between(self, nbytes: float, parts: int) -> dict[str, float]:
-        """Seconds from slice to slice by stage: out of HBM over PCIe, over the network, and in over PCIe."""
+        """The seconds from slice to slice by stage: from HBM over PCIe, over the network, in over PCIe."""
         times = self._over(PCIe=nbytes / parts, DCN=nbytes / parts)
         return {OUT: times["PCIe"], "DCN": times["DCN"], IN: times["PCIe"]}
 
     def _within(self, nbytes: float) -> float:
-        """Seconds over ICI: from the farthest chip, or gathered from all."""
+        """The seconds over ICI: from the farthest chip, or gathered from all."""
         if self.location != FAR:
             return collectives.all_gather(nbytes, *self.slice.axes).total_s
         # the chip that is farthest along every axis
@@ -240,9 +240,7 @@ class MatvecChain(Result):
         return self.slice.route(far, (0,) * len(far)).message(nbytes).total_s
 
     def _compute_stages(self) -> dict[str, float]:
-        """Seconds by stage: a chunk of A out of HBM, out of VMEM where
-        its rate is documented, and multiplied.
-        """
+        """The seconds to compute a chunk of A by stage: HBM, VMEM if its rate is documented, matrix unit."""
         share = self.matrix_bytes / self.chunks / self.workers  # one chip's part of a chunk of A
         known = roofline.levels(self.slice.chip)
         flops = 2 * self.B * self.n**2 / self.chunks / self.workers
@@ -251,5 +249,5 @@ class MatvecChain(Result):
 
     @property
     def heading(self) -> str:
-        """The plan, and the slowest stage."""
-        return f"{self.plan}, paced by {self.pipeline.slowest}"
+        """The strategy and its bottleneck stage."""
+        return f"{self.plan}, bottleneck {self.pipeline.slowest}"

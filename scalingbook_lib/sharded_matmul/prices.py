@@ -1,8 +1,8 @@
 """The collectives that a legal sharding of a result costs.
 
-JAX's rules say which sharding comes out and not how. For a product whose operands shard J alike, every
-`out_sharding` completes the same partial sum; other products are solved, other arrays resharded. The
-explorers' machine is a mesh X by Y with the chip's own wraparound rule.
+JAX's rules say which sharding results but not how it is computed. For a matmul whose operands shard J the
+same way, every `out_sharding` reduces the same partial sum; other matmuls are solved, and other arrays are
+resharded. The explorers' machine is a mesh X by Y with the chip's own wraparound rule.
 """
 
 from dataclasses import dataclass
@@ -51,7 +51,7 @@ def ways(operation: str, o: Operands, made: Array) -> tuple[ProductPath, ...]:
     if operation == PRODUCT:
         c, sums = Array("C", made.dims, made.partial), partial(o)
         return (_end(sums, c, sizes),) if sums else _products(o.a, o.b, c, sizes)
-    # one operand: what lies there before anything moves is resharded
+    # one operand: the array before any move is resharded
     start, goal = _before_and_after(operation, o, made)
     if start == goal:
         return (ProductPath((), name="nothing to move"),)
@@ -61,7 +61,7 @@ def ways(operation: str, o: Operands, made: Array) -> tuple[ProductPath, ...]:
 
 @lru_cache(maxsize=256)
 def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[ProductPath, ...]:
-    """The strategies for A · B -> C, the least communication first and, between equals, the least work."""
+    """The strategies for A · B -> C, the least communication first, then the least compute."""
     on = machine(CHIP, X=2, Y=4)
     found = sharded_matmul.solve(Product(a, b, c), on, dict(zip("IJK", sizes, strict=True))).strategies
     return tuple(
@@ -70,10 +70,7 @@ def _products(a: Array, b: Array, c: Array, sizes: tuple[int, ...]) -> tuple[Pro
 
 
 def partial(o: Operands) -> Array | None:
-    """C as the local blocks give it where both operands shard J alike.
-
-    None where they do not, or conflict.
-    """
+    """C as the local blocks produce it if both operands shard J the same way; otherwise None."""
     left, right = contracted(o)
     free = (*o.a.axes_of("I"), *o.b.axes_of("K"))
     if not left or left != right or len(set(free)) < len(free) or o.a.partial or o.b.partial:
@@ -82,16 +79,17 @@ def partial(o: Operands) -> Array | None:
 
 
 def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[ProductPath, ...]:
-    """The `specs` that keep how I and K are sharded, unsharded C,
-    and the requested one, the cheapest first.
+    """The cheapest sequences to C unsharded, with the requested sharding, or with one of the `specs`.
+
+    Only `specs` that keep how I and K are sharded are included; the cheapest sequence is first.
     """
     sums = partial(o)
     if sums is None:
         return ()
     wanted = [spec.read(text, 2, MESH, "C", "IK") for text in specs]
-    # JAX refuses to leave a sum open over other axes than those that split J
+    # JAX refuses to leave a sum unreduced over axes other than those that shard J
     legal = [c for c in wanted if c.partial in ((), sums.partial)]
-    # every dimension split as in the sum, or by more axes after those
+    # every dimension sharded as in the partial sum, or by more axes after those
     kept = [c for c in legal if all(c.axes_of(d.name)[: len(d.axes)] == d.axes for d in sums.dims)]
     shown = [c for c in legal if c in kept or c == o.out or not c.axes + c.partial]
     found = [_end(sums, c, tuple(o.sizes[d] for d in "IJK")) for c in shown]
@@ -100,7 +98,7 @@ def out_shardings(o: Operands, specs: tuple[str, ...]) -> tuple[ProductPath, ...
 
 @lru_cache(maxsize=256)
 def _end(sums: Array, goal: Array, sizes: tuple[int, ...]) -> ProductPath:
-    """The cheapest sequence from a partial sum to this sharding of it, over the axes that either names."""
+    """The cheapest sequence from a partial sum to this sharding, over the axes that either names."""
     on = machine(CHIP, X=2, Y=4)
     moves = Moves(sums, on, {"I": sizes[0], "K": sizes[2]}, BF16, axes_of(sums, goal))
     path = cheapest_from(moves, layout(sums))[layout(goal)]
@@ -108,7 +106,7 @@ def _end(sums: Array, goal: Array, sizes: tuple[int, ...]) -> ProductPath:
 
 
 def _before_and_after(operation: str, o: Operands, made: Array) -> tuple[Array, Array]:
-    """The array as it is before anything moves, and the array that is wanted."""
+    """The array as it is before any move, and the requested array."""
     if operation == RESHARD:
         return _padded(o.a, made), Array("A", made.dims, made.partial)
     if operation in ("A.sum(0)", "A.sum(1)"):
@@ -120,7 +118,7 @@ def _before_and_after(operation: str, o: Operands, made: Array) -> tuple[Array, 
 
 
 def _padded(a: Array, goal: Array) -> Array:
-    """The array as a partial sum over new axes, its blocks padded with zeros; this costs nothing."""
+    """The array as a partial sum over new axes, with blocks padded with zeros, which costs nothing."""
     # jax.reshard to unreduced={'X'}: one device of the axis keeps its block, the others hold zeros
     new = [axis for axis in goal.partial if axis not in a.partial]
     axes = {dim.name: [x for x in dim.axes if x not in new] for dim in a.dims}
@@ -129,7 +127,7 @@ def _padded(a: Array, goal: Array) -> Array:
 
 @lru_cache(maxsize=256)
 def machine(chip: str, **sizes: int) -> Rings:
-    """A mesh whose axes are torus axes of the chip: rings where its generation wraps that size."""
+    """A mesh whose axes are torus axes of the chip: rings if its generation wraps that size."""
     on = chips.find(chip)
     return Rings(on, **{name: on.axis(size) for name, size in sizes.items()})
 

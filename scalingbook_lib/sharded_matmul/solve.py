@@ -1,7 +1,8 @@
-"""Enumerate the strategies of a sharded matmul.
+"""The strategies of a sharded matmul, by enumeration.
 
-Bring the operands into shardings whose local blocks can be multiplied, multiply, and bring the result into
-the requested sharding: every assignment of mesh axes to the product's dimensions is one strategy.
+A strategy brings the operands into shardings whose local blocks can be multiplied, multiplies them, and
+brings the result into the requested sharding. Every assignment of mesh axes to the matmul's dimensions is one
+strategy.
 """
 
 import itertools
@@ -28,7 +29,7 @@ from scalingbook_lib.sharded_matmul.strategy import RejectedStrategy, Solution, 
 from scalingbook_lib.units import BF16, DType, binary
 
 type Paths = dict[Subscripts, Path]
-type Roles = dict[str, tuple[str, ...]]  # the mesh axes on each dimension while the blocks are multiplied
+type Roles = dict[str, tuple[str, ...]]  # the mesh axes on each dimension during the local matmul
 
 
 def solve(
@@ -39,30 +40,30 @@ def solve(
     *,
     idle_axes: bool = False,
 ) -> Solution:
-    """All strategies for A · B -> C on that machine, for these sizes of the product's dimensions.
+    """All strategies for A · B -> C on that machine, for these sizes of the matmul's dimensions.
 
-    Mesh axes that the product does not name stay replicated; with `idle_axes` they may shard the work too.
-    ValueError where no strategy works or a dimension does not divide evenly.
+    Arrays are replicated over mesh axes that the matmul does not name; with `idle_axes` these axes may shard
+    the work too. Raises a ValueError if no strategy works or a dimension does not divide evenly.
     """
     product = parse_product(product) if isinstance(product, str) else product
     for array in product.arrays:
         check_even(array, machine, sizes)
-    # an axis of one chip splits nothing, and each axis multiplies the ways to try
+    # an axis of one chip shards nothing, and each axis multiplies the number of assignments
     axes = [x for x in machine.sizes if machine.sizes[x] > 1 and (idle_axes or x in product.axes)]
     split = Product(*(split_only(array, machine) for array in product.arrays))
     found = list(_Job(split, machine, sizes, dtype, axes).strategies())
     works = [s for s in found if isinstance(s, Strategy)]
     rejected = tuple(s for s in found if isinstance(s, RejectedStrategy))
     if not works:
-        raise ValueError(f"{product} cannot be done on {machine.chip.name}: {rejected[0]}")
-    best: dict[str, Strategy] = {}  # of each name: strategies of one name differ only in the order of axes
+        raise ValueError(f"{product} has no strategy on {machine.chip.name}: {rejected[0]}")
+    best: dict[str, Strategy] = {}  # by name: strategies with the same name differ only in the order of axes
     for strategy in sorted(works, key=lambda s: (s.lower_s, s.upper_s, len(s.steps))):
         best.setdefault(strategy.name, strategy)
     return Solution(product, cases(product), tuple(best.values()), rejected)
 
 
 def cases(product: Product) -> dict[str, int]:
-    """The case, 1 to 4, that each mesh axis of the operands makes."""
+    """The case, from 1 to 4, of each mesh axis of the operands."""
     return {axis: _case(product, axis) for axis in dict.fromkeys(product.a.axes + product.b.axes)}
 
 
@@ -78,9 +79,7 @@ def _case(product: Product, axis: str) -> int:
 
 @lru_cache(maxsize=64)
 def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Product]]:
-    """For every assignment of the axes, the operands as they are
-    multiplied and the result as it comes out.
-    """
+    """For every assignment of the axes, the operands as multiplied and the result as produced."""
     found = []
     for roles in _roles(product, axes):
         a, b, c = (x.with_partial("").with_axes(**{d: roles[d] for d in x.names}) for x in product.arrays)
@@ -90,7 +89,7 @@ def _locals(product: Product, axes: tuple[str, ...]) -> list[tuple[Roles, Produc
 
 
 def _roles(product: Product, axes: tuple[str, ...]) -> Iterator[Roles]:
-    """Every way to assign each mesh axis to one dimension, or to none (its chips then repeat the work)."""
+    """Every assignment of each mesh axis to one dimension, or to none (its chips then repeat the work)."""
     for choice in itertools.product((*product.names, None), repeat=len(axes)):
         given = {name: [x for x, d in zip(axes, choice, strict=True) if d == name] for name in product.names}
         orders = [_orders(product, name, used) for name, used in given.items()]
@@ -109,7 +108,7 @@ def _orders(product: Product, name: str, axes: list[str]) -> list[tuple[str, ...
 
 @dataclass
 class _Job:
-    """One product on one machine, with a cache of its moves and paths."""
+    """One matmul on one machine, with a cache of its moves and paths."""
 
     product: Product
     machine: DeviceMesh
@@ -123,25 +122,25 @@ class _Job:
         self._known: dict[tuple[Array, frozenset[str]], tuple[Moves, Paths]] = {}
 
     def strategies(self) -> Iterator[Strategy | RejectedStrategy]:
-        """For every assignment of the mesh axes, the strategy or why there is none."""
+        """For every assignment of the mesh axes, the strategy, or the reason why there is none."""
         for roles, local in self.locals:
             yield self._strategy(roles, local)
 
     def _strategy(self, roles: Roles, local: Product) -> Strategy | RejectedStrategy:
         for name, axes in roles.items():
             if self.sizes[name] % self.mesh.size(axes):
-                uneven = f"{name} = {self.sizes[name]} does not split evenly over {join_axes(axes)}"
+                uneven = f"{name} = {self.sizes[name]} does not divide evenly over {join_axes(axes)}"
                 return RejectedStrategy(local, uneven)
         before = self._bring(self.product.a, local.a) + self._bring(self.product.b, local.b)
         after = self._deliver(local.c)
         if after is None:
-            return RejectedStrategy(local, f"no collective makes {self.product.c.canonical()} of it")
+            return RejectedStrategy(local, f"no collective turns it into {self.product.c.canonical()}")
         peak, chip = self._peak(local, before + after), self.machine.chip
         if peak > chip.hbm_bytes:
             return RejectedStrategy(
-                local, f"needs {binary(peak)} a chip, {chip.name} has {binary(chip.hbm_bytes)}"
+                local, f"needs {binary(peak)} per chip, {chip.name} has {binary(chip.hbm_bytes)}"
             )
-        # one multiply and one add for every term, shared by the chips that split some dimension
+        # one multiply and one add per term, shared by the chips that shard some dimension
         flops = (
             2
             * math.prod(self.sizes[name] for name in roles)
@@ -160,12 +159,12 @@ class _Job:
 
     def _bring(self, held: Array, wanted: Array) -> tuple[ReshardingStep, ...]:
         """The cheapest moves of an operand, over the axes that either sharding names."""
-        # one search from what is held serves every sharding that a strategy wants
+        # one search from the given sharding serves every sharding that a strategy needs
         moves, paths = self._paths(held, wanted, lambda moves: cheapest_from(moves, layout(held)))
         return tuple(map(moves.move, paths[layout(wanted)]))
 
     def _deliver(self, made: Array) -> tuple[ReshardingStep, ...] | None:
-        """The cheapest moves of the result to the requested sharding; None where there are none."""
+        """The cheapest moves of the result to the requested sharding; None if there are none."""
         goal = self.product.c
 
         def all_to_goal(moves: Moves) -> Paths:
@@ -177,7 +176,10 @@ class _Job:
         return None if path is None else tuple(map(moves.move, path))
 
     def _paths(self, end: Array, other: Array, find: Callable[[Moves], Paths]) -> tuple[Moves, Paths]:
-        """The moves over the axes that either array names, and what `find` makes of them, cached by `end`."""
+        """The moves over the axes that either array names, and the paths that `find` returns.
+
+        They are cached by `end`.
+        """
         over = axes_of(end, other)
         if (key := (end, over)) not in self._known:
             moves = Moves(end, self.machine, self.sizes, self.dtype, over)
@@ -185,12 +187,12 @@ class _Job:
         return self._known[key]
 
     def _peak(self, local: Product, steps: tuple[ReshardingStep, ...]) -> float:
-        """The bytes that one chip holds at once: given operands, moved operands, and the result."""
-        # a set: an operand that is multiplied as it was given is held once
+        """The peak bytes on one chip: given operands, moved operands, and the result."""
+        # a set: an operand that is multiplied as given is held once
         held = {*self.product.arrays[:2], *local.arrays, *(move.after for move in steps)}
         return sum(map(self._local_bytes, held))
 
     def _local_bytes(self, array: Array) -> float:
         cells = math.prod(self.sizes[dim.name] for dim in array.dims)
-        # an axis of a partial sum splits nothing
+        # an axis of a partial sum shards nothing
         return self.dtype.bytes * cells / self.mesh.size(array.axes)

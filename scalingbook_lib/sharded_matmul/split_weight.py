@@ -1,7 +1,7 @@
 """A[B, D] · W[D_X, F] -> Z[B, F] in closed form: gather the weight, or reduce the result.
 
-The four strategies that `solve` finds for this product, computed fast enough to draw a whole map in
-milliseconds, either as the textbook counts or exactly. Chapter: Sharding.
+These are the four strategies that `solve` finds for this matmul, computed fast enough to draw a whole map in
+milliseconds, either with the textbook's formulas or exactly. Chapter: Sharding.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,8 +12,8 @@ from scalingbook_lib import collectives
 from scalingbook_lib.machines import Axis, Chip
 from scalingbook_lib.units import BF16, DType, Result
 
-type Terms = tuple[float, float, float]  # math, HBM, network: seconds
-type Moved = tuple[float, float, float, float]  # bytes, and the seconds of three ways to move them
+type Terms = tuple[float, float, float]  # math, HBM, network, in seconds
+type Moved = tuple[float, float, float, float]  # bytes, and the seconds to gather, reduce and exchange them
 type Cost = Callable[[float], float]  # from bytes to seconds
 
 BOUNDS = ("compute", "memory", "network")
@@ -37,7 +37,7 @@ class SplitWeightStrategy(Result):
 
     @property
     def lower_s(self) -> float:
-        """Seconds where everything overlaps."""
+        """The time in seconds if everything overlaps."""
         return max(self.math_s, self.hbm_s, self.comms_s)
 
     @property
@@ -48,13 +48,13 @@ class SplitWeightStrategy(Result):
 
     @property
     def heading(self) -> str:
-        """The moves, and the longest term."""
+        """The moves and the longest term."""
         return f"{self.name}, {self.bound}-bound"
 
 
 @dataclass(frozen=True)
 class SplitWeight(Result):
-    """The product for one F on the n chips of one axis.
+    """The matmul for one F on the n chips of one axis.
 
     `exact` counts (1 - 1/n), the hops and the HBM traffic; without it, only math and M / W.
     """
@@ -67,9 +67,7 @@ class SplitWeight(Result):
 
     @cached_property
     def _costs(self) -> tuple[Cost, Cost, Cost]:
-        """The times of an all-gather, an all-reduce and an all-to-all
-        over the axis, as functions of bytes.
-        """
+        """The seconds of an all-gather, all-reduce and all-to-all on the axis, as functions of bytes."""
         axis = self.axis if self.exact else replace(self.axis, hop_s=0.0)
         formulas = (collectives.all_gather, collectives.all_reduce, collectives.all_to_all)
         gather, reduce, exchange = (_cost(formula(1, axis), self.exact) for formula in formulas)
@@ -88,10 +86,9 @@ class SplitWeight(Result):
     def fastest_of_all(
         self, Bs: Sequence[float], Ds: Sequence[float], among: int = 4
     ) -> list[list[tuple[int, str]]]:
-        """The index and bound of the fastest of the first `among`
-        strategies, for every D (a row) and every B.
+        """The index and bound of the fastest of the first `among` strategies, by D (rows) and B (columns).
 
-        Terms that depend on one of B and D are computed once.
+        Terms that depend on B only or D only are computed once.
         """
         results = [(B, self._moved(B)) for B in Bs]
         return [
@@ -100,22 +97,23 @@ class SplitWeight(Result):
         ]
 
     def _moved(self, length: float) -> Moved:
-        """The bytes of W (for D) or of Z (for B), and the seconds to gather, reduce and exchange it."""
+        """The bytes of W (for D) or of Z (for B), and the seconds to gather, reduce and exchange them."""
         nbytes = self.dtype.bytes * length * self.F
         gather, reduce, exchange = self._costs
         return nbytes, gather(nbytes), reduce(nbytes), exchange(nbytes)
 
     def _terms(self, BD: float, weight: Moved, result: Moved) -> tuple[Terms, Terms, Terms, Terms]:
         (w, gather_w, _, exchange_w), (z, gather_z, sum_z, _) = weight, result
-        n, x = self.axis.size, self.dtype.bytes * BD  # x: bytes of A
-        hbm = 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0  # seconds a byte
+        n, x = self.axis.size, self.dtype.bytes * BD  # x: the bytes of A
+        hbm = 1 / self.chip.hbm_bytes_per_s if self.exact else 0.0  # seconds per byte
         math_s = 2 * BD * self.F / self.chip.flops_per_s(self.dtype)
-        shared = math_s / n  # every split but the first divides the FLOPs
+        shared = math_s / n  # all strategies but the first divide the FLOPs by n
         return (
-            (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does all of the product
-            (shared, (x / n + w / n + z) * hbm, sum_z),  # D split: every chip has a partial sum of all of Z
-            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),  # F split: W[D_X, F] to W[D, F_X]
-            # B split: A is sliced for free, because every chip holds all of it
+            (math_s, (x + w + z) * hbm, gather_w),  # whole W: every chip does the whole matmul
+            (shared, (x / n + w / n + z) * hbm, sum_z),  # D sharded: every chip has a partial sum of all of Z
+            # F sharded: W[D_X, F] becomes W[D, F_X]
+            (shared, (x + w / n + z / n) * hbm, exchange_w + gather_z),
+            # B sharded: A is sliced for free, because every chip holds all of it
             (shared, (x / n + w + z / n) * hbm, gather_w + gather_z),
         )
 

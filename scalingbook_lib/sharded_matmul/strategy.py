@@ -20,14 +20,14 @@ CASES = {
 
 @dataclass(frozen=True, slots=True)
 class Strategy(Result):
-    """One way to compute a sharded matmul: moves, a local matmul, more moves, and the time by term."""
+    """One strategy for a sharded matmul: moves, a local matmul, more moves, and the time by term."""
 
     before: tuple[ReshardingStep, ...]
-    local: Product  # the arrays as they are multiplied, the result with its partial sums
+    local: Product  # the arrays as they are multiplied, and the result with its partial sums
     after: tuple[ReshardingStep, ...]
-    flops: float  # of one chip
+    flops: float  # per chip
     math_s: float
-    hbm_bytes: float  # of one chip: both local operands read, the local result written
+    hbm_bytes: float  # per chip: both local operands read, the local result written
     hbm_s: float
 
     @property
@@ -43,12 +43,12 @@ class Strategy(Result):
     @property
     def transfer(self) -> Transfer:
         """All moves as one transfer, one after the other."""
-        # moves wait for each other: each needs what the one before brought
+        # moves are serialized, because each needs the result of the previous one
         return sum((move.transfer for move in self.steps), NOTHING)
 
     @property
     def comms_s(self) -> float:
-        """Seconds of all moves, one after the other, hops included."""
+        """The time of all moves in seconds, one after the other, hops included."""
         return self.transfer.total_s
 
     @property
@@ -58,17 +58,17 @@ class Strategy(Result):
 
     @property
     def chip_s(self) -> float:
-        """Seconds of the local matmul: math or HBM traffic, whichever takes longer."""
-        return max(self.math_s, self.hbm_s)  # the roofline of the local product
+        """The time of the local matmul in seconds: the longer of math and HBM traffic."""
+        return max(self.math_s, self.hbm_s)  # the roofline of the local matmul
 
     @property
     def lower_s(self) -> float:
-        """Seconds where matmul and moves overlap fully."""
+        """The time in seconds if matmul and moves overlap fully."""
         return max(self.chip_s, self.comms_s)
 
     @property
     def upper_s(self) -> float:
-        """Seconds where nothing overlaps: move, then multiply, then move."""
+        """The time in seconds if nothing overlaps: move, then multiply, then move."""
         return self.chip_s + self.comms_s
 
     @property
@@ -78,8 +78,8 @@ class Strategy(Result):
         return max(terms, key=lambda term: terms[term])
 
     def overlapped(self, chunks: int) -> CopyPipeline:
-        """A collective matmul in `chunks` chunks: max + min / n, one's communication under another's math."""
-        # wang2023overlap: one chunk of the shorter term stays in view
+        """A collective matmul in `chunks` chunks: max + min / n, with communication hidden behind math."""
+        # wang2023overlap: one chunk of the shorter term stays exposed
         return pipeline({"network": self.comms_s / chunks, "chip": self.chip_s / chunks}, chunks)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class Strategy(Result):
 
 @dataclass(frozen=True, slots=True)
 class RejectedStrategy(Result):
-    """A strategy that does not work here, and why."""
+    """A strategy that does not work here, and the reason."""
 
     local: Product
     why: str
@@ -109,35 +109,38 @@ class Solution(Result):
 
     @property
     def case(self) -> int:
-        """Which of the four cases the product is; an axis that conflicts decides."""
+        """The case of the matmul, from 1 to 4; an axis that conflicts decides."""
         found = set(self.cases.values())
         # a conflict of two outer dimensions, then an axis to gather, then a partial sum to reduce
         return next((case for case in (4, 2, 3) if case in found), 1)
 
     @property
     def best(self) -> Strategy:
-        """The fastest strategy, by `lower_s` and, between equals, by `upper_s`."""
+        """The fastest strategy, by `lower_s` and then by `upper_s`."""
         return self.strategies[0]
 
     @property
     def margin(self) -> float:
-        """The time of the second-best over that of the best, both overlapped; inf where there is only one."""
+        """The time of the second-best strategy over that of the best, both overlapped.
+
+        It is inf if there is only one strategy.
+        """
         return self.strategies[1].lower_s / self.best.lower_s if len(self.strategies) > 1 else math.inf
 
     def why(self, strategy: Strategy) -> str:
-        """How a strategy compares with the best, and its bottleneck."""
+        """A comparison of the strategy with the best one, and its bottleneck, as text."""
         if strategy is self.best:
             return f"fastest, {strategy.bound}-bound"
         times = strategy.lower_s / self.best.lower_s
-        if times > 1.001:  # closer is a tie: rounding of equal sums in another order
+        if times > 1.001:  # closer is a tie: equal sums may differ by rounding
             return f"{times:.3g} times as long, {strategy.bound}-bound"
         more = strategy.upper_s / self.best.upper_s
-        return f"as long with full overlap, {more:.3g} times as long without overlap"
+        return f"equally long with full overlap, {more:.3g} times as long without overlap"
 
     def named(self, name: str) -> Strategy:
         """The strategy of that name, as in 'gather B over X'.
 
-        ValueError, listing all, where there is none.
+        Raises a ValueError that lists all strategies if there is none of that name.
         """
         for strategy in self.strategies:
             if strategy.name == name:

@@ -1,1 +1,1 @@
-"""What do steps of training and of serving share? Places on a machine, limits, pipelines."""
+"""The parts that training steps and serving steps share: placement on a machine, limits, pipelines."""

@@ -1,4 +1,4 @@
-"""The bytes that one chip holds, by part, and whether its HBM has room. Chapters: Training, Inference."""
+"""The bytes that one chip holds, by part, and whether they fit in its HBM. Chapters: Training, Inference."""
 
 from dataclasses import dataclass
 from math import inf
@@ -10,16 +10,19 @@ from scalingbook_lib.units import Result, binary, percent, si
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChipMemory(Result):
-    """Bytes on one chip by part; a subclass has a field for each, and names them in `parts`.
+    """The bytes on one chip by part; a subclass has a field for each part and lists them in `parts`.
 
-    `chip` is None where only the sum matters.
+    `chip` is None if only the total matters.
     """
 
     parts: ClassVar[tuple[str, ...]] = ()
     chip: Chip | None
 
     def __getitem__(self, part: str) -> float:
-        """The bytes of one part, by the name under which it is printed: `memory["gathered weights"]`."""
+        """The bytes of one part, by the name under which it is printed: `memory["gathered weights"]`.
+
+        Raises a KeyError that lists all parts if there is none of that name.
+        """
         if (name := part.replace(" ", "_")) not in self.parts:
             known = ", ".join(name.replace("_", " ") for name in self.parts)
             raise KeyError(f"no part {part!r}; there are {known}")
@@ -27,33 +30,33 @@ class ChipMemory(Result):
 
     @property
     def terms(self) -> dict[str, float]:
-        """The bytes of every part that has any, by name."""
+        """The bytes of every part that is not empty, by name."""
         return {name.replace("_", " "): n for name in self.parts if (n := getattr(self, name))}
 
     @property
     def total(self) -> float:
-        """The bytes of all parts."""
+        """The total bytes of all parts."""
         return sum(getattr(self, name) for name in self.parts)
 
     @property
     def room_bytes(self) -> float:
-        """The chip's HBM; infinite without a chip."""
+        """The capacity of the chip's HBM in bytes; inf without a chip."""
         return self.chip.hbm_bytes if self.chip else inf
 
     @property
     def fits(self) -> bool:
-        """Whether the chip has room for them."""
+        """Whether the parts fit in the chip's HBM."""
         return self.total <= self.room_bytes
 
     @property
     def note(self) -> str:
-        """What is printed after the parts."""
+        """The text that is printed after the parts."""
         return ""
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {si(n, 'B')}" for name, n in self.terms.items()) + self.note
         if self.chip is None:
-            return f"{si(self.total, 'B')} on each chip: {parts}"
+            return f"{si(self.total, 'B')} per chip: {parts}"
         verb, share = "fits" if self.fits else "does not fit", percent(self.total / self.chip.hbm_bytes)
         room = f"{binary(self.chip.hbm_bytes)} of {self.chip.name}"
         return f"{si(self.total, 'B')} {verb} in {room} ({share}): {parts}"

@@ -1,8 +1,8 @@
-"""How much of the all-to-all of experts does other compute hide, and how many cores does that cost?
+"""The all-to-all time of experts that compute hides, and the compute time that the cores used for it cost.
 
-`Stages` are the four parts of a layer of experts for one microbatch. `two_microbatches` plays two of them in
-turns: one computes while the other's tokens travel. `waves` overlaps inside a layer, a group of experts at a
-time, in one kernel. The kernels that move tokens may hold cores, and what is left computes more slowly.
+`Stages` are the four parts of an MoE layer for one microbatch. `two_microbatches` alternates two of them: one
+computes while the other's tokens travel. `waves` overlaps inside a layer, one group of experts at a time, in
+one kernel. The kernels that move tokens may occupy cores, and compute on the remaining cores is slower.
 Chapters: GPUs: the network, Training, Comparing accelerators.
 
 >>> layer = Stages(attention_s=300e-6, dispatch_s=150e-6, experts_s=250e-6, combine_s=250e-6)
@@ -22,14 +22,14 @@ from scalingbook_lib.units import BF16, FP8, DType, Result, require_min, si
 
 ATTENTION, DISPATCH, EXPERTS, COMBINE = "attention", "dispatch", "experts", "combine"
 _ATTENDING = ("attention projections", "latent up-projection")
-_PLAYED = 64  # layers, so that the start is forgotten
+_PLAYED = 64  # layers simulated, enough for a steady state
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stages(Result):
-    """One layer of one microbatch on one chip, with every core at work: two products, two ways."""
+    """One layer of one microbatch on one chip, with all cores computing: two compute parts, two transfers."""
 
-    attention_s: float  # and whatever else every token meets
+    attention_s: float  # and all other work that every token needs
     dispatch_s: float
     experts_s: float
     combine_s: float
@@ -40,16 +40,19 @@ class Stages(Result):
 
     @property
     def products_s(self) -> float:
-        """What the cores do."""
+        """The compute time in seconds."""
         return self.attention_s + self.experts_s
 
     @property
     def exchange_s(self) -> float:
-        """What the network does."""
+        """The dispatch and combine time in seconds."""
         return self.dispatch_s + self.combine_s
 
     def slowed(self, taken: float, cores: float) -> "Stages":
-        """The same with `taken` of its `cores` given to the exchange all the time."""
+        """The same layer with `taken` of its `cores` permanently used for dispatch and combine.
+
+        Raises a ValueError if no core is left.
+        """
         require_min(0, taken=taken)
         if taken >= cores:
             raise ValueError(f"{taken:g} of {cores:g} cores move tokens and none computes; take fewer")
@@ -62,23 +65,23 @@ class Stages(Result):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Overlapped(Result):
-    """A layer, steady state: the time with overlap, its parts, and the time without."""
+    """A layer in the steady state: the time with overlap, its parts, and the time without overlap."""
 
     what: str
     total_s: float
     products_s: float  # with every core
-    cores_s: float  # what the cores that move tokens add to them
+    cores_s: float  # the slowdown from cores that move tokens
     alone_s: float  # one part after the other, with every core
 
     @property
     def exposed_s(self) -> float:
-        """Seconds of communication that stay exposed."""
+        """The exposed communication in seconds."""
         left = self.total_s - self.products_s - self.cores_s
-        return left if left > 1e-9 * self.total_s else 0.0  # the rest is rounding
+        return left if left > 1e-9 * self.total_s else 0.0  # ignore rounding errors
 
     @property
     def gain(self) -> float:
-        """How many times as fast as one part after the other; below 1 where the cores cost more."""
+        """The speedup over one part after the other; below 1 if the cores cost more than overlap saves."""
         return self.alone_s / self.total_s if self.total_s else 1.0
 
     def __str__(self) -> str:
@@ -100,11 +103,12 @@ class MicrobatchTurn(NamedTuple):
 
 
 def two_microbatches(layer: Stages, *, taken: float = 0, cores: float = 1) -> Overlapped:
-    """Two microbatches in turns through layers like this one; `layer` is one of them.
+    """The time of two microbatches that alternate through identical layers; `layer` is one microbatch.
 
-    Never less than 2 max(attention + experts, dispatch + combine), of the slowed products. The rest is the
-    order: cores and network each do attention, experts (dispatch, combine) of the one, then of the other.
-    Sources: DeepSeek-V3 (arXiv 2412.19437), sections 3.2.2 and 3.4; the times are played, not closed.
+    It is never less than 2 max(attention + experts, dispatch + combine) with the slowed compute. The rest
+    depends on the order: cores and network each do attention, experts (dispatch, combine) of one microbatch,
+    then of the other. The times are simulated. Sources: DeepSeek-V3 (arXiv 2412.19437), sections 3.2.2 and
+    3.4.
     """
     slowed = layer.slowed(taken, cores)
     ends = [turn.end for turn in turns(slowed, 2 * _PLAYED) if turn.part == COMBINE]
@@ -118,7 +122,7 @@ def two_microbatches(layer: Stages, *, taken: float = 0, cores: float = 1) -> Ov
 
 
 def turns(layer: Stages, layers: int) -> Iterator[MicrobatchTurn]:
-    """What cores and network do, and when, for two microbatches through so many layers."""
+    """The tasks of cores and network, with their times, for two microbatches through that many layers."""
     cores, network, ready = 0.0, 0.0, [0.0, 0.0]
     parts = (
         (ATTENTION, layer.attention_s, DISPATCH, layer.dispatch_s),
@@ -134,10 +138,10 @@ def turns(layer: Stages, layers: int) -> Iterator[MicrobatchTurn]:
 
 
 def waves(layer: Stages, n: int, *, taken: float = 0, cores: float = 1) -> Overlapped:
-    """The experts' part alone in n waves: while one is multiplied, the next arrives and the last returns.
+    """The experts' part in n waves: while one wave is multiplied, the next arrives and the previous returns.
 
-    (d + x + m)/n to fill and to empty, (n - 1)/n max(d + m, x) between: at most twice as fast.
-    Source: DeepSeek-V4's fused kernel, which its report calls MegaMoE; every wave of the same size.
+    It takes (d + x + m)/n to fill and to drain and (n - 1)/n max(d + m, x) in between, so it is at most twice
+    as fast. All waves have the same size. Source: DeepSeek-V4's fused kernel, which its report calls MegaMoE.
     """
     require_min(1, n=n)
     slowed = layer.slowed(taken, cores)
@@ -162,14 +166,14 @@ def stages(
     compute: DType = BF16,
     most_domains: int | None = None,
 ) -> Stages:
-    """A layer's forward pass at peak rates, its experts over the whole machine: `tokens` on each chip.
+    """A layer's forward pass at peak rates, with experts over the whole machine and `tokens` on each chip.
 
-    Documents of T tokens; combine is in bf16. A backward pass takes twice the products and an exchange each
-    way of its own.
+    Sequences have T tokens; combine is in bf16. A backward pass takes twice the compute and its own dispatch
+    and combine. Raises a ValueError if the model has no experts.
     """
     x = model.experts
     if x is None:
-        raise ValueError(f"{model.name} has no experts; take a model that routes its tokens")
+        raise ValueError(f"{model.name} has no experts; choose a mixture-of-experts model")
     there, back = (
         exchange(
             machine, machine.chips, tokens=tokens, D=model.D, k=x.k, E=x.E, most_domains=most_domains, dtype=t

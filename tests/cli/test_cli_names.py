@@ -31,7 +31,7 @@ def test_the_answer_says_what_an_accelerator_type_counts(ask):
 def test_boards_without_a_switch_are_told_to_meet_in_their_host(ask):
     told = one_line(ask("collective all-gather 1G l40s:8").out)
     assert "L40S boards have no switch between them: they communicate through the PCIe of their host" in told
-    assert "32 GB/s each way and 64 GB/s both ways together" in told
+    assert "32 GB/s each way and 64 GB/s in total" in told
 
 
 def test_a_chip_of_a_file_is_a_machine_by_its_path_or_its_name(ask, own):
@@ -40,7 +40,7 @@ def test_a_chip_of_a_file_is_a_machine_by_its_path_or_its_name(ask, own):
     by_name = ask("collective all-gather 1G mine:4 --json --chip-file", own).values
     assert (by_name["machine"], by_name["networks"][0]["bytes_per_s"]) == ("4 mine", 31.5e9)
     assert ask("roofline mine --matmul 64x64x64 --json --chip-file", own).values["flops_per_s"] == 165e12
-    assert "no chip 'mine' in the catalogue" in ask("roofline mine --matmul 64x64x64").err
+    assert "no chip 'mine' in the catalog" in ask("roofline mine --matmul 64x64x64").err
 
 
 def test_a_figure_replaces_that_of_the_chip(ask):

@@ -1,8 +1,7 @@
 """The cheapest sequence of collectives that takes an array from one sharding to another.
 
-`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})` returns the sequence of local slices,
-all-gathers, all-to-alls, permutes and reductions with the least time, and the next-best ones. Chapter:
-Sharding.
+`reshard("A[I_X, J]", "A[I, J_X]", mesh, {"I": 4096, "J": 8192})` returns the fastest sequence of local
+slices, all-gathers, all-to-alls, permutes and reductions, and the next-best ones. Chapter: Sharding.
 
 >>> from scalingbook_lib.machines import chips
 >>> reshard("A[I_X, J]", "A[I, J_X]", Rings(chips.V5P, X=4), {"I": 4096, "J": 8192}).best.description

@@ -1,8 +1,8 @@
 """The single collectives that change how an array is sharded, with the bytes and time of each.
 
-From `A[I_X, J]` one can slice locally (free), all-gather, all-to-all or permute; from a partial sum also
-reduce-scatter or all-reduce. `Subscripts` are an array without its sizes, cheap to search; a `ReshardingStep`
-has arrays, bytes and time. Chapter: Sharding.
+`A[I_X, J]` can be sliced locally (free), all-gathered, permuted or passed through an all-to-all; a partial
+sum can also be reduce-scattered or all-reduced. `Subscripts` are an array without its sizes, which is cheap
+to search; a `ReshardingStep` has arrays, bytes and time. Chapter: Sharding.
 """
 
 import itertools
@@ -28,7 +28,7 @@ class Subscripts(NamedTuple):
 
 
 def layout(array: Array) -> Subscripts:
-    """The subscripts of an array; the axes of a partial sum in alphabetical order."""
+    """The subscripts of an array, with the axes of a partial sum in alphabetical order."""
     return Subscripts(tuple(dim.axes for dim in array.dims), tuple(sorted(array.partial)))
 
 
@@ -61,13 +61,14 @@ class ReshardingStep(Result):
 
     @property
     def seconds(self) -> float:
-        """Seconds of the collective; 0 for a local slice."""
+        """The seconds of the collective; 0 for a local slice."""
         return self.transfer.total_s  # bytes and hops
 
     @property
     def description(self) -> str:
         """The move in a few words, as in 'gather A over X'."""
-        swaps = self.kind == Collective.PERMUTE  # what axes change roles says less than what comes of it
+        # for a permute, the resulting layout says more than the axes that swap roles
+        swaps = self.kind == Collective.PERMUTE
         where = f"to {self.after.canonical()}" if swaps else f"over {self.axes}"
         return f"{VERBS[self.kind]} {self.before.name} {where}"
 
@@ -112,8 +113,8 @@ class Moves:
 
     def local_bytes(self, at: Subscripts) -> float:
         """The bytes that one chip holds in that layout."""
-        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)  # of the whole array
-        # a partial sum splits nothing: every chip has a whole summand
+        cells = math.prod(self.sizes[dim.name] for dim in self.array.dims)  # elements of the whole array
+        # a partial sum is not sharded by its axes: every chip holds a whole summand
         return self.dtype.bytes * cells / math.prod(self.parts(axes) for axes in at.dims)
 
     def fits(self, at: Subscripts) -> bool:
@@ -148,16 +149,16 @@ class Moves:
         return [name for name, size in self.chips.items() if size > 1 and name in free]
 
     def _slices(self, at: Subscripts) -> Iterator[Edge]:
-        """[I] → [I_X]: every chip keeps its slice of what it already has."""
+        """[I] → [I_X]: every chip keeps its slice of the data it already has."""
         for name, d in itertools.product(self._free(at), range(len(at.dims))):
             yield Edge("slice", name, 0, collectives.NOTHING, at, _with(at, d, (*at.dims[d], name)))
 
     def _gathers(self, at: Subscripts) -> Iterator[Edge]:
-        """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, of several dimensions at once, [I_X, J], [I, J].
+        """[I_XY, J_Z] → [I_X, J_Z], [I, J_Z] or, over several dimensions at once, [I_X, J], [I, J].
 
-        Only the fastest-varying axes of a dimension can go, so that a block stays contiguous.
+        Only the fastest axes of a dimension can be gathered, so that a block stays contiguous.
         """
-        # so many axes of each dimension stay; those behind vary fastest: what they split lies side by side
+        # the slowest axes of each dimension stay; the fastest ones, whose shards are adjacent, are gathered
         for stay in itertools.product(*(range(len(axes), -1, -1) for axes in at.dims)):
             after = Subscripts(tuple(axes[:k] for axes, k in zip(at.dims, stay, strict=True)), at.partial)
             gone = [name for axes, k in zip(at.dims, stay, strict=True) for name in axes[k:]]
@@ -168,16 +169,16 @@ class Moves:
         """[I_X, J] → [I, J_X]."""
         for d, e in itertools.permutations(range(len(at.dims)), 2):
             for k in range(len(at.dims[d])):
-                # only the fastest axes can leave, for a block to stay a block
+                # only the fastest axis can leave, so that a block stays contiguous
                 moving = at.dims[d][k:]
                 after = _with(_with(at, d, at.dims[d][:k]), e, (*at.dims[e], *moving))
-                # as `collectives` counts it: the array over all chips that take part
+                # as `collectives` counts it: the array over all participating chips
                 nbytes = self.local_bytes(at) * self.parts(moving)
                 yield self._edge(Collective.ALL_TO_ALL, moving, nbytes, at, after)
 
     def _sums(self, at: Subscripts) -> Iterator[Edge]:
-        """[I]{U_X} → [I] or [I_X]; over several axes at once too, the scatter in either order."""
-        # a sum is as many bytes before as after, whatever axes it runs over
+        """[I]{U_X} → [I] or [I_X], also over several axes at once, with the scatter in either order."""
+        # a reduction has the same bytes before and after, over any axes
         nbytes = self.local_bytes(at)
         for k in range(1, len(at.partial) + 1):
             for names in itertools.combinations(at.partial, k):
@@ -189,7 +190,7 @@ class Moves:
 
     def _permutes(self, at: Subscripts) -> Iterator[Edge]:
         """[I_XY] → [I_YX], or X and Y of equal size swap roles: chips exchange whole shards."""
-        # a trade and a new order may come to the same layout: the first one found stands
+        # a swap and a reordering may give the same layout: the first one found is kept
         nbytes, seen = self.local_bytes(at), {at}
         for after, roles in itertools.chain(self._reordered(at), self._traded(at)):
             if after not in seen:
@@ -214,15 +215,15 @@ class Moves:
                 yield Subscripts(dims, at.partial), [trade.get(n, n) for n in self._roles(at)]
 
     def _roles(self, at: Subscripts) -> list[str]:
-        """Every axis in the order of the subscripts, then the free ones, which index replicas."""
+        """Every axis in the order of the subscripts, then the unused ones, which index replicas."""
         return [name for axes in at.dims for name in axes] + self._free(at)
 
     def _shuffle(self, nbytes: float, before: list[str], after: list[str]) -> collectives.Transfer:
         """The time of the permutation that gives the axes other roles.
 
-        Equal leading and trailing axes stay in place.
+        Leading and trailing axes that are equal stay in place.
         """
-        # roles are digits of a shard's number: equal ones before or behind move nothing
+        # roles are the digits of a shard's index: equal leading or trailing digits move nothing
         differ = [k for k in range(len(before)) if before[k] != after[k]]
         between = slice(min(differ), max(differ) + 1)
         torus = {name: self.machine.axes(name) for name in self.chips if name in before[between]}

@@ -1,11 +1,12 @@
 """The busiest link when every chip of a torus sends its shard to another chip.
 
-A ring collective has a formula; an arbitrary permutation of shards on a torus has none, so its messages are
-routed and counted. Routes go axis after axis in the shorter direction; a message travels in as many equal
-parts as there are axes, each part starting on another axis, and a message to the antipode goes half each way.
+A ring collective has a formula. An arbitrary permutation of shards on a torus has none, so its messages are
+routed and counted. Routes go axis after axis in the shorter direction. A message travels in as many equal
+parts as there are axes, each part starting on another axis, and a message to the antipode is split over both
+directions.
 
-A `DeviceMesh` is all that a cost needs to know of the machine: its mesh axes, the torus axes under them, and
-the chip. Chapter: Sharding.
+A `DeviceMesh` is all that a cost model needs to know about the machine: its mesh axes, the torus axes under
+them, and the chip. Chapter: Sharding.
 """
 
 import itertools
@@ -21,16 +22,17 @@ from scalingbook_lib.machines.routes import Place, Route
 from scalingbook_lib.notation import axis_names
 from scalingbook_lib.units import Result
 
-type Shuffle = Mapping[Place, Place]  # where each chip's shard goes
+type Shuffle = Mapping[Place, Place]  # the destination of each chip's shard
 type Roles = Sequence[str]  # mesh axes, the slowest first
 
 
 def shuffle(nbytes: float, axes: tuple[Axis, ...], goals: Shuffle) -> Transfer:
-    """The time for every chip to send `nbytes` to its goal: the
-    busiest link's bytes, the longest route's hops.
+    """The time for every chip to send `nbytes` to its goal.
+
+    The bandwidth term is that of the busiest link, the latency term that of the longest route.
     """
     loads = busiest_links(axes, goals)
-    # nobody is done before the busiest link is
+    # the busiest link finishes last
     bandwidth_s = max(
         (load * nbytes / axis.link_bytes_per_s for load, axis in zip(loads, axes, strict=True)), default=0.0
     )
@@ -50,19 +52,17 @@ def busiest_links(axes: tuple[Axis, ...], goals: Shuffle) -> tuple[float, ...]:
     most = [0] * d
     for (axis, _, _), load in loads.items():
         most[axis] = max(most[axis], load)
-    return tuple(load / (2 * d) for load in most)  # halves of a d-th to whole messages
+    return tuple(load / (2 * d) for load in most)  # from halves of a d-th to whole messages
 
 
 def _route(
     axes: tuple[Axis, ...], start: Place, goal: Place, order: Iterable[int]
 ) -> Iterator[tuple[tuple[int, int, Place], int]]:
-    """Every link on the route and the halves it carries: 2, or 1
-    where the message splits in both directions.
-    """
+    """Every link on the route and the halves that it carries: 2, or 1 if both directions are used."""
     here, steps = list(start), Route(axes, start, goal).steps
     for a in order:
         size, step = axes[a].size, steps[a]
-        antipode = axes[a].wrapped and 2 * abs(step) == size  # equally far both ways round
+        antipode = axes[a].wrapped and 2 * abs(step) == size  # both directions are equally long
         directions = (1, -1) if antipode else (1 if step > 0 else -1,)
         for way, k in itertools.product(directions, range(abs(step))):
             at = (*here[:a], (here[a] + way * k) % size, *here[a + 1 :])
@@ -73,8 +73,8 @@ def _route(
 def relabel(nbytes: float, torus: Mapping[str, tuple[Axis, ...]], before: Roles, after: Roles) -> Transfer:
     """The time to change the roles of mesh axes: shards indexed by `before` become indexed by `after`.
 
-    `relabel(nbytes, torus, "XY", "YX")`: the shard of chip (x, y), number x · Y + y, goes to the chip whose y
-    · X + x is that number. `torus` gives the torus axes under each mesh axis.
+    `relabel(nbytes, torus, "XY", "YX")`: the shard of chip (x, y), number x · Y + y, goes to the chip with y
+    · X + x equal to that number. `torus` gives the torus axes under each mesh axis.
     """
     one_byte = _relabel(tuple(torus.items()), tuple(before), tuple(after))
     bandwidth_s = nbytes * one_byte.bandwidth_s
@@ -100,7 +100,7 @@ def _number(place: Place, torus: tuple[tuple[str, tuple[Axis, ...]], ...], roles
 
 
 class Rings(Result):
-    """A hypothetical mesh in which each axis is a ring of its own, or any given `Axis`."""
+    """A hypothetical mesh in which each axis is a separate ring, or any given `Axis`."""
 
     __slots__ = ("_axes", "chip")
 

@@ -1,4 +1,4 @@
-"""Search for the cheapest sequence of collectives between two shardings, and for the alternatives to it.
+"""A search for the cheapest sequence of collectives between two shardings, and for its alternatives.
 
 Every sharding is a node and every single collective an edge (`moves`); the cheapest sequence is a shortest
 path (Dijkstra). Chapter: Sharding.
@@ -24,22 +24,22 @@ from scalingbook_lib.notation import Array, Mesh, axis_names, join_axes, parse
 from scalingbook_lib.units import BF16, DType, Result, si
 
 type Path = tuple[Edge, ...]
-type Cost = tuple[float, int]  # seconds, and then the number of steps
+type Cost = tuple[float, int]  # seconds, then the number of steps
 
-NEXT_BEST = 4  # how many other ways are shown
-DETOUR = 3  # how often a search for other ways may pass the same sharding
+NEXT_BEST = 4  # the number of alternatives shown
+DETOUR = 3  # how often a search for alternatives may pass the same sharding
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence(Result):
-    """Moves one after the other, from one sharding to another."""
+    """A sequence of moves from one sharding to another, one after the other."""
 
     moves: tuple[ReshardingStep, ...]
-    why: str = ""  # where it lost: why
+    why: str = ""  # for an alternative, why it is slower
 
     @property
     def total_s(self) -> float:
-        """Seconds of all moves, one after the other."""
+        """The time of all moves in seconds, one after the other."""
         return sum(move.seconds for move in self.moves)
 
     @property
@@ -82,8 +82,8 @@ def reshard(
 ) -> Resharding:
     """A[I_X, J] → A[I, J_X]: the cheapest sequence of slices, gathers, all-to-alls, permutes and reductions.
 
-    With `idle_links`, axes that neither sharding names may help: where the array is replicated along one, its
-    replicas can each fetch a part over links that would be idle. ValueError where the arrays differ in
+    With `idle_links`, axes that neither sharding names may help: if the array is replicated along one, each
+    replica can fetch a part over links that would be idle. Raises a ValueError if the arrays differ in
     dimensions or do not divide evenly.
     """
     a, b = (parse(x) if isinstance(x, str) else x for x in (before, after))
@@ -99,14 +99,14 @@ def reshard(
 
 
 def check_even(array: Array, machine: DeviceMesh, sizes: Mapping[str, int]) -> None:
-    """ValueError, with the padded size, where a dimension does not divide evenly over its mesh axes."""
+    """Raise a ValueError with the padded size if a dimension does not divide evenly over its mesh axes."""
     mesh = Mesh(**machine.sizes)
     array.check(mesh)
     for dim, size in zip(array.dims, array.shape(**sizes), strict=True):
         parts = mesh.size(dim.axes)
         if size % parts:
             raise ValueError(
-                f"{array}: {dim.name} = {size} does not split evenly over the {parts} chips of "
+                f"{array}: {dim.name} = {size} does not divide evenly over the {parts} chips of "
                 f"{join_axes(dim.axes)}; pad it to {-(-size // parts) * parts}"
             )
 
@@ -124,7 +124,7 @@ def cheapest_from(moves: Moves, start: Subscripts) -> dict[Subscripts, Path]:
 
 
 def cheapest_to(moves: Moves, goal: Subscripts, starts: Iterable[Subscripts]) -> dict[Subscripts, Path]:
-    """The cheapest path to `goal` from every layout on the way from these starts."""
+    """The cheapest path to `goal` from every layout that is reached on the way from these starts."""
     into: dict[Subscripts, list[Edge]] = {}
     ahead, known = list(starts), set()
     while ahead:
@@ -147,12 +147,12 @@ def _paths_by_cost(
     most: int = 1,
     goal: Subscripts | None = None,
 ) -> Iterator[tuple[Subscripts, Path]]:
-    """Dijkstra's search: every path without a loop and where it ends, the cheapest first.
+    """Every loop-free path and its end, the cheapest first (Dijkstra's algorithm).
 
-    `there` is the far end of an edge. A layout reached `most` times is not expanded again; nor is the goal,
-    which any number of paths may reach.
+    `there` returns the far end of an edge. A layout reached `most` times is not expanded again; neither is
+    the goal, which any number of paths may reach.
     """
-    tie = itertools.count()  # of two paths that cost the same, the one found first
+    tie = itertools.count()  # of two paths with equal cost, the one found first
     passed: Counter[Subscripts] = Counter()
     heap: list[tuple[Cost, int, Subscripts, Path]] = [((0, 0), next(tie), start, ())]
     while heap:
@@ -164,26 +164,26 @@ def _paths_by_cost(
         seen = {start, *map(there, path)}
         for edge in edges(at) if at != goal else ():
             end = there(edge)
-            # no loops: to come back to a sharding never pays
+            # returning to a sharding never pays
             if end not in seen and (passed[end] < most or end == goal):
-                # moves follow one another; of equals, fewer
+                # moves are serialized; between equal times, the path with fewer moves wins
                 cost = (seconds + edge.transfer.total_s, length + 1)
                 heapq.heappush(heap, (cost, next(tie), end, (*path, edge)))
 
 
 def _alternatives(moves: Moves, start: Subscripts, goal: Subscripts) -> list[Path]:
-    """The cheapest path and the next-best ones that are no mere detours of a better one."""
+    """The cheapest path and the next-best ones that are not detours of a better one."""
     found: list[Path] = []
     for at, path in _paths_by_cost(start, moves.edges, most=DETOUR, goal=goal):
         if at == goal and not any(_detour(path, better) for better in found):
             found.append(path)
-        if len(found) > NEXT_BEST:  # the best, and so many others
+        if len(found) > NEXT_BEST:  # the best and NEXT_BEST alternatives
             break
     return found
 
 
 def _detour(path: Path, better: Path) -> bool:
-    """Whether a path makes all the moves of a better one and perhaps more; slices do not count."""
+    """Whether a path makes all the moves of a better one and possibly more; slices do not count."""
     moved = [
         [(e.kind, frozenset(axis_names(e.axes))) for e in p if e.kind != "slice"] for p in (path, better)
     ]
@@ -192,9 +192,9 @@ def _detour(path: Path, better: Path) -> bool:
 
 def _comparison(way: Sequence, best: Sequence) -> str:
     if not best.total_s:
-        return "the cheapest way is free"
+        return "the cheapest sequence is free"
     times = way.total_s / best.total_s
-    return f"{times:.3g} times as long" if times > 1.001 else "as long, in more or other steps"
+    return f"{times:.3g} times as long" if times > 1.001 else "equally long, with more or different steps"
 
 
 def _check_pair(a: Array, b: Array) -> None:
@@ -202,4 +202,4 @@ def _check_pair(a: Array, b: Array) -> None:
         raise ValueError(f"{a} and {b} have different dimensions; resharding only changes subscripts")
     missing = [name for name in b.partial if name not in a.partial]
     if missing:
-        raise ValueError(f"{a} is no partial sum over {join_axes(missing)}, and no resharding makes it one")
+        raise ValueError(f"{a} is not a partial sum over {join_axes(missing)}; no resharding makes it one")

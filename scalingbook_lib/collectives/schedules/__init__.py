@@ -1,7 +1,7 @@
 """Step-by-step schedules of collectives on a ring, a line or a torus: `all_gather(8)`, `all_to_all((4, 4))`.
 
-The book's player shows these steps; the tests execute them link by link and arrive at the times that
-`collectives` states as formulas. Chapter: Sharding.
+The book's player shows these steps; the tests execute them link by link and obtain the times that
+`collectives` gives as formulas. Chapter: Sharding.
 
 >>> print(all_gather(8))
 AllGather on 8: 4 steps; the busiest link carries 7 of 16 pieces

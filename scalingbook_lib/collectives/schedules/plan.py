@@ -1,4 +1,4 @@
-"""Construct the schedule of each collective: which chunk crosses which link in which step.
+"""The schedule of each collective: which chunk crosses which link in which step.
 
 On a torus the array is split into as many equal parts as there are axes, each part starting on another axis,
 so that the links of all axes are busy in every phase. Chapter: Sharding.
@@ -19,15 +19,17 @@ from scalingbook_lib.collectives.schedules.step import (
 )
 from scalingbook_lib.collectives.transfer import Collective
 
-type Lanes = Iterator[list[Send]]  # for every step of a phase, the messages of one part
-type Moves = Iterator[Callable[[int], list]]  # for every step, from a position on the line to what it sends
-type Line = Callable[[int, bool, bool], Moves]  # of an axis: its chips, its wrap, both ways or one
+type Lanes = Iterator[list[Send]]  # the messages of one part, for every step of a phase
+# for every step, a function from a position on the line to the messages it sends
+type Moves = Iterator[Callable[[int], list]]
+# a function of an axis: its chips, whether it wraps, whether both directions are used
+type Line = Callable[[int, bool, bool], Moves]
 
 
 def all_gather(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
-    """In every step each chip forwards what it received last, until all hold the whole array."""
+    """The AllGather's schedule: in every step each chip forwards what it received last."""
     torus = _Torus.of(sizes, wrapped, bidirectional)
     return _in_parts(Collective.ALL_GATHER, "copy", torus, len(torus.places), _gather_line)
 
@@ -35,14 +37,14 @@ def all_gather(
 def reduce_scatter(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
-    """An AllGather run backwards: where a piece was copied outwards, partial sums now flow together."""
+    """The ReduceScatter's schedule: an AllGather run backwards, in which partial sums flow together."""
     return _reversed(all_gather(sizes, wrapped, bidirectional))
 
 
 def all_reduce(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
-    """A reduce-scatter, then an all-gather."""
+    """The AllReduce's schedule: a reduce-scatter, then an all-gather."""
     gather = all_gather(sizes, wrapped, bidirectional)
     return replace(gather, name=Collective.ALL_REDUCE, steps=_reversed(gather).steps + gather.steps)
 
@@ -50,19 +52,23 @@ def all_reduce(
 def all_to_all(
     sizes: int | Sequence[int], wrapped: bool | Sequence[bool] = True, bidirectional: bool = True
 ) -> Schedule:
-    """Every piece takes the shorter direction, axis after axis; half of an antipode's piece goes each way."""
+    """The AllToAll's schedule: every piece takes the shorter direction, axis after axis.
+
+    Half of the piece for an antipode goes in each direction.
+    """
     torus = _Torus.of(sizes, wrapped, bidirectional)
     return _in_parts(Collective.ALL_TO_ALL, "move", torus, len(torus.places) ** 2, _exchange_line)
 
 
 def permute(n: int, shift: int = 1, wrapped: bool = True) -> Schedule:
-    """Every chip sends its shard `shift` positions on in the shorter direction.
+    """The permute's schedule: every chip sends its shard `shift` positions on in the shorter direction.
 
-    A line drops what would wrap.
+    On a line, pieces that would wrap around are dropped.
     """
-    # negative where the shorter way leads down
+    # negative if the shorter direction is downward
     far = (shift % n if 2 * (shift % n) <= n else shift % n - n) if wrapped else shift
-    distances = (far, -far) if wrapped and 2 * far == n else (far,)  # to the antipode, half goes each way
+    # to the antipode, half goes in each direction
+    distances = (far, -far) if wrapped and 2 * far == n else (far,)
     routes = [(i, i + d, half) for i in range(n) for half, d in enumerate(distances)]
     routes = [(i, j, half) for i, j, half in routes if wrapped or 0 <= j < n]
     steps = []
@@ -88,7 +94,7 @@ class _Torus:
         wraps = (wrapped,) * len(shape) if isinstance(wrapped, bool) else tuple(wrapped)
         if len(wraps) != len(shape) or min(shape, default=0) < 1:
             raise ValueError(
-                f"sizes {sizes} with wrapped {wrapped}: give one size of at least 1, and one wrap, an axis"
+                f"sizes {sizes} with wrapped {wrapped}: give each axis one size of at least 1 and one wrap"
             )
         if not bidirectional and not all(w or n == 1 for n, w in zip(shape, wraps, strict=True)):
             raise ValueError(
@@ -98,12 +104,12 @@ class _Torus:
 
     @cached_property
     def places(self) -> tuple[tuple[int, ...], ...]:
-        """Every chip's coordinates, the last axis fastest: a chip's number is its index in this tuple."""
+        """The coordinates of every chip, with the last axis fastest: a chip's number is its index here."""
         return tuple(itertools.product(*map(range, self.sizes)))
 
     @property
     def halves(self) -> int:
-        """The number of parts of a piece: 2 where some chips are antipodes on an even ring, else 1."""
+        """The number of parts of a piece: 2 if some chips are antipodes on an even ring, otherwise 1."""
         even = any(w and n % 2 == 0 for n, w in zip(self.sizes, self.wrapped, strict=True))
         return 2 if even and self.bidirectional else 1
 
@@ -116,13 +122,11 @@ class _Torus:
 
 
 def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> Schedule:
-    """Part k goes along axes k, k + 1, ... in this order, so that
-    every axis serves another part in each phase.
-    """
+    """The schedule in parts: part k goes along axes k, k + 1, ..., so each axis always serves one part."""
     real = [axis for axis, size in enumerate(torus.sizes) if size > 1] or [0]
     d = len(real)
     steps: list[ScheduleStep] = []
-    # after each phase what a chip passes on has grown by the size of an axis
+    # after each phase, the data that a chip passes on has grown by the size of an axis
     for turn in range(d):
         lanes = [_phase(torus, k, [real[(k + t) % d] for t in range(turn + 1)], line) for k in range(d)]
         for together in itertools.zip_longest(*lanes, fillvalue=()):
@@ -133,7 +137,8 @@ def _in_parts(name: str, kind: str, torus: _Torus, blocks: int, line: Line) -> S
 def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
     """The messages of one phase along the last of `axes`; pieces gathered in earlier phases travel together.
 
-    The pieces of an AllToAll still lack the axes to come; those of an AllGather are for all chips, None.
+    The pieces of an AllToAll do not name the coordinates on the axes to come; those of an AllGather are for
+    all chips, None.
     """
     *done, axis = axes
     ahead = [a for a in range(len(torus.sizes)) if a not in axes]
@@ -158,22 +163,23 @@ def _phase(torus: _Torus, part: int, axes: list[int], line: Line) -> Lanes:
 def _gather_line(n: int, wrapped: bool, bidirectional: bool) -> Moves:
     """For every step, a function from a position to what it sends: (direction, start, None, half or None)."""
     directions = (1, -1) if bidirectional else (1,)
-    # both ways at once, a ring needs half as many steps
-    for t in range((n - 1) // 2 if wrapped and bidirectional else n - 1):  # pass on what came from behind
+    # in both directions at once, a ring needs half as many steps
+    for t in range((n - 1) // 2 if wrapped and bidirectional else n - 1):  # forward what came from behind
         yield lambda i, t=t: [
             (w, (i - w * t) % n, None, None)
             for w in directions
-            if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)  # a line's ends: nothing comes or goes
+            # at the ends of a line, nothing arrives or leaves
+            if wrapped or (0 <= i - w * t < n and 0 <= i + w < n)
         ]
     if (
         wrapped and bidirectional and n % 2 == 0
-    ):  # one shard is missing, and both neighbors have it: half each
+    ):  # one shard is missing and both neighbors have it: each sends half
         yield lambda i: [(1, (i - n // 2 + 1) % n, None, 0), (-1, (i + n // 2 - 1) % n, None, 1)]
 
 
 def _exchange_line(n: int, wrapped: bool, bidirectional: bool) -> Moves:
     """For every step, a function from a position to what it sends: (direction, start, end, half or None)."""
-    longest = n // 2 if wrapped and bidirectional else n - 1  # hops of the piece that goes farthest
+    longest = n // 2 if wrapped and bidirectional else n - 1  # hops of the piece that travels farthest
     for t in range(longest):
         if not wrapped:
             yield lambda i, t=t: _line_exchange(n, i, t)
@@ -192,10 +198,11 @@ def _directions(n: int, distance: int, bidirectional: bool) -> list[tuple[int, i
 
 
 def _line_exchange(n: int, i: int, t: int) -> list[tuple[int, int, int, None]]:
-    """What position i sends up and down a line at step t: for each start behind it, one piece.
+    """The pieces that position i sends up and down a line at step t: one for each start behind it.
 
-    A piece leaves its start at step n - 1 - end, counted upwards, so the middle link is busy from first to
-    last: at i are those whose start and end add up to i + n - 1 - t. Downwards is the mirror image.
+    A piece leaves its start at step n - 1 - end, counted upwards, so the middle link is busy from the first
+    step to the last: at i are the pieces whose start and end add up to i + n - 1 - t. The downward direction
+    is the mirror image.
     """
     up = [(start, i + n - 1 - t - start) for start in range(i + 1)]
     down = [(start, i + t - start) for start in range(n - 1, i - 1, -1)]

@@ -2,8 +2,8 @@
 
 The array is split into equal pieces; in one step every link carries at most one message, which may hold
 several pieces. The schedules are built in `plan`. The link totals also have closed forms here, so that a
-torus of 4,096 chips takes no longer than one of four; both directions of an axis carry the same, mirrored.
-Chapter: Sharding.
+torus of 4,096 chips takes no longer than one of four; both directions of an axis carry the same load,
+mirrored. Chapter: Sharding.
 """
 
 import itertools
@@ -18,9 +18,7 @@ from scalingbook_lib.units import Result
 
 
 class Piece(NamedTuple):
-    """A piece of the array, from chip `origin` (None: a sum over
-    all) to chip `goal` (None: a copy for all).
-    """
+    """A piece of the array, from chip `origin` (None: a sum over all) to chip `goal` (None: all chips)."""
 
     origin: int | None
     goal: int | None
@@ -28,7 +26,7 @@ class Piece(NamedTuple):
 
     @property
     def block(self) -> int:
-        """The shard to which the piece belongs, where there is one shard per chip."""
+        """The index of the shard to which the piece belongs, if there is one shard per chip."""
         return self.origin if self.origin is not None else self.goal or 0
 
 
@@ -57,7 +55,7 @@ class ScheduleStep:
 
     @property
     def loads(self) -> dict[DirectedLink, int]:
-        """The number of pieces on every link that is busy in this step."""
+        """The number of pieces on every busy link in this step."""
         return {send.link: len(send.pieces) for send in self.sends}
 
 
@@ -78,13 +76,13 @@ class Schedule(Result):
 
     @property
     def loads(self) -> dict[DirectedLink, int]:
-        """The number of pieces that every link in use carries from start to end."""
+        """The number of pieces that every link carries over the whole schedule."""
         return dict(Counter(send.link for step in self.steps for send in step.sends for _ in send.pieces))
 
     def step_seconds(self, nbytes: float, *axes: Axis) -> tuple[float, ...]:
-        """Seconds of each step if all links wait for the slowest: a hop, and the bytes over the link.
+        """The seconds of each step if all links wait for the slowest: a hop, and the bytes over the link.
 
-        `nbytes` is the whole array, all its pieces together: for a permute, every chip's shard.
+        `nbytes` is the whole array, all its pieces together; for a permute it is every chip's shard.
         """
         return tuple(
             max(
@@ -105,7 +103,7 @@ class Schedule(Result):
 
 
 def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
-    """What every chip holds after `after` steps: each piece, and how many chips' values are summed in it.
+    """The pieces that every chip holds after `after` steps, and how many chips' values are summed in each.
 
     Pieces of an AllReduce are named by their block, as the AllGather names them.
     """
@@ -119,7 +117,7 @@ def holdings(schedule: Schedule, after: int) -> tuple[dict[Piece, int], ...]:
         for chip in range(schedule.chips) if adds else [piece.origin or 0]:
             held[chip][piece] = 1
     for step, moved in zip(schedule.steps[:after], sent, strict=False):
-        # all links work at once: what leaves is read before anything arrives
+        # all links work at once: sent pieces are read before anything arrives
         amounts = [held[send.link.source][piece] for send, piece in moved]
         for send, piece in moved if step.kind != "copy" else ():
             held[send.link.source].pop(piece, None)
@@ -135,13 +133,13 @@ def neighbor(link: DirectedLink, sizes: Sequence[int]) -> int:
     return link.source + ((here + link.direction) % size - here) * stride
 
 
-type Shares = tuple[tuple[float, ...], ...]  # for each axis, for each place on it
+type Shares = tuple[tuple[float, ...], ...]  # by axis, then by position on the axis
 
 
 def all_gather_shares(*axes: Axis) -> Shares:
     """The share of the gathered array on the upward link at every position of every axis.
 
-    A part of the array passes the axes in sequence, and each axis multiplies what travels together.
+    A part of the array passes the axes in sequence, and each axis multiplies the data that travels together.
     """
     real = [k for k, axis in enumerate(axes) if axis.size > 1]
     n, totals = math.prod(axis.size for axis in axes), [0.0] * len(axes)
@@ -163,17 +161,16 @@ def all_to_all_shares(*axes: Axis) -> Shares:
 
 
 def _gathered(axis: Axis) -> list[float]:
-    """Shards over each link: on a ring half of the others', on a line all from below."""
+    """Shards over each link: on a ring half of the other shards, on a line all from below."""
     if axis.wrapped:
-        return [(axis.size - 1) / 2] * axis.size  # n - 1 shards come to each chip, half of them either way
-    return [float(i + 1) for i in range(axis.size - 1)]  # what lies below the link crosses it upwards
+        # n - 1 shards reach each chip, half of them from each direction
+        return [(axis.size - 1) / 2] * axis.size
+    return [float(i + 1) for i in range(axis.size - 1)]  # everything below the link crosses it upward
 
 
 def _exchanged(axis: Axis) -> list[float]:
-    """Chunks over each link: on a ring the sum of all distances over
-    n, on a line all pairs that it connects.
-    """
+    """Chunks over each link: on a ring Σ distances / n, on a line all pairs that the link connects."""
     n = axis.size
     if axis.wrapped:
-        return [(n * n - n % 2) / 8] * n  # n chunks of each distance d up to n/2 take d of n links
-    return [float((i + 1) * (n - 1 - i)) for i in range(n - 1)]  # from everyone below to everyone above
+        return [(n * n - n % 2) / 8] * n  # n chunks of each distance d up to n/2 use d of n links
+    return [float((i + 1) * (n - 1 - i)) for i in range(n - 1)]  # from all chips below to all chips above

@@ -1,7 +1,7 @@
-"""Finds a chip by its name as people, clouds and drivers write it.
+"""A search for a chip by its name as people, clouds and drivers write it.
 
-A name is taken apart into words: makers and form factors say nothing more (NVIDIA, SXM5, HBM3), a size
-of memory selects a variant, and what is left must be the whole name of a chip.
+A name is split into words: vendors and form factors are ignored (NVIDIA, SXM5, HBM3), a memory size selects a
+variant, and the remaining words must be the whole name of a chip.
 """
 
 import re
@@ -41,12 +41,15 @@ _ALSO = {
 
 
 def spelled(name: str) -> str:
-    """The letters and digits of a name, without the maker's: 'v5e' for 'TPU v5e', '7x' for 'TPU7x'."""
+    """The letters and digits of a name, without the vendor's: 'v5e' for 'TPU v5e', '7x' for 'TPU7x'."""
     return "".join(re.findall(r"[a-z0-9]+", name.lower())).removeprefix("tpu")
 
 
 def find(name: str, known: Mapping[str, Chip]) -> Chip:
-    """The chip of `known` with this name; ValueError, with the nearest names, if there is none."""
+    """The chip of `known` with this name.
+
+    Raises a ValueError that lists the nearest names if there is none.
+    """
     by_key = {spelled(one): chip for one, chip in known.items()}
     by_key |= {also: known[one] for also, one in _ALSO.items() if one in known}
     words = [word for word in re.findall(r"[a-z0-9]+", name.lower()) if word not in _MAKERS]
@@ -62,7 +65,7 @@ def find(name: str, known: Mapping[str, Chip]) -> Chip:
     if found and memory and not _has(found, memory):
         like = [one.name for of, one in by_key.items() if of.startswith(key) and _has(one, memory)]
         raise ValueError(
-            f"no chip {name!r} in the catalogue: {found.name} has {binary(found.hbm_bytes)}, not {memory} "
+            f"no chip {name!r} in the catalog: {found.name} has {binary(found.hbm_bytes)}, not {memory} "
             "GB; "
             f"write {' or '.join(dict.fromkeys([*like, found.name]))}, with the bytes of its memory where "
             "they "
@@ -72,9 +75,9 @@ def find(name: str, known: Mapping[str, Chip]) -> Chip:
         return found
     close = get_close_matches(key[:40] or spelled(name)[:40], by_key, 6, 0.5)
     near = list(dict.fromkeys(by_key[one].name for one in close))[:4]
-    raise ValueError(f"no chip {name!r} in the catalogue; write one of {', '.join(near or known)}")
+    raise ValueError(f"no chip {name!r} in the catalog; write one of {', '.join(near or known)}")
 
 
 def _has(chip: Chip, memory: int) -> bool:
-    """Whether the chip has so many GB of memory, in powers of two or of ten."""
+    """Whether the chip has that many GB of memory, in powers of two or of ten."""
     return 0.97 * memory * GB <= chip.hbm_bytes <= 1.03 * memory * GiB

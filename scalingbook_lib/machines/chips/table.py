@@ -1,8 +1,8 @@
-"""Read the catalogue's tables, in which one row is one figure of one chip with its source.
+"""A reader of the catalog's tables, in which one row is one number of one chip with its source.
 
-A row either names a source of `sources.csv` and quotes what it
-`says`, or carries a text, address and date of its own; `but` is what other sources print. Values are in base
-units with a prefix, as sources print them: `197 T`, `16 Gi`.
+A row either names a source of `sources.csv` and quotes what it `says`, or carries its own text, address and
+date; `but` lists differing values in other sources. Values are in base units with a prefix, as sources print
+them: `197 T`, `16 Gi`.
 """
 
 import csv
@@ -18,12 +18,12 @@ from scalingbook_lib.machines.torus import Torus
 type Row = dict[str, str]
 
 _TEXTS = {"vendor", "status", "memory", "joined"}
-_LIKE = "like"  # the figure of a variant's row that names the chip whose other figures it has, price excepted
+_LIKE = "like"  # the row of a variant that names the chip whose other numbers it shares, price excepted
 _PREFIX = {"": 1, "T": 1e12, "G": 1e9, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 _SMALL_2D = ((2, 2), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
 _SMALL_3D = ((2, 2, 1), (2, 2, 2), (2, 2, 4), (2, 4, 4))
 _PAIRS_2D = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
-# Twisted tori, which v4 and later can be wired as, have the same links; `Torus.twistable` says which shapes.
+# Twisted tori, which v4 and later can be wired as, have the same links; `Torus.twistable` lists the shapes.
 _WIRING = {
     "TPU v2": Torus(dims=2, pod_chips=256, small=_SMALL_2D, wrap_at=16),
     "TPU v3": Torus(dims=2, pod_chips=1024, small=(*_SMALL_2D, (16, 32), (32, 32)), wrap_at=32),
@@ -32,7 +32,7 @@ _WIRING = {
     "TPU v5p": Torus(dims=3, pod_chips=8960, small=_SMALL_3D, cube=4),
     "TPU v6e": Torus(dims=2, pod_chips=256, small=_PAIRS_2D, wrap_at=16),
     "TPU7x": Torus(dims=3, pod_chips=9216, small=_SMALL_3D, cube=4),
-    "TPU 8t": Torus(dims=3, pod_chips=9600, small=_SMALL_3D, cube=4),  # taken to be wired as TPU7x
+    "TPU 8t": Torus(dims=3, pod_chips=9600, small=_SMALL_3D, cube=4),  # assumed to be wired as TPU7x
     "Trainium2": Torus(dims=2, pod_chips=16, small=((4, 4),), wrap_at=4),
 }
 
@@ -60,14 +60,14 @@ def _chip(name: str, rows: list[Row], known: Mapping[str, Chip], **shared: Any) 
         variant = replace(_source(like), text=f"{_source(like).text}; as the {base.name}")
         inherited = dict.fromkeys(base.figures(), variant) | sources
         return replace(base, name=name, **({"usd_per_hour": None} | figures), sources=inherited)
-    # without bf16 a chip may come: V100 has none, and of some nobody publishes it
+    # bf16 may be missing: V100 has none, and for some chips it is not published
     figures = {"bf16_flops_per_s": None} | figures
     figures["torus"] = _WIRING[name] if "torus" in figures else None
     return Chip(name=name, **shared | figures, sources=sources)
 
 
 def _number(text: str) -> float:
-    """The value in base units, an int where it is written as one, because bytes of a memory are counted."""
+    """The value in base units, an int if it is written as one, because memory sizes are exact."""
     digits, _, prefix = text.partition(" ")
     return (int(digits) if digits.isdigit() else float(digits or "nan")) * _PREFIX[prefix]
 
@@ -80,7 +80,8 @@ def _source(row: Row) -> Source:
 
 
 def _rows(name: str) -> Iterator[Row]:
-    text = pkgutil.get_data(__package__ or "", f"{name}.csv")  # also from the archive that a page loads
+    # also works from the zip archive that a page loads
+    text = pkgutil.get_data(__package__ or "", f"{name}.csv")
     assert text
     return csv.DictReader(text.decode().splitlines())
 

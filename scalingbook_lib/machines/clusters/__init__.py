@@ -1,6 +1,6 @@
 """GPU clusters: scale-up domains of chips under a fat tree of switches, and mesh axes laid over them.
 
-A cluster is domains of chips under a fat tree of network switches; a mesh names factors of it. Chapter: GPUs.
+A mesh names factors of a cluster's levels. Chapter: GPUs.
 
 >>> from scalingbook_lib.machines import chips
 >>> [level.name for level in Cluster.of(chips.H100, 1024).levels]

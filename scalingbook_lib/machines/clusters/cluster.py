@@ -1,7 +1,7 @@
 """The switches of a GPU cluster, and the bandwidth of each of its levels and of each mesh axis.
 
-Domains of chips (NVSwitch, or a full mesh) sit under a fat tree of network switches. The first mesh axis
-named is the innermost and spans the innermost levels. Chapter: GPUs.
+Domains of chips (NVSwitch, or a full mesh) are connected by a fat tree of network switches. The first mesh
+axis named is the innermost and spans the innermost levels. Chapter: GPUs.
 """
 
 import math
@@ -13,18 +13,18 @@ from scalingbook_lib.machines.clusters.level import ClusterError, Level, merge_l
 from scalingbook_lib.machines.machine import ChipGroup, MachineMesh
 from scalingbook_lib.units import si
 
-PORTS = 64  # of one network switch, a chip's network card in each: the H100 SuperPOD's
-NETWORK_HOP_S = 3e-6  # assumed, as no vendor documents it: three times the hop within a domain
+PORTS = 64  # ports of one network switch, one NIC of a chip in each, as in the H100 SuperPOD
+NETWORK_HOP_S = 3e-6  # assumed, because no vendor documents it: three times the hop within a domain
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cluster(ChipGroup):
     """Chips in domains of `domain` chips under a fat tree, as in `Cluster.of(chips.H100, 1024)`.
 
-    `in_switch`: the domain's switches reduce where the generation can (NVLink 4 and later);
-    `network_reduces`: the network's switches do too. `oversubscription`: a leaf switch's downlinks per
-    uplink. Every NIC has its own port in a leaf; the n-th NICs of a unit's domains share leaves (rails).
-    ClusterError for a cluster that cannot be built.
+    `in_switch`: the domain's switches reduce if the generation can (NVLink 4 and later); `network_reduces`:
+    the network's switches do too. `oversubscription`: a leaf switch's downlinks per uplink. Every NIC has its
+    own port in a leaf; the n-th NICs of a unit's domains share leaves (rails). Raises a ClusterError for a
+    cluster that cannot be built.
     """
 
     chip: Chip
@@ -33,7 +33,7 @@ class Cluster(ChipGroup):
     in_switch: bool = True
     network_reduces: bool = False
     oversubscription: float = 1.0
-    nic_bytes_per_s: float | None = None  # of one chip; None: the figure of the chip
+    nic_bytes_per_s: float | None = None  # of one chip; None: the chip's own value
     ports: int = PORTS
 
     @classmethod
@@ -43,47 +43,48 @@ class Cluster(ChipGroup):
 
     def __post_init__(self) -> None:
         if self.chip.torus:
-            raise ClusterError(f"{self.chip.name} is joined in a torus, not by switches; take a Slice")
+            raise ClusterError(f"{self.chip.name} is joined in a torus, not by switches; use a Slice")
         known = self.chip.domain_chips or self.chip.chips_per_host
         if not self.domain and self.chip.joined == "cube mesh" and self.chips > 1:  # one chip needs no link
             raise ClusterError(
-                f"{self.chip.name} are joined in a hybrid cube mesh, in which pairs have two links, one or "
-                "none, which this model does not cover; write 1 chip, or domain=16 for a DGX-2, which has "
-                "switches"
+                f"{self.chip.name} is joined in a hybrid cube mesh, in which a pair of chips has two "
+                "links, one or none, which this model does not cover; write 1 chip, or domain=16 for a "
+                "DGX-2, which has switches"
             )
         object.__setattr__(self, "domain", self.domain or known)
         self._refuse()
         if self.nodes > 1 and not self.nic_bytes_per_s:
             if not self.chip.dcn_bytes_per_s:
                 raise ClusterError(
-                    f"{self.chips:,} {self.chip.name} are in {self.nodes:,} domains of {self.domain}, and no "
-                    f"source says what network connects them; write at most {self.domain} chips, or give "
-                    "nic_bytes_per_s, the rate of a chip's network card (dcn_bytes_per_s of the chip)"
+                    f"{self.chips:,} {self.chip.name} form {self.nodes:,} domains of {self.domain}, and no "
+                    f"source documents the network between them; write at most "
+                    f"{self.domain} chip{'s' * (self.domain > 1)}, or give nic_bytes_per_s, "
+                    "the rate of a chip's NIC (dcn_bytes_per_s of the chip)"
                 )
             object.__setattr__(self, "nic_bytes_per_s", self.chip.dcn_bytes_per_s)
 
     def _refuse(self) -> None:
         if self.chips < 1 or self.domain < 1 or self.oversubscription < 1 or self.ports < 2:
             raise ClusterError(
-                "a cluster has at least 1 chip, domains of at least 1, 2 ports a switch and "
+                "a cluster has at least 1 chip, domains of at least 1, 2 ports per switch and "
                 "an oversubscription of at least 1"
             )
         if self.chips > self.domain and self.chips % self.domain:
             near = self.chips // self.domain * self.domain
             raise ClusterError(
                 f"{self.chips} chips do not fill domains of {self.domain}: "
-                f"take {near} or {near + self.domain}"
+                f"write {near} or {near + self.domain}"
             )
         if self.nodes > self.unit and self.nodes % self.unit:
             near = self.nodes // self.unit * self.unit * self.domain
             raise ClusterError(
-                f"{self.nodes} domains do not fill units of {self.unit}: take {near} or "
+                f"{self.nodes} domains do not fill units of {self.unit}: write {near} or "
                 f"{near + self.unit * self.domain} chips"
             )
-        # k-port switches in three tiers: (k/2)² leaves' ports under each of k pods
+        # k-port switches in three tiers: the ports of (k/2)² leaves under each of k pods
         if self.chips > self.ports**3 // 4:
             raise ClusterError(
-                f"three tiers of switches with {self.ports} ports join at most "
+                f"three tiers of switches with {self.ports} ports connect at most "
                 f"{self.ports**3 // 4:,} chips, not {self.chips:,}"
             )
 
@@ -99,10 +100,8 @@ class Cluster(ChipGroup):
 
     @property
     def unit(self) -> int:
-        """The domains in a scalable unit, whose NICs of one rail meet
-        in one leaf: 32, or 8 racks of 72 GPUs.
-        """
-        # a leaf has half of its ports down: one for a card of each domain of the unit
+        """The domains in a scalable unit, whose NICs of one rail share a leaf: 32, or 8 racks of 72 GPUs."""
+        # half of a leaf's ports face down, one to a NIC of each domain of the unit
         return max(self.ports // 2, 1) if self.domain <= self.ports // 2 else 8
 
     @property
@@ -112,16 +111,16 @@ class Cluster(ChipGroup):
 
     @property
     def spines(self) -> int:
-        """The number of spine switches; where there is a third tier, half of their ports face up."""
+        """The number of spine switches; with a third tier, half of their ports face up."""
         if self.leaves <= 1:
             return 0
-        up = self.leaves * (self.ports // 2) / self.oversubscription  # links from all leaves
+        up = self.leaves * (self.ports // 2) / self.oversubscription  # uplinks of all leaves
         return math.ceil(up / (self.ports if self.leaves <= self.ports else self.ports // 2))
 
     @property
     def cores(self) -> int:
-        """The number of third-tier switches, needed where there are more leaves than a spine has ports."""
-        # half of a spine's ports go up, all of a core's come down
+        """The number of third-tier switches, needed if there are more leaves than a spine has ports."""
+        # half of a spine's ports face up, all of a core's face down
         return math.ceil(self.spines / 2) if self.leaves > self.ports else 0
 
     @cached_property
@@ -137,18 +136,18 @@ class Cluster(ChipGroup):
         chip, wire = self.chip, self.chip.links * self.chip.link_bytes_per_s
         if chip.full_mesh:  # a link to each of the other chips of the host
             return Level.full_mesh("mesh", size, wire / (self.domain - 1), chip.hop_s)
-        if chip.joined in ("PCIe", "ring"):  # nothing sums on the way
+        if chip.joined in ("PCIe", "ring"):  # nothing reduces on the way
             return Level(chip.joined, size, wire, chip.hop_s)
-        sums = self.in_switch and chip.links >= 18  # the third NVSwitch, which came with NVLink 4, sums
+        sums = self.in_switch and chip.links >= 18  # the third NVSwitch, which came with NVLink 4, reduces
         return Level("NVLink" if chip.vendor == "NVIDIA" else "switches", size, wire, chip.hop_s, sums)
 
     def _network(self) -> tuple[Level, ...]:
         if self.nodes == 1 or not self.nic_bytes_per_s:
             return ()
         units = math.ceil(self.nodes / self.unit)
-        # k/2 leaves of k/2 ports each meet in one group of spines
+        # k/2 leaves of k/2 ports each share one group of spines
         pod = max(self.ports**2 // 4 // (self.unit * self.domain), 1) if self.cores else units
-        spine = math.gcd(units, pod)  # units that meet in one group of spines
+        spine = math.gcd(units, pod)  # units that share one group of spines
         nic, sums = self.nic_bytes_per_s, self.network_reduces
         above = nic / self.oversubscription
         return (
@@ -159,12 +158,12 @@ class Cluster(ChipGroup):
 
     @property
     def node_bytes_per_s(self) -> float:
-        """The bandwidth of one domain into the network, all its NICs together, in bytes/s one way."""
+        """The bandwidth of one domain into the network over all its NICs, in bytes/s, unidirectional."""
         return self.domain * (self.nic_bytes_per_s or 0.0)
 
     @property
     def host_bytes_per_s(self) -> float | None:
-        """The bandwidth between one chip and its host, in bytes/s one way; None where undocumented."""
+        """The bandwidth between one chip and its host, in bytes/s, unidirectional; None if undocumented."""
         return self.chip.host_bytes_per_s or self.chip.pcie_bytes_per_s
 
     @property
@@ -179,13 +178,14 @@ class Cluster(ChipGroup):
         """The bisection bandwidth in one direction, in bytes/s; inf for one chip."""
         top = self.levels[-1]
         if top.peer_bytes_per_s:
-            # a link from each of one half to each of the other
+            # a link from each chip of one half to each of the other
             return (self.chips // 2) * ((self.chips + 1) // 2) * top.peer_bytes_per_s
-        # half of the chips, each at its share
+        # half of the chips, each with its share
         return self.chips / 2 * top.bytes_per_s if self.chips > 1 else math.inf
 
     def mesh(self, **sizes: int) -> "ClusterMesh":
-        """The cluster with named mesh axes, innermost first:
+        """The cluster with named mesh axes, innermost first.
+
         `cluster.mesh(X=8, Y=128)` puts X inside the domains.
         """
         return ClusterMesh(self, tuple(sizes.items()))
@@ -214,7 +214,7 @@ class ClusterMesh(MachineMesh[Level]):
         if not sizes or min(sizes) < 1 or math.prod(sizes) != self.machine.chips:
             raise ClusterError(
                 f"a mesh of {self._wanted()} does not use the {self.machine.chips:,} chips of this cluster: "
-                "the product of the axes must be the number of chips, as in mesh(X=8, Y=128) for 1,024"
+                "the product of the axes must equal the number of chips, as in mesh(X=8, Y=128) for 1,024"
             )
         left, laid = [(level, level.size) for level in self.machine.levels], {}
         for name, size in self.named:
@@ -224,7 +224,7 @@ class ClusterMesh(MachineMesh[Level]):
                 took = math.gcd(size, room)
                 if took < min(size, room):
                     raise ClusterError(
-                        f"a mesh of {self._wanted()} does not fit {self.machine.name}: {name} would take a "
+                        f"a mesh of {self._wanted()} does not fit {self.machine.name}: {name} would span a "
                         f"part of a group of {room} ({level.name}); from the inside, levels have "
                         f"{', '.join(f'{v.size} ({v.name})' for v in self.machine.levels)}"
                     )

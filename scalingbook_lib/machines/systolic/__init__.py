@@ -1,7 +1,7 @@
-"""How a matrix unit multiplies, and how much of it a matmul keeps busy.
+"""The cycles and the utilization of a matrix unit in a matmul.
 
-A weight-stationary systolic array simulated cycle by cycle on small integers (`simulate`), and the closed
-forms that follow: cycles, utilization, padding and peak FLOPs/s. Chapter: TPUs.
+The package simulates a weight-stationary systolic array cycle by cycle on small integers (`simulate`), and
+has the closed forms that follow: cycles, utilization, padding and peak FLOPs/s. Chapter: TPUs.
 """
 
 from scalingbook_lib.machines.systolic.array import ArrayCell, ArrayFrame, ArrayRun, simulate

@@ -1,11 +1,11 @@
 """Cycle-by-cycle simulation of a weight-stationary systolic array.
 
-Cell (k, n) keeps a weight W[k, n]. In each cycle it takes an activation from its left neighbor and a partial
-sum from above, adds their product, and hands both on: the activation to the right, the sum down. Row m of X
-enters skewed, its element k in cycle m + k, so that products of one sum meet; Y[m, n] leaves below column n.
+Cell (k, n) holds a weight W[k, n]. In each cycle it takes an activation from its left neighbor and a partial
+sum from above, adds the product, and passes both on: the activation to the right, the sum down. Row m of X
+enters skewed, its element k in cycle m + k, so that the terms of one sum meet; Y[m, n] leaves below column n.
 
-Weights enter from above with the same skew, t cycles for a tile. With double buffering each cell has a second
-register for the next weight, and changes over when the next tile's first row arrives.
+Weights enter from above with the same skew, t cycles per tile. With double buffering each cell has a second
+register for the next weight, and switches to it when the next tile's first row arrives.
 """
 
 from dataclasses import dataclass, replace
@@ -14,12 +14,12 @@ from scalingbook_lib.machines.systolic.feed import Arriving, Feed, Matrix, feed
 from scalingbook_lib.units import Result
 
 type Cells = tuple[tuple[ArrayCell, ...], ...]
-type Falling = tuple[int, int] | None  # a tile and a weight of it
+type Falling = tuple[int, int] | None  # a tile and one of its weights
 
 
 @dataclass(frozen=True, slots=True)
 class ArrayCell:
-    """One cell at the end of a cycle; None where it holds no such value.
+    """One cell at the end of a cycle; a field is None if the cell holds no such value.
 
     `waiting` is the second weight register. `useful`: both operands are matrix elements and not padding.
     """
@@ -83,14 +83,12 @@ class ArrayRun(Result):
 
     @property
     def load_cycles(self) -> int:
-        """Cycles before the first multiplication, in which the first
-        tile's weights enter, one row a cycle.
-        """
-        return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights a cycle
+        """The cycles before the first multiplication, in which the first tile's weights enter row by row."""
+        return next(frame.cycle for frame in self.frames if frame.busy)  # t, one row of weights per cycle
 
     @property
     def cycles(self) -> int:
-        """Cycles from the first multiplication to the last result."""
+        """The cycles from the first multiplication to the last result."""
         return len(self.frames) - self.load_cycles
 
     @property
@@ -100,17 +98,17 @@ class ArrayRun(Result):
 
     @property
     def drain_cycles(self) -> int:
-        """Cycles after the last one in which the maximum number of cells multiplied."""
+        """The cycles after the last one in which the maximum number of cells multiplied."""
         return self.busy[::-1].index(max(self.busy))
 
     @property
     def utilization(self) -> float:
-        """The share of cell-cycles after loading in which a cell multiplies, padding included."""
-        return sum(self.busy) / (self.cycles * self.side**2)  # cell-cycles with a product over all
+        """The fraction of cell-cycles after loading in which a cell multiplies, padding included."""
+        return sum(self.busy) / (self.cycles * self.side**2)  # busy cell-cycles over all cell-cycles
 
     @property
     def useful(self) -> float:
-        """The share of cell-cycles after loading in which a cell multiplies something other than padding."""
+        """The fraction of cell-cycles after loading in which a cell multiplies anything but padding."""
         return sum(frame.useful for frame in self.frames) / (self.cycles * self.side**2)
 
     @property
@@ -123,7 +121,7 @@ class ArrayRun(Result):
 def simulate(X: Matrix, W: Matrix, *, side: int | None = None, double_buffered: bool = True) -> ArrayRun:
     """Y[M, N] = X[M, K] · W[K, N], simulated on an array of `side` (default: one that holds all of W).
 
-    ValueError where the matrices do not fit each other.
+    Raises a ValueError if the shapes of the matrices do not match.
     """
     return run(feed(X, W, side, double_buffered))
 
@@ -143,9 +141,9 @@ def run(work: Feed) -> ArrayRun:
         for n, cell in enumerate(cells[-1]):
             if cell.row is None or cell.tile is None:
                 continue
-            missing -= 1  # one sum a column leaves in a cycle, with its row
+            missing -= 1  # each column emits at most one sum per cycle, with its row
             column = work.column(cell.tile, n)
-            if column < len(Y[0]):  # no sum of padding
+            if column < len(Y[0]):  # skip sums of padding
                 Y[cell.row][column] += cell.partial or 0
     return ArrayRun(
         work.t, len(work.X), work.tiles, work.double_buffered, tuple(map(tuple, Y)), tuple(frames)
@@ -153,7 +151,7 @@ def run(work: Feed) -> ArrayRun:
 
 
 def _next_cell(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> ArrayCell:
-    """Cell (k, n) after one cycle, in which every cell reads what its neighbors held before it.
+    """Cell (k, n) after one cycle, in which every cell reads the previous values of its neighbors.
 
     It multiplies first: with the first activation of a new tile it switches to the waiting weight, whose
     register is then free for the weight that comes from above.
@@ -177,7 +175,7 @@ def _next_cell(cells: Cells, work: Feed, cycle: int, k: int, n: int) -> ArrayCel
 
 
 def _activation_from(left: ArrayCell) -> Arriving:
-    """The tile, row and activation that a cell passes to its right neighbor; None where it holds none."""
+    """The tile, row and activation that a cell passes to its right neighbor; None if it holds none."""
     if left.activation is None or left.tile is None or left.row is None:
         return None
     return left.tile, left.row, left.activation

@@ -1,4 +1,4 @@
-"""What enters a systolic array in each cycle: rows of X from the left and weights from above, both skewed."""
+"""The inputs of a systolic array in each cycle: rows of X from the left and weights from above, skewed."""
 
 import math
 from collections.abc import Sequence
@@ -12,9 +12,7 @@ type Arriving = tuple[int, int, int] | None  # a tile, a row of X and its elemen
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """A matmul split into tiles, along K first, and the cycles in
-    which each tile's weights and rows enter.
-    """
+    """A matmul split into tiles, along K first, and the cycles in which their weights and rows enter."""
 
     X: Matrix
     W: Matrix
@@ -30,10 +28,7 @@ class Feed:
         return len(self.starts)
 
     def arriving(self, k: int, cycle: int) -> Arriving:
-        """The tile, row of X and element that enter row k of cells from the left.
-
-        None where nothing enters.
-        """
+        """The tile, row of X and element that enter row k of cells from the left; None if nothing enters."""
         for tile, start in enumerate(self.starts):
             m = cycle - start - k  # the skew: row k of cells gets its element k cycles after row 0
             if 0 <= m < len(self.X):
@@ -42,9 +37,9 @@ class Feed:
         return None
 
     def entering(self, n: int, cycle: int) -> tuple[int, int] | None:
-        """The tile whose weights enter column n in this cycle and how many entered before.
+        """The tile whose weights enter column n in this cycle, and how many of them entered before.
 
-        None where none does.
+        None if none enters.
         """
         for tile, load in enumerate(self.loads):
             if 0 <= cycle - load - n < self.t:  # column n begins n cycles late: the skew
@@ -52,7 +47,7 @@ class Feed:
         return None
 
     def row(self, tile: int, k: int) -> int:
-        """The row of W in row k of the array with that tile; tiles follow each other along K."""
+        """The row of W in row k of the array with that tile; tiles are ordered along K first."""
         return tile % self.deep * self.t + k
 
     def column(self, tile: int, n: int) -> int:
@@ -69,7 +64,7 @@ class Feed:
 
 
 def feed(X: Matrix, W: Matrix, side: int | None, double_buffered: bool) -> Feed:
-    """The feed of X · W; ValueError where their sizes do not match or `side` is below 1."""
+    """The feed of X · W. Raises a ValueError if their sizes do not match or `side` is below 1."""
     M, K, N = _sizes(X, W)
     t = max(K, N) if side is None else side
     require_min(1, side=t)
@@ -87,7 +82,7 @@ def _timetable(M: int, t: int, tiles: int, double_buffered: bool) -> tuple[tuple
     loads, starts = [0], [t]
     for _ in range(tiles - 1):
         loads.append(starts[-1] + (0 if double_buffered else M))
-        # rows follow without a gap, if the weights, t cycles of them, are there
+        # rows follow without a gap if the weights, which take t cycles, have arrived
         starts.append(max(starts[-1] + M, loads[-1] + t))
     return tuple(loads), tuple(starts)
 
@@ -95,8 +90,12 @@ def _timetable(M: int, t: int, tiles: int, double_buffered: bool) -> tuple[tuple
 def _sizes(X: Matrix, W: Matrix) -> tuple[int, int, int]:
     widths = {len(row) for row in X}, {len(row) for row in W}
     if any(len(width) != 1 or not min(width) for width in widths):
-        raise ValueError("X and W need rows of one length, with at least one element, as in [[1, 2], [3, 4]]")
+        raise ValueError(
+            "X and W need rows of equal length, with at least one element, as in [[1, 2], [3, 4]]"
+        )
     (K,), (N,) = widths
     if len(W) != K:
-        raise ValueError(f"X has {K} columns but W has {len(W)} rows; the dimension summed over is one")
+        raise ValueError(
+            f"X has {K} columns but W has {len(W)} rows; the contracting dimensions must be equal"
+        )
     return len(X), K, N

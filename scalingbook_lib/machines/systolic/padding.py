@@ -1,8 +1,8 @@
-"""Peak rate of a systolic array, the cycles of a matmul on it, and the share lost to padding.
+"""The peak rate of a systolic array, the cycles of a matmul on it, and the fraction lost to padding.
 
 FLOPs/s are counted from cells and clock. With side t and M rows streamed past every tile of weights, the
-cycle formulas are those that `array.simulate` counts; sizes that are no multiples of the side are padded with
-zeros. Memory layouts have tiles of their own. Chapter: TPUs.
+cycle formulas equal the counts of `array.simulate`; sizes that are not multiples of the side are padded with
+zeros. Memory layouts have their own tiles. Chapter: TPUs.
 """
 
 import math
@@ -25,7 +25,7 @@ class Padding(Result):
 
     @property
     def k_tiles(self) -> int:
-        """The number of tiles along K, the contracted dimension."""
+        """The number of tiles along K, the contracting dimension."""
         return math.ceil(self.K / self.side)
 
     @property
@@ -51,12 +51,12 @@ class Padding(Result):
 
     @property
     def useful(self) -> float:
-        """The share of performed FLOPs that is not padding: K N over the padded K N."""
+        """The fraction of performed FLOPs that is not padding: K N over the padded K N."""
         return self.useful_flops / self.performed_flops  # M cancels: rows are never padded
 
     @property
     def cycles(self) -> int:
-        """Cycles of one array for all tiles, weights double buffered, the first tile already loaded."""
+        """The cycles of one array for all tiles, with weights double buffered and the first tile loaded."""
         return cycles(self.M, self.side, self.tiles)
 
     @property
@@ -71,28 +71,26 @@ class Padding(Result):
 
         A compiler may choose the better of the two.
         """
-        # (X · W)ᵀ = Wᵀ · Xᵀ: then M is cut into tiles, and N rows stream past them
+        # (X · W)ᵀ = Wᵀ · Xᵀ: M is split into tiles, and N rows stream past them
         return Padding(self.N, self.K, self.M, self.side)
 
     def __str__(self) -> str:
         return (
             f"[{self.M:,}, {self.K:,}] · [{self.K:,}, {self.N:,}] in {self.tiles:,} "
             f"tile{'s' * (self.tiles > 1)} of side {self.side}: {percent(self.useful, 3)} of the weight "
-            f"cells are used, {percent(self.utilization, 3)} of the cell-cycles"
+            f"cells are used, {percent(self.utilization, 3)} of the cell-cycles do useful work"
         )
 
 
 def padding(M: int, K: int, N: int, side: int) -> Padding:
-    """X[M, K] · W[K, N] on an array of that side: its tiles, and
-    the share of the work that is not padding.
-    """
+    """The padding of X[M, K] · W[K, N] on an array of that side: its tiles and the useful fraction."""
     require_min(1, M=M, K=K, N=N, side=side)
     return Padding(M, K, N, side)
 
 
 @dataclass(frozen=True, slots=True)
 class Storage(Result):
-    """A matrix as a TPU stores it with its dimensions in order: in whole tiles of 8 x 128."""
+    """A matrix as a TPU stores it, with its dimensions in order, in whole tiles of 8 x 128."""
 
     rows: int
     columns: int
@@ -128,8 +126,9 @@ class Storage(Result):
 def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
     """The padded storage of a matrix in HBM, for types of 8 bits or more.
 
-    As XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. XLA may also
-    transpose a matrix to avoid padding, so the compiled program has the last word.
+    This is how XLA compiled `bf16[20, 200]` and `int8[20, 200]` for v5e to TPU7x: 24 x 256 elements. XLA may
+    also transpose a matrix to avoid padding, so only the compiled program is authoritative. Raises a
+    ValueError for types of fewer bits.
     """
     require_min(1, rows=rows, columns=columns)
     if dtype.bytes < 1:
@@ -138,20 +137,20 @@ def storage(rows: int, columns: int, dtype: DType = BF16) -> Storage:
 
 
 def cycles(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> int:
-    """Cycles from the first multiplication to the last result, once the first tile's weights are loaded.
+    """The cycles from the first multiplication to the last result, once the first tile's weights are loaded.
 
     M + 2t - 2 for one tile: a row enters every cycle, and the last one crosses t - 1 cells to the right and t
-    - 1 down after its first. Every tile before the last costs one more period.
+    - 1 down after its first. Every earlier tile costs one more period.
     """
     require_min(1, M=M, t=t, tiles=tiles)
-    # all but the last tile cost a period each, as the next one follows at once
+    # every tile but the last costs a period, because the next one follows immediately
     return (tiles - 1) * tile_period(M, t, double_buffered) + M + 2 * t - 2
 
 
 def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
-    """Cycles from one tile's first row to the next tile's.
+    """The cycles from one tile's first row to the next tile's.
 
-    New weights take t cycles to enter. With a second register in every cell they do so while M rows pass,
+    New weights take t cycles to enter. With a second register in every cell they enter while M rows pass,
     max(M, t); with one register a cell either loads or multiplies, M + t.
     """
     require_min(1, M=M, t=t)
@@ -159,26 +158,26 @@ def tile_period(M: int, t: int, double_buffered: bool = True) -> int:
 
 
 def utilization(M: int, t: int, tiles: int = 1, double_buffered: bool = True) -> float:
-    """The share of cell-cycles that multiply, from the first multiplication to the last result."""
-    return tiles * M / cycles(M, t, tiles, double_buffered)  # each cell multiplies once for a row and tile
+    """The fraction of cell-cycles that multiply, from the first multiplication to the last result."""
+    return tiles * M / cycles(M, t, tiles, double_buffered)  # each cell multiplies once per row and tile
 
 
 def rows_for(share: float, t: int) -> float:
     """The number of rows M at which one isolated tile reaches this utilization: M / (M + 2t - 2) = share."""
     require_min(1, t=t)
     if not 0 < share < 1:
-        raise ValueError(f"share={share}: one tile keeps between none and all cells busy; write 0.9")
+        raise ValueError(f"share={share}: write a fraction between 0 and 1, as in 0.9")
     return share * (2 * t - 2) / (1 - share)  # solved for M
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak(Result):
-    """The peak rate from cores, matrix units per core, cells per unit
-    and clock: one multiply-add a cell and cycle.
+    """The peak rate from cores, matrix units per core, cells per unit and clock.
 
-    `arrays_per_unit` is 1 up to v5p. From v6e on the datasheet's FLOPs/s are twice what the documented units
-    give (v6e: two of 256 x 256 at 1.75 GHz make 459 of its 918 TFLOPs/s), so each must count as two arrays,
-    or each cell do two multiply-adds a cycle. Nobody documents which; 2 covers both.
+    Each cell does one multiply-add per cycle. `arrays_per_unit` is 1 up to v5p. For v6e and later the
+    datasheet's FLOPs/s are twice what the documented units give (v6e: two of 256 x 256 at 1.75 GHz make 459
+    of its 918 TFLOPs/s), so each unit must count as two arrays, or each cell must do two multiply-adds per
+    cycle. No source documents which; 2 covers both.
     """
 
     cores: int
@@ -197,12 +196,12 @@ class Peak(Result):
     @property
     def cells(self) -> int:
         """The number of cells of the chip."""
-        # one multiply-add a cell and cycle
+        # one multiply-add per cell and cycle
         return self.cores * self.units * self.arrays_per_unit * self.side**2
 
     @property
     def flops_per_cycle(self) -> int:
-        """FLOPs per cycle: a multiply and an add in every cell."""
+        """The FLOPs per cycle: a multiply and an add in every cell."""
         return 2 * self.cells
 
     @property
@@ -211,7 +210,7 @@ class Peak(Result):
         return self.flops_per_cycle * self.clock_hz  # cells · 2 · Hz ("TPUs: the chip")
 
     def datasheet_ratio(self, datasheet_flops_per_s: float) -> float:
-        """The datasheet's FLOPs/s over these: 1 where the count explains it, 2 for v6e's units."""
+        """The datasheet's FLOPs/s over these: 1 if the count explains it, 2 for v6e's units."""
         return datasheet_flops_per_s / self.flops_per_s
 
     def __str__(self) -> str:
@@ -229,14 +228,15 @@ def peak(cores: int, units: int, side: int, clock_hz: float, *, arrays_per_unit:
 
 
 def peak_of(chip: Chip, *, clock_hz: float | None = None, arrays_per_unit: int = 1) -> Peak:
-    """The peak of a catalogue chip, counted from its documented units, side and clock.
+    """The peak of a catalog chip, counted from its documented units, side and clock.
 
-    From v6e on no clock is documented: pass one, 1.75 GHz for v6e. ValueError where a figure is missing.
+    For v6e and later no clock is documented: pass one, 1.75 GHz for v6e. Raises a ValueError if a number is
+    missing.
     """
     clock = clock_hz or chip.clock_hz
     if not (chip.cores and chip.matrix_units and chip.matrix_side):
         raise ValueError(
-            f"{chip.name} has no documented number of cores, matrix units or side of one; "
+            f"{chip.name} has no documented number of cores, matrix units or side of a unit; "
             "write them to peak(cores, units, side, clock_hz)"
         )
     if not clock:

@@ -1,1 +1,1 @@
-"""Shardings as part of an array's type: the rules of JAX's Explicit mode."""
+"""Shardings as part of an array's type: the rules of JAX's explicit sharding mode."""

@@ -16,7 +16,7 @@ class Refusal(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """The sharded operands of an operation, the `out_sharding` where one is given, and the global sizes."""
+    """The sharded operands of an operation, its `out_sharding` if one is given, and the global sizes."""
 
     a: Array
     b: Array
@@ -28,7 +28,7 @@ class Operands:
         return spec.typed(array, array.shape(**self.sizes), TYPE)
 
     def short(self, array: Array) -> str:
-        """The array's type as some of JAX's errors print it: bf16[...]."""
+        """The array's type as some of JAX's errors abbreviate it: bf16[...]."""
         return spec.typed(array, array.shape(**self.sizes), spec.SHORT[TYPE])
 
 

@@ -1,7 +1,7 @@
-"""JAX's spelling of a sharding, `P(('X', 'Y'), None)` and
-`bfloat16[1024@(X,Y),2048]`, from and to the book's.
+"""Conversions between the book's notation for a sharding and JAX's.
 
-The book's `A[I_XY, J]{U_Z}` stands for both. Nothing is imported from JAX: a test of the lab compares every
+The book's `A[I_XY, J]{U_Z}` is `P(('X', 'Y'), None, unreduced={'Z'})` as a spec and
+`bfloat16[1024@(X,Y),2048]{U:Z}` as a type. Nothing is imported from JAX: a test in the lab compares every
 text with what JAX prints.
 """
 
@@ -17,9 +17,9 @@ _HOW = "write one entry for each dimension, as in P('X', None) or P(('X', 'Y'), 
 
 
 def read(text: str, rank: int, mesh: Mesh, name: str = "A", dims: Sequence[str] = NAMES) -> Array:
-    """The array of `rank` dimensions that a spec such as `P('X', None, unreduced={'Y'})` shards.
+    """The array of `rank` dimensions sharded by a spec such as `P('X', None, unreduced={'Y'})`.
 
-    A spec may be shorter than its array, as in JAX; ValueError where JAX would refuse it.
+    A spec may be shorter than its array, as in JAX. Raises a ValueError if JAX would refuse the spec.
     """
     call = _call(text)
     entries = [_axes(text, node) for node in call.args]
@@ -32,7 +32,7 @@ def read(text: str, rank: int, mesh: Mesh, name: str = "A", dims: Sequence[str] 
 
 
 def spec(array: Array) -> str:
-    """The array's spec: `A[I_XY, J]{U_Z}` as `P(('X', 'Y'), None, unreduced={'Z'})`."""
+    """The array's spec as text: `A[I_XY, J]{U_Z}` becomes `P(('X', 'Y'), None, unreduced={'Z'})`."""
     entries = [entry(dim.axes) for dim in array.dims]
     if array.partial:
         entries.append(f"unreduced={{{', '.join(map(repr, sorted(array.partial)))}}}")
@@ -52,7 +52,7 @@ def _call(text: str) -> ast.Call:
     except (SyntaxError, ValueError, RecursionError):
         raise ValueError(f"{text!r} is not Python; {_HOW}") from None
     if not (isinstance(call, ast.Call) and ast.unparse(call.func) in ("P", "jax.P", "PartitionSpec")):
-        raise ValueError(f"{text!r} is no P(...); {_HOW}")
+        raise ValueError(f"{text!r} is not a P(...); {_HOW}")
     return call
 
 
@@ -64,7 +64,7 @@ def _axes(text: str, node: ast.expr) -> tuple[str, ...]:
         return ()
     found = tuple(name for name in names if isinstance(name, str))
     if len(found) < len(parts):
-        raise ValueError(f"{text}: {ast.unparse(node)} is no entry; write None, 'X' or ('X', 'Y')")
+        raise ValueError(f"{text}: {ast.unparse(node)} is not an entry; write None, 'X' or ('X', 'Y')")
     return found
 
 
@@ -79,13 +79,16 @@ def _partial(text: str, call: ast.Call) -> tuple[str, ...]:
 
 
 def _check(text: str, split: list[str], partial: tuple[str, ...], mesh: Mesh) -> None:
-    """JAX's three rules of a spec: known axes, each for one dimension, none both sharded and unreduced."""
+    """Raise a ValueError if the spec breaks one of JAX's three rules.
+
+    Every axis is an axis of the mesh, shards one dimension at most, and is not both sharded and unreduced.
+    """
     for axis in (*split, *partial):
         both = axis in partial and axis in split
         for broken, why in (
             (axis not in mesh.axes, f"the mesh has no axis {axis!r}; choose from {', '.join(mesh.axes)}"),
-            (split.count(axis) > 1, f"axis {axis!r} splits twice; an axis splits one dimension, once"),
-            (both, f"axis {axis!r} cannot both split and be unreduced; keep one of them"),
+            (split.count(axis) > 1, f"axis {axis!r} is used twice; an axis shards one dimension, once"),
+            (both, f"axis {axis!r} cannot both shard a dimension and be unreduced; keep one"),
         ):
             if broken:
                 raise ValueError(f"{text}: {why}")
@@ -97,5 +100,5 @@ def entry(axes: tuple[str, ...]) -> str:
 
 
 def at(axes: tuple[str, ...]) -> str:
-    """The axes as they follow a size in a type: `@X`, `@(X,Y)`."""
+    """The axes as JAX prints them after a size in a type: `@X`, `@(X,Y)`."""
     return "" if not axes else f"@{axes[0]}" if len(axes) == 1 else f"@({','.join(axes)})"

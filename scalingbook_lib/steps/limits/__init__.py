@@ -1,8 +1,9 @@
-"""How far can training be spread before the network sets the pace? The limits of DP, TP, EP and PP.
+"""The degrees and sizes up to which training stays compute-bound: the limits of DP, TP, EP and PP.
 
-On a `clusters.Cluster` level by level, and on a TPU `Slice` over whole torus axes: `limits.data_parallel`,
-`tensor_parallel`, `widest_tensor_parallel`, `expert_parallel`, `pipeline_parallel`; `table()` machine by
-machine; `audit` for a whole plan. An MLP stands for its layer; C is the documented peak. Chapter: GPUs.
+They are computed level by level on a `clusters.Cluster`, and over whole torus axes on a TPU `Slice`:
+`limits.data_parallel`, `tensor_parallel`, `widest_tensor_parallel`, `expert_parallel` and
+`pipeline_parallel`. `table()` lists the rules of all machines, and `audit` checks a whole plan. A layer is
+represented by its MLP; C is the documented peak. Chapter: GPUs.
 
 >>> from scalingbook_lib.machines import Cluster, chips
 >>> round(data_parallel(Cluster.of(chips.H100, 4096), model_parallel=8).least)  # tokens for each chip

@@ -1,7 +1,7 @@
-"""How large a batch or a layer must be to be compute-bound, and which level of the network limits it.
+"""The batch or layer size above which a step is compute-bound, and the network level that limits it.
 
-The collectives give the times; a level's own term is its time with all other levels infinitely fast.
-`rules` has the limits of one chip in round numbers, what large clusters approach. Chapter: GPUs.
+The collectives give the times; a level's own term is its time with all other levels infinitely fast. `rules`
+has the limits of one chip in round numbers, which large clusters approach. Chapter: GPUs.
 """
 
 import math
@@ -18,7 +18,7 @@ type Cost = Callable[..., Transfer]
 
 @dataclass(frozen=True, slots=True)
 class LevelLimit(Result):
-    """The least value with which this level alone would not be the bottleneck."""
+    """The minimum value with which this level alone would not be the bottleneck."""
 
     level: str
     least: float
@@ -29,7 +29,7 @@ class LevelLimit(Result):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Result):
-    """The least value of `unit` with which compute takes at least as long as the collective."""
+    """The minimum value of `unit` with which compute takes at least as long as the collective."""
 
     what: str  # 'data parallelism over 1,024 H100'
     unit: str  # 'tokens per chip', 'F'
@@ -42,14 +42,19 @@ class Limit(Result):
         return max(self.terms, key=lambda term: term.least).level if self.least else ""
 
     def term(self, level: str) -> float:
-        """The least value with which that level alone would not be the bottleneck."""
+        """The minimum value with which that level alone would not be the bottleneck.
+
+        Raises a ValueError if the limit does not use that level.
+        """
         found = {term.level: term.least for term in self.terms}
         if level not in found:
-            raise ValueError(f"{self.what} uses no level {level!r}; it uses {', '.join(found) or 'none'}")
+            raise ValueError(
+                f"{self.what} does not use level {level!r}; it uses {', '.join(found) or 'none'}"
+            )
         return found[level]
 
     def holds(self, value: float) -> bool:
-        """Whether that value is enough."""
+        """Whether that value is at least the limit."""
         return value >= self.least
 
     def __str__(self) -> str:
@@ -61,21 +66,24 @@ class Limit(Result):
 
 
 def limit(what: str, unit: str, scale: float, cost: Cost, networks: tuple[Network, ...]) -> Limit:
-    """`scale` · the seconds a byte takes, over all levels and over each alone; nothing over none."""
+    """The limit `scale` · (seconds per byte), over all levels and over each level alone.
+
+    It is 0 if there is no network level.
+    """
     if not networks:
         return Limit(what, unit, 0.0)
     terms = tuple(LevelLimit(name, scale * s) for name, s in each_level(cost, 1, *networks).items())
-    # times are linear in the bytes, so one byte tells all
+    # times are linear in the bytes, so one byte is enough
     return Limit(what, unit, scale * cost(1, *networks).bandwidth_s, terms)
 
 
 def each_level(cost: Cost, nbytes: float, *networks: Network) -> dict[str, float]:
-    """The seconds that a collective keeps each level busy, by its name, from the inside out."""
+    """The seconds that a collective occupies each level, by the level's name, from the inside out."""
     return {name: cost(nbytes, *alone).bandwidth_s for name, alone in singled(networks)}
 
 
 def singled(networks: tuple[Network, ...]) -> tuple[tuple[str, tuple[Network, ...]], ...]:
-    """For every level its name, and all with the others infinitely fast; torus axes are one."""
+    """For every level its name, and all levels with the others infinitely fast; torus axes count as one."""
     if not networks:
         return ()
     if any(isinstance(network, Axis) for network in networks):
@@ -86,18 +94,24 @@ def singled(networks: tuple[Network, ...]) -> tuple[tuple[str, tuple[Network, ..
 
 
 def inner(machine: Machine, size: int) -> tuple[Network, ...]:
-    """What joins a group of the `size` innermost chips."""
+    """The networks that connect a group of the `size` innermost chips.
+
+    Raises an error if the machine has no such group.
+    """
     if isinstance(machine, Slice):
         return _axes(machine, size, "Y")
     if not 1 <= size <= machine.chips:
         raise ClusterError(
-            f"a group of {size:,} chips is no part of {machine.name}; write 1 to {machine.chips:,}"
+            f"a group of {size:,} chips is not a part of {machine.name}; write 1 to {machine.chips:,}"
         )
     return tuple(level for level in replace(machine, chips=size).levels if level.size > 1)
 
 
 def outer(machine: Machine, inside: int) -> tuple[Network, ...]:
-    """What joins the chips that hold the same part, where each `inside` neighbors split an array."""
+    """The networks that connect chips with the same shard, if each `inside` neighbors share an array.
+
+    Raises an error if groups of `inside` chips do not divide the machine.
+    """
     return _axes(machine, inside, "X")
 
 
@@ -120,19 +134,19 @@ MACHINES = ("A100", "H100", "H200", "B200", "B300", "GB200", "GB300", "MI300X")
 
 @dataclass(frozen=True, slots=True)
 class Rules(Result):
-    """C/W in the domain of W a chip, C/W_n over domains of W_n each, and what follows for TP and EP.
+    """C/W within a domain and C/W_n across domains, and the TP and EP limits that follow.
 
-    Rules of thumb: (1 - 1/n) is taken as 1. `F`: the width that `tensor_degree` is for.
+    These are rules of thumb: (1 - 1/n) is taken as 1. `F` is the width that `tensor_degree` is for.
     """
 
     chip: str
     domain: int
     domain_tokens: float  # data parallelism alone in one domain, tokens per chip
-    network_tokens: float  # over domains, the chips of each splitting the weights
+    network_tokens: float  # across domains, with the weights sharded within each domain
     F: int
-    tensor_degree: float  # F W / C; exactly, Y - 1 may be that
-    expert_F: float  # in a domain: C / W
-    far_expert_F: float  # over many domains: g C / W_n
+    tensor_degree: float  # F W / C; the exact limit applies to Y - 1
+    expert_F: float  # within a domain: C / W
+    far_expert_F: float  # across many domains: g C / W_n
 
     def __str__(self) -> str:
         return (
@@ -144,17 +158,20 @@ class Rules(Result):
 
 
 def rules(chip: Chip, F: int = 28672, dtype: DType = BF16) -> Rules:
-    """The limits of a chip with its own domain and network, documented peaks."""
+    """The limits of a chip with its own domain and network, at documented peaks.
+
+    Raises a ValueError if the chip has no documented domain of switches or network.
+    """
     domain, nic = chip.domain_chips, chip.dcn_bytes_per_s
     if not domain or not nic:
-        what = "domain of switches (take `data_parallel` on a Slice)" if not domain else "network figure"
+        what = "domain of switches (use `data_parallel` on a Slice)" if not domain else "network bandwidth"
         raise ValueError(f"{chip.name} has no {what}; rules are for {', '.join(MACHINES)}")
-    W = chip.domain_bytes_per_s()  # bytes/s of a chip, one way
+    W = chip.domain_bytes_per_s()  # bytes/s of a chip, unidirectional
     return Rules(
         chip=chip.name,
         domain=domain,
         domain_tokens=data_parallel_tokens(chip, dtype=dtype, bytes_per_s=W),
-        # the g chips of each domain gather one copy through g cards: W_n = g W_nic
+        # the g chips of each domain gather one replica through g NICs: W_n = g W_nic
         network_tokens=data_parallel_tokens(chip, dtype=dtype, bytes_per_s=domain * nic),
         F=F,
         tensor_degree=tensor_parallel_degree(F, chip, dtype=dtype, bytes_per_s=W),
@@ -164,5 +181,5 @@ def rules(chip: Chip, F: int = 28672, dtype: DType = BF16) -> Rules:
 
 
 def table(names: Iterable[str] = MACHINES, F: int = 28672) -> tuple[Rules, ...]:
-    """The rules of every machine of the chapter."""
+    """The rules of every machine in the chapter."""
     return tuple(rules(chips.find(name), F) for name in names)

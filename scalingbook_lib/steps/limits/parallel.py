@@ -1,13 +1,14 @@
-"""How far can each way to split a layer be taken: over its weights' rows, over its tokens, over the layers?
+"""The limits of tensor, data and pipeline parallelism: sharding the weights, the tokens or the layers.
 
-Tensors, of an MLP over Y chips: X[B, D] · W_in[D, F_Y], then · W_out[F_Y, D]. The input is gathered and the
-output scattered, w · B · D bytes each, while every chip does 2 · matrices · B · D · F / Y FLOPs; B and D
-cancel.
+Tensor parallelism of an MLP over Y chips: X[B, D] · W_in[D, F_Y], then · W_out[F_Y, D]. The input is gathered
+and the output scattered, w · B · D bytes each, while every chip does 2 · matrices · B · D · F / Y FLOPs; B
+and D cancel.
 
-Data: FSDP gathers every weight in the forward pass, w bytes for 2 FLOPs per token; backward both are doubled,
-and plain data parallelism, which all-reduces gradients there, has the same ratio.
+Data parallelism: FSDP gathers every weight in the forward pass, w bytes for 2 FLOPs per token; in the
+backward pass both are doubled, and plain data parallelism, which all-reduces gradients there, has the same
+ratio.
 
-Pipelines: one hop a stage, and a bubble. Chapter: GPUs.
+Pipelines: one P2P send per stage, and a bubble. Chapter: GPUs.
 """
 
 from dataclasses import dataclass, replace
@@ -21,15 +22,15 @@ from scalingbook_lib.units import BF16, DType, Result, count, percent, require_m
 def tensor_parallel(
     machine: Machine, Y: int, *, gated: bool = False, dtype: DType = BF16, moved: DType = BF16
 ) -> Limit:
-    """The width: F > Y · w · C · t / matrices, with t the seconds that one byte takes to gather over Y.
+    """The width F > Y · w · C · t / matrices, with t the seconds that one byte takes to gather over Y.
 
     In a domain F > (Y - 1) C/W; over Y/g domains of g both F > (Y - Y/g) C/W and F > (Y - g) C/W_n. With a
-    third matrix (`gated`) the arithmetic grows by half, and two thirds of that F will do.
-    Source: derived from `collectives`; the scaling book has F > Y C/W and, over domains, the second alone.
+    third matrix (`gated`) compute is 1.5 times as much, and two thirds of that F is enough. Source: derived
+    from `collectives`; the scaling book has F > Y C/W and, over domains, only the second term.
     """
     require_min(1, Y=Y)
     matrices = 3 if gated else 2
-    # 2 · w B D bytes (in and out) beside 2 · matrices · B D F / Y FLOPs: F as a factor of t
+    # 2 · w B D bytes (in and out) against 2 · matrices · B D F / Y FLOPs: F as a multiple of t
     per_byte = Y * moved.bytes / matrices * machine.chip.flops_per_s(dtype)
     what = f"tensor parallelism over {Y:,} {machine.chip.name}"
     return limit(what, "F", per_byte, collectives.all_gather, inner(machine, Y))
@@ -37,7 +38,7 @@ def tensor_parallel(
 
 @dataclass(frozen=True, slots=True)
 class Widest(Result):
-    """The most chips over which an MLP of width F can be sharded, and the next number, which is too many."""
+    """The most chips over which an MLP of width F can be sharded, and the next number, which is too large."""
 
     F: int
     Y: int
@@ -48,7 +49,7 @@ class Widest(Result):
         needed = count(round(self.limit.least))
         said = f"F = {count(self.F)} can be sharded over {self.Y:,} chips, which needs {needed}"
         if self.beyond is None:
-            return f"{said}; there are no more"
+            return f"{said}; the machine has no more chips"
         more = self.beyond.what.removeprefix("tensor parallelism over ")
         return f"{said}; {more} would need {count(round(self.beyond.least))} ({self.beyond.bound})"
 
@@ -56,7 +57,7 @@ class Widest(Result):
 def widest_tensor_parallel(
     machine: Machine, F: int, *, gated: bool = False, dtype: DType = BF16, moved: DType = BF16
 ) -> Widest:
-    """The largest group Y that divides the machine, fits its levels, and needs no more than F."""
+    """The largest group Y that divides the machine, fits its levels, and needs at most the width F."""
     require_min(1, F=F)
     best = tensor_parallel(machine, 1, gated=gated, dtype=dtype, moved=moved)
     ways = 1
@@ -87,26 +88,26 @@ def data_parallel(
     dtype: DType = BF16,
     moved: DType = BF16,
 ) -> Limit:
-    """Tokens per chip: B/N > E/k · w/2 · C · t/m, with t the seconds that one byte takes to gather.
+    """The tokens per chip B/N > E/k · w/2 · C · t/m, with t the seconds that one byte takes to gather.
 
-    `model_parallel`: the chips m, the innermost ones, that split the weights between them (TP · EP · PP);
-    data parallelism runs over the others. `sparsity`: E/k, experts in memory over experts that a token
-    visits. `in_switch`: only gradients move, and switches reduce if they can. `moved`: w bytes per element.
-    With pipeline stages take ZeRO-1: weights gathered anew for each microbatch would cost that many times t.
+    `model_parallel`: the m innermost chips that share the weights of one replica (TP · EP · PP); data
+    parallelism runs over the others. `sparsity`: E/k, experts in memory over experts that a token activates.
+    `in_switch`: only gradients move, and switches reduce if they can. `moved`: w bytes per element. With
+    pipeline stages use ZeRO-1: gathering weights again for each microbatch would multiply t by their number.
 
-    For a cluster of domains of g chips with W each, on a network with W_n a domain, m_i = min(m, g) and
-    m_n = max(1, m/g): t/m = max[(1 - m_i/g) / (W m_i), (1 - 1/k') / (W_n m_n)], k' domains over m_n.
-    Source: derived from `collectives`, which a message simulator confirms; the scaling book's C/W_n is the
-    limit of the second term where m = g.
+    For a cluster of domains of g chips with W each, on a network with W_n per domain, m_i = min(m, g) and m_n
+    = max(1, m/g): t/m = max[(1 - m_i/g) / (W m_i), (1 - 1/k') / (W_n m_n)], with k' domains over m_n. Source:
+    derived from `collectives`, which a message simulator confirms; the scaling book's C/W_n is the limit of
+    the second term for m = g.
     """
     require_min(1, model_parallel=model_parallel, sparsity=sparsity)
-    # w bytes per weight of all experts, against 2 FLOPs per token for those that it activates
+    # w bytes per weight of all experts, against 2 FLOPs per token for the activated ones
     per_byte = sparsity * moved.bytes / 2 * machine.chip.flops_per_s(dtype) / model_parallel
 
     def cost(nbytes: float, *networks: collectives.Network) -> collectives.Transfer:
         if in_switch:
             both = collectives.all_reduce(nbytes, *networks, in_switch=True, overlap=overlap)
-            # it stands against the backward pass, which has twice the arithmetic
+            # compared with the backward pass, which has twice the FLOPs
             return replace(both, bandwidth_s=both.bandwidth_s / 2)
         return collectives.all_gather(nbytes, *networks, overlap=overlap)
 
@@ -117,9 +118,9 @@ def data_parallel(
 
 @dataclass(frozen=True, slots=True)
 class PipelineLimit(Result):
-    """A pass of m microbatches through p stages: the work of one stage on one microbatch, and one hop.
+    """A pass of m microbatches through p stages: the compute of one stage on one microbatch, and one send.
 
-    `stage_s` is the mean stage; the longest of its `interleave` pieces takes `piece_s`.
+    `stage_s` is the mean stage; the longest of its `interleave` chunks takes `piece_s`.
     """
 
     p: int
@@ -127,26 +128,26 @@ class PipelineLimit(Result):
     interleave: int
     stage_s: float
     piece_s: float
-    hop_bytes: float  # what each chip sends on for one microbatch
+    hop_bytes: float  # the bytes that each chip sends on for one microbatch
     hop_s: float
 
     @property
     def bubble(self) -> float:
-        """The share of the time in which the mean stage is idle: (p - 1) / (v m + p - 1) for equal stages."""
-        # v m pieces of work, and p - 1 until the last stage has begun
+        """The fraction of time in which the mean stage is idle: (p - 1) / (v m + p - 1) for equal stages."""
+        # v m chunks of work, and p - 1 until the last stage has begun
         taken = (self.interleave * self.m + self.p - 1) * self.piece_s
         return 1 - self.m * self.stage_s / taken if self.piece_s else 0.0
 
     @property
     def ratio(self) -> float:
-        """A hop over the work that can hide it; above 1 the network sets the pace."""
+        """The send time over the compute time that can hide it; above 1 the step is network-bound."""
         return self.hop_s / self.piece_s if self.piece_s else 0.0
 
     def __str__(self) -> str:
         return (
-            f"{self.p} stages, {self.m} microbatches: idle {percent(self.bubble)} of the time; a hop of "
-            f"{si(self.hop_bytes, 'B')} a chip takes {si(self.hop_s, 's')} beside {si(self.piece_s, 's')} "
-            "of work"
+            f"{self.p} stages, {self.m} microbatches: bubble {percent(self.bubble)}; a P2P send of "
+            f"{si(self.hop_bytes, 'B')} per chip takes {si(self.hop_s, 's')}, "
+            f"against {si(self.piece_s, 's')} of compute"
         )
 
 
@@ -165,20 +166,20 @@ def pipeline_parallel(
     dtype: DType = BF16,
     moved: DType = BF16,
 ) -> PipelineLimit:
-    """`tokens` tokens a chip and step in m microbatches, forward, through L layers (MLPs) on p stages.
+    """The forward pass of `tokens` tokens per chip and step in m microbatches through L MLPs on p stages.
 
-    Of a step, p times as many tokens as a chip has go through its stage of L/p layers, so a microbatch gives
-    each of the `model_parallel` chips of a stage p · tokens / m of them: hop w · D bytes each, work
-    2 · matrices · D · F · L / p FLOPs each. B cancels in hop over work: w C p / (2 matrices F L W). The
-    bubble does not depend on the network. `interleave`: v pieces of layers a stage, v times the hops; where
-    p · v does not divide L, the longest piece sets the pace.
-    Source: GPipe's bubble (arXiv 1811.06965), Megatron-LM's with v (arXiv 2104.04473).
+    Per step, p times a chip's tokens pass through its stage of L/p layers, so a microbatch gives each of the
+    `model_parallel` chips of a stage p · tokens / m of them: w · D bytes each per send, and 2 · matrices · D
+    · F · L / p FLOPs each. B cancels in send over compute: w C p / (2 matrices F L W). The bubble does not
+    depend on the network. `interleave`: v chunks of layers per stage, and v times the sends; if p · v does
+    not divide L, the longest chunk sets the pace. Source: GPipe's bubble (arXiv 1811.06965), Megatron-LM's
+    with v (arXiv 2104.04473).
     """
     require_min(1, p=p, m=m, D=D, F=F, L=L, model_parallel=model_parallel, interleave=interleave)
     require_min(0, tokens=tokens)
     if p * interleave > L:
-        raise ValueError(f"{L} layers are too few for {p * interleave} pieces; lower p · interleave")
-    # n/p chips of a stage have all n chips' tokens pass, m microbatches of them
+        raise ValueError(f"{L} layers are too few for {p * interleave} chunks; lower p · interleave")
+    # the n/p chips of a stage process the tokens of all n chips, in m microbatches
     each = p * tokens / m
     layer_s = 2 * (3 if gated else 2) * each * D * F / machine.chip.flops_per_s(dtype)
     hop_bytes = moved.bytes * each * D  # of one chip, for one microbatch
@@ -189,7 +190,7 @@ def pipeline_parallel(
 
 
 def _hop_s(machine: Machine, inside: int, p: int, nbytes: float) -> float:
-    """To the same place of the next stage; the slowest level that the stages span sets the pace."""
+    """The seconds of a send to the same position of the next stage, over the slowest level in between."""
     if p == 1:
         return 0.0
     if machine.chips % (inside * p):

@@ -1,7 +1,7 @@
-"""Where do the boundaries go when products and transfers are done in narrower types? One dial for each.
+"""The limits of compute-bound training in low precision, with one data type per matmul and per transfer.
 
-A product in a faster type raises C, and each boundary with it; a transfer in fewer bytes lowers its own. So
-a recipe names both: the limits of `roofline` and of this room follow. Chapter: Low precision and optimizers.
+A matmul in a faster type raises C and with it every limit; a transfer in fewer bytes lowers its own limit. A
+recipe therefore names both. Chapter: Low precision and optimizers.
 
 >>> from scalingbook_lib.machines import Cluster, chips
 >>> from scalingbook_lib.units import FP8
@@ -22,10 +22,10 @@ from scalingbook_lib.units import BF16, DType, Result
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe(Result):
-    """The type of the product, of weights in HBM, and of what travels.
+    """The data types of the matmul, of weights in HBM, and of communication.
 
-    `gather`: weights and activations that are copied; `sums`: gradients and partial results that are added;
-    `dispatch` and `combine`: tokens on the way to their experts, and back.
+    `gather`: weights and activations that are all-gathered; `sums`: gradients and partial sums that are
+    reduced; `dispatch` and `combine`: tokens sent to their experts, and back.
     """
 
     product: DType = BF16
@@ -36,24 +36,30 @@ class Recipe(Result):
     combine: DType = BF16
 
     def batch(self, chip: Chip) -> float:
-        """B* = w C / (2 W_hbm), C of the product's type: a rule for wide layers."""
+        """The critical batch B* = w C / (2 W_hbm) in tokens, with C of the matmul's type, for wide layers."""
         return rules.critical_batch(chip, weights=self.weights, compute=self.product).tokens
 
     def data_parallel(self, machine: Machine, model_parallel: int = 1) -> Limit:
-        """FSDP, tokens a chip: b > max(w/2, (w + g)/4) C/W, forward a gather, backward a gather and a sum."""
+        """The FSDP limit in tokens per chip: b > max(w/2, (w + g)/4) C/W.
+
+        The forward pass has a gather, the backward pass a gather and a reduction.
+        """
         w, g = self.gather.bytes, self.sums.bytes
-        # forward w bytes for 2 FLOPs, backward w + g for 4: the pass that waits longer decides
+        # forward w bytes for 2 FLOPs, backward w + g for 4: the pass with the longer communication decides
         moved = DType(f"{self.gather} and {self.sums}", max(w, (w + g) / 2))
         return data_parallel(machine, model_parallel=model_parallel, dtype=self.product, moved=moved)
 
     def tensor_parallel(self, machine: Machine, Y: int, *, gated: bool = False) -> Limit:
-        """The width that Y ways need: inputs are gathered, outputs summed and scattered."""
-        # both are as many elements, one after the other: their mean counts
+        """The width that tensor parallelism of degree Y needs.
+
+        Inputs are all-gathered, and outputs are reduce-scattered.
+        """
+        # both have the same number of elements, one after the other, so their mean counts
         moved = DType(f"{self.gather} and {self.sums}", (self.gather.bytes + self.sums.bytes) / 2)
         return tensor_parallel(machine, Y, gated=gated, dtype=self.product, moved=moved)
 
     def expert_parallel(self, machine: Machine, Z: int, k: int, *, gated: bool = False) -> Limit:
-        """The width of an expert over Z chips."""
+        """The width of an expert that expert parallelism over Z chips needs."""
         return expert_parallel(
             machine, Z, k=k, gated=gated, dtype=self.product, dispatch=self.dispatch, combine=self.combine
         )

@@ -1,7 +1,7 @@
-"""How long do the stages of a pipeline wait for each other? Schedules played out, and their formulas.
+"""Simulated pipeline schedules, and closed forms of the idle time of their stages.
 
 `simulate` gives every task its time, `bubble` the idle time in closed form. Schedules: "gpipe", "1f1b",
-"interleaved", "zero-bubble" (ZB-H1: no more memory than 1F1B) and "dualpipe". Chapter: Training.
+"interleaved", "zero-bubble" (ZB-H1, which needs no more memory than 1F1B) and "dualpipe". Chapter: Training.
 
 >>> print(bubble("1f1b", 4, 8))  # stages, microbatches
 1f1b: idle 9 s of 33 s, 27% of the time (38% over the work)

@@ -1,8 +1,8 @@
-"""In which order does each stage of a pipeline do its tasks?
+"""The order in which each stage of a pipeline executes its tasks, for every schedule.
 
-A task is (kind, microbatch, chunk); a turn is one task, or a forward and a backward done together. Kinds:
-F forward, B the whole backward, I the backward of the inputs alone, W the backward of the weights alone.
-Everything counts from 0. Sources: GPipe (arXiv 1811.06965), 1F1B and its interleaved form (Megatron-LM,
+A task is (kind, microbatch, chunk); a turn is one task, or a forward and a backward executed together. Kinds:
+F forward, B the whole backward, I the backward of the inputs only, W the backward of the weights only.
+Everything is numbered from 0. Sources: GPipe (arXiv 1811.06965), 1F1B and its interleaved form (Megatron-LM,
 arXiv 2104.04473), zero bubble ZB-H1 (arXiv 2401.10241), DualPipe (DeepSeek-V3, arXiv 2412.19437).
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class StageTask(NamedTuple):
-    """What a stage does for one microbatch, in one of its chunks of layers."""
+    """A task of one stage for one microbatch, in one of the stage's chunks of layers."""
 
     kind: str
     microbatch: int
@@ -24,29 +24,29 @@ type Order = list[Turn]
 
 
 class PipelineError(ValueError):
-    """A schedule that these stages and microbatches do not allow."""
+    """An error for a schedule that these stages and microbatches do not allow."""
 
 
 def gpipe(s: int, P: int, M: int, v: int) -> Order:
     """Every forward, then every backward, the last microbatch first."""
-    # all M microbatches wait at once
+    # the activations of all M microbatches are held at once
     return [(StageTask("F", m),) for m in range(M)] + [(StageTask("B", m),) for m in reversed(range(M))]
 
 
 def one_forward_one_backward(s: int, P: int, M: int, v: int) -> Order:
-    """As many forwards as there are stages behind, then one forward and one backward in turn."""
-    # so many have left before the first one's gradient can be back
+    """As many forwards as there are later stages, then alternately one forward and one backward."""
+    # this many forwards start before the first gradient can return
     ahead = min(P - 1 - s, M)
     return _alternate([StageTask("F", m) for m in range(M)], [StageTask("B", m) for m in range(M)], ahead)
 
 
 def interleaved(s: int, P: int, M: int, v: int) -> Order:
-    """1F1B over v chunks of layers a stage: P microbatches through one chunk, then through the next."""
+    """1F1B over v chunks of layers per stage: P microbatches through one chunk, then through the next."""
     forward = [StageTask("F", first + m, c) for first in range(0, M, P) for c in range(v) for m in range(P)]
     backward = [
         StageTask("B", first + m, c) for first in range(0, M, P) for c in reversed(range(v)) for m in range(P)
     ]
-    # as Megatron-LM counts its warm-up: v - 1 rounds of P, and twice the stages behind
+    # as Megatron-LM counts its warm-up: v - 1 rounds of P, and twice the number of later stages
     return _alternate(forward, backward, min(2 * (P - 1 - s) + (v - 1) * P, v * M))
 
 
@@ -58,7 +58,7 @@ def _alternate(forward: list[StageTask], backward: list[StageTask], ahead: int) 
 
 
 def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
-    """1F1B with the backward split: stage s puts its weights off by s microbatches, for the end (ZB-H1)."""
+    """1F1B with a split backward: stage s defers its weight gradients by s microbatches (ZB-H1)."""
     order: Order = []
     for turn in one_forward_one_backward(s, P, M, v):
         ((kind, m, _),) = turn
@@ -66,47 +66,47 @@ def zero_bubble(s: int, P: int, M: int, v: int) -> Order:
         # so that no stage holds more than 1F1B does (qi2023zerobubble, ZB-H1)
         if kind == "B" and m >= s:
             order.append((StageTask("W", m - s),))
-    # the s that are left, where 1F1B would idle
+    # the s deferred weight gradients fill the slots in which 1F1B would idle
     return order + [(StageTask("W", m),) for m in range(max(M - s, 0), M)]
 
 
 def dualpipe(s: int, P: int, M: int, v: int) -> Order:
-    """Half of the microbatches from each end; chunk 0 runs from stage 0 on, chunk 1 from the last.
+    """Half of the microbatches enter at each end; chunk 0 runs from stage 0 on, chunk 1 from the last on.
 
     `outer` counts the stages between this one and the nearer end, `inner` those to the middle.
     """
     outer = min(s, P - 1 - s)
     inner = P // 2 - 1 - outer
     near, far = (0, 1) if s < P // 2 else (1, 0)
-    desk = _Desk()
-    order = [desk.turn("F", near) for _ in range(2 * inner)]
-    order += [desk.turn("F", way) for _ in range(outer + 1) for way in (near, far)]
+    queues = _MicrobatchQueues()
+    order = [queues.turn("F", near) for _ in range(2 * inner)]
+    order += [queues.turn("F", way) for _ in range(outer + 1) for way in (near, far)]
     for _ in range(inner):
-        order += [desk.turn("I", far), desk.weights(), desk.turn("F", far)]
-    order += _middle(desk, near, far, M // 2 - P + outer + 1, apart=inner == 0)
+        order += [queues.turn("I", far), queues.weights(), queues.turn("F", far)]
+    order += _middle(queues, near, far, M // 2 - P + outer + 1, apart=inner == 0)
     for _ in range(inner):
-        order += [desk.turn("B", far), desk.both(far, near)]
-    whole = outer + 1  # of the last 2 · (outer + 1) backwards, half put their weights off
+        order += [queues.turn("B", far), queues.both(far, near)]
+    whole = outer + 1  # of the last 2 · (outer + 1) backwards, half defer their weight gradients
     for i, way in enumerate([far, near] * (outer + 1)):
-        order.append(desk.turn("B" if i < whole else "I", way))
+        order.append(queues.turn("B" if i < whole else "I", way))
     for _ in range(inner):
-        order += [desk.weights(), desk.turn("I", near)]
-    return order + [desk.weights() for _ in range(outer + 1)]  # what was put off fills the end
+        order += [queues.weights(), queues.turn("I", near)]
+    return order + [queues.weights() for _ in range(outer + 1)]  # the deferred weight gradients fill the end
 
 
-def _middle(desk: "_Desk", near: int, far: int, pairs: int, *, apart: bool) -> Iterator[Turn]:
+def _middle(queues: "_MicrobatchQueues", near: int, far: int, pairs: int, *, apart: bool) -> Iterator[Turn]:
     """The steady state; the middle stages do not overlap its first two tasks."""
     for i in range(pairs):
         if i == 0 and apart:
-            yield desk.turn("F", near)
-            yield desk.turn("B", far)
+            yield queues.turn("F", near)
+            yield queues.turn("B", far)
         else:
-            yield desk.both(near, far)
-        yield desk.both(far, near)
+            yield queues.both(near, far)
+        yield queues.both(far, near)
 
 
-class _Desk:
-    """Hands out the next microbatch of each kind and direction; weights in the order they were put off."""
+class _MicrobatchQueues:
+    """The next microbatch of each kind and direction; weight gradients in the order of their deferral."""
 
     def __init__(self) -> None:
         self._next = {(kind, way): count() for kind in "FB" for way in (0, 1)}
@@ -135,35 +135,35 @@ ORDERS: dict[str, Callable[[int, int, int, int], Order]] = {
     "zero-bubble": zero_bubble,
     "dualpipe": dualpipe,
 }
-"""Schedules by name: stage, stages, microbatches and chunks → the stage's turns."""
+"""The schedules by name: functions of stage, stages, microbatches and chunks that return a stage's turns."""
 
 
 def check(schedule: str, P: int, M: int, v: int) -> None:
-    """Refuse what the schedule does not allow, and say what to write instead."""
+    """Raise a PipelineError that says what to write instead if the schedule does not allow these numbers."""
     if schedule not in ORDERS:
-        raise PipelineError(f"{schedule!r} is no pipeline schedule; write one of {', '.join(ORDERS)}")
+        raise PipelineError(f"{schedule!r} is not a pipeline schedule; write one of {', '.join(ORDERS)}")
     for name, value in (("stages", P), ("microbatches", M), ("chunks", v)):
         if value < 1 or value != int(value):
             raise PipelineError(f"{name}={value}; write a whole number of at least 1")
     for broken, why in (
         (
             v > 1 and schedule != "interleaved",
-            f"chunks={v}: only 'interleaved' splits a stage into chunks; write chunks=1",
+            f"chunks={v}: only 'interleaved' divides a stage into chunks; write chunks=1",
         ),
         (
             schedule == "interleaved" and M % P,
-            f"interleaved sends {P} microbatches at a time, and {M} are no multiple of that; "
+            f"interleaved sends {P} microbatches at a time, and {M} is not a multiple of that; "
             f"write microbatches={-(-M // P) * P}",
         ),
         (
             schedule == "zero-bubble" and M < P,
-            f"zero-bubble fills {P} stages with as many microbatches, and {M} are fewer; "
+            f"zero-bubble needs at least one microbatch per stage, and {M} is less than {P}; "
             f"write microbatches={P} or more",
         ),
         (
             schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P),
-            f"dualpipe needs even stages, and even microbatches, two for each stage or more; "
-            f"{P} and {M} were given",
+            f"dualpipe needs an even number of stages, and an even number of microbatches of at least two "
+            f"per stage; stages={P} and microbatches={M} were given",
         ),
     ):
         if broken:

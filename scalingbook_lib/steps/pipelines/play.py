@@ -1,4 +1,4 @@
-"""How does a schedule play out? Each stage does its turns in order, each as soon as its input has arrived.
+"""A simulation of a pipeline schedule: each stage runs its turns in order, as soon as inputs have arrived.
 
 Times are scaled to integers and added exactly. Chapter: Training.
 """
@@ -28,9 +28,10 @@ def simulate(
 ) -> PipelineRun:
     """One step of `microbatches` through `stages`; whole numbers and fractions stay exact.
 
-    A stage takes `forward_s` and `backward_s` for one microbatch, in `chunks` equal parts. `weight_s` of the
-    backward is the weights' (half of it), which "zero-bubble" and "dualpipe" put off; `both_s` is a forward
-    and a backward overlapped in "dualpipe" (their sum). A hop to the next stage occupies no stage.
+    A stage takes `forward_s` and `backward_s` for one microbatch, in `chunks` equal parts. `weight_s` (by
+    default half) of the backward is for the weight gradients, which "zero-bubble" and "dualpipe" defer;
+    `both_s` is the time of a forward and a backward overlapped in "dualpipe" (by default their sum). A send
+    to the next stage occupies no stage. Raises a PipelineError if the schedule or a time is not valid.
     """
     check(schedule, stages, microbatches, chunks)
     times = _refused(
@@ -42,7 +43,9 @@ def simulate(
     )
     scale, took = _whole(times, chunks)
     orders = [ORDERS[schedule](s, stages, microbatches, chunks) for s in range(stages)]
-    rows, total = _play(orders, took, _Floor(*_links(schedule, stages, chunks), microbatches, took["hop"]))
+    rows, total = _play(
+        orders, took, _ArrivalTimes(*_links(schedule, stages, chunks), microbatches, took["hop"])
+    )
     clock = _TickClock(scale, exact=not any(isinstance(value, float) for value in times.values()))
     return PipelineRun(
         schedule=schedule,
@@ -57,7 +60,7 @@ def simulate(
 
 
 def _refused(**given: Number) -> dict[str, Number]:
-    """The times by name, where they can be."""
+    """The times by name. Raises a PipelineError if a time is negative or the parts do not fit."""
     for name, value in given.items():
         if not 0 <= value < float("inf"):
             raise PipelineError(f"{name}={value}; write a time of at least 0")
@@ -70,19 +73,19 @@ def _refused(**given: Number) -> dict[str, Number]:
 
 
 def _whole(times: dict[str, Number], chunks: int) -> tuple[int, dict[str, int]]:
-    """What each kind of turn takes, in whole units of 1/scale seconds that every chunk is a multiple of."""
+    """The time of each kind of turn in integer units of 1/scale seconds, multiples of the chunks."""
     exact = {name: Fraction(time) for name, time in times.items()}
-    # a float is a fraction of 2^k: everything adds up exactly
+    # a float is a fraction with denominator 2^k, so everything adds up exactly
     scale = chunks * lcm(*(time.denominator for time in exact.values()))
     ticks = {name: int(time * scale) for name, time in exact.items()}
     forward, backward, weight = ticks["forward_s"], ticks["backward_s"], ticks["weight_s"]
-    # I and W are not cut: no schedule with chunks splits the backward pass
+    # I and W are not divided: no schedule with chunks splits the backward pass
     alone = {"F": forward // chunks, "B": backward // chunks, "I": backward - weight, "W": weight}
     return scale, alone | {"FB": ticks["both_s"], "hop": ticks["hop_s"]}
 
 
 class _TickClock(dict[int, Number]):
-    """Integer ticks back to seconds, each figured out once."""
+    """A conversion from integer ticks to seconds, cached."""
 
     def __init__(self, scale: int, *, exact: bool) -> None:
         self.scale, self.exact = scale, exact
@@ -96,7 +99,7 @@ class _TickClock(dict[int, Number]):
 
 
 def _links(schedule: str, P: int, v: int) -> tuple[dict[Place, Place], list[Place]]:
-    """Where the output of each stage and chunk goes, and all of them."""
+    """The destination of the output of each stage and chunk, and all destinations."""
     if schedule == "dualpipe":
         places = [(s, way) for s in range(P) for way in (0, 1)]
         return {(s, 0): (s + 1, 0) for s in range(P - 1)} | {(s + 1, 1): (s, 1) for s in range(P - 1)}, places
@@ -104,11 +107,11 @@ def _links(schedule: str, P: int, v: int) -> tuple[dict[Place, Place], list[Plac
     return dict(pairwise(line)), line
 
 
-class _Floor:
-    """Where each stage finds the inputs of its tasks and leaves their outputs: times by microbatch.
+class _ArrivalTimes:
+    """The times at which the inputs of each stage's tasks arrive and their outputs leave, by microbatch.
 
-    `inputs[stage][kind, chunk]` are lists of times, None for what is not there yet; `outputs` the same lists
-    of the stages that come next, with the hop to them. `rows[stage]` is what was done.
+    `inputs[stage][kind, chunk]` are lists of times, None for inputs that have not arrived; `outputs` are the
+    same lists of the following stages, with the latency of the send. `rows[stage]` are the completed tasks.
     """
 
     def __init__(self, after: dict[Place, Place], places: list[Place], M: int, hop: int) -> None:
@@ -121,44 +124,45 @@ class _Floor:
             self.inputs[s]["F", c] = [0 if (s, c) in first else None] * M
             self.inputs[s]["B", c] = self.inputs[s]["I", c] = backward
             self.inputs[s]["W", c] = [0] * M
-            self.outputs[s] |= {(kind, c): ([None] * M, 0) for kind in "BIW"}  # what goes nowhere is dropped
+            # outputs without a destination are dropped
+            self.outputs[s] |= {(kind, c): ([None] * M, 0) for kind in "BIW"}
         for s, c in places:
             # after the last forward the same stage may begin the backward
             follows, (t, d) = (s, c) in after, after.get((s, c), (s, c))
-            waits = hop if s != t else 0  # no link within a stage
+            waits = hop if s != t else 0  # no send within a stage
             self.outputs[s]["F", c] = (self.inputs[t]["F" if follows else "B", d], waits)
             for kind in "BI" if follows else "":
                 self.outputs[t][kind, d] = (self.inputs[s]["B", c], waits)
 
 
-def _play(orders: list[Order], took: dict[str, int], floor: _Floor) -> tuple[list[_Row], int]:
+def _play(orders: list[Order], took: dict[str, int], times: _ArrivalTimes) -> tuple[list[_Row], int]:
     """Every task as (stage, kind, microbatch, chunk, start, end), stage by stage, and the end of the last."""
     done, free, left = [0] * len(orders), [0] * len(orders), sum(map(len, orders))
     while left:
         before = left
         for s, order in enumerate(orders):
             count = len(order)
-            while done[s] < count and (end := _turn(order[done[s]], s, free[s], took, floor)) >= 0:
+            while done[s] < count and (end := _turn(order[done[s]], s, free[s], took, times)) >= 0:
                 free[s] = end
                 done[s] += 1
                 left -= 1
         if left == before:
             raise AssertionError("the stages wait for each other")
-    return [row for stage in floor.rows for row in stage], max(free)
+    return [row for stage in times.rows for row in stage], max(free)
 
 
-def _turn(turn: Turn, s: int, free: int, took: dict[str, int], floor: _Floor) -> int:
-    """When the stage is done with a turn, -1 where its input has not come.
+def _turn(turn: Turn, s: int, free: int, took: dict[str, int], times: _ArrivalTimes) -> int:
+    """The time at which the stage finishes a turn, or -1 if its input has not arrived.
 
-    Tasks done together end together; they are shown one after the other.
+    Tasks executed together end together; they are shown one after the other.
     """
-    start, inputs, outputs, rows = free, floor.inputs[s], floor.outputs[s], floor.rows[s]
+    start, inputs, outputs, rows = free, times.inputs[s], times.outputs[s], times.rows[s]
     for kind, m, c in turn:
         arrived = inputs[kind, c][m]
         if arrived is None:
             return -1
-        start = max(start, arrived)  # as soon as both are there
-    length = took["FB" if len(turn) == 2 else turn[0][0]]  # two together take their own time
+        start = max(start, arrived)  # as soon as both inputs have arrived
+    length = took["FB" if len(turn) == 2 else turn[0][0]]  # two tasks together have their own duration
     end = start + length
     alone = sum(took[task[0]] for task in turn) if len(turn) == 2 else 0
     for kind, m, c in turn:
@@ -175,7 +179,7 @@ def _work(order: Order, took: dict[str, int]) -> int:
 
 
 def _held(order: Order, chunks: int) -> Number:
-    """The most that is held at once: from a forward to its backward, or to its weights' where put off."""
+    """The maximum held at once, from a forward to its backward, or to its weight gradient if deferred."""
     held = most = 0
     for turn in order:
         held += sum(task.kind == "F" for task in turn)

@@ -1,8 +1,9 @@
-"""What did a pipeline do in one step, and how long is each stage idle?
+"""The tasks of a pipeline in one step, and the idle time of each stage.
 
-A `PipelineRun` has every task with its times, and what was held. `bubble` is one formula a schedule, without
-playing it out. Two figures are called the bubble: the share of the step in which a stage is idle, (P -
-1)/(M + P - 1) for 1F1B, and idle time over work, (P - 1)/M. Each has its name here. Chapter: Training.
+A `PipelineRun` has every task with its times, and the held activations. `bubble` is one closed form per
+schedule. Two ratios are called the bubble: the fraction of the step in which a stage is idle, (P - 1)/(M + P
+- 1) for 1F1B, and idle time over work, (P - 1)/M. Here they are `bubble` (or `share`) and `overhead`.
+Chapter: Training.
 """
 
 from dataclasses import dataclass
@@ -16,9 +17,9 @@ type Number = int | float | Fraction
 
 
 class TaskSpan(NamedTuple):
-    """One task of one stage; kind F forward, B backward, W the weights' backward where it was put off.
+    """One task of one stage: F forward, B backward, or W the weight gradient if it was deferred.
 
-    A forward and a backward that overlap share their time: one starts where the other ends.
+    A forward and a backward that overlap share their time: one starts when the other ends.
     """
 
     stage: int
@@ -38,7 +39,7 @@ def share(part: Number, whole: Number) -> Number:
 
 @dataclass(frozen=True, slots=True)
 class PipelineRun(Result):
-    """One step of a schedule, played out."""
+    """One step of a schedule, simulated."""
 
     schedule: str
     stages: int
@@ -46,26 +47,26 @@ class PipelineRun(Result):
     chunks: int
     spans: tuple[TaskSpan, ...]
     total_s: Number
-    work_s: tuple[Number, ...]  # what each stage has to do
+    work_s: tuple[Number, ...]  # the compute time of each stage in seconds
     live: tuple[Number, ...]  # the most microbatches whose activations each stage holds at once
 
     @property
     def idle_s(self) -> Number:
-        """How long a stage does nothing: the most idle one, where "dualpipe" overlaps more in some."""
+        """The idle time of the most idle stage in seconds; stages differ only in "dualpipe"."""
         return self.total_s - min(self.work_s)
 
     @property
     def bubble(self) -> Number:
-        """The share of the step in which a stage is idle."""
+        """The fraction of the step in which a stage is idle."""
         return share(self.idle_s, self.total_s)
 
     @property
     def overhead(self) -> Number:
-        """Idle time over work: how much longer the step is than without a pipeline."""
+        """Idle time over work: the overhead of the pipeline relative to a single stage."""
         return share(self.idle_s, min(self.work_s))
 
     def stage(self, s: int) -> tuple[TaskSpan, ...]:
-        """What that stage did, in order."""
+        """The tasks of that stage, in order."""
         return tuple(span for span in self.spans if span.stage == s)
 
     def __str__(self) -> str:
@@ -80,21 +81,21 @@ class PipelineRun(Result):
 
 @dataclass(frozen=True, slots=True)
 class Bubble(Result):
-    """A stage's work in a step, and what it waits."""
+    """A stage's work and its idle time in a step."""
 
     schedule: str
     work_s: Number
     idle_s: Number
-    exact: bool = True  # False where `simulate` may say otherwise
+    exact: bool = True  # False if `simulate` may give a different result
 
     @property
     def total_s(self) -> Number:
-        """The step."""
+        """The time of the step in seconds."""
         return self.work_s + self.idle_s
 
     @property
     def share(self) -> Number:
-        """The share of the step in which a stage is idle."""
+        """The fraction of the step in which a stage is idle."""
         return share(self.idle_s, self.total_s)
 
     @property
@@ -121,18 +122,18 @@ def bubble(
     both_s: Number | None = None,
     hop_s: Number = 0,
 ) -> Bubble:
-    """The idle time of a schedule; arguments as in `simulate`.
+    """The idle time of a schedule in closed form; arguments as in `simulate`.
 
-    Where hops are free, GPipe and 1F1B: (P - 1)(F + B); interleaved: (P - 1)(F + B)/v. With I + W = B,
-    zero-bubble: (P - 1) times F + I - W, but no less than F and I; DualPipe: (P/2 - 1)(F&B + B - 3W), exact
-    where F = I ≥ W and F + I ≤ F&B ≤ F + B.
-    Sources: arXiv 1811.06965, 2104.04473, 2401.10241, 2412.19437; hops: our own, held to `simulate`.
+    With free sends, GPipe and 1F1B: (P - 1)(F + B); interleaved: (P - 1)(F + B)/v. With I + W = B,
+    zero-bubble: (P - 1) times F + I - W, but at least F and I; DualPipe: (P/2 - 1)(F&B + B - 3W), exact for F
+    = I ≥ W and F + I ≤ F&B ≤ F + B. Sources: arXiv 1811.06965, 2104.04473, 2401.10241, 2412.19437; the terms
+    for sends are our own, tested against `simulate`.
     """
     P, M, v = stages, microbatches, chunks
     check(schedule, P, M, v)
     f, b, h = forward_s, backward_s, hop_s
     w = share(b, 2) if weight_s is None else weight_s
-    work = M * (f + b)  # of a stage, whatever the schedule
+    work = M * (f + b)  # of a stage, for any schedule
     match schedule:
         case "gpipe":
             # the last stage waits for P - 1 forwards, the first for as many backwards (huang2019gpipe)
@@ -152,15 +153,18 @@ def bubble(
 
 
 def _interleaved(P: int, v: int, work: Number, *, f: Number, b: Number, h: Number) -> Bubble:
-    """Hops are waited for at the start and at the end alone, while they take less than a piece."""
+    """The bubble of the interleaved schedule; sends shorter than a chunk are exposed at both ends only."""
     waits = 2 * (v * P - 1) if P > 1 else 0
     exact = v * h <= min(f, b) if v > 1 else not h
-    # pieces are 1/v as long, and so are the ramps (narayanan2021efficient)
+    # chunks are 1/v as long, and so are the ramps (narayanan2021efficient)
     return Bubble("interleaved", work, share((P - 1) * (f + b), v) + waits * h, exact)
 
 
 def _dualpipe(P: int, M: int, *, f: Number, b: Number, w: Number, both: Number, h: Number) -> Bubble:
-    """The middle stages, which overlap least: all but P + 1 of their microbatches. Hops are approximate."""
+    """The bubble of the middle stages, which overlap least: all but P + 1 of their microbatches.
+
+    The cost of sends is approximate.
+    """
     work = (M - P - 1) * both + (P + 1) * (f + b)
     exact = not h and (P == 2 or (b - w == f >= w and 2 * f <= both <= f + b))
     # the formula of deepseek2024v3, table 2

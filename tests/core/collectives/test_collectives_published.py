@@ -120,7 +120,7 @@ def test_a_shift_by_nothing_is_free():
 def test_impossible_arguments_are_refused(formula):
     with pytest.raises(ValueError, match="nbytes=-1: write a number of at least 0"):
         formula(-1, Axis(4, True, 1, 0))
-    with pytest.raises(ValueError, match="no way round"):
+    with pytest.raises(ValueError, match="no wraparound"):
         formula(1, Axis(4, False, 1, 0), bidirectional=False)
 
 

@@ -122,7 +122,7 @@ def test_the_alternatives_are_slower_and_say_by_how_much():
 
 def test_an_all_reduce_and_its_two_halves_take_as_long():
     found = reshard("A[I, J]{U_X}", "A[I, J]", CUBE, SIZES)
-    assert "as long, in more or other steps" in [way.why for way in found.rejected]
+    assert "equally long, with more or different steps" in [way.why for way in found.rejected]
 
 
 def test_replicas_may_fetch_over_links_that_would_be_idle():
@@ -185,12 +185,14 @@ def test_reversing_a_line_sends_half_of_it_over_the_middle_link(n):
 
 
 def test_what_does_not_split_evenly_is_refused_with_a_size_that_does():
-    with pytest.raises(ValueError, match=r"I = 10 does not split evenly over the 4 chips of X; pad it to 12"):
+    with pytest.raises(
+        ValueError, match=r"I = 10 does not divide evenly over the 4 chips of X; pad it to 12"
+    ):
         reshard("A[I_X, J]", "A[I, J]", CUBE, {"I": 10, "J": 8})
 
 
 def test_resharding_into_a_partial_sum_is_refused():
-    with pytest.raises(ValueError, match="no partial sum over X"):
+    with pytest.raises(ValueError, match="not a partial sum over X"):
         reshard("A[I, J]", "A[I, J]{U_X}", CUBE, SIZES)
 
 

@@ -38,7 +38,7 @@ def test_collectives_on_one_side_only_are_named():
         {"all-gather X": 4096}, rows(("all-to-all", "X", 1024, {"source": "jit(f)/moe"})), {"X": 4}
     )
     assert [str(line) for line in comparison.differences] == [
-        "all-gather over X: 4.1 kB was predicted, and is not there",
+        "all-gather over X: 4.1 kB was predicted but is not in the program",
         "all-to-all over X: 1.02 kB was not predicted; it comes from jit(f)/moe",
     ]
 
@@ -46,7 +46,7 @@ def test_collectives_on_one_side_only_are_named():
 def test_an_all_reduce_equals_a_reduce_scatter_and_an_all_gather():
     halves = rows(("reduce-scatter", "X", 4096, {}), ("all-gather", "X", 4096, {}))
     comparison = hlo.compare({"all-reduce X": 4096}, halves, {"X": 4})
-    assert "instead of the all-reduce: as many bytes" in str(comparison)
+    assert "instead of the all-reduce: the same bytes" in str(comparison)
     assert comparison.predicted_bytes == comparison.compiled_bytes
 
 
@@ -99,8 +99,8 @@ def test_known_differences_of_a_training_step_have_names():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (7, "is no prediction; give a strategy"),
-        ([7], "is no row of a prediction"),
+        (7, "is not a prediction; give a strategy"),
+        ([7], "is not a row of a prediction"),
         ({"gather X": 1}, "'all-gather X'"),
     ],
 )

@@ -38,4 +38,4 @@ def test_a_loop_of_unknown_length_is_listed_in_either_branch():
     lines = "".join(f"  %l{n} = f32[8]{{0}} negate(%b)\n" for n in range(9))
     found = hlo.collectives(IN_A_BRANCH.replace("LINES", lines), Mesh(X=2))
     assert [row.times for row in found] == [None]
-    assert found.not_counted == ("loop w runs as often as its data say: counted once",)
+    assert found.not_counted == ("loop w has a data-dependent trip count: counted once",)

@@ -108,7 +108,7 @@ def test_an_allocation_that_a_gpu_refuses_is_told_with_its_size(message, asked, 
     error = out_of_memory.read(message)
     assert error is not None
     assert (error.asked_bytes, error.used_bytes, error.limit_bytes) == (asked, asked, limit)
-    assert "of GPU memory found no room beside what is on the GPU already" in str(error)
+    assert "of GPU memory does not fit next to the data already on the GPU" in str(error)
 
 
 @pytest.mark.parametrize(

@@ -23,10 +23,10 @@ def test_v100_has_a_rate_for_fp16_and_none_for_bf16():
 
 def test_a_chip_without_published_rates_has_memory_figures_alone():
     assert "no published rate" in str(chips.M3_ULTRA)
-    with pytest.raises(ValueError, match="nobody publishes what M3 Ultra multiplies"):
+    with pytest.raises(ValueError, match="M3 Ultra has no published compute rate"):
         chips.M3_ULTRA.flops_per_s()
     with pytest.raises(
-        ValueError, match="TPU 8t has no bf16 matrix unit that is published; compute in one of fp4"
+        ValueError, match="TPU 8t has no bf16 matrix unit with a published rate; compute in one of fp4"
     ):
         1 / chips.TPU8T.bf16_flops_per_s
 
@@ -39,12 +39,14 @@ def test_through_a_switch_all_links_reach_a_peer_and_in_a_mesh_one():
 
 @pytest.mark.parametrize(("chip", "size"), [(chips.H100, 9), (chips.H100, 1), (chips.MI300X, 16)])
 def test_a_group_beyond_the_domain_is_refused(chip, size):
-    with pytest.raises(SliceError, match=f"{size} chips are no group within one domain of {chip.name}; wr"):
+    with pytest.raises(
+        SliceError, match=f"{size} chips do not form a group in one domain of {chip.name}; wr"
+    ):
         chip.domain_bytes_per_s(size)
 
 
 def test_a_tpu_has_no_switched_domain_and_a_mesh_no_torus():
-    with pytest.raises(SliceError, match="TPU v5e is joined in a torus; ask the axes"):
+    with pytest.raises(SliceError, match="TPU v5e is joined in a torus; use the bandwidth of the axes"):
         chips.V5E.domain_bytes_per_s()
     with pytest.raises(SliceError, match="MI300X is joined link by link to each other chip"):
         chips.MI300X.axis(8)
@@ -155,4 +157,4 @@ def test_hops_of_an_axis_equal_those_counted_chip_by_chip(size, wrapped):
 
 
 def test_an_energy_boundary_prints_its_factor():
-    assert str(energy.SITE) == "with their nodes and the site: 1.99 times the chips' watts"
+    assert str(energy.SITE) == "with their nodes and the site: 1.99 times the chips' power"

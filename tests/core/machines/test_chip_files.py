@@ -40,7 +40,7 @@ def test_without_links_a_chip_works_alone(write):
     chip = chip_files.read(write(ALONE, "alone.json"))
     assert (chip.name, chip.flops_per_s(FP16), chip.rates()) == ("alone", 65e12, {"fp16": 65e12})
     assert Cluster.of(chip, 1).levels[0].size == 1
-    with pytest.raises(ValueError, match="no source says what network connects them"):
+    with pytest.raises(ValueError, match="no source documents the network between them"):
         Cluster.of(chip, 2)
 
 
@@ -61,14 +61,14 @@ def test_figures_replace_those_of_a_chip_and_its_name_says_so():
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"flops_per_s": None}, "flops_per_s' is no figure"),
+        ({"flops_per_s": None}, "flops_per_s' is not a number"),
         ({"hbm_bytes_per_s": None}, "hbm_bytes_per_s is 'None'; write a number, as in 900 GB/s"),
         ({"hbm_bytes": "24 TFLOPs"}, "hbm_bytes is '24 TFLOPs'; write it as in 24GiB"),
         ({"hbm_bytes": -1}, "hbm_bytes is -1; write it as in 24GiB"),
         ({"hbm_bytes": True}, "hbm_bytes is 'True'; write a number"),
         ({"links": 1.5}, "links is 1.5; write a whole number"),
         ({"joined": "wire"}, "joined is 'wire'; write one of switches, full mesh, PCIe"),
-        ({"hbm_gb": 24}, "'hbm_gb' is no figure of a chip; write one of hbm_bytes"),
+        ({"hbm_gb": 24}, "'hbm_gb' is not a number of a chip; write one of hbm_bytes"),
         ({"flops_per_s": {"fp64": 1}}, "'fp64' is not a data type here"),
     ],
 )
@@ -82,8 +82,8 @@ def test_a_figure_that_cannot_be_read_is_told(write, change, told):
     ("content", "told"),
     [
         ({"name": "mine"}, "lacks hbm_bytes, hbm_bytes_per_s, flops_per_s; write them, as in"),
-        ("[1]", "holds no object; write the figures of one chip"),
-        ("{", "cannot be read as JSON; write the path of a file of figures"),
+        ("[1]", "does not hold a JSON object; write the numbers of one chip"),
+        ("{", "cannot be read as JSON; write the path of a chip's JSON file"),
     ],
 )
 def test_a_file_that_is_none_of_a_chip_is_told(write, content, told):
@@ -94,7 +94,7 @@ def test_a_file_that_is_none_of_a_chip_is_told(write, content, told):
 
 @pytest.mark.parametrize("written", ["hbm_bytes", "=3", "hbm_bytes="])
 def test_a_figure_without_a_name_or_a_value_is_refused(written):
-    with pytest.raises(chip_files.ChipFileError, match="write its name and value"):
+    with pytest.raises(chip_files.ChipFileError, match="write a name and value"):
         chip_files.assignments([written])
     with pytest.raises(chip_files.ChipFileError, match="is given twice"):
         chip_files.assignments(["links=1", "links=2"])

@@ -101,20 +101,20 @@ def test_axes_take_factors_of_levels_from_the_inside():
 @pytest.mark.parametrize(
     ("build", "words"),
     [
-        (lambda: Cluster.of(chips.V5E, 8), "take a Slice"),
+        (lambda: Cluster.of(chips.V5E, 8), "use a Slice"),
         (lambda: Cluster.of(chips.V100, 8), "domain=16"),
-        (lambda: Cluster.of(H100, 12), "take 8 or 16"),
-        (lambda: Cluster.of(H100, 320), "take 256 or 512"),
+        (lambda: Cluster.of(H100, 12), "write 8 or 16"),
+        (lambda: Cluster.of(H100, 320), "write 256 or 512"),
         (lambda: Cluster.of(H100, 131072), "at most 65,536 chips"),
         (lambda: Cluster.of(H100, 0), "at least 1 chip"),
         (lambda: Cluster.of(H100, 64, oversubscription=0.5), "at least 1"),
         (lambda: Cluster.of(replace(H100, dcn_bytes_per_s=None), 16), "give nic_bytes_per_s"),
-        (lambda: Cluster.of(H100, 64).mesh(X=8, Y=4), "must be the number of chips"),
+        (lambda: Cluster.of(H100, 64).mesh(X=8, Y=4), "must equal the number of chips"),
         (lambda: Cluster.of(H100, 64).mesh(), "no axes"),
         (lambda: Cluster.of(H100, 48).mesh(X=3, Y=16), "from the inside"),
         (lambda: Cluster.of(H100, 64).mesh(X=8, Y=8).axes("Z"), "name each of X, Y"),
         (lambda: Level("NVLink", 0, 1), "at least 1"),
-        (lambda: Level("mesh", 2, 1, reduces=True, peer_bytes_per_s=1), "no switch that could sum"),
+        (lambda: Level("mesh", 2, 1, reduces=True, peer_bytes_per_s=1), "no switch that can reduce"),
     ],
 )
 def test_an_impossible_cluster_or_mesh_is_refused_with_a_possible_one(build, words):
@@ -128,7 +128,7 @@ def test_clusters_levels_and_meshes_print_as_one_line():
         "each chip sends 450 GB/s (NVLink), then 50 GB/s (leaf), then 50 GB/s (spine)"
     )
     assert str(Cluster.of(H100, 8)) == "8 H100 in 1 domain of 8: each chip sends 450 GB/s (NVLink)"
-    assert str(Level.full_mesh("mesh", 8, 64e9)) == "mesh: 8 at 448 GB/s a chip, 64 GB/s to each peer"
+    assert str(Level.full_mesh("mesh", 8, 64e9)) == "mesh: 8 at 448 GB/s per chip, 64 GB/s to each peer"
 
 
 @pytest.mark.parametrize("chip", [c for c in chips.GPUS if c is not chips.V100], ids=lambda chip: chip.name)

@@ -57,7 +57,7 @@ def test_representable_values_round_to_themselves_and_others_to_the_nearest(elem
 
 
 def test_a_format_of_too_many_numbers_lists_none():
-    with pytest.raises(ValueError, match="bf16 has too many numbers to list; ask for its `ulp`"):
+    with pytest.raises(ValueError, match="bf16 has too many values to list; use `ulp`"):
         BF16_ELEMENT.numbers
 
 

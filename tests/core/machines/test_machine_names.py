@@ -76,7 +76,7 @@ def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host(
         "RTX 5090 boards have no switch between them: they communicate through the PCIe of their host, 63 "
         "GB/s "
         "each "
-        "way and 126 GB/s both ways together"
+        "way and 126 GB/s in total"
     )
     assert not machine_names.read("h100:8").note
 
@@ -86,16 +86,16 @@ def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host(
     [
         (
             "v5p-100",
-            "is 50 chips, of which TPU v5p has no slice; write a number of chips that it has: 32 (2x4x4) or",
+            "but TPU v5p has no slice of that size; write an available number of chips: 32 (2x4x4) or",
         ),
         ("v5p-7", "two per TPU v5p, and 7 is odd; write an even number"),
         ("h100-4x4", "H100 is not joined in a torus"),
         ("v5p", "write the shape of its slice, as in v5p:4x4x4, or its number of chips, as in v5p:8"),
-        ("v5p:x", "'x' is no slice shape"),
-        ("h100:1.5", "'1.5' is no number of chips"),
-        ("h100:0", "'0' is no number of chips"),
-        ("nothing:8", "no chip 'nothing' in the catalogue"),
-        ("8xnothing", "no chip 'nothing' in the catalogue"),
+        ("v5p:x", "'x' is not a slice shape"),
+        ("h100:1.5", "'1.5' is not a number of chips"),
+        ("h100:0", "'0' is not a number of chips"),
+        ("nothing:8", "no chip 'nothing' in the catalog"),
+        ("8xnothing", "no chip 'nothing' in the catalog"),
         ("v100:8", "hybrid cube mesh"),
     ],
 )

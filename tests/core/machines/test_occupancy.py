@@ -77,8 +77,8 @@ def test_bytes_in_flight_follow_littles_law():
         ({"registers": 256}, "1 to 255 registers"),
         ({"threads": 1024, "registers": 65}, "use fewer of either"),
         ({"smem": -1}, "0 to 227 KiB"),
-        ({"chip": chips.V5P}, "take an NVIDIA chip"),
-        ({"chip": chips.MI300X}, "take an NVIDIA chip"),
+        ({"chip": chips.V5P}, "choose an NVIDIA chip"),
+        ({"chip": chips.MI300X}, "choose an NVIDIA chip"),
     ],
 )
 def test_what_no_sm_can_hold_is_refused(asked, says):

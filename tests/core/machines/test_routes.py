@@ -146,7 +146,7 @@ def test_the_time_of_a_small_message_is_its_hops():
 def test_a_message_to_its_own_chip_takes_no_time():
     here = Slice.of(chips.V5E, "4x4").route((1, 1), (1, 1))
     assert (here.hops, here.paths, here.shortest, here.message(1e9).total_s) == (0, 0, ((1, 1),), 0)
-    assert str(here) == "(1, 1) to itself: no hop"
+    assert str(here) == "(1, 1) to itself: no hops"
 
 
 def test_a_route_and_a_message_print_as_one_line():
@@ -154,7 +154,7 @@ def test_a_route_and_a_message_print_as_one_line():
     assert str(route) == (
         "(0, 0) to (3, 3): 6 hops, 2 disjoint shortest paths, first byte after 6 µs, then 100 GB/s"
     )
-    assert str(route.message(16_777_216)) == "16.8 MB in 173.8 µs: 6 µs for the hops, 167.8 µs for the bytes"
+    assert str(route.message(16_777_216)) == "16.8 MB in 173.8 µs: hops 6 µs, bytes 167.8 µs"
 
 
 @pytest.mark.parametrize("place", [(4, 0), (0, -1), (0,), (0, 0, 0)])

@@ -106,7 +106,7 @@ def test_the_nearest_to_what_exists_is_itself(chip):
 )
 def test_a_slice_that_does_not_exist_is_refused_with_the_nearest(chip, shape, nearest):
     with pytest.raises(
-        SliceError, match=f"{chip.name} does not come as {shape}; the nearest slices are .*"
+        SliceError, match=f"{chip.name} is not offered as {shape}; the nearest slices are .*"
     ) as error:
         Slice.of(chip, shape)
     named = str(error.value).split(" are ")[1].split(", ")
@@ -117,7 +117,7 @@ def test_a_slice_that_does_not_exist_is_refused_with_the_nearest(chip, shape, ne
 
 @pytest.mark.parametrize("text", ["", "4x", "fourxfour", "4,4"])
 def test_a_text_that_is_no_shape_is_refused(text):
-    with pytest.raises(SliceError, match="is no slice shape; write one as in 4x8"):
+    with pytest.raises(SliceError, match="is not a slice shape; write one as in 4x8"):
         Slice.of(chips.V5E, text)
 
 

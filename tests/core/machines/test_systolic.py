@@ -182,7 +182,7 @@ def test_either_operand_can_be_stationary():
     assert pad.activation_stationary.activation_stationary == pad
     assert str(systolic.padding(64, 128, 129, 128)) == (
         "[64, 128] · [128, 129] in 2 tiles of side 128: 50.4% of the weight cells are used, "
-        "14.5% of the cell-cycles"
+        "14.5% of the cell-cycles do useful work"
     )
     assert "in 1 tile of side 128" in str(systolic.padding(64, 128, 128, 128))
 
@@ -205,12 +205,12 @@ def test_storage_prints_as_one_line():
     ("call", "said"),
     [
         (lambda: systolic.simulate([[1, 2]], [[1]]), "X has 2 columns but W has 1 rows"),
-        (lambda: systolic.simulate([[1, 2], [3]], [[1]]), "rows of one length"),
-        (lambda: systolic.simulate([], [[1]]), "rows of one length"),
-        (lambda: systolic.simulate([[]], []), "rows of one length"),
+        (lambda: systolic.simulate([[1, 2], [3]], [[1]]), "rows of equal length"),
+        (lambda: systolic.simulate([], [[1]]), "rows of equal length"),
+        (lambda: systolic.simulate([[]], []), "rows of equal length"),
         (lambda: systolic.simulate([[1]], [[1]], side=0), "side=0: write a number of at least 1"),
         (lambda: systolic.cycles(0, 4), "M=0: write a number of at least 1"),
-        (lambda: systolic.rows_for(1, 4), "between none and all"),
+        (lambda: systolic.rows_for(1, 4), "between 0 and 1"),
         (lambda: systolic.padding(1, 0, 1, 128), "K=0: write a number of at least 1"),
         (lambda: systolic.storage(0, 1), "rows=0: write a number of at least 1"),
         (lambda: systolic.storage(1, 1, INT4), "int4 packs several"),

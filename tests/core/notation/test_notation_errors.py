@@ -174,7 +174,7 @@ def test_an_error_says_what_was_read_what_broke_and_what_to_write(rule, broken, 
 
 def test_the_error_of_the_style_guide():
     assert str(caught(lambda: parse("A[I_X, J_X]"))) == (
-        "A[I_X, J_X]: mesh axis X already splits I, so it cannot split J too; "
+        "A[I_X, J_X]: mesh axis X already shards I, so it cannot shard J too; "
         "leave X on one of them, as in A[I_X, J]"
     )
 

@@ -77,8 +77,8 @@ def test_shares_of_the_rows_add_up_to_one():
 
 def test_a_trace_says_what_is_real_and_what_was_compiled():
     text = str(TRACE)
-    assert "durations and counts are real, rates say nothing about an accelerator" in text
-    assert "1 call before to warm up, 1 compilation within" in text
+    assert "durations and counts are real, rates do not apply to an accelerator" in text
+    assert "1 call for warm-up, 1 compilation within" in text
 
 
 def test_a_saved_trace_loads_unchanged(tmp_path):
@@ -100,8 +100,8 @@ def test_attained_rates_follow_from_time_and_work():
     dot = next(a for a in compared.rows if a.row.op.name == "dot.1")
     assert dot.flops_per_s == pytest.approx(2_000_000 / 5e-6)
     assert dot.fraction == pytest.approx(2_000_000 / chips.V5E.bf16_flops_per_s / 5e-6)
-    assert "say nothing about a chip" in str(compared)
-    with pytest.raises(ValueError, match="is no chip of the catalogue"):
+    assert "do not apply to any chip" in str(compared)
+    with pytest.raises(ValueError, match="is not a chip in the catalog"):
         profiles.against(TRACE)
 
 

@@ -72,7 +72,7 @@ def test_partial_overlap_runs_from_the_sum_to_the_max(hidden):
 
 @pytest.mark.parametrize("hidden", [-0.1, 1.1, math.nan])
 def test_no_more_than_all_can_hide(hidden):
-    with pytest.raises(ValueError, match="is no share"):
+    with pytest.raises(ValueError, match="is not a fraction"):
         roofline.overlapped(1, 2, hidden)
 
 

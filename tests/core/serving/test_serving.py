@@ -189,14 +189,10 @@ def test_results_print_as_sentences():
         [Request(0, 100, 3), Request(0, 9000, 3)], PLAIN, Continuous(2), blocks=PagedCache(100, 16)
     )
     assert str(run) == (
-        "continuous batching in 2 slots, prefill first: 1 finished, 1 refused in 300 ms, 10 tokens/s; first "
-        "token after 100 ms (99th percentile 100 ms), the next ones every 100 ms (100 ms); 50% of the slots "
-        "taken"
+        "continuous batching in 2 slots, prefill-prioritized: 1 finished, 1 refused in 300 ms, 10 tokens/s; "
+        "TTFT p50 100 ms, p99 100 ms; ITL p50 100 ms, p99 100 ms; slot occupancy 50%"
     )
-    assert (
-        str(run.requests[0])
-        == "finished: first token after 100 ms, 3 tokens, one every 100 ms, 300 ms in all"
-    )
+    assert str(run.requests[0]) == "finished: TTFT 100 ms, 3 tokens, mean ITL 100 ms, latency 300 ms"
     assert str(run.requests[1]) == "refused without a token after 0 s"
     assert str(simulate([], PLAIN, Static(4))).startswith("static batches of up to 4:")
     for told in (
@@ -222,19 +218,19 @@ def test_results_print_as_sentences():
         (lambda: serving.uniform(5, 4), "low <= high"),
         (lambda: serving.geometric(0.5), "at least 1"),
         (lambda: serving.lognormal(0.5), "at least 1"),
-        (lambda: Static(0), "from 1 on"),
-        (lambda: Continuous(4, prompts=0), "from 1 on"),
+        (lambda: Static(0), "of at least 1"),
+        (lambda: Continuous(4, prompts=0), "of at least 1"),
         (lambda: Chunked(64, 64), "more than 64"),
         (lambda: Disaggregated(1, 1, 1, transfer_s=-1), "at least 0"),
         (lambda: PagedCache(4, spare=1.0), "below 1"),
-        (lambda: simulate([], PLAIN, "greedy"), "is no policy"),
+        (lambda: simulate([], PLAIN, "greedy"), "is not a policy"),
         (lambda: simulate([], PLAIN, Static(1), clients=0), "at least 1"),
         (lambda: simulate([], PLAIN, Static(1)).ttft(), "no request"),
         (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).ttft(101), "0 to 100"),
         (lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).itl(), "no request"),
         (
             lambda: simulate(crowd(1, 1, 1), PLAIN, Static(1)).tokens_per_s_between(2, 1),
-            "before and one after",
+            "the first time must be before the second",
         ),
     ],
 )

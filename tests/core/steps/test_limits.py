@@ -55,7 +55,7 @@ def test_the_rules_are_what_the_exact_limits_near(row):
 
 def test_the_table_has_every_machine_of_the_chapter_and_refuses_a_torus():
     assert [row.chip for row in limits.table()] == list(limits.MACHINES)
-    with pytest.raises(ValueError, match="take `data_parallel` on a Slice"):
+    with pytest.raises(ValueError, match="use `data_parallel` on a Slice"):
         limits.rules(chips.V5P)
 
 
@@ -178,7 +178,7 @@ def test_over_one_chip_nothing_moves():
         assert found.bound == ""
         assert "needs no communication" in str(found)
     assert limits.data_parallel(POD, model_parallel=4096).holds(0)
-    assert "at hand" in str(limits.exchange(POD, 1, tokens=1, D=1, k=2))
+    assert "on the same chip" in str(limits.exchange(POD, 1, tokens=1, D=1, k=2))
 
 
 # --- laws -------------------------------------------------------------------------------------------------

@@ -131,7 +131,10 @@ def test_a_plan_on_a_slice():
         (lambda: limits.tensor_parallel(POD, 8192), "write 1 to 4,096"),
         (lambda: limits.tensor_parallel(POD, 0), "Y=0"),
         (lambda: limits.expert_parallel(POD, 8, k=0), "k=0"),
-        (lambda: limits.exchange(POD, 16, tokens=1, D=1, k=1, E=8), "8 experts cannot be shared by 16 chips"),
+        (
+            lambda: limits.exchange(POD, 16, tokens=1, D=1, k=1, E=8),
+            "8 experts cannot be sharded over 16 chips",
+        ),
         (lambda: limits.exchange(POD, 8, tokens=-1, D=1, k=1), "at least 0"),
         (lambda: limits.pipeline_parallel(POD, 8, tokens=1, m=1, D=1, F=1, L=4), "lower p"),
         (lambda: limits.pipeline_parallel(POD, 3, tokens=1, m=1, D=1, F=1, L=4), "do not divide"),

@@ -87,7 +87,7 @@ def test_with_many_chunks_only_the_slowest_counts():
 def test_it_tells_itself():
     work = roofline.pipeline({"copy in": 2e-6, "compute": 3e-6}, 4)
     assert str(work) == (
-        "4 chunks through copy in, compute: 14 µs, paced by compute, which works 85.7% of the time"
+        "4 chunks through copy in, compute: 14 µs, bottleneck compute, busy 85.7% of the time"
     )
     assert str(work.turns[5]) == "chunk 1 in compute: 5 µs to 8 µs"
 

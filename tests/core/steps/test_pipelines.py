@@ -136,13 +136,13 @@ def lines_a_task(schedule, P, M):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("2f2b", 4, 8), "'2f2b' is no pipeline schedule; write one of gpipe, 1f1b"),
+        (("2f2b", 4, 8), "'2f2b' is not a pipeline schedule; write one of gpipe, 1f1b"),
         (("gpipe", 0, 8), "stages=0; write a whole number"),
-        (("1f1b", 4, 8, 2), "only 'interleaved' splits a stage into chunks; write chunks=1"),
+        (("1f1b", 4, 8, 2), "only 'interleaved' divides a stage into chunks; write chunks=1"),
         (("interleaved", 4, 9, 2), "write microbatches=12"),
         (("zero-bubble", 4, 3), "write microbatches=4 or more"),
-        (("dualpipe", 3, 12), "dualpipe needs even stages"),
-        (("dualpipe", 4, 6), "two for each stage or more; 4 and 6 were given"),
+        (("dualpipe", 3, 12), "dualpipe needs an even number of stages"),
+        (("dualpipe", 4, 6), "at least two per stage; stages=4 and microbatches=6 were given"),
     ],
 )
 def test_what_cannot_be(arguments, words):

@@ -151,7 +151,7 @@ def test_an_unknown_data_type_names_the_known_ones():
 )
 def test_parse_reads_what_people_write(text, value, unit):
     if unit is None:
-        with pytest.raises(ValueError, match="no unit of this book"):
+        with pytest.raises(ValueError, match="is not a known unit"):
             parse(text)
     else:
         assert parse(text) == Quantity(pytest.approx(value), unit)

@@ -25,8 +25,8 @@ AS_PREDICTED = (
 )
 OTHERWISE = {  # what is said of them
     "A[I, J_X] · B[J, K] -> C[I, K]": "the compiler chose 'gather A over X'",
-    "A[I, J_X] · B[J_X, K] -> C[I_X, K]": "it splits the work over Y too",
-    "A[I_X, J] · B[J, K_X] -> C[I_X, K]": "it splits the work over Y too",
+    "A[I, J_X] · B[J_X, K] -> C[I_X, K]": "it also shards the work over Y",
+    "A[I_X, J] · B[J, K_X] -> C[I_X, K]": "it also shards the work over Y",
     "A[I_X, J] · B[J_Y, K] -> C[I_X, K_Y]": "the compiler chose 'all-to-all B over Y'",
     "A[I, J_XY] · B[J_XY, K] -> C[I_XY, K]": "then a slice, instead of the reduce-scatter",
 }

@@ -53,7 +53,10 @@ def test_the_ring_of_a_collective_matmul_is_hidden(pair):
 def test_an_expected_trace_says_that_nothing_was_run(pair, tmp_path):
     (_, serial), _ = pair
     said = str(serial)
-    assert "expected\nTPU v5e 2x4: cycles by its compiler, transfers by the formulas; nothing was run" in said
+    assert (
+        "expected\nTPU v5e 2x4: cycles estimated by its compiler, transfers by the formulas; nothing was run"
+        in said
+    )
     again = profiles.load(profiles.save(serial, tmp_path / "expected.json"))
     assert again.provenance == serial.provenance
 

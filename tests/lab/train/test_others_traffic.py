@@ -25,7 +25,7 @@ NAMES = {
     "no collective matmul",
     "summed whole",
     "gathered again",
-    "attention's scores",
+    "attention scores",
     "keys and values",
     "tokens and heads",
     "what no plan counts",

@@ -25,14 +25,14 @@ TEXTS = {  # what a reader types, beside what stands there at the start
     "transformers.model": (json.dumps(LLAMA_8B),),
     "transformers.einsum": ("BTD,DF->BTF",),
 }
-UNIT = r"has no \w+ matrix unit( that is published)?; compute in one of"
+UNIT = r"has no \w+ matrix unit( with a published rate)?; compute in one of"
 REFUSED = {  # what a reader may ask for and cannot get: a sentence that says what to write instead
     "rooflines": rf"has no documented \w+ bandwidth|{UNIT}|tokens? are not enough",
-    "gpus.fabric": "pairwise|join at most",
+    "gpus.fabric": "pairwise|connect at most",
     "gpus": f"[:;] set|[:;] lower|use fewer|a block has|cannot be shared|{UNIT}",
     "tpus.ladder": UNIT,
     "tpus.route": "there is no chip at|is not a chip; write its coordinates",
-    "tpus.slices": "does not come as|is no slice shape",
+    "tpus.slices": "is not offered as|is not a slice shape",
     "sharding": ".{20}",
     "jax": ".{20}",
     "inference": f"[:;] set|write|{UNIT}",

@@ -36,9 +36,9 @@ def test_a_spec_is_the_books_notation(text, book):
 
 @pytest.mark.parametrize(
     ("text", "says"),
-    [("P('X'", "not Python"), ("Q('X')", "no P"), ("P(3)", "no entry"), ("P(X)", "no entry"),
-     ("P('X', 'X')", "splits twice"), ("P('Z')", "no axis 'Z'"), ("P('X', None, 'Y')", "3 entries for 2"),
-     ("P('X', unreduced={'X'})", "both split and be unreduced"),
+    [("P('X'", "not Python"), ("Q('X')", "not a P"), ("P(3)", "not an entry"), ("P(X)", "not an entry"),
+     ("P('X', 'X')", "is used twice"), ("P('Z')", "no axis 'Z'"), ("P('X', None, 'Y')", "3 entries for 2"),
+     ("P('X', unreduced={'X'})", "both shard a dimension and be unreduced"),
      ("P('X', reduced={'Y'})", "reduced= is not read")],
 )  # fmt: skip
 def test_what_is_no_spec_is_refused_with_what_to_write(text, says):

@@ -131,7 +131,7 @@ def test_the_order_of_subscripts_moves_blocks_to_other_devices():
 
 
 def test_an_illegal_text_becomes_the_sentence_of_the_notation():
-    assert "already splits I" in PAINTER.render({"text": "A[I_X, J_X]"}).evaluated.error
+    assert "already shards I" in PAINTER.render({"text": "A[I_X, J_X]"}).evaluated.error
     assert "only one or two can be drawn" in PAINTER.render({"text": "A[I_X, J, K]"}).evaluated.error
     assert "no axis W" in PAINTER.render({"text": "A[I_W, J]"}).evaluated.error
 

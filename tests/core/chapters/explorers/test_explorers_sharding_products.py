@@ -62,11 +62,13 @@ def test_a_larger_k_makes_another_strategy_win():
 
 def test_what_cannot_be_solved_is_said():
     refused = CASES.evaluate(text="A[I_X, J_Y] · B[J_Y, K_X] -> C[I_X, K_Y]", X=16, Y=16, I=64)
-    assert "I = 64 does not split evenly over XY" in panels(refused, Grid)[-1].cells[0][0].text
+    assert "I = 64 does not divide evenly over XY" in panels(refused, Grid)[-1].cells[0][0].text
     assert "4 dimensions" in CASES.render({"text": "A[B, I, J] · B[B, J, K] -> C[B, I, K]"}).evaluated.error
     assert "no axis Z" in CASES.render({"text": "A[I_Z, J] · B[J, K] -> C[I, K]"}).evaluated.error
-    assert "does not split evenly" in CASES.render({"text": "A[I_XY, J] · B[J, K] -> C[I, K]", "I": 6, "X": 4,
-                                                   "Y": 4}).evaluated.error  # fmt: skip
+    assert (
+        "does not divide evenly"
+        in CASES.render({"text": "A[I_XY, J] · B[J, K] -> C[I, K]", "I": 6, "X": 4, "Y": 4}).evaluated.error
+    )
 
 
 # AllGather the weights or AllReduce the result
@@ -158,7 +160,9 @@ def test_the_cheapest_way_ends_where_it_should(before, after):
 def test_free_and_idle_and_impossible_resharding():
     assert "is free" in RESHARD.evaluate(before="A[I, J]", after="A[I_X, J]").verdict
     assert "nothing to do" in RESHARD.evaluate(after="A[I_X, J]").verdict
-    assert "no partial sum" in RESHARD.render({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).evaluated.error
+    assert (
+        "not a partial sum" in RESHARD.render({"before": "A[I, J]", "after": "A[I, J]{U_X}"}).evaluated.error
+    )
     assert "different dimensions" in RESHARD.render({"after": "A[I, K]"}).evaluated.error
     cube = RESHARD.render({"before": "A[I, J, K]", "after": "A[I, J, K]"}).evaluated
     assert "sliders for only two" in cube.error

@@ -126,7 +126,7 @@ def test_hops_are_half_of_the_time_at_the_knee():
 
 
 def test_what_is_there_to_discover_on_a_route():
-    assert "173.8 µs: 6 µs for the hops, 167.8 µs" in ROUTE.evaluate().verdict
+    assert "173.8 µs: hops 6 µs, bytes 167.8 µs" in ROUTE.evaluate().verdict
     assert "341.5 µs" in ROUTE.evaluate(every=False).verdict
     assert "uses its wraparound link" in ROUTE.evaluate(on="TPU v5e 8x16", target="0,15").verdict
     assert "uses its wraparound link" not in ROUTE.evaluate(on="TPU v5e 8x16", target="7,8").verdict
