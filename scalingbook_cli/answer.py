@@ -14,6 +14,7 @@ from scalingbook_cli import FAILED, INTERRUPTED
 from scalingbook_lib.units import binary, percent, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
+TERMINAL_COLUMNS = 100  # the width for which answers are laid out
 STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 
 
@@ -25,6 +26,19 @@ class TextTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = (0,)
+
+    @property
+    def width(self) -> int:
+        """The characters of a line in which no cell is folded: three between columns, one at each end."""
+        cells = zip(self.columns, *self.rows, strict=True)
+        return sum(max(map(len, column)) + 3 for column in cells) - 1
+
+    def without(self, name: str) -> "TextTable":
+        """The table without the column of that name."""
+        at = self.columns.index(name)
+        columns, *rows = (row[:at] + row[at + 1 :] for row in (self.columns, *self.rows))
+        words = tuple(n - (n > at) for n in self.words if n != at)
+        return TextTable(self.title, columns, tuple(rows), words)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from scalingbook_cli import shared
 from scalingbook_cli.answer import (
     SHARE,
+    TERMINAL_COLUMNS,
     DerivationLine,
     TextTable,
     fields_of,
@@ -27,7 +28,8 @@ _DEGREES = {
     "fsdp": "FSDP",
     "dp": "replicas",
 }
-_SETTINGS = {"zero": "ZeRO", "microbatch": "microbatch", "schedule": "schedule", "remat": "remat"}
+OVERHEAD = "largest overhead"
+_SETTINGS = {"zero": "ZeRO", "microbatch": "MBS", "schedule": "schedule", "remat": "remat"}
 
 
 def tables(
@@ -41,20 +43,23 @@ def tables(
 
 
 def best(ranking: Ranking) -> TextTable:
-    """The best plans, one per row; degrees of 1 and settings that all plans share have no column."""
+    """The best plans, one per row; degrees of 1 and settings that all plans share have no column.
+
+    The largest overhead is left out if the table would otherwise be too wide for a terminal.
+    """
     plans = [one.plan for one in ranking.best]
     named = {name: label for name, label in _DEGREES.items() if any(getattr(p, name) > 1 for p in plans)}
     named |= {name: label for name, label in _SETTINGS.items() if len({_cell(p, name) for p in plans}) > 1}
-    columns = ("", *named.values(), "step time", "MFU", "memory", "largest overhead")
+    columns = ("", *named.values(), "step time", "MFU", "memory", OVERHEAD)
     rows = []
     for place, one in enumerate(ranking.best, start=1):
         step = one.step
         numbers = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"))
         cells = (_cell(one.plan, name) for name in named)
         rows.append((str(place), *cells, *numbers, step.largest_overhead))
-    of = f"{ranking.model.name} on {ranking.machine.name}"
-    words = (0, len(columns) - 1)
-    return TextTable(f"Best plans for {of}", columns, tuple(rows), words=words)
+    title = f"Best plans for {ranking.model.name} on {ranking.machine.name}"
+    table = TextTable(title, columns, tuple(rows), words=(0, len(columns) - 1))
+    return table if table.width <= TERMINAL_COLUMNS else table.without(OVERHEAD)
 
 
 def _cell(plan: Plan, name: str) -> str:
