@@ -18,7 +18,7 @@ from scalingbook_lib.calibrated.overhead import ChipHourOverhead
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, si
 
 _DEGREES = {
     "tp": "TP",
@@ -131,12 +131,12 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     """The run as planned, and as it is likely to be billed."""
     runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
     rows = [
-        ("tokens", *(si(one.tokens) for one in runs.values())),
+        ("tokens", *(count_in_words(one.tokens) for one in runs.values())),
         ("days", *(count(one.days) for one in runs.values())),
-        ("chip-hours", *(si(one.chip_hours) for one in runs.values())),
+        ("chip-hours", *(count_in_words(one.chip_hours) for one in runs.values())),
     ]
     if run.usd is not None:
-        rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
+        rows.append(("USD", *(count_in_words(round(one.usd or 0.0)) for one in runs.values())))
         rows.append(("per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())

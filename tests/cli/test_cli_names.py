@@ -34,13 +34,18 @@ def test_boards_without_a_switch_are_told_to_meet_in_their_host(ask):
     assert "32 GB/s each way and 64 GB/s both ways together" in told
 
 
+def test_a_single_chip_has_nothing_to_send(ask):
+    told = ask("collective all-gather 1G h100:1")
+    assert told.out.startswith("AllGather on 1 H100: 0 s, because a single chip has nothing to send")
+
+
 def test_a_chip_of_a_file_is_a_machine_by_its_path_or_its_name(ask, own):
     by_path = ask("collective all-gather 1G --json", own).values
     assert (by_path["machine"], by_path["chips"]) == ("1 mine", 1)
     by_name = ask("collective all-gather 1G mine:4 --json --chip-file", own).values
     assert (by_name["machine"], by_name["networks"][0]["bytes_per_s"]) == ("4 mine", 31.5e9)
     assert ask("roofline mine --matmul 64x64x64 --json --chip-file", own).values["flops_per_s"] == 165e12
-    assert "no chip 'mine' in the catalogue" in ask("roofline mine --matmul 64x64x64").err
+    assert "no chip 'mine' in the catalog" in ask("roofline mine --matmul 64x64x64").err
 
 
 def test_a_figure_replaces_that_of_the_chip(ask):

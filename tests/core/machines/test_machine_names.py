@@ -94,8 +94,8 @@ def test_a_pcie_board_alone_is_one_and_several_have_the_path_through_their_host(
         ("v5p:x", "'x' is no slice shape"),
         ("h100:1.5", "'1.5' is no number of chips"),
         ("h100:0", "'0' is no number of chips"),
-        ("nothing:8", "no chip 'nothing' in the catalogue"),
-        ("8xnothing", "no chip 'nothing' in the catalogue"),
+        ("nothing:8", "no chip 'nothing' in the catalog"),
+        ("8xnothing", "no chip 'nothing' in the catalog"),
         ("v100:8", "hybrid cube mesh"),
     ],
 )

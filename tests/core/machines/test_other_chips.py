@@ -49,8 +49,8 @@ def test_chips_are_found_however_they_are_spelled(written, name):
         ("h1000", "write one of H100"),
         ("rtx 4080", "write one of RTX 4090"),
         ("h100 94gb", "H100 has 80 GiB, not 94 GB; write H100 NVL or H100"),
-        ("h100 but faster", "no chip 'h100 but faster' in the catalogue"),
-        ("", "no chip '' in the catalogue"),
+        ("h100 but faster", "no chip 'h100 but faster' in the catalog"),
+        ("", "no chip '' in the catalog"),
     ],
 )
 def test_a_name_that_only_resembles_a_chip_is_refused_with_the_nearest(written, told):
