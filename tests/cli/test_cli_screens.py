@@ -15,6 +15,8 @@ import pytest
 import scalingbook_cli as cli
 from scalingbook_cli import plan_tables, terminal
 from scalingbook_cli.answer import TERMINAL_COLUMNS, Answer, TextTable
+from scalingbook_lib.machines import chips
+from tests.cli.json_names import names_of
 
 FIGURE = re.compile(r"(?<= )[0-9.]+(?=\s)")
 FOLDER = Path(__file__).with_name("screens")
@@ -66,25 +68,11 @@ BLOCKS = {
     "plan": ("Best plans", "What if", "Time of a step", "Memory per chip", "Collectives", "The whole run"),
     "serve": ("", "One replica", "Time of a decode step", "Memory per chip", "Collectives"),
 }
-MAPS = ("by_part", "efficiency_shares", "by_layers", "terms_s")  # their names are the library's, and differ
 
 
 def keys(line):
     """The paths of all names in the JSON; programs rely on them."""
-    paths = dict.fromkeys(_paths(json.loads(screen(f"{line} --json"))))
-    return "".join(f"{path}\n" for path in paths)
-
-
-def _paths(value, at=""):
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            named = "*" if at.endswith(MAPS) else name
-            yield from _paths(inner, f"{at}.{named}" if at else named)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _paths(inner, f"{at}[]")
-    else:
-        yield at
+    return "".join(f"{path}\n" for path in names_of(json.loads(screen(f"{line} --json"))))
 
 
 def screen(line):
@@ -156,6 +144,11 @@ def test_the_largest_overhead_is_listed_if_the_table_of_plans_stays_narrow(line,
 
 def test_every_screen_belongs_to_a_command():
     assert {path.stem for path in FOLDER.glob("*.txt")} == {*SCREENS, *KEYS}
+
+
+def test_every_chip_has_one_line_at_100_columns():
+    _, _, _, *lines = screen("chips").splitlines()
+    assert len(lines) == len(chips.ALL) + 2  # and the rest of the header
 
 
 def test_a_narrow_terminal_loses_no_figure(monkeypatch):
