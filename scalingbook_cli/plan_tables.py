@@ -18,7 +18,7 @@ from scalingbook_lib.calibrated.overhead import ChipHourOverhead
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
-from scalingbook_lib.units import count, count_in_words, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, rounded, si
 
 _DEGREES = {
     "tp": "TP",
@@ -133,11 +133,11 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     rows = [
         ("tokens", *(count_in_words(one.tokens) for one in runs.values())),
         ("days", *(count(one.days) for one in runs.values())),
-        ("chip-hours", *(count_in_words(one.chip_hours) for one in runs.values())),
+        ("chip-hours", *(count_in_words(rounded(one.chip_hours)) for one in runs.values())),
     ]
     if run.usd is not None:
-        rows.append(("USD", *(count_in_words(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
+        rows.append(("USD", *(count_in_words(rounded(one.usd or 0.0)) for one in runs.values())))
+        rows.append(("price per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
         rows.append(("MWh (chips only)", *(count(round(e.mwh, 1)) for e in energies if e)))
