@@ -17,8 +17,9 @@ from scalingbook_cli.answer import (
     nbytes,
     product,
 )
-from scalingbook_lib.models import Transformer, Weight, arithmetic
-from scalingbook_lib.models.arithmetic import Flops, KVCache, Terms, TrainingFlops, TrainingState
+from scalingbook_lib.models import Transformer, Weight, arithmetic, quantization
+from scalingbook_lib.models.arithmetic import Bytes, Flops, KVCache, Terms, TrainingFlops, TrainingState
+from scalingbook_lib.models.quantization import Storage
 from scalingbook_lib.units import BF16, FP32, DType, count, percent
 
 LETTERS = "DLVNKHF"
@@ -32,8 +33,8 @@ LETTERS = "DLVNKHF"
 @parameter_types.option_with_default("--batch", parameter_types.WHOLE, "1", "Batch size in sequences.")
 @click.option("--context", "S", type=parameter_types.WHOLE, help="Tokens in the KV cache, if not --sequence.")
 @click.option("--causal", is_flag=True, help="Do not count the scores that the causal mask removes.")
-@parameter_types.option_with_default(
-    "--cache", parameter_types.DTYPE, BF16.name, "The dtype of the KV cache."
+@click.option(
+    "--cache", type=parameter_types.DTYPE, help="The dtype of the KV cache.  [default: the file's, or bf16]"
 )
 @parameter_types.option_with_default(
     "--weights", parameter_types.DTYPE, BF16.name, "The dtype of the weights."
@@ -60,7 +61,7 @@ def command(
     batch: int,
     S: int | None,
     causal: bool,
-    cache: DType,
+    cache: DType | None,
     tokens: int | None,
     **stored: DType | None,
 ) -> Answer:
@@ -71,15 +72,25 @@ def command(
     """
     forward = arithmetic.flops(model, batch, T, causal=causal)
     training = arithmetic.flops(model, batch, T, causal=causal, training=True)
-    held = arithmetic.kv_cache(model, S or T, cache, sequences=batch)
+    held = arithmetic.kv_cache(model, S or T, cache or model.cache_dtype, sequences=batch)
+    states = arithmetic.states(model, sequences=batch)
     state = arithmetic.training_state(model, **stored)  # type: ignore[arg-type]  # of weights and moments, never none
     run = arithmetic.training_flops(model, tokens, T, causal=causal) if tokens else None
-    lines = _derivation(forward, training, held, state)
+    lines = _derivation(forward, training, held, states, state)
+    on_disk = quantization.storage(model)
+    stored_as = (_stored(on_disk),) if model.quantization or model.base_dtype != BF16.name else ()
     return Answer(
         summary=str(model),
-        tables=(_parameters(model), _flops(forward, training, run), _cache(held), _state(state)),
+        tables=(
+            _parameters(model),
+            *stored_as,
+            _flops(forward, training, run),
+            _cache(held, states),
+            _state(state),
+        ),
         values={"model": model.name, "shape": fields_of(model, *LETTERS)}
-        | _values(forward, training, held, state)
+        | _values(forward, training, held, states, state)
+        | {"stored": {"total_bytes": on_disk.nbytes, "bytes_by_part": dict(on_disk.parts)}}
         | (_run_values(run) if run else {}),
         steps=(*lines, *(_run_derivation(run) if run else ())),
     )
@@ -118,11 +129,22 @@ def _flops(forward: Flops, training: Flops, run: TrainingFlops | None) -> TextTa
     return TextTable(f"FLOPs, {what}", tuple(columns), tuple(map(tuple, rows)))
 
 
-def _cache(cache: KVCache) -> TextTable:
-    rows = [(term.name, term.why, nbytes(term.value)) for term in cache.terms]
+def _stored(on_disk: Storage) -> TextTable:
+    """The bytes of the weights as the file stores them, with its formats."""
+    rows = [(part, nbytes(n)) for part, n in on_disk.parts]
+    formats = ", ".join(f"{count(n)} in {name}" for name, n in on_disk.formats)
+    return TextTable(
+        "Weights as the file stores them", (formats, "bytes"), (*rows, ("all", nbytes(on_disk.nbytes)))
+    )
+
+
+def _cache(cache: KVCache, states: Bytes) -> TextTable:
+    """The cache by kind of layer, and the states of recurrences, which do not grow with the sequence."""
+    rows = [(term.name, term.why, nbytes(term.value)) for term in (*cache.terms, *states.terms)]
     rows.append(("one more token", "", nbytes(cache.bytes_per_token)))
-    rows.append(("all", "", nbytes(cache.total)))
-    title = f"KV cache, {count(cache.sequences)} × {count(cache.S)} positions in {cache.dtype}"
+    rows.append(("all", "", nbytes(cache.total + states.total)))
+    what = "KV cache and recurrent states" if states.terms else "KV cache"
+    title = f"{what}, {count(cache.sequences)} × {count(cache.S)} positions in {cache.dtype}"
     return TextTable(title, ("layers", "", "bytes"), tuple(rows))
 
 
@@ -136,7 +158,9 @@ def _by_name(terms: Terms) -> dict[str, float]:
     return {term.name: term.value for term in terms.terms}
 
 
-def _values(forward: Flops, training: Flops, cache: KVCache, state: TrainingState) -> dict[str, object]:
+def _values(
+    forward: Flops, training: Flops, cache: KVCache, states: Bytes, state: TrainingState
+) -> dict[str, object]:
     model = forward.model
     return {
         "parameters": {
@@ -162,6 +186,8 @@ def _values(forward: Flops, training: Flops, cache: KVCache, state: TrainingStat
             "total_bytes": cache.total,
             "bytes_per_token": cache.bytes_per_token,
             "bytes_by_layers": _by_name(cache),
+            "state_bytes": states.total,
+            "bytes_by_state": _by_name(states),
         },
         "training_state": {
             "total_bytes": state.total,
@@ -201,12 +227,15 @@ _WORDS = {
 
 
 def _derivation(
-    forward: Flops, training: Flops, cache: KVCache, state: TrainingState
+    forward: Flops, training: Flops, cache: KVCache, states: Bytes, state: TrainingState
 ) -> Iterator[DerivationLine]:
     """The derivation of every row of the tables."""
     yield from _parameter_lines(forward.model)
     yield from _flops_lines(forward, training)
     yield from _cache_lines(cache)
+    for term in states.terms:
+        numbers = f"{figure(cache.sequences)} sequences × {term.why}"
+        yield DerivationLine(term.name, "sequences · elements · bytes", numbers, term.value, "B")
     for term in state.terms:
         numbers = f"{figure(state.params)} × {term.why}"
         yield DerivationLine(f"training state, {term.name}", "P · bytes", numbers, term.value, "B")
@@ -244,6 +273,8 @@ def _flops_lines(forward: Flops, training: Flops) -> Iterator[DerivationLine]:
 
 def _cache_lines(cache: KVCache) -> Iterator[DerivationLine]:
     per_token = "L · (kv rank + rope)" if cache.model.latent else "2 · L · K · H"
+    if cache.model.blocks:
+        per_token = "layers · elements"
     formula = f"{per_token} · positions · B · bytes"
     for term in cache.terms:
         numbers = f"{term.why} × {figure(cache.sequences)} sequences × {cache.dtype.bytes:g} bytes"

@@ -15,6 +15,7 @@ from scalingbook_cli import (
     chips,
     collective,
     completion,
+    conform,
     grade,
     measure,
     model,
@@ -60,7 +61,7 @@ def scalingbook(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, score, grade, chips, completion):
+for module in (model, roofline, collective, plan, serve, measure, score, conform, grade, chips, completion):
     scalingbook.add_command(module.command)
 
 

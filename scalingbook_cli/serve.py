@@ -20,6 +20,7 @@ from scalingbook_lib.inference import serve as steady
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.machines.age import ChipPrice, price_of
 from scalingbook_lib.models import Transformer
+from scalingbook_lib.models.quantization import serving_types
 from scalingbook_lib.planner import Front
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.planner.ways import sizes
@@ -134,12 +135,15 @@ def command(
     if not as_written:
         with Progress(_progress_text, always=progress) as watch:
             found = asked.front(
-                written_fields(options, asked.machine.chip), ttft_s=ttft_s, itl_s=itl_s, watch=watch
+                asked.with_stored(written_fields(options, asked.machine.chip)),
+                ttft_s=ttft_s,
+                itl_s=itl_s,
+                watch=watch,
             )
         return asked.best(found, keep)
     if itl_s or ttft_s:
         raise ValueError("--itl and --ttft choose among layouts, and --as-written gives one; leave them out")
-    return asked.one(Layout(**written_fields(options, asked.machine.chip)))
+    return asked.one(Layout(**asked.with_stored(written_fields(options, asked.machine.chip))))
 
 
 def _progress_text(done: int, of: int) -> str:
@@ -235,6 +239,13 @@ class ServeRequest:
         return inference.Drafting(
             tokens=self.draft_tokens, acceptance_length=self.acceptance_length, cost=cost
         )
+
+    def with_stored(self, written: dict[str, Any]) -> dict[str, Any]:
+        """These fields of a layout, with the types that the model's file names for what they leave open."""
+        named = serving_types(self.model)
+        if "weights" in written:  # of all weights, whatever the file stores
+            named = {field: kind for field, kind in named.items() if field == "kv"}
+        return named | written
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""

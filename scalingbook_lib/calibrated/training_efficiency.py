@@ -14,7 +14,7 @@ describes the fit. Chapter: Training.
 from dataclasses import replace
 from functools import cache
 
-from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated import fabrics, factors
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.training.efficiency import TrainingEfficiency
@@ -53,6 +53,7 @@ def efficiency(
         exchange=values["exchange"],
         overlap=1 - values["exposed"],
         ramp=ramp(chip),
+        ring_launch_s=0.0 if chip.torus else fabrics.fabric(chip).launch_s,
         operands=1.0,
         torus=values["torus"],
         domain=values["domain"],

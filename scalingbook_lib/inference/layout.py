@@ -119,12 +119,12 @@ class Layout(Result):
             yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"
         if model.experts and (E := model.experts.E) % self.ep:
             yield f"{E} experts do not divide over ep={self.ep}: write a divisor of their number"
-        if self.rows > 1 and (model.experts or model.latent or model.linear):
+        if self.rows > 1 and (model.experts or model.latent or model.linear or model.blocks):
             yield (
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "
                 "write rows=1"
             )
-        if self.cp > 1 and model.linear:
+        if self.cp > 1 and model.state_elements:
             # its state is a recurrence over tokens: no ring of keys and values can make up for that
             yield f"cp={self.cp}: linear attention passes one token after the other; write cp=1"
         if self.columns > model.N:

@@ -9,10 +9,11 @@ from functools import cache
 from math import ceil, inf
 
 from scalingbook_lib.inference.layout import Layout
-from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic import pointwise
-from scalingbook_lib.models.arithmetic.layers import pair_flops, up_projection
+from scalingbook_lib.models import LayerKind, Transformer
+from scalingbook_lib.models.arithmetic import entry_bytes, pointwise
+from scalingbook_lib.models.arithmetic.layers import up_projection
 from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
+from scalingbook_lib.units import DTYPES
 
 STATE_BYTES = 4  # the state of linear attention, in fp32
 # no head owns q down, kv down, k rope: all chips of a group hold them
@@ -143,26 +144,34 @@ def _shares(model: Transformer, layout: Layout) -> dict[str, float]:
 
 def _kinds(model: Transformer, layout: Layout) -> tuple[AttentionKind, ...]:
     """Per pair: this chip's query heads; per token: its key-value heads, or the whole latent vector."""
-    keys = 1 if model.latent else model.K  # a latent vector is one head, which all queries share
-    absorbed = pair_flops(model, absorbed=True)  # queries meet the latent vectors themselves
     there, here = layout.kv_heads, layout.group
     return tuple(
         AttentionKind(
             window=float(kind.window or inf),
-            elements=kind.layers * kind.kv_elements_per_token * whole_heads(keys, there),
-            flops=kind.layers * absorbed * whole_heads(model.N, there),
-            prompt_elements=kind.layers * kind.kv_elements_per_token * whole_heads(keys, here),
-            prompt_flops=kind.layers * absorbed * whole_heads(model.N, here),
-            expanded_flops=kind.layers * pair_flops(model) * whole_heads(model.N, here),
+            elements=_elements(kind, layout) * whole_heads(kind.kv_heads, there),
+            # queries meet the latent vectors themselves
+            flops=_pair_flops(kind, absorbed=True) * whole_heads(kind.heads, there),
+            prompt_elements=_elements(kind, layout) * whole_heads(kind.kv_heads, here),
+            prompt_flops=_pair_flops(kind, absorbed=True) * whole_heads(kind.heads, here),
+            expanded_flops=_pair_flops(kind, absorbed=False) * whole_heads(kind.heads, here),
         )
         for kind in model.layer_kinds
     )
 
 
+def _pair_flops(kind: LayerKind, *, absorbed: bool) -> float:
+    """FLOPs of a query and one token, in all layers of a kind; an entry of several tokens is met once."""
+    return kind.layers * kind.pair_flops(absorbed=absorbed) / kind.every
+
+
+def _elements(kind: LayerKind, layout: Layout) -> float:
+    """Elements of the cache's type for one token, in all layers of a kind; scales are counted as elements."""
+    return kind.layers * entry_bytes(kind, layout.kv) / layout.kv.bytes / kind.every
+
+
 def _state(model: Transformer, layout: Layout) -> float:
-    """A matrix of key by value elements for each value head, in every layer of linear attention."""
-    a = model.linear
-    return (model.L - model.softmax_layers) * a.v_heads * a.key * a.value / layout.group if a else 0.0
+    """The elements of recurrent states; each chip of a group has its heads, a narrower type counts less."""
+    return model.state_elements * DTYPES[model.state_dtype].bytes / STATE_BYTES / layout.group
 
 
 def _between(model: Transformer) -> float:

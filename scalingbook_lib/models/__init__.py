@@ -7,14 +7,16 @@ Transformers.
 LLaMA-3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128256
 """
 
+from scalingbook_lib.models.blocks.block import Block, LayerKind
 from scalingbook_lib.models.catalogue import CATALOGUE, KNOWN_TYPES, find, from_hf
 from scalingbook_lib.models.parts import PARTS, Experts, Latent, Linear, ModelError, Weight
-from scalingbook_lib.models.transformer import LayerKind, Transformer
+from scalingbook_lib.models.transformer import Transformer
 
 __all__ = [
     "CATALOGUE",
     "KNOWN_TYPES",
     "PARTS",
+    "Block",
     "Experts",
     "Latent",
     "LayerKind",

@@ -12,18 +12,18 @@ import re
 from collections.abc import Mapping
 from difflib import get_close_matches
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from scalingbook_lib import git_lfs
-from scalingbook_lib.models import published_names
+from scalingbook_lib.models import files, published_names, quantized, unknown
 from scalingbook_lib.models.dense import DENSE
 from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.latent import LATENT
+from scalingbook_lib.models.mixed import MIXED
 from scalingbook_lib.models.older import OLDER
 from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
 from scalingbook_lib.models.sparse import SPARSE
 from scalingbook_lib.models.transformer import Transformer
-from scalingbook_lib.models.uncounted import OTHERS, PARTS, UNCOUNTED
+from scalingbook_lib.models.uncounted import NO_SIZES, OTHERS, PARTS, UNCOUNTED
 
 _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
 
@@ -133,12 +133,10 @@ def _named(name: str) -> Transformer | None:
     return _NAMED[_BY_KEY[key]] if key in _BY_KEY and same else None
 
 
-MOST_CHARACTERS = 2_000_000
-MOST_FILE = 4 * MOST_CHARACTERS  # bytes: no character of UTF-8 has more than four
-PIPES = "/dev/fd/", "/dev/stdin"  # what a shell hands over for <(command): somebody writes to it
-MOST_LEVELS = 50  # a published file has four; a browser's Python dies of a few thousand
-READERS = DENSE | SPARSE | OLDER
+READERS = DENSE | SPARSE | OLDER | MIXED | LATENT
 KNOWN_TYPES = tuple(READERS)
+OUTER = "quantization_config", "kv_cache_dtype", "dtype", "torch_dtype", "expert_dtype"
+STATE_DTYPES = {"float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 
 
 def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None = None) -> Transformer:
@@ -147,95 +145,55 @@ def from_hf(config: Mapping[str, Any] | str | PathLike[str], *, name: str | None
     ModelError where a field is missing, contradicts another or cannot be counted. A pipe, a device or a file
     too long for a configuration is refused before it is read.
     """
-    whole = _read(config)
+    return _read_model(files.read(config), name)[0]
+
+
+def fields_read(config: Mapping[str, Any]) -> frozenset[str]:
+    """The names of the fields that decide what `from_hf` makes of a configuration."""
+    return frozenset(_read_model(dict(config), None)[1])
+
+
+def _read_model(whole: dict[str, Any], name: str | None) -> tuple[Transformer, set[str]]:
     fields = _text_part(whole)
     kind, f = _kind(fields), Fields(fields)
-    shapes = READERS[kind](f)
+    shapes = READERS[kind](f) if kind in READERS else unknown.read(f, kind)
+    f.value("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
     for field, value in fields.items():
         plain = isinstance(value, list) and all(entry == "full_attention" for entry in value)
-        if value and not plain and PARTS.fullmatch(field) and field not in f.asked:
+        part = PARTS.fullmatch(field) and not NO_SIZES.fullmatch(field)
+        if value and not plain and part and field not in f.asked:
+            where = f"no model of type {kind} has"
+            if kind not in READERS:
+                where = f"is not read where model_type, {printable(kind)}, is unknown"
             raise ModelError(
                 field,
-                f"{printable(value)} is a part that no model of type {kind} has",
+                f"{printable(value)} is a part that {where}",
                 "give the model_type that has it, or leave it out",
             )
-    return Transformer(
+    uncounted = [words for field, words in UNCOUNTED.items() if {**whole, **fields}.get(field)]
+    scheme = quantized.scheme(f)
+    uncounted += quantized.not_counted(scheme)
+    named = shapes.get("blocks") or kind not in READERS
+    if named and shapes.get("next_tokens") and not shapes.get("next_blocks"):
+        uncounted.append(UNCOUNTED["num_mtp_modules"])
+    model = Transformer(
         name=name or _name(fields, kind),
-        uncounted=tuple(words for field, words in UNCOUNTED.items() if {**whole, **fields}.get(field)),
+        uncounted=tuple(dict.fromkeys(uncounted)),
+        state_dtype=_state_dtype(f),
+        base_dtype=quantized.base_dtype(f),
+        quantization=scheme,
         **shapes,
     )
+    return model, f.asked
 
 
-def _read(config: object) -> dict[str, Any]:
-    if isinstance(config, str) and "{" in config:
-        config = _parsed(config)
-    elif isinstance(config, str | PathLike):
-        config = _parsed(_file(Path(config)))
-    if not isinstance(config, Mapping):
-        raise ModelError("config", f"{printable(config)} is no object", "give the whole config.json, in { }")
-    if not all(isinstance(key, str) for key in config):
-        raise ModelError("config", "a field's name is no text", "give the config.json as it was published")
-    return dict(config)
-
-
-def _file(path: Path) -> str:
-    try:
-        path = path / "config.json" if path.is_dir() else path
-        plain = path.is_file() and path.stat().st_size <= MOST_FILE
-        if path.exists() and not plain and not str(path).startswith(PIPES):
-            broke = f"{printable(str(path))} is no plain file of at most {MOST_FILE:,} bytes"
-            raise ModelError("config", broke, "give the path of a config.json")
-        with path.open(encoding="utf-8") as file:
-            return file.read(MOST_CHARACTERS + 1)
-    except (OSError, ValueError) as error:  # also: no UTF-8, a null byte in the path
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(
-            "config", f"{printable(str(path))} cannot be read", "give the path of a config.json"
-        ) from error
-
-
-def _parsed(text: str) -> object:
-    if git_lfs.is_pointer(text):
-        raise ModelError("config", *git_lfs.refusal("it").split("; "))
-    if len(text) > MOST_CHARACTERS:
-        raise ModelError("config", f"it has more than {MOST_CHARACTERS:,} characters", "give a config.json")
-    if _levels(text) > MOST_LEVELS:  # before json.loads, whose recursion ends a browser's Python
-        raise ModelError("config", "it is nested too deeply", "give a config.json")
-    try:
-        return json.loads(text, object_pairs_hook=_once)
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno}, column {error.colno}"
-        raise ModelError(
-            "config", f"it is no JSON from {where} on", "paste the whole file, { to }"
-        ) from error
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(
-            "config", "it has a number too long or is nested too deeply", "give a config.json"
-        ) from error
-
-
-def _levels(text: str) -> int:
-    """How deeply the brackets of the text nest, those in strings left out."""
-    level = deepest = 0
-    for bracket in re.findall(r"[][{}]", re.sub(r'"(?:[^"\\]|\\.)*"', "", text)):
-        level += 1 if bracket in "[{" else -1
-        deepest = max(deepest, level)
-    return deepest
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # json.loads keeps the last of two values for one name: not the one that a reader saw first
-    read: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in read and repr(read[key]) != repr(value):
-            raise ModelError(
-                printable(key).strip("'"), "it stands twice, with two values", "keep one of them"
-            )
-        read[key] = value
-    return read
+def _state_dtype(f: Fields) -> str:
+    """The type of the recurrent states, fp32 unless the file says another one."""
+    name = f.value("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
+    if name is not None and (not isinstance(name, str) or name not in STATE_DTYPES):
+        broke = f"{printable(name)} is no type of a state"
+        raise ModelError("mamba_ssm_dtype", broke, f"write one of {', '.join(STATE_DTYPES)}")
+    return STATE_DTYPES[name] if name else "fp32"
 
 
 def _text_part(config: dict[str, Any]) -> dict[str, Any]:
@@ -245,15 +203,17 @@ def _text_part(config: dict[str, Any]) -> dict[str, Any]:
         return config
     if not isinstance(inner, Mapping) or not all(isinstance(key, str) for key in inner):
         raise ModelError("text_config", f"{printable(inner)} is no object", "write it in { }")
-    # what the outer object says holds where the inner one is silent
-    outer = {key: config[key] for key in ("tie_word_embeddings", "model_type") if key in config}
-    return {**outer, **{key: value for key, value in inner.items() if value is not None}}
+    # the outer object ties the embeddings; what else it says holds where the inner one is silent
+    kind = {"model_type": config["model_type"]} if "model_type" in config else {}
+    tied = {"tie_word_embeddings": tie} if (tie := config.get("tie_word_embeddings")) is not None else {}
+    outer = {key: config[key] for key in OUTER if key in config}
+    return {**kind, **outer, **{key: value for key, value in inner.items() if value is not None}, **tied}
 
 
 def _kind(config: dict[str, Any]) -> str:
     kind = config.get("model_type")
     if kind is None:
-        raise ModelError("model_type", "it is missing", f"add it: one of {', '.join(KNOWN_TYPES)}")
+        raise ModelError("model_type", "it is missing", "add it, as in llama, qwen3_moe or deepseek_v3")
     other = next((o for o in OTHERS if isinstance(kind, str) and re.match(o, kind)), None)
     if other and kind not in READERS:
         raise ModelError(
@@ -261,13 +221,8 @@ def _kind(config: dict[str, Any]) -> str:
             f"{printable(kind)} has {OTHERS[other]}, which is not counted here",
             "give another model, or write its shapes as a Transformer if it has none",
         )
-    if not isinstance(kind, str) or kind not in READERS:
-        near = get_close_matches(kind[:40], KNOWN_TYPES, 3, 0.5) if isinstance(kind, str) else []
-        raise ModelError(
-            "model_type",
-            f"{printable(kind)} is not counted here",
-            f"give one of {', '.join(near or KNOWN_TYPES)}, or write its shapes as a Transformer",
-        )
+    if not isinstance(kind, str):
+        raise ModelError("model_type", f"{printable(kind)} is no name", "write a text, as in llama")
     return kind
 
 

@@ -4,6 +4,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
+from scalingbook_lib.models.blocks.attention import index_shapes, latent_norms, latent_shapes
+from scalingbook_lib.models.blocks.block import weights_of_blocks
+from scalingbook_lib.models.blocks.hidden import mlp_shapes
 from scalingbook_lib.models.parts import Weight
 
 if TYPE_CHECKING:
@@ -15,8 +18,19 @@ type Weights = tuple[Weight, ...]
 
 def weights_of(m: "Transformer") -> Weights:
     """Every weight of the model, from the embedding to the unembedding."""
+    if m.blocks:
+        return tuple(w for w in _of_blocks(m) if w.copies or w.tied)
     parts = (_vocabulary, _attention, _linear, _mlps, _norms, _biases, _unembedding)
-    return tuple(weight for part in parts for weight in part(m) if weight.copies or weight.tied)
+    counted = (weight for part in parts for weight in part(m))
+    return tuple(weight for weight in (*counted, *m.extra) if weight.copies or weight.tied)
+
+
+def _of_blocks(m: "Transformer") -> Iterator[Weight]:
+    yield from _vocabulary(m)
+    yield from weights_of_blocks(m.blocks)
+    yield from m.extra
+    yield from _ends(m)
+    yield from _unembedding(m)
 
 
 def _each(
@@ -55,24 +69,7 @@ def _head_shapes(m: "Transformer") -> dict[str, Shape]:
 def _latent_shapes(m: "Transformer") -> dict[str, Shape]:
     a = m.latent
     assert a
-    if a.q_rank is None:
-        queries: dict[str, Shape] = {"q": (m.D, m.N, a.qk)}
-    else:
-        queries = {"q down": (m.D, a.q_rank), "q up": (a.q_rank, m.N, a.qk)}
-    index: dict[str, Shape] = {  # queries of small heads, one key for all of them, how much each counts
-        "index q": (a.q_rank or 0, a.index_heads, a.index_width),
-        "index k": (m.D, a.index_width),
-        "index weights": (m.D, a.index_heads),
-    }
-    return {
-        **queries,
-        "kv down": (m.D, a.kv_rank),  # what the cache keeps is made by this one
-        "k rope": (m.D, a.rope),  # one for all heads
-        "k up": (a.kv_rank, m.N, a.nope),
-        "v up": (a.kv_rank, m.N, a.v),
-        "o": (m.N, a.v, m.D),
-        **(index if a.index_heads else {}),
-    }
+    return latent_shapes(m.D, m.N, a) | (index_shapes(m.D, a) if a.index_heads else {})
 
 
 def _linear(m: "Transformer") -> Weights:
@@ -97,9 +94,7 @@ def _linear(m: "Transformer") -> Weights:
 
 
 def _mlp(m: "Transformer", width: int, prefix: str = "") -> dict[str, Shape]:
-    """The shapes of an MLP; a gated one has two matrices up, whose results are multiplied."""
-    gate = {f"{prefix}gate": (m.D, width)} if m.gated else {}
-    return {**gate, f"{prefix}up": (m.D, width), f"{prefix}down": (width, m.D)}
+    return mlp_shapes(m.D, width, m.gated, prefix)
 
 
 def _mlps(m: "Transformer") -> Weights:
@@ -120,25 +115,26 @@ def _mlps(m: "Transformer") -> Weights:
 
 def _norms(m: "Transformer") -> Iterator[Weight]:
     # a norm has one scale for each element, and a shift too where it is a layer norm (not RMS)
-    counted = {
-        "layer norms": m.norms * m.L,
-        "final norm": int(m.final_norm),
-        "embedding norm": int(m.embedding_norm),
-    }
-    for name, copies in counted.items():
-        shift = {f"{name}: shift": (m.D,)} if m.norm_bias else {}
-        yield from _each("norms", {name: (m.D,), **shift}, copies)  # D scales each
+    yield from _wide(m, "layer norms", m.norms * m.L)
+    yield from _ends(m)
     full = m.softmax_layers
     if m.qk_norm:  # one for each head's elements, or over all heads together
         q, k = (m.H, m.H) if m.qk_norm == "head" else (m.N * m.H, m.K * m.H)
         yield from _each("norms", {"q norm": (q,), "k norm": (k,)}, full)
     if m.latent:
-        queries = {"q rank norm": (m.latent.q_rank,)} if m.latent.q_rank else {}
-        width = m.latent.index_width
-        index = {"index norm": (width,), "index norm: shift": (width,)} if width else {}
-        yield from _each("norms", {**queries, "kv rank norm": (m.latent.kv_rank,), **index}, full)
+        yield from _each("norms", latent_norms(m.latent), full)
     if m.linear:
         yield from _each("norms", {"linear norm": (m.linear.value,)}, m.L - full)
+
+
+def _ends(m: "Transformer") -> Iterator[Weight]:
+    yield from _wide(m, "final norm", int(m.final_norm))
+    yield from _wide(m, "embedding norm", int(m.embedding_norm))
+
+
+def _wide(m: "Transformer", name: str, copies: int) -> Iterator[Weight]:
+    shift = {f"{name}: shift": (m.D,)} if m.norm_bias else {}
+    yield from _each("norms", {name: (m.D,), **shift}, copies)  # D scales each
 
 
 def _biases(m: "Transformer") -> Iterator[Weight]:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from scalingbook_lib.models.fields import Fields
+from scalingbook_lib.models.parts import Weight, whole
 
 type Shapes = dict[str, Any]  # fields of a Transformer
 type Reader = Callable[[Fields], Shapes]
@@ -65,6 +66,36 @@ def _qwen2_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
     return QKV
 
 
+def _seed_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
+    """The biases of Seed-OSS: the output projection has a field of its own."""
+    have = (
+        *(QKV if f.flag("attention_bias", True) else ()),
+        *(("o",) if f.flag("attention_out_bias", False) else ()),
+    )
+    return (*have, "mlp") if f.flag("mlp_bias", False) else have
+
+
+def one_bias(f: Fields, m: Shapes) -> tuple[str, ...]:
+    """The biases of ERNIE 4.5: everywhere, or nowhere."""
+    return (*QKVO, "mlp") if f.flag("use_bias", False) else ()
+
+
+def _activation(f: Fields, m: Shapes) -> tuple[Weight, ...]:
+    """The two weights of an xIELU activation function in each layer (Apertus)."""
+    return (Weight("mlp", "activation", (2,), m["L"], m["L"]),)
+
+
+def pattern_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
+    """EXAONE's windows: all but the last layer of each period slide, where there is a window."""
+    period = f.value("sliding_window_pattern")
+    if isinstance(period, str):  # as in LLLG
+        period = len(period)
+    if f.value("sliding_window") is None or period is None:
+        return f.windows(m["L"], (False,))
+    period = whole("sliding_window_pattern", period, most=1000)
+    return f.windows(m["L"], tuple(layer + 1 < period for layer in range(period)))
+
+
 def one_window(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """The same window in every layer, where the configuration has one."""
     return f.windows(m["L"], (f.value("sliding_window") is not None,))
@@ -73,14 +104,27 @@ def one_window(f: Fields, m: Shapes) -> tuple[int | None, ...]:
 def upper_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
     """Qwen's windows: in the upper layers, and only where the configuration enables them."""
     if not f.flag("use_sliding_window", False):
+        f.asked.update(("sliding_window", "max_window_layers"))  # switched off
         return (None,)
     first = f.number("max_window_layers", default=m["L"], least=0)
     return f.windows(m["L"], tuple(layer >= first for layer in range(m["L"])))
 
 
+def late_windows(f: Fields, m: Shapes) -> tuple[int | None, ...]:
+    """The windows of dots 1: in the upper layers, where the configuration has a window."""
+    first = f.number("max_window_layers", default=m["L"], least=0)
+    sliding = f.value("sliding_window") is not None
+    return f.windows(m["L"], tuple(sliding and layer >= first for layer in range(m["L"])))
+
+
 def cycle(*slides: bool) -> Rule:
     """A rule for layers that alternate between sliding-window and full attention in this order."""
     return lambda f, m: f.windows(m["L"], slides)
+
+
+def next_tokens(f: Fields, m: Shapes) -> int:
+    """The layers that predict one token more each, under either name."""
+    return f.number("num_nextn_predict_layers", "mtp_num_hidden_layers", default=0, least=0)
 
 
 GEMMA3 = {"num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "vocab_size": 262208}
@@ -111,5 +155,20 @@ DENSE: dict[str, Reader] = {
     "gemma2": family(TIED, norms=4, biases=biases, windows=cycle(True, False)),  # before and after a sublayer
     "gemma3": family(_gemma3_letters, norms=4, qk_norm="head", biases=biases, windows=_gemma3_windows),
 }
-DENSE["gemma3_text"] = DENSE["gemma3"]
+DENSE |= {
+    "gemma3_text": DENSE["gemma3"],
+    "ministral": DENSE["mistral"],
+    "ministral3": DENSE["mistral"],  # also Devstral
+    "mimo": family(biases=_qwen2_biases, windows=upper_windows, next_tokens=next_tokens),
+    "olmo3": family(OWN_HEADS, qk_norm="all", biases=biases, windows=cycle(True, True, True, False)),
+    "exaone4": family(OWN_HEADS, qk_norm="head", windows=pattern_windows),
+    "seed_oss": family(biases=_seed_biases),
+    "ernie4_5": family(TIED, biases=one_bias),
+    "hunyuan_v1_dense": family(OWN_HEADS, qk_norm="head", biases=biases),
+    "granite_swa": family(OWN_HEADS, sinks=True, biases=biases, windows=cycle(False, True, True, True)),
+    "nemotron": family(OWN_HEADS, gated=False, norm_bias=True, biases=biases),
+    "apertus": family(OWN_HEADS, gated=False, qk_norm="head", biases=biases, extra=_activation),
+    "phi4_multimodal": DENSE["phi3"],
+}
+DENSE["apertus1p5_text"] = DENSE["apertus"]
 DENSE |= dict.fromkeys(("qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), DENSE["qwen2"])

@@ -5,7 +5,12 @@ from typing import Any
 
 from scalingbook_lib.models.parts import MOST, ModelError, printable, whole
 
-SLIDING = {"sliding_attention": True, "chunked_attention": True, "full_attention": False}
+SLIDING = {
+    "sliding_attention": True,
+    "chunked_attention": True,
+    "full_attention": False,
+    "indexed_attention": False,  # full attention to positions that an indexer selects
+}
 
 
 class Fields:
@@ -91,6 +96,13 @@ class Fields:
             raise ModelError(name, broke, "write one for each layer")
         return value
 
+    def listed_of(self, name: str, kind: type, length: int | None = None) -> list[Any] | None:
+        """A list whose entries are all of that type; ModelError where one is not."""
+        value = self.listed(name, length)
+        if value is not None and not all(type(one) is kind for one in value):
+            raise ModelError(name, f"an entry is no {kind.__name__}", "write a list of one type")
+        return value
+
     def inner(self, name: str) -> "Fields":
         """The fields of a nested object; empty where there is none."""
         return Fields(self._a(dict, name, {}, "no object", "write it in { }"))
@@ -112,7 +124,7 @@ class Fields:
 
     def head_width(self, D: int, N: int) -> int:
         """The width of a head: its own field, or the model's width over its heads."""
-        H = self.optional("head_dim")
+        H = self.optional("head_dim", "attention_head_dim")
         if H is None and D % N:  # a width that is rounded down would be another model
             raise ModelError(
                 "num_attention_heads",
@@ -126,7 +138,7 @@ class Fields:
         `layer_types` says which slide, or else `otherwise`.
         """
         types = self.listed("layer_types", L)
-        slides = otherwise if types is None else _cycle(tuple(map(_slides, types)))
+        slides = otherwise if types is None else cycle_of(tuple(map(_slides, types)))
         return tuple(self.number("sliding_window", "attention_chunk_size") if s else None for s in slides)
 
 
@@ -136,7 +148,7 @@ def _slides(kind: object) -> bool:
     return SLIDING[kind]
 
 
-def _cycle(entries: tuple[bool, ...]) -> tuple[bool, ...]:
+def cycle_of(entries: tuple[bool, ...]) -> tuple[bool, ...]:
     """The shortest prefix of these entries that repeats into all of them."""
     # the shortest, so that two files of one model give equal Transformers
     count = len(entries)

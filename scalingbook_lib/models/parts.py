@@ -135,16 +135,17 @@ class Latent:
     v: int
     index_heads: int = 0
     index_width: int = 0
+    index_topk: int = 0  # the number of positions that it selects; 0 where that is not known
 
     def __post_init__(self) -> None:
-        wholes(self, dict.fromkeys(("kv_rank", "nope", "rope", "v"), (1, MOST)), "latent.")
-        wholes(self, dict.fromkeys(("index_heads", "index_width"), (0, MOST)), "latent.")
+        wholes(self, dict.fromkeys(("kv_rank", "nope", "v"), (1, MOST)), "latent.")
+        wholes(
+            self, dict.fromkeys(("rope", "index_heads", "index_width", "index_topk"), (0, MOST)), "latent."
+        )
         if self.q_rank is not None:
             whole("latent.q_rank", self.q_rank)
-        if bool(self.index_heads) != bool(self.index_width) or (self.index_heads and not self.q_rank):
-            raise ModelError(
-                "latent.index_heads", "an index has heads, their width and queries of a rank", "write all"
-            )
+        if bool(self.index_heads) != bool(self.index_width):
+            raise ModelError("latent.index_heads", "an index has heads and their width", "write both")
 
     @property
     def qk(self) -> int:

@@ -6,15 +6,15 @@ MiniMax-M2 and Llama 4: an entry of `SPARSE` for each `model_type`, built with `
 
 from functools import partial
 
-from scalingbook_lib.models import dense
+from scalingbook_lib.models import dense, structure
 from scalingbook_lib.models.dense import OWN_HEADS, QKV, QKVO, Reader, Shapes, biases, family, letters
 from scalingbook_lib.models.fields import Fields
-from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, printable
+from scalingbook_lib.models.parts import Experts, Latent, Linear, ModelError, Weight, printable
 
 
 def experts(f: Fields, E: str, F: str, **more: int | bool | None) -> Experts:
     """The routed experts, under this family's field names for E and F."""
-    k, width, many = f.number("num_experts_per_tok"), f.number(F), f.number(E)
+    k, width, many = f.number("num_experts_per_tok"), f.number(F), f.number(E, *structure.EXPERTS)
     if k > many:
         raise ModelError("num_experts_per_tok", f"{k} contradicts {E}, {many}", "lower it")
     return Experts(E=many, k=k, F=width, **more)  # type: ignore[arg-type]
@@ -108,6 +108,7 @@ def _latent(f: Fields) -> Latent:
         v=f.number("v_head_dim"),
         index_heads=f.number("index_n_heads") if indexed else 0,
         index_width=f.number("index_head_dim") if indexed else 0,
+        index_topk=(f.optional("index_topk") or 0) if indexed else 0,
     )
 
 
@@ -116,8 +117,13 @@ def _deepseek_letters(f: Fields) -> Shapes:
 
     Every head has its own keys, from the latent vector: K is N, and H is its query's width.
     """
-    f.require(attention_bias=False, moe_layer_freq=1)
+    f.require(attention_bias=False)
     latent, N = _latent(f), f.number("num_attention_heads")
+    L = f.number("num_hidden_layers", most=1000)
+    if any(kind != "full_attention" for kind in structure.mixers(f, L)):
+        raise ModelError(
+            "layer_types", "it has other kinds than full attention", "give the type that has them"
+        )
     if (f.optional("num_key_value_heads") or N) != N:
         raise ModelError(
             "num_key_value_heads",
@@ -132,14 +138,10 @@ def _many_experts(f: Fields, m: Shapes) -> Experts | None:
     names = ("n_routed_experts", "num_experts_per_tok", "moe_intermediate_size", "n_shared_experts")
     if all(f.value(name) is None for name in names):
         return None
-    f.present("n_shared_experts", "first_k_dense_replace")
-    return experts(
-        f,
-        "n_routed_experts",
-        "moe_intermediate_size",
-        shared=f.optional("n_shared_experts", least=0) or 0,
-        first_dense=f.number("first_k_dense_replace", default=0, least=0, most=m["L"]),
-    )
+    f.present("n_shared_experts")
+    if f.value("mlp_layer_types") is None:
+        f.present("first_k_dense_replace")
+    return structure.shapes_with_experts(f, m)
 
 
 def _glm_letters(f: Fields) -> Shapes:
@@ -164,9 +166,50 @@ def _minimax_letters(f: Fields) -> Shapes:
     return letters(f)
 
 
+def _all_local(f: Fields, m: Shapes) -> Experts | None:
+    """Experts in every layer, whose width is the MLP's field, and shared ones where the file has a width."""
+    return structure.shapes_with_experts(f, m, width="intermediate_size")
+
+
+def _phi_biases(f: Fields, m: Shapes) -> tuple[str, ...]:
+    return (*biases(f, m), *(("unembedding",) if f.flag("lm_head_bias", False) else ()))
+
+
+def _hunyuan_experts(f: Fields, m: Shapes) -> Experts | None:
+    """Hunyuan's experts: one shared MLP of the same width unless the file says how many."""
+    one = f if f.value("num_shared_expert") is not None else f.overridden(num_shared_expert=1)
+    return structure.shapes_with_experts(one, m, width="intermediate_size")
+
+
+def _ernie_experts(f: Fields, m: Shapes) -> Experts | None:
+    """ERNIE's experts, from one layer to another at even steps."""
+    L = m["L"]
+    f.require(moe_layer_interval=1)
+    first = f.number("moe_layer_start_index", default=1, least=0, most=L)
+    if f.number("moe_layer_end_index", default=L - 1, least=0, most=L) not in (L - 1, L):
+        raise ModelError("moe_layer_end_index", "the last layers are dense", "list the dense layers first")
+    return structure.shapes_with_experts(f.overridden(first_k_dense_replace=first), m)
+
+
+def _ernie_router(f: Fields, m: Shapes) -> tuple[Weight, ...]:
+    """The correction of the router's scores, which ERNIE stores as a parameter."""
+    e = _ernie_experts(f, m)
+    layers = e.layers(m["L"]) if e else 0
+    return (Weight("router", "router correction", (e.E if e else 0,), layers, layers),)
+
+
 _SHARED = partial(_qwen_experts, shared=True)
+
+
+def _qwen3_norm(f: Fields, m: Shapes) -> str:
+    f.require(use_qk_norm=True, qkv_bias=False)  # as all of them have it, files rarely say so
+    if f.optional("shared_expert_intermediate_size", least=0):
+        f.require(shared_expert_intermediate_size=0)
+    return "head"
+
+
 _QWEN3_MOE = family(
-    _qwen_letters, experts=_qwen_experts, qk_norm="head", biases=biases, windows=dense.upper_windows
+    _qwen_letters, experts=_qwen_experts, qk_norm=_qwen3_norm, biases=biases, windows=dense.upper_windows
 )
 _NEXT = {
     "next_tokens": lambda f, m: f.optional("num_nextn_predict_layers", least=0) or 0,
@@ -186,6 +229,13 @@ _LLAMA4 = family(
     experts=_llama4_experts,
     biases=biases,
     windows=dense.cycle(True, True, True, False),  # three layers of four see a chunk of the context
+)
+_GLM4 = family(
+    _glm_letters,
+    **_NEXT,
+    experts=_many_experts,
+    biases=partial(biases, attention=QKV),
+    qk_norm=lambda f, m: "head" if f.flag("use_qk_norm", False) else None,
 )
 SPARSE: dict[str, Reader] = {
     "mixtral": family(experts=_local_experts, windows=dense.one_window),
@@ -207,13 +257,8 @@ SPARSE: dict[str, Reader] = {
     "deepseek_v3": _DEEPSEEK,
     "deepseek_v32": _DEEPSEEK,  # with an index of the positions that are worth attending to
     "kimi_k2": _DEEPSEEK,
-    "glm4_moe": family(
-        _glm_letters,
-        **_NEXT,
-        experts=_many_experts,
-        biases=partial(biases, attention=QKV),
-        qk_norm=lambda f, m: "head" if f.flag("use_qk_norm", False) else None,
-    ),
+    "glm4v_moe_text": _GLM4,
+    "glm4_moe": _GLM4,
     "gpt_oss": family(
         experts=_local_experts,
         biases=lambda f, m: (*(QKVO if f.flag("attention_bias", True) else ()), "router", "experts"),
@@ -228,4 +273,26 @@ SPARSE: dict[str, Reader] = {
     ),
     "llama4": _LLAMA4,
     "llama4_text": _LLAMA4,
+    "glm4_moe_lite": _DEEPSEEK,
+    "mistral4": _DEEPSEEK,
+    "hy_v3": family(OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", biases=biases),
+    "dots1": family(
+        OWN_HEADS,
+        experts=structure.shapes_with_experts,
+        qk_norm="head",
+        biases=biases,
+        windows=dense.late_windows,
+    ),
+    "exaone_moe": family(
+        OWN_HEADS, experts=structure.shapes_with_experts, qk_norm="head", windows=dense.pattern_windows
+    ),
+    "ernie4_5_moe": family(dense.TIED, experts=_ernie_experts, biases=dense.one_bias, extra=_ernie_router),
+    "hunyuan_v1_moe": family(OWN_HEADS, experts=_hunyuan_experts, qk_norm="head", biases=biases),
+    "granitemoeshared": family(OWN_HEADS, experts=_all_local, biases=biases),
+    "granitemoe_swa": family(
+        OWN_HEADS, experts=_all_local, biases=biases, sinks=True, windows=dense.cycle(False, True, True, True)
+    ),
+    "phimoe": family(
+        OWN_HEADS, experts=_all_local, norm_bias=True, biases=_phi_biases, windows=dense.one_window
+    ),
 }

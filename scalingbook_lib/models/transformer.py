@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from scalingbook_lib.models import kept
+from scalingbook_lib.models.blocks.block import Block, LayerKind
 from scalingbook_lib.models.counting import weights_of
 from scalingbook_lib.models.parts import (
     MOST,
@@ -21,21 +23,13 @@ from scalingbook_lib.models.parts import (
     whole,
     wholes,
 )
-from scalingbook_lib.units import Result
+from scalingbook_lib.models.quantization import Scheme
+from scalingbook_lib.units import BF16, DTYPES, DType, Result
 
 BIASES = ("q", "k", "v", "o", "mlp", "router", "experts", "unembedding")
 LIMITS = dict.fromkeys("DVNKHF", (1, MOST)) | {"L": (1, MOST_LAYERS), "next_tokens": (0, MOST_LAYERS)}
 LIMITS |= {"norms": (0, 8), "positions": (0, MOST)}
 QK_NORMS = (None, "head", "all")
-
-
-@dataclass(frozen=True, slots=True)
-class LayerKind:
-    """Layers with the same attention: their number, window (None: full) and cached elements per token."""
-
-    layers: int
-    window: int | None
-    kv_elements_per_token: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +44,11 @@ class Transformer(Result):
     logit, `attention_gate` a gate as wide as its output. `next_tokens` layers predict one more token each
     (multi-token prediction), with an embedding and unembedding of their own if `next_vocabulary`; their
     parameters are `next_params`, which `params` leaves out. `vision_params` belong to a vision encoder and
-    are left out too; `uncounted` lists what else a configuration has that is not counted. ModelError where
-    fields contradict each other.
+    are left out too; `uncounted` lists what else a configuration has that is not counted, `assumed` what
+    it does not say. Where layers differ
+    by more than a window, `blocks` has every kind of sublayer and replaces the fields of a uniform layer, and
+    `extra` has weights outside of the layers; the letters then describe the layers with full attention.
+    ModelError where fields contradict each other.
     """
 
     name: str
@@ -77,10 +74,17 @@ class Transformer(Result):
     positions: int = 0  # learned ones; rotary positions have no weights
     sinks: bool = False
     attention_gate: bool = False
+    blocks: tuple[Block, ...] = field(default=(), repr=False)
+    extra: tuple[Weight, ...] = field(default=(), repr=False)
+    state_dtype: str = "fp32"  # of recurrent states
+    base_dtype: str = field(default="bf16", compare=False)  # of the weights that are not quantized
+    quantization: Scheme | None = field(default=None, repr=False, compare=False)
     next_tokens: int = field(default=0, compare=False)
     next_vocabulary: bool = field(default=False, compare=False)
+    next_blocks: tuple[Block, ...] = field(default=(), repr=False, compare=False)
     vision_params: int = field(default=0, compare=False)
     uncounted: tuple[str, ...] = field(default=(), repr=False, compare=False)
+    assumed: tuple[str, ...] = field(default=(), repr=False, compare=False)
     source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -149,8 +153,10 @@ class Transformer(Result):
 
         Source: DeepSeek-V3's report (arXiv 2412.19437), 2.2; published files of GLM-4.5 and Qwen3-Next.
         """
+        if (self.blocks or self.assumed) and not self.next_blocks:
+            return 0  # named among `uncounted`
         experts = self.experts and replace(self.experts, first_dense=0, every=1)
-        one = replace(self, L=1, linear=None, experts=experts, tied=False)
+        one = replace(self, L=1, linear=None, experts=experts, tied=False, blocks=self.next_blocks, extra=())
         ends = 2 * self.D * self.V
         # without the ends and the final norm
         layer = one.params - one.by_part.get("positions", 0) - ends - self.D
@@ -185,6 +191,8 @@ class Transformer(Result):
     @cached_property
     def moe_layers(self) -> int:
         """The number of layers with experts."""
+        if self.blocks:
+            return sum(b.layers for b in self.blocks if b.name == "experts")
         return self.experts.layers(self.L) if self.experts else 0
 
     def expert_axis_error(self, **ways: object) -> str:
@@ -204,25 +212,41 @@ class Transformer(Result):
     @property
     def softmax_layers(self) -> int:
         """The number of layers with softmax attention: all, unless some are linear."""
+        if self.blocks:
+            return sum(b.layers for b in self.blocks if b.kinds)
         return self.linear.softmax_layers(self.L) if self.linear else self.L
 
     @property
+    def cache_dtype(self) -> DType:
+        """The type of the KV cache that the file names, or bf16."""
+        named = self.quantization and self.quantization.kv
+        return DTYPES[named] if named else BF16
+
+    @property
     def layer_kinds(self) -> tuple[LayerKind, ...]:
-        """The softmax layers, grouped by their window."""
-        cached = 2 * self.K * self.H  # a key and a value per head
-        if self.latent:
-            cached = self.latent.cached + self.latent.index_width
-        cycles, more = divmod(self.softmax_layers, len(self.windows))
-        count = Counter[int | None]()
-        for at, window in enumerate(self.windows):
-            count[window] += cycles + (at < more)  # the cycle begins anew until the layers are used up
-        return tuple(LayerKind(layers, window, cached) for window, layers in count.items() if layers)
+        """The softmax layers, grouped by their window and by what they cache."""
+        return kept.layer_kinds(self)
+
+    @property
+    def state_elements(self) -> int:
+        """The elements of the recurrent states of one sequence, without those of short convolutions."""
+        return kept.state_elements(self)
+
+    @property
+    def convolution_elements(self) -> int:
+        """The elements that short convolutions keep of one sequence: all but one token of their length."""
+        return kept.convolution_elements(self)
+
+    @property
+    def state_flops(self) -> int:
+        """FLOPs of all recurrences for one token."""
+        return kept.state_flops(self)
 
     @property
     def kv_elements_per_token(self) -> int:
         """The elements per token that all layers together cache (within every window)."""
-        # 2 K H of each layer, or a latent vector
-        return sum(kind.layers * kind.kv_elements_per_token for kind in self.layer_kinds)
+        # 2 K H of each layer, or a latent vector; whole, as an entry may serve several tokens
+        return sum(kind.layers * kind.kv_elements_per_token // kind.every for kind in self.layer_kinds)
 
     def __str__(self) -> str:
         extras = {"that predict a token more": self.next_params, "that see pictures": self.vision_params}
@@ -232,6 +256,7 @@ class Transformer(Result):
             f"{self.name}: {self.params:,} parameters{active}; D={self.D} L={self.L} F={self.F} "
             f"N={self.N} K={self.K} H={self.H} V={self.V}"
             f"{'; not counted: ' * bool(uncounted)}{', '.join(uncounted)}"
+            f"{'; assumed: ' * bool(self.assumed)}{'; '.join(self.assumed)}"
         )
 
 

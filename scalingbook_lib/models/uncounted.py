@@ -3,13 +3,12 @@
 import re
 
 OTHERS = {
-    "gemma3n|gemma4": "embeddings for each layer, and low-rank blocks beside its streams (AltUp, LAuReL)",
-    "mamba|falcon_h1|bamba|nemotron_h|zamba|granitemoehybrid|jamba|plamo2": "state-space layers (Mamba)",
+    "mamba|bamba|zamba|plamo2|falcon_mamba": "state-space layers (Mamba) under field names of its own",
     "mllama": "layers that attend to pictures",
     "rwkv": "layers of linear recurrence (RWKV)",
-    "minimax": "layers of lightning attention",
     "recurrent_gemma|griffin": "recurrent layers (RG-LRU)",
-    "lfm2": "layers of short convolutions",
+    "ernie4_5_vl": "experts of two widths, for text and for pictures",
+    "longcat": "two attention sublayers in a layer and experts without weights",
     "t5|bart|whisper|bert|roberta": "an encoder, or attention without a mask",
     "clip|siglip|vit": "pictures for tokens",
 }
@@ -26,6 +25,17 @@ PARTS = re.compile(
     r"state_size|(layer|attn)_types?(_list)?|(layers?_)?block_types?|layers_block_type|hybrid_\w+_pattern|"
     r"full_attention_interval|sparse_attention_config|(add_)?cross_attention(_layers)?|num_kv_shared_layers|"
     r"(attention|attn|mlp|qkv|use)_bias|(use_)?qk_(layer)?norm|"  # what changes parameters as parts do
-    r"altup_num_inputs|laurel_rank|\w+_per_layer_input"
+    r"altup_num_inputs|laurel_rank|\w+_per_layer_input|o_lora_rank|hc_mult|\w*latent_size|v_head_dim|swa_num\w+|"
+    r"swa_\w*head_dim|global_head_dim|num_global_key_value_heads|attention_k_eq_v|kv_source_layers|compress_\w+|"
+    r"attn_output_gate|per_layer_config|zero_expert_num|moe_layer_\w+|mlp_layer_types|mlp_only_layers|"
+    r"decoder_sparse_step|sliding_window|use_sliding_window|attn_res_block_size|mla_use_output_gate|"
+    r"routed_expert_hidden_size|(num|n)_shared_experts?|moe_(num_shared_experts|k|topk)|num_experts_per_token|"
+    r"share_expert_dim|use_double_wide_mlp|enable_moe_block|num_sliding_attention_heads|attention_sink\w*"
 )
 """The fields that state which parts a layer has."""
+NO_SIZES = re.compile(
+    r"mamba_(chunk_size|hidden_act|norm_before_gate)|linear_(attn_(alpha|beta)_factor|a_log_\w+|dt_\w+|allow_\w+|"
+    r"lower_bound)|index_(kpool_always_select_tail|share_for_mtp_iteration|local_blocks)|ssm_\w*multipliers?|"
+    r"compress_rope_theta"
+)
+"""Fields named like parts that change neither bytes nor matmul FLOPs."""

@@ -9,7 +9,14 @@ from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import Result, percent
 
 MATH = ("matmul", "attention", "experts", "head")
-LOST = ("ramp", "operands", "layer_s", "expert_layer_s", "fixed_s")  # nothing of these is lost at the peak
+LOST = (
+    "ramp",
+    "operands",
+    "layer_s",
+    "expert_layer_s",
+    "ring_launch_s",
+    "fixed_s",
+)  # nothing of these is lost at the peak
 SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
@@ -26,7 +33,8 @@ class TrainingEfficiency(LinkShares, Result):
     What else real chips lose, nothing at the peak: attention has half of its rate at sequences of `ramp`
     tokens; a share `operands` of the bytes that products read and write (narrower types are written first)
     is waited for at the rate of `memory`; `layer_s` is lost with each layer of a microbatch, forward once
-    and backward twice, `expert_layer_s` more where it has experts; `fixed_s` once a step.
+    and backward twice, `expert_layer_s` more where it has experts; `ring_launch_s` to start each transfer of
+    a ring of keys and values; `fixed_s` once a step.
     """
 
     matmul: float = 1.0
@@ -39,6 +47,7 @@ class TrainingEfficiency(LinkShares, Result):
     operands: float = 0.0  # share of bytes
     layer_s: float = 0.0  # a layer and microbatch; the backward pass loses it twice
     expert_layer_s: float = 0.0
+    ring_launch_s: float = 0.0  # a step of a context-parallel ring
     fixed_s: float = 0.0  # a step
     name: str = "peak"
     source: str = ""

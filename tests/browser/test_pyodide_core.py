@@ -37,6 +37,8 @@ def carried():
         *data.glob("own_survey*.json"),
         *data.glob("traces/*.json"),
         data / "hf_configs.json",
+        data / "model_oracle.json",
+        *data.glob("vectors/*.json"),
     )
     for path in (*scope, *_core(), *CORE.rglob("*.txt"), *tables):
         # these need hypothesis, processes, a table beside them, and binary files

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from tools.environment import ROOT
 
 DOCUMENT = ROOT / "docs" / "json.md"
-MAPS = ("by_part", "efficiency_shares", "by_layers", "terms_s", "shares", "mesh", "sources")
+MAPS = ("by_part", "by_state", "efficiency_shares", "by_layers", "terms_s", "shares", "mesh", "sources")
 """Objects whose keys the library chooses, so that they differ; `*` stands for them."""
 SHARED = {
     "plan.*": "Fields of a plan",

@@ -9,16 +9,18 @@ from tests.cli.json_names import documented, names_of, sections
 from tests.cli.test_cli_screens import FOLDER, KEYS
 
 MORE = {
-    "model": (),
+    "model": ("model qwen3-next-80b-a3b",),
     "roofline": (),
     "collective": ("collective all-gather 1G h100:1024 --mesh X=8,Y=128 --over X",),
     "plan": (
         "plan llama-3-405b h100 --batch 8",
         "plan llama-3-8b h100:64 --batch 512 --tp 3 --fsdp 8 --as-written",
+        "plan llama-3-8b h100:64 --batch 512 --tp 16 --fsdp 4 --remat full --as-written",
     ),
     "serve": ("serve llama-3-405b h100:1",),
     "score": (),
     "measure": ("measure --calibrate", "measure"),
+    "conform": ("conform theirs.csv",),
     "grade": ("grade .",),
     "chips": tuple(f"chips {name}" for name in parameter_types.CHIP.names),
 }
@@ -27,8 +29,11 @@ OF_ALL = "Every command"
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """A benchmark record and a graded notebook without any measurement and any run."""
+def quick(monkeypatch, tmp_path):
+    """A table that conforms to nothing, and a benchmark record and a graded notebook that nothing ran."""
+    monkeypatch.chdir(tmp_path)
+    table = "model,quantity,value\nQwen/Qwen3-0.6B,parameters,1\nnobody/Unknown,parameters,1\n"
+    (tmp_path / "theirs.csv").write_text(table)
     row = TimedOperation(what=PRODUCT, dtype="bf16", sizes=(8, 8, 8), seconds=1.0, predicted_s=1.0)
     record = DeviceBenchmark(device="cpu", chip="", count=1, jax="0", date="2026-11-22", rows=(row,))
     monkeypatch.setattr(measure, "_surveyed", lambda: record)

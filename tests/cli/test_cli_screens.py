@@ -28,6 +28,7 @@ SCREENS = {
     "help_plan": "plan --help",
     "help_serve": "serve --help",
     "help_score": "score --help",
+    "help_conform": "conform --help",
     "help_grade": "grade --help",
     "help_chips": "chips -h",
     "help_completion": "completion --help",
@@ -49,6 +50,7 @@ KEYS = {
     "keys_serve": "serve llama-3-8b h100:8 --weights fp8 --kv fp8",
     "keys_serve_as_written": "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
     "keys_score": "score scalingbook_lib/evidence/data/added_training_runs.csv",
+    "keys_conform": "conform data/vectors/models.json",
     "keys_chips": "chips",
 }
 TYPICAL = (
@@ -65,7 +67,15 @@ TYPICAL = (
     "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
 )
 BLOCKS = {
-    "plan": ("Best plans", "What if", "Time of a step", "Memory per chip", "Collectives", "The whole run"),
+    "plan": (
+        "Best plans",
+        "Nearest published",
+        "What if",
+        "Time of a step",
+        "Memory per chip",
+        "Collectives",
+        "The whole run",
+    ),
     "serve": ("", "One replica", "Time of a decode step", "Memory per chip", "Collectives"),
 }
 

@@ -159,7 +159,8 @@ def test_no_two_parts_of_a_stack_have_one_colour():
 def test_a_pasted_config_is_counted_and_named_and_a_bad_one_refused():
     told = said("panel", (SMALL, json.dumps(CONFIG)), panel="model")["told"]
     assert "132,654,080 parameters" in told[0]  # 2·32000·1024 + 4·(4·1024² + 3·1024·4096 + 2·1024) + 1024
-    refused = said("panel", (SMALL, json.dumps(CONFIG | {"model_type": "nothing"})), panel="model")
+    unknown = CONFIG | {"model_type": "nothing", "hc_mult": 4}  # a part that no field explains
+    refused = said("panel", (SMALL, json.dumps(unknown)), panel="model")
     assert refused["field"] == "model"
     assert "nothing" in refused["error"]
     read = said("lines", (SMALL, json.dumps(CONFIG)))
@@ -210,7 +211,7 @@ def test_the_cells_of_the_notebook_give_the_figures_of_the_commands(capsys):
             assert len(cell["source"].splitlines()) <= 16
             assert "cli" not in cell["source"]
             exec(cell["source"], names)
-    assert names["ranking"].winner.step.total_s == pytest.approx(values["plan"]["step_time_s"], rel=1e-12)
+    assert names["found"].winner.step.total_s == pytest.approx(values["plan"]["step_time_s"], rel=1e-12)
     assert names["front"].best.itl_s == pytest.approx(values["serve"]["itl_s"], rel=1e-12)
     assert "chip-hours" in capsys.readouterr().out
 

@@ -19,8 +19,10 @@ from scalingbook_lib.models.arithmetic.memory import (
     KVCache,
     Parameters,
     TrainingState,
+    entry_bytes,
     kv_cache,
     params,
+    states,
     training_state,
 )
 from scalingbook_lib.models.arithmetic.mixers import (
@@ -46,7 +48,7 @@ from scalingbook_lib.models.arithmetic.softmax import (
     prefill_tokens,
     query_block,
 )
-from scalingbook_lib.models.arithmetic.terms import Term, Terms
+from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
 from scalingbook_lib.models.arithmetic.training import (
     Flops,
     TrainingFlops,
@@ -60,6 +62,7 @@ from scalingbook_lib.models.arithmetic.training import (
 __all__ = [
     "POLICIES",
     "Activations",
+    "Bytes",
     "Einsum",
     "EinsumError",
     "Entries",
@@ -86,6 +89,7 @@ __all__ = [
     "block_bytes",
     "crossover",
     "einsum",
+    "entry_bytes",
     "flops",
     "hidden",
     "kv_cache",
@@ -100,6 +104,7 @@ __all__ = [
     "query_block",
     "routing",
     "stack",
+    "states",
     "training_flops",
     "training_state",
     "video_tokens",

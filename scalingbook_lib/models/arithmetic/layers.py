@@ -4,7 +4,7 @@ The pairs of a query and a key, the FLOPs of one pair, and the elements that a f
 between matmuls. Chapters: Transformers, Training, Inference.
 """
 
-from scalingbook_lib.models import Transformer
+from scalingbook_lib.models import LayerKind, Transformer
 
 
 def score_width(model: Transformer, *, absorbed: bool = False) -> int:
@@ -25,10 +25,27 @@ def pair_flops(model: Transformer, *, absorbed: bool = False) -> int:
     return 2 * model.N * (score_width(model, absorbed=absorbed) + value_width(model, absorbed=absorbed))
 
 
+def met_pairs(model: Transformer, T: int, S: int, *, causal: bool) -> list[tuple[LayerKind, int]]:
+    """The pairs of a query and a cached entry that all layers of a kind compute, by kind of layer."""
+    # an entry that stands for several tokens meets a query once for all of them
+    return [
+        (kind, kind.layers * pairs(T, S, causal=causal, window=kind.reach) // kind.every)
+        for kind in model.layer_kinds
+    ]
+
+
+def index_flops(model: Transformer, T: int, S: int, *, causal: bool) -> int:
+    """FLOPs of the indexers, which score every entry before they choose."""
+    return sum(
+        kind.index_flops * kind.layers * pairs(T, S, causal=causal, window=kind.window) // kind.every
+        for kind in model.layer_kinds
+        if kind.index_flops
+    )
+
+
 def up_projection(model: Transformer) -> int:
     """The weights, in all layers, that make keys and values of latent vectors; 0 without latent attention."""
-    a = model.latent
-    return model.softmax_layers * a.kv_rank * model.N * (a.nope + a.v) if a else 0
+    return sum(w.params for w in model.weights() if w.name in ("k up", "v up"))
 
 
 def pairs(T: int, S: int, *, causal: bool = False, window: int | None = None) -> int:
@@ -56,6 +73,8 @@ def pointwise(m: Transformer) -> tuple[float, float]:
     """
     sums = 2 if m.norms > 1 else 1  # of the residual stream; a parallel block has one
     rotated = 2 * m.softmax_layers * (m.N + m.K) * m.H  # read and written
+    if m.blocks:
+        rotated = 2 * sum(kind.layers * (kind.heads + kind.kv_heads) * kind.query for kind in m.layer_kinds)
     return m.L * m.D * (2 * m.norms + 3 * sums), rotated + hidden(m)  # of D elements each
 
 

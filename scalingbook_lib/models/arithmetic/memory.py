@@ -4,10 +4,11 @@ Chapters: Transformers, Inference.
 """
 
 from dataclasses import dataclass
+from math import ceil
 
-from scalingbook_lib.models import Transformer
+from scalingbook_lib.models import LayerKind, Transformer
 from scalingbook_lib.models.arithmetic.terms import Bytes, Term, Terms
-from scalingbook_lib.units import BF16, FP32, DType, binary, count, count_in_words, require_min, si
+from scalingbook_lib.units import BF16, DTYPES, FP32, DType, binary, count, count_in_words, require_min, si
 
 
 @dataclass(frozen=True)
@@ -101,22 +102,57 @@ class KVCache(Bytes):
         · K · H elements, or L latent vectors.
         """
         # within windows: beyond, a token replaces one
-        return self.dtype.bytes * self.model.kv_elements_per_token
+        return sum(k.layers * entry_bytes(k, self.dtype) / k.every for k in self.model.layer_kinds)
 
     def __str__(self) -> str:
         what = f"{count(self.sequences)} × {count(self.S)} positions"
         return f"{self.model.name}, {what} in {self.dtype}: {binary(self.nbytes)} ({self.parts()})"
 
 
+def entry_bytes(kind: LayerKind, dtype: DType = BF16) -> float:
+    """The bytes of one cached entry of a layer.
+
+    In a type of one byte, sparse latent attention keeps a scale for each 128 elements of the latent vector
+    and of the indexer's key, and the rotary part in bf16, as FlashMLA and vLLM do: 656 + 132 bytes in
+    DeepSeek-V3.2.
+    """
+    if not (kind.chosen and kind.absorbed and dtype.bytes == 1):
+        return kind.kv_elements_per_token * dtype.bytes
+    cached, rank = kind.absorbed
+    scales = FP32.bytes * (ceil(rank / 128) + ceil(kind.index / 128))
+    return (rank + kind.index) * dtype.bytes + (cached - rank) * BF16.bytes + scales
+
+
 def kv_cache(model: Transformer, S: int, dtype: DType = BF16, *, sequences: int = 1) -> KVCache:
     """The bytes of the KV cache; each layer keeps min(S, window) positions of each sequence."""
     require_min(1, S=S, sequences=sequences)
     terms = []  # the query heads are not in it: those that share a key and a value read the same bytes
-    for kind in model.layer_kinds:
-        cached = min(S, kind.window or S)  # what is farther back than the window, nobody asks for again
+    kinds = [kind for kind in model.layer_kinds if kind.kv_elements_per_token]
+    for kind in kinds:
+        cached = kind.entries(S)  # what is farther back than the window, nobody asks for again
         # a key and a value of H elements for each of K heads
-        nbytes = sequences * kind.layers * cached * kind.kv_elements_per_token * dtype.bytes
-        name = "full layers" if kind.window is None else f"window {kind.window}"
+        nbytes = sequences * kind.layers * cached * entry_bytes(kind, dtype)
         why = f"{kind.layers} layers × {cached:,} positions × {kind.kv_elements_per_token:,} elements"
-        terms.append(Term(name, nbytes, why))
+        terms.append(Term(_kind_name(kind, kinds), nbytes, why))
     return KVCache(tuple(terms), model, S, sequences, dtype)
+
+
+def _kind_name(kind: LayerKind, among: list[LayerKind]) -> str:
+    """The name of a kind of layer: its window, and what else tells it from the others."""
+    name = "full layers" if kind.window is None else f"window {kind.window}"
+    if kind.every > 1:
+        name = f"compressed {kind.every} to 1"
+    alike = [one for one in among if (one.window, one.every) == (kind.window, kind.every)]
+    return name if len(alike) == 1 else f"{name} of {kind.kv_elements_per_token:,}"
+
+
+def states(model: Transformer, *, sequences: int = 1, convolution: DType = BF16) -> Bytes:
+    """The bytes that recurrences keep of sequences of any length: their states, and those of convolutions."""
+    require_min(1, sequences=sequences)
+    kind = DTYPES[model.state_dtype]
+    counted = (
+        ("recurrent states", model.state_elements, kind),
+        ("convolution states", model.convolution_elements, convolution),
+    )
+    terms = (Term(name, sequences * n * t.bytes, f"{n:,} elements in {t}") for name, n, t in counted if n)
+    return Bytes(tuple(terms))

@@ -6,11 +6,9 @@ those of a model. All figures are of one sequence. Chapter: Other architectures.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from math import ceil
 
 from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.layers import pair_flops
 from scalingbook_lib.units import BF16, FP32, DType, Result, require_min, si
 
 type Product = tuple[int, int, int]  # rows, contracted, columns
@@ -164,21 +162,26 @@ def stack(model: Transformer, dtype: DType = BF16, *, chosen: int | None = None)
 
     `chosen`: how many positions the indexer selects, in a model that has one (`Latent.index_heads`).
     """
-    a, state = model.latent, model.linear
-    key = a.index_width if a else 0
-    one = partial(Entries, pair_flops=pair_flops(model, absorbed=True), index_bytes=key * dtype.bytes)
     layers: list[tuple[int, Mixer]] = [
-        (kind.layers, (one(
-            nbytes=(kind.kv_elements_per_token - key) * dtype.bytes,
+        (kind.layers, (Entries(
+            pair_flops=kind.pair_flops(absorbed=True),
+            nbytes=(kind.kv_elements_per_token - kind.index) * dtype.bytes,
+            every=kind.every,
             window=kind.window,
-            chosen=chosen if key else None,
-            index_flops=2 * a.index_heads * key if a else 0,
+            chosen=(chosen or kind.chosen) if kind.index else None,
+            index_flops=kind.index_flops,
+            index_bytes=kind.index * dtype.bytes,
         ),))
         for kind in model.layer_kinds
     ]  # fmt: skip
-    if state:
+    if state := model.linear:
         kept = RecurrentState(heads=state.v_heads, key=state.key, value=state.value, erases=True)
         layers.append((model.L - model.softmax_layers, (kept,)))
+    layers += [
+        (b.layers, (RecurrentState(heads=1, key=1, value=b.state, erases=b.state_flops > 4 * b.state),))
+        for b in model.blocks
+        if b.state
+    ]
     return MixedLayers(model.name, tuple(layers))
 
 

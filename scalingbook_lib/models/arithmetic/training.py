@@ -5,23 +5,19 @@ and its share of the weighted sum. Matmuls are counted exactly and are all that 
 FLOPs that the model needs per second over the chips' peak. Chapter: Transformers.
 """
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
 from scalingbook_lib.machines.chip import Chip
-from scalingbook_lib.models import Transformer
-from scalingbook_lib.models.arithmetic.layers import (
-    pair_flops,
-    pairs,
-    score_width,
-    up_projection,
-    value_width,
-)
+from scalingbook_lib.models import LayerKind, Transformer
+from scalingbook_lib.models.arithmetic.layers import index_flops, met_pairs, up_projection
 from scalingbook_lib.models.arithmetic.terms import Term, Terms, large, whole
 from scalingbook_lib.units import BF16, DType, Result, count, percent, require_min, si
 
-SCORES, VALUES, STATE = "scores", "weighted values", "linear attention state"
+SCORES, VALUES, STATE, INDEX = "scores", "weighted values", "linear attention state", "index scores"
 PROJECTIONS, UP = "attention projections", "latent up-projection"
 SOFTMAX_FLOPS = 5  # for each score: maximum, subtraction, exponential, sum, division
 _TRAINING = 3  # forward, and the two products of the backward pass
@@ -49,7 +45,7 @@ class Flops(Terms):
     @property
     def attention(self) -> float:
         """FLOPs of QKᵀ and PV: products of two activations, which 6 · P · tokens leaves out."""
-        return self.get(SCORES) + self.get(VALUES) + self.get(STATE)
+        return sum(map(self.get, (SCORES, VALUES, STATE, INDEX)))
 
     @property
     def weights(self) -> float:
@@ -89,15 +85,16 @@ def flops(
     """
     require_min(1, T=T, sequences=Fraction(sequences) * T)  # part of a sequence is a rate, and allowed
     S = T if S is None else S
-    # of all layers
-    met = sum(kind.layers * pairs(T, S, causal=causal, window=kind.window) for kind in model.layer_kinds)
+    met = met_pairs(model, T, S, causal=causal)
     scale = Fraction(sequences) * (_TRAINING if training else 1)
     counted = [
         *_weights(model, T, T if absorbed else S, T if logits is None else logits),
-        *_attention(model, met, T, absorbed),
+        *_attention(met, absorbed),
+        (INDEX, index_flops(model, T, S, causal=causal), "every entry is scored before some are chosen"),
+        (STATE, T * model.state_flops, f"{T:,} tokens, {si(model.state_flops, 'FLOPs')} each"),
     ]
     terms = tuple(Term(name, whole(scale * n), why) for name, n, why in counted if n)
-    softmax = whole(Fraction(sequences) * SOFTMAX_FLOPS * model.N * met)
+    softmax = whole(Fraction(sequences) * SOFTMAX_FLOPS * sum(kind.heads * n for kind, n in met))
     return Flops(terms, model, whole(Fraction(sequences)), T, S, softmax)
 
 
@@ -116,14 +113,14 @@ def _weights(model: Transformer, T: int, up: int, logits: int) -> Iterator[tuple
             yield part, rows.get(part, T) * n, f"{rows.get(part, T):,} tokens, {si(n, 'FLOPs')} each"
 
 
-def _attention(model: Transformer, met: int, T: int, absorbed: bool) -> Iterator[tuple[str, int, str]]:
-    """The attention matmuls: every query-key pair that is computed, for N heads."""
-    query, value = score_width(model, absorbed=absorbed), value_width(model, absorbed=absorbed)
-    yield SCORES, 2 * model.N * query * met, f"2 × {met:,} pairs × {model.N} heads × {query}"
-    yield VALUES, 2 * model.N * value * met, f"2 × {met:,} pairs × {model.N} heads × {value}"
-    if a := model.linear:  # read with the key, write, read with the query: a step at a time
-        per_token = 6 * a.v_heads * a.key * a.value * (model.L - model.softmax_layers)
-        yield STATE, T * per_token, f"{T:,} tokens, {si(per_token, 'FLOPs')} each"
+def _attention(met: list[tuple[LayerKind, int]], absorbed: bool) -> Iterator[tuple[str, int, str]]:
+    """The attention matmuls: every query-key pair that is computed, for all query heads of its layers."""
+    for name, at in ((SCORES, 0), (VALUES, 1)):
+        alike = defaultdict[tuple[int, int], int](int)
+        for kind, n in met:
+            alike[kind.heads, kind.widths(absorbed)[at]] += n
+        why = " + ".join(f"2 × {n:,} pairs × {N} heads × {width}" for (N, width), n in alike.items())
+        yield name, sum(2 * n * N * width for (N, width), n in alike.items()), why
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,25 +186,27 @@ def crossover(model: Transformer, *, causal: bool = False, windows: bool = True)
     """
     # of all layers, for a token
     weights = sum(w.flops_per_token for w in model.weights() if w.part != "unembedding")
-    needed = weights / pair_flops(model)  # pairs for each token, summed over the layers
-    kinds = [(kind.layers, kind.window if windows else None) for kind in model.layer_kinds]
-    if all(window is None for _, window in kinds):
-        return needed / model.softmax_layers * (2 if causal else 1)  # causal, T/2 keys on average
-    return _length(needed, kinds, causal)
+    kinds = [
+        (kind.layers * kind.pair_flops() / kind.every, kind.reach if windows else None)
+        for kind in model.layer_kinds
+    ]
+    if all(reach is None for _, reach in kinds):  # causal, T/2 keys on average
+        return weights / sum(flops for flops, _ in kinds) * (2 if causal else 1) if kinds else math.inf
+    return _length(weights, kinds, causal)
 
 
-def _length(needed: float, kinds: list[tuple[int, int | None]], causal: bool) -> float:
-    """The T at which the layers' pairs per token reach `needed`, by bisection."""
+def _length(needed: float, kinds: list[tuple[float, int | None]], causal: bool) -> float:
+    """The T at which the layers' attention costs `needed` FLOPs per token, by bisection."""
     # more tokens meet more pairs, so that halving finds the one length; 100 times is below a float's grain
     high = 1.0
-    while sum(layers * _mean(high, window, causal) for layers, window in kinds) < needed:
+    while sum(flops * _mean(high, window, causal) for flops, window in kinds) < needed:
         high *= 2
         if high > 2.0**80:
-            return float("inf")
+            return math.inf
     low = 0.0
     for _ in range(100):
         middle = (low + high) / 2
-        enough = sum(layers * _mean(middle, window, causal) for layers, window in kinds) >= needed
+        enough = sum(flops * _mean(middle, window, causal) for flops, window in kinds) >= needed
         low, high = (low, middle) if enough else (middle, high)
     return high
 

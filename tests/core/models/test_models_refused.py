@@ -36,7 +36,7 @@ BAD = {
     ),
     "more key heads": (GOOD | {"num_key_value_heads": 64}, "num_key_value_heads"),
     "tied in words": (GOOD | {"tie_word_embeddings": "no"}, "tie_word_embeddings"),
-    "unknown type": (GOOD | {"model_type": "lama"}, "model_type"),
+    "unknown type": ({"model_type": "lama", "hidden_size": 4096}, "model_type"),
     "no type": (without("model_type"), "model_type"),
     "two names, two values": (CONFIGS["GPT-2 124M"] | {"hidden_size": 1024}, "hidden_size"),
     "too few layer types": (CONFIGS["gpt-oss 20B"] | {"layer_types": ["full_attention"]}, "layer_types"),
@@ -79,16 +79,16 @@ FOREIGN = {
     "keys of other layers": (GOOD | {"num_kv_shared_layers": 10}, "num_kv_shared_layers"),
     "embeddings a layer": (CONFIGS["Gemma-2 27B"] | {"hidden_size_per_layer_input": 256}, "hidden_size_per"),
     "state space": (GOOD | {"mamba_d_state": 128}, "mamba_d_state"),
-    "Gemma 3n": ({"model_type": "gemma3n", "text_config": {"model_type": "gemma3n_text"}}, "model_type"),
     "Mamba 2": ({"model_type": "mamba2", "state_size": 128}, "model_type"),
     "RWKV": ({"model_type": "rwkv"}, "model_type"),
-    "MiniMax-01": ({"model_type": "minimax"}, "model_type"),
     "biases that no Mistral has": (CONFIGS["Mistral 7B v0.1"] | {"attention_bias": True}, "attention_bias"),
     "biases left out of a Qwen2": (CONFIGS["Qwen2.5 7B"] | {"attention_bias": False}, "attention_bias"),
     "norms of queries in a LLaMA": (GOOD | {"use_qk_norm": True}, "use_qk_norm"),
     "biases of an MLP in a Mixtral": (CONFIGS["Mixtral 8x7B"] | {"mlp_bias": True}, "mlp_bias"),
     "Llama 3.2 with pictures": ({"text_config": {"model_type": "mllama_text_model"}}, "model_type"),
-    "Granite 4": ({"model_type": "granitemoehybrid"}, "model_type"),
+    "attention residuals": (GOOD | {"attn_res_block_size": 12}, "attn_res_block_size"),
+    "a window in a LLaMA": (GOOD | {"sliding_window": 4096}, "sliding_window"),
+    "hyper-connections": (V3 | {"hc_mult": 4}, "hc_mult"),
 }
 
 

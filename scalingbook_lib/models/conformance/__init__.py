@@ -1,0 +1,1 @@
+"""Public conformance vectors of models, and the comparison of somebody else's numbers with them."""
