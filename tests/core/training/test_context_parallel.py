@@ -55,12 +55,12 @@ def test_only_attention_hides_a_ring():
     attention_s = one.seconds.math.attention
     assert sum(row.seconds for row in rows) < one.seconds.math.matmul
     # scores are computed again inside the backward kernel, which hides a little more
-    exposed_s = sum(row.seconds for row in rows) - one.exposed["context"]
+    exposed_s = sum(row.seconds for row in rows) - one.exposed["context parallelism"]
     assert attention_s * 31 / 32 < exposed_s < 1.5 * attention_s
 
 
 def test_long_pieces_hide_their_ring():
-    assert "context" not in step(8, T=131072).exposed
+    assert "context parallelism" not in step(8, T=131072).exposed
 
 
 def test_merging_partial_outputs_reads_and_writes_them_for_every_further_piece():
