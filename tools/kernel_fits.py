@@ -1,7 +1,7 @@
 """Fits kernel and link efficiencies and records them: `python -m tools.kernel_fits`, a few seconds.
 
-It reads `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
-and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
+It reads `own_grouped.csv`, `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the
+collectives of `data` and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
 `data/kernel_fits_left_out.json` has the fits without each chip, by which the accuracy page says what to
 expect of an unmeasured chip.
 """
@@ -54,6 +54,16 @@ def products() -> Iterator[tuple[str, kernel_fit.MeasuredMatmul]]:
                 yield f"{name} | {of} | {software}", found
 
 
+def grouped_products() -> Iterator[tuple[str, kernel_fit.MeasuredGrouped]]:
+    """Every measured grouped matmul, and the dense one of as many rows ("dense"), by chip and dtype."""
+    for row in resources.rows("own_grouped"):
+        on, experts = reading.chip(row["chip"]), int(row["experts"])
+        sizes = (int(row[name]) for name in ("rows_of_each", "K", "N"))
+        seconds = float(row["microseconds"]) / 1e6
+        found = kernel_fit.MeasuredGrouped(on, dtype(row["dtype"]), experts, *sizes, seconds=seconds)
+        yield f"{on.name} | {row['dtype']}{' | dense' if row['what'] == 'dense' else ''}", found
+
+
 def attended(name: str) -> Iterator[tuple[str, kernel_fit.AttentionTime]]:
     """Every measured attention of a table, by chip, and under "GPU"."""
     for row in rows(ROOT / f"data/{name}.csv"):
@@ -94,8 +104,8 @@ def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> d
 
 
 # leaving out a chip changes few fits; the others are cached
-_products, _attention, _fabric = map(
-    cache, (kernel_fit.fit_products, kernel_fit.fit_attention, fabric_fit.fit)
+_products, _grouped, _attention, _fabric = map(
+    cache, (kernel_fit.fit_products, kernel_fit.fit_grouped, kernel_fit.fit_attention, fabric_fit.fit)
 )
 
 
@@ -105,6 +115,7 @@ def fits(without: str = "") -> Fits:
     attention = grouped(chain(attended("attention"), attended("decode_attention")), without)
     found = {
         "products": {name: _products(timed) for name, timed in measured.items() if _stands(name, measured)},
+        "grouped": {name: _grouped(timed) for name, timed in grouped(grouped_products(), without).items()},
         "attention": {name: _attention(timed) for name, timed in attention.items()},
         "fabrics": {name: _fabric(timed) for name, timed in grouped(collectives(), without).items()},
     }
@@ -121,6 +132,7 @@ def left_out(chip: str) -> Changes:
             if others[table].get(name) != lines.get(name)
         }
         for table, lines in every.items()
+        if table != "grouped"  # measured on one chip alone
     }
 
 
@@ -161,7 +173,7 @@ def _changed(lines: Mapping[str, Values], changed: Mapping[str, Values | None]) 
 
 def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None:
     record.update(tables)
-    for remembered in (kernels.products, kernels.attention, fabrics.fabric):
+    for remembered in (kernels.products, kernels.grouped, kernels.attention, fabrics.fabric):
         remembered.cache_clear()
 
 

@@ -42,7 +42,7 @@ SUMS = (
         answer=_sharded_over_data,
         difficulty=2,
         hints=(
-            "With in-network reduction, every GPU sends the array once and receives the sum once: M/W.",
+            "With in-network reduction, every GPU sends the array and its part of the sum: 9/8 of M.",
             "Does an AllGather gain from a switch that adds? Does a "
             "ReduceScatter, whose result stays sharded?",
             "FSDP performs two AllGathers of the weights and one ReduceScatter of the gradients.",
