@@ -25,7 +25,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
             raise
         print(
             f"scalingbook: the command line needs {error.name}, which is not installed; "
-            f"write pip install {' '.join(NEEDS)}",
+            f"run pip install {' '.join(NEEDS)}",
             file=sys.stderr,
         )
         return FAILED

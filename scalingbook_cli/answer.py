@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 import click
 
 from scalingbook_cli import FAILED, INTERRUPTED
-from scalingbook_lib.units import binary, percent, si
+from scalingbook_lib.units import binary, count_in_words, percent, si
 
 NOTES = "scalingbook.notes"  # the key of the context for sentences on how a machine's name was read
+TERMINAL_COLUMNS = 100  # the width for which answers are laid out
 STOPPED = "Interrupted: this is the best plan found so far; the search did not finish."
 
 
@@ -25,6 +26,20 @@ class TextTable:
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     words: tuple[int, ...] = (0,)
+
+    @property
+    def width(self) -> int:
+        """The characters of a line in which no cell is folded: three between columns, one at each end."""
+        columns = zip(self.columns, *self.rows, strict=True)
+        lines = ([line for cell in column for line in cell.split("\n")] for column in columns)
+        return sum(max(map(len, column)) + 3 for column in lines) - 1
+
+    def without(self, name: str) -> "TextTable":
+        """The table without the column of that name."""
+        at = self.columns.index(name)
+        columns, *rows = (row[:at] + row[at + 1 :] for row in (self.columns, *self.rows))
+        words = tuple(n - (n > at) for n in self.words if n != at)
+        return TextTable(self.title, columns, tuple(rows), words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +115,9 @@ def added(terms: Iterable[str]) -> str:
 
 def format_value(value: float, unit: str) -> str:
     """A result with its unit for people; bytes with decimal and binary prefixes."""
-    if unit in ("FLOPs", "tokens", "parameters") and abs(value) >= 1e21:
+    if unit == "parameters":
+        return f"{count_in_words(value)} {unit}"
+    if unit in ("FLOPs", "tokens") and abs(value) >= 1e21:
         return f"{value:.3g} {unit}".replace("e+", "e")
     if unit == "B":
         return nbytes(value)
@@ -110,7 +127,7 @@ def format_value(value: float, unit: str) -> str:
         return percent(value, 3)
     if unit == "s" and abs(value) >= 1e4:  # no kiloseconds
         return f"{value:,.0f} s"
-    return si(value, unit) if math.isfinite(value) else f"infinitely many {unit}"
+    return si(value, unit) if math.isfinite(value) else "infinite"
 
 
 def nbytes(value: float) -> str:

@@ -1,30 +1,39 @@
-"""The command `scalingbook chips`: the catalogue as a table, or one chip with its sources."""
+"""The command `scalingbook chips`: the catalog as a table, or one chip with its sources."""
 
 import click
 
 from scalingbook_cli import parameter_types
 from scalingbook_cli.answer import Answer, TextTable, answer_command, figure
 from scalingbook_lib.machines import Chip, chips
-from scalingbook_lib.units import binary, si
+from scalingbook_lib.units import GB, GiB, rounded
+
+COLUMNS = (
+    "chip",
+    *(f"{width}\nTFLOPs/s" for width in ("16-bit", "8-bit", "4-bit")),
+    "memory\nGiB",
+    "memory\nGB/s",
+    "links",
+    *(f"{what}\nGB/s" for what in ("link", "network")),
+)
 
 
-@click.command("chips", short_help="The chips of the catalogue, with sources.")
+@click.command("chips", short_help="The chips of the catalog and their specifications, with sources.")
 @click.argument("chip", type=parameter_types.CHIP, required=False)
 @answer_command
 def command(chip: Chip | None) -> Answer:
-    """The chips of the catalogue, or all figures of one CHIP with their sources."""
+    """List the chips of the catalog, or all specifications of one CHIP with their sources."""
     return _one(chip) if chip else _all()
 
 
 def _all() -> Answer:
     found = tuple(chips.ALL.values())
     return Answer(
-        summary=f"{len(found)} chips; every rate is a documented peak, every link one link in one direction; "
-        "* announced",
+        summary=f"{len(found)} chips: documented dense peaks; link and network bandwidth in one direction; "
+        "* = announced",
         tables=(
             TextTable(
                 "",
-                ("chip", "16-bit", "8-bit", "4-bit", "memory", "its rate", "links", "link", "network"),
+                COLUMNS,
                 tuple(map(_row, found)),
             ),
         ),
@@ -37,15 +46,17 @@ def _row(chip: Chip) -> tuple[str, ...]:
     sixteen, eight = rates.get("bf16") or rates.get("fp16"), rates.get("fp8") or rates.get("int8")
     return (
         chip.name + "*" * (chip.status == "announced"),
-        si(sixteen, "FLOPs/s") if sixteen else "",
-        si(eight, "FLOPs/s") if eight else "",
-        si(rates["fp4"], "FLOPs/s") if "fp4" in rates else "",
-        binary(chip.hbm_bytes),
-        si(chip.hbm_bytes_per_s, "B/s"),
+        *(_in_units(rate, 1e12) for rate in (sixteen, eight, rates.get("fp4"))),
+        _in_units(chip.hbm_bytes, GiB),
+        _in_units(chip.hbm_bytes_per_s, GB),
         str(chip.links),
-        si(chip.link_bytes_per_s, "B/s"),
-        si(chip.dcn_bytes_per_s, "B/s") if chip.dcn_bytes_per_s else "",
+        *(_in_units(rate, GB) for rate in (chip.link_bytes_per_s, chip.dcn_bytes_per_s)),
     )
+
+
+def _in_units(value: float | None, unit: float) -> str:
+    """A specification in that unit with four significant digits, or "" for an unknown one."""
+    return f"{rounded(value / unit, 4):,.10g}" if value else ""
 
 
 def _one(chip: Chip) -> Answer:
@@ -53,7 +64,7 @@ def _one(chip: Chip) -> Answer:
     rows = tuple((name, figure(value), sources[name]) for name, value in _figures(chip).items())
     return Answer(
         summary=str(chip),
-        tables=(TextTable("", ("figure, in base units", "value", "source"), rows, words=(0, 2)),),
+        tables=(TextTable("", ("specification (base units)", "value", "source"), rows, words=(0, 2)),),
         values=_values(chip) | {"sources": sources},
     )
 
@@ -63,5 +74,5 @@ def _values(chip: Chip) -> dict[str, object]:
 
 
 def _figures(chip: Chip) -> dict[str, float]:
-    """The numeric figures of a chip."""
+    """The numeric specifications of a chip."""
     return {name: value for name, value in chip.figures().items() if isinstance(value, int | float)}

@@ -51,7 +51,7 @@ def _known(text: str) -> Collective:
     found = next((kind for kind in KINDS if kind.is_called(text)), None)
     if found is None:
         known = ", ".join(kind.hlo for kind in KINDS)
-        raise ValueError(f"{text!r} is no collective of this command; write one of {known}")
+        raise ValueError(f"{text!r} is not a collective of this command; write one of {known}")
     return found
 
 
@@ -62,9 +62,9 @@ WHICH = parameter_types.ArgumentType("collective", _known, [kind.hlo for kind in
 @click.argument("which", metavar="COLLECTIVE", type=WHICH)
 @click.argument("nbytes", metavar="BYTES", type=parameter_types.BYTES)
 @click.argument("machine", type=parameter_types.MACHINE)
-@click.option("--mesh", type=parameter_types.MESH, help="Mesh axes over the machine, as in X=8,Y=128.")
-@click.option("--over", metavar="AXES", help="The mesh axes that the collective is over, as in X or XY.")
-@click.option("--in-switch", is_flag=True, help="An all-reduce that is summed in the switches that can.")
+@click.option("--mesh", type=parameter_types.MESH, help="Mesh axes of the machine, as in X=8,Y=128.")
+@click.option("--over", metavar="AXES", help="Mesh axes that the collective spans, as in X or XY.")
+@click.option("--in-switch", is_flag=True, help="Reduce in the switches that support it (all-reduce only).")
 @parameter_types.chip_options
 @answer_command
 def command(
@@ -76,29 +76,37 @@ def command(
     over: str | None,
     in_switch: bool,
 ) -> Answer:
-    """The time of a COLLECTIVE of an array of so many BYTES over a MACHINE, or over some of its mesh axes.
+    """Compute the time of a COLLECTIVE on an array of BYTES over MACHINE, or over some of its mesh axes.
 
     \b
-    COLLECTIVE       BYTES are those of
-      all-gather       the gathered array, as every chip holds it in the end
-      reduce-scatter   the unreduced array, as every chip holds it at the start
-      all-reduce       the array, as every chip holds it before and after
-      all-to-all       the array over all chips of the axis: each holds its share
+    COLLECTIVE       BYTES is the size of
+      all-gather       the gathered array, which every chip holds at the end
+      reduce-scatter   the unreduced array, which every chip holds at the start
+      all-reduce       the array, which every chip holds before and after
+      all-to-all       the whole array, of which every chip holds one shard
 
-    MACHINE is a slice as in v5p:4x4x8 or v5p-256, or a cluster as in h100:1024. On a slice a mesh axis is a
-    product of whole torus axes; on a cluster the first axis is the innermost.
+    MACHINE is a slice, as in v5p:4x4x8 or v5p-256, or a cluster, as in h100:1024. On a slice, a mesh axis is
+    a product of whole torus axes; on a cluster, the first mesh axis is the innermost.
     """
     networks = _networks(machine, mesh, over)
     if in_switch and which is not Collective.ALL_REDUCE:
-        raise ValueError("--in-switch is for all-reduce; the others sum nothing that a switch could")
+        raise ValueError("--in-switch is for all-reduce; leave it out for other collectives")
     took = collectives.FORMULAS[which](nbytes, *networks, **({"in_switch": True} if in_switch else {}))
     asked = CollectiveRequest(kind=which, M=nbytes, networks=networks, in_switch=in_switch, transfer=took)
     return Answer(
-        summary=f"{machine.name}{f' over {over}' * bool(over)}: {took}",
+        summary=f"{took.name} on {machine.name}{f' over {over}' * bool(over)}: {_told(took)}",
         tables=(_network_table(networks), _time_table(asked)),
         values=_values(asked) | {"machine": machine.name, "mesh": mesh, "over": over, "in_switch": in_switch},
         steps=tuple(_derivation(asked)),
     )
+
+
+def _told(took: Transfer) -> str:
+    """'99.4 µs, bandwidth-bound (bandwidth 79.4 µs + latency 20 µs)'."""
+    if not took.total_s:
+        return "0 s, because a single chip has nothing to send"
+    terms = f"bandwidth {si(took.bandwidth_s, 's')} + latency {si(took.latency_s, 's')}"
+    return f"{si(took.total_s, 's')}, {took.bound}-bound ({terms})"
 
 
 def _networks(machine: Machine, mesh: dict[str, int] | None, over: str | None) -> tuple[Network, ...]:
@@ -108,7 +116,7 @@ def _networks(machine: Machine, mesh: dict[str, int] | None, over: str | None) -
     if mesh is not None:
         if not over:
             raise ValueError(
-                f"say which of {', '.join(mesh)} the collective is over, as in --over {next(iter(mesh))}"
+                f"--mesh needs --over; name the axes of the collective, as in --over {next(iter(mesh))}"
             )
         return machine.mesh(**mesh).axes(over)
     return getattr(machine, "axes", None) or getattr(machine, "levels", ())
@@ -117,20 +125,24 @@ def _networks(machine: Machine, mesh: dict[str, int] | None, over: str | None) -
 def _network_table(networks: tuple[Network, ...]) -> TextTable:
     rows = []
     for network in networks:
-        what = network.name if isinstance(network, Level) else "ring" if network.wrapped else "line"
+        torus_axis = "ring" if isinstance(network, Axis) and network.wrapped else "line (no wraparound)"
+        what = network.name if isinstance(network, Level) else torus_axis
         rows.append((what, f"{network.size:,}", si(network.bytes_per_s, "B/s"), si(network.hop_s, "s")))
-    return TextTable("", ("from the inside out", "size", "into one chip", "one hop"), tuple(rows))
+    return TextTable(
+        "", ("network, innermost first", "size", "bandwidth per chip", "hop latency"), tuple(rows)
+    )
 
 
 def _time_table(asked: CollectiveRequest) -> TextTable:
     took = asked.transfer
     rows = (
-        ("array", written(asked.M)),
-        ("each chip must receive", written(_received(asked))),
-        ("T_bytes", si(took.bandwidth_s, "s")),
-        ("T_hops", si(took.latency_s, "s")),
-        ("T", si(took.total_s, "s")),
-        ("the textbook's form", f"{si(took.textbook_s, 's')} ({percent(took.textbook_error)} off)"),
+        ("array size", written(asked.M)),
+        ("received by each chip", written(_received(asked))),
+        ("bandwidth term T_bytes", si(took.bandwidth_s, "s")),
+        ("latency term T_hops", si(took.latency_s, "s")),
+        ("total T", si(took.total_s, "s")),
+        ("textbook formula", si(took.textbook_s, "s")),
+        ("error of that formula", percent(took.textbook_error)),
     )
     return name_value_table(took.name, rows)
 
@@ -189,7 +201,7 @@ def _exchanged(asked: CollectiveRequest, axes: list[Axis]) -> Iterator[Derivatio
     """The lines of an all-to-all on a torus, limited by the axis with the busiest links."""
     slow = max(axes, key=lambda axis: collectives.busiest_link_chunks(axis) / axis.size)
     links = product(8, slow.size, collectives.chips(*axes), slow.link_bytes_per_s)
-    formula = "(eighths of a chunk on the busiest link) · M / (8 · size · n · W_1)"
+    formula = "(load of the busiest link in eighths of a chunk) · M / (8 · size · n · W_1)"
     numbers = f"{product(collectives.busiest_link_chunks(slow), asked.M)} / ({links})"
     yield DerivationLine("T_bytes", formula, numbers, asked.transfer.bandwidth_s, "s")
     numbers = product(len(axes), collectives.hops(slow), slow.hop_s)
@@ -212,10 +224,10 @@ def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationL
             yield DerivationLine(f"T_{level.name}", formula, numbers, times[level.name], "s")
             done.append(level)
     longest = f"max({', '.join(map(figure, times.values()))})"
-    yield DerivationLine("T_bytes", "the longest of the levels", longest, asked.transfer.bandwidth_s, "s")
+    yield DerivationLine("T_bytes", "the slowest level", longest, asked.transfer.bandwidth_s, "s")
     hops = ", ".join(f"{level.name} {figure(level.hop_s)} s" for level in levels)
     yield DerivationLine(
-        "T_hops", "the hops of every level, one after the other", hops, asked.transfer.latency_s, "s"
+        "T_hops", "the hop latencies of all levels in sequence", hops, asked.transfer.latency_s, "s"
     )
 
 

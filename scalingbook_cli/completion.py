@@ -6,11 +6,11 @@ from click.shell_completion import get_completion_class
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", short_help="Teach a shell to complete names.")
+@click.command("completion", short_help="A script that completes names in your shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str) -> None:
-    """Print the script that makes a shell complete commands, chips and models.
+    """Print a script with which your shell completes commands, chips and models.
 
     \b
     bash: eval "$(scalingbook completion bash)"          in ~/.bashrc

@@ -1,4 +1,4 @@
-"""The command `scalingbook conform`: a calculator's numbers beside the public conformance vectors."""
+"""The command `scalingbook conform`: compares a calculator's numbers with the conformance vectors."""
 
 import click
 
@@ -11,17 +11,17 @@ from scalingbook_lib.models.conformance.compared import Conformance, Difference
 MOST_UNKNOWN = 8  # rows that are named in the table
 
 
-@click.command("conform", short_help="Which numbers of a calculator differ from the vectors, and why.")
+@click.command("conform", short_help="Differences of a calculator's numbers from the conformance vectors.")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @answer_command
 def command(file: str) -> Answer:
-    """Compare FILE, the numbers of any calculator, with the conformance vectors of models.
+    """Compare the numbers of any calculator in FILE with the conformance vectors of models.
 
-    FILE is a CSV with the columns model, quantity and value, or JSON like the vectors themselves, which are
-    data/vectors/models.json of the book: parameters, active parameters, bytes of weights, KV bytes per token
-    by kind of layer, states, and FLOPs of one token at five contexts. A row that differs is explained by the
-    known slip that gives its value, such as tied embeddings counted twice. The exit code is 1 where a row
-    differs, or where none could be compared.
+    FILE is a CSV with the columns model, quantity and value, or JSON in the format of the vectors, which are
+    in data/vectors/models.json: parameters, active parameters, weight bytes, KV-cache bytes per token by kind
+    of layer, recurrent states, and FLOPs of one token at five context lengths. If a known mistake gives a
+    value that differs, such as tied embeddings counted twice, it is named. The exit code is 1 if a value
+    differs, or if none could be compared.
     """
     found = compared.conform(reading.file(file).read_text(encoding="utf-8-sig"))
     return Answer(
@@ -34,7 +34,7 @@ def command(file: str) -> Answer:
 
 def _differing(found: Conformance) -> tuple[TextTable, ...]:
     """A table for each model of which a row differs."""
-    columns = ("quantity", "given", "right", "factor", "known slip")
+    columns = ("quantity", "given", "right", "factor", "known mistake")
     by_model = grouped(found.differ, lambda one: one.model)
     return tuple(
         TextTable(f"{model}: rows that differ", columns, tuple(map(_row, rows)), words=(4,))
@@ -44,7 +44,7 @@ def _differing(found: Conformance) -> tuple[TextTable, ...]:
 
 def _row(one: Difference) -> tuple[str, ...]:
     numbers = (f"{one.theirs:.6g}", f"{one.right:.6g}", f"{one.factor:.4g}")
-    return (one.quantity, *numbers, one.slip or "no known slip gives this value")
+    return (one.quantity, *numbers, one.slip or "none known")
 
 
 def _unknown(found: Conformance) -> tuple[TextTable, ...]:

@@ -1,4 +1,4 @@
-"""The command `scalingbook grade`: which exercises readers' notebooks solve."""
+"""The command `scalingbook grade`: the exercises that readers' notebooks solve."""
 
 import csv
 import re
@@ -16,34 +16,47 @@ COLUMNS = ("notebook", "exercise", "status", "says")
 _FORMULA = re.compile(r"^(?=[=+@-])")  # cells that a spreadsheet would evaluate
 
 
-@click.command("grade", short_help="Which exercises readers' notebooks solve.")
+@click.command("grade", short_help="The exercises that readers' notebooks solve.")
 @click.argument("folder", type=click.Path(exists=True, path_type=Path))
 @click.option(
-    "--seconds", type=click.FloatRange(0.1, 86_400), default=120.0, help="The longest a notebook may run."
+    "--seconds",
+    type=click.FloatRange(0.1, 86_400),
+    default=120.0,
+    show_default=True,
+    help="Time limit for each notebook.",
 )
-@click.option("--gib", type=click.FloatRange(0.5, 65_536), default=16.0, help="Memory that it may ask for.")
-@click.option("--csv", "table", type=click.Path(path_type=Path), help="Write a row an exercise here, as CSV.")
+@click.option(
+    "--gib",
+    type=click.FloatRange(0.5, 65_536),
+    default=16.0,
+    show_default=True,
+    help="Memory limit for each notebook, in GiB.",
+)
+@click.option(
+    "--csv", "table", type=click.Path(path_type=Path), help="Also write a CSV file with a row per exercise."
+)
 @answer_command
 def command(*, folder: Path, seconds: float, gib: float, table: Path | None) -> Answer:
-    """Run every notebook of FOLDER and tell which exercises it solves, by the book's own checks.
+    """Run every notebook in FOLDER and report which exercises it solves, by the book's own checks.
 
-    FOLDER has notebooks of exercises as readers filled them in, in subfolders too. Each runs in a process of
-    its own, in an empty folder; a cell that fails stops no other. All exercises of a chapter count, even
-    those that a reader has taken out; of one that is checked twice the last answer counts.
+    FOLDER contains exercise notebooks that readers have filled in; its subfolders are included. Each notebook
+    runs in its own process and in an empty folder, and a cell that fails does not stop the others. All
+    exercises of a chapter count, even those that a reader has deleted. If an exercise is checked twice, the
+    last answer counts.
 
-    This is no sandbox: a notebook may do whatever you may. Run those of people whom you do not know in a
+    This is not a sandbox: a notebook can do whatever you can. Run notebooks from people you do not know in a
     container.
     """
     graded = tuple(grade.folder(folder, seconds=seconds, gib=gib))
     if not graded:
-        raise ValueError(f"{folder} has no notebook; name a folder with files that end in .ipynb")
+        raise ValueError(f"{folder} contains no notebooks; name a folder with .ipynb files")
     if table:
         _write(graded, table)
     right, of = sum(one.solved for one in graded), sum(len(one.exercises) for one in graded)
     rows = tuple(map(_row, graded))
     return Answer(
-        summary=f"Notebooks: {len(graded):,}. Exercises solved: {right:,} of {of:,}.",
-        tables=(TextTable("", ("notebook", "solved", "missing", "what went wrong"), rows, (0, 2, 3)),),
+        summary=f"{right:,} of {of:,} exercises solved in {len(graded):,} notebook{'s' * (len(graded) > 1)}",
+        tables=(TextTable("", ("notebook", "solved", "not solved", "problem"), rows, (0, 2, 3)),),
         values={"notebooks": [asdict(one) | {"solved": one.solved} for one in graded]},
     )
 

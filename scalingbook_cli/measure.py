@@ -8,22 +8,34 @@ import click
 from scalingbook_book.reader import draw
 from scalingbook_book.reader.explorers.view import Chart, Points, RefLine, Scale
 from scalingbook_cli.answer import Answer, TextTable, answer_command
-from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark, TimedOperation
+from scalingbook_lib.evidence.local_benchmark import PRODUCT, PROMPT, TOKEN, DeviceBenchmark, TimedOperation
 from scalingbook_lib.evidence.reading import chip as reading
 from scalingbook_lib.units import percent, si
 
+LABELS = {PRODUCT: "matmul", PROMPT: "prefill attention", TOKEN: "decode attention"}
+"""The operations of a record by the names that people read."""
 
-@click.command("measure", short_help="Time this machine's devices, beside what is predicted of them.")
-@click.option("--out", type=click.Path(path_type=Path), help="Write the record here, as JSON.")
-@click.option("--drawing", type=click.Path(path_type=Path), help="Draw it over the predictions, as SVG.")
-@click.option("--calibrate", is_flag=True, help="What shares of its peaks this is, for plan and serve.")
+
+@click.command("measure", short_help="Benchmarks of this machine's devices, compared with predictions.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Write the benchmark record to this file, as JSON."
+)
+@click.option(
+    "--drawing",
+    type=click.Path(path_type=Path),
+    help="Plot measured against predicted times to this file, as SVG.",
+)
+@click.option(
+    "--calibrate", is_flag=True, help="Also print the measured shares of the device's documented peaks."
+)
 @answer_command
 def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answer:
-    """Products, copies, attention and, of several devices, collectives: measured beside predicted.
+    """Time matmuls, attention and collectives on this machine's devices, and compare with predictions.
 
-    A TPU or GPU takes a minute or two, a CPU seconds. `plan` and `serve` take the record that --out writes in
-    place of published efficiencies: --efficiency mine.json. For a CPU, which the book has no peaks of,
-    predictions are the roofline of its own best rates, and its record is a machine: plan gpt-2 mine.json.
+    This takes one or two minutes on a TPU or GPU, and seconds on a CPU. Collectives need several devices.
+    `plan` and `serve` accept the record that --out writes instead of the published efficiencies, as in
+    --efficiency mine.json. A CPU has no documented peaks in the catalog, so its predictions are the roofline
+    of its own best measured rates, and its record also serves as a machine, as in plan gpt-2 mine.json.
     """
     survey = _surveyed()
     shares = _shares(survey) if calibrate else {}
@@ -33,11 +45,11 @@ def command(*, out: Path | None, drawing: Path | None, calibrate: bool) -> Answe
         drawing.write_text(draw.panel(_chart(survey), draw.WIDE), encoding="utf-8")
     rows = tuple(_told(row) for row in survey.rows)
     tables = [
-        TextTable("", ("operation", "type", "sizes", "measured", "predicted", "ratio"), rows, (0, 1, 2))
+        TextTable("", ("operation", "dtype", "sizes", "measured", "predicted", "ratio"), rows, (0, 1, 2))
     ]
     if shares:
         found = tuple((name, percent(share)) for name, share in shares.items())
-        tables.append(TextTable("shares of documented peaks", ("", ""), found))
+        tables.append(TextTable("Measured shares of the documented peaks", ("", ""), found))
     values = {"device": survey.device, "chip": survey.chip or None, "date": survey.date, "jax": survey.jax}
     return Answer(
         summary=str(survey),
@@ -50,7 +62,7 @@ def _surveyed() -> DeviceBenchmark:
     try:
         from scalingbook_lab.devices.survey import survey
     except ImportError as error:
-        raise ValueError(f"measuring needs JAX ({error}); install the library with its extra, lab") from None
+        raise ValueError(f"measure needs JAX ({error}); run make lab, which installs it") from None
     return survey(lambda row: click.echo(row, err=True))
 
 
@@ -60,7 +72,14 @@ def _shares(survey: DeviceBenchmark) -> dict[str, float]:
 
 def _told(row: TimedOperation) -> tuple[str, ...]:
     sizes = " × ".join(f"{size:,}" for size in row.sizes)
-    return row.what, row.dtype, sizes, si(row.seconds, "s"), si(row.predicted_s, "s"), f"{row.ratio:.2f}"
+    return (
+        LABELS.get(row.what, row.what),
+        row.dtype,
+        sizes,
+        si(row.seconds, "s"),
+        si(row.predicted_s, "s"),
+        f"{row.ratio:.2f}",
+    )
 
 
 def _values(row: TimedOperation) -> dict[str, object]:
@@ -78,7 +97,7 @@ def _chart(survey: DeviceBenchmark) -> Chart:
     times = [row.predicted_s for row in survey.rows]
     return Chart(
         Scale("predicted", "s", "log", min(times), max(times)),
-        Scale("measured over predicted", "×", "log", 0.25, 4),
+        Scale("measured / predicted", "×", "log", 0.25, 4),
         (RefLine("", 1.0, "y"), *_dots(survey)),
         f"{survey.device}, {survey.date}",
     )
@@ -87,4 +106,6 @@ def _chart(survey: DeviceBenchmark) -> Chart:
 def _dots(survey: DeviceBenchmark) -> Iterator[Points]:
     for color, what in enumerate(dict.fromkeys(row.what for row in survey.rows)):
         own = [row for row in survey.rows if row.what == what]
-        yield Points(what, [row.predicted_s for row in own], [row.ratio for row in own], color=color)
+        yield Points(
+            LABELS.get(what, what), [row.predicted_s for row in own], [row.ratio for row in own], color=color
+        )

@@ -67,8 +67,8 @@ def command(
 ) -> Answer:
     """Count the parameters, FLOPs, KV cache and training state of MODEL.
 
-    MODEL is a name in the catalog (llama-3-70b), the path of a config.json or of its folder, or - for a
-    config.json on standard input.
+    MODEL is a name in the catalog (llama-3-70b), a Hugging Face id (Qwen/Qwen3-8B), the path of a config.json
+    or of its folder, or - for a config.json on standard input.
     """
     forward = arithmetic.flops(model, batch, T, causal=causal)
     training = arithmetic.flops(model, batch, T, causal=causal, training=True)

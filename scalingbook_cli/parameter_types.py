@@ -59,7 +59,7 @@ FILES, FIGURES = "scalingbook.chip_files", "scalingbook.figures"
 
 
 class ChipType(ArgumentType):
-    """A chip: one of a `--chip-file`, or of the catalogue, with the figures of `--figure`."""
+    """A chip of a `--chip-file` or of the catalog, with the specifications of `--figure`."""
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> object:
         """The chip, with the figures that were given."""
@@ -198,12 +198,12 @@ _PLAN_WAYS = {
     "--cp": "Context-parallel degree: chips that split a sequence.",
     "--ep": "Expert-parallel degree: chips that together hold each expert once.",
     "--expert-tp": "Chips that split one expert: 1, or the degree of --tp.",
-    "--expert-domains": "Largest number of domains that hold a token's experts.",
-    "--fsdp": "FSDP degree: data ranks that shard the state (see --zero).",
-    "--dp": "Replicas of all of that within the machine (data parallelism).",
+    "--expert-domains": "Largest number of scale-up domains that hold a token's experts.",
+    "--fsdp": "FSDP degree: data-parallel ranks that shard the state (see --zero).",
+    "--dp": "Replicas of all of the above within the machine (data parallelism).",
     "--pp": "Pipeline-parallel degree: the number of stages.",
     "--chunks": "Chunks of layers per stage, for the interleaved schedule.",
-    "--microbatch": "Sequences per microbatch of a data rank.",
+    "--microbatch": "Sequences per microbatch and data-parallel rank.",
 }
 _PLAN_TYPES = {
     "--weights": "of the stored weights",
@@ -217,10 +217,10 @@ _LAYOUT_WAYS = {
     "--rows": "The part of --tp that splits the model's width (2-D weight-stationary).",
     "--cp": "Context-parallel degree: groups of --tp that split the tokens of a prompt.",
     "--pp": "Pipeline-parallel degree: the number of stages.",
-    "--ep": "The part of --tp that is over experts.",
+    "--ep": "Expert-parallel degree, a part of --tp.",
     "--attention-dp": "Groups within --tp that each attend to their own sequences.",
-    "--kv-batch": "Degree over sequences of a group's KV cache.",
-    "--kv-sequence": "Degree over tokens of a group's KV cache; the rest is over heads.",
+    "--kv-batch": "Degree that splits a group's KV cache by sequences.",
+    "--kv-sequence": "Degree that splits a group's KV cache by tokens; the rest of --tp splits it by heads.",
 }
 _LAYOUT_TYPES = {
     "--weights": "of the stored weights",
@@ -240,7 +240,7 @@ def plan_options(command: Command) -> Command:
     pods = "Number of machines like this one, as replicas over the data-center network."
     shared = "ZeRO stage: 1 shards the optimizer state, 2 also gradients, 3 also weights."
     attends = "Attention under --cp: keys and values in a ring, gathered, or heads exchanged."
-    hides = "Overlap of communication that can overlap: full, none, or a share."
+    hides = "Overlap of the communication that can be hidden: full, none, or a share."
     master = "The dtype of the master weights, or none."
     remat = (
         "What the backward pass recomputes: "

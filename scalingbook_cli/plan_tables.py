@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from scalingbook_cli import shared
 from scalingbook_cli.answer import (
     SHARE,
+    TERMINAL_COLUMNS,
     DerivationLine,
     TextTable,
     fields_of,
@@ -21,7 +22,7 @@ from scalingbook_lib.calibrated.recommendation import Published
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, rounded, si
 
 _DEGREES = {
     "tp": "TP",
@@ -31,7 +32,8 @@ _DEGREES = {
     "fsdp": "FSDP",
     "dp": "replicas",
 }
-_SETTINGS = {"zero": "ZeRO", "microbatch": "microbatch", "schedule": "schedule", "remat": "remat"}
+OVERHEAD = "largest overhead"
+_SETTINGS = {"zero": "ZeRO", "microbatch": "MBS", "schedule": "schedule", "remat": "remat"}
 _SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")
 
 
@@ -46,11 +48,14 @@ def tables(
 
 
 def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
-    """The best plans, one per row; degrees of 1 and settings that all plans share have no column."""
+    """The best plans, one per row; degrees of 1 and settings that all plans share have no column.
+
+    The largest overhead is left out if the table would otherwise be too wide for a terminal.
+    """
     plans = [one.plan for one in ranking.best]
     named = {name: label for name, label in _DEGREES.items() if any(getattr(p, name) > 1 for p in plans)}
     named |= {name: label for name, label in _SETTINGS.items() if len({_cell(p, name) for p in plans}) > 1}
-    columns = ("", *named.values(), "step time", "P80", "MFU", "memory", "largest overhead")
+    columns = ("", *named.values(), "step time", "P80", "MFU", "memory", OVERHEAD)
     rows = []
     for place, one in enumerate(ranking.best, start=1):
         step = one.step
@@ -58,9 +63,9 @@ def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
         numbers = (*times, percent(step.mfu), si(step.memory.total, "B"))
         cells = (_cell(one.plan, name) for name in named)
         rows.append((str(place), *cells, *numbers, step.largest_overhead))
-    of = f"{ranking.model.name} on {ranking.machine.name}"
-    words = (0, len(columns) - 1)
-    return TextTable(f"Best plans for {of}", columns, tuple(rows), words=words)
+    title = f"Best plans for {ranking.model.name} on {ranking.machine.name}"
+    table = TextTable(title, columns, tuple(rows), words=(0, len(columns) - 1))
+    return table if table.width <= TERMINAL_COLUMNS else table.without(OVERHEAD)
 
 
 def _cell(plan: Plan, name: str) -> str:
@@ -179,13 +184,13 @@ def _run(run: PlannedRun, added: ChipHourOverhead | None) -> TextTable:
     """The run as planned, and as it is likely to be billed."""
     runs = {"planned": run} | ({"billed": added.of(run)} if added else {})
     rows = [
-        ("tokens", *(si(one.tokens) for one in runs.values())),
+        ("tokens", *(count_in_words(one.tokens) for one in runs.values())),
         ("days", *(count(one.days) for one in runs.values())),
-        ("chip-hours", *(si(one.chip_hours) for one in runs.values())),
+        ("chip-hours", *(count_in_words(rounded(one.chip_hours)) for one in runs.values())),
     ]
     if run.usd is not None:
-        rows.append(("USD", *(count(round(one.usd or 0.0)) for one in runs.values())))
-        rows.append(("per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
+        rows.append(("USD", *(count_in_words(rounded(one.usd or 0.0)) for one in runs.values())))
+        rows.append(("price per chip", *(str(ChipPrice(run.usd_per_hour, run.usd_as_of)), "")[: len(runs)]))
     if run.power_w is not None:
         energies = (one.energy for one in runs.values())
         rows.append(("MWh (chips only)", *(count(round(e.mwh, 1)) for e in energies if e)))

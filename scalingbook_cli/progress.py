@@ -12,7 +12,9 @@ import click
 EVERY_S = 1.0
 
 progress_option = click.option(
-    "--progress", is_flag=True, help="Say how far the search is, where no terminal reads it too."
+    "--progress",
+    is_flag=True,
+    help="Report the progress of the search even if standard error is not a terminal.",
 )
 
 
@@ -36,7 +38,7 @@ class Progress:
         """Whether to stop, after `done` of `of`."""
         if self._shows and monotonic() >= self._next_s:
             self._next_s, self._shown = monotonic() + EVERY_S, True
-            self._say(f"{self.describe(done, of)}; Ctrl-C ends with the best so far")
+            self._say(f"{self.describe(done, of)}; Ctrl-C stops the search and prints the best so far")
         return self.stopped
 
     def __enter__(self) -> Self:

@@ -35,10 +35,10 @@ def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:
     """A count: '4096', '8Ki' (8,192), '16M' (16,000,000); `words` are the accepted units."""
     read = parse(text)
     if read.unit not in ("", *words):
-        raise ValueError(f"{text!r} is in {read.unit}; write a plain count, as in 4096, 8Ki or 16M")
+        raise ValueError(f"{text!r} has the unit {read.unit}; write a plain count, as in 4096, 8Ki or 16M")
     if not least <= read.value <= MOST or read.value != int(read.value):
         raise ValueError(
-            f"{text!r} is no whole number from {least} to 2^53; write one as in 4096, 8Ki or 16M"
+            f"{text!r} is not a whole number from {least} to 2^53; write one as in 4096, 8Ki or 16M"
         )
     return int(read.value)
 
@@ -46,7 +46,7 @@ def whole(text: str, *, least: int = 1, words: tuple[str, ...] = ()) -> int:
 def list_length(text: str) -> int:
     """A number of rows to list, 1 to 1,000."""
     if (n := whole(text)) > 1000:
-        raise ValueError(f"{text!r} is more than anybody reads; write at most 1000")
+        raise ValueError(f"{text!r} is too long a list; write at most 1000")
     return n
 
 
@@ -55,7 +55,7 @@ def amount(text: str, unit: str) -> float:
     read = parse(text)
     example = {"B": "16M, 2TiB or 3.5 GB", "FLOP": "8.6G, 2^40 or 3.5 TFLOPs"}[unit]
     if read.unit not in ("", unit):
-        raise ValueError(f"{text!r} is in {read.unit}; write {example}")
+        raise ValueError(f"{text!r} has the unit {read.unit}; write {example}")
     if not 0 <= read.value <= MOST_AMOUNT:
         raise ValueError(f"{text!r} is not between 0 and {MOST_AMOUNT:g}; write {example}")
     return int(read.value) if read.value.is_integer() else read.value
@@ -69,8 +69,8 @@ def sequences(text: str, T: int) -> int:
     if n % T:
         near = max(n // T, 1)
         raise ValueError(
-            f"{text!r}, {n:,} tokens, is no whole number of sequences of {T:,}; write {near * T:,} tokens, "
-            f"or {near} for {near} sequences"
+            f"{text!r} is not a whole number of sequences of {T:,} tokens; write '{near * T:,} tokens', "
+            f"or {near} for {near} sequence{'s' * (near > 1)}"
         )
     return n // T
 
@@ -79,7 +79,7 @@ def remat(text: str) -> str:
     """A policy of rematerialization: its name, or the tensors that it names, as in 'save:q,k,v'."""
     if text not in REMAT and ":" not in text:
         raise ValueError(
-            f"{text!r} is no policy; write one of {', '.join(REMAT)}, or as in 'save:q,k,v;offload:in'"
+            f"{text!r} is not a policy; write one of {', '.join(REMAT)}, or as in 'save:q,k,v;offload:in'"
         )
     named(text)
     return text
@@ -106,8 +106,8 @@ def efficiency(text: str) -> TrainingEfficiency | DeviceBenchmark | None:
         return PEAK if text.lower() == PEAK.name else None
     if not (part := share(text)):
         raise ValueError(
-            f"{text!r} is no efficiency; write peak, calibrated, a share of the peak as in 40%, or what "
-            "`scalingbook measure --out` wrote, as in mine.json"
+            f"{text!r} is not an efficiency; write peak, calibrated, a share of the peak as in 40%, or a "
+            "record of `scalingbook measure --out`, as in mine.json"
         )
     return TrainingEfficiency.flat(part)
 
@@ -117,23 +117,25 @@ def serving_efficiency(text: str) -> str | DeviceBenchmark:
     if text.endswith(".json"):
         return DeviceBenchmark.read(file(text))
     if text.lower() not in (PEAK.name, CALIBRATED):
-        raise ValueError(f"{text!r} is no efficiency; write peak, calibrated, or a record as in mine.json")
+        raise ValueError(
+            f"{text!r} is not an efficiency; write peak, calibrated, or a record as in mine.json"
+        )
     return text.lower()
 
 
 def positive(text: str) -> float:
     """A number above 0, plain or in percent: '0.4', '40%'."""
-    return _number(text, "is no positive number; write one as in 0.4, 40% or 2.5")
+    return _number(text, "is not a positive number; write one as in 0.4, 40% or 2.5")
 
 
 def seconds(text: str) -> float:
     """A time above 0 in seconds: '50ms', '2 s', '0.05'."""
-    return _number(text, "is no time above 0; write one as in 50ms, 2s or 0.05", unit="s")
+    return _number(text, "is not a time above 0; write one as in 50ms, 2s or 0.05", unit="s")
 
 
 def share(text: str) -> float:
     """A share from 0 to 1: '0.4', '40%'."""
-    return _number(text, "is no share; write one from 0 to 1, as in 0.4 or 40%", least=0.0, most=1.0)
+    return _number(text, "is not a share; write one from 0 to 1, as in 0.4 or 40%", least=0.0, most=1.0)
 
 
 def _number(
@@ -162,8 +164,8 @@ def dtype_or_none(text: str) -> DType | None:
 
 
 def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
-    """A chip: one of the `given` by its name, a catalogue name ('v5p', 'H100 SXM', 'A100-40GB'), or the path
-    of a file of figures.
+    """A chip: one of the `given` by its name, a catalog name ('v5p', 'H100 SXM', 'A100-40GB'), or the path
+    of a file of specifications.
     """
     own = (given or {}).get(text.strip().lower())
     if own is not None:
@@ -175,7 +177,7 @@ def chip(text: str, given: Mapping[str, Chip] | None = None) -> Chip:
     try:
         return chips.find(text)
     except ValueError as error:
-        told = "`scalingbook chips` lists all, and --chip-file takes the figures of another"
+        told = "`scalingbook chips` lists all chips, and --chip-file reads the specifications of another"
         raise ValueError(f"{error}; {told}") from error
 
 
@@ -209,7 +211,9 @@ def mesh(text: str) -> dict[str, int]:
     for part in filter(None, re.split(r"[,\s]+", text.strip())):
         match = _MESH.fullmatch(part)
         if match is None or match[1] in sizes:
-            raise ValueError(f"{text!r} is no mesh; name each axis once by a capital letter, as in X=8,Y=128")
+            raise ValueError(
+                f"{text!r} is not a mesh; name each axis once, by a capital letter, as in X=8,Y=128"
+            )
         sizes[match[1]] = int(match[2])
     if not 1 <= len(sizes) <= 6:
         raise ValueError(f"{text!r} has {len(sizes)} mesh axes; write one to six, as in X=8,Y=128")
@@ -238,7 +242,9 @@ def file(text: str) -> Path:
     plain = os.path.isfile(text) and os.path.getsize(text) <= MOST_FILE
     # shells pass pipes for <(command)
     if os.path.exists(text) and not plain and not text.startswith(("/dev/fd/", "/dev/stdin")):
-        raise ValueError(f"{text!r} is no plain file of at most {binary(MOST_FILE)}; write the path of one")
+        raise ValueError(
+            f"{text!r} is not a regular file of at most {binary(MOST_FILE)}; write the path of one"
+        )
     return Path(text)
 
 
@@ -246,7 +252,7 @@ def _piped() -> str:
     try:
         text = sys.stdin.read(2 * MOST_MODEL)
     except (OSError, ValueError) as error:
-        raise ValueError("standard input is no text in UTF-8; pipe a config.json into it") from error
+        raise ValueError("standard input is not UTF-8 text; pipe a config.json into it") from error
     if "{" not in text:
-        raise ValueError("standard input has no config.json; pipe one into it, { to }")
+        raise ValueError("standard input does not contain a config.json; pipe one into it, from { to }")
     return text

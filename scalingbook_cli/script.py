@@ -88,10 +88,10 @@ def run(argv: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         if not isinstance(
             error, BrokenPipeError
-        ):  # a closed pipe is no error: its reader, such as `head`, has finished
+        ):  # a closed pipe is not an error: its reader, such as `head`, has finished
             print(
                 f"scalingbook: cannot write {error.filename or 'standard output'}: {error.strerror}; "
-                "write where there is room",
+                "choose a writable destination",
                 file=sys.stderr,
             )
         return FAILED

@@ -9,7 +9,7 @@ from scalingbook_cli.shared import sum_line
 from scalingbook_lib.inference import Layout, Serving, ServingMemory
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Front, Option
-from scalingbook_lib.units import count, percent, si
+from scalingbook_lib.units import count, count_in_words, percent, rounded, si
 
 _DEGREES = {
     "tp": "TP",
@@ -100,10 +100,11 @@ class Capacity:
     @property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """The rows of the table of a replica."""
+        share = self.used / max(self.kv_tokens, 1)
         return (
-            ("KV cache capacity", si(self.kv_tokens, "tokens")),
+            ("KV cache capacity", f"{count_in_words(self.kv_tokens)} tokens"),
             (f"sequences of {self.longest_tokens:,} tokens", f"{self.sequences:,}"),
-            ("KV cache in use", f"{si(self.used, 'tokens')} ({percent(self.used / max(self.kv_tokens, 1))})"),
+            ("KV cache in use", f"{count_in_words(rounded(self.used))} tokens ({percent(share)})"),
         )
 
     @property

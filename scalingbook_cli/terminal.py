@@ -11,9 +11,7 @@ from rich.console import Console
 from rich.table import Table as Drawn
 from rich.text import Text
 
-from scalingbook_cli.answer import Answer, DerivationLine, TextTable, format_value
-
-PIPED_COLUMNS = 100  # if the width is unknown
+from scalingbook_cli.answer import TERMINAL_COLUMNS, Answer, DerivationLine, TextTable, format_value
 
 
 def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
@@ -39,7 +37,7 @@ def show(answer: Answer, *, as_json: bool, explain: bool) -> None:
 
 def _console() -> Console:
     probe = Console(markup=False, highlight=False, emoji=False)
-    width = None if probe.is_terminal or "COLUMNS" in probe._environ else PIPED_COLUMNS
+    width = None if probe.is_terminal or "COLUMNS" in probe._environ else TERMINAL_COLUMNS
     return Console(markup=False, highlight=False, emoji=False, width=width)
 
 

@@ -11,7 +11,7 @@ from scalingbook_cli.workbench import differences, fit, flips, notebook, panels,
 from scalingbook_cli.workbench.answers import COMMANDS, UnreadableCommand, answered, read
 from scalingbook_cli.workbench.setup import FIELDS, WorkbenchSetup
 
-UNFORESEEN = "The library has a defect here"
+UNFORESEEN = "The library failed with an internal error"
 
 
 def workbench_json(question: str) -> str:
@@ -31,7 +31,8 @@ def workbench_json(question: str) -> str:
         return _refused(str(refused), about)
     except Exception as fault:
         told = (
-            f"{UNFORESEEN} ({type(fault).__name__}: {fault}). The commands at the bottom of the page show it."
+            f"{UNFORESEEN} ({type(fault).__name__}: {fault}). "
+            "The commands at the bottom of the page reproduce it."
         )
         return _refused(told, about)
 

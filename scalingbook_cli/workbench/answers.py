@@ -16,7 +16,7 @@ from scalingbook_cli.answer import Answer, DerivationLine, format_value, sentenc
 from scalingbook_cli.workbench.setup import CONFIG, WorkbenchSetup, field_of
 
 COMMANDS = {"model": model.command, "plan": plan.command, "serve": serve.command}
-_LISTED = re.compile(r"; there are (?:[^,;]+, ){8,}.*$")  # every name there is, which the field offers
+_LISTED = re.compile(r"; write one of (?:[^,;]+, ){8,}.*$")  # all names, which the field suggests
 _PREFIX = re.compile(r"^Invalid value for [^:]*: ")  # the field says it by its place
 
 
@@ -59,7 +59,7 @@ def derived(steps: Iterable[DerivationLine]) -> list[dict[str, str]]:
 
 @lru_cache(maxsize=64)  # a picture, a difference and a notebook ask for what a panel has searched
 def answered(setup: WorkbenchSetup, command: str) -> Answered:
-    """The answer of a command; raises `Refused` if it cannot be parsed."""
+    """The answer of a command; raises `UnreadableCommand` if it cannot be parsed."""
     kept: list[Answer] = []
     with _typed(setup, command) as words:
         COMMANDS[command].main(
@@ -80,7 +80,7 @@ def read(setup: WorkbenchSetup, command: str) -> dict[str, Any]:
 
 @contextmanager
 def _typed(setup: WorkbenchSetup, command: str) -> Iterator[list[str]]:
-    """The command's words, with a pasted configuration in a temporary file; raises `Refused`."""
+    """The command's words, with a pasted config in a temporary file; raises `UnreadableCommand`."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, CONFIG)
         path.write_text(setup.config, encoding="utf-8")

@@ -5,7 +5,7 @@ from typing import Any
 
 from scalingbook_cli.workbench.answers import answered
 from scalingbook_cli.workbench.setup import FIELDS, WorkbenchSetup
-from scalingbook_lib.units import count, rounded, si
+from scalingbook_lib.units import count_in_words, si
 
 type Row = tuple[str, str, str, str]
 _TRAINING = {"Training step": ("step_time_s", "s"), "Training throughput": ("tokens_per_s", "tokens/s")}
@@ -47,7 +47,7 @@ def why(one: WorkbenchSetup, other: WorkbenchSetup) -> list[str]:
         name = max(changed, key=lambda n: abs(changed[n]))
         more, whole = "more" if changed[name] > 0 else "less", sum(map(abs, changed.values()))
         share = f"{abs(changed[name]) / whole:.0%}"
-        most = f"{name} takes {si(abs(changed[name]), 's')} {more}, {share} of all changes"
+        most = f"{name} takes {si(abs(changed[name]), 's')} {more}, which is {share} of all changes"
         told.append(f"In the {what}, {most}.")
     return told
 
@@ -74,7 +74,7 @@ def _rows(a: dict[str, Any], b: dict[str, Any]) -> Iterator[Row]:
 
 
 def _told(value: float, unit: str) -> str:
-    """Days and dollars for people: '2,880 days', '26.5 M USD'."""
+    """Days and dollars for people: '2,880 days', '26.5 million USD'."""
     if unit in ("USD", "days"):
-        return f"{count(rounded(value))} {unit}"
+        return f"{count_in_words(value)} {unit}"
     return si(value, unit)

@@ -58,13 +58,11 @@ def fit(setup: WorkbenchSetup, command: str) -> FitAnswer:
         return FitAnswer(True, f"{what} fits on {where}.", f"{what} fits")
     memory = next((one for one in rejected if one.kind == "memory"), None)
     if memory is None:
-        why = (
-            f"{what} has no legal {'plan' if command == 'plan' else 'layout'} on {where}: {rejected[0].why}."
-        )
+        why = f"{what} is not possible on {where}: {rejected[0].why}."
         return FitAnswer(None, why, f"{what} is not possible")
     larger = _smallest(asked, fixed)
-    more = f"The smallest larger machine tried that fits is {larger}."
-    none = "No larger machine that was tried fits either."
+    more = f"The smallest machine tried that fits is {larger}."
+    none = "None of the larger machines tried fits either."
     told = f"{what} does not fit on {where}: {_held(asked, memory)}. {more if larger else none}"
     return FitAnswer(False, told, f"{what} does not fit", larger)
 
@@ -83,10 +81,9 @@ def settled(setup: WorkbenchSetup, command: str) -> FitAnswer:
     late = [one for one in search.get("rejected", ()) if one["kind"].startswith("latency")]
     if late:
         target = dict(setup.values)["itl"]
-        told = (
-            f"{what} fits, but no layout meets the ITL target of {target}. The closest: {late[0]['nearest']}."
-        )
-        return FitAnswer(True, told, f"{what} fits, ITL target missed")
+        miss = f"The closest miss: {late[0]['nearest']}."
+        told = f"{what} fits, but no layout meets the ITL target of {target}. {miss}"
+        return FitAnswer(True, told, f"{what} fits, but misses the ITL target")
     return fit(setup, command)
 
 

@@ -42,8 +42,9 @@ class Flip(Result):
     def __str__(self) -> str:
         if self.factor is None:
             return f"{LABELS[self.what]}: the best choice stays the same from 0.25× to 4×."
-        lost = "is no longer legal" if self.lost is None else f"would do {self.lost:.0%} worse"
-        return f"{LABELS[self.what]} {self.factor:.3g}×: {self.changed}; today's best choice {lost}."
+        lost = "is no longer possible" if self.lost is None else f"is {self.lost:.0%} worse"
+        changed = f"the best choice changes to {self.changed}, and the current one {lost}"
+        return f"{LABELS[self.what]} at {self.factor:.3g}×: {changed}."
 
 
 def inputs(command: str) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ def flip(setup: WorkbenchSetup, command: str, what: str) -> Flip:
     for factor in FACTORS:
         try:
             then, cost = searched(factor)
-        except ValueError:  # nothing is legal there
+        except ValueError:  # nothing is possible there
             continue
         before = cost(now)
         if then != now and (before is None or before > 1 + CLOSE):

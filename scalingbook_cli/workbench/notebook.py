@@ -22,7 +22,7 @@ def cells(setups: Iterable[WorkbenchSetup]) -> list[Cell]:
             written = f"from pathlib import Path\n\nPath({CONFIG!r}).write_text({setup.config!r})"
             told.append({"kind": "code", "source": written})
         for command, lines in (("plan", _training), ("serve", _serving)):
-            said = f"## {WHAT[command]}\n\nThe same from a terminal:\n\n```\n{setup.line(command)}\n```"
+            said = f"## {WHAT[command]}\n\nThe same command in a terminal:\n\n```\n{setup.line(command)}\n```"
             told += [{"kind": "markdown", "source": said}, {"kind": "code", "source": lines(setup)}]
     return [cell for at, cell in enumerate(told) if cell not in told[:at]]
 

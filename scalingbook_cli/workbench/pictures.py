@@ -43,7 +43,7 @@ def _held(setup: WorkbenchSetup) -> View:
     }
     machines = [_machine(setup, command) for command in ("plan", "serve")]
     rows |= {f"HBM of {one.name}": one.chips * one.chip.hbm_bytes for one in machines if one}
-    bars = Bars(Scale("bytes, logarithmic", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
+    bars = Bars(Scale("bytes (logarithmic)", "B", "log"), [*rows], (Series("bytes", [*rows.values()], 0),))
     told = (
         f"The weights of {values['model']} take {si(rows['weights in bf16'], 'B')} in bf16, its training "
         f"state {si(rows['training state'], 'B')}."
@@ -74,7 +74,7 @@ def _served(setup: WorkbenchSetup) -> View:
         ),
         title="Latency against cost",
     )
-    told = f"In the cheapest layout, the ITL is {si(itl[-1], 's')} with its prefills included. {step.verdict}"
+    told = f"In the cheapest layout, the ITL is {si(itl[-1], 's')}, prefills included. {step.verdict}"
     return View(told, (front, *step.panels))
 
 
@@ -87,7 +87,7 @@ def _step(values: Any, what: str, total: str) -> View:
     )  # fmt: skip
     longest = max(terms, key=lambda name: terms[name])
     share = f"{terms[longest] / sum(terms.values()):.0%}"
-    told = f"{what} takes {si(values[total], 's')}; the largest term is {longest}, {share}."
+    told = f"{what} takes {si(values[total], 's')}; the largest term is {longest} ({share})."
     return View(f"{told[0].upper()}{told[1:]}", (times, memory))
 
 

@@ -14,10 +14,10 @@ WRONG = {
     "model": "Missing argument 'MODEL'",
     "model llama-9": "'llama-9' is not in the catalogue; write one of",
     "model /nowhere/config.json": "cannot be read; give the path of a config.json",
-    "model llama-3-8b --sequence 0": "'0' is no whole number from 1",
-    "model llama-3-8b --sequence 1.5": "'1.5' is no whole number",
-    "model llama-3-8b --sequence 5GB": "'5GB' is in B; write a plain count",
-    "model llama-3-8b --batch -3": "'-3' is no whole number",
+    "model llama-3-8b --sequence 0": "'0' is not a whole number from 1",
+    "model llama-3-8b --sequence 1.5": "'1.5' is not a whole number",
+    "model llama-3-8b --sequence 5GB": "'5GB' has the unit B; write a plain count",
+    "model llama-3-8b --batch -3": "'-3' is not a whole number",
     "model llama-3-8b --tokens many": "'many' is not a number",
     "model llama-3-8b --cache fp64": "'fp64' is not a data type here; the widest is fp32; write one of",
     "model llama-3-8b --frobnicate": "No such option",
@@ -28,13 +28,13 @@ WRONG = {
     "roofline v5e --matmul 1x2x3 --flops 1T --bytes 1G": "write either --matmul",
     "roofline v5e --matmul 64x8192": "'64x8192' has 2 sizes; write B, D and F",
     "roofline v5e --matmul 64xx8192": "is not a number",
-    "roofline v5e --flops 1TB --bytes 1G": "'1TB' is in B; write 8.6G",
+    "roofline v5e --flops 1TB --bytes 1G": "'1TB' has the unit B; write 8.6G",
     "roofline v5e --flops 1T --bytes 1e40": "'1e40' is not between 0 and 1e+30",
     "roofline v5e --flops 1T --bytes 1G --weights int8": "--weights and --out are for --matmul",
     "roofline v5e --matmul 64x64x64 --dtype fp8": "TPU v5e has no fp8 matrix unit",
     "collective all-gather": "Missing argument 'BYTES'",
-    "collective all-sum 1G h100": "'all-sum' is no collective of this command; write one of all-gather",
-    "collective all-gather 5s h100": "'5s' is in s; write 16M, 2TiB",
+    "collective all-sum 1G h100": "'all-sum' is not a collective of this command; write one of all-gather",
+    "collective all-gather 5s h100": "'5s' has the unit s; write 16M, 2TiB",
     "collective all-gather 1G v5p": "write the shape of its slice, as in v5p:4x4x4",
     "collective all-gather 1G v5e": "write the shape of its slice, as in v5e:4x4",
     "collective all-gather 1G v5p:4097": "is 4,097 chips, but TPU v5p has no slice of that size; write",
@@ -50,40 +50,40 @@ WRONG = {
     "collective all-gather 1G h100:100": "100 chips do not fill domains of 8: write 96 or 104",
     "collective all-gather 1G v100:8": "which this model does not cover",
     "collective all-gather 1G h100:1024 --over X": "write the mesh too, as in --mesh",
-    "collective all-gather 1G h100:1024 --mesh X=8,Y=128": "say which of X, Y the collective is over",
-    "collective all-gather 1G h100:1024 --mesh X=8,X=128 --over X": "is no mesh; name each axis once",
+    "collective all-gather 1G h100:1024 --mesh X=8,Y=128": "--mesh needs --over; name the axes",
+    "collective all-gather 1G h100:1024 --mesh X=8,X=128 --over X": "is not a mesh; name each axis once",
     "collective all-gather 1G h100:1024 --mesh X=8,Y=100 --over X": "does not use the 1,024 chips",
     "collective all-gather 1G h100:1024 --mesh X=8,Y=128 --over Z": "'Z' is not a set of axes of this mesh",
-    "collective all-gather 1G h100:1024 --mesh eight --over X": "'eight' is no mesh",
+    "collective all-gather 1G h100:1024 --mesh eight --over X": "'eight' is not a mesh",
     "collective all-gather 1G h100 --in-switch": "--in-switch is for all-reduce",
     "collective all-reduce 1G mi300x --in-switch": "no switch of these levels can reduce",
     "collective all-reduce 1G v5p:4x4x4 --in-switch": "a torus has no switch that can reduce",
     "plan llama-3-8b": "Missing argument 'MACHINE'",
     "plan llama-3-8b h100": "Missing option '--batch'",
-    "plan llama-3-8b h100 --batch 16M --fsdp 8": "is no whole number of sequences of 8,192; write 15,998,976",
+    "plan llama-3-8b h100 --batch 16M --fsdp 8": "sequences of 8,192 tokens; write '15,998,976 tokens'",
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --chunks 2 --as-written": "chunks=2 are for schedule",
-    "plan llama-3-8b h100 --batch 8 --fsdp 8 --overlap 3": "'3' is no share; write one from 0 to 1",
-    "plan llama-3-8b h100 --batch 8 --fsdp 8 --efficiency 0": "'0' is no efficiency",
-    "plan llama-3-8b h100 --batch 8 --fsdp 8 --usd-per-hour 0": "'0' is no positive number",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --overlap 3": "'3' is not a share; write one from 0 to 1",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --efficiency 0": "'0' is not an efficiency",
+    "plan llama-3-8b h100 --batch 8 --fsdp 8 --usd-per-hour 0": "'0' is not a positive number",
     "plan llama-3-8b h100 --batch 8 --what-if --as-written": "--what-if needs a search",
     "plan llama-3-8b h100 --batch 8 --ep 2": "LLaMA-3 8B has no experts for ep=2: write 1",
     "plan llama-3-8b h100 --batch 8 --tp 2 --expert-tp 2 --expert-domains 4": "expert_tp=2, expert_domains=4",
-    "plan llama-3-8b h100 --batch 8 --best 2000": "'2000' is more than anybody reads",
+    "plan llama-3-8b h100 --batch 8 --best 2000": "'2000' is too long a list",
     "plan llama-3-8b h100 --batch 8 --zero 4": "'4' is not one of '0', '1', '2', '3'",
     "serve llama-3-8b": "Missing argument 'MACHINE'",
-    "serve llama-3-8b h100 --prompt 0": "'0' is no whole number",
-    "serve llama-3-8b h100 --itl 50GB": "'50GB' is no time above 0; write one as in 50ms",
+    "serve llama-3-8b h100 --prompt 0": "'0' is not a whole number",
+    "serve llama-3-8b h100 --itl 50GB": "'50GB' is not a time above 0; write one as in 50ms",
     "serve llama-3-8b h100 --tp 3 --as-written": "3 chips of a copy do not divide the 8",
     "serve llama-3-8b h100 --tp 8 --itl 50ms --as-written": "--as-written gives one; leave them out",
     "serve llama-3-8b h100 --tp 8 --ep 8 --as-written": "LLaMA-3 8B has no experts for ep=8: write 1",
     "serve llama-3-8b h100 --policy lifo": "'lifo' is not one of 'interleaved', 'chunked'",
-    "serve llama-3-8b h100 --reserve 2": "'2' is no share",
+    "serve llama-3-8b h100 --reserve 2": "'2' is not a share",
     "serve llama-3-8b h100 --reserve 10% --gpu-memory-utilization 90%": "write only one of them",
     "serve llama-3-8b h100 --draft-tokens 3": "belong together; write both",
     "serve llama-3-8b h100 --draft-tokens 3 --acceptance-length 5": "write an acceptance length from 1 to 4",
     "serve llama-3-8b h100 --draft-model llama-3.2-1b": "--draft-model needs --draft-tokens",
     "serve llama-3-8b h100 --prompt 4096 --max-model-len 4096": "exceed --max-model-len 4,096",
-    "chips v9": "no chip 'v9' in the catalog",
+    "chips v9": "there is no chip 'v9' in the catalog; write one of",
     "completion": "Missing argument",
     "completion tcsh": "'tcsh' is not one of 'bash', 'zsh', 'fish'",
 }
@@ -151,8 +151,7 @@ def test_without_the_extra_one_sentence_says_what_to_install(missing):
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"scalingbook: the command line needs {missing}, which is not installed; "
-        "write pip install click rich\n"
+        f"scalingbook: the command line needs {missing}, which is not installed; run pip install click rich\n"
     )
 
 
@@ -180,7 +179,7 @@ def test_an_answer_that_cannot_be_written_is_told_in_one_sentence(line, where, w
     one = f"{sys.executable} -m scalingbook_cli {line} {where}"
     done = subprocess.run(["bash", "-c", one], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"scalingbook: cannot write standard output: {why}; write where there is room\n"
+    assert done.stderr == f"scalingbook: cannot write standard output: {why}; choose a writable destination\n"
 
 
 def test_a_terminal_without_our_signs_gets_the_numbers():

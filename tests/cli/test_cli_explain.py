@@ -136,6 +136,6 @@ def test_people_get_the_formula_the_numbers_and_the_result(ask):
 def test_what_has_no_end_is_said_in_words(ask):
     small = ask("roofline v5e --matmul 64x480x480 --explain").out
     still = ask("roofline v5e --flops 1T --bytes 0 --explain").out
-    assert "no batch is enough" in small
-    assert "infinitely many FLOPs/B" in still
+    assert "at no batch size" in small
+    assert "infinite" in still
     assert not re.search(r"\binf\b", small + still)

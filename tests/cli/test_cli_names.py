@@ -34,6 +34,11 @@ def test_boards_without_a_switch_are_told_to_meet_in_their_host(ask):
     assert "32 GB/s each way and 64 GB/s in total" in told
 
 
+def test_a_single_chip_has_nothing_to_send(ask):
+    told = ask("collective all-gather 1G h100:1")
+    assert told.out.startswith("AllGather on 1 H100: 0 s, because a single chip has nothing to send")
+
+
 def test_a_chip_of_a_file_is_a_machine_by_its_path_or_its_name(ask, own):
     by_path = ask("collective all-gather 1G --json", own).values
     assert (by_path["machine"], by_path["chips"]) == ("1 mine", 1)

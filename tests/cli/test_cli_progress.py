@@ -29,7 +29,7 @@ def started(line, **streams):
 @pytest.mark.parametrize("command", LONG)
 def test_an_interrupt_prints_the_best_so_far_and_that_it_is_not_the_end(command):
     searching = started([*LONG[command], "--progress", "--json"], stderr=subprocess.PIPE)
-    assert "Ctrl-C ends with the best so far" in searching.stderr.readline()
+    assert "Ctrl-C stops the search and prints the best so far" in searching.stderr.readline()
     searching.send_signal(signal.SIGINT)
     out, err = searching.communicate(timeout=300)
     assert searching.returncode == 130

@@ -129,7 +129,7 @@ def test_bytes_that_are_no_text_are_refused(ask, tmp_path, monkeypatch):
     (tmp_path / "config.json").write_bytes(b"\xff\xfe{}")
     assert ask("model", str(tmp_path / "config.json")).code == 2
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\xfe{}"), encoding="utf-8"))
-    assert "is no text in UTF-8" in ask("model -").err
+    assert "is not UTF-8 text" in ask("model -").err
 
 
 @pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda model: model.name)
@@ -198,10 +198,10 @@ def test_what_never_ends_is_refused_before_it_is_read(ask, tmp_path, line):
     for path in (pipe, sparse):
         told = ask(line.format(path))
         assert (told.code, told.err.count("\n")) == (2, 1)
-        assert "is no plain file of at most 64 MiB; write the path of one" in told.err
+        assert "is not a regular file of at most 64 MiB; write the path of one" in told.err
 
 
 def test_a_folder_whose_configuration_is_a_pipe_is_refused(ask, tmp_path):
     os.mkfifo(tmp_path / "config.json")
-    assert "no plain file" in ask(f"model {tmp_path}").err
-    assert "no plain file" in ask("model /dev/zero").err
+    assert "not a regular file" in ask(f"model {tmp_path}").err
+    assert "not a regular file" in ask("model /dev/zero").err

@@ -13,6 +13,10 @@ from pathlib import Path
 import pytest
 
 import scalingbook_cli as cli
+from scalingbook_cli import plan_tables, terminal
+from scalingbook_cli.answer import TERMINAL_COLUMNS, Answer, TextTable
+from scalingbook_lib.machines import chips
+from tests.cli.json_names import names_of
 
 FIGURE = re.compile(r"(?<= )[0-9.]+(?=\s)")
 FOLDER = Path(__file__).with_name("screens")
@@ -51,6 +55,7 @@ KEYS = {
 }
 TYPICAL = (
     "plan llama-3-8b h100:64 --batch 512",
+    "plan Qwen/Qwen3-8B 8xH100 --batch 1Mi",
     "plan llama-3-405b h100:1024 --batch 4Mi",
     "plan mixtral-8x7b h100:128 --batch 4Mi --tokens 2T",
     "plan llama-3-70b v5p:8x8x8 --batch 4Mi --what-if",
@@ -73,26 +78,11 @@ BLOCKS = {
     ),
     "serve": ("", "One replica", "Time of a decode step", "Memory per chip", "Collectives"),
 }
-# their names are the library's, and differ
-MAPS = ("by_part", "by_state", "efficiency_shares", "by_layers", "terms_s")
 
 
 def keys(line):
     """The paths of all names in the JSON; programs rely on them."""
-    paths = dict.fromkeys(_paths(json.loads(screen(f"{line} --json"))))
-    return "".join(f"{path}\n" for path in paths)
-
-
-def _paths(value, at=""):
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            named = "*" if at.endswith(MAPS) else name
-            yield from _paths(inner, f"{at}.{named}" if at else named)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _paths(inner, f"{at}[]")
-    else:
-        yield at
+    return "".join(f"{path}\n" for path in names_of(json.loads(screen(f"{line} --json"))))
 
 
 def screen(line):
@@ -134,8 +124,41 @@ def test_a_plan_or_layout_is_told_in_three_lines_before_its_tables(line):
     assert "rejected" not in printed.lower()
 
 
+@pytest.mark.parametrize("rows", [(("1", "a", "TP"), ("12,000", "b", "FSDP")), (), (("", "", ""),)])
+def test_a_table_is_as_wide_as_it_says(capsys, rows):
+    table = TextTable("", ("", "name", "largest"), rows, words=(1,))
+    terminal.show(Answer(summary="", tables=(table,), values={}), as_json=False, explain=False)
+    assert table.width == max(map(len, capsys.readouterr().out.splitlines()))
+
+
+def test_a_table_without_a_column_keeps_the_alignment_of_the_others():
+    table = TextTable("title", ("a", "b", "c"), (("1", "2", "3"), ("4", "5", "6")), words=(0, 1, 2))
+    assert table.without("b") == TextTable("title", ("a", "c"), (("1", "3"), ("4", "6")), words=(0, 1))
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("plan llama-3-8b h100:64 --batch 512", True),
+        ("plan Qwen/Qwen3-8B 8xH100 --batch 1Mi", False),
+        ("plan Qwen/Qwen3-8B 8xH100 --batch 1Mi --best 1", True),
+    ],
+)
+def test_the_largest_overhead_is_listed_if_the_table_of_plans_stays_narrow(line, shown):
+    title, header, *_ = screen(line).split("\n\n")[1].splitlines()
+    assert title.startswith("Best plans")
+    assert (plan_tables.OVERHEAD in header) == shown
+    assert "microbatch" not in header
+    assert len(header) <= TERMINAL_COLUMNS
+
+
 def test_every_screen_belongs_to_a_command():
     assert {path.stem for path in FOLDER.glob("*.txt")} == {*SCREENS, *KEYS}
+
+
+def test_every_chip_has_one_line_at_100_columns():
+    _, _, _, *lines = screen("chips").splitlines()
+    assert len(lines) == len(chips.ALL) + 2  # and the rest of the header
 
 
 def test_a_narrow_terminal_loses_no_figure(monkeypatch):

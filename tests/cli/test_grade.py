@@ -160,5 +160,5 @@ def test_a_record_that_no_check_wrote_ends_no_grading(graded, monkeypatch):
 
 def test_a_folder_without_notebooks_is_a_question_that_cannot_be_read(ask, tmp_path):
     told = partial(ask, "grade")
-    assert "has no notebook; name a folder" in told(str(tmp_path)).err
+    assert "contains no notebooks; name a folder" in told(str(tmp_path)).err
     assert told(str(tmp_path)).code == told(str(tmp_path / "none")).code == 2

@@ -43,7 +43,7 @@ def test_every_panel_shows_a_figure_or_a_table_and_its_derivation(panel):
     assert not shown["refused"]
     assert "<svg" in shown["picture"]["narrow"] if panel != "cost" else shown["tables"]
     assert all(line["formula"] and line["numbers"] and line["value"] for line in shown["lines"])
-    last = {"cost": "USD per million output tokens", "roofline": "decode: T, nothing overlaps"}
+    last = {"cost": "USD per million output tokens", "roofline": "decode: T, no overlap"}
     assert shown["lines"][-1]["name"] == last.get(panel, shown["lines"][-1]["name"])
     assert shown["html"].index("workbench-fit") < shown["html"].index(
         "workbench-table" if shown["tables"] else "<svg"
@@ -167,6 +167,13 @@ def test_a_pasted_config_is_counted_and_named_and_a_bad_one_refused():
     assert all("config.json" in line for line in read["lines"])
     assert read["model"] == "llama"
     assert [one["field"] for one in said("lines", (SMALL, "{}"))["errors"]] == ["model"]
+
+
+@pytest.mark.parametrize(("field", "value"), [("model", "zzzzzz"), ("machine", "zzzzzz:8")])
+def test_an_error_does_not_list_every_name_that_the_field_suggests(field, value):
+    (error,) = said("lines", (SMALL | {field: value}, ""))["errors"]
+    assert error["field"] == field
+    assert error["error"].endswith("; choose one from the list")
 
 
 @pytest.mark.parametrize("field", [f.name for f in FIELDS if not f.offered])

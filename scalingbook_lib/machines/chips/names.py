@@ -65,17 +65,15 @@ def find(name: str, known: Mapping[str, Chip]) -> Chip:
     if found and memory and not _has(found, memory):
         like = [one.name for of, one in by_key.items() if of.startswith(key) and _has(one, memory)]
         raise ValueError(
-            f"no chip {name!r} in the catalog: {found.name} has {binary(found.hbm_bytes)}, not {memory} "
-            "GB; "
-            f"write {' or '.join(dict.fromkeys([*like, found.name]))}, with the bytes of its memory where "
-            "they "
-            "differ"
+            f"there is no chip {name!r} in the catalog: {found.name} has {binary(found.hbm_bytes)}, not "
+            f"{memory} GB; write {' or '.join(dict.fromkeys([*like, found.name]))}, with the memory size if "
+            "there are several"
         )
     if found:
         return found
     close = get_close_matches(key[:40] or spelled(name)[:40], by_key, 6, 0.5)
     near = list(dict.fromkeys(by_key[one].name for one in close))[:4]
-    raise ValueError(f"no chip {name!r} in the catalog; write one of {', '.join(near or known)}")
+    raise ValueError(f"there is no chip {name!r} in the catalog; write one of {', '.join(near or known)}")
 
 
 def _has(chip: Chip, memory: int) -> bool:
