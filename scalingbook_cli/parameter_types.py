@@ -182,6 +182,8 @@ MACHINE = MachineType("machine", reading.machine, _MACHINES, files=True)
 SHAPE = ArgumentType("BxDxF", reading.shape)
 MESH = ArgumentType("mesh", reading.mesh)
 MODEL = ArgumentType("model", reading.model, _MODELS, files=True)
+REMAT_POLICY = ArgumentType("policy", reading.remat, REMAT)
+COUNTS = ArgumentType("counts", reading.counts)
 SHARE_OR_WORD = ArgumentType("share", reading.overlap, ("full", "none"))
 EFFICIENCY = ArgumentType("share", reading.efficiency, ("peak", reading.CALIBRATED), files=True)
 SERVING_EFFICIENCY = ArgumentType(
@@ -251,13 +253,24 @@ def plan_options(command: Command) -> Command:
     attends = "Attention under --cp: keys and values in a ring, gathered, or heads exchanged."
     hides = "Overlap of communication that can overlap: full, none, or a share."
     master = "The dtype of the master weights, or none."
+    remat = (
+        "What the backward pass recomputes: "
+        f"{', '.join(REMAT)}, or by name, as in 'save:q,k,v;offload:in' or 'recompute:mlp'."
+    )
     options = (
         *_counts(_PLAN_WAYS),
         click.option("--pods", "dcn", type=WHOLE, help=pods),
         click.option("--zero", type=click.Choice([0, 1, 2, 3]), help=shared),
         click.option("--context", type=click.Choice(CONTEXTS), help=attends),
         click.option("--schedule", type=click.Choice(SCHEDULES), help="The pipeline schedule."),
-        click.option("--remat", type=click.Choice(REMAT), help="What the backward pass recomputes."),
+        click.option("--remat", type=REMAT_POLICY, help=remat),
+        click.option(
+            "--offload-layers", type=WHOLE, help="Layers whose activations are offloaded to the host."
+        ),
+        _either("--offload-optimizer", "Whether the optimizer state is in host memory."),
+        click.option("--loss-tiles", type=WHOLE, help="Tiles of the loss; one tile is in memory at a time."),
+        click.option("--logit-bytes", type=POSITIVE, help="Bytes in memory per logit."),
+        click.option("--stage-layers", type=COUNTS, help="Layers of each pipeline stage, as in 7,8,8,7."),
         _either("--sequence-parallel", "Whether --tp splits tokens between matmuls (sequence parallelism)."),
         click.option("--overlap", type=SHARE_OR_WORD, help=hides),
         _either("--collective-matmul", "Whether the collectives of --tp can overlap with matmuls."),

@@ -11,12 +11,15 @@ from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_lib import calibrated, planner, training
-from scalingbook_lib.calibrated import bands
+from scalingbook_lib.calibrated import bands, recommendation
+from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
+from scalingbook_lib.calibrated.pessimistic import Pessimistic
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import Ranking
+from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import BF16, percent, si
 
@@ -35,6 +38,11 @@ from scalingbook_lib.units import BF16, percent, si
 )
 @parameter_types.option_with_default(
     "--best keep", parameter_types.LIST_LENGTH, "5", "Number of plans to list."
+)
+@click.option(
+    "--headroom",
+    type=parameter_types.SHARE,
+    help="Share of the HBM that plans leave free. The default lets them fit with 90% probability.",
 )
 @click.option(
     "--what-if", is_flag=True, help="Search again with compute, memory, links or network twice as fast."
@@ -68,6 +76,7 @@ def command(
     T: int,
     as_written: bool,
     keep: int,
+    headroom: float | None,
     what_if: bool,
     expert_skew: float | None,
     efficiency: TrainingEfficiency | DeviceBenchmark | None,
@@ -78,18 +87,28 @@ def command(
 ) -> Answer:
     """Find the best plan for a training step of MODEL on MACHINE, with its time, memory and collectives.
 
-    The search covers all combinations of parallelism degrees; an option fixes a field of the plan. With
-    --as-written, the options are the whole plan. The chips of the machine (times --pods) are
+    The search covers all combinations of parallelism degrees; an option fixes a field of the plan. Plans are
+    ranked by P80, the time that 80% of steps do not exceed, which is longer for plans unlike those of
+    published runs. With --as-written, the options are the whole plan, which is refused only if it exceeds
+    the HBM by more than the error of the memory count. The chips of the machine (times --pods) are
     dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
     fixed = written_fields(options, machine.chip)
     reached = _efficiency(efficiency, machine.chip, fixed)
     if expert_skew is not None:
         reached = replace(reached, expert_skew=expert_skew)
-    asked = PlanRequest.read(model=model, machine=machine, batch=batch, T=T, efficiency=reached, fixed=fixed)
+    asked = PlanRequest.read(
+        model=model,
+        machine=machine,
+        batch=batch,
+        T=T,
+        efficiency=reached,
+        headroom=headroom,
+        fixed=fixed,
+    )
     if as_written and what_if:
         raise ValueError("--what-if needs a search, and --as-written does not search; write only one of them")
-    found = asked.one(Plan(**fixed)) if as_written else asked.best(fixed, keep, what_if, progress)
+    found = asked.one(fixed) if as_written else asked.best(fixed, keep, what_if, progress)
     if found.step is None:
         return Answer(
             summary=found.refusal, values=asked.values | found.values, details=found.details, refused=True
@@ -106,7 +125,7 @@ def command(
     added = None if factor is None else chip_hour_overhead()
     values = asked.values | found.values | {"band_factor": factor, "peak_step_time_s": found.step.peak_s}
     return Answer(
-        summary="\n".join(_summary_lines(found.step, factor)),
+        summary="\n".join(_summary_lines(found.step, factor, found.confidence)),
         tables=(*found.tables, *plan_tables.tables(found.step, run, added)),
         values=values | plan_tables.values(found.step, run, added),
         steps=tuple(plan_tables.derivation(found.step, run)),
@@ -125,17 +144,22 @@ def _efficiency(
     return efficiency or calibrated.training(chip, precision)
 
 
-def _summary_lines(step: TrainingStep, factor: float | None) -> Iterator[str]:
-    """The plan; its step time with the band, MFU and throughput; the memory of a chip and what is free."""
+def _summary_lines(
+    step: TrainingStep, factor: float | None, confidence: plan_tables.Confidence | None
+) -> Iterator[str]:
+    """The plan; its step time with the band, MFU and throughput; the memory of a chip and whether it fits."""
     yield f"Plan: {_plan_text(step.plan)}"
     time = f"Step time {si(step.total_s, 's')}{shared.band(step.total_s, factor, 's')}"
+    if factor is not None and confidence:
+        time += f", P80 {si(confidence.objective.p80(step), 's')}"
     yield f"{time}, MFU {percent(step.mfu)}, {si(step.tokens_per_s, 'tokens/s')}"
-    yield shared.memory_line(step.memory, step.machine.chip)
+    memory = shared.memory_line(step.memory, step.machine.chip)
+    yield f"{memory}; {confidence.fit(step)}" if confidence else memory
 
 
 def _plan_text(plan: Plan) -> str:
     """The degrees and settings of a plan, without the number of chips and the overlap."""
-    return str(plan).partition(" as ")[2].rpartition(", overlap")[0]
+    return str(plan).partition(" as ")[2].rpartition(", overlap")[0].replace("microbatch", "MBS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +171,7 @@ class StepAnswer:
     tables: tuple[TextTable, ...] = ()
     details: tuple[str, ...] = ()
     refusal: str = ""
+    confidence: plan_tables.Confidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +183,8 @@ class PlanRequest:
     batch: int
     T: int
     efficiency: TrainingEfficiency
+    headroom: float | None = None
+    pessimistic: bool = True
 
     @classmethod
     def read(
@@ -168,6 +195,7 @@ class PlanRequest:
         batch: str,
         T: int,
         efficiency: TrainingEfficiency | DeviceBenchmark | None,
+        headroom: float | None = None,
         fixed: dict[str, Any],
     ) -> "PlanRequest":
         """The question from the typed arguments; `fixed` are the given fields of the plan."""
@@ -175,7 +203,9 @@ class PlanRequest:
             sequences = reading.sequences(batch, T)
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--batch") from error
-        return cls(model, machine, sequences, T, _efficiency(efficiency, machine.chip, fixed))
+        shares = _efficiency(efficiency, machine.chip, fixed)
+        pessimistic = not isinstance(efficiency, TrainingEfficiency)  # a given share has no known error
+        return cls(model, machine, sequences, T, shares, headroom, pessimistic)
 
     @property
     def values(self) -> dict[str, Any]:
@@ -189,9 +219,12 @@ class PlanRequest:
             "efficiency_shares": self.efficiency.shares,
         }
 
-    def one(self, plan: Plan) -> StepAnswer:
-        """The step of exactly this plan."""
-        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T)
+    def one(self, fixed: dict[str, Any]) -> StepAnswer:
+        """The step of exactly the plan with these fields."""
+        plan = recommendation.whole_plan(self.model, self.machine.chip, fixed)
+        margin = memory_margin(self.machine.chip)
+        left = -margin.error if self.headroom is None else self.headroom
+        why = training.feasible(self.model, self.machine, plan, batch=self.batch, T=self.T, headroom=left)
         known = {"feasible": not why, "reasons": list(why), "plan": shared.way_values(plan)}
         try:
             step = training.step(
@@ -201,33 +234,59 @@ class PlanRequest:
             if not why:
                 raise
             return StepAnswer(None, known, refusal=f"{plan}: {'; '.join(why)}")
-        return StepAnswer(step, known)
+        objective = Pessimistic.of(self.model, plan.chips, self.T)
+        near = recommendation.published(self.model, self.machine, step)
+        confidence = plan_tables.Confidence(objective=objective, margin=margin, headroom=left, near=near)
+        known |= confidence.values(step)
+        return StepAnswer(step, known, self._beside(confidence), confidence=confidence)
+
+    def _beside(self, confidence: plan_tables.Confidence) -> tuple[TextTable, ...]:
+        """The nearest published plan, if the error of predictions is known."""
+        return (confidence.table,) if self.pessimistic else ()
 
     def best(self, fixed: dict[str, Any], keep: int, what_if: bool, progress: bool) -> StepAnswer:
         """The best of all feasible plans with these fields, and what faster hardware would change."""
         with Progress(_progress_text, always=progress) as watch:
-            ranking = planner.plans(
-                self.model,
-                self.machine,
-                pods=fixed.pop("dcn", 1),
-                fixed=fixed,
-                keep=keep,
-                batch=self.batch,
-                T=self.T,
-                efficiency=self.efficiency,
-                watch=watch,
-            )
+            found = self.recommend(fixed, keep, watch)
+        ranking = found.ranking
         known = {"feasible": bool(ranking.best), "search": plan_tables.search_values(ranking)}
         details = tuple(_details(ranking))
         if not ranking.best:
             return StepAnswer(None, known, details=details, refusal=_refusal(ranking))
         known["plan"] = shared.way_values(ranking.winner.plan)
-        tables = [plan_tables.best(ranking)]
+        tables = [plan_tables.best(ranking, found.objective)]
         if what_if:
             changed = planner.sensitivity(ranking)
             tables.append(plan_tables.changes(changed))
             known["what_if"] = plan_tables.change_values(changed)
-        return StepAnswer(ranking.winner.step, known, tuple(tables), details)
+        confidence = plan_tables.Confidence(
+            objective=found.objective, margin=found.margin, headroom=found.headroom, near=found.published
+        )
+        known |= confidence.values(ranking.winner.step)
+        if found.headroom != found.asked:
+            details = (f"No plan leaves the headroom of {percent(found.asked)}.", *details)
+        if self.pessimistic and found.unusual:
+            details = (found.unusual, *details)
+        listed = (tables[0], *self._beside(confidence), *tables[1:])
+        return StepAnswer(ranking.winner.step, known, listed, details, confidence=confidence)
+
+    def recommend(
+        self, fixed: dict[str, Any], keep: int, watch: Watch = unwatched
+    ) -> recommendation.Recommendation:
+        """The search with these fields."""
+        return recommendation.recommend(
+            self.model,
+            self.machine,
+            pods=fixed.get("dcn", 1),
+            fixed={name: value for name, value in fixed.items() if name != "dcn"},
+            keep=keep,
+            batch=self.batch,
+            T=self.T,
+            efficiency=self.efficiency,
+            headroom=self.headroom,
+            pessimistic=self.pessimistic,
+            watch=watch,
+        )
 
 
 def _progress_text(done: int, of: int) -> str:

@@ -1,6 +1,7 @@
 """The tables, values and derivation of a training step: times, memory, collectives, and the whole run."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from scalingbook_cli import shared
 from scalingbook_cli.answer import (
@@ -13,7 +14,10 @@ from scalingbook_cli.answer import (
     product,
 )
 from scalingbook_cli.shared import sum_line
+from scalingbook_lib.calibrated.memory_margin import MemoryMargin
 from scalingbook_lib.calibrated.overhead import ChipHourOverhead
+from scalingbook_lib.calibrated.pessimistic import Pessimistic
+from scalingbook_lib.calibrated.recommendation import Published
 from scalingbook_lib.machines.age import ChipPrice
 from scalingbook_lib.planner import Ranking, Sensitivity
 from scalingbook_lib.training import Plan, PlannedRun, TrainingCollective, TrainingStep
@@ -28,6 +32,7 @@ _DEGREES = {
     "dp": "replicas",
 }
 _SETTINGS = {"zero": "ZeRO", "microbatch": "microbatch", "schedule": "schedule", "remat": "remat"}
+_SPLIT = ("tp", "cp", "pp", "ep", "zero", "microbatch", "schedule", "chunks", "remat")
 
 
 def tables(
@@ -40,16 +45,17 @@ def tables(
     return (*found, _run(run, added)) if run else found
 
 
-def best(ranking: Ranking) -> TextTable:
+def best(ranking: Ranking, objective: Pessimistic) -> TextTable:
     """The best plans, one per row; degrees of 1 and settings that all plans share have no column."""
     plans = [one.plan for one in ranking.best]
     named = {name: label for name, label in _DEGREES.items() if any(getattr(p, name) > 1 for p in plans)}
     named |= {name: label for name, label in _SETTINGS.items() if len({_cell(p, name) for p in plans}) > 1}
-    columns = ("", *named.values(), "step time", "MFU", "memory", "largest overhead")
+    columns = ("", *named.values(), "step time", "P80", "MFU", "memory", "largest overhead")
     rows = []
     for place, one in enumerate(ranking.best, start=1):
         step = one.step
-        numbers = (si(step.total_s, "s"), percent(step.mfu), si(step.memory.total, "B"))
+        times = si(step.total_s, "s"), si(objective.p80(step), "s")
+        numbers = (*times, percent(step.mfu), si(step.memory.total, "B"))
         cells = (_cell(one.plan, name) for name in named)
         rows.append((str(place), *cells, *numbers, step.largest_overhead))
     of = f"{ranking.model.name} on {ranking.machine.name}"
@@ -83,6 +89,53 @@ def search_values(ranking: Ranking) -> dict[str, object]:
             for one in ranking.best
         ],
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """How certain a step and its memory are, and the nearest published plan."""
+
+    objective: Pessimistic
+    margin: MemoryMargin
+    headroom: float
+    near: Published
+
+    def fit(self, step: TrainingStep) -> str:
+        """How likely the plan fits, or by how much the count may be off if it is too large."""
+        total, hbm_bytes = step.memory.total, step.machine.chip.hbm_bytes
+        if total > hbm_bytes:
+            return f"our count is off by up to {percent(self.margin.error)} on published runs"
+        return f"fits with {percent(self.margin.probability(total, hbm_bytes))} probability"
+
+    @property
+    def table(self) -> TextTable:
+        """The nearest published plan, and its predicted step for the question."""
+        plan, step = self.near.plan, self.near.step
+        run = f"{plan.model}, {plan.shape.chips:,} {plan.chip}, {count(plan.shape.T)} tokens"
+        here = si(step.total_s, "s") if step else "does not divide here"
+        held = si(step.memory.total, "B") if step else ""
+        row = (run, plan.degrees, percent(plan.mfu), here, held)
+        columns = ("published run", "plan", "its MFU", "time here", "memory here")
+        return TextTable("Nearest published plan", columns, (row,), words=(0, 1))
+
+    def values(self, step: TrainingStep) -> dict[str, object]:
+        """The same for JSON."""
+        near = self.near
+        return {
+            "p80_step_time_s": self.objective.p80(step),
+            "degrees_not_published": list(self.objective.outside(step.plan)),
+            "headroom": self.headroom,
+            "fits_with_probability": self.margin.probability(step.memory.total, step.machine.chip.hbm_bytes),
+            "memory_count_error": self.margin.error,
+            "nearest_published": {
+                **fields_of(near.plan, "id", "model", "chip", "mfu"),
+                "chips": near.plan.shape.chips,
+                "sequence_length_tokens": near.plan.shape.T,
+                "plan": {name: getattr(near.plan.on(step.chips), name) for name in _SPLIT},
+                "step_time_s": near.step.total_s if near.step else None,
+                "memory_bytes": near.step.memory.total if near.step else None,
+            },
+        }
 
 
 def changes(changed: Sensitivity) -> TextTable:

@@ -17,6 +17,8 @@ from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Cluster, Machine, chip_files, chips, machine_names
 from scalingbook_lib.machines.machine_names import NamedMachine
 from scalingbook_lib.training import PEAK, TrainingEfficiency
+from scalingbook_lib.training.plan import REMAT
+from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import DType, binary, parse
 
 MOST = 2**53  # larger integers are not exact as floats
@@ -71,6 +73,21 @@ def sequences(text: str, T: int) -> int:
             f"or {near} for {near} sequences"
         )
     return n // T
+
+
+def remat(text: str) -> str:
+    """A policy of rematerialization: its name, or the tensors that it names, as in 'save:q,k,v'."""
+    if text not in REMAT and ":" not in text:
+        raise ValueError(
+            f"{text!r} is no policy; write one of {', '.join(REMAT)}, or as in 'save:q,k,v;offload:in'"
+        )
+    named(text)
+    return text
+
+
+def counts(text: str) -> tuple[int, ...]:
+    """Whole numbers, separated by commas: '7,8,8,7'."""
+    return tuple(whole(part, least=0) for part in text.split(","))
 
 
 def overlap(text: str) -> str | float:

@@ -46,7 +46,7 @@ def memory_line(held: Memory, chip: Chip) -> str:
     free = chip.hbm_bytes - held.total
     if free >= 0:
         return f"{of}, {si(free, 'B')} ({percent(free / chip.hbm_bytes)}) free"
-    return f"{of}: {si(-free, 'B')} ({percent(-free / chip.hbm_bytes)}) too much"
+    return f"{of}, {percent(-free / chip.hbm_bytes)} over"
 
 
 def band(value: float, factor: float | None, unit: str) -> str:

@@ -16,7 +16,7 @@ from scalingbook_cli.parameter_types import written_fields
 from scalingbook_cli.workbench import shown
 from scalingbook_cli.workbench.answers import answered, of_field, read
 from scalingbook_cli.workbench.setup import WorkbenchSetup
-from scalingbook_lib import inference, planner, training
+from scalingbook_lib import inference, training
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.machines.torus import write_shape
 from scalingbook_lib.models.arithmetic import training_state
@@ -110,8 +110,7 @@ def _rejected(asked: Request, fixed: dict[str, Any]) -> tuple[Rejected, ...]:
     if isinstance(asked, serve.ServeRequest):
         front = asked.front(dict(fixed), watch=lambda *_: True)
         return () if front.points else front.rejected
-    how: dict[str, Any] = {"batch": asked.batch, "T": asked.T, "efficiency": asked.efficiency}
-    found = planner.plans(asked.model, asked.machine, fixed=dict(fixed), keep=1, watch=lambda *_: True, **how)
+    found = asked.recommend(fixed, 1, watch=lambda *_: True).ranking
     return () if found.best else found.rejected
 
 

@@ -82,14 +82,16 @@ def _training(setup: WorkbenchSetup, what: str) -> Search:
         asked = replace(now, machine=_scaled(now.machine, what, factor))
         if what == "batch":
             asked = replace(asked, batch=max(round(now.batch * factor), 1))
-        how: dict[str, Any] = {"batch": asked.batch, "T": asked.T, "efficiency": asked.efficiency}
-        best = planner.plans(asked.model, asked.machine, fixed=dict(fixed), keep=1, **how).winner
+        how: dict[str, Any] = {"batch": asked.batch, "T": asked.T}
+        found = asked.recommend(fixed, 1)
+        best = found.winner
 
         def cost(way: Way) -> float | None:
             assert isinstance(way, training.Plan)
-            if training.feasible(asked.model, asked.machine, way, batch=asked.batch, T=asked.T):
+            if training.feasible(asked.model, asked.machine, way, headroom=found.headroom, **how):
                 return None
-            return training.step(asked.model, asked.machine, way, **how).total_s / best.step.total_s
+            step = training.step(asked.model, asked.machine, way, efficiency=asked.efficiency, **how)
+            return found.ranking.objective(step) / best.objective_s
 
         return best.plan, cost
 

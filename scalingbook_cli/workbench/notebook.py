@@ -31,23 +31,23 @@ def _training(setup: WorkbenchSetup) -> str:
     asked, fixed = asked_of(setup, "plan")
     values = read(setup, "plan")
     kind, machine = _machine(asked.machine)
-    efficiency, lines = _efficiency(setup, "training", f'"{fixed.get("compute", BF16)}"')
+    efficiency, _ = _efficiency(setup, "training", f'"{fixed.get("compute", BF16)}"')
+    efficiency = efficiency or ["pessimistic=False"]
     settings = ["model", "machine", f"batch={asked.batch}", f"T={asked.T}", *efficiency, *_fixed(fixed)]
-    ends = ["print(ranking)"]
+    ends = ["print(found)"]
     if values["tokens"] and not answered(setup, "plan").answer.refused:
         price = f", usd_per_hour={values['usd_per_hour']:g}" if values["usd_per_hour"] else ""
-        run = f"training.run(ranking.winner.step, tokens={values['tokens']:_}{price})"
+        run = f"training.run(found.winner.step, tokens={values['tokens']:_}{price})"
         ends.append(f"print({run})")
     return "\n".join(
         (
-            "from scalingbook_lib import models, planner, training",
-            *lines,
+            "from scalingbook_lib import calibrated, models, training",
             f"from scalingbook_lib.machines import {kind}, chips",
             *_units(fixed),
             "",
             f"model = {_model(setup)}",
             f"machine = {machine}",
-            _call("ranking = planner.plans", [*settings, "keep=5"]),
+            _call("found = calibrated.recommend", [*settings, "keep=5"]),
             *ends,
         )
     )

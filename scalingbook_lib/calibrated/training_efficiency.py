@@ -15,7 +15,7 @@ all-to-all. Loads of experts are those that balancing by a bias leaves (`steps.e
 from dataclasses import replace
 from functools import cache
 
-from scalingbook_lib.calibrated import factors, kernels
+from scalingbook_lib.calibrated import fabrics, factors, kernels
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.machines.chips import Chip
 from scalingbook_lib.steps.expert_load import TRAINING_SKEW
@@ -63,6 +63,7 @@ def efficiency(
         exchange=values["exchange"],
         overlap=1 - values["exposed"],
         ramp=ramp(chip),
+        ring_launch_s=0.0 if chip.torus else fabrics.fabric(chip).launch_s,
         operands=1.0,
         torus=values["torus"],
         domain=values["domain"],

@@ -19,7 +19,7 @@ from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.front import Front, Option
 from scalingbook_lib.planner.loops import Loop, Split, Splits, loop
 from scalingbook_lib.planner.posttraining import posttraining
-from scalingbook_lib.planner.ranking import Objective, Point, Ranked, Ranking, step_time
+from scalingbook_lib.planner.ranking import Objective, Point, Ranked, Ranking, SpreadObjective, step_time
 from scalingbook_lib.planner.rejections import Rejected
 from scalingbook_lib.planner.search import plans
 from scalingbook_lib.planner.sensitivity import Change, Sensitivity, faster, sensitivity
@@ -41,6 +41,7 @@ __all__ = [
     "Sensitivity",
     "Split",
     "Splits",
+    "SpreadObjective",
     "faster",
     "loop",
     "plans",

@@ -15,7 +15,6 @@ from scalingbook_lib.planner.rejections import Infeasible
 from scalingbook_lib.planner.space import Space
 from scalingbook_lib.training import TrainingCase, TrainingMemory
 from scalingbook_lib.training.feasible import reasons, too_large
-from scalingbook_lib.training.memory import held
 
 
 class Feasible:
@@ -23,10 +22,14 @@ class Feasible:
 
     def __init__(self, space: Space, case: TrainingCase) -> None:
         self.space, self.case = space, case
-        self.hbm_bytes = case.machine.chip.hbm_bytes
+        self.room_bytes = case.room_bytes
         # the one that keeps the fewest activations first
         self.remats = sorted(space.candidates["remat"], key=self._stored)
-        self._hosted = any(remat.startswith("offload") for remat in self.remats)
+        plan = space.plan()
+        # whether a chip's link to its host is known is part of whether a plan has its links
+        self._hosted = (
+            any("offload:" in remat for remat in self.remats) or plan.offload_layers or plan.offload_optimizer
+        )
         self._meshes: dict[tuple[object, ...], str] = {}
         self._uneven: dict[tuple[object, ...], str] = {}
 
@@ -128,12 +131,12 @@ class Feasible:
             for memory in self._held(g, sharing, zero):
                 if memory.fits:
                     return 0.0
-                if least == inf and (state := step_bounds.state_bytes(memory)) > self.hbm_bytes:
+                if least == inf and (state := step_bounds.state_bytes(memory)) > self.room_bytes:
                     states[zeros] = state
                     return state
                 kept = step_bounds.kept_bytes(memory)
                 least = min(least, kept)
-                if kept > self.hbm_bytes:
+                if kept > self.room_bytes:
                     break
         return least
 
@@ -142,7 +145,7 @@ class Feasible:
         known = plan_fields(g, sharing)
         for remat in self.remats:
             plan = self.space.plan(**known, zero=zero, remat=remat)
-            yield held(self.case.shape(plan), self.space.machine)
+            yield self.case.held(self.case.shape(plan))
 
     def _mesh(self, g: Group, sharing: Sharing) -> str:
         """Why the machine has no links for a mesh; '' where it has."""
@@ -175,7 +178,7 @@ class Feasible:
             return distance
         if miss.kind == "memory":  # so far only a bound is known
             distance = self._least(g, fsdp)
-            why = too_large(distance, self.space.machine.chip)
+            why = too_large(distance, self.space.machine.chip, self.case.headroom)
         plan = self.space.plan(**plan_fields(g, Sharing(fsdp, g.mesh.data_ranks // fsdp)))
         self.space.rejections.closest(miss.kind, why, plan, distance)
         return distance

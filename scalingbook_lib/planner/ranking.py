@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner.compare import Comparison
 from scalingbook_lib.planner.rejections import Rejected
+from scalingbook_lib.planner.space import LADDER
 from scalingbook_lib.training import Plan, TrainingEfficiency, TrainingStep
 from scalingbook_lib.units import Result, count, percent, si
 
@@ -23,6 +24,19 @@ TIE = 2e-9  # relative: closer times may have the same ten digits
 def step_time(step: TrainingStep) -> float:
     """Seconds of the step: what a search minimizes unless it is told otherwise."""
     return step.total_s
+
+
+@runtime_checkable
+class SpreadObjective(Protocol):
+    """An objective that multiplies the step time by a factor of at least 1, the same for all of a spread."""
+
+    def __call__(self, step: TrainingStep) -> float:
+        """Seconds: never less than those of the step."""
+        ...
+
+    def least_factor(self, *, tp: int, cp: int, pp: int, microbatch: int, ep: int | None = None) -> float:
+        """The least factor of all plans with these degrees, so that a search can prune by it."""
+        ...
 
 
 class Point(NamedTuple):
@@ -63,6 +77,8 @@ class Ranking(Result):
     pods: int
     fixed: dict[str, Any]
     tried: dict[str, tuple[Any, ...]]
+    headroom: float = 0.0
+    objective: Objective = field(default=step_time, repr=False)
     points: list[Point] = field(repr=False)
     best: tuple[Ranked, ...]
     next_mesh: Ranked | None  # the best with another degree of tensor parallelism, or other stages
@@ -183,9 +199,10 @@ class Shortlist:
 
 
 def order(one: Ranked) -> tuple[Any, ...]:
-    """By objective to ten digits; of equals, fewer stages, then context, tensor, ZeRO, ..., then remat."""
+    """By objective to ten digits; of equals, fewer stages, then context, tensor, ZeRO, less remat, ..."""
     plan = one.plan
-    first = plan.pp, plan.cp, plan.tp, plan.zero  # of equals the simplest: what is easiest to run
+    again = LADDER.index(plan.remat) if plan.remat in LADDER else len(LADDER)
+    first = plan.pp, plan.cp, plan.tp, plan.zero, again  # of equals the simplest: what is easiest to run
     fields = (getattr(plan, name) for name in _ORDER)
     rest = [(isinstance(f, str), f if isinstance(f, int) else 0, str(f)) for f in fields]
     return (float(f"{one.objective_s:.9e}"), *first, rest)  # comparable, whatever the types

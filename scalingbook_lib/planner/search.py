@@ -16,7 +16,16 @@ from scalingbook_lib.models import Transformer
 from scalingbook_lib.planner import step_bounds
 from scalingbook_lib.planner.feasible import Feasible
 from scalingbook_lib.planner.meshes import Group, Sharing, plan_fields
-from scalingbook_lib.planner.ranking import TIE, Objective, Point, Ranked, Ranking, Shortlist, step_time
+from scalingbook_lib.planner.ranking import (
+    TIE,
+    Objective,
+    Point,
+    Ranked,
+    Ranking,
+    Shortlist,
+    SpreadObjective,
+    step_time,
+)
 from scalingbook_lib.planner.space import Space, is_monotone, space
 from scalingbook_lib.planner.watch import Watch, unwatched
 from scalingbook_lib.training import PEAK, TrainingCase, TrainingEfficiency, TrainingStep, evaluate
@@ -32,6 +41,7 @@ def plans(
     fixed: dict[str, Any] | None = None,
     tried: dict[str, tuple[Any, ...]] | None = None,
     efficiency: TrainingEfficiency = PEAK,
+    headroom: float = 0.0,
     objective: Objective = step_time,
     keep: int = 10,
     every: bool = False,
@@ -41,12 +51,13 @@ def plans(
 
     `fixed`: fields of `training.Plan` with the one value they may have, `fixed=dict(tp=8, remat="full")`;
     `tried`: the candidates for a field, else those of `space.CANDIDATES`, and all divisors for the degrees of
-    the mesh. `objective` ranks a step, in seconds that are never less than the step's. With `every`, all
-    legal plans are timed, else those that no lower bound rules out. `watch` is told how many spreads are
+    the mesh. Plans leave the share `headroom` of a chip's HBM free. `objective` ranks a step, in seconds that
+    are never less than the step's. With `every`, all legal plans are timed, else those that no lower bound
+    rules out. `watch` is told how many spreads are
     found, then how many plans are timed, and says whether to end with the best so far.
     """
     asked = space(model, machine, batch=batch, T=T, pods=pods, fixed=fixed or {}, candidates=tried or {})
-    case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency)
+    case = TrainingCase(model, machine, batch=batch, T=T, efficiency=efficiency, headroom=headroom)
     search = Search(asked, case, objective, keep=keep, every=every)
     stopped = search.run(watch)
     return Ranking(
@@ -58,6 +69,8 @@ def plans(
         pods=asked.pods,
         fixed=fixed or {},
         tried=tried or {},
+        headroom=headroom,
+        objective=objective,
         points=search.points,
         best=search.shortlist.best,
         next_mesh=search.shortlist.next_mesh,
@@ -79,6 +92,7 @@ class Search:
         self, asked: Space, case: TrainingCase, objective: Objective, *, keep: int, every: bool
     ) -> None:
         self.space, self.case, self.objective, self.every = asked, case, objective, every
+        self._by_spread = objective if isinstance(objective, SpreadObjective) else None
         self.remats, self.monotone = asked.candidates["remat"], is_monotone(asked)
         # places of remats of which one recomputes least
         self._least = range(1 if self.monotone else len(self.remats))
@@ -120,9 +134,19 @@ class Search:
     def _push(self, bound_s: float, visit: Callable[[], None]) -> None:
         heappush(self._queue, (bound_s, next(self._pushed), visit))
 
+    def _factor(self, g: Group, ep: int | None = None) -> float:
+        """What the objective multiplies the step of any plan of a group by, at least; `ep`, where known."""
+        if self._by_spread is None:
+            return 1.0
+        shape = g.mesh
+        return self._by_spread.least_factor(
+            tp=shape.tp, cp=shape.cp, pp=shape.pp, microbatch=g.microbatch, ep=ep
+        )
+
     def _least_s(self, bound: Callable[[Space, TrainingCase, Group, str], float], g: Group) -> float:
         """The bound of all remats of a group."""
-        return min(bound(self.space, self.case, g, self.remats[r]) for r in self._least)
+        least_s = min(bound(self.space, self.case, g, self.remats[r]) for r in self._least)
+        return least_s * self._factor(g)
 
     def _visit_tensor(self, g: Group, fsdp: list[int]) -> None:
         """With experts, a bound of the group that is closer."""
@@ -153,7 +177,8 @@ class Search:
     def _exposed_s(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> float:
         """The bound of one place of experts with one remat, at the FSDP degree that shares most."""
         sharing = _sharing(g, fsdp[-1], experts)
-        return step_bounds.exposed_s(self.space, self.case, g, sharing, self.remats[r])
+        least_s = step_bounds.exposed_s(self.space, self.case, g, sharing, self.remats[r])
+        return least_s * self._factor(g, experts[0])
 
     def _visit_plans(self, g: Group, fsdp: list[int], experts: Experts, r: int) -> None:
         """Evaluate the plans of one remat and one place of experts, as far as they fit and are of use."""
@@ -177,12 +202,13 @@ class Search:
     def _useless(self, known: list[tuple[int, int, float]], zero: int, r: int) -> bool:
         """Whether a plan with no more of ZeRO and of remat is known that is no slower, and that is enough.
 
-        The step of that plan bounds this one's. For the default objective, this one is not better; for any
-        other, it is not where the bound is above the limit.
+        The step of that plan bounds this one's. For an objective that treats all plans of a spread alike,
+        this one is not better; for any other, it is not where the bound is above the limit.
         """
         if self.every or not self.monotone:
             return False
-        enough_s = 0.0 if self.objective is step_time else self.shortlist.limit_s
+        alike = self.objective is step_time or self._by_spread is not None
+        enough_s = 0.0 if alike else self.shortlist.limit_s
         return any(z <= zero and q <= r and step_s > enough_s for z, q, step_s in known)
 
     def _add(self, step: TrainingStep) -> None:

@@ -96,7 +96,8 @@ def _change(ranking: Ranking, what: str, factor: float) -> Change:
     r = ranking
     machine = faster(r.machine, what, factor)
     again: dict[str, Any] = {"batch": r.batch, "T": r.T, "efficiency": r.efficiency}
-    then = plans(r.model, machine, pods=r.pods, fixed=r.fixed, tried=r.tried, keep=1, **again)
+    how: dict[str, Any] = {"fixed": r.fixed, "tried": r.tried, "headroom": r.headroom}
+    then = plans(r.model, machine, pods=r.pods, keep=1, objective=r.objective, **how, **again)
     # what the change brings without a new plan
     same = training.step(r.model, machine, r.winner.plan, **again)
     return Change(what, factor, r.winner.step.total_s, same.total_s, then.winner)

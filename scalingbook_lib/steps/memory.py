@@ -1,6 +1,7 @@
 """The bytes that one chip holds, by part, and whether its HBM has room. Chapters: Training, Inference."""
 
 from dataclasses import dataclass
+from math import inf
 from typing import ClassVar
 
 from scalingbook_lib.machines import Chip
@@ -35,9 +36,14 @@ class ChipMemory(Result):
         return sum(getattr(self, name) for name in self.parts)
 
     @property
+    def room_bytes(self) -> float:
+        """The chip's HBM; infinite without a chip."""
+        return self.chip.hbm_bytes if self.chip else inf
+
+    @property
     def fits(self) -> bool:
-        """Whether the chip's HBM holds them."""
-        return self.chip is None or self.total <= self.chip.hbm_bytes
+        """Whether the chip has room for them."""
+        return self.total <= self.room_bytes
 
     @property
     def note(self) -> str:

@@ -8,7 +8,8 @@ from dataclasses import KW_ONLY, dataclass, field
 from itertools import accumulate
 from operator import mul
 
-from scalingbook_lib.machines import Machine, Slice
+from scalingbook_lib.collectives import Collective
+from scalingbook_lib.machines import Cluster, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.steps.placement import (
     NAMES,
@@ -22,7 +23,8 @@ from scalingbook_lib.steps.placement import (
     rate,
 )
 from scalingbook_lib.training.efficiency import PEAK, TrainingEfficiency
-from scalingbook_lib.training.links import MOVED_AS, Rates, TrainingCollective
+from scalingbook_lib.training.links import BACK, MOVED_AS, RING, Rates, TrainingCollective, host_rate
+from scalingbook_lib.training.memory import TrainingMemory, held
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.shape import TrainingShape, shape
 from scalingbook_lib.training.times import Seconds, seconds
@@ -43,10 +45,20 @@ class TrainingCase:
     batch: int
     T: int
     efficiency: TrainingEfficiency = PEAK
+    headroom: float = 0.0  # share of the HBM that a plan is to leave free
     causal: bool = True  # kernels skip what the mask throws away, and useful FLOPs are counted without it
     _rates: dict[tuple[object, ...], Rate] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    @property
+    def room_bytes(self) -> float:
+        """What a plan may hold on a chip."""
+        return (1 - self.headroom) * self.machine.chip.hbm_bytes
+
+    def held(self, s: TrainingShape) -> TrainingMemory:
+        """What a chip holds of a shape."""
+        return held(s, self.machine, headroom=self.headroom)
 
     def work(self, plan: Plan) -> Work:
         """The model's constants under the plan's rematerialization."""
@@ -89,7 +101,20 @@ class TrainingCase:
             busiest = s.skewed(self.efficiency.expert_skew)
             k, domains = self.model.experts.k, s.plan.expert_domains
             return exchange_rate(networks, k, self.efficiency, domains, busiest)
+        if what in (RING, BACK) and isinstance(self.machine, Cluster):
+            return self._ring(what, networks, n)
         return rate(MOVED_AS[what], networks, self.efficiency)
+
+    def _ring(self, what: str, networks: Networks, n: int) -> Rate:
+        """A ring of n - 1 steps, in each of which every chip sends its piece, 1/n of the array, to the next.
+
+        The slowest link sets the pace: where the ring leaves a node, a piece crosses a single NIC, whereas an
+        all-gather would divide it among all NICs of the node. Each step also starts a transfer; the gradients
+        of keys and values travel in the same one.
+        """
+        one = rate(Collective.PERMUTE, networks, self.efficiency)
+        launch_s = self.efficiency.ring_launch_s if what == RING else 0.0
+        return Rate(one.s_per_byte * (n - 1) / n, (n - 1) * (one.hops_s + launch_s), one.link)
 
     def _under(self, where: Placement, s: TrainingShape, inside: int, n: int) -> Networks:
         """What joins n groups of `inside` neighbors: on a cluster whatever the mesh, on a torus its axes."""
@@ -98,11 +123,8 @@ class TrainingCase:
         return groups(self.machine, inside, n)
 
     def _host(self) -> Rate:
-        chip = self.machine.chip
-        bytes_per_s = chip.host_bytes_per_s or chip.pcie_bytes_per_s  # per chip, one way
-        if not bytes_per_s:
-            raise PlanError(f"nobody says how fast {chip.name} reaches its host; write remat='save:...'")
-        return Rate(1 / bytes_per_s, 0.0, "host")  # large copies: what starts one is not counted
+        # large copies: what starts one is not counted
+        return Rate(1 / host_rate(self.machine.chip), 0.0, "host")
 
     def seconds(self, s: TrainingShape, traffic: Sequence[TrainingCollective] | None = None) -> Seconds:
         """Every term of the step, of these collectives where they are known already."""

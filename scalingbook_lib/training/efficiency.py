@@ -12,7 +12,7 @@ MATH = ("matmul", "attention", "experts", "head")
 # nothing of these is lost at the peak
 LOST = (
     *("ramp", "head_ramp", "attention_block", "operands", "permutation", "expert_tile"),
-    *("layer_s", "expert_layer_s", "expert_launch_s", "fixed_s"),
+    *("layer_s", "expert_layer_s", "expert_launch_s", "ring_launch_s", "fixed_s"),
 )
 SHARES = (*MATH, "memory", *LINKS, "overlap")
 
@@ -32,7 +32,8 @@ class TrainingEfficiency(LinkShares, Result):
     do not get fewer, relative to the heads of 128 that `attention` is the share of; a window is
     `attention_block` tokens longer, because kernels compute whole blocks; a share `operands` of the bytes
     that products read and write (narrower types are written first) is waited for at the rate of `memory`;
-    `layer_s` is lost with each layer of a microbatch, forward once and backward twice; `fixed_s` once a step.
+    `layer_s` is lost with each layer of a microbatch, forward once and backward twice; `ring_launch_s` to
+    start each transfer of a ring of keys and values; `fixed_s` once a step.
 
     Of layers with experts: each expert computes whole tiles of `expert_tile` by as many elements, half a tile
     of rows too many on average; the copies of tokens are read or written `permutation` times to bring them
@@ -58,6 +59,7 @@ class TrainingEfficiency(LinkShares, Result):
     expert_layer_s: float = 0.0  # of the host; the backward pass takes it twice
     expert_launch_s: float = 0.0  # an expert of a chip
     expert_skew: float | None = None  # None: an even load
+    ring_launch_s: float = 0.0  # a step of a context-parallel ring
     fixed_s: float = 0.0  # a step
     name: str = "peak"
     source: str = ""

@@ -9,7 +9,7 @@ from scalingbook_lib.machines import Chip, Machine, Slice
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training.plan import Plan
 from scalingbook_lib.training.stages import too_few
-from scalingbook_lib.units import si
+from scalingbook_lib.units import percent, si
 
 
 def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[str, ...]:
@@ -35,6 +35,14 @@ def reasons(model: Transformer, plan: Plan, T: int, machine: Machine) -> tuple[s
         (
             too_few(model.L, plan.pp, plan.chunks),
             f"{model.L} layers are fewer than {plan.pp} stages of {plan.chunks} chunks: lower pp or chunks",
+        ),
+        (
+            plan.stage_layers and sum(plan.stage_layers) != model.L,
+            f"stage_layers has {sum(plan.stage_layers or ())} layers, the model has {model.L}",
+        ),
+        (
+            plan.offload_layers > model.L,
+            f"{plan.offload_layers} layers to offload are more than the {model.L} of the model",
         ),
         (E % plan.ep, f"{E} experts do not divide over ep={plan.ep}"),
         (  # XLA's shards are even; on GPUs the last one is padded
@@ -81,6 +89,8 @@ def _context(m: Transformer, plan: Plan, T: int) -> Rules:
     )
 
 
-def too_large(nbytes: float, chip: Chip) -> str:
-    """The reason of memory."""
-    return f"a chip would hold {si(nbytes, 'B')}, and {chip.name} has {si(chip.hbm_bytes, 'B')}"
+def too_large(nbytes: float, chip: Chip, headroom: float = 0.0) -> str:
+    """The reason of memory; `headroom` is the share of the HBM that is to stay free."""
+    has = f"{chip.name} has {si(chip.hbm_bytes, 'B')}"
+    room = f", {si((1 - headroom) * chip.hbm_bytes, 'B')} with a headroom of {percent(headroom)}"
+    return f"a chip would hold {si(nbytes, 'B')}, and {has}{room if headroom > 0 else ''}"

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective
+from scalingbook_lib.machines import Chip
 from scalingbook_lib.steps.placement import FREE, Rate
+from scalingbook_lib.training.plan import PlanError
 from scalingbook_lib.units import Result, si
 
 type Rates = Callable[[str, str, int, int], Rate]
@@ -14,6 +16,7 @@ type Rates = Callable[[str, str, int, int], Rate]
 GATHER, SCATTER, REDUCE = Collective.ALL_GATHER, Collective.REDUCE_SCATTER, Collective.ALL_REDUCE
 EXCHANGE, HOP = Collective.ALL_TO_ALL, Collective.PERMUTE
 COPY = "copy"  # between a chip and its host
+ASSUMED_TPU_HOST_BYTES_PER_S = 32e9  # that of v6e, for TPU7x, whose link to its host nobody publishes
 RING, BACK = "ring", "ring of sums"  # an all-gather and a reduce-scatter, a piece at a time
 MOVED_AS: dict[str, Collective] = {  # the collective whose time and bytes each has
     **{kind: kind for kind in Collective},
@@ -88,6 +91,20 @@ def row(
         overlappable=overlappable,
         once=once,
     )
+
+
+def host_known(chip: Chip) -> bool:
+    """Whether somebody says how fast a chip reaches its host's memory, or it is assumed."""
+    return bool(chip.host_bytes_per_s or chip.pcie_bytes_per_s or chip.torus)
+
+
+def host_rate(chip: Chip) -> float:
+    """Bytes per second between a chip and its host's memory, one way; a PlanError where nobody says."""
+    if not host_known(chip):
+        raise PlanError(
+            f"nobody says how fast {chip.name} reaches its host; write remat='save:...' and offload nothing"
+        )
+    return chip.host_bytes_per_s or chip.pcie_bytes_per_s or ASSUMED_TPU_HOST_BYTES_PER_S
 
 
 def unpriced(*_: object) -> Rate:

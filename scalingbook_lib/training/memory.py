@@ -55,6 +55,12 @@ class TrainingMemory(ChipMemory):
     all_gradients: float = 0.0
     other: float = 0.0
     chip: Chip | None = None
+    headroom: float = 0.0  # share of the HBM that is to stay free; below 0, by how much it may be exceeded
+
+    @property
+    def room_bytes(self) -> float:
+        """The HBM without the headroom; infinite without a chip."""
+        return (1 - self.headroom) * super(TrainingMemory, self).room_bytes
 
     @property
     def state(self) -> float:
@@ -92,13 +98,16 @@ def memory(
     return held(shape(work(model, T, plan.remat, plan.activations, True), plan, batch), machine, loop)
 
 
-def held(s: TrainingShape, machine: Machine | None = None, loop: bool | None = None) -> TrainingMemory:
-    """`memory` of a shape."""
+def held(
+    s: TrainingShape, machine: Machine | None = None, loop: bool | None = None, headroom: float = 0.0
+) -> TrainingMemory:
+    """`memory` of a shape; it fits if it leaves the share `headroom` of the HBM free."""
     # the fullest moment counts, not the sum of all
     found = logits, _, layer = moments(s, compiled(machine) if loop is None else loop)
     most = max(found, key=lambda moment: moment.total)
     other = layer.recomputed_layer if most.moment == AT_LOGITS else logits.logits
-    return replace(most, chip=machine.chip if machine else None, other=0.0 if s.plan.pp > 1 else other)
+    chip = machine.chip if machine else None
+    return replace(most, chip=chip, headroom=headroom, other=0.0 if s.plan.pp > 1 else other)
 
 
 def compiled(machine: Machine | None) -> bool | None:
@@ -131,7 +140,9 @@ def _state(params: float, plan: Plan, ways: int) -> _State:
         weights=params * plan.weights.bytes / (ways if plan.zero >= 3 else 1),  # from ZeRO-3 on
         gradients=trained * plan.gradients.bytes / (ways if plan.zero >= 2 else 1),  # from ZeRO-2 on
         # Adam's two moments and the copy of the weights, from ZeRO-1 on
-        optimizer=trained * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
+        optimizer=0.0
+        if plan.offload_optimizer
+        else trained * (2 * plan.moments.bytes + master) / (ways if plan.zero >= 1 else 1),
     )
 
 
@@ -143,7 +154,8 @@ def moments(s: TrainingShape, loop: bool | None) -> tuple[TrainingMemory, Traini
     vocabulary, z = buffers.vocabulary(s), s.t * s.work.model.V / plan.tp
     # The gradient of the logits takes the place of the softmax, in the activations' type.
     softmax, gradient = z * plan.bytes_of_logit, z * min(plan.activations.bytes, plan.bytes_of_logit)
-    chunked = plan.bytes_of_logit < plan.activations.bytes  # a loss whose chunks do not wait for each other
+    # a loss whose tiles do not wait for each other
+    chunked = plan.loss_tiles > 1 or plan.bytes_of_logit < plan.activations.bytes
     always, sums, made, rounded = _between_steps(s, loop)
     gathered = rounded + (vocabulary if plan.zero >= 3 and s.shared > 1 else 0.0)
     logits = TrainingMemory(
@@ -182,8 +194,8 @@ def _stored(s: TrainingShape, loop: bool | None) -> Widths:
     """
     plan, w = s.plan, s.work
     if loop is None or plan.remat not in KEEPING or plan.remat == KEEPING[loop]:
-        return w.stored
-    return work(w.model, w.T, KEEPING[loop], plan.activations, True).stored
+        return s.stored
+    return s.on_chip(work(w.model, w.T, KEEPING[loop], plan.activations, True).stored)
 
 
 def _between_steps(s: TrainingShape, loop: bool | None) -> tuple[dict[str, Any], float, float, float]:

@@ -5,6 +5,7 @@ Chapter: Training.
 
 from dataclasses import dataclass, fields
 
+from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import BF16, FP32, DType, Result
 
 SCHEDULES = ("gpipe", "1f1b", "interleaved", "zero-bubble", "dualpipe")
@@ -43,13 +44,18 @@ class Plan(Result):
 
     `remat`: "none" keeps what fused kernels keep, "alternate" every second product, "selective" is
     dots_no_batch, "save:..." and "offload:..." name the products that are kept, here or in the host's memory,
-    the others are those of `arithmetic.activations`. `overlap`: "full", "none", or the share in between, of
-    what can overlap; collectives of tensor parallelism can only with `collective_matmul`.
+    "recompute:..." the modules that are not (`remat`); the others are those of `arithmetic.activations`. All
+    activations of `offload_layers` layers wait in the host's memory. With `offload_optimizer`, the
+    optimizer's state is there too, and travels to the chip and back in every step. `stage_layers` are the
+    layers of each stage, from the first; None deals them so that the longest stage has least to do.
+    `overlap`: "full", "none", or the share in between, of what can overlap; collectives of tensor parallelism
+    can only with `collective_matmul`.
     `weights` are stored, products are of type `compute`, `activations` are kept and sent, `gradients` are
     stored, and summed over the chips as `reduced` (None: as stored); `master` is a copy of the weights, None
     without one. `logit_bytes` for each logit: 6 for the product in bf16 and its softmax in fp32, as XLA has
     them (8 for one sequence, whose product it does not overwrite); 14 with a copy in fp32 and the gradient
-    besides, as PyTorch has; of a loss in chunks, one chunk's over all.
+    besides, as PyTorch has. Of a loss in `loss_tiles` tiles (MaxText's vocabulary tiling, fused linear cross
+    entropy), one tile's logits are held at a time, and computed again in the backward pass.
     """
 
     tp: int = 1
@@ -81,9 +87,13 @@ class Plan(Result):
     moments: DType = FP32
     master: DType | None = FP32
     logit_bytes: float | None = None
+    loss_tiles: int = 1
+    offload_layers: int = 0
+    offload_optimizer: bool = False
+    stage_layers: tuple[int, ...] | None = None  # None: dealt evenly
 
     def __post_init__(self) -> None:
-        for name in (*AXES, "ep", "chunks", "microbatch"):
+        for name in (*AXES, "ep", "chunks", "microbatch", "loss_tiles"):
             if getattr(self, name) < 1:
                 raise PlanError(f"{name}={getattr(self, name)}: write a whole number of at least 1")
         for name, known in _KNOWN.items():
@@ -91,8 +101,19 @@ class Plan(Result):
                 raise PlanError(f"{name}={getattr(self, name)!r}: write one of {', '.join(map(repr, known))}")
         for broken, why in (
             (
-                self.remat not in REMAT and not self.remat.startswith(("save:", "offload:")),
-                "remat={0.remat!r}: write one of " + _REMAT + ", or 'save:q,k,v' or 'offload:q,k,v'",
+                self.remat not in REMAT and ":" not in self.remat,
+                "remat={0.remat!r}: write one of "
+                + _REMAT
+                + ", or 'save:q,k,v', 'offload:q,k,v' or 'recompute:mlp'",
+            ),
+            (
+                self.offload_layers < 0,
+                "offload_layers={0.offload_layers}: write a whole number of at least 0",
+            ),
+            (
+                self.stage_layers is not None
+                and (len(self.stage_layers) != self.pp or min(self.stage_layers, default=0) < 0),
+                "stage_layers={0.stage_layers}: write one number of layers for each of pp={0.pp} stages",
             ),
             (
                 self.expert_tp not in (None, 1, self.tp),
@@ -113,6 +134,10 @@ class Plan(Result):
         ):
             if broken:
                 raise PlanError(why.format(self))
+        try:
+            named(self.remat)
+        except ValueError as error:
+            raise PlanError(str(error)) from error
 
     @property
     def chips(self) -> int:
@@ -132,12 +157,13 @@ class Plan(Result):
     @property
     def replays(self) -> bool:
         """Whether the backward pass does a layer's forward pass again, its collectives as well."""
-        return self.remat == "full" or ":" in self.remat
+        return self.remat == "full" or bool(named(self.remat).kept)
 
     @property
     def bytes_of_logit(self) -> float:
-        """As given, or as XLA has them."""
-        return (8.0 if self.microbatch == 1 else 6.0) if self.logit_bytes is None else self.logit_bytes
+        """As given, or as XLA has them; of a loss in tiles, one tile's bytes over all logits."""
+        whole = (8.0 if self.microbatch == 1 else 6.0) if self.logit_bytes is None else self.logit_bytes
+        return whole / self.loss_tiles
 
     @property
     def expert_ways(self) -> int:

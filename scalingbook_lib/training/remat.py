@@ -5,11 +5,14 @@ al., arXiv 2205.05198, section 4, without dropout). "alternate" stores every sec
 attention's output, as PyTorch's torchtitan does ("selective op"). The others are those of
 `arithmetic.activations`, "selective" its dots_no_batch. "save:q,k,v,o,context" stores these products (and
 attention's output) beside the layers' inputs, "offload:..." has them in the host's memory, with the inputs
-where they are named too: "offload:in,q". Scores are recomputed inside the attention kernel,
-whatever is stored. Chapter: Training.
+where they are named too: "offload:in,q"; both may be given: "save:context;offload:in,down" (MaxText's
+policies by tensor). "recompute:..." names what is not stored, as Megatron's modules do: "layernorm",
+"mla_up_proj", "moe_act", "mlp", "shared_experts". Scores are recomputed inside the attention kernel, whatever
+is stored. Chapter: Training.
 """
 
-from typing import cast
+from functools import lru_cache
+from typing import NamedTuple, cast
 
 from scalingbook_lib.models import Transformer, Weight, arithmetic
 from scalingbook_lib.models.arithmetic.remat import Policy, products
@@ -21,25 +24,59 @@ _WIDE = ("norms", "norm statistics", "layer inputs", "o", "router")  # as wide a
 _POLICY = {"selective": "dots_no_batch", "none": "all", "alternate": "all"}
 
 
-def named(remat: str) -> tuple[str, tuple[str, ...]]:
-    """'save' or 'offload' and the names that follow; '' and none for another policy."""
-    where, colon, names = remat.partition(":")
-    return (where, tuple(names.split(","))) if colon else ("", ())
+MODULES = ("layernorm", "mla_up_proj", "moe_act", "mlp", "shared_experts")
+"""What "recompute:..." may name: the output of norms, the projections up from latents, the output of experts'
+activation functions, and the hidden layers of dense MLPs and of shared experts."""
+_UP = ("q up", "k up", "v up")
+_LATENTS = ("q down", "kv down", "k rope")
+
+
+class NamedTensors(NamedTuple):
+    """The tensors that a policy names: saved on the chip, saved in the host's memory, and computed again."""
+
+    saved: tuple[str, ...] = ()
+    offloaded: tuple[str, ...] = ()
+    recomputed: tuple[str, ...] = ()
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """What is not computed again although the rest of a layer is."""
+        return self.saved + self.offloaded
+
+
+@lru_cache(maxsize=256)
+def named(remat: str) -> NamedTensors:
+    """The names in a policy such as "save:q,k;offload:in"; a ValueError where it is not written so."""
+    found: dict[str, tuple[str, ...]] = {}
+    for clause in remat.split(";") if ":" in remat else ():
+        where, _, names = clause.partition(":")
+        if where not in ("save", "offload", "recompute") or where in found or not names:
+            raise ValueError(
+                f"remat={remat!r}: {clause!r} is none of save:..., offload:... and recompute:..., once each"
+            )
+        found[where] = tuple(names.split(","))
+    unknown = [name for name in found.get("recompute", ()) if name not in MODULES]
+    if unknown or ("recompute" in found and len(found) > 1):
+        raise ValueError(
+            f"remat={remat!r}: write recompute: alone, with some of {', '.join(MODULES)}; "
+            "save: and offload: name the products to keep"
+        )
+    return NamedTensors(found.get("save", ()), found.get("offload", ()), found.get("recompute", ()))
 
 
 def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
     """Bytes for each token in all layers, on the chip."""
-    where, names = named(remat)
+    names = named(remat)
     if remat == "alternate":
         # torchtitan's rule: every second product of those in a layer's order
-        where, names = "save", (*(w.name for w in products(m)[::2]), "context")
-    if where:
-        saved = _listed(m, dtype.bytes, names) if where == "save" else Widths(0.0, 0.0)
+        names = NamedTensors(saved=(*(w.name for w in products(m)[::2]), "context"))
+    if names.kept:
+        saved = _listed(m, dtype.bytes, names.saved)
         # Each layer begins anew from its input, which waits here or on the host.
-        inputs = 0.0 if where == "offload" and "in" in names else m.L * m.D * dtype.bytes
+        inputs = 0.0 if "in" in names.offloaded else m.L * m.D * dtype.bytes
         return Widths(saved.wide + inputs, saved.split)
-    if remat == "none":
-        return fused(m, dtype.bytes)
+    if remat == "none" or names.recomputed:
+        return _without(m, names.recomputed, dtype.bytes)
     terms = arithmetic.activations(m, 1, T, _policy(remat), dtype=dtype, flash=True).terms
     wide = sum(t.value for t in terms if t.name in _WIDE)
     return Widths(wide / T, (sum(t.value for t in terms) - wide) / T)
@@ -47,9 +84,7 @@ def stored(m: Transformer, T: int, remat: str, dtype: DType) -> Widths:
 
 def hosted(m: Transformer, remat: str, dtype: DType) -> Widths:
     """Bytes for each token in all layers that wait in the host's memory."""
-    where, names = named(remat)
-    if where != "offload":
-        return Widths()
+    names = named(remat).offloaded
     saved = _listed(m, dtype.bytes, names)
     return Widths(saved.wide + ("in" in names) * m.L * m.D * dtype.bytes, saved.split)
 
@@ -64,9 +99,11 @@ def _listed(m: Transformer, size: float, names: tuple[str, ...]) -> Widths:
 
 def recomputed(m: Transformer, T: int, remat: str, causal: bool) -> ByClass:
     """FLOPs for each token that the backward pass does a second time."""
-    where, names = named(remat)
-    if where:
-        return _recomputed_but(m, T, names, causal)
+    names = named(remat)
+    if names.kept:
+        return _recomputed_but(m, T, names.kept, causal)
+    if names.recomputed:
+        return _recomputed_modules(m, T, names.recomputed, causal)
     policy = _policy(remat)
     counted = arithmetic.flops(m, 1, T, causal=causal)
     scores, values = counted.get("scores"), counted.get("weighted values")
@@ -96,6 +133,34 @@ def _recomputed_but(m: Transformer, T: int, names: tuple[str, ...], causal: bool
     return ByClass(
         matmul=full.matmul - dense, attention=attention, experts=full.experts - routed, head=full.head
     )
+
+
+def _recomputed_modules(m: Transformer, T: int, modules: tuple[str, ...], causal: bool) -> ByClass:
+    """The FLOPs of "none", and those of the products inside the modules that are not stored."""
+    parts = {"mla_up_proj": _UP, "mlp": ("gate", "up"), "shared_experts": ("shared gate", "shared up")}
+    again = {name for module in modules for name in parts.get(module, ())}
+    dense = sum(w.flops_per_token for w in products(m) if w.name in again)
+    none = recomputed(m, T, "none", causal)
+    return none._replace(matmul=none.matmul + dense)
+
+
+def _without(m: Transformer, modules: tuple[str, ...], size: float) -> Widths:
+    """What fused kernels store, without the outputs inside these modules."""
+    wide, split = fused(m, size)
+    each, x = (3 if m.gated else 2), m.experts
+    if "layernorm" in modules:
+        wide -= size * m.L * (2 if m.norms > 1 else 1) * m.D
+    if "mla_up_proj" in modules and m.latent:
+        # The expanded queries, keys and values are made again from their latents, which are stored instead.
+        split -= size * m.softmax_layers * (m.N + 2 * m.K) * m.H
+        wide += size * sum(_outputs(m, w) for w in products(m) if w.name in _LATENTS)
+    if "mlp" in modules:
+        split -= size * each * (m.L - m.moe_layers) * m.F
+    if "moe_act" in modules and x:
+        split -= size * m.moe_layers * x.k * x.F
+    if "shared_experts" in modules and x:
+        split -= size * each * m.moe_layers * x.shared_width
+    return Widths(wide, split)
 
 
 def fused(m: Transformer, size: float) -> Widths:

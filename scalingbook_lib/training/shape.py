@@ -67,6 +67,22 @@ class TrainingShape:
         z = z if z > 1 and p.fsdp % z == 0 else 1
         return (p.tp, p.cp, z, p.fsdp // z, p.pp, p.dp)
 
+    @property
+    def stored(self) -> Widths:
+        """Bytes of activations of each token that wait on the chip, in all layers."""
+        return self.on_chip(self.work.stored)
+
+    @property
+    def hosted(self) -> Widths:
+        """Those that wait in the host's memory: named tensors, and all of some layers."""
+        share, w = self.plan.offload_layers / self.work.model.L, self.work
+        return Widths(w.hosted.wide + share * w.stored.wide, w.hosted.split + share * w.stored.split)
+
+    def on_chip(self, stored: Widths) -> Widths:
+        """Without the layers whose activations are offloaded."""
+        share = 1 - self.plan.offload_layers / self.work.model.L
+        return Widths(share * stored.wide, share * stored.split)
+
     def of_token(self, amount: Widths) -> float:
         """What a chip has of an amount, for each of its t tokens."""
         return amount.wide / self.wide + amount.split / self.plan.tp
@@ -75,7 +91,7 @@ class TrainingShape:
 def shape(work: Work, plan: Plan, batch: int) -> TrainingShape:
     """The shape of a plan; a PlanError where the batch or the experts do not divide."""
     model, p = work.model, plan.pp
-    dealt = stages(model, work.T, work.causal, p, plan.chunks)
+    dealt = stages(model, work.T, work.causal, p, plan.chunks, plan.stage_layers)
     share, experts = dealt.layers / model.L, dealt.experts / (model.moe_layers or 1)
     # with stages, the larger of embedding and unembedding counts for the first and for the last
     outer = (work.embedding + work.head) if p == 1 else max(work.embedding, work.head)

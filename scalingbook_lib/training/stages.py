@@ -35,11 +35,14 @@ class StageShares(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 12)  # a search asks for each thousands of times
-def stages(model: Transformer, T: int, causal: bool, p: int, v: int) -> StageShares:
-    """The stages of a model at sequences of T tokens."""
+def stages(
+    model: Transformer, T: int, causal: bool, p: int, v: int, given: tuple[int, ...] | None = None
+) -> StageShares:
+    """The stages of a model at sequences of T tokens, with the layers that are `given` for each."""
     flops, layers = _flops(model, T, causal), iter(range(model.L))
     head = 2 * T * model.D * model.V * model.L / sum(flops)  # as so many layers
-    sizes = [model.L // p] * p if p == 1 or model.L % (p * v) == 0 else _by_hand(model.L, p, head)
+    even = p == 1 or model.L % (p * v) == 0
+    sizes = [*given] if given else [model.L // p] * p if even else _by_hand(model.L, p, head)
     dealt: list[list[int]] = [[] for _ in sizes]
     for chunk in range(v):
         for stage, n in zip(dealt, sizes, strict=True):

@@ -160,7 +160,8 @@ class TrainingStep(Result):
         w, passes = self.work, 2 if self.plan.frozen else 3
         # the extra share of dense matmuls for replicated KV heads
         copied = (w.again(self.plan.tp) - 1) * (passes * w.forward.matmul + w.recomputed.matmul)
-        return self.useful_flops + self.tokens * (w.recomputed.total + copied)
+        head_again = w.forward.head if self.plan.loss_tiles > 1 else 0.0
+        return self.useful_flops + self.tokens * (w.recomputed.total + head_again + copied)
 
     @property
     def peak_flops_per_s(self) -> float:
@@ -245,10 +246,11 @@ def evaluate(case: TrainingCase, plan: Plan, *, memory_first: bool = True) -> Pl
         return PlanEvaluation(None, float("inf"), why)
     try:
         s = case.shape(plan)
-        memory = held(s, case.machine)
+        memory = case.held(s)
         # a plan that does not fit needs no time, so its collectives are not listed
         if memory_first and not memory.fits:
-            return PlanEvaluation(None, memory.total, (too_large(memory.total, case.machine.chip),))
+            why = too_large(memory.total, case.machine.chip, case.headroom)
+            return PlanEvaluation(None, memory.total, (why,))
         return PlanEvaluation(_timed(case, s, memory), memory.total)
     except ValueError as refused:
         return PlanEvaluation(None, float("inf"), (str(refused),))
@@ -302,8 +304,13 @@ def traffic(
     return tuple(known.traffic(known.shape(plan), loop))
 
 
-def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: int) -> tuple[str, ...]:
-    """The reasons why the plan is impossible, one sentence each; empty if it is possible."""
+def feasible(
+    model: Transformer, machine: Machine, plan: Plan, batch: int, T: int, headroom: float = 0.0
+) -> tuple[str, ...]:
+    """The reasons why the plan is impossible, one sentence each; empty if it is possible.
+
+    The plan has to leave the share `headroom` of the HBM free; below 0, it may exceed the HBM by as much.
+    """
     found = list(reasons(model, plan, T, machine))
     known = TrainingCase(model, machine, batch=batch, T=T)
     try:
@@ -311,5 +318,5 @@ def feasible(model: Transformer, machine: Machine, plan: Plan, batch: int, T: in
         known.seconds(s)
     except ValueError as refused:
         return (*found, str(refused))
-    total = held(s, machine).total
-    return (*found, *([too_large(total, machine.chip)] if total > machine.chip.hbm_bytes else ()))
+    memory = held(s, machine, headroom=headroom)
+    return (*found, *(() if memory.fits else (too_large(memory.total, machine.chip, headroom),)))

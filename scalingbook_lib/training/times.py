@@ -14,7 +14,9 @@ from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.arithmetic.layers import pairs
 from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training.efficiency import TrainingEfficiency
-from scalingbook_lib.training.links import TrainingCollective
+from scalingbook_lib.training.links import TrainingCollective, host_rate
+from scalingbook_lib.training.plan import Plan
+from scalingbook_lib.training.remat import named
 from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
@@ -49,6 +51,7 @@ class Layers:
     memory_s: float  # forward, and twice as much backward
     memory_again_s: float  # and once more where layers are recomputed
     read_s: float  # of memory_s: weights that few tokens do not hide
+    attention_again_s: float  # of recomputed_s: attention's
     frozen: bool
     layers: int
     routed_layers: int  # those with experts
@@ -100,15 +103,20 @@ def seconds(
     p, m, hidden = s.plan.pp, s.m, s.plan.hidden * efficiency.overlap
     mean = m / p  # microbatches times a stage's mean share of the layers
     passes = 2 if s.plan.frozen else 3  # of a product: its output, and the gradients of both factors
+    head_again = 1 if s.plan.loss_tiles > 1 else 0  # a tile's logits are made again for their gradient
     one = layers(s, chip, efficiency)
     exposed: Waits = defaultdict(float)
     long_f = _longest(s, one.forward_s, one.math.head)
-    long_b = _longest(s, one.backward_s, (passes - 1) * one.math.head)
-    each_f, step_f = _pass([row for row in traffic if row.when == "fwd"], long_f, m, hidden, exposed)
-    each_b, step_b = _pass([row for row in traffic if row.when == "bwd"], long_b, m, hidden, exposed)
+    long_b = _longest(s, one.backward_s, (passes - 1 + head_again) * one.math.head)
+    attends_f = s.stages.longest * one.math.attention
+    attends_b = 2 * attends_f + s.stages.longest * one.attention_again_s
+    forward = [row for row in traffic if row.when == "fwd"]
+    backward = [row for row in traffic if row.when == "bwd"]
+    each_f, step_f = _pass(forward, long_f, attends_f, m, hidden, exposed)
+    each_b, step_b = _pass(backward, long_b, attends_b, m, hidden, exposed)
     bubble_s = _idle(s, each_f, each_b)
-    optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory)
-    worked_s = one.forward_s + one.backward_s + passes * one.math.head
+    optimizer_s = _update(s) / (chip.hbm_bytes_per_s * efficiency.memory) + _fetched_s(s, chip)
+    worked_s = one.forward_s + one.backward_s + (passes + head_again) * one.math.head
     return Seconds(
         math=ByClass(
             matmul=passes * mean * one.math.matmul,
@@ -116,7 +124,7 @@ def seconds(
             experts=passes * mean * one.math.experts,
             head=passes * mean * one.math.head,
         ),
-        recomputed_s=mean * one.recomputed_s,
+        recomputed_s=mean * (one.recomputed_s + head_again * one.math.head),
         memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + one.waited_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
@@ -130,19 +138,31 @@ def seconds(
 
 
 def _pass(
-    traffic: Sequence[TrainingCollective], math_s: float, m: int, hidden: float, exposed: Waits
+    traffic: Sequence[TrainingCollective],
+    math_s: float,
+    attention_s: float,
+    m: int,
+    hidden: float,
+    exposed: Waits,
 ) -> tuple[float, float]:
     """One direction: seconds of one microbatch, and of all m; what is waited for is added to `exposed`.
 
     A collective is on the critical path of each microbatch, or beside its arithmetic, or comes once a step,
-    beside one microbatch: the first forward or the last backward.
+    beside one microbatch: the first forward or the last backward. `attention_s` is the part of the arithmetic
+    that a ring of keys and values can hide behind.
     """
     waited: Waits = defaultdict(float)
     beside: Waits = defaultdict(float)
     last: Waits = defaultdict(float)  # beside that one microbatch: what comes once, then what always comes
+    ring_s, pieces = 0.0, 1
     for row in traffic:
+        if row.axes == "C" and row.overlappable:
+            ring_s, pieces = ring_s + row.seconds / m, row.n
+            continue
         waits = last if row.once else beside if row.overlappable else waited
         waits[row.axes] += row.seconds if row.once else row.seconds / m
+    if ring_s:
+        waited["C"] += _ring_wait(ring_s, pieces, attention_s, hidden)
     busy = math_s + sum(waited.values())
     for axis, s in waited.items():
         exposed[axis] += m * s
@@ -153,6 +173,17 @@ def _pass(
     for axis, s in beside.items():
         last[axis] += s
     return each, (m - 1) * each + busy + _left(busy, last, hidden, exposed, 1)
+
+
+def _ring_wait(ring_s: float, pieces: int, attention_s: float, hidden: float) -> float:
+    """The part of a ring's time that attention does not hide, in seconds per microbatch.
+
+    While a chip attends to one of the `pieces` of keys and values, the next one arrives. Attention to the
+    last piece hides nothing, and neither do the matmuls: the output projection needs every piece.
+    """
+    # (pieces - 1) · max(transfer - attention, 0) of one piece, summed over the ring's steps
+    beside_s = attention_s * (pieces - 1) / pieces
+    return (1 - hidden) * ring_s + hidden * max(ring_s - beside_s, 0.0)
 
 
 def _left(busy: float, beside: Waits, hidden: float, exposed: Waits, often: int) -> float:
@@ -192,14 +223,13 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         experts=w.forward.experts * of_flop.experts,
         head=w.forward.head * of_flop.head,
     )
+    attention_again_s = w.recomputed.attention * of_flop.attention
     recomputed_s = (
-        w.recomputed.matmul * of_flop.matmul
-        + w.recomputed.attention * of_flop.attention
-        + w.recomputed.experts * of_flop.experts
+        w.recomputed.matmul * of_flop.matmul + attention_again_s + w.recomputed.experts * of_flop.experts
     )
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
     permuted = e.permutation * w.model.moe_layers * s.routed * w.model.D * plan.activations.bytes
-    pointwise = s.t * s.of_token(w.pointwise) + e.operands * _operands(s) + permuted
+    pointwise = s.t * s.of_token(w.pointwise) + _merged(s) + e.operands * _operands(s) + permuted
     passed_s = pointwise / bytes_per_s + w.model.L * e.layer_s
     read_s = _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
@@ -207,12 +237,14 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         recomputed_s=recomputed_s,
         memory_s=passed_s + read_s,
         read_s=read_s,
+        attention_again_s=attention_again_s,
         frozen=plan.frozen,
         layers=w.model.L,
         routed_layers=w.model.moe_layers,
         host_s=e.expert_layer_s + e.expert_launch_s * s.local_experts if w.model.moe_layers else 0.0,
         memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
         if plan.remat not in ("none", "all")
+        and not named(plan.remat).recomputed  # single modules launch little
         else 0.0,
     )
 
@@ -254,6 +286,22 @@ def _tiles(s: TrainingShape, e: TrainingEfficiency) -> float:
     rows = 1 + tile * s.local_experts / (2 * s.routed)
     widths = model.D, model.experts.F / s.plan.expert_ways
     return rows * prod(ceil(width / tile) * tile / width for width in widths)
+
+
+def _merged(s: TrainingShape) -> float:
+    """Bytes to merge a ring's partial outputs: two are read and one is written for each further piece.
+
+    The backward pass does so twice, for the gradients of queries and of keys and values. With a zigzag,
+    pieces from later in the sequence meet only the later half of a chip's queries, so a query meets
+    (3 cp + 1) / 4 pieces. The published runs with the shortest pieces (1,024 tokens: cp=8 at 8,192) show no
+    other loss of attention.
+    """
+    plan, w = s.plan, s.work
+    if plan.cp == 1 or plan.context != "ring":
+        return 0.0
+    pieces = (3 * plan.cp + 1) / 4 if plan.zigzag and w.causal else plan.cp
+    outputs = w.model.softmax_layers * w.model.N * (w.model.latent.v if w.model.latent else w.model.H)
+    return 3 * plan.activations.bytes * (pieces - 1) * s.t * outputs / plan.tp
 
 
 def _operands(s: TrainingShape) -> float:
@@ -298,13 +346,27 @@ def _idle(s: TrainingShape, forward_s: float, backward_s: float) -> float:
     return float(max(found.idle_s, 0.0))
 
 
+def _owned(s: TrainingShape) -> float:
+    """The parameters that one chip updates."""
+    return s.dense / s.shared + s.expert / s.expert_shared if s.plan.zero else s.dense + s.expert
+
+
+def _state_bytes(plan: Plan) -> float:
+    """Bytes of the optimizer's state per parameter; without a master copy, of the weights themselves."""
+    master = plan.master.bytes if plan.master else plan.weights.bytes
+    return 2 * plan.moments.bytes + master
+
+
 def _update(s: TrainingShape) -> float:
     """Bytes of one chip's optimizer step, for each parameter that it updates."""
     plan = s.plan
-    # parameters that this chip updates
-    own = s.dense / s.shared + s.expert / s.expert_shared if plan.zero else s.dense + s.expert
-    # without a copy, the weights themselves
-    master = plan.master.bytes if plan.master else plan.weights.bytes
-    state = 2 * plan.moments.bytes + master
-    each = 2 * state + plan.gradients.bytes + plan.weights.bytes  # state read and written
-    return 0.0 if plan.frozen else own * each
+    each = 2 * _state_bytes(plan) + plan.gradients.bytes + plan.weights.bytes  # state read and written
+    return 0.0 if plan.frozen else _owned(s) * each
+
+
+def _fetched_s(s: TrainingShape, chip: Chip) -> float:
+    """Seconds in which an offloaded optimizer's state comes from the host while the updated state returns."""
+    if not s.plan.offload_optimizer or s.plan.frozen:
+        return 0.0
+    state = 2 * s.plan.moments.bytes + (s.plan.master.bytes if s.plan.master else 0.0)
+    return _owned(s) * state / host_rate(chip)

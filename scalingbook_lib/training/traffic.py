@@ -48,7 +48,7 @@ def activations(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
         (plan.cp > 1, context),
         (plan.ep > 1 and s.expert, _experts),
         (plan.pp > 1, _hops),
-        (any(s.work.hosted), _offloaded),
+        (any(s.hosted), _offloaded),
     ):
         if needed:
             found += moved(s, rates)
@@ -104,7 +104,7 @@ def _tensor(s: TrainingShape, rates: Rates) -> Iterator[TrainingCollective]:
     """
     plan, w, model = s.plan, s.work, s.work.model
     ends = 1.0 if plan.pp == 1 else 0.0  # embedding and unembedding, a pair together
-    again = plan.replays and "o" not in named(plan.remat)[1]  # what is kept is not summed again
+    again = plan.replays and "o" not in named(plan.remat).kept  # what is kept is not summed again
     # Done again in full: of each layer attention's output alone, as the MLP's input needs it.
     kinds = [("tensor", s.share * w.pairs + ends, s.share * model.L * (model.norms > 1), 1)]
     if plan.expert_ways > 1 and w.expert_pairs and model.experts:
@@ -202,6 +202,6 @@ def _hops(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
 
 def _offloaded(s: TrainingShape, rates: Rates) -> list[TrainingCollective]:
     """Activations out to the host's memory, and back for the backward pass, layer by layer."""
-    nbytes = s.t / s.work.model.L * s.of_token(s.work.hosted)  # one layer's
+    nbytes = s.t / s.work.model.L * s.of_token(s.hosted)  # one layer's
     moved = {"n": 1, "nbytes": nbytes, "times": s.m * s.stages.layers}
     return [row(rates, "activations and the host", COPY, "H", when, **moved) for when in ("fwd", "bwd")]

@@ -204,7 +204,7 @@ def test_the_cells_of_the_notebook_give_the_figures_of_the_commands(capsys):
             assert len(cell["source"].splitlines()) <= 16
             assert "cli" not in cell["source"]
             exec(cell["source"], names)
-    assert names["ranking"].winner.step.total_s == pytest.approx(values["plan"]["step_time_s"], rel=1e-12)
+    assert names["found"].winner.step.total_s == pytest.approx(values["plan"]["step_time_s"], rel=1e-12)
     assert names["front"].best.itl_s == pytest.approx(values["serve"]["itl_s"], rel=1e-12)
     assert "chip-hours" in capsys.readouterr().out
 

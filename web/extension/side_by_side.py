@@ -156,9 +156,7 @@ def _source(row: object) -> str:
 
 def _chip_sources() -> str:
     """The source of each number of each chip, folded."""
-    listed = "".join(
-        f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.ALL.values()
-    )
+    listed = "".join(f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.ALL.values())
     return f"<details><summary>Source and date of every figure</summary><dl>{listed}</dl></details>"
 
 

@@ -13,6 +13,7 @@ from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.training import Plan, TrainingCase, TrainingEfficiency, memory
+from scalingbook_lib.training.links import host_known
 from scalingbook_lib.training.times import Seconds
 from scalingbook_lib.units import BF16, FP16, FP32
 
@@ -86,6 +87,7 @@ def plan(run: TrainingRun) -> Plan:
         expert_tp=1 if run.experts and run.ep > 1 and run.tp > 1 else None,
         logit_bytes=float(logit_bytes) if logit_bytes else None,
         expert_domains=4 if run.model.name == "DeepSeek-V3" else None,
+        offload_layers=run.offload_layers,
     )
     found = replace(found, weights=FP32) if single else found
     return replace(found, remat=_remat(run, found))
@@ -114,9 +116,8 @@ def _rule(run: TrainingRun, name: str) -> str:
 def _remat(run: TrainingRun, found: Plan) -> str:
     if run.remat is None:
         return _rule(run, "remat") or _lightest(run, found)
-    offloads = run.remat.startswith("offload")  # activations are offloaded to host memory
-    if offloads and not run.chip.host_bytes_per_s and not run.chip.pcie_bytes_per_s:
-        return "full"  # the host link's bandwidth is unknown
+    if run.remat.startswith("offload:") and not host_known(run.chip):
+        return "full"  # a link whose rate nobody publishes
     return REMAT.get(run.remat, run.remat)
 
 

@@ -1,4 +1,4 @@
-"""The public vectors are what the library and transformers count, and slips are recognized by their values."""
+"""The public vectors agree with the library and transformers, and slips are recognized by their values."""
 
 import json
 import re

@@ -4,11 +4,11 @@
 fitted to, `REFUSED` the others by the reason. Each source counts FLOPs in its own way: `TrainingRun.counted`
 follows it, and `step_s`, `flops` and `mfu` are one convention for all.
 
-The table's own columns say what the source prints. The last ones say how the library reads it: `use` ("" of
-a usable run, "held-out", else why it is left out), `transformer`, the split (`micro`, `chunks`, `slices`,
-`shards`, `zero`; the copies of `dp` are what remains of the chips), `policy` of rematerialization, `counts`
-(see `counting`), `printed` (which columns are the source's own figures), `variant`. What is common to a
-family of runs stands in `training_families.csv`. Chapter: Training.
+The table's own columns say what the source prints. The last ones say how the library reads it: `use` ("" of a
+usable run, "held-out", else why it is left out), `transformer`, the split (`micro`, `chunks`, `slices`,
+`shards`, `zero`; the copies of `dp` are what remains of the chips), `policy` of rematerialization or of
+offloading, `counts` (see `counting`), `printed` (which columns are the source's own figures), `variant`. What
+is common to a family of runs stands in `training_families.csv`. Chapter: Training.
 """
 
 from functools import cache

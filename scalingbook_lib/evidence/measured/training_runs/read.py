@@ -43,6 +43,8 @@ REMAT_POLICIES = {
     "full": r"^full|^yes|^true|full remat|\ball layers",
 }
 """Patterns that tell the rematerialization policy of a row."""
+LAYERS = "offload layers:"
+"""A policy that keeps what kernels keep, and has all of so many layers in the host's memory."""
 SAVED_TENSORS = {"in": r"\binput", "q,k,v": r"q,k,v|qkv", "context": r"context", "o": r"out_proj"}
 """The tensors that a row says are saved or offloaded, by the library's names."""
 PRINTED = {
@@ -81,6 +83,8 @@ def read(row: Cells) -> TrainingRun:
     near = max(round(batch / ranks), 1) * ranks
     if near != batch and "s" in given:
         given["s"] = str(float(given["s"]) * near / batch)  # scaled to a batch that divides by the ranks
+    policy = text(row, "policy") or None if "policy" in row else _remat_policy(text(row, "remat").lower())
+    offloaded = int(policy.removeprefix(LAYERS)) if policy and policy.startswith(LAYERS) else 0
     return TrainingRun(
         id=text(row, "run_id"),
         family=stack.family,
@@ -94,7 +98,8 @@ def read(row: Cells) -> TrainingRun:
         microbatch=whole(row, *annotated(row, "micro", "micro_batch")),
         chunks=whole(row, *annotated(row, "chunks", "vp")),
         **degrees,
-        remat=text(row, "policy") or None if "policy" in row else _remat_policy(text(row, "remat").lower()),
+        remat=None if offloaded else policy,
+        offload_layers=offloaded,
         convention=_convention(row, given),
         printed=given,
         coarse=bool(family.get("coarse")) and "counts" in row,  # where FLOPs are known to the router

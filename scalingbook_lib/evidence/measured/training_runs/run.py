@@ -28,7 +28,8 @@ class TrainingRun(PublishedRun):
     `dcn` (between slices) copy. None where the source does not say: `microbatch` (sequences a data rank works
     on at a time), `chunks` of a pipeline stage, `remat`. `remat` is "none", "full", "selective" (attention's
     scores), "selective_op" (every second product, and attention), MaxText's "minimal" (products of weights),
-    or the tensors that are saved ("save:") or sent to the host ("offload:").
+    or the tensors that are saved ("save:") or sent to the host ("offload:"), or Megatron's modules that are
+    done again ("recompute:"). The activations of `offload_layers` layers wait in the host's memory.
     """
 
     precision: str
@@ -46,6 +47,7 @@ class TrainingRun(PublishedRun):
     convention: str | None
     coarse: bool
     peak_flops_per_s: float  # what the source's MFU is a share of
+    offload_layers: int = 0
     variant: str = ""  # the release, or the setting, where a source has several
 
     @property
