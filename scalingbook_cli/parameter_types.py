@@ -218,6 +218,7 @@ _LAYOUT_WAYS = {
     "--cp": "Context-parallel degree: groups of --tp that split the tokens of a prompt.",
     "--pp": "Pipeline-parallel degree: the number of stages.",
     "--ep": "Expert-parallel degree, a part of --tp.",
+    "--redundant-experts": "Replicas of the busiest experts of a layer, which balance the load (EPLB).",
     "--attention-dp": "Groups within --tp that each attend to their own sequences.",
     "--kv-batch": "Degree that splits a group's KV cache by sequences.",
     "--kv-sequence": "Degree that splits a group's KV cache by tokens; the rest of --tp splits it by heads.",
@@ -228,6 +229,16 @@ _LAYOUT_TYPES = {
     "--compute": "of the matmuls",
     "--activations": "of the activations",
 }
+
+
+def expert_skew_option(command: Command) -> Command:
+    """Add the option for how much tokens prefer some experts; None if not given."""
+    return click.option(
+        "--expert-skew",
+        type=click.FloatRange(min=0),
+        help="Zipf exponent of the load of experts; all chips of an expert-parallel group wait for the "
+        "busiest. 0 is an even load; the default follows published routing statistics.",
+    )(command)
 
 
 def layout_options(command: Command) -> Command:

@@ -1,7 +1,7 @@
 """The command `scalingbook plan`: the best plan for a training step, and its time."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -48,6 +48,7 @@ from scalingbook_lib.units import BF16, percent, si
     "--what-if", is_flag=True, help="Search again with compute, memory, links or network twice as fast."
 )
 @plan_options
+@parameter_types.expert_skew_option
 @parameter_types.option_with_default(
     "--efficiency",
     parameter_types.EFFICIENCY,
@@ -77,6 +78,7 @@ def command(
     keep: int,
     headroom: float | None,
     what_if: bool,
+    expert_skew: float | None,
     efficiency: TrainingEfficiency | DeviceBenchmark | None,
     tokens: int | None,
     usd_per_hour: float | None,
@@ -92,12 +94,15 @@ def command(
     dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
     fixed = written_fields(options, machine.chip)
+    reached = _efficiency(efficiency, machine.chip, fixed)
+    if expert_skew is not None:
+        reached = replace(reached, expert_skew=expert_skew)
     asked = PlanRequest.read(
         model=model,
         machine=machine,
         batch=batch,
         T=T,
-        efficiency=efficiency,
+        efficiency=reached,
         headroom=headroom,
         fixed=fixed,
     )

@@ -107,6 +107,7 @@ from scalingbook_lib.units import BF16, DType, GiB, count, rounded, si
     "peak, calibrated, or a record of `measure`.",
 )
 @layout_options
+@parameter_types.expert_skew_option
 @click.option(
     "--usd-per-hour",
     type=parameter_types.POSITIVE,
@@ -184,6 +185,7 @@ class ServeRequest:
     draft_model: Transformer | None
     usd_per_hour: float | None
     efficiency: str | DeviceBenchmark
+    expert_skew: float | None
 
     def __post_init__(self) -> None:
         if self.reserve is not None and self.gpu_memory_utilization is not None:
@@ -249,9 +251,12 @@ class ServeRequest:
 
     def efficiency_for(self, compute: DType) -> ServingEfficiency:
         """The efficiency for matmuls in that dtype."""
+        chip = self.machine.chip
         if isinstance(self.efficiency, DeviceBenchmark):
-            return self.efficiency.serving(self.machine.chip, compute)
-        return PEAK if self.efficiency == PEAK.name else calibrated.serving(self.machine.chip, compute)
+            found = self.efficiency.serving(chip, compute)
+        else:
+            found = PEAK if self.efficiency == PEAK.name else calibrated.serving(chip, compute)
+        return found if self.expert_skew is None else replace(found, expert_skew=self.expert_skew)
 
     @property
     def interval_factor(self) -> float | None:
