@@ -1,1 +1,1 @@
-"""How fast: what a reader waits for, measured where a reader is."""
+"""Benchmarks of what a reader waits for, measured where a reader would be."""

@@ -1,7 +1,8 @@
-"""Does an explorer fit a screen? `python -m benchmarks.fit` tries all of the site's, on two screens.
+"""Check that every explorer fits on a screen: `python -m benchmarks.fit` tries all of the site's on two
+screens.
 
-It fits where every control can be had in view together with the whole figure and the whole verdict, below
-what the page keeps on its top. Prints what does not.
+An explorer fits if each of its controls can be in view together with the whole figure and the whole verdict,
+below the page's sticky header. Prints the explorers that do not fit.
 """
 
 from pathlib import Path
@@ -11,8 +12,8 @@ from web import serve, vendor
 
 SITE = vendor.ROOT / "_build" / "html"
 SCREENS = {"laptop": (1366, 768), "phone": (390, 844)}
-SHOWN = "localStorage['scalingbook.asks'] = 'no';"  # what follows a question, too
-# A control, the figure and the verdict at once, wherever the page is scrolled to.
+SHOWN = "localStorage['scalingbook.asks'] = 'no';"  # also shows the text that follows a Predict box
+# Whether a control, the figure and the verdict can be in view at once, at some scroll position of the page.
 _MISSED = """() => [...document.querySelectorAll('.explorer')].map((root) => {
   const head = document.querySelector('.bd-header-article')?.getBoundingClientRect().height ?? 0;
   const parts = ['.ex-figure', '.ex-verdict'].map((name) => root.querySelector(name));
@@ -35,7 +36,7 @@ _MISSED = """() => [...document.querySelectorAll('.explorer')].map((root) => {
 
 
 def misses(page) -> list[dict]:
-    """What of an open page's explorers is not in view with the rest, and how high they are."""
+    """Return what parts of an open page's explorers do not fit in view, and their heights."""
     return page.evaluate(_MISSED)
 
 

@@ -1,4 +1,4 @@
-"""On what was it measured, and where is the result kept? What all benchmarks have in common."""
+"""Describe the machine of a benchmark and store its results; shared by all benchmarks."""
 
 import argparse
 import datetime
@@ -12,7 +12,7 @@ RESULTS = Path(__file__).with_name("results")
 
 
 def device() -> str:
-    """What this was measured on, in words."""
+    """Return the device of the measurement, in words."""
     model = platform.processor() or platform.machine()
     if Path("/proc/cpuinfo").exists():
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -21,7 +21,7 @@ def device() -> str:
 
 
 def circumstances() -> dict:
-    """The day, the machine, and how busy it is."""
+    """Return the day, the machine, and its load."""
     return {
         "date": datetime.date.today().isoformat(),
         "device": device(),
@@ -31,7 +31,7 @@ def circumstances() -> dict:
 
 
 def verdicts(targets: list[tuple[bool, str]]) -> None:
-    """Each target, and whether it is met."""
+    """Print each target, and whether it is met."""
     print()
     for met, words in targets:
         print("met   " if met else "MISSED", words)
@@ -39,7 +39,7 @@ def verdicts(targets: list[tuple[bool, str]]) -> None:
 
 def main(stem: str, doc: str | None, measure: Callable[..., dict], tell: Callable[[dict], None],
          **paths: Path) -> None:  # fmt: skip
-    """Measure, tell, and with --keep write results/<stem>.json; `paths` are options that `measure` takes."""
+    """Measure, print, and with --keep write results/<stem>.json; `paths` are options of `measure`."""
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks.{stem}", description=doc)
     for name, path in paths.items():
         parser.add_argument(f"--{name}", type=Path, default=path)

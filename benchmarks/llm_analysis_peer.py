@@ -1,7 +1,8 @@
-"""The question of `benchmarks.planner`, asked of llm-analysis; run by its environment's Python, prints JSON.
+"""Answer the question of `benchmarks.planner` with llm-analysis; runs in its own environment and prints JSON.
 
-It has tensor, pipeline and data parallelism, four kinds of ZeRO and three of rematerialization: every such
-plan of the 405B model on 16,384 H100 is judged by its `training`, with its own rule of what fits.
+llm-analysis supports tensor, pipeline and data parallelism, four kinds of ZeRO and three of
+rematerialization. Every such plan of the 405B model on 16,384 H100s is evaluated by its `training`, with its
+own memory check.
 """
 
 import json
@@ -25,7 +26,7 @@ POWERS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 def search() -> tuple[int, int, float]:
-    """Plans judged, plans that fit, the best step in seconds."""
+    """Return the number of plans evaluated, the number that fit, and the fastest step in seconds."""
     judged, found = 0, []
     for tp, pp in product(POWERS, POWERS[:7]):
         dp = CHIPS // (tp * pp)
@@ -41,7 +42,7 @@ def search() -> tuple[int, int, float]:
 
 
 def judge(tp: int, pp: int, dp: int, microbatch: int, zero: DSZeRO, remat: ActivationRecomputation):
-    """A step's seconds, None where it does not fit."""
+    """Return a step's seconds, or None if the plan does not fit."""
     plan = ParallelismConfig(tp_size=tp, pp_size=pp, dp_size=dp)
     try:
         told = LLMAnalysis(MODEL, GPU, parallelism_config=plan, flops_efficiency=0.5).training(

@@ -1,8 +1,9 @@
-"""How long does a reader wait? `python -m benchmarks.page` measures the built site in headless Chromium.
+"""Measure how long a reader waits: `python -m benchmarks.page` measures the built site in headless Chromium.
 
-Event to paint for every explorer (real key presses and real drags), the start of Python against bare Pyodide,
-the weight of every page before any touch, and requests to other hosts; beside them, in the same run,
-Observable Plot drawing the same curves. Prints tables; --keep writes results/page.json.
+It measures the time from event to paint for every explorer (real key presses and real drags), the start of
+Python compared with bare Pyodide, the weight of every page before any interaction, and requests to other
+hosts. For comparison, the same run lets Observable Plot draw the same curves. Prints tables; --keep writes
+results/page.json.
 """
 
 import random
@@ -17,19 +18,19 @@ from web import live, serve, vendor
 
 SITE = vendor.ROOT / "_build" / "html"
 EVENTS = 100
-# A moved slider is to be seen within three frames of 60 Hz (most explorers take one or two),
-# Python to answer sooner than Pyodide with its own library, and a page to come in a second at 2 Mbit/s.
+# A moved slider should show within three frames at 60 Hz (most explorers take one or two), Python should
+# answer sooner than Pyodide with its own library, and a page should load in a second at 2 Mbit/s.
 LIMIT_MS, LIMIT_RATIO, LIMIT_BYTES = 50.0, 0.6, 250_000
 
 
 def quantile(values: list[float], share: float) -> float:
-    """The value that this share of the values does not exceed."""
+    """Return the value that this fraction of the values does not exceed."""
     ordered = sorted(values)
     return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 def pages(site: Path) -> list[str]:
-    """Every page of the book."""
+    """Return every page of the book."""
     return sorted(
         p.relative_to(site).as_posix()
         for p in site.rglob("*.html")
@@ -38,10 +39,10 @@ def pages(site: Path) -> list[str]:
 
 
 def explorers(browser, base: str, site: Path) -> dict[str, dict[str, list[float]]]:
-    """Milliseconds from event to paint for every explorer that has a slider, by keys and by dragging."""
+    """Return milliseconds from event to paint for every explorer with a slider, by keys and by drags."""
     found: dict[str, dict[str, list[float]]] = {}
     for name in pages(site):
-        if name.startswith("embed/") or not _has_explorer(site, name):  # in its chapter, as it is read
+        if name.startswith("embed/") or not _has_explorer(site, name):  # embedded ones are in chapters too
             continue
         page = _open(browser, f"{base}/{name}")
         page.locator(".explorer input, .explorer select").first.focus()
@@ -56,7 +57,7 @@ def explorers(browser, base: str, site: Path) -> dict[str, dict[str, list[float]
 
 
 def _fresh(browser):
-    """A page in a context of its own; waiting evaluates text, which the book's policy forbids."""
+    """Return a page in a context of its own; waiting evaluates text, which the book's policy forbids."""
     return browser.new_context(viewport={"width": 1280, "height": 900}, bypass_csp=True).new_page()
 
 
@@ -82,7 +83,7 @@ def _keys(page, slider) -> list[float]:
 
 
 def _drag(page, slider) -> list[float]:
-    """To and fro, so that every move reaches another position, of few or of many."""
+    """Drag to and fro so that every move reaches another position, with few or many positions."""
     box = slider.bounding_box()
     middle = box["y"] + box["height"] / 2
     moves = min(40, max(1, int(0.7 * slider.evaluate("(s) => (s.max - s.min) / (Number(s.step) || 1)"))))
@@ -99,7 +100,7 @@ def _drag(page, slider) -> list[float]:
 
 
 def floor(browser, base: str) -> dict[str, list[float]]:
-    """The same events on a page that has one slider and one number: what the browser itself takes."""
+    """Measure the same events on a page with one slider and one number: the browser's own share."""
     page = _fresh(browser)
     page.add_init_script(scripts.RECORDER)
     page.goto(f"{base}/genindex.html", wait_until="load")
@@ -111,7 +112,9 @@ def floor(browser, base: str) -> dict[str, list[float]]:
 
 
 def plot(browser, base: str) -> list[float]:
-    """Milliseconds from event to paint with Observable Plot: three curves of 200 points, one round trip."""
+    """Return milliseconds from event to paint with Observable Plot: three curves of 200 points, one round
+    trip.
+    """
     page = _fresh(browser)
     page.goto(f"{base}/genindex.html", wait_until="load")
     for path in ("d3/dist/d3.min.js", "@observablehq/plot/dist/plot.umd.min.js"):
@@ -128,7 +131,7 @@ def plot(browser, base: str) -> list[float]:
 
 
 def starts(browser, base: str, name: str, times: int = 3) -> dict[str, list[float]]:
-    """Milliseconds until Python answers: the page's worker with the library, and bare Pyodide, in turn."""
+    """Return milliseconds until Python answers, alternating the page's worker with bare Pyodide."""
     found: dict[str, list[float]] = {"live": [], "bare": []}
     for _ in range(times + 1):  # the first of each fills the caches
         page = _open(browser, f"{base}/{name}")
@@ -145,7 +148,7 @@ def starts(browser, base: str, name: str, times: int = 3) -> dict[str, list[floa
 
 
 def weights(browser, base: str, site: Path) -> dict[str, dict]:
-    """Bytes of every page before any touch, compressed, and what it asked other hosts for."""
+    """Return the compressed bytes of every page before any interaction, and its requests to other hosts."""
     found = {}
     for name in pages(site):
         page = _fresh(browser)
@@ -163,7 +166,7 @@ def weights(browser, base: str, site: Path) -> dict[str, dict]:
 
 
 def measure(site: Path) -> dict:
-    """Everything, in one run, on a copy: a rebuild meanwhile changes nothing."""
+    """Measure everything in one run, on a copy, so that a rebuild meanwhile changes nothing."""
     with tempfile.TemporaryDirectory() as scratch:
         copied = Path(shutil.copytree(site, Path(scratch) / "html"))
         shutil.copyfile(vendor.package("pyodide") / live.STANDARD, copied / "bare.zip")
@@ -205,7 +208,7 @@ def _summary(delays: list[float]) -> dict[str, float]:
 
 
 def tell(found: dict) -> None:
-    """The results as tables."""
+    """Print the results as tables."""
     print(f"\n{found['date']}, {found['device']}, Chromium {found['chromium']}, load {found['load']}")
     print(f"\n{'event to paint (ms)':32}{'keys: median':>14}{'p95':>7}{'drag: median':>14}{'p95':>7}")
     for key, ways in {**found["paint_ms"], "one number on an empty page": found["floor_ms"]}.items():
@@ -221,7 +224,7 @@ def tell(found: dict) -> None:
 
 
 def targets(found: dict) -> list[tuple[bool, str]]:
-    """Each target: whether it is met, in words."""
+    """Return each target as whether it is met, and its description."""
     worst = max((w["drag"]["p95"], key) for key, w in found["paint_ms"].items())
     heaviest = max((page["bytes"], name) for name, page in found["pages"].items())
     return [

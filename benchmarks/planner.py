@@ -1,9 +1,9 @@
-"""How long does a search for the best plan take? `python -m benchmarks.planner`.
+"""Measure how long a search for the best plan takes: `python -m benchmarks.planner`.
 
-Llama 3.1 405B on 16,384 H100 (16.8 M tokens a step): the full search in CPython and in Pyodide (under Node,
-whose engine is Chromium's); the same question, narrowed to what it knows, put to llm-analysis in turn with
-ours; and searches of other sizes, for how the cost grows with the legal spreads. Times are those of the
-processor, so that it matters little what else runs.
+The question is Llama 3.1 405B on 16,384 H100s with 16.8 million tokens per step. The benchmark runs the full
+search in CPython and in Pyodide (under Node, which has Chromium's engine). It alternates llm-analysis with
+our search on the same question, narrowed to what llm-analysis supports. Searches of other sizes show how the
+cost grows with the number of legal plans. Times are CPU times, so the load of the machine matters little.
 --keep writes results/planner.json.
 """
 
@@ -56,14 +56,14 @@ console.log(JSON.stringify({ ms, python: python.runPython("sys.version.split()[0
 
 
 def search_ms(machine=H100, batch: int = BATCH, **asked) -> tuple[float, planner.Ranking]:
-    """One search: milliseconds of the processor, whatever else runs beside it, and what it found."""
+    """Run one search; return its CPU milliseconds and its result."""
     since = time.process_time()
     found = planner.plans(MODEL, machine, batch=batch, T=T, **asked)
     return 1e3 * (time.process_time() - since), found
 
 
 def ours() -> dict:
-    """The full search, again and again; and the first one, in as many processes."""
+    """Run the full search repeatedly, and the first search in as many processes."""
     times = [search_ms() for _ in range(ROUNDS + 1)]
     found = times[0][1]
     first = [float(_output([sys.executable, "-c", FIRST])) for _ in range(FRESH)]
@@ -76,7 +76,7 @@ def _output(run: list[str]) -> str:
 
 
 def peer() -> dict:
-    """llm-analysis and the same question to us, in turn."""
+    """Alternate llm-analysis with our search on the same question."""
     python = _environment()
     theirs, mine, told = [], [], {}
     for _ in range(3):
@@ -98,7 +98,7 @@ def peer() -> dict:
 
 
 def _environment() -> Path:
-    """The peer's own environment: its pins do not go with ours."""
+    """Return the peer's own environment: its pins conflict with ours."""
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         uv = [sys.executable, "-m", "uv"] if _has_uv() else ["uv"]
@@ -114,7 +114,7 @@ def _has_uv() -> bool:
 
 
 def growth() -> dict:
-    """Microseconds for each legal spread, from small searches to large ones."""
+    """Return microseconds per legal plan, from small searches to large ones."""
     rows = []
     for n in (256, 1024, 4096, 16384, 32768):
         machine = clusters.Cluster.of(chips.H100, n)
@@ -128,7 +128,7 @@ def growth() -> dict:
 
 
 def browser() -> dict:
-    """The full search in the page's own Python."""
+    """Run the full search in the page's own Python."""
     code = PYODIDE % (vendor.package("pyodide").as_posix(), vendor.ROOT.as_posix(), ROUNDS + 1)
     run = [vendor.node(), "--input-type=module", "-e", code]
     told = json.loads(_output(run).splitlines()[-1])
@@ -140,7 +140,7 @@ def _summary(times: list[float]) -> dict[str, float]:
 
 
 def measure() -> dict:
-    """Everything, in one run."""
+    """Measure everything in one run."""
     return {
         **kept.circumstances(),
         "search": ours(),
@@ -151,7 +151,7 @@ def measure() -> dict:
 
 
 def tell(found: dict) -> None:
-    """The results as tables."""
+    """Print the results as tables."""
     s, b, p = found["search"], found["pyodide"], found["peer"]
     print(f"\n{found['date']}, {found['device']}, Python {found['python']}, load {found['load']}")
     print(f"\n{s['judged']:,} plans judged, {s['legal']:,} legal spreads, {s['pruned']:,} pruned")
@@ -168,7 +168,7 @@ def tell(found: dict) -> None:
 
 
 def targets(found: dict) -> list[tuple[bool, str]]:
-    """Each target: whether it is met, in words."""
+    """Return each target as whether it is met, and its description."""
     rows = [row for row in found["growth"] if row["legal"] >= 1000]
     worst = max(later["us_a_spread"] / rows[0]["us_a_spread"] for later in rows)
     return [

@@ -1,12 +1,12 @@
-"""What runs in the page while it is measured: the recorder of its delays, and the peers beside it."""
+"""The scripts that run in a page while it is measured: the recorder of its delays, and the peers."""
 
-# Pages that are told to save data start Python at the first touch and not before: what is timed begins there.
-# And nobody is asked for a guess, which would stand before an explorer.
+# A page that is told to save data starts Python at the first interaction and not before, so timing begins
+# there. Predict boxes are turned off, because they would hide explorers.
 ASLEEP = """
 Object.defineProperty(navigator, 'connection', { value: { saveData: true } });
 try { localStorage['scalingbook.asks'] ??= 'no'; } catch {}
 """
-# From the first input event that is not yet painted to the first task after the frame that shows it.
+# From the first input event that is not painted yet to the first task after the frame that shows it.
 RECORDER = """
 globalThis.delays = [];
 let since = null, drawing = 0;                 // drawing: inside a frame's callbacks and their microtasks
@@ -28,7 +28,7 @@ addEventListener('book:painted', () => {
   else ask(() => after.port2.postMessage(from));
 });
 """
-# The least that a page can do: what it takes is the browser's share of every other delay.
+# The minimum that a page can do: its time is the browser's share of every other delay.
 ONE_NUMBER = """() => {
   document.body.innerHTML = '<input type="range" min="0" max="100" style="width: 40rem"><output></output>';
   const [slider, number] = document.body.children;
@@ -37,7 +37,7 @@ ONE_NUMBER = """() => {
     slider.dispatchEvent(new CustomEvent('book:painted', { bubbles: true }));
   });
 }"""
-# Observable Plot is given its curves by a worker too, so that both pay one round trip.
+# Observable Plot also gets its curves from a worker, so that both pay for one round trip.
 PLOT = """async ([curves, moves]) => {
   const box = document.body.appendChild(document.createElement('div'));
   const delays = [];

@@ -1,9 +1,10 @@
-"""How long does it take to play out a served queue? `python -m benchmarks.serving`.
+"""Measure how long it takes to simulate a serving queue: `python -m benchmarks.serving`.
 
-Simulated output tokens per second of CPU time, for each policy, with the costs of four constants and with
-Llama 3 8B on eight v5e; 200 requests, as in a page that answers at every move of a slider, in CPython and in
-Pyodide (under Node, whose engine is Chromium's); the same loop in SimPy, on the same requests, which must end
-at the same time; and queues of other lengths, for how the cost grows. --keep writes results/serving.json.
+It measures simulated output tokens per second of CPU time for each policy, with four constant costs and with
+Llama 3 8B on eight v5e. It runs 200 requests, as in a page that answers every slider move, in CPython and in
+Pyodide (under Node, which has Chromium's engine). It runs the same loop in SimPy on the same requests, which
+must finish at the same time. Queues of other lengths show how the cost grows. --keep writes
+results/serving.json.
 """
 
 import json
@@ -56,20 +57,20 @@ console.log(JSON.stringify({ ms, python: python.runPython("sys.version.split()[0
 
 
 def queue(count: int, output: int = 200) -> tuple[serving.Request, ...]:
-    """2,000 tokens per second, in responses of `output` tokens on average to prompts of 500."""
+    """Return 2,000 tokens per second, in responses of `output` tokens on average to prompts of 500."""
     lengths = {"prompt": serving.lognormal(500), "output": serving.geometric(output)}
     return serving.poisson(2000 / output, count, **lengths, seed=1)
 
 
 def costs() -> dict:
-    """Four constants, and a model on chips."""
+    """Return four constant costs, and the costs of a model on chips."""
     eight = Slice.of(chips.V5E, "2x4")
     model = inference.case(models.find("LLaMA-3 8B"), eight, inference.Layout(tp=8))
     return {"constants": serving.Affine(), "model": model}
 
 
 def played(requests, cost, policy, rounds: int = ROUNDS, **more) -> tuple[list[float], serving.ServingRun]:
-    """Milliseconds of the processor, round by round, and the run."""
+    """Return CPU milliseconds for each round, and the run."""
     times, run = [], None
     for _ in range(rounds):
         since = time.process_time()
@@ -79,7 +80,7 @@ def played(requests, cost, policy, rounds: int = ROUNDS, **more) -> tuple[list[f
 
 
 def policies() -> list[dict]:
-    """Every policy and cost: 2,000 requests for the rate, 200 for the wait at a slider."""
+    """Measure every policy and cost: 2,000 requests for the rate, 200 for the delay at a slider."""
     rows = []
     for name, policy in POLICIES.items():
         for kind, cost in costs().items():
@@ -92,7 +93,7 @@ def policies() -> list[dict]:
 
 
 def growth() -> list[dict]:
-    """Microseconds a request, from short queues to long ones."""
+    """Return microseconds per request, from short queues to long ones."""
     rows = []
     for count in (200, 2000, 20_000, 100_000):
         times, run = played(queue(count), serving.Affine(), POLICIES["continuous"], rounds=3, blocks=BLOCKS)
@@ -102,7 +103,7 @@ def growth() -> list[dict]:
 
 
 def peer(output: int) -> dict:
-    """SimPy and we, the same requests at the same costs; both must come to the same end."""
+    """Run SimPy and our loop on the same requests at the same costs; both must finish at the same time."""
     requests, cost = queue(2000, output), serving.Affine()
     rows = [[r.arrival_s, r.prompt, r.output] for r in requests]
     asked = {"rows": rows, "slots": SLOTS, "cost": asdict(cost), "rounds": 3}
@@ -123,7 +124,7 @@ def peer(output: int) -> dict:
 
 
 def _environment():
-    """The peer's own environment."""
+    """Return the peer's own environment."""
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         uv = [sys.executable, "-m", "uv"] if _has_uv() else ["uv"]
@@ -133,7 +134,7 @@ def _environment():
 
 
 def browser() -> dict:
-    """200 requests in the page's own Python."""
+    """Run 200 requests in the page's own Python."""
     code = PYODIDE % (vendor.package("pyodide").as_posix(), vendor.ROOT.as_posix(), ROUNDS + 1)
     run = [vendor.node(), "--input-type=module", "-e", code]
     told = json.loads(subprocess.run(run, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
@@ -145,7 +146,7 @@ def summary(times: list[float]) -> dict[str, float]:
 
 
 def measure() -> dict:
-    """Everything, in one run."""
+    """Measure everything in one run."""
     return {
         **kept.circumstances(),
         "policies": policies(),
@@ -156,7 +157,7 @@ def measure() -> dict:
 
 
 def tell(found: dict) -> None:
-    """The results as tables."""
+    """Print the results as tables."""
     print(f"\n{found['date']}, {found['device']}, Python {found['python']}, load {found['load']}")
     print(f"\n{'policy':<15}{'costs':<11}{'M tokens/s':>11}{'ms for 200':>12}")
     for row in found["policies"]:
@@ -174,7 +175,7 @@ def tell(found: dict) -> None:
 
 
 def targets(found: dict) -> list[tuple[bool, str]]:
-    """Each target: whether it is met, in words."""
+    """Return each target as whether it is met, and its description."""
     slowest = min(row["tokens_per_s"] for row in found["policies"])
     longest = max(row["live_ms"] for row in found["policies"])
     each = [row["us_a_request"] for row in found["growth"]]

@@ -1,7 +1,8 @@
-"""The question of `benchmarks.serving`, played by SimPy; run by its environment's Python, JSON in and out.
+"""Answer the question of `benchmarks.serving` with SimPy; runs in its own environment, JSON in and out.
 
-A server as one would write it there: a process of arrivals, a process that prefills the first who waits where
-a slot is free, and else decodes a token for everybody; each step is a timeout. No blocks, no percentiles.
+It is a server as a SimPy user would write it: a process of arrivals, and a process that prefills the oldest
+waiting request if a slot is free and otherwise decodes a token for every sequence. Each step is a timeout. It
+has no blocks and no percentiles.
 """
 
 import json
@@ -13,7 +14,7 @@ import simpy
 
 
 def play(rows: list[list], slots: int, cost: dict) -> tuple[float, int]:
-    """The end of the last request, and the tokens."""
+    """Return the time at which the last request finishes, and the number of tokens."""
     env, waiting, batch, done = simpy.Environment(), deque(), [], [0, 0]
     state = {"wake": env.event(), "end_s": 0.0}
     weights_s, token_s, cached_s = cost["weights_s"], cost["token_s"], cost["cached_s"]

@@ -1,4 +1,4 @@
-"""Draws a trace as a timeline: a row per device, a block per operation."""
+"""Draw a trace as a timeline: a row per device, a block per operation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, Trace
 from scalingbook_lib.units import Result
 
 COLORS = {"matmul": 1, COLLECTIVE: 2, "elementwise": 0, "copy": 4, COMPILE: 3}  # the colors of figures
-MAX_BLOCKS = 400  # of one picture
+MAX_BLOCKS = 400  # in one picture
 HOST = "host compiles"
 
 
 @dataclass(frozen=True, slots=True)
 class Picture(Result):
-    """A view that is shown as a drawing where HTML is shown, and as its verdict elsewhere."""
+    """A view that shows as a drawing where HTML is available, and as its verdict elsewhere."""
 
     view: View
 
@@ -28,12 +28,12 @@ class Picture(Result):
 
 
 def picture(trace: Trace, run: int | None = -1, devices: Sequence[int] | None = (0,)) -> Picture:
-    """The timeline of one run (None: of all) on some devices (None: on all)."""
+    """Return the timeline of one run (None for all) on some devices (None for all)."""
     return Picture(view(trace, run, devices))
 
 
 def view(trace: Trace, run: int | None = -1, devices: Sequence[int] | None = (0,)) -> View:
-    """The timeline with its verdict and its numbers."""
+    """Return the timeline with its verdict and its numbers."""
     breakdown = trace.breakdown
     numbers = (
         Readout("time of a run", breakdown.run_s, "s"),
@@ -46,7 +46,7 @@ def view(trace: Trace, run: int | None = -1, devices: Sequence[int] | None = (0,
 
 
 def timeline(trace: Trace, run: int | None = -1, devices: Sequence[int] | None = (0,)) -> Timeline:
-    """A row per device, or two where one device is shown: compute, and communication."""
+    """Return a row per device, or for a single device two rows: compute and communication."""
     shown = sorted({e.device for e in trace.events} if devices is None else devices)
     start, end = _range(trace, run)
     spans = _blocks(trace, start, end, shown)
@@ -72,7 +72,7 @@ def timeline(trace: Trace, run: int | None = -1, devices: Sequence[int] | None =
 
 
 def _blocks(trace: Trace, start: float, end: float, devices: Sequence[int]) -> list[Span]:
-    """The longest operations, in order of time, without those that contain others, such as loops."""
+    """Return the longest operations in time order, without those that contain others, such as loops."""
     here = [e for e in trace.events if e.device in devices and trace.ops[e.op].kind != LOOP]
     inside = [e for e in here if e.start_s >= start and e.end_s <= end]
     longest = sorted(inside, key=lambda e: -e.duration_s)[:MAX_BLOCKS]

@@ -22,6 +22,7 @@ from scalingbook_cli.answer import (
 from scalingbook_cli.answer import nbytes as written
 from scalingbook_lib import collectives
 from scalingbook_lib.collectives import Collective, Network, Transfer
+from scalingbook_lib.collectives.switched import NETWORK_PORT
 from scalingbook_lib.machines import Axis, Level, Machine
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import percent, si
@@ -205,8 +206,7 @@ def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationL
         reach = collectives.chips(*done, *port)
         for level in port:
             if asked.in_switch and all(one.reduces for one in port):
-                formula = "M / (b · W)"  # with in-network reduction, data goes up once and down once
-                numbers = f"{figure(asked.M)} / ({product(collectives.chips(*done), level.bytes_per_s)})"
+                formula, numbers = _summed(asked, level, collectives.chips(*done), reach)
             else:
                 formula, numbers = _shared(asked, level, collectives.chips(*done), reach, levels)
             yield DerivationLine(f"T_{level.name}", formula, numbers, times[level.name], "s")
@@ -217,6 +217,16 @@ def _tree(asked: CollectiveRequest, levels: list[Level]) -> Iterator[DerivationL
     yield DerivationLine(
         "T_hops", "the hops of every level, one after the other", hops, asked.transfer.latency_s, "s"
     )
+
+
+def _summed(asked: CollectiveRequest, level: Level, b: int, r: int) -> tuple[str, str]:
+    """Formula and numbers of a level whose switches sum: a network's in a tree, a domain's part by part."""
+    if level.port == NETWORK_PORT:
+        return "M / (b · W)", f"{figure(asked.M)} / ({product(b, level.bytes_per_s)})"
+    if r <= 3:  # the chips sum, as that carries no more
+        return _shared(asked, level, b, r, [level])
+    numbers = f"{figure(asked.M)} · {figure(r + 1)} / ({product(r, b, level.bytes_per_s)})"
+    return "M · (r + 1) / (r · b · W)", numbers
 
 
 def _shared(asked: CollectiveRequest, level: Level, b: int, r: int, levels: list[Level]) -> tuple[str, str]:

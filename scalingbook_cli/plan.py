@@ -11,11 +11,10 @@ from scalingbook_cli.answer import Answer, TextTable, answer_command
 from scalingbook_cli.parameter_types import plan_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_lib import calibrated, planner, training
-from scalingbook_lib.calibrated import recommendation
+from scalingbook_lib.calibrated import bands, recommendation
 from scalingbook_lib.calibrated.memory_margin import memory_margin
 from scalingbook_lib.calibrated.overhead import chip_hour_overhead
 from scalingbook_lib.calibrated.pessimistic import Pessimistic
-from scalingbook_lib.evidence import training as published
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.machines import Chip, Machine
 from scalingbook_lib.models import Transformer
@@ -113,7 +112,9 @@ def command(
     factor = (
         None
         if isinstance(efficiency, TrainingEfficiency)
-        else published.prediction_interval(experts=model.experts is not None)
+        else bands.training_band(experts=model.experts is not None).widened(
+            bands.chip_doubts("training", machine.chip, fixed.get("compute", BF16))
+        )
     )
     # what bills add to plans at published efficiencies
     added = None if factor is None else chip_hour_overhead()
@@ -153,7 +154,7 @@ def _summary_lines(
 
 def _plan_text(plan: Plan) -> str:
     """The degrees and settings of a plan, without the number of chips and the overlap."""
-    return str(plan).partition(" as ")[2].rpartition(", overlap")[0]
+    return str(plan).partition(" as ")[2].rpartition(", overlap")[0].replace("microbatch", "MBS")
 
 
 @dataclass(frozen=True, slots=True)

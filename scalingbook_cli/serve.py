@@ -13,7 +13,7 @@ from scalingbook_cli.parameter_types import layout_options, written_fields
 from scalingbook_cli.progress import Progress, progress_option
 from scalingbook_cli.reading import CALIBRATED
 from scalingbook_lib import calibrated, inference, planner
-from scalingbook_lib.evidence import inference as published
+from scalingbook_lib.calibrated import bands
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.inference import PEAK, POLICIES, Layout, Serving, ServingEfficiency
 from scalingbook_lib.inference import serve as steady
@@ -258,7 +258,9 @@ class ServeRequest:
         """The factor of the prediction interval, or None at documented peaks."""
         if self.efficiency == PEAK.name:
             return None
-        return published.prediction_interval(experts=self.model.experts is not None)
+        return bands.serving_band(experts=self.model.experts is not None).widened(
+            bands.chip_doubts("inference", self.machine.chip, BF16)
+        )
 
     @property
     def values(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import fields
 
 from scalingbook_cli.answer import DerivationLine, TextTable, added, figure, name_value_table, nbytes
 from scalingbook_lib import inference, training
-from scalingbook_lib.evidence.scores import COVERAGE
+from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.planner import Rejected
 from scalingbook_lib.units import DType, percent, si

@@ -1,4 +1,4 @@
-"""The laboratory: compiles, runs and measures with JAX what the library predicts.
+"""Compile, run and measure with JAX the programs whose cost `scalingbook_lib` predicts.
 
-Needs JAX (the extra `lab`), and `libtpu` to compile ahead of time for TPU slices.
+This package needs JAX (the extra `lab`). To compile ahead of time for TPU slices it also needs `libtpu`.
 """

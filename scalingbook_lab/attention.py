@@ -1,7 +1,7 @@
-"""Rotary positions and grouped-query attention over a sequence that is sharded over devices.
+"""Rotary position embeddings and grouped-query attention over a sequence that is sharded across devices.
 
-Context parallelism is either ring attention, in which keys travel round a ring, or Ulysses, which trades
-heads for tokens and back. Chapter: Training.
+Context parallelism comes in two forms: ring attention, which passes keys and values around a ring, and
+Ulysses, which reshards from tokens to heads and back with two all-to-alls. Chapter: Training.
 """
 
 import functools
@@ -14,12 +14,12 @@ from jax import lax
 
 from scalingbook_lab.collectives import exchange, shift
 
-BLOCK = 512  # keys whose scores are in memory at once
-MASKED = -1e30  # finite: the difference of two of them is 0, not nan
+BLOCK = 512  # number of keys whose scores are in memory at once
+MASKED = -1e30  # finite, because -inf - (-inf) would be nan
 
 
 def rotary(x: jax.Array, positions: jax.Array) -> jax.Array:
-    """RoPE: each pair of x[b, t, n, h] rotated by its position times its frequency."""
+    """RoPE: rotate each pair of elements of x[b, t, n, h] by its position times the frequency of the pair."""
     half = x.shape[-1] // 2
     angle = positions[:, None] * 10_000.0 ** (-jnp.arange(half) / half)
     cos, sin = (f(angle)[:, None].astype(x.dtype) for f in (jnp.cos, jnp.sin))
@@ -28,8 +28,9 @@ def rotary(x: jax.Array, positions: jax.Array) -> jax.Array:
 
 
 def ring(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Ring attention: causal attention of this device's queries; keys and
-    values make n - 1 hops round the ring C.
+    """Return the causal attention output of this device's queries, computed by ring attention.
+
+    The keys and values make n - 1 hops around the ring of the mesh axis C.
     """
     n, me = lax.axis_size("C"), lax.axis_index("C")
 
@@ -43,7 +44,10 @@ def ring(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def ulysses(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
-    """Ulysses: causal attention of all tokens for some of the heads, between two all-to-alls over C."""
+    """Return the causal attention output of all tokens for this device's share of the heads (Ulysses).
+
+    One all-to-all over C before the attention and one after it reshard between tokens and heads.
+    """
     q, k, v = (exchange(x, "C", 2, 1) for x in (q, k, v))
     return exchange(attend(q, [(jnp.stack([k, v]), 0)]), "C", 1, 2)
 
@@ -54,9 +58,9 @@ CONTEXT = {"ring": ring, "ulysses": ulysses}
 def attend(q: jax.Array, blocks: Iterable[tuple[jax.Array, int | jax.Array]]) -> jax.Array:
     """Causal softmax attention of q[b, t, n, h] to keys and values [2, b, t, k, h], block by block.
 
-    Each block comes with the number of tokens by which it precedes the queries. The sums so far are rescaled
-    to the largest score so far, and scores are recomputed in the backward pass, so no more scores are in
-    memory than those of one block.
+    Each block comes with the number of tokens by which it precedes the queries. The running sums are rescaled
+    to the largest score seen so far, and the backward pass recomputes the scores, so memory never holds more
+    scores than those of one block.
     """
     groups = q.reshape(*q.shape[:2], -1, 1, q.shape[-1]) * q.shape[-1] ** -0.5
     sums: tuple[Any, ...] = (0.0, MASKED, 0.0)
@@ -70,7 +74,7 @@ def attend(q: jax.Array, blocks: Iterable[tuple[jax.Array, int | jax.Array]]) ->
 
 @functools.partial(jax.checkpoint, prevent_cse=False)
 def _met(q: jax.Array, kv: jax.Array, before: int | jax.Array, sums: tuple) -> tuple:
-    """The outputs, largest score and sum of exponentials of every query, after one more block of keys."""
+    """Return every query's output, largest score and sum of exponentials after one more block of keys."""
     out, top, total = sums
     scores = jnp.einsum("btkgh,bskh->bkgts", q, kv[0]).astype(jnp.float32)
     mask = jnp.arange(q.shape[1])[:, None] + before >= jnp.arange(kv.shape[2])

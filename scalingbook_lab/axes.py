@@ -1,7 +1,7 @@
-"""Checks that a mesh has the axes that a program knows, and that they divide what is sharded over them.
+"""Check that a mesh has only the axes that a program knows, and that they divide what they shard.
 
-The trainer and the server each know a few axes by their letters. A mesh names some of them; the others have
-size 1, so nothing is sharded or moved over them.
+The trainer and the server each know a few axes by their letters. A mesh names some of them. The others have
+size 1, so nothing is sharded over them and no data moves along them.
 """
 
 import math
@@ -12,9 +12,9 @@ from scalingbook_lib import hlo
 
 
 def sizes(mesh: Any, known: str) -> dict[str, int]:
-    """The size of each of the known axes in their order.
+    """Return the size of each known axis, in the order of `known`; an axis that the mesh lacks has size 1.
 
-    Raises ValueError where the mesh has another axis.
+    Raises ValueError if the mesh has an axis that is not known.
     """
     given = hlo.sizes_of(mesh)
     refuse_others(given, known)
@@ -22,14 +22,16 @@ def sizes(mesh: Any, known: str) -> dict[str, int]:
 
 
 def refuse_others(named: Iterable[str], known: str) -> None:
-    """Raise ValueError where an axis is none of the known ones."""
+    """Raise ValueError if any of the named axes is not a known one."""
     if unknown := set(named) - set(known):
         raise ValueError(f"axis {min(unknown)} is none of {', '.join(known)}; name one of them")
 
 
 def refuse_uneven(splits: Iterable[tuple[str, int, str]], sizes: Mapping[str, int]) -> None:
-    """Raise ValueError for the first of (name, size, axes that shard
-    it) whose size the axes do not divide.
+    """Raise ValueError for the first uneven split.
+
+    Each split is (name, size, axes that shard the dimension); it is uneven if the axes do not divide the
+    size.
     """
     for what, size, axes in splits:
         degree = math.prod(sizes[axis] for axis in axes)
@@ -38,5 +40,5 @@ def refuse_uneven(splits: Iterable[tuple[str, int, str]], sizes: Mapping[str, in
 
 
 def format_mesh(sizes: Mapping[str, int]) -> str:
-    """A mesh in words: 'X4 Y2', or 'one device'."""
+    """Return a mesh in words: 'X4 Y2', or 'one device'."""
     return " ".join(f"{axis}{n}" for axis, n in sizes.items() if n > 1) or "one device"

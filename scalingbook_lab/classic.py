@@ -1,7 +1,8 @@
-"""Recognizes common mistakes in a wrong array: a sum for a mean, a wrong sign, a roll in the wrong direction.
+"""Recognize common mistakes in a wrong array: a sum instead of a mean, a wrong sign, a roll in the wrong
+direction.
 
-Each mistake is applied to the oracle's result, or to the oracle itself, and compared with the program's
-result.
+Each mistake is applied to the oracle's result, or to the oracle itself, and the outcome is compared with the
+program's result.
 """
 
 import contextlib
@@ -18,9 +19,9 @@ type Near = Callable[[np.ndarray, np.ndarray], bool]
 
 
 def slip(got: np.ndarray, wanted: np.ndarray, turned: np.ndarray | None, near: Near) -> str:
-    """The sentence about the mistake that leads from `wanted` to `got`; "" where none is recognized.
+    """Return a sentence about the mistake that leads from `wanted` to `got`, or "" if none is recognized.
 
-    `turned` is the oracle's result when everything that it rolls goes in the other direction.
+    `turned` is the oracle's result when all its rolls go in the opposite direction.
     """
     if got.shape != wanted.shape or not wanted.any():
         return ""
@@ -45,7 +46,7 @@ def _slips(got: np.ndarray, wanted: np.ndarray, turned: np.ndarray | None, near:
 
 
 def _times(got: np.ndarray, wanted: np.ndarray) -> float:
-    """The factor between two arrays, from the largest entry of `wanted`; 0 where there is none."""
+    """Return the factor between two arrays at the largest entry of `wanted`, or 0 if there is none."""
     at = np.unravel_index(int(np.abs(wanted).argmax()), wanted.shape)
     times = float(got[at] / wanted[at])
     return times if math.isfinite(times) and abs(times) > 1e-6 else 0.0
@@ -65,7 +66,7 @@ def _way(by: int, size: int) -> str:
 
 
 def turned(oracle: Callable, arrays: tuple[Any, ...]) -> list[np.ndarray]:
-    """The oracle's results when all its rolls go in the other direction; none where it rolls nothing."""
+    """Return the oracle's results with all its rolls reversed, or an empty list if it rolls nothing."""
     rolled = False
 
     def backwards(roll: Callable) -> Callable:

@@ -1,7 +1,7 @@
-"""Collectives as one device of a mesh writes them, each of which vanishes where its axis has one device.
+"""Collectives as the program of one device calls them; along an axis of size 1 each of them does nothing.
 
-Differentiated, each becomes its counterpart: gather becomes scatter and scatter gather, shift and exchange
-become themselves in the other direction, and a sum stays a sum. Chapter: Training.
+Differentiation turns each collective into its counterpart: a gather becomes a scatter and a scatter a gather,
+shift and exchange run in the opposite direction, and a sum stays a sum. Chapter: Training.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from jax import lax
 
 
 def spread(collective: Callable, x: jax.Array, axis: str) -> jax.Array:
-    """`lax.psum` or `lax.pmax` over an axis."""
+    """Apply `lax.psum` or `lax.pmax` over an axis."""
     return x if lax.axis_size(axis) == 1 else collective(x, axis)
 
 
@@ -28,8 +28,9 @@ def scatter(x: jax.Array, axes: str | Sequence[str], dim: int) -> jax.Array:
 
 
 def shift(x: jax.Array, axis: str, *, ring: bool = True) -> jax.Array:
-    """The array of the previous device (a permute); the first of a line
-    gets zeros, of a ring the last one's.
+    """Return the array of the previous device on the axis (a collective permute).
+
+    On a ring the first device receives the array of the last one; on a line it receives zeros.
     """
     n = lax.axis_size(axis)
     if n == 1:
@@ -38,12 +39,12 @@ def shift(x: jax.Array, axis: str, *, ring: bool = True) -> jax.Array:
 
 
 def exchange(x: jax.Array, axis: str, split: int, concat: int) -> jax.Array:
-    """AllToAll: `split` is sharded over the axis, and `concat` is gathered."""
+    """AllToAll: shard dimension `split` over the axis, and gather dimension `concat`."""
     if lax.axis_size(axis) == 1:
         return x
     return lax.all_to_all(x, axis, split_axis=split, concat_axis=concat, tiled=True)
 
 
 def _real(axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes with more than one device."""
+    """Return the axes that have more than one device."""
     return tuple(axis for axis in axes if lax.axis_size(axis) > 1)

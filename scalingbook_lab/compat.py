@@ -1,7 +1,8 @@
-"""One name for each function that JAX has renamed between 0.7.2 and 0.12.
+"""Provide one name for each function that JAX renamed between 0.7.2 and 0.12.
 
-A notebook that has to run on Colab's JAX as well as on the newest says `compat.varying(x, "X")` where today's
-JAX says `jax.lax.pcast(x, "X", to="varying")` and older ones `jax.lax.pvary(x, "X")`. Chapter: JAX.
+A notebook has to run on Colab's JAX as well as on the newest release. It calls `compat.varying(x, "X")`,
+which is `jax.lax.pcast(x, "X", to="varying")` in current releases and `jax.lax.pvary(x, "X")` in older ones.
+Chapter: JAX.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,11 +16,12 @@ type Axes = str | Sequence[str]
 
 
 def varying(x: jax.Array, axes: Axes) -> jax.Array:
-    """Within `shard_map`, treat a value that is the same on all devices as one that may differ along axes.
+    """Within `shard_map`, mark a value that is the same on all devices as one that may vary along the axes.
 
-    `jax.lax.pcast(x, axes, to="varying")` since 0.8.2, `jax.lax.pvary(x, axes)` before. Nothing moves.
+    This is `jax.lax.pcast(x, axes, to="varying")` since JAX 0.8.2, and `jax.lax.pvary(x, axes)` before. It
+    moves no data.
     """
-    lax: Any = jax.lax  # either has one of the two names alone
+    lax: Any = jax.lax  # Any: each release has only one of the two names
     named = (axes,) if isinstance(axes, str) else axes
     missing = tuple(axis for axis in named if axis not in varies(x))
     if not missing:
@@ -28,17 +30,18 @@ def varying(x: jax.Array, axes: Axes) -> jax.Array:
 
 
 def varies(x: jax.Array) -> tuple[str, ...]:
-    """Within `shard_map`, the mesh axes along which x may differ from device to device, sorted."""
+    """Within `shard_map`, return the mesh axes along which x may vary, sorted."""
     of = jax.typeof(x)
     kind: Any = getattr(of, "manual_axis_type", None)
     return tuple(sorted(kind.varying if kind is not None else getattr(of, "vma", ())))
 
 
 def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
-    """Within `shard_map`, gather shards into an array that is known to be the same on all devices.
+    """Within `shard_map`, gather shards into an array whose type says that it is the same on all devices.
 
-    `jax.lax.all_gather(..., tiled=True, to="invarying")` since 0.9. Before, JAX had no public way to say so:
-    each device puts its shard into zeros and all are summed, twice the bytes for the same result.
+    This is `jax.lax.all_gather(..., tiled=True, to="invarying")` since JAX 0.9. Earlier releases have no
+    public way to express this, so each device writes its shard into zeros and a psum adds them, which moves
+    twice the bytes for the same result.
     """
     if hasattr(jax.lax, "pcast"):
         return jax.lax.all_gather(x, axis_name, axis=axis, tiled=True, to="invarying")
@@ -49,10 +52,10 @@ def all_gather(x: jax.Array, axis_name: str, *, axis: int = 0) -> jax.Array:
 
 @contextmanager
 def refused(about: str = "") -> Iterator[list[str]]:
-    """Expect JAX to refuse the block; afterwards the list holds the name of the error and its message.
+    """Expect JAX to reject the block; afterwards the list holds the name of the error and its message.
 
-    With `about`, only the part of the message from there to the end of the sentence. Raises AssertionError
-    where JAX accepts the block.
+    With `about`, only the part of the message from that text to the end of the sentence is kept. Raises
+    AssertionError if JAX accepts the block.
     """
     found: list[str] = []
     try:

@@ -1,8 +1,8 @@
-"""Checks that all hosts run the same program, and says which mesh axes cross from one host to another.
+"""Check that all hosts run the same program, and report which mesh axes cross host boundaries.
 
-`python -m scalingbook_lab.hosts` takes the arguments of the trainer, joins the same processes, trains
-nothing, and has process 0 print one line for each. Run it first on every new cluster: it ends in seconds, and
-with an error where two processes would have waited for each other. Chapter: Training.
+`python -m scalingbook_lab.hosts` takes the trainer's arguments, joins the same processes, trains nothing, and
+has process 0 print one line per process. Run it first on every new cluster: it finishes in seconds, and it
+fails with an error in cases where two processes would have deadlocked. Chapter: Training.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ from scalingbook_lib.units import Result
 if TYPE_CHECKING:
     from scalingbook_lab.train.trainer import Trainer
 
-BYTES = 512  # the length of one process as JSON
+BYTES = 512  # maximum length of one process's JSON record
 
 
 @dataclass(frozen=True, slots=True)
 class Host(Result):
-    """One process: its host, devices and version of JAX. `program` is a fingerprint of its training step."""
+    """One process: its host, devices and JAX version. `program` is a fingerprint of its training step."""
 
     process: int
     name: str
@@ -41,14 +41,14 @@ class Host(Result):
 
 @dataclass(frozen=True, slots=True)
 class Hosts(Result):
-    """All processes, and how many of them each axis of the mesh spans."""
+    """All processes, and the number of them that each mesh axis spans."""
 
     hosts: tuple[Host, ...]
     crossing: dict[str, int]
 
     @property
     def same(self) -> bool:
-        """Whether all run the same program with the same version of JAX."""
+        """Whether all processes run the same program with the same version of JAX."""
         return len({(host.jax, host.program) for host in self.hosts}) == 1
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ class Hosts(Result):
 
 
 def format_crossing(crossing: dict[str, int]) -> str:
-    """Which axes span several processes and which stay in one, in words."""
+    """Return in words which axes span several processes and which stay within one."""
     parts = [
         f"{axis} meets {n} processes" if n > 1 else f"{axis} stays in one" for axis, n in crossing.items()
     ]
@@ -65,10 +65,10 @@ def format_crossing(crossing: dict[str, int]) -> str:
 
 
 def crossing(mesh: Any) -> dict[str, int]:
-    """The largest number of processes that a line of devices along each
-    axis spans; axes of size 1 are left out.
+    """Return the largest number of processes that a line of devices along each axis spans.
 
-    `mesh` is JAX's: of this machine's devices, of a pod's, or of a slice that only the compiler knows.
+    Axes of size 1 are left out. `mesh` is a JAX mesh: of this machine's devices, of a pod's, or of a slice
+    that only the compiler knows.
     """
     owner = np.vectorize(lambda device: device.process_index, otypes=[int])(mesh.devices)
     return {
@@ -79,9 +79,7 @@ def crossing(mesh: Any) -> dict[str, int]:
 
 
 def fingerprint(trainer: "Trainer") -> str:
-    """Twelve hexadecimal digits of a hash of the training step's
-    StableHLO, which differ where programs differ.
-    """
+    """Return twelve hexadecimal digits of a hash of the training step's StableHLO."""
     import jax
 
     text = jax.jit(trainer.spread).lower(trainer.structs, trainer.tokens).as_text()
@@ -89,7 +87,7 @@ def fingerprint(trainer: "Trainer") -> str:
 
 
 def here(trainer: "Trainer") -> Host:
-    """This process."""
+    """Return the record of this process."""
     import jax
 
     local = jax.local_devices()
@@ -98,7 +96,7 @@ def here(trainer: "Trainer") -> Host:
 
 
 def gather_hosts(trainer: "Trainer") -> Hosts:
-    """All processes; each of them must call this, and each gets the result."""
+    """Return all processes. This is a collective call, so every process must make it."""
     from jax.experimental import multihost_utils
 
     encoded = json.dumps(asdict(here(trainer))).encode().ljust(BYTES)
@@ -108,7 +106,7 @@ def gather_hosts(trainer: "Trainer") -> Hosts:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Join as the trainer would, and print who is there. Raises SystemExit where programs differ."""
+    """Join as the trainer would, and print one line per process. Raises SystemExit if programs differ."""
     found = gather_hosts(run.join(run.arguments().parse_args(argv)))
     import jax
 

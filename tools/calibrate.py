@@ -2,7 +2,9 @@
 
 It writes `<training | inference>_efficiencies.json` in scalingbook_lib/calibrated/data: the fit in `values`,
 and in `leave_one_out` how each run is predicted without others (`calibrated.factors.Record`). Each takes a
-minute. The search starts at the previous record, because from the priors it may end in a worse minimum.
+minute. The search starts at the previous record, because from the priors it may end in a worse minimum. With
+either, or as `python -m tools.calibrate bands` alone, it writes the bands of predictions that follow from the
+left-out runs (`prediction_bands.json`, which `calibrated.bands` reads).
 """
 
 import json
@@ -16,7 +18,7 @@ from zlib import crc32
 
 from scalingbook_lib.calibrated import factors, records
 from scalingbook_lib.calibrated.records import Values
-from scalingbook_lib.evidence import fitting, inference, resources, training
+from scalingbook_lib.evidence import bands, fitting, inference, resources, training
 from scalingbook_lib.evidence.calibration import Calibration
 from scalingbook_lib.evidence.inference import efficiencies as of_inference
 from scalingbook_lib.evidence.training import efficiencies as of_training
@@ -69,8 +71,23 @@ FITS = {
 }
 
 
+def prediction_bands() -> str:
+    """The record of the bands as JSON text, from the recorded left-out runs."""
+    found = {"date": str(date.today()), "bands": bands.computed(), "classes": bands.class_rows()}
+    return json.dumps(found, indent=1) + "\n"
+
+
+def _forget() -> None:
+    """Let what follows read the records that were just written."""
+    for remembered in (records.record, factors.record):
+        remembered.cache_clear()
+
+
 if __name__ == "__main__":
-    for what in sys.argv[1:] or FITS:
-        (FOLDER / f"{what}_efficiencies.json").write_text(
-            FITS[what].frozen(factors.record(what).values), encoding="utf-8"
-        )
+    asked = sys.argv[1:] or [*FITS]
+    for what in asked:
+        if what in FITS:
+            fit = FITS[what].frozen(factors.record(what).values)
+            (FOLDER / f"{what}_efficiencies.json").write_text(fit, encoding="utf-8")
+    _forget()
+    (FOLDER / "prediction_bands.json").write_text(prediction_bands(), encoding="utf-8")

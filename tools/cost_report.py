@@ -1,9 +1,9 @@
-"""Records the chip-hours of whole runs over those of their plans: `python -m tools.cost_report`.
+"""Record how the chip-hours of whole runs exceed those of their plans: `python -m tools.cost_report`.
 
 It writes `calibrated/data/chip_hour_overhead.json`. Each whole run of `training_gpu_hours.csv` is planned as
 by `scalingbook plan`: the best plan at the efficiencies of published steps, with the rematerialization and
-attention of its time; if the number of chips is unknown, on the table's `planned_chips`. Leave-one-out means
-without a source.
+attention of its time. If the number of chips is unknown, the table's `planned_chips` are used. Leave-one-out
+errors are those of factors fitted without the run's source.
 """
 
 import datetime
@@ -46,7 +46,7 @@ class Planned:
 
 @cache
 def planned() -> tuple[Planned, ...]:
-    """Every whole run with its plan."""
+    """Return every whole run with its plan."""
     rows = resources.rows("training_gpu_hours")
     return tuple(_planned(run, row) for run, row in zip(WHOLE_RUNS, rows, strict=True))
 
@@ -78,12 +78,12 @@ def factor(without: str = "") -> float:
 
 
 def leave_one_out_errors() -> dict[str, float]:
-    """The error of each run by the factor without its source."""
+    """Return the error of each run by the factor without its source."""
     return {one.run.name: factor(one.source) / exp(one.log) - 1 for one in planned()}
 
 
 def _log_errors() -> dict[str, list[float]]:
-    """The logarithms of the leave-one-out errors, by source."""
+    """Return the logarithms of the leave-one-out errors, by source."""
     errors = leave_one_out_errors()
     sources = grouped(planned(), lambda one: one.source)
     return {name: [log(1 + errors[one.run.name]) for one in group] for name, group in sources.items()}
@@ -103,7 +103,7 @@ class HoursAccuracy:
 
 
 def accuracy() -> HoursAccuracy:
-    """The accuracy of predicted chip-hours; a run's source determines neither its factor nor its band."""
+    """Return the accuracy of predicted chip-hours, with factor and band fitted without the run's source."""
     log_errors, inside = _log_errors(), 0
     for name, own in log_errors.items():
         others = {other: errors for other, errors in log_errors.items() if other != name}
@@ -118,7 +118,7 @@ def accuracy() -> HoursAccuracy:
 
 
 def record() -> dict[str, object]:
-    """The record that is written."""
+    """Return the record that is written."""
     errors, log_errors = leave_one_out_errors(), _log_errors()
     other = exp(mean(log(one.run.chip_hours / one.steps_hours) for one in planned() if one.steps_hours))
     return {
@@ -133,7 +133,7 @@ def record() -> dict[str, object]:
 
 
 def page_values() -> dict[str, str]:
-    """The numbers for the accuracy page."""
+    """Return the numbers for the accuracy page."""
     one, runs, found = chip_hour_overhead(), planned(), accuracy()
     parts = [run.hours / run.run.chip_hours for run in runs]
     return {
@@ -153,7 +153,7 @@ def page_values() -> dict[str, str]:
 
 
 def rows() -> Iterator[tuple[str, ...]]:
-    """The table rows of each whole run and its plan."""
+    """Yield the table rows of each whole run and its plan."""
     errors = leave_one_out_errors()
     for one in planned():
         hours = one.run.chip_hours

@@ -12,7 +12,7 @@ PACKAGES = ("scalingbook_lib", "scalingbook_lab", "scalingbook_book", "scalingbo
 QUIET = {
     "JAX_PLATFORMS": "cpu",  # the stored outputs come from simulated devices, whatever this machine has
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # two notebooks may compile for TPU at once
-    "TPU_SKIP_MDS_QUERY": "1",  # no metadata server to ask
+    "TPU_SKIP_MDS_QUERY": "1",  # there is no metadata server to ask
     "TPU_ACCELERATOR_TYPE": "v5litepod-8",  # three answers that a TPU host would give; without them libtpu
     "TPU_WORKER_HOSTNAMES": "localhost",  # says on standard error that it cannot find them
     "TPU_WORKER_ID": "0",

@@ -1,4 +1,4 @@
-"""Reads the exercises in `solutions/<stem>.md`, and blanks them for the exercise notebooks.
+"""Read the exercises in `solutions/<stem>.md`, and blank them for the exercise notebooks.
 
 docs/exercises.md defines the format. The page's answer boxes, the exercise notebooks and the tests read it
 here.
@@ -50,12 +50,12 @@ class Exercise:
 
 
 def stems(root: Path = ROOT) -> tuple[str, ...]:
-    """The chapters that have exercises."""
+    """Return the chapters that have exercises."""
     return tuple(sorted(path.stem for path in (root / "solutions").glob("*.md")))
 
 
 def source(stem: str, root: Path = ROOT) -> NotebookNode:
-    """The source of a chapter's exercises as a notebook."""
+    """Return the source of a chapter's exercises as a notebook."""
     return jupytext.reads(_text(stem, root), fmt="md:myst")
 
 
@@ -64,7 +64,7 @@ def _text(stem: str, root: Path) -> str:
 
 
 def read(stem: str, root: Path = ROOT) -> list[Exercise]:
-    """A chapter's exercises in order; raises an ExerciseError if the source violates the format."""
+    """Return a chapter's exercises in order; raises an ExerciseError if the source violates the format."""
     return list(_read(stem, _text(stem, root)))
 
 
@@ -119,7 +119,7 @@ def _text_of(output: NotebookNode) -> str:
 
 
 def asking(stem: str, root: Path = ROOT) -> dict[Path, list[str]]:
-    """The pages that show exercises of a chapter, each with the names it lists; [] is all the rest."""
+    """Return the pages that show exercises of a chapter, each with the names it lists; [] is all the rest."""
     texts = {path: path.read_text(encoding="utf-8") for path in sorted((root / "chapters").glob("*.md"))}
     found = {
         path: [one for one in SHOWN.finditer(text) if one["stem"] == stem] for path, text in texts.items()
@@ -128,7 +128,7 @@ def asking(stem: str, root: Path = ROOT) -> dict[Path, list[str]]:
 
 
 def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:
-    """The exercises that a page shows: those it names, or all that no page names."""
+    """Return the exercises that a page shows: those it names, or all that no page names."""
     every = {exercise.key.partition(".")[2]: exercise for exercise in read(stem, root)}
     named = [name for names in asking(stem, root).values() for name in names]
     if unknown := {*names, *named} - every.keys():
@@ -139,14 +139,14 @@ def shown(stem: str, names: list[str], root: Path = ROOT) -> list[Exercise]:
 
 
 def blanked(notebook: NotebookNode) -> NotebookNode:
-    """The exercise notebook of a source: solutions removed, stubs for the answers."""
+    """Return the exercise notebook of a source: solutions removed, stubs for the answers."""
     cells = [_blank(cell) for cell in notebook.cells if not _is_solution(cell) or "stub" in cell.metadata]
     metadata = {k: v for k, v in notebook.metadata.items() if k != "jupytext"}
     return NotebookNode(notebook | {"cells": cells, "metadata": NotebookNode(metadata)})
 
 
 def _groups(notebook: NotebookNode) -> list[list[NotebookNode]]:
-    """The cells of each exercise, from its heading to the next."""
+    """Return the cells of each exercise, from its heading to the next."""
     groups: list[list[NotebookNode]] = []
     for cell in notebook.cells:
         if "exercise" in cell.metadata:
@@ -199,7 +199,7 @@ def _is_solution(cell: NotebookNode) -> bool:
 
 
 def _answer_name(cell: NotebookNode) -> str:
-    """The name that the last statement of a solution assigns."""
+    """Return the name that the last statement of a solution assigns."""
     last = ast.parse(cell.source).body[-1] if cell.source.strip() else None
     if isinstance(last, ast.Assign) and len(last.targets) == 1 and isinstance(last.targets[0], ast.Name):
         return last.targets[0].id
@@ -211,7 +211,7 @@ def _stub(cell: NotebookNode) -> str:
 
 
 def _blank(cell: NotebookNode) -> NotebookNode:
-    """A cell as in the exercise notebook."""
+    """Return a cell as in the exercise notebook."""
     if "stub" not in cell.metadata:
         return cell
     kept = {k: v for k, v in cell.metadata.items() if k not in ("stub", "tags")}

@@ -18,12 +18,12 @@ from scalingbook_lib import __version__
 from tools.environment import ROOT
 
 TAG = "set-up"
-# Editors grow slow on one line of a megabyte. A file cannot make VS Code fold a cell, so the lines are few;
-# base64 ignores the breaks.
+# Editors slow down on a line of a megabyte. A file cannot make VS Code fold a cell, so the text has few
+# lines; base64 ignores the breaks.
 LINE = 100_000
 TAG_OF_RELEASE = f"v{__version__}"
-# The cells run where nothing of the book is there yet, so they use the standard library alone.
-# PYTHONPATH is for processes that a notebook starts, such as hosts: they find what it found.
+# The cells run before anything of the book is installed, so they use the standard library alone. PYTHONPATH
+# lets processes that a notebook starts, such as hosts, find the same library.
 _LOOKING = """\
 # @title Set-up: finds the book's library
 import importlib.util
@@ -54,7 +54,8 @@ NOWHERE = (
     "the book, or download it from the book's site, where it includes the library"
 )
 _NOWHERE = f'raise RuntimeError("{NOWHERE}")'
-# `--no-deps`: Colab and Kaggle have a JAX and a NumPy that fit their device; a notebook touches neither.
+# `--no-deps`: Colab and Kaggle have a JAX and a NumPy that fit their device, and a notebook must not change
+# them.
 _RELEASED = """\
 import subprocess
 
@@ -63,7 +64,7 @@ import subprocess
         done = subprocess.run(pip, capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"NOWHERE ({done.stderr.strip()})")"""
-# A zip whose files are stored as they are, packed by lzma as one: three fifths of a usual wheel.
+# A zip of uncompressed files, compressed by LZMA as a whole: three fifths of the size of a usual wheel.
 _CARRYING = """\
 # @title Set-up: unpacks the book's library, which is included in this notebook
 import base64
@@ -90,33 +91,33 @@ runtime.begin(installed=True)"""
 
 
 def repository(root: Path = ROOT) -> str:
-    """The repository address in `_config.yml`, or ""."""
+    """Return the repository address in `_config.yml`, or ""."""
     config = root / "_config.yml"
     told = yaml.safe_load(config.read_text(encoding="utf-8")) if config.exists() else {}
     return ((told.get("repository") or {}).get("url") or "").removesuffix("/")
 
 
 def source(root: Path = ROOT) -> str:
-    """The text of the cell that looks for the library."""
+    """Return the text of the cell that looks for the library."""
     url = repository(root)
     released = _RELEASED.replace("RELEASE", f"{url}@{TAG_OF_RELEASE}").replace("NOWHERE", NOWHERE)
     return _LOOKING.replace("ELSEWHERE", released if url else _NOWHERE)
 
 
 def carrying(library: str) -> str:
-    """The text of the cell that carries the library, given as `tools.wheel.carried()`."""
+    """Return the text of the cell that carries the library, given as `tools.wheel.carried()`."""
     digest = hashlib.sha256(base64.b64decode(library)).hexdigest()
     lines = "".join(f"{library[at : at + LINE]}\n" for at in range(0, len(library), LINE))
     return _CARRYING.replace("DIGEST", digest).replace("CARRIED", lines)
 
 
 def put(notebook: NotebookNode, text: str) -> NotebookNode:
-    """The notebook with this cell first, and no other such cell."""
+    """Return the notebook with this cell first, and no other such cell."""
     hidden = {"cellView": "form", "jupyter": {"source_hidden": True}, "tags": ["remove-cell", TAG]}
     cell = new_code_cell(text, metadata=hidden, id=TAG)  # a random id would make every copy differ
     return NotebookNode(notebook | {"cells": [cell, *(c for c in notebook.cells if not is_it(c))]})
 
 
 def is_it(cell: NotebookNode) -> bool:
-    """Whether a cell is such a cell, of any version."""
+    """Return whether a cell is such a cell, of any version."""
     return TAG in cell.metadata.get("tags", ())

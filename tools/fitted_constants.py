@@ -51,7 +51,7 @@ ENGINES = {"scheduling": "engines that schedule", "bare": "engines that do not s
 
 
 def named(key: str, names: dict[str, str]) -> str:
-    """A constant that all chips share, in words."""
+    """Return a constant that all chips share, in words."""
     kind, _, what = key.partition(": ")
     if what:
         return f"{names[what]}, {ENGINES[kind]}"
@@ -61,12 +61,12 @@ def named(key: str, names: dict[str, str]) -> str:
 
 
 def training_table() -> Cells:
-    """The constants of training that all chips share: expected, spread, fitted."""
+    """Return the constants of training that all chips share: expected, spread, fitted."""
     return _table(of_training.CLASSES, record("training").values, TRAINING_NAMES)
 
 
 def serving_table() -> Cells:
-    """The constants of serving that all chips share: expected, spread, fitted."""
+    """Return the constants of serving that all chips share: expected, spread, fitted."""
     return _table(of_serving.CLASSES, record("inference").values, SERVING_NAMES)
 
 
@@ -79,7 +79,7 @@ def _table(classes: dict[str, Prior], values: dict[str, float], names: dict[str,
 
 
 def of_all() -> Iterator[dict[str, object]]:
-    """Every fitted constant, with its prior: the expected value and the spread of its logarithm."""
+    """Yield every fitted constant, with its prior: the expected value and the spread of its logarithm."""
     yield from _training()
     yield from _serving()
 

@@ -1,10 +1,10 @@
-"""Runs every notebook alone in an empty folder, where the library is not installed.
+"""Run every notebook alone in an empty folder, where the library is not installed.
 
-`python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`): every notebook as the
-site offers it, which carries the library, in full; and the set-up cells of one chapter's committed notebooks,
-next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell, it runs one
-chapter's set-up cells. Nothing may be installed during a run: the only package index that pip can reach is
-in this process and empty, and a request to it fails the run.
+`python -m tools.isolated_run` runs two kinds on Colab's versions (`tools/colab.txt`). Every notebook as the
+site offers it, which carries the library, runs in full; the committed notebooks of one chapter run their
+set-up cells next to a wheel of this tree. On the versions of `uv.lock`, on which the tests run every cell,
+only one chapter's set-up cells run. Nothing may be installed during a run: the only package index that pip
+can reach is in this process and empty, and a request to it fails the run.
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Run:
         return f"{self.notebook} {kind} on {self.on.name}"
 
     def notebook_to_run(self) -> NotebookNode:
-        """The notebook, or only its set-up cells."""
+        """Return the notebook, or only its set-up cells."""
         copy = self.notebook.committed()
         if self.carrying:
             copy = first_cell.put(copy, self.carrying)
@@ -97,7 +97,7 @@ def wheel() -> Path:
 
 
 def colab() -> Versions:
-    """An environment with Colab's package versions."""
+    """Return an environment with Colab's package versions."""
     home, stamp = WORK / "packages", WORK / "packages" / ".set-up"
     digest = hashlib.sha256(COLAB.read_bytes()).hexdigest()
     if not stamp.exists() or stamp.read_text() != digest:
@@ -112,7 +112,7 @@ def colab() -> Versions:
 
 
 def newest() -> Versions:
-    """An environment with everything that `uv.lock` pins except the library."""
+    """Return an environment with everything that `uv.lock` pins except the library."""
     home, links = WORK / "newest", WORK / "links"
     for leftover in (home, links):
         shutil.rmtree(leftover, ignore_errors=True)
@@ -127,7 +127,7 @@ def newest() -> Versions:
 
 
 def _packages(environment: Path) -> Path:
-    """The site-packages folder of an environment."""
+    """Return the site-packages folder of an environment."""
     (found,) = environment.glob("lib/python3*/site-packages")
     return found
 
@@ -139,7 +139,7 @@ def _installed_paths(versions: Versions) -> set[Path]:
 
 @contextlib.contextmanager
 def index() -> Iterator[Index]:
-    """An empty package index that runs during the block."""
+    """Provide an empty package index that runs during the block."""
     requests: list[str] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -206,7 +206,7 @@ def _variables(home: Path, empty: Index) -> dict[str, str]:
 
 
 def runs(versions: Versions, stems: list[str], carrying: str) -> Iterator[Run]:
-    """The runs on these versions; set-up runs cover one chapter, because the cell is the same in all.
+    """Yield the runs on these versions; set-up runs cover one chapter, because the cell is the same in all.
 
     Exercise notebooks of one chapter run too; the cells of the others are those of the worked solutions.
     """

@@ -1,7 +1,7 @@
-"""Fits kernel and link efficiencies and records them: `python -m tools.kernel_fits`, a few seconds.
+"""Fit kernel and link efficiencies and record them: `python -m tools.kernel_fits`, a few seconds.
 
-It reads `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the collectives of `data`
-and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
+It reads `own_grouped.csv`, `data/products.csv`, `data/attention.csv`, `data/decode_attention.csv` and the
+collectives of `data` and of the library, and writes `kernel_fits.json` in scalingbook_lib/calibrated/data.
 `data/kernel_fits_left_out.json` has the fits without each chip, by which the accuracy page says what to
 expect of an unmeasured chip.
 """
@@ -30,17 +30,17 @@ from tools.environment import ROOT
 
 FOLDER = Path(records.__file__).parent / "data"
 LEFT_OUT = ROOT / "data" / "kernel_fits_left_out.json"
-FEWEST = 4  # rows for a fit, unless a chip's variant has no more
+FEWEST = 4  # minimum rows for a fit, unless a chip's variant has fewer
 
 
 def rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
+    """Return the rows of a CSV file."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
 def products() -> Iterator[tuple[str, kernel_fit.MeasuredMatmul]]:
-    """Every measured matmul, by chip and dtype, by GPU or TPU and dtype, and by both with its library."""
+    """Yield every measured matmul by chip and dtype, by GPU or TPU and dtype, and by both with library."""
     for row in rows(ROOT / "data/products.csv"):
         on, of = reading.chip(row["chip"]), row["dtype"]
         B, D, F = (int(row[name]) for name in "BDF")
@@ -54,8 +54,18 @@ def products() -> Iterator[tuple[str, kernel_fit.MeasuredMatmul]]:
                 yield f"{name} | {of} | {software}", found
 
 
+def grouped_products() -> Iterator[tuple[str, kernel_fit.MeasuredGrouped]]:
+    """Every measured grouped matmul, and the dense one of as many rows ("dense"), by chip and dtype."""
+    for row in resources.rows("own_grouped"):
+        on, experts = reading.chip(row["chip"]), int(row["experts"])
+        sizes = (int(row[name]) for name in ("rows_of_each", "K", "N"))
+        seconds = float(row["microseconds"]) / 1e6
+        found = kernel_fit.MeasuredGrouped(on, dtype(row["dtype"]), experts, *sizes, seconds=seconds)
+        yield f"{on.name} | {row['dtype']}{' | dense' if row['what'] == 'dense' else ''}", found
+
+
 def attended(name: str) -> Iterator[tuple[str, kernel_fit.AttentionTime]]:
-    """Every measured attention of a table, by chip, and under "GPU"."""
+    """Yield every measured attention of a table, by chip, and under "GPU"."""
     for row in rows(ROOT / f"data/{name}.csv"):
         on = reading.chip(row["system"])
         of = Attending(*(int(row[n]) for n in ("batch", "seq", "heads", "kv_heads", "head_dim")))
@@ -65,7 +75,7 @@ def attended(name: str) -> Iterator[tuple[str, kernel_fit.AttentionTime]]:
 
 
 def collectives() -> Iterator[tuple[str, fabric_fit.MeasuredCollective]]:
-    """Every measured collective on switches or through the host, by generation of links."""
+    """Yield every measured collective on switches or through the host, by generation of links."""
     every = [*resources.rows("collectives"), *rows(ROOT / "data/added_collectives.csv")]
     for row in every:
         on = reading.chip(row["system"])
@@ -85,7 +95,7 @@ type Changes = dict[str, dict[str, Values | None]]
 
 
 def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> dict[str, tuple[T, ...]]:
-    """The rows of each name, sorted by name, without those of one chip."""
+    """Return the rows of each name, sorted by name, without those of one chip."""
     found: dict[str, list[T]] = defaultdict(list)
     for name, value in pairs:
         if value.chip.name != without:
@@ -94,17 +104,18 @@ def grouped[T: Measured](pairs: Iterable[tuple[str, T]], without: str = "") -> d
 
 
 # leaving out a chip changes few fits; the others are cached
-_products, _attention, _fabric = map(
-    cache, (kernel_fit.fit_products, kernel_fit.fit_attention, fabric_fit.fit)
+_products, _grouped, _attention, _fabric = map(
+    cache, (kernel_fit.fit_products, kernel_fit.fit_grouped, kernel_fit.fit_attention, fabric_fit.fit)
 )
 
 
 def fits(without: str = "") -> Fits:
-    """Every fit of every table to three digits, from the rows of all chips but one."""
+    """Return every fit of every table to three digits, from the rows of all chips but one."""
     measured = grouped(products(), without)
     attention = grouped(chain(attended("attention"), attended("decode_attention")), without)
     found = {
         "products": {name: _products(timed) for name, timed in measured.items() if _stands(name, measured)},
+        "grouped": {name: _grouped(timed) for name, timed in grouped(grouped_products(), without).items()},
         "attention": {name: _attention(timed) for name, timed in attention.items()},
         "fabrics": {name: _fabric(timed) for name, timed in grouped(collectives(), without).items()},
     }
@@ -112,7 +123,7 @@ def fits(without: str = "") -> Fits:
 
 
 def left_out(chip: str) -> Changes:
-    """The fits that change without that chip: new values, or None for a fit that disappears."""
+    """Return the fits that change without that chip: new values, or None for a fit that disappears."""
     every, others = fits(), fits(chip)
     return {
         table: {
@@ -121,11 +132,12 @@ def left_out(chip: str) -> Changes:
             if others[table].get(name) != lines.get(name)
         }
         for table, lines in every.items()
+        if table != "grouped"  # measured on one chip alone
     }
 
 
 def measured_chips() -> list[str]:
-    """Every chip with measurements."""
+    """Return every chip with measurements."""
     rows = chain(products(), attended("attention"), attended("decode_attention"), collectives())
     return sorted({row.chip.name for _, row in rows})
 
@@ -143,7 +155,7 @@ def without(changes: Changes) -> Iterator[None]:
 
 
 def blind(rows: Iterable[Scored], *tables: str) -> Iterator[tuple[str, float]]:
-    """Each row's id, and its prediction over the measurement by fits without its chip.
+    """Yield each row's id, and its prediction over the measurement by fits without its chip.
 
     Only for chips with fits in these tables; a torus is predicted by documented rates.
     """
@@ -161,19 +173,19 @@ def _changed(lines: Mapping[str, Values], changed: Mapping[str, Values | None]) 
 
 def _compute_by(record: dict[str, object], tables: Mapping[str, object]) -> None:
     record.update(tables)
-    for remembered in (kernels.products, kernels.attention, fabrics.fabric):
+    for remembered in (kernels.products, kernels.grouped, kernels.attention, fabrics.fabric):
         remembered.cache_clear()
 
 
 def _stands(name: str, measured: Mapping[str, tuple[kernel_fit.MeasuredMatmul, ...]]) -> bool:
-    """Whether a name has enough rows for a fit, or its variant has as few."""
+    """Return whether a name has enough rows for a fit, or its variant has as few."""
     chip, *of = name.split(" | ")
     like = " | ".join((kernels.SAME_ARCHITECTURE.get(chip, chip), *of))
     return len(measured[name]) >= FEWEST or len(measured.get(like, ())) < FEWEST
 
 
 def frozen(found: Mapping[str, Mapping[str, object]]) -> str:
-    """The record as JSON text, one line per fit."""
+    """Return the record as JSON text, one line per fit."""
     tables = []
     for name, lines in found.items():
         text = ",\n".join(f"  {json.dumps(line)}: {json.dumps(v)}" for line, v in lines.items())

@@ -185,7 +185,7 @@ def main(folders: list[str]) -> None:
 
 
 def _item(real: Any) -> Any:
-    """`Tensor.item`, which answers 1 for a tensor without values."""
+    """The method `item` of tensors, which here returns 1 for a tensor without values."""
     return lambda tensor: 1 if tensor.is_meta else real(tensor)
 
 

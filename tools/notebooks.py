@@ -1,4 +1,4 @@
-"""Executes and checks the notebooks that are generated from the book's sources.
+"""Execute and check the notebooks that are generated from the book's sources.
 
 `python -m tools.notebooks execute [stems] [--force]` runs chapters/<stem>.md and solutions/<stem>.md, blanks
 the exercises, and writes the three .ipynb files; unchanged ones are skipped. `check` lists the committed
@@ -47,7 +47,7 @@ class Notebook:
         return self.root / self.folder / f"{self.stem}.ipynb"
 
     def made(self) -> NotebookNode:
-        """The notebook as its source gives it, before any cell has run."""
+        """Return the notebook as its source gives it, before any cell has run."""
         notebook = jupytext.read(self.source_path, fmt="md:myst")
         if self.folder == "exercises":
             notebook = exercises.blanked(notebook)
@@ -62,12 +62,12 @@ class Notebook:
                 cell.source = plain.text(cell.source, self.path.relative_to(self.root), known)
 
     def committed(self) -> NotebookNode:
-        """The notebook as last executed."""
+        """Return the notebook as last executed."""
         return nbformat.read(self.path, as_version=4)
 
 
 def every(stems: list[str] | None = None, root: Path = ROOT) -> list[Notebook]:
-    """All notebooks of the book, or those of some chapters (with their deeper pages) or pages."""
+    """Return all notebooks of the book, or those of some chapters (with their deeper pages) or pages."""
     found = [
         Notebook(folder, path.stem, root)
         for folder, sources in SOURCES.items()
@@ -116,7 +116,7 @@ def execute(notebook: Notebook) -> None:
     made = notebook.made()
     where = {"metadata": {"path": str(notebook.path.parent)}}
     notebook.path.parent.mkdir(exist_ok=True)
-    # A busy machine takes minutes to start a kernel, and hands over what a cell prints in several pieces.
+    # A busy machine takes minutes to start a kernel, and delivers a cell's output in several pieces.
     client = NotebookClient(
         made, timeout=900, startup_timeout=600, resources=where, record_timing=False, coalesce_streams=True
     )
@@ -171,7 +171,7 @@ def _short(text: str) -> str:
 
 
 def _stripped(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without widgets' random ids and the kernel's version."""
+    """Return the notebook without widgets' random ids and the kernel's version."""
     notebook.metadata.pop("widgets", None)
     notebook.metadata.language_info = NotebookNode(name="python")
     for cell in notebook.cells:
@@ -184,7 +184,7 @@ def _stripped(notebook: NotebookNode) -> NotebookNode:
 
 
 def _library(root: Path) -> str:
-    """A fingerprint of what notebooks depend on besides their source: code, tables, and the lock file."""
+    """Return a fingerprint of what notebooks depend on besides their source: code, tables, lock file."""
     packages = (root / package for package in environment.PACKAGES)
     code = [path for package in packages for path in package.rglob("*.*") if path.suffix != ".pyc"]
     quoted = (root / "data").rglob("*.*")
@@ -199,7 +199,7 @@ def _mark(notebook: Notebook) -> Path:
 
 
 def _state(notebook: Notebook, library: str) -> str:
-    """A fingerprint of a notebook together with its source and the library."""
+    """Return a fingerprint of a notebook together with its source and the library."""
     made = notebook.path.read_bytes() if notebook.path.exists() else b""
     return hashlib.sha256(library.encode() + notebook.source_path.read_bytes() + made).hexdigest()
 
@@ -213,7 +213,7 @@ def _bring_up_to_date(notebook: Notebook, library: str) -> str | None:
     """Execute a notebook, record its state, and return what went wrong, or None."""
     try:
         execute(notebook)
-    except Exception as error:  # every notebook gets its turn; all failures are told at the end
+    except Exception as error:  # every notebook gets its turn; all failures are reported at the end
         return f"{notebook}: {error}"
     for problem in differences(notebook):
         return problem

@@ -39,7 +39,7 @@ class Page:
 
 
 def every(root: Path = ROOT) -> tuple[Page, ...]:
-    """All pages of the chapters, by name."""
+    """Return all pages of the chapters, by name."""
     below = _deeper(root)
     names = sorted(path.stem for path in (root / "chapters").glob("*.md"))
     stems = _solved(root)
@@ -47,17 +47,17 @@ def every(root: Path = ROOT) -> tuple[Page, ...]:
 
 
 def of(stem: str, root: Path = ROOT) -> tuple[Page, ...]:
-    """The pages of one chapter, its main page first."""
+    """Return the pages of one chapter, its main page first."""
     return tuple(sorted((p for p in every(root) if p.stem == stem), key=lambda p: (p.deeper, p.name != stem)))
 
 
 def chapter(name: str, root: Path = ROOT) -> str:
-    """The chapter of a page: the longest stem with solutions that its name starts with."""
+    """Return the chapter of a page: the longest stem with solutions that its name starts with."""
     return _longest(name, _solved(root))
 
 
 def _solved(root: Path) -> list[str]:
-    """The chapters that have solutions."""
+    """Return the chapters that have solutions."""
     return [path.stem for path in (root / "solutions").glob("*.md")]
 
 
@@ -67,7 +67,7 @@ def _longest(name: str, stems: list[str]) -> str:
 
 @cache
 def _deeper(root: Path) -> frozenset[str]:
-    """The names of pages below another page in the table of contents."""
+    """Return the names of pages below another page in the table of contents."""
     contents = root / "_toc.yml"
     told = yaml.safe_load(contents.read_text(encoding="utf-8")) if contents.exists() else {}
     return frozenset(Path(file).name for file in _below(told) if file.startswith("chapters/"))

@@ -1,4 +1,4 @@
-"""Finds phrases that the book does not use, by the list in data/phrases.csv.
+"""Find phrases that the book does not use, by the list in data/phrases.csv.
 
 A refused phrase is wrong in any context, and `make lint` fails on it, whether a page, a docstring, a message
 or a comment contains it. A reported word is wrong in some contexts only: `python -m tools.phrases` prints how
@@ -42,7 +42,7 @@ class Phrase:
 
 @cache
 def phrases(kind: str) -> tuple[Phrase, ...]:
-    """The phrases of one kind."""
+    """Return the phrases of one kind."""
     with LIST.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["kind"] == kind]
     return tuple(
@@ -51,18 +51,18 @@ def phrases(kind: str) -> tuple[Phrase, ...]:
 
 
 def _pattern(phrase: str) -> re.Pattern[str]:
-    """A phrase as a pattern whose spaces also match line breaks, except in brackets."""
+    """Return a phrase as a pattern whose spaces also match line breaks, except in brackets."""
     return re.compile(re.sub(r"(?<!\[) ", r"\\s+", phrase), re.IGNORECASE)
 
 
 def prose(path: Path) -> str:
-    """The text of a page with its code blanked, so that line numbers stay."""
+    """Return the text of a page with its code blanked, so that line numbers stay."""
     text = path.read_text(encoding="utf-8")
     return _CODE.sub(lambda code: "\n" * code[0].count("\n"), text)
 
 
 def words_of_code(path: Path) -> str:
-    """The docstrings, messages and comments of a module, on the lines on which they are."""
+    """Return the docstrings, messages and comments of a module, on the lines on which they are."""
     source = path.read_text(encoding="utf-8")
     lines = [""] * (source.count("\n") + 2)
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -73,12 +73,12 @@ def words_of_code(path: Path) -> str:
 
 
 def texts() -> Iterator[tuple[str, str]]:
-    """The prose of every page by path."""
+    """Yield the prose of every page by path."""
     return ((name, prose(path)) for name, path in _files(PAGES))
 
 
 def code() -> Iterator[tuple[str, str]]:
-    """The docstrings, messages and comments of every module by path."""
+    """Yield the docstrings, messages and comments of every module by path."""
     return ((name, words_of_code(path)) for name, path in _files(CODE))
 
 
@@ -91,7 +91,7 @@ def _files(patterns: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
 
 
 def refusals(name: str, text: str) -> Iterator[str]:
-    """A sentence for each refused phrase in a text."""
+    """Yield a sentence for each refused phrase in a text."""
     for phrase in phrases("refused"):
         for found in phrase.pattern.finditer(text):
             line = text.count("\n", 0, found.start()) + 1
@@ -99,7 +99,7 @@ def refusals(name: str, text: str) -> Iterator[str]:
 
 
 def report() -> Iterator[str]:
-    """Each reported word with its number of occurrences per 10,000 words, most frequent first."""
+    """Yield each reported word with its number of occurrences per 10,000 words, most frequent first."""
     whole = "\n".join(text for _, text in texts())
     words = len(whole.split())
     counts = {phrase: len(phrase.pattern.findall(whole)) for phrase in phrases("reported")}

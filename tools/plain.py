@@ -1,4 +1,4 @@
-"""Converts a page's MyST to plain Markdown for Colab, Kaggle, JupyterLab and GitHub.
+"""Convert a page's MyST to plain Markdown for Colab, Kaggle, JupyterLab and GitHub.
 
 Admonitions become quotes, references become links, labels become anchors, and citations are named and linked.
 Anything else raises an error. The site is made from the sources, so nothing is lost there. The outputs of
@@ -17,7 +17,8 @@ from scalingbook_book import show
 from tools import exercises
 
 # MyST: a label `(name)=` above a heading, a box `:::{admonition}`, the answer that the site hides, the
-# directive of the exercises, a role {`ref`, `cite` ...} with its text, and in that text `words <target>`.
+# directive of the exercises, and a role {`ref`, `cite` ...} with its text, which may contain
+# `words <target>`.
 _LABEL = re.compile(r"^\((?P<label>[\w-]+)\)=\n", re.MULTILINE)
 _TITLED = re.compile(r"^\((?P<label>[\w-]+)\)=\n(?=(?:\([\w-]+\)=\n)*#+ +(?P<title>.+)$)", re.MULTILINE)
 _BOX = re.compile(
@@ -25,15 +26,15 @@ _BOX = re.compile(
 )
 _ANSWER = re.compile(r"^:::\{answer\}\n(?:^:\w+:.*\n)*\n*(?P<body>(?:.*\n)*?):::$", re.MULTILINE)
 _ROLE = re.compile(r"(?<!`)\{(?P<role>[a-z:]+)\}`(?P<text>[^`]+)`")
-# Anchors of what the site numbers, see web/extension/numbers.py.
+# Anchors of the site's numbered elements, see web/extension/numbers.py.
 _KINDS = {"fig": "figure", "ex": "explorer", "eq": "formula", "table": "table", "exercise": "exercise"}
 _KIND = re.compile(rf"(?:^|#)(?P<kind>{'|'.join(_KINDS)})-")
 _NAMED = re.compile(r"(?P<text>.*?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
-# Whatever of it is left after all substitutions: a reader of a notebook would see the markup itself.
+# Markup that is left after all substitutions, which a reader of a notebook would see.
 _LEFT = re.compile(r"(?<!`)\{[a-z:]+\}`|^:::|^```\{|^\([\w-]+\)=$", re.MULTILINE)
 _SHOWN = re.compile(r'show\.(explorer|figure)\("([\w.]+)"\)')
 _SHOWS = {"explorer": show.explorer, "figure": show.figure}
-# BibTeX, as far as `references.bib` uses it: one field a line, braces around each value.
+# The subset of BibTeX in `references.bib`: one field per line, braces around each value.
 _WORK = re.compile(r"^@\w+\{(?P<key>[^,]+),\n(?P<fields>.*?)^\}", re.MULTILINE | re.DOTALL)
 _FIELD = re.compile(r"^ *(?P<name>\w+) *= *\{(?P<value>.*)\},?$", re.MULTILINE)
 
@@ -48,10 +49,10 @@ class Book:
 
 @cache
 def book(root: Path) -> Book:
-    """The labels of all sources below a root, and the works in its bibliography."""
+    """Return the labels of all sources below a root, and the works in its bibliography."""
     titles = {}
     for path in [*root.glob("*.md"), *root.glob("chapters/*.md"), *root.glob("solutions/*.md")]:
-        # Pages of the root have no notebook: a link to one leads to its Markdown.
+        # Pages of the root have no notebook, so a link to one leads to its Markdown.
         shown = path.with_suffix(".ipynb") if path.parent != root else path
         for found in _TITLED.finditer(path.read_text(encoding="utf-8")):
             titles[found["label"]] = (shown.relative_to(root), found["title"])
@@ -73,8 +74,8 @@ def _work(fields: str) -> tuple[str, str, str]:
 
 
 def text(source: str, at: Path, known: Book) -> str:
-    """A MyST cell as plain Markdown, for a notebook at this path below the root."""
-    # Boxes first: what is quoted may hold labels and roles, which are then replaced within the quote.
+    """Return a MyST cell as plain Markdown, for a notebook at this path below the root."""
+    # Boxes first: a quoted box may contain labels and roles, which are then replaced within the quote.
     source = _BOX.sub(_quoted, source)
     source = _ANSWER.sub(lambda m: m["body"].rstrip(), source)
     source = exercises.SHOWN.sub(lambda m: _exercises(m["stem"], m["names"].split(), at), source)
@@ -99,7 +100,7 @@ def _exercises(stem: str, names: list[str], at: Path) -> str:
 
 
 def _link(shown: str, to: Path, at: Path, anchor: str = "") -> str:
-    if to == at:  # within a notebook Colab and JupyterLab follow an anchor alone
+    if to == at:  # within a notebook Colab and JupyterLab follow a bare anchor
         return f"[{shown}](#{anchor})"
     way = to.name if to.parent == at.parent else f"../{to.as_posix()}"
     return f"[{shown}]({way}{'#' + anchor if anchor else ''})"
@@ -114,7 +115,7 @@ def _role(role: str, said: str, at: Path, known: Book) -> str:
 def _ref(known: Book, said: str, at: Path) -> str:
     named = _NAMED.fullmatch(said)
     label = named["target"] if named else said
-    if kind := _KIND.search(label):  # numbers are the site's alone
+    if kind := _KIND.search(label):  # only the site has numbers
         page, words = label.rpartition("#")[0], named["text"] if named else f"the {_KINDS[kind['kind']]}"
         return _link(words, Path(f"chapters/{page}.ipynb"), at) if page else words
     if label not in known.titles:

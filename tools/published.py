@@ -1,4 +1,4 @@
-"""Writes the reference pages on accuracy: `python -m tools.published [training]`.
+"""Write the reference pages on accuracy: `python -m tools.published [training]`.
 
 A page is its template, `<name>_page.md`, with every {name} filled in by `<name>_page.py`; beside it are one
 figure and the data files that the page links. `make fidelity` writes all of them, and tests check that they
@@ -38,13 +38,13 @@ class Page:
     data: Mapping[str, Callable[[], Records]]
 
     def text(self) -> str:
-        """The template with every {name} filled in."""
+        """Return the template with every {name} filled in."""
         template = Path(__file__).with_name(f"{self.name}_page.md").read_text(encoding="utf-8")
         tables = {name: table(rows()) for name, rows in self.tables.items()}
         return template.format(**self.values(), **tables)
 
     def files(self) -> dict[Path, str]:
-        """The text of the page, of its figure and of its data files, by path."""
+        """Return the text of the page, of its figure and of its data files, by path."""
         data = {ROOT / "data" / f"{name}.csv": csv_text(rows()) for name, rows in self.data.items()}
         page = {ROOT / f"{self.stem}.md": self.text(), ROOT / f"{self.stem}.svg": self.figure().svg()}
         return page | data
@@ -56,7 +56,7 @@ class Page:
 
 
 def load(name: str) -> Page:
-    """The page with that name."""
+    """Return the page with that name."""
     return import_module(f"tools.{name}_page").PAGE
 
 
@@ -89,19 +89,19 @@ def share(value: float | None, digits: int = 1) -> str:
 
 
 def error_and_coverage(error: float | None, inside: float | None) -> str:
-    """A mean error with the share of rows inside the band: '4.5% (82%)'."""
+    """Return a mean error with the share of rows inside the band: '4.5% (82%)'."""
     return share(error) if inside is None else f"{share(error)} ({share(inside, 0)})"
 
 
 def sources(scores: Iterable[Score]) -> Cells:
-    """The source of each family of runs."""
+    """Return the source of each family of runs."""
     for name, run in sorted({s.run.family: s.run for s in scores}.items()):
         source: Source = run.source
         yield name, f"[{source.text}]({source.url})", run.note
 
 
 def worst_predicted(scores: Iterable[Score], many: int = 10) -> list[Score]:
-    """The runs with the largest errors."""
+    """Return the runs with the largest errors."""
     return sorted(scores, key=lambda s: -abs(s.error))[:many]
 
 

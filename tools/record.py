@@ -1,7 +1,7 @@
-"""Records the TPU compiler's output in the library: `python -m tools.record`.
+"""Record the TPU compiler's output in the library: `python -m tools.record`.
 
-Takes half an hour on two cores; `python -m tools.record lines` makes a single record. Needs libtpu, but no
-TPU.
+This takes half an hour on two cores; `python -m tools.record lines` makes a single record. It needs libtpu,
+but no TPU.
 """
 
 import dataclasses
@@ -71,12 +71,12 @@ RECORDS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 
 
 def path_of(name: str) -> Path:
-    """The path of a record: in the library, or in `data` if the library does not read it."""
+    """Return the path of a record: in the library, or in `data` if the library does not read it."""
     return (ROOT / "data" if name == "programs" else FOLDER) / f"compiled_{name}.json"
 
 
 def lines(rows: Iterable[dict[str, Any]]) -> str:
-    """A record as JSON text, one line per row."""
+    """Return a record as JSON text, one line per row."""
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 

@@ -1,4 +1,4 @@
-"""Compiles the programs whose compiler output the library records.
+"""Compile the programs whose compiler output the library records.
 
 `lines()`, `cycles()` and `bundles()` make the records of `scalingbook_lib.evidence.compiled`; `tools.record`
 writes them.
@@ -84,7 +84,7 @@ def gram(x):
 
 @functools.cache
 def programs() -> dict[str, tuple[str, Any]]:
-    """The compiled programs whose lines are recorded, with descriptions."""
+    """Return the compiled programs whose lines are recorded, with descriptions."""
     index = jax.ShapeDtypeStruct((), jnp.int32)
     tokens = jax.ShapeDtypeStruct((512,), jnp.int32)
     inner, outer = ("A[I_X, J_Y]", "B[J, K_Y]"), ("A[I, J_X]", "B[J_X, K_Y]")
@@ -138,7 +138,7 @@ ASKED: Mapping[str, tuple[str, str]] = {
 
 
 def lines() -> tuple[ProgramRecord, ...]:
-    """The recorded lines as this machine's compiler writes them."""
+    """Return the recorded lines as this machine's compiler writes them."""
     return tuple(_line(title, name, found) for title, (name, found) in ASKED.items())
 
 
@@ -152,14 +152,14 @@ def _line(title: str, name: str, found: str) -> ProgramRecord:
 
 
 def _plain(line: str) -> str:
-    """A line without the compiler's configuration."""
+    """Return a line without the compiler's configuration."""
     while (shorter := _CONFIGURATION.sub("", line)) != line:
         line = shorter
     return line.replace("metadata={}", "").replace("{ op_name", "{op_name").rstrip(", ")
 
 
 def _within(program: Any, line: str) -> str:
-    """The text with the replica groups: the line, or the collective in the computation that it calls."""
+    """Return the text with the replica groups: the line, or the collective in its called computation."""
     if "all-reduce-scatter" not in line:
         return line
     called = hlo_module.parse(program).computations["all-reduce-scatter"].instructions.values()
@@ -175,7 +175,7 @@ def _moves(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def cycles(topology: str, rows: int, kind: DType = BF16, width: int = 8192) -> int:
-    """The compiler's cycle estimate for X[rows, width] · W[width, width]."""
+    """Return the compiler's cycle estimate for X[rows, width] · W[width, width]."""
     fn: Callable = whole if kind == INT8 else product
     return aot.compile(
         fn, "X[M, D]", "W[D, F]", topology=topology, M=rows, D=width, F=width, dtype=kind
@@ -183,7 +183,7 @@ def cycles(topology: str, rows: int, kind: DType = BF16, width: int = 8192) -> i
 
 
 def table(topology: str, kind: str, sizes: tuple[int, ...]) -> dict[int, int]:
-    """The estimates for several numbers of rows."""
+    """Return the estimates for several numbers of rows."""
     return {rows: cycles(topology, rows, dtype(kind)) for rows in sizes}
 
 
@@ -196,19 +196,19 @@ KERNELS: Mapping[str, tuple[str, Callable, dict[str, Any], int]] = {
 
 
 def bundles() -> Iterator[Kernel]:
-    """The recorded kernels as this machine's compiler writes them."""
+    """Yield the recorded kernels as this machine's compiler writes them."""
     return (packed(title, *how) for title, how in KERNELS.items())
 
 
 def packed(title: str, chip: str, fn: Callable, sizes: dict[str, Any], place: int) -> Kernel:
-    """One kernel of a function of X[B, D], and of W[D, F] if F is given."""
+    """Return one kernel of a function of X[B, D], and of W[D, F] if F is given."""
     arrays = ("X[B, D]", "W[D, F]")[: 2 if "F" in sizes else 1]
     found = stack.of(fn, *arrays, topology=f"{chip}:1x1", llo=True, **sizes)
     return _strips(title, found.bundles[place])
 
 
 def _strips(title: str, written: Bundles) -> Kernel:
-    """The used slots of each unit in equal strips of a kernel's bundles."""
+    """Return the used slots of each unit in equal strips of a kernel's bundles."""
     n = len(written.used)
     edges = [k * n // STRIPS for k in range(STRIPS + 1)]
     used = {

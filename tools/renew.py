@@ -1,4 +1,4 @@
-"""Reports what a new JAX version changes in the book: `python -m tools.renew [STEM ...]`.
+"""Report what a new JAX version changes in the book: `python -m tools.renew [STEM ...]`.
 
 Run it after `uv lock --upgrade`. It records compiler output anew (`tools.record`), executes every notebook,
 and reports which recorded numbers changed, which printed ones, cell by cell, and which assertions fail.
@@ -22,13 +22,13 @@ from tools.environment import ROOT
 from tools.notebooks import Notebook
 
 REPORT = ROOT / "_build" / "renewed.md"
-SHOWN, WIDTH = 12, 110  # changes of one record or one notebook, and signs of a line: a page, no log
-UNCOMPARED = "nbval-ignore-output"  # the tag of cells that print times and names of devices
+SHOWN, WIDTH = 12, 110  # maximum changes shown of one record or notebook, and characters per line
+UNCOMPARED = "nbval-ignore-output"  # the tag of cells that print times and device names
 _NUMBER = re.compile(r"\d")
 
 
 def printed(notebook: NotebookNode) -> list[str]:
-    """The text output of each code cell; "" for cells whose output depends on the machine."""
+    """Return the text output of each code cell; "" for cells whose output depends on the machine."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     return ["" if UNCOMPARED in c.metadata.get("tags", ()) else "\n".join(_texts(c)) for c in cells]
 
@@ -39,7 +39,7 @@ def _texts(cell: NotebookNode) -> Iterator[str]:
 
 
 def figures(before: list[str], after: list[str]) -> Iterator[str]:
-    """The lines with numbers that a notebook prints differently than before."""
+    """Yield the lines with numbers that a notebook prints differently than before."""
     for number, (old, new) in enumerate(zip(before, after, strict=True), 1):
         changed = difflib.ndiff(old.splitlines(), new.splitlines())
         told = [line for line in changed if line[0] in "-+" and _NUMBER.search(line)]
@@ -63,19 +63,19 @@ def renewed(notebook: Notebook) -> str:
 
 
 def _stopped(error: CellExecutionError) -> str:
-    """The error, and the lines of the cell at which it occurred."""
+    """Return the error, and the lines of the cell at which it occurred."""
     plain = re.sub(r"\x1b\[[\d;]*m", "", error.traceback)
     lines = [line.partition(" ")[2].strip() for line in plain.splitlines() if line.startswith("---->")]
     return "\n".join([f"- {error.ename}: {_cut(error.evalue)}", *(f"      {_cut(line)}" for line in lines)])
 
 
 def recorded() -> dict[str, list[dict[str, Any]]]:
-    """The rows of every record in the library."""
+    """Return the rows of every record in the library."""
     return {name: json.loads(record.path_of(name).read_text(encoding="utf-8")) for name in record.RECORDS}
 
 
 def changed_rows(name: str, before: list[dict[str, Any]], after: list[dict[str, Any]]) -> str:
-    """The numbers of one record that have changed, or ""."""
+    """Return the numbers of one record that have changed, or ""."""
     old, new = (dict(figure for row in rows for figure in _leaves(row)) for rows in (before, after))
     places = [place for place in old | new if old.get(place) != new.get(place)]
     told = [f"- {place}: {_cut(old.get(place))} → {_cut(new.get(place))}" for place in places]
@@ -83,7 +83,7 @@ def changed_rows(name: str, before: list[dict[str, Any]], after: list[dict[str, 
 
 
 def _leaves(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Every number of a row with its name: 'v5e:1x1 bf16, cycles 8'."""
+    """Yield every number of a row with its name: 'v5e:1x1 bf16, cycles 8'."""
     name = row.get("title") or row.get("name") or f"{row['topology']} {row['dtype']}"
     for key, value in row.items():
         inner = value.items() if isinstance(value, Mapping) else [("", value)]

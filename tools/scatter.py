@@ -21,7 +21,7 @@ WIDE, MARGIN, GAP = (
     14.0,
 )  # as wide as the column of a phone, where the text stays legible
 DIAGONAL, SHADE = 5, 0.22  # the color of the diagonal; the opacity of a band in the legend
-PIECES = 64  # of the edges of a band, which the frame cuts off
+PIECES = 64  # segments of a band's edges, which the frame clips
 STEPS = 1, 2, 5, 10  # where an axis may begin and end within a decade
 STYLE = (
     "svg{color:#1f2328;--ex-bg:#fff}@media(prefers-color-scheme:dark){svg{color:#e6e6e6;--ex-bg:#121212;"
@@ -63,7 +63,7 @@ class Scatter:
     band: float | None = None
 
     def view(self) -> View:
-        """The chart: bands below, the diagonal of correct predictions, and a point for each row."""
+        """Return the chart: bands below, the diagonal of correct predictions, and a point for each row."""
         values = [value for group in self.groups for pair in group.pairs for value in pair]
         low, high = _end_below(min(values)), _end_above(max(values))
         at = [low * (high / low) ** (k / PIECES) for k in range(PIECES + 1)]
@@ -83,7 +83,7 @@ class Scatter:
         return View(self.conclusion, (Chart(axes[0], axes[1], (*bands, diagonal, *points)),))
 
     def keys(self) -> list[tuple[str, str]]:
-        """The legend: each class with its number of rows, and each band with its factor."""
+        """Return the legend: each class with its number of rows, and each band with its factor."""
         classes = [
             (f"{group.label} ({len(group.pairs):,})", f'fill="{ink(color)}"')
             for color, group in enumerate(self.groups)
@@ -98,7 +98,7 @@ class Scatter:
         return classes + bands
 
     def areas(self) -> list[Area]:
-        """The bands that are drawn."""
+        """Return the bands that are drawn."""
         own = [
             Area(group.band, color, f"band of {group.label}")
             for color, group in enumerate(self.groups)
@@ -107,7 +107,7 @@ class Scatter:
         return own + ([Area(self.band, DIAGONAL, "80% of all values")] if self.band else [])
 
     def svg(self) -> str:
-        """The text of the SVG file."""
+        """Return the text of the SVG file."""
         return sheet(self.view(), self.keys())
 
 
@@ -116,17 +116,17 @@ def _steps(value: float) -> list[float]:
 
 
 def _end_below(value: float) -> float:
-    """The largest 1, 2 or 5 times a power of ten that is not above the value."""
+    """Return the largest 1, 2 or 5 times a power of ten that is not above the value."""
     return max(step for step in _steps(value) if step <= value)
 
 
 def _end_above(value: float) -> float:
-    """The smallest 1, 2 or 5 times a power of ten that is not below the value."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is not below the value."""
     return min(step for step in _steps(value) if step >= value)
 
 
 def sheet(view: View, keys: Sequence[tuple[str, str]]) -> str:
-    """The chart of a view as the text of one SVG file, with a legend below it.
+    """Return the chart of a view as the text of one SVG file, with a legend below it.
 
     Raises ValueError if a point would lie outside the axes, so that no point is dropped or moved.
     """

@@ -55,7 +55,7 @@ class Entry:
 
 @cache
 def read(table: str) -> tuple[Row, ...]:
-    """The rows of one of the library's tables, and the related rows in `data`."""
+    """Return the rows of one of the library's tables, and the related rows in `data`."""
     own = () if table == "model_configs" else baselines.own_rows(table)
     also = [row for name in BESIDE.get(table, ()) for row in read_table(ROOT / "data" / f"{name}.csv")]
     if table == "kernels":  # each in the columns of the library's
@@ -67,18 +67,18 @@ def read(table: str) -> tuple[Row, ...]:
 
 @cache
 def scored(table: str) -> ScoreReport:
-    """The report on the rows that are not excluded."""
+    """Return the report on the rows that are not excluded."""
     return evidence.score([row for row in read(table) if row.get("use", "") in USED])
 
 
 def excluded(table: str) -> dict[str, list[Row]]:
-    """The rows that the table itself excludes, by the reason it gives."""
+    """Return the rows that the table itself excludes, by the reason it gives."""
     return grouped((row for row in read(table) if row.get("use", "") not in USED), lambda row: row["use"])
 
 
 @cache
 def entries(table: str) -> tuple[Entry, ...]:
-    """All rows of a table that are predicted."""
+    """Return all rows of a table that are predicted."""
     rows = [row for row in scored(table).rows if row.found]
     baselines_of = {row.id: baselines.roofline_baseline(row) for row in rows}
     ways = {way: _names(table, rows, way) for way in WAYS}
@@ -103,7 +103,7 @@ def entries(table: str) -> tuple[Entry, ...]:
 
 
 def runs(table: str) -> Mapping[str, training.Score | inference.InferenceScore]:
-    """The published runs of a table by id; none for kernels, collectives and model configurations."""
+    """Return the published runs of a table by id; none for kernels, collectives and model configurations."""
     rooms = {"training_runs": training, "inference_runs": inference}
     return {s.run.id: s for s in rooms[table].scores()} if table in rooms else {}
 
@@ -116,7 +116,7 @@ def _leave_one_out(table: str) -> Mapping[str, Mapping[str, float]]:
 
 
 def _covered(table: str) -> Mapping[str, Mapping[str, bool]]:
-    """Whether leave-one-out intervals cover the published value, by what is left out."""
+    """Return whether leave-one-out intervals cover the published value, by what is left out."""
     if table == "training_runs":
         return {"source": training.covered("software"), "software": training.covered("")}
     if table == "inference_runs":
@@ -125,7 +125,7 @@ def _covered(table: str) -> Mapping[str, Mapping[str, bool]]:
 
 
 def _names(table: str, rows: Sequence[Scored], way: str) -> dict[str, str]:
-    """The group that is left out with a row: its source, or its software."""
+    """Return the group that is left out with a row: its source, or its software."""
     names = {row.id: text(row.row, "source") for row in rows}
     for id, s in runs(table).items():
         names[id] = s.source if way == "source" else s.run.software[0]
@@ -143,14 +143,14 @@ def _constants(
 
 
 def _as(found: RowPrediction, error: float) -> float:
-    """An error of a rate converted to that of a time, if the score is in seconds."""
+    """Return an error of a rate converted to that of a time, if the score is in seconds."""
     rates = found.kind.startswith(("serving prefill", "serving decode"))
     return 1 / (1 + error) - 1 if rates else error
 
 
 @cache
 def peers() -> tuple[dict[str, str], ...]:
-    """The answers of other tools for the published runs."""
+    """Return the answers of other tools for the published runs."""
     with (ROOT / "data" / "peers.csv").open(newline="") as file:
         return tuple(csv.DictReader(file))
 
@@ -168,19 +168,19 @@ def _said(table: str) -> dict[str, dict[str, float]]:
 
 
 def mean_size(errors: Iterable[float | None]) -> float | None:
-    """The mean absolute error of those that are given; None without any."""
+    """Return the mean absolute error of those that are given; None without any."""
     sizes = [abs(error) for error in errors if error is not None]
     return mean(sizes) if sizes else None
 
 
 def share_of(inside: Iterable[bool]) -> float | None:
-    """The share that is true; None without any."""
+    """Return the share that is true; None without any."""
     found = list(inside)
     return sum(found) / len(found) if found else None
 
 
 def which(rows: Iterable[Entry], *kinds: str, chips: str = "") -> list[Entry]:
-    """The rows whose class starts with one of `kinds` and whose chip with one of the words of `chips`."""
+    """Return the rows whose class starts with one of `kinds` and whose chip with a word of `chips`."""
     return [
         one
         for one in rows
@@ -189,7 +189,7 @@ def which(rows: Iterable[Entry], *kinds: str, chips: str = "") -> list[Entry]:
 
 
 def line(name: str, group: Sequence[Entry]) -> tuple[str, ...]:
-    """A row of a table: mean errors and shares inside the band, known and left out, and two simpler rules."""
+    """Return a row of a table: mean errors and coverage, known and left out, and two simpler rules."""
     known = error_and_coverage(
         mean_size(one.found.error for one in group), share_of(one.found.in_interval for one in group)
     )
@@ -207,7 +207,7 @@ def line(name: str, group: Sequence[Entry]) -> tuple[str, ...]:
 
 
 def data(*tables: str) -> list[dict[str, object]]:
-    """Every predicted row as a line of a data file, without the columns that none of them has.
+    """Return every predicted row as a line of a data file, without the columns that none of them has.
 
     Errors are shares: of saturated servers those of rates, of all else those of times.
     """

@@ -38,7 +38,7 @@ def package(module: str) -> str:
 
 
 def warnings() -> Iterator[str]:
-    """Return a sentence for each long module and each long function that gives no reason."""
+    """Yield a sentence for each long module and each long function that gives no reason."""
     for module, text in sources().items():
         lines = text.splitlines()
         if len(lines) > LINES_OF_A_MODULE and not any(line.startswith(REASON) for line in lines):
@@ -51,7 +51,7 @@ def warnings() -> Iterator[str]:
 
 
 def report() -> Iterator[str]:
-    """Return the lines of code of each package and the words of the main text and of the deeper pages."""
+    """Yield the lines of code of each package, and the words of the main text and of the deeper pages."""
     count: Counter[str] = Counter()
     for module, text in sources().items():
         count[package(module)] += len(text.splitlines())

@@ -1,4 +1,4 @@
-"""Computes the wrong answers that common mistakes in the exercises lead to.
+"""Compute the wrong answers that common mistakes in the exercises lead to.
 
 Every worked solution is a short calculation. It is changed as readers would change it: a term or factor is
 left out, a link is counted in one direction, hops are forgotten, a dtype has a different size. The results,
@@ -29,8 +29,8 @@ from tools import exercises
 from tools.environment import ROOT
 
 FILE = ROOT / "scalingbook_book" / "chapters" / "slips.csv"
-SLOW_S = 0.15  # a calculation that takes longer is not changed a hundred times
-MOST = 40  # slips of one exercise
+SLOW_S = 0.15  # a slower calculation is not changed a hundred times
+MOST = 40  # slips per exercise
 _CHIPS = ("V4", "V5E", "V5P", "V6E", "TPU7X", "H100", "B200", "GB200")
 _DTYPES = ("FP32", "BF16", "INT8", "FP4")
 _WORDS = {
@@ -120,7 +120,7 @@ def _product(factors: list[ast.expr]) -> ast.expr | None:
     return found
 
 
-type Change = tuple[str, ast.expr]  # the slip's name, and what stands in the place of an expression
+type Change = tuple[str, ast.expr]  # the slip's name, and the replacement of an expression
 
 
 class _Changes:
@@ -130,7 +130,7 @@ class _Changes:
         self.facts, self.values = set(facts), values
 
     def of(self, node: ast.expr, parent: ast.AST) -> Iterator[Change]:
-        """Every change of this expression, with the mistake's name."""
+        """Yield every change of this expression, with the mistake's name."""
         match node:
             case ast.BinOp(op=ast.Mult() | ast.Div()) if not _is_product(parent):
                 yield from self._of_chain(_Chain(node))
@@ -177,7 +177,7 @@ class _Changes:
             yield "wrong-dtype-size", chain.built(*((four, chain.bottom) if up else (chain.top, four)))
 
     def _dropped(self, factor: ast.expr, text: str, *, up: bool) -> Iterator[str]:
-        """The name of the mistake of leaving out this factor."""
+        """Yield the name of the mistake of leaving out this factor."""
         written = ast.unparse(factor)
         if isinstance(factor, ast.BinOp) and re.fullmatch(r"1 - 1 / .*|\(?\w+ - 1\)? / .*", written):
             yield "fraction-left-out"
@@ -192,7 +192,7 @@ class _Changes:
             yield "factor-left-out"
 
     def _half(self, text: str, *, up: bool) -> Iterator[str]:
-        """The possible meanings of a factor of two."""
+        """Yield the possible meanings of a factor of two."""
         if re.search(r"link|W1|\b\d+e9\b", text) and not up:
             yield "one-direction"
         if "twopass" in self.facts:
@@ -280,7 +280,7 @@ def _summed(terms: list[tuple[int, ast.expr]]) -> ast.expr:
 
 
 def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]]:
-    """Every expression with its position: its parent, the field, and the index in a list."""
+    """Yield every expression with its position: its parent, the field, and the index in a list."""
     for parent in ast.walk(tree):
         for field, value in ast.iter_fields(parent):
             for n, child in enumerate(value) if isinstance(value, list) else ((None, value),):
@@ -289,7 +289,7 @@ def _places(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.expr]
 
 
 def changed(source: str, allowed: _Changes) -> Iterator[tuple[str, str]]:
-    """The calculation with one mistake each: the mistake's name, and the changed source."""
+    """Yield the calculation with one mistake each: the mistake's name, and the changed source."""
     tree = ast.parse(source)
     for at, (parent, _, _, child) in enumerate(list(_places(tree))):
         for slip, put in allowed.of(child, parent):
@@ -311,7 +311,7 @@ def _number(value: Any) -> float | None:
 
 
 class _Slow(BaseException):
-    """Raised in a changed calculation that runs too long; not an Exception, so that nothing catches it."""
+    """Raised in a changed calculation that runs too long; a BaseException, so that nothing catches it."""
 
 
 def _ran(source: str, space: dict[str, Any], name: str) -> float | None:
@@ -321,7 +321,7 @@ def _ran(source: str, space: dict[str, Any], name: str) -> float | None:
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(source, "<slip>", "exec"), inner)
-    except (Exception, _Slow):  # a changed calculation may divide by zero, or not end
+    except (Exception, _Slow):  # a changed calculation may divide by zero, or never end
         return None
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -366,7 +366,7 @@ def slips(
 
 
 def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
-    """A chapter's rows: the exercise, its facts, and its mistakes."""
+    """Yield a chapter's rows: the exercise, its facts, and its mistakes."""
     catalogue, space, key = checks.catalogue(stem), {"__name__": "__main__"}, ""
     known = {exercise.key: exercise for exercise in exercises.read(stem)}
     for cell in exercises.source(stem).cells:
@@ -383,7 +383,7 @@ def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _is_elsewhere(source: str) -> bool:
-    """Whether a cell needs a compiler, or checks a given answer."""
+    """Return whether a cell needs a compiler, or checks a given answer."""
     return bool(re.search(r"\baot\.|\brun\(|checks\.find|\bassert\b|profile\(|races\.", source))
 
 

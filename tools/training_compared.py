@@ -29,7 +29,7 @@ class Held(Predicted[TrainingRun]):
 
 
 def held() -> tuple[Held, ...]:
-    """Every run whose source prints the peak memory of a chip.
+    """Return every run whose source prints the peak memory of a chip.
 
     That is the memory reserved by PyTorch's allocator: the maximum of every part over time, because it
     returns blocks only when it must. What has to fit is less: the sum at one moment.
@@ -61,7 +61,7 @@ class Ratio(Result):
 
 
 def ratios(errors: Mapping[str, float] | None = None) -> tuple[Ratio, ...]:
-    """Every run of a series (runs that differ only in chips, sequence or batch) relative to the series' mean.
+    """Return every run of a series relative to the mean of the series.
 
     `errors`: ln(predicted / published) by run id, by default from the recorded fit.
     """
@@ -79,9 +79,10 @@ def logarithms() -> dict[str, float]:
 
 
 def per_doubling() -> float:
-    """How much steps lengthen beyond the prediction with each doubling of the chips.
+    """Return how much steps lengthen beyond the prediction with each doubling of the chips.
 
-    By least squares over the runs of a series with the same sequences on different numbers of chips.
+    The slope is fitted by least squares to the runs of a series with the same sequences and different chip
+    counts.
     """
     error, moved, products = logarithms(), 0.0, 0.0
     alike = grouped((run for group in by_series().values() for run in group), lambda run: (run.series, run.T))
@@ -102,5 +103,5 @@ def _held_bytes(run: TrainingRun) -> float:
 
 
 def size(found: Iterable[Ratio | Held | Score]) -> float:
-    """The mean absolute error."""
+    """Return the mean absolute error."""
     return mean(abs(one.error) for one in found)

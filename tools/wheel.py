@@ -1,4 +1,4 @@
-"""Packs the library of this tree for readers: as a wheel, with the same bytes each time.
+"""Pack the library of this tree for readers: as a wheel, with the same bytes each time.
 
 The site's pages load the core only; a downloaded notebook carries everything, compressed.
 """
@@ -15,20 +15,20 @@ from pathlib import Path
 from tools.environment import PACKAGES, ROOT
 
 LIBRARY = ROOT / "scalingbook_lib"
-# What the pages of the site need: only the standard library is there.
+# What the site's pages need: only the standard library is available there.
 BOOK = "scalingbook_book/__init__.py"
 CORE = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
 EPOCH = (2020, 1, 1, 0, 0, 0)
 
 
 def core() -> dict[str, bytes]:
-    """The files of the library that need only the standard library, by path in a wheel."""
+    """Return the files of the library that need only the standard library, by path in a wheel."""
     files = {name: content for folder in CORE for name, content in _below(ROOT / folder, folder).items()}
     return files | {BOOK: (ROOT / BOOK).read_bytes()}
 
 
 def workbench() -> dict[str, bytes]:
-    """The additional files of the Workbench page: the command line, and Click."""
+    """Return the additional files of the Workbench page: the command line, and Click."""
     spec = importlib.util.find_spec("click")
     assert spec
     assert spec.origin
@@ -37,7 +37,7 @@ def workbench() -> dict[str, bytes]:
 
 
 def whole() -> dict[str, bytes]:
-    """All files of the library, and the folders that `pyproject.toml` adds to its wheel."""
+    """Return all files of the library, and the folders that `pyproject.toml` adds to its wheel."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     added = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     beside = [_below(ROOT / folder, name) for folder, name in added.items()]
@@ -51,18 +51,19 @@ def _below(folder: Path, name: str) -> dict[str, bytes]:
 
 
 def metadata() -> dict[str, bytes]:
-    """The metadata files of a wheel: name, version, kind."""
+    """Return the metadata files of a wheel: name, version, kind."""
     version = re.search(r'__version__ = "([^"]+)"', (LIBRARY / "__init__.py").read_text(encoding="utf-8"))
     number = version[1] if version else "0"
     folder = f"scalingbook_lib-{number}.dist-info"
     about = f"Metadata-Version: 2.1\nName: scalingbook-lib\nVersion: {number}\n"
     tags = "Wheel-Version: 1.0\nGenerator: tools.wheel\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-    # RECORD may be empty: nobody installs this wheel; the first cell unpacks it, the page imports from it.
+    # RECORD may be empty, because nobody installs this wheel: the first cell unpacks it, and the page imports
+    # from it.
     return {f"{folder}/METADATA": about.encode(), f"{folder}/WHEEL": tags.encode(), f"{folder}/RECORD": b""}
 
 
 def packed(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes:
-    """A wheel of these files; equal files give equal bytes."""
+    """Return a wheel of these files; equal files give equal bytes."""
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", method) as archive:
         for name, content in sorted(files.items()):
@@ -71,6 +72,6 @@ def packed(files: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> bytes
 
 
 def carried() -> str:
-    """The whole library as text for a notebook cell: a wheel, LZMA-compressed, in base64."""
+    """Return the whole library as text for a notebook cell: a wheel, LZMA-compressed, in base64."""
     small = lzma.compress(packed(whole() | metadata(), zipfile.ZIP_STORED), preset=9 | lzma.PRESET_EXTREME)
     return base64.b64encode(small).decode()

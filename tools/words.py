@@ -1,4 +1,4 @@
-"""Counts words, cells and tables of every page: `python -m tools.words [pages]`.
+"""Count words, cells and tables of every page: `python -m tools.words [pages]`.
 
 Words are those of text, headings, boxes, tables and figure captions (in the notebook's outputs). Inline
 formulas and code count as one word, and so do citations; display formulas, code blocks and numbers in tables
@@ -41,7 +41,7 @@ class Length:
 
 
 def of(page: Page) -> Length:
-    """The length of a page as last executed."""
+    """Return the length of a page as last executed."""
     source = jupytext.read(page.path, fmt="md:myst")
     texts = [cell.source for cell in source.cells if cell.cell_type == "markdown"]
     code = [cell for cell in source.cells if cell.cell_type == "code"]
@@ -56,7 +56,7 @@ def of(page: Page) -> Length:
 
 
 def words(text: str) -> int:
-    """The number of words in MyST text."""
+    """Return the number of words in MyST text."""
     text = _MARK.sub("", _BOX.sub(r"\1", _BLOCK.sub("", text)))
     text = _LINK.sub(r"\1", _ONE.sub("x", _ROLE.sub(r"\1", text)))
     return sum(_is_word(word, line.startswith("|")) for line in text.splitlines() for word in line.split())
@@ -67,7 +67,7 @@ def _is_word(word: str, in_table: bool) -> bool:
 
 
 def _shown(page: Page) -> Iterator[str]:
-    """The visible HTML outputs of a page's cells."""
+    """Yield the visible HTML outputs of a page's cells."""
     notebook = page.path.with_suffix(".ipynb")
     for cell in nbformat.read(notebook, as_version=4).cells if notebook.exists() else ():
         if cell.cell_type == "code" and not _tags(cell) & {"remove-cell", "remove-output"}:
@@ -75,7 +75,7 @@ def _shown(page: Page) -> Iterator[str]:
 
 
 def _is_table(html: str) -> bool:
-    """Whether HTML is a table that is not part of an explorer or a figure."""
+    """Return whether HTML is a table that is not part of an explorer or a figure."""
     return "<table" in html and "data-explorer" not in html and "<figure" not in html
 
 

@@ -1,4 +1,4 @@
-"""Extracts the pages of a printed volume: the pages of the site in reading order, solutions last.
+"""Extract the pages of a printed volume: the pages of the site in reading order, solutions last.
 
 A browser opens each page without its scripts, and `bound.mjs` reduces it to its article; `web.pdf` and
 `web.epub` bind the articles. `python -m web.bound pdf rooflines` binds one chapter; without a name it binds
@@ -23,8 +23,8 @@ TURN = (
     Path(__file__).with_name("bound.mjs").read_text(encoding="utf-8").replace("export function", "function")
 )
 BACK = "solutions/"
-SOLUTIONS, REFERENCE = "Solutions", "Reference"  # parts of a volume behind those of the chapters
-ONLY_ON_SCREEN = ("index", "workbench")  # a map of the site, for which a volume has contents; what computes
+SOLUTIONS, REFERENCE = "Solutions", "Reference"  # parts of a volume after those of the chapters
+ONLY_ON_SCREEN = ("index", "workbench")  # the map of the site, for which a volume has contents; the live page
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,13 +38,13 @@ class BoundPage:
     title: str
     html: str
     number: str = ""
-    part: str = ""  # the heading that the contents list it below
+    part: str = ""  # the heading above it in the contents
     sections: tuple[tuple[str, str], ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
 
     @property
     def contents_title(self) -> str:
-        """Its entry in the table of contents."""
+        """Return its entry in the table of contents."""
         return f"{self.number} {self.title}".strip()
 
 
@@ -59,17 +59,20 @@ class Volume:
 
     @property
     def whole_title(self) -> str:
-        """Title and subtitle as a library catalogue lists them."""
+        """Return title and subtitle as a library catalogue lists them."""
         stop = "" if self.title.endswith(("?", "!")) else "."
         return f"{self.title}{stop} {self.subtitle}" if self.subtitle else self.title
 
     def names(self) -> dict[str, str]:
-        """The internal name of each page, by its address."""
+        """Return the internal name of each page, by its address."""
         return {f"{page}.html": page.replace("/", "-") for page in self.pages}
 
 
 def order() -> dict[str, str]:
-    """Every page of the table of contents in printed order, with its part: chapters, reference, solutions."""
+    """Return every page of the table of contents in printed order, with its part.
+
+    The order is chapters, reference, solutions.
+    """
     told = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))
     listed = {
         page: _part(page, part["caption"])
@@ -95,7 +98,7 @@ def _files(entry: Any) -> Iterator[str]:
 
 
 def volume(stem: str = "") -> Volume:
-    """The whole book, or a chapter with its deeper pages and solutions; exits for an unknown chapter."""
+    """Return the whole book, or a chapter with its deeper pages and solutions; exit if it is unknown."""
     title, subtitle = stamp.titles()
     if not stem:
         return Volume(name=f"book-{stamp.VERSION}", title=title, subtitle=subtitle, pages=tuple(order()))
@@ -107,13 +110,13 @@ def volume(stem: str = "") -> Volume:
 
 
 def _heading(page: str) -> str:
-    """The title of a page, read from its source."""
+    """Return the title of a page, read from its source."""
     lines = (ROOT / f"{page}.md").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if line.startswith("# ")).removeprefix("# ")
 
 
 def script_free_page(browser: Browser) -> Page:
-    """A browser page in which no script of the site runs."""
+    """Return a browser page in which no script of the site runs."""
     context = browser.new_context(bypass_csp=True, color_scheme="light")
     page = context.new_page()
     page.route("**/*.js", lambda route: route.abort())
@@ -122,7 +125,7 @@ def script_free_page(browser: Browser) -> Page:
 
 
 def read_pages(page: Page, address: str, bound: Volume, *, joined: bool) -> Iterator[BoundPage]:
-    """Every page of a volume as a `BoundPage`; `joined` if all of them form one document."""
+    """Yield every page of a volume as a `BoundPage`; `joined` if all of them form one document."""
     names, numbered, parts = bound.names(), numbers.of_pages(ROOT), order()
     for path, name in names.items():
         page.goto(f"{address}/{path}", wait_until="domcontentloaded")

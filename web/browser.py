@@ -1,4 +1,4 @@
-"""A Chromium to measure in, and the site served beside it."""
+"""Start a Chromium for measurements, with the site served beside it."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ FLAGS = [
 
 
 def chromium_path() -> str | None:
-    """The system's Chromium, or the one that CHROMIUM names; None where there is none."""
+    """Return the system's Chromium, or the one that CHROMIUM names; None if there is none."""
     names = (
         os.environ.get("CHROMIUM"),
         "chromium",
@@ -27,7 +27,7 @@ def chromium_path() -> str | None:
 
 @contextlib.contextmanager
 def chromium() -> Iterator[Browser]:
-    """A headless Chromium for as long as the block runs."""
+    """Provide a headless Chromium for the duration of the block."""
     path = chromium_path()
     if path is None:
         raise SystemExit("no Chromium here: tools/chromium.sh installs one, or set CHROMIUM to its path")

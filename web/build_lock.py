@@ -16,11 +16,11 @@ def build_lock(folder: Path) -> Iterator[None]:
             folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o666)
             held.callback(os.close, lock)
-            os.set_inheritable(lock, True)  # what a killed build started may outlive it, and writes on
+            os.set_inheritable(lock, True)  # a child of a killed build may outlive it and keep writing
             _wait(lock, folder)
             yield
         except OSError as error:
-            told = error.strerror or error.args[0][0][2]  # of many files of a copy the first
+            told = error.strerror or error.args[0][0][2]  # if many files of a copy failed, the first one
             raise SystemExit(f"the site: {folder}: {told}; what was published stays as it was") from error
 
 

@@ -1,4 +1,4 @@
-"""Writes the downloadable notebooks, which carry the library in their first cell and run alone in Colab.
+"""Write the downloadable notebooks, which carry the library in their first cell and run alone in Colab.
 
 Pictures are PNG, which every front end shows in an untrusted notebook. Rendering all of them would make the
 build a fifth longer, so local builds leave them out, and the local server renders them on download.
@@ -27,20 +27,20 @@ def write(made: Path, source: Path, *, pictures: bool) -> None:
 
 
 def carried(notebook: notebooks.Notebook, carrying: str) -> str:
-    """The text of a notebook whose first cell carries the library."""
+    """Return the text of a notebook whose first cell carries the library."""
     made = first_cell.put(v4.reads(notebook.path.read_text(encoding="utf-8")), carrying)
     made.cells[0].metadata["_kg_hide-input"] = (
-        True  # JupyterLab's and Colab's metadata do not fold a cell on Kaggle
+        True  # because JupyterLab's and Colab's metadata do not fold a cell on Kaggle
     )
     made.metadata["edition"] = {"version": stamp.VERSION, "day": str(stamp.day())}
     return _written(made)
 
 
 def drawn(notebook: str) -> str:
-    """The text of a downloadable notebook with its pictures as PNG."""
+    """Return the text of a downloadable notebook with its pictures as PNG."""
     return _written(rasters.with_png(v4.reads(notebook)))
 
 
 def _written(notebook: NotebookNode) -> str:
-    # nbformat's own function would validate it twice and indent it, in six times the time
+    # nbformat's own function would validate the notebook twice and indent it, in six times the time
     return json.dumps(notebook, ensure_ascii=False)

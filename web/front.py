@@ -29,13 +29,13 @@ class Part:
 
 
 def parts(pages: list[BoundPage]) -> Iterator[Part]:
-    """The parts of a volume, in order."""
+    """Yield the parts of a volume, in order."""
     for title, own in groupby(pages, key=lambda page: page.part):
         yield Part(title, tuple(own))
 
 
 def title_page(volume: Volume, day: date) -> str:
-    """The title page as HTML: title, authors, edition, licenses, and what the site adds."""
+    """Return the title page as HTML: title, authors, edition, licenses, and what the site adds."""
     edition = f"Version {stamp.VERSION}, {day.day} {day:%B %Y}"
     lines = (
         ("front-title", escape(volume.title)),
@@ -50,6 +50,6 @@ def title_page(volume: Volume, day: date) -> str:
 
 
 def _site(address: str) -> str:
-    """A phrase that names the site, with a link if it has an address."""
+    """Return a phrase that names the site, with a link if it has an address."""
     where = escape(address)
     return f'On the book\'s site, <a href="{where}">{where}</a>,' if address else "On the book's site"

@@ -1,4 +1,4 @@
-"""Type-checks and lints the site's scripts: `python -m web.lint` runs pinned TypeScript and oxlint.
+"""Type-check and lint the site's scripts: `python -m web.lint` runs pinned TypeScript and oxlint.
 
 Both are native programs that npm installs for this platform; the site does not ship them.
 """

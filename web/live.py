@@ -1,12 +1,13 @@
-"""Writes what the page's worker loads: Pyodide, the library's core as one wheel, the workbench as another.
+"""Write what the page's worker loads: Pyodide, the library's core as one wheel, the workbench as another.
 
-The archives hold bytecode compiled by Pyodide's own Python instead of sources, so that importing it in a
-browser compiles nothing. The same holds for the standard library, reduced to what the two wheels can import;
-compiling its sources took half of the start-up time.
+The archives contain bytecode, compiled by Pyodide's own Python, instead of sources, so that a browser does
+not compile anything on import. The same holds for the standard library, reduced to what the two wheels can
+import; compiling its sources took half of the start-up time.
 
-A snapshot of Python's memory (the experimental `_makeSnapshot` of Pyodide 314) was tried: bare Python starts
-in a tenth of the CPU time, 0.4 s instead of 4.9 s in Node. But it is 31 MB, 6.3 MB compressed, in addition to
-9.6 MB for Python and the library, so a first visit at 20 Mbit/s would wait 2.5 s longer.
+A snapshot of Python's memory (the experimental `_makeSnapshot` of Pyodide 314) was tried. Bare Python then
+starts in a tenth of the CPU time, 0.4 s instead of 4.9 s in Node. But the snapshot is 31 MB, 6.3 MB
+compressed, in addition to 9.6 MB for Python and the library, so a first visit at 20 Mbit/s would take 2.5 s
+longer.
 """
 
 import json
@@ -23,7 +24,7 @@ _COMPILER = Path(__file__).with_name("compile.mjs")
 
 
 def _compiled(archives: dict[str, dict[str, bytes]]) -> dict[str, dict[str, bytes]]:
-    """Every module compiled by Pyodide, by its name in the archive, together with the data files.
+    """Return every module compiled by Pyodide, by its name in the archive, together with the data files.
 
     Adds the archive `standard`: the part of the standard library that these archives and Pyodide may import.
     """

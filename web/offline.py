@@ -1,4 +1,4 @@
-"""Makes the site readable offline: a service worker at its root, and the list of all files.
+"""Make the site readable offline: a service worker at its root, and the list of all files.
 
 Both are named by a digest of everything that the build serves, so a worker's cache holds exactly one build.
 """
@@ -11,7 +11,7 @@ from web import downloads
 from web.extension import scripts
 
 WORKER, LIST = "offline.js", "_static/book.json"
-VOLUMES = "downloads"  # the PDF and the EPUB, which only a reader who asks for one loads
+VOLUMES = "downloads"  # the PDF and the EPUB, which load only on request
 _LIVE = "_static/live/"
 _NOT_READ = (
     WORKER,
@@ -28,7 +28,7 @@ _FIRST = ("offline.html", "index.html", LIST)
 
 
 def files(made: Path) -> dict[str, int]:
-    """The bytes of every file that readers may load, by path."""
+    """Return the bytes of every file that readers may load, by path."""
     names = sorted(path.relative_to(made).as_posix() for path in made.rglob("*") if path.is_file())
     return {name: (made / name).stat().st_size for name in names if not name.startswith(_NOT_READ)}
 

@@ -1,4 +1,4 @@
-"""Runs Sphinx as `jb build` does, on all cores: `python -m web.pages SOURCE WORK`.
+"""Run Sphinx as `jb build` does, on all cores: `python -m web.pages SOURCE WORK`.
 
 Modules that Jupyter Book imports only to execute notebooks are stubbed out, because importing them takes
 longer than building a changed page.
@@ -9,14 +9,14 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-_EXECUTING = {  # a page shows the outputs that its notebook stores
+_EXECUTING = {  # needed only to execute notebooks; a page shows the outputs that its notebook stores
     "cache": "NotebookClientCache",
     "direct": "NotebookClientDirect",
     "inline": "NotebookClientInline",
 }
 _NOT_NEEDED = (
-    "rfc3987_syntax",  # jsonschema compiles a grammar of addresses with it; it does without
-    "jupyter_server",  # jupytext offers itself to it
+    "rfc3987_syntax",  # jsonschema uses it to compile a grammar of addresses, and works without it
+    "jupyter_server",  # jupytext registers itself with it
 )
 
 
@@ -46,7 +46,7 @@ def make(source: Path, work: Path, *, strict: bool) -> int:
         },
         warningiserror=strict,
         keep_going=True,
-        jobs=1 + (os.cpu_count() or 1),  # the first of them only hands out work
+        jobs=1 + (os.cpu_count() or 1),  # the first process only distributes work
     )
     return told if isinstance(told, int) else 1
 

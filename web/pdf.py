@@ -1,4 +1,4 @@
-"""Prints a volume as one PDF with Chromium, with internal links and the headings as outline.
+"""Print a volume as one PDF with Chromium, with internal links and the headings as outline.
 
 Chromium does not tell a document its page numbers, so it prints twice: the second time, the table of contents
 has the page numbers of the first.
@@ -26,7 +26,7 @@ FILL = """(pages) => {
     link.textContent = `Worked solution, page ${page(link)}`;
   }
 }"""
-SHORT = 12  # pages; the contents of a shorter volume list their sections, too
+SHORT = 12  # pages; the contents of a shorter volume also list sections
 HEADS = """
 @page { margin: 23mm 22mm 17mm; @bottom-center { content: none; } @top-right { content: counter(page); } }
 @page contents { @top-left { content: "Contents"; } }
@@ -34,7 +34,7 @@ HEADS = """
 @page :first { margin-top: 17mm; @top-right { content: none; } }
 """
 _CELL = re.compile(rb"(?<=\(node)\d{8}(?=\))")
-PLACE = "volume.html"  # an address that nothing else has: styles and pictures are found from it
+PLACE = "volume.html"  # an otherwise unused address, from which styles and pictures are resolved
 
 
 def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
@@ -51,7 +51,7 @@ def bind(page: Page, address: str, bound: Volume, folder: Path) -> Path:
 
 
 def settled(pdf: bytes, day: date) -> bytes:
-    """The PDF with a fixed date and renumbered cell ids, so that equal pages give equal bytes.
+    """Return the PDF with a fixed date and renumbered cell ids, so that equal pages give equal bytes.
 
     No length changes, so the cross-reference table at the end of the file stays valid.
     """
@@ -61,7 +61,7 @@ def settled(pdf: bytes, day: date) -> bytes:
 
 
 def packed(pdf: bytes) -> bytes:
-    """The PDF with compressed object streams, a third of the size: most of it is uncompressed tags."""
+    """Return the PDF with compressed object streams, a third of the size: most of it is uncompressed tags."""
     written = BytesIO()
     with pikepdf.open(BytesIO(pdf)) as opened:
         opened.save(written, object_stream_mode=pikepdf.ObjectStreamMode.generate, deterministic_id=True)
@@ -69,7 +69,7 @@ def packed(pdf: bytes) -> bytes:
 
 
 def places(pdf: bytes) -> dict[str, int]:
-    """The page number of every named destination in a PDF that Chromium wrote."""
+    """Return the page number of every named destination in a PDF that Chromium wrote."""
     leaves = re.findall(rb"^(\d+) 0 obj\s*<</Type /Page$", pdf, re.M)
     number = {leaf: at for at, leaf in enumerate(leaves, 1)}
     named = re.findall(rb"/([\w-]+) \[(\d+) 0 R /XYZ", pdf)
@@ -77,7 +77,7 @@ def places(pdf: bytes) -> dict[str, int]:
 
 
 def document(bound: Volume, pages: list[BoundPage], day: date) -> str:
-    """The whole volume as one HTML document: title page, contents, figures, and every article."""
+    """Return the whole volume as one HTML document: title page, contents, figures, and every article."""
     drawn = [figure for page in pages for figure in page.figures]
     return (
         '<!DOCTYPE html><html lang="en" data-theme="light"><head><meta charset="utf-8">'
@@ -99,7 +99,7 @@ def running_heads(pages: list[BoundPage]) -> str:
 
 
 def _sheets(at: int, page: BoundPage) -> str:
-    """The CSS page rules of one page, and of its tables that are printed in landscape."""
+    """Return the CSS page rules of one page, and of its tables that are printed in landscape."""
     head = f"@top-left {{ content: {_quoted(page.contents_title)}; }}"
     upright = f"@page text-{at} {{ {head} }} #{page.name} {{ page: text-{at}; }}\n"
     if 'class="side-by-side"' not in page.html:
@@ -111,12 +111,12 @@ def _sheets(at: int, page: BoundPage) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A CSS string that is safe within a `style` element."""
+    """Return a CSS string that is safe within a `style` element."""
     return '"' + re.sub(r'["\\<&\n]', lambda found: f"\\{ord(found[0]):x} ", text) + '"'
 
 
 def _contents(pages: list[BoundPage]) -> str:
-    """The entries of the table of contents, with sections if the volume is short."""
+    """Return the entries of the table of contents, with sections if the volume is short."""
     short = len(pages) <= SHORT
     return "".join(
         f'<li class="front-part">{escape(part.title)}</li>'
@@ -134,12 +134,12 @@ def _entry(page: BoundPage, *, with_sections: bool) -> str:
 
 
 def _line(place: str, said: str, level: str = "") -> str:
-    """One entry with room for its page number."""
+    """Return one entry with room for its page number."""
     named = f' class="{level}"' if level else ""
     return f'<li{named}><a href="#{place}">{escape(said)}</a> <span></span></li>'
 
 
 def _listed(title: str, lines: str) -> str:
-    """A titled list of entries, or "" if there are none."""
+    """Return a titled list of entries, or "" if there are none."""
     head = f'<nav class="front-contents" style="page: {title.lower()}"><h1>{title}</h1>'
     return lines and f"{head}<ol>{lines}</ol></nav>"

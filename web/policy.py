@@ -17,7 +17,7 @@ _CLASS = re.compile(r'\sclass="([^"]*)"')
 
 
 def fitted(html: str) -> str:
-    """A page without inline scripts and styles."""
+    """Return a page without inline scripts and styles."""
     return _STYLED.sub(lambda tag: _classed(tag[0]), _INLINE.sub("", html))
 
 
@@ -31,7 +31,7 @@ def _classed(tag: str) -> str:
 
 
 def _name(style: str) -> str:
-    """A class name that encodes a style: `st-height_3A0.69em` for `height:0.69em`."""
+    """Return a class name that encodes a style: `st-height_3A0.69em` for `height:0.69em`."""
     said = re.sub(r"\s*([:;])\s*", r"\1", style).strip("; ")
     return "st-" + re.sub(r"[^A-Za-z0-9.%-]", lambda found: f"_{ord(found[0]):02X}", said)
 

@@ -1,9 +1,9 @@
-"""What does a downloaded notebook show before it is run? Its stored pictures, as PNG.
+"""Convert the stored pictures of a downloadable notebook to PNG, so that it shows them before it is run.
 
-A front end shows little of a notebook that it doesn't trust. JupyterLab removes SVG from HTML, and VS Code
-shows no HTML in a restricted workspace; all of them show an image/png. Where one output has both HTML and a
-PNG, JupyterLab prefers the HTML, even though it removes the picture from it. So the PNG replaces the HTML of
-a picture, and the sentences around the picture become outputs of their own.
+A front end shows little of a notebook that it does not trust. JupyterLab removes SVG from HTML, and VS Code
+shows no HTML in a restricted workspace, but all of them show an image/png. If one output has both HTML and a
+PNG, JupyterLab prefers the HTML, even though it removes the picture from it. The PNG therefore replaces the
+HTML of a picture, and the sentences around the picture become outputs of their own.
 """
 
 import base64
@@ -22,13 +22,13 @@ from nbformat.v4 import new_output
 
 from web import vendor
 
-FORMAT = "2: 1.5 x, 128 colors"  # of the pictures that earlier builds have kept
+FORMAT = "2: 1.5 x, 128 colors"  # version of the cached pictures
 ZOOM, COLORS = 1.5, 128
 WIDTH, MARGIN, GAP = 680, 10, 10
-INK = "#222832"  # the text of the site's light theme
+INK = "#222832"  # the text color of the site's light theme
 FAMILY, WEIGHTS = "Source Sans 3", (400, 500, 600)  # the site's font
-UNITS = 1000  # of the em, in the site's font
-SIGNS = range(0x100, 0x2800)  # taken from another font: Greek, indices, arrows, operators, check marks
+UNITS = 1000  # units per em in the site's font
+SIGNS = range(0x100, 0x2800)  # taken from another font: Greek, subscripts, arrows, operators, check marks
 
 _WIDE = re.compile(
     r'<div class="(?:fig|ex)-wide"(?P<how>[^>]*)>(?P<drawn>.*?)</div>\s*<div class="(?:fig|ex)-narrow"', re.S
@@ -43,7 +43,7 @@ _TAG = re.compile(r"<[^>]*>")
 
 
 def with_png(notebook: NotebookNode) -> NotebookNode:
-    """The notebook with every stored picture as PNG."""
+    """Return the notebook with every stored picture as PNG."""
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs = [new for output in cell.outputs for new in _outputs(output)]
@@ -51,7 +51,7 @@ def with_png(notebook: NotebookNode) -> NotebookNode:
 
 
 def _outputs(output: NotebookNode) -> Iterator[NotebookNode]:
-    """An output unchanged, or the sentences above its picture, the picture as PNG, and those below."""
+    """Yield an output unchanged, or the sentences above its picture, the picture as PNG, and those below."""
     stored = output.get("data", {}).get("text/html", "")
     if "<svg" not in stored:
         yield output
@@ -74,7 +74,7 @@ def _picture(drawn: str, how: str, text: str) -> NotebookNode:
 
 
 def _sentences(around: str) -> Iterator[NotebookNode]:
-    """The text above or below a picture as paragraphs, without controls and hidden elements."""
+    """Yield the text above or below a picture as paragraphs, without controls and hidden elements."""
     told = [_paragraph(found) for found in _BLOCK.finditer(around) if "hidden" not in found["how"]]
     if told:
         plain = "\n".join(html.unescape(_TAG.sub("", one)) for one in told)
@@ -89,7 +89,7 @@ def _paragraph(found: re.Match[str]) -> str:
 
 
 def sheet(drawn: str) -> str:
-    """The panels of a picture on one white sheet, stacked, or side by side if they are narrow."""
+    """Return the panels of a picture on one white sheet, stacked, or side by side if they are narrow."""
     placed, left, top, row = "", 0.0, 0.0, 0.0
     for panel in _SVG.finditer(drawn):
         width, height = float(panel["width"]), float(panel["height"])
@@ -110,7 +110,7 @@ def _plain(svg: str) -> str:
 
 
 def png(svg: str) -> str:
-    """The picture as base64 PNG, from the cache if the same one was rendered before."""
+    """Return the picture as base64 PNG, from the cache if the same one was rendered before."""
     return vendor.cached(f"{FORMAT} {vendor.lock_digest()} {svg}".encode(), lambda: _drawn(svg))
 
 
@@ -122,7 +122,7 @@ def _drawn(svg: str) -> str:
         svg_string=svg,
         zoom=ZOOM,
         background="white",
-        skip_system_fonts=True,  # the same picture on every machine
+        skip_system_fonts=True,  # so that the picture is the same on every machine
         font_files=_fonts(),
         sans_serif_family=FAMILY,
     )
@@ -134,13 +134,13 @@ def _drawn(svg: str) -> str:
 
 @functools.cache
 def _fonts() -> list[str]:
-    """The site's font in each weight, as the renderer reads it; created once per version."""
+    """Return the site's font in each weight, as the renderer reads it; created once per version."""
     digest = hashlib.sha256(f"{FORMAT} {vendor.lock_digest()}".encode()).hexdigest()[:12]
     files = [vendor.STORE / "fonts" / f"{digest}-{weight}.ttf" for weight in WEIGHTS]
     for weight, file in zip(WEIGHTS, files, strict=True):
         if not file.exists():
             file.parent.mkdir(parents=True, exist_ok=True)
-            draft = file.with_suffix(f".{os.getpid()}")  # two builds may draw at once
+            draft = file.with_suffix(f".{os.getpid()}")  # two builds may render at the same time
             _font(weight, draft)
             draft.replace(file)
     return [str(file) for file in files]
@@ -148,7 +148,7 @@ def _fonts() -> list[str]:
 
 def _font(weight: int, target: Path) -> None:
     """Write one weight of the site's font, merged with glyphs that it lacks, such as arrows."""
-    # With two fonts, the renderer sets a whole label in the wider one for the sake of one arrow.
+    # With two fonts, the renderer would set a whole label in the wider one because of one arrow.
     from fontTools.merge import Merger
     from fontTools.subset import Options, Subsetter
     from fontTools.ttLib import TTFont
@@ -158,7 +158,7 @@ def _font(weight: int, target: Path) -> None:
     font = TTFont(source / f"source-sans-3-latin-{weight}-normal.woff")
     other = TTFont(vendor.package("@fontsource/dejavu-sans") / "files" / "dejavu-sans-latin-400-normal.woff")
     names, signs = font["name"], font.getBestCmap() or {}
-    for name in list(names.names):  # every weight is a family of its own there
+    for name in list(names.names):  # in the renderer every weight is a family of its own
         if name.nameID in (1, 16):
             names.setName(FAMILY, name.nameID, name.platformID, name.platEncID, name.langID)
     font.flavor = other.flavor = None

@@ -1,4 +1,4 @@
-"""Builds a release: `python -m web.release` fills `dist/` with wheel, site, notebooks, PDF and EPUB.
+"""Build a release: `python -m web.release` fills `dist/` with wheel, site, notebooks, PDF and EPUB.
 
 The version is the package's and the date the last commit's; every file states them in its name or on its
 first page. No file contains a time or a random name, so equal commits give equal bytes.
@@ -21,7 +21,7 @@ ANSWERS = "solutions"
 
 
 def edition() -> str:
-    """The edition notice that every archive contains."""
+    """Return the edition notice that every archive contains."""
     said = f"{stamp.cited()['title']}\nVersion {stamp.VERSION}, {stamp.day()}\n{stamp.authors()}\n"
     return said + "Text CC BY 4.0, code MIT. Licenses of other works are in _static/licenses.\n"
 

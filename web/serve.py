@@ -30,7 +30,7 @@ HEADERS = {
     "Cache-Control": "no-cache",
     "X-Content-Type-Options": "nosniff",
 }
-TYPES = {  # that browsers insist on, and that not every system knows
+TYPES = {  # types that browsers insist on and that some systems do not know
     ".mjs": "text/javascript",
     ".js": "text/javascript",
     ".wasm": "application/wasm",
@@ -42,7 +42,7 @@ TYPES = {  # that browsers insist on, and that not every system knows
 
 
 def framed(path: str) -> str:
-    """The Content-Security-Policy of a path; only embeddable explorers may be framed by other sites."""
+    """Return the Content-Security-Policy of a path; other sites may frame embeddable explorers only."""
     return POLICY if path.startswith("/embed/") else f"{POLICY}; frame-ancestors 'none'"
 
 
@@ -68,7 +68,7 @@ class Notebooks(StaticFiles):
     """Static notebooks whose pictures are rendered as PNG on download."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The notebook with its pictures as PNG, which a local build stores as SVG."""
+        """Return the notebook with its pictures as PNG, which a local build stores as SVG."""
         found = await super().get_response(path, scope)
         if not isinstance(found, FileResponse) or not path.endswith(".ipynb"):
             return found
@@ -82,7 +82,7 @@ def _drawn(notebook: Path) -> str:
 
 
 def application(folder: Path) -> Starlette:
-    """The application that serves the site in a folder."""
+    """Return the application that serves the site in a folder."""
     for ending, kind in TYPES.items():
         mimetypes.add_type(kind, ending)
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=[LOOPBACK, "localhost"])

@@ -1,4 +1,4 @@
-"""Builds the site: `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
+"""Build the site: `python -m web.site build`, `serve`, `book` (both), `vendor`, `clean`.
 
 Sphinx works in `_build/work`; a successful build replaces `_build/html` by one rename. A build that failed or
 was killed leaves a mark, and the next one starts from scratch. A second build waits for the first.
@@ -48,7 +48,7 @@ def _build(source: Path, target: Path, *, draft: bool, pictures: bool) -> Path:
     offline.write(made)
     (made / ".nojekyll").touch()
     publish(made, target)
-    if not draft:  # what a draft warns of is asked again
+    if not draft:  # the next build asks again about everything that a draft warns of
         (work / "unfinished").unlink()
     print(f"site: {target / 'html'} stands after {time.monotonic() - started:.0f} s", flush=True)
     return target / "html"
@@ -65,7 +65,7 @@ def _start(work: Path, source: Path) -> None:
 
 
 def _machinery(source: Path) -> str:
-    """A digest of everything that affects all pages and that Sphinx does not track."""
+    """Return a digest of everything that affects all pages and that Sphinx does not track."""
     digest = hashlib.sha256(vendor.lock_digest().encode() + policy.POLICY.encode())
     for folder in (vendor.HERE / "extension", vendor.HERE / "templates"):
         for path in sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc"):
@@ -86,7 +86,7 @@ def _beside_the_pages(source: Path, work: Path, made: Path, *, pictures: bool) -
 
 
 def _made_beside(source: Path) -> str:
-    """A digest of the inputs of these files: the library, the notebooks, and the tools that write them."""
+    """Return a digest of the inputs of these files: library, notebooks, and the tools that write them."""
     digest = hashlib.sha256(f"{vendor.lock_digest()} {stamp.VERSION} {stamp.day()}".encode())
     programs = [*vendor.HERE.glob("*.py"), vendor.HERE / "compile.mjs", *(vendor.ROOT / "tools").glob("*.py")]
     paths = [*programs, *(notebook.path for notebook in notebooks.every(root=source))]
@@ -98,7 +98,7 @@ def _made_beside(source: Path) -> str:
 
 def _sphinx(source: Path, work: Path, *, strict: bool) -> None:
     command = [sys.executable, "-m", "web.pages", str(source), str(work)]
-    command += ["--strict"] if strict else []  # a dead reference or any other warning fails the build
+    command += ["--strict"] if strict else []  # a broken reference or any other warning fails the build
     paths = os.pathsep.join(filter(None, [str(vendor.ROOT), os.environ.get("PYTHONPATH")]))
     environment = os.environ | {"PYTHONPATH": paths, "PYDEVD_DISABLE_FILE_VALIDATION": "1"}
     done = subprocess.run(command, cwd=vendor.ROOT, env=environment, close_fds=False, check=False)

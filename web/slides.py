@@ -1,4 +1,4 @@
-"""Writes slides for each week of the course: `python -m web.slides`.
+"""Write slides for each week of the course: `python -m web.slides`.
 
 Each file is self-contained: the figures of the week's pages with captions and alternative texts, one style
 sheet, no script, and a policy that allows nothing else. Equal commits give equal bytes.
@@ -25,12 +25,12 @@ _SHOWN = re.compile(r'^show\.figure\("([\w.]+)"\)$', re.MULTILINE)
 
 
 def drawn(page: str) -> list[str]:
-    """The keys of the figures of a page, in order."""
+    """Return the keys of the figures of a page, in order."""
     return _SHOWN.findall(next(one for one in pages.every() if one.name == page).text)
 
 
 def slides(week: course.Week) -> Iterator[str]:
-    """The HTML of each slide: a title, the figures, the exercises."""
+    """Yield the HTML of each slide: a title, the figures, the exercises."""
     asked = "".join(f"<p>{escape(course.chapter(page).question)}</p>" for page in week.pages)
     edition = f"{stamp.cited()['title']}. Version {stamp.VERSION}, {stamp.day()}. Text CC BY 4.0."
     yield f"<h1>Week {week.number}: {escape(week.title)}</h1>{asked}<footer>{escape(edition)}</footer>"
@@ -43,7 +43,7 @@ def slides(week: course.Week) -> Iterator[str]:
 
 
 def document(week: course.Week) -> str:
-    """The HTML file of one week."""
+    """Return the HTML file of one week."""
     style = "".join((vendor.HERE / name).read_text(encoding="utf-8") for name in STYLES)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     body = "\n".join(f'<section class="slide">{one}</section>' for one in slides(week))

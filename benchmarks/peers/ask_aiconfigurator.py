@@ -1,4 +1,4 @@
-"""aiconfigurator, of serving: NVIDIA's own measured kernels, put together."""
+"""Ask aiconfigurator about serving; it composes kernel times that NVIDIA has measured."""
 
 import json
 import logging
@@ -34,7 +34,9 @@ QUANT |= {"nvfp4": ("nvfp4", "nvfp4")}
 
 
 def serving(one: dict) -> float:
-    """In-flight batches for servers, static ones for the rest; in the layout and the types of the row."""
+    """Return tokens per second: in-flight batching for servers, static batches otherwise, in the row's
+    layout.
+    """
     path = MODELS.get(one["model"]["name"]) or written(one["model"])
     gemm, moe = QUANT[one["type"]]
     P, G, groups = one["P"], one["G"], one["groups"]
@@ -64,7 +66,7 @@ def serving(one: dict) -> float:
 
 
 def written(m: dict) -> str:
-    """The configuration of a dense model that it does not carry, in Hugging Face's words."""
+    """Write the configuration of a dense model that it does not ship, in Hugging Face's terms."""
     if m["E"] > 1:
         raise ValueError(f"has no configuration of {m['name']}")
     folder = Path(tempfile.mkdtemp())

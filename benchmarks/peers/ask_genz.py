@@ -1,4 +1,4 @@
-"""GenZ, of serving: a roofline of every operator, at the peaks unless told otherwise."""
+"""Ask GenZ about serving; it computes a roofline of every operator, at peak rates unless told otherwise."""
 
 from answering import main, served
 from GenZ import decode_moddeling, prefill_moddeling
@@ -8,7 +8,7 @@ BITS = {"bf16": "bf16", "fp16": "bf16", "fp8": "fp8", "int8": "int8", "nvfp4": "
 
 
 def serving(one: dict) -> float:
-    """Prompts, then steps of one batch, on chips of these documented rates."""
+    """Return tokens per second of prompts, then steps of one batch, at the chip's documented rates."""
     m, c = one["model"], one["chip"]
     experts = (
         {"num_experts": m["E"], "expert_top_k": m["k"], "moe_intermediate_size": m["F"]} if m["E"] > 1 else {}

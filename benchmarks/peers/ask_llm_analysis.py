@@ -1,4 +1,4 @@
-"""llm-analysis, of training and serving, at the efficiencies that its documentation advises."""
+"""Ask llm-analysis about training and serving, at the efficiencies that its documentation recommends."""
 
 import logging
 
@@ -9,12 +9,12 @@ from llm_analysis.analysis import ActivationRecomputation as Remat  # noqa: E402
 from llm_analysis.analysis import DSZeRO, LLMAnalysis  # noqa: E402
 from llm_analysis.config import DtypeConfig, GPUConfig, ModelConfig, ParallelismConfig  # noqa: E402
 
-TRAINING, SERVING, MEMORY = 0.5, 0.7, 0.9  # "up to 0.5 for training, 0.7 for inference", memory's rate "0.9"
+TRAINING, SERVING, MEMORY = 0.5, 0.7, 0.9  # "up to 0.5 for training, 0.7 for inference", and "0.9" for memory
 REMAT = {"full": Remat.FULL, "selective": Remat.SELECTIVE, "alternate": Remat.SELECTIVE}
 
 
 def analysis(one: dict, T: int, bits: int, efficiency: float, ways: ParallelismConfig) -> LLMAnalysis:
-    """Its model of a question; other chips than it knows are described to it by their documented rates."""
+    """Return its model of a question; a chip that it lacks is described by its documented rates."""
     m, c = one["model"], one["chip"]
     model = ModelConfig(
         name=m["name"], num_layers=m["L"], n_head=m["N"], hidden_dim=m["D"], vocab_size=m["V"], max_seq_len=T,
@@ -34,7 +34,7 @@ def analysis(one: dict, T: int, bits: int, efficiency: float, ways: ParallelismC
 
 
 def training(one: dict) -> float:
-    """A step; narrow products count at the rate of their type."""
+    """Return the seconds of a step; low-precision matmuls run at the rate of their data type."""
     ways = ParallelismConfig(tp_size=one["tp"], pp_size=one["pp"], dp_size=one["ranks"])
     bits = {"bf16": 16, "fp16": 16}.get(one["type"], 8)
     told = analysis(one, one["T"], bits, TRAINING, ways).training(
@@ -46,7 +46,7 @@ def training(one: dict) -> float:
 
 
 def serving(one: dict) -> float:
-    """Prompts and steps; its decoding knows one cache, of prompt and output."""
+    """Return tokens per second; its decode step has a single context length, of prompt and output."""
     bits = {"bf16": 16, "fp16": 16, "fp8": 8, "int8": 8}.get(one["type"], 4)
     ways = ParallelismConfig(tp_size=one["tp"], pp_size=one["pp"])
 

@@ -1,4 +1,4 @@
-"""mlsysim, of training, and of serving on one chip: it splits no model that it serves."""
+"""Ask mlsysim about training, and about serving on one chip, because it shards no model that it serves."""
 
 from answering import main, served
 from mlsysim.core.units import Q_
@@ -13,11 +13,11 @@ CHIPS = {
     "B200": "B200", "GB200": "B200", "MI300X": "MI300X",
     "TPU v4": "TPUv4", "TPU v5p": "TPUv5p", "TPU v6e": "TPUv6",
 }  # fmt: skip
-NODE, FABRIC = 8, "400 Gbit/s"  # a card for each chip
+NODE, FABRIC = 8, "400 Gbit/s"  # one NIC per chip
 
 
 def workload(one: dict) -> TransformerWorkload:
-    """The model by its counts: all parameters, and those that serve a token."""
+    """Return the model by its parameter counts: total and active."""
     m = one["model"]
     common = {
         "name": m["name"], "architecture": "Transformer", "parameters": Q_(m["params"], "count"),
@@ -31,12 +31,12 @@ def workload(one: dict) -> TransformerWorkload:
 
 
 def chip(one: dict) -> object:
-    """As its own registry has it."""
+    """Return the chip as in its own registry."""
     return getattr(Hardware.Cloud, CHIPS[one["chip"]["name"].split(",")[0]])
 
 
 def training(one: dict) -> float:
-    """A step, at its own default efficiency of one half."""
+    """Return the seconds of a step, at its own default efficiency of one half."""
     node = min(NODE, one["chips"])
     fleet = Fleet(
         name="fleet", count=one["chips"] // node, fabric=NetworkFabric(name="IB", bandwidth=Q_(FABRIC)),
@@ -54,7 +54,7 @@ def training(one: dict) -> float:
 
 
 def serving(one: dict) -> float:
-    """The time to a first token, and between tokens."""
+    """Return tokens per second from its time to first token and time per output token."""
     if one["tp"] * one["pp"] > 1:
         raise ValueError("serves from one chip")
     precision = {"bf16": "fp16", "fp16": "fp16", "int8": "int8", "fp8": "fp8"}.get(one["type"], "int4")

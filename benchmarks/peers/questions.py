@@ -1,4 +1,4 @@
-"""What every peer is asked: the published runs of the library, as plain numbers."""
+"""The questions for every peer: the library's published runs, as plain numbers."""
 
 from scalingbook_lib.evidence import inference, training
 from scalingbook_lib.evidence.measured import inference_runs
@@ -10,7 +10,7 @@ from scalingbook_lib.units import DType
 
 
 def every() -> list[dict]:
-    """Each run that efficiencies are fitted to; the ids are the tables'."""
+    """Return each run that efficiencies are fitted to, with the ids of the tables."""
     found = [_training(run) for run in candidate_plans.all_runs()]
     return found + [_serving(run) for run in inference_runs.all_runs()]
 
@@ -27,7 +27,7 @@ def _training(run: TrainingRun) -> dict:
         "batch": run.batch,
         "microbatch": p.plan.microbatch,
         "chips": run.chips,
-        "tp": run.tp * run.cp,  # nobody splits sequences
+        "tp": run.tp * run.cp,  # no peer supports context parallelism
         "pp": run.pp,
         "ep": run.ep,
         "chunks": p.plan.chunks,
@@ -58,7 +58,7 @@ def _serving(run: inference_runs.InferenceRun) -> dict:
 
 
 def _model(m: Transformer) -> dict:
-    """Experts of one width; a dense model has one, which each token meets."""
+    """Return a model whose experts all have the same width; a dense model has one expert, always active."""
     experts = (
         {"E": m.experts.E, "k": m.experts.k, "F": m.experts.F} if m.experts else {"E": 1, "k": 1, "F": m.F}
     )
@@ -67,6 +67,6 @@ def _model(m: Transformer) -> dict:
 
 
 def _chip(chip: Chip, dtype: DType) -> dict:
-    """Documented rates; those of links are of one chip, one way."""
+    """Return documented rates; a link rate is that of one chip in one direction."""
     rates = {"hbm": chip.hbm_bytes_per_s, "link": chip.links * chip.link_bytes_per_s}
     return {"name": chip.name, "bf16": chip.flops_per_s(), "own": chip.flops_per_s(dtype)} | rates

@@ -1,4 +1,4 @@
-"""What does each chapter hand to its reader? Explorers and checks, a room a chapter."""
+"""The explorers, figures and checks of each chapter, one package per chapter."""
 
 from pkgutil import iter_modules
 

@@ -1,12 +1,12 @@
-"""Is the reader's answer right, and if not, what went wrong?
+"""Find the check of an exercise, which judges a reader's answer and says what went wrong.
 
-One check an exercise, used by the page, the notebook and the tests. Every chapter's room has a module
-`checks` with a tuple `CHECKS`; it is imported when somebody asks for it.
+Each exercise has one check, which the page, the notebook and the tests share. Every chapter's package has a
+module `checks` with a tuple `CHECKS`; it is imported on first use.
 
-A key is permanent: `<chapter>.<name>`. Readers' progress and links go by it.
+A key, `<chapter>.<name>`, is permanent, because readers' progress and links refer to it.
 
 >>> print(find("intro.compute-time")("3 s"))
-✗ It is too large by more than a factor of ten: check the units of every term.
+✗ It is too large by more than a factor of ten. Check the units of every term.
 """
 
 import difflib

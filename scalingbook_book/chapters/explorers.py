@@ -1,6 +1,6 @@
-"""What can a reader play with? Explorers: controls, and a pure view of them.
+"""Find an explorer, and answer the calls of the page for it; an explorer is controls and a pure view.
 
-Every chapter's room has `explorers`, a tuple `EXPLORERS` of such as this:
+Every chapter's package `explorers` has a tuple `EXPLORERS` of explorers such as this one:
 
     from scalingbook_lib.machines import chips
     from scalingbook_lib import roofline
@@ -38,8 +38,9 @@ Every chapter's room has `explorers`, a tuple `EXPLORERS` of such as this:
 
 `parts` has View, Scale, Chart (of Curve, Points, Band, RefLine, Regions), Bars, Grid, Timeline, Network and
 Readout, and the controls Slider, Choice, Switch, Notation and Steps; `layouts` places the nodes of a Network.
-It also hands on the chips, machines and models that controls offer (`TORI`, `machine`, `spread`, ...) and the
-words of a verdict (`several`, `listed`, ...).
+It also re-exports the chips, machines and models that controls offer (`TORI`, `machine`, `spread`, ...) and
+the helpers for the wording of a verdict (`pluralize`, `join_and`, ...).
+
 A view raises ValueError (NotationError, SliceError ...) for input that it cannot read, and the explorer shows
 the sentence. `explorer.evaluate(batch=128)` is the view for a test.
 
@@ -48,7 +49,10 @@ The page's worker calls `paint_json` for every event, `place_json` for the value
 inputs carry the parameters' names; `outputs` belong to `output[for=ID]` and to a range's `aria-valuetext`,
 `figure` into `.ex-wide` or `.ex-narrow`, `readouts` into `.ex-readouts`, `verdict` as text into
 `.ex-verdict`, `error` as text into `.ex-error`; the range of a Steps control has `data-steps`, its `max` is
-`frames - 1`. >>> find("rooflines.roofline").title 'The roofline, two chips side by side'
+`frames - 1`.
+
+>>> find("rooflines.roofline").title
+'Roofline plot of one matmul on two chips'
 """
 
 import csv

@@ -1,4 +1,4 @@
-"""Which figures are there? Every chapter's room has `figures`, with functions that draw one figure each.
+"""Find a figure of the book by its key; every chapter's `figures` has one function per figure.
 
 >>> find("rooflines.wait").key
 'rooflines.wait'

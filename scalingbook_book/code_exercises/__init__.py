@@ -1,1 +1,1 @@
-"""Runs and grades the programs and notebooks that readers write, with JAX."""
+"""Run and grade the programs and notebooks that readers write, with JAX."""

@@ -1,6 +1,6 @@
-"""Extracts from JAX's shards what every device holds of a result and what it should hold.
+"""Extract from JAX's shards what every device holds of a result and what it should hold.
 
-`reader.figures.placement` draws them as a picture; `boxes` draws them as text, with the first numbers of each
+`reader.figures.placement` draws both as a picture. `boxes` draws them as text, with the first numbers of each
 shard, starting at the entry with the largest error.
 """
 
@@ -14,14 +14,14 @@ import numpy as np
 
 from scalingbook_book.reader.figures.placement import Block, Compared, Placed, Values
 
-NUMBERS = 3  # of each block
-IN_A_ROW = 4  # devices beside one another
+NUMBERS = 3  # numbers shown of each block
+IN_A_ROW = 4  # devices in a row
 
 type Near = Callable[[np.ndarray, np.ndarray], bool]
 
 
 def placed(array: jax.Array, name: str, mesh: jax.sharding.Mesh, text: str = "") -> Placed:
-    """The shards of an array and the devices that hold them."""
+    """Return the shards of an array and the devices that hold them."""
     held = {shard.device: shard.index for shard in array.addressable_shards}
     return Placed(name, array.shape, tuple(_block(held.get(d), array.shape) for d in mesh.devices.flat), text)
 
@@ -29,9 +29,9 @@ def placed(array: jax.Array, name: str, mesh: jax.sharding.Mesh, text: str = "")
 def compared(
     got: jax.Array, wanted: np.ndarray, asked: Placed | None, mesh: jax.sharding.Mesh, near: Near
 ) -> Compared:
-    """A result compared with the right one; without `asked` its placement is free."""
+    """Compare a result with the right one; without `asked` any placement is accepted."""
     holds = placed(got, asked.name if asked else "result", mesh)
-    if holds.shape != wanted.shape:  # there is nothing to compare
+    if holds.shape != wanted.shape:  # the shapes cannot be compared
         whole = (tuple((0, n) for n in wanted.shape),) * mesh.size
         should = asked or Placed(holds.name, wanted.shape, whole, "the result")
         return Compared(holds, should, (Values(right=True),) * mesh.size)
@@ -54,12 +54,12 @@ def compared(
 
 
 def exact(a: Any) -> np.ndarray:
-    """The array as float64, which represents bf16 and small integers exactly."""
+    """Return the array as float64, which represents bf16 and small integers exactly."""
     return np.asarray(a).astype(np.float64)
 
 
 def boxes(found: Compared, places: Sequence[str]) -> str:
-    """The devices as boxes of text, several in a row; "" where the result has another shape."""
+    """Return the devices as boxes of text, several in a row, or "" if the result has another shape."""
     if found.holds.shape != found.should.shape:
         return ""
     drawn = [_box(*one) for one in zip(places, found.right, found.values, strict=True)]
@@ -69,7 +69,7 @@ def boxes(found: Compared, places: Sequence[str]) -> str:
 
 
 def _box(place: str, right: bool, values: Values) -> list[str]:
-    """The lines of one box, not padded yet."""
+    """Return the lines of one box, without padding."""
     return [f"{place} {'✓' if right else '✗'}", f"holds   {values.holds}", f"should  {values.should}"]
 
 
@@ -92,7 +92,7 @@ def _slices(block: Block) -> tuple[slice, ...]:
 
 
 def _farthest(holds: np.ndarray, should: np.ndarray) -> int:
-    """The index of the entry with the largest error; 0 where the shard has another shape."""
+    """Return the index of the entry with the largest error, or 0 if the shard has another shape."""
     if holds.shape != should.shape:
         return 0
     off = np.nan_to_num(np.abs(holds - should), nan=np.inf)

@@ -1,14 +1,15 @@
-"""Grades a reader's notebook by the book's own checks: which exercises it solves.
+"""Grade a reader's notebook: find with the book's own checks which exercises it solves.
 
-Every notebook runs in a process of its own, which this module is the program of: in an empty folder, with
-limits on time and memory, its output discarded. The last result of each exercise's check is appended to a
-file whose name, and a word that marks its lines, cells do not know. What is right there is judged again here,
-where no cell runs: a number or a text has to be the right one, a verdict the judge's.
+Every notebook runs in a process of its own (this module is that process's program), in an empty folder, with
+limits on time and memory, and with its output discarded. The last result of each exercise's check is appended
+to a file. Cells know neither the name of the file nor the word that marks its lines. Each recorded success is
+then judged again in this process, where no cell runs: a number or a text has to be the right one, and a
+verdict the judge's.
 
 This is not a sandbox. A notebook runs as the user who grades it, reads and sends what that user can, and a
-process that it detaches lives on until its time is used up. And it is not an examination: a student who
-searches the library finds the answers, tries them until one fits, writes a verdict, gives the judge an easier
-task, or copies from a neighbor. Where that matters, grade in a container, and read the notebooks too.
+process that it detaches lives on until its time is used up. It is not an examination either: a student who
+searches the library finds the answers, can try them until one fits, write a verdict by hand, give the judge
+an easier task, or copy from a neighbor. If that matters, grade in a container, and read the notebooks too.
 """
 
 import contextlib
@@ -32,7 +33,7 @@ from scalingbook_book.reader.checks.programs import CollectiveCount, ProgramVerd
 
 MOST_BYTES, MOST_CHARACTERS, MOST_PROCESSES = 64 * 2**20, 300, 4096
 _FIND = re.compile(r"""find\(\s*["']([\w.-]{1,80})["']""")
-_MAGIC = re.compile(r"^([ \t]*)(?:%%?time\b|(?:%%?|[!?])\w.*$)", re.MULTILINE)  # lines of IPython's own
+_MAGIC = re.compile(r"^([ \t]*)(?:%%?time\b|(?:%%?|[!?])\w.*$)", re.MULTILINE)  # IPython's own syntax
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Exercise:
 
 @dataclass(frozen=True, slots=True)
 class Graded:
-    """One notebook: all exercises of the chapters that it names, and what went wrong as it ran, or ""."""
+    """One notebook: all exercises of the chapters that it names, and its run-time problem, or ""."""
 
     name: str
     exercises: tuple[Exercise, ...] = ()
@@ -59,26 +60,27 @@ class Graded:
 
 
 def folder(where: Path, *, seconds: float = 120.0, gib: float = 16.0) -> Iterator[Graded]:
-    """Grade every notebook of a folder and its subfolders, in the order
-    of their names; or one, if it is a file.
-    """
+    """Grade every notebook of a folder and its subfolders in name order, or a single notebook file."""
     for path in [where] if where.is_file() else sorted(where.rglob("*.ipynb")):
         if ".ipynb_checkpoints" not in path.parts:
             name = _printable(str(path.relative_to(where)) if path != where else path.name)
             try:
                 yield _graded(name, _cells(path), seconds, gib)
-            except Exception as error:  # whatever a file holds, or a cell wrote into the record
+            except Exception as error:  # a file, or the record that cells write, may contain anything
                 yield Graded(name, problem=_printable(f"it cannot be read: {error}"))
 
 
 def _printable(text: str) -> str:
-    """A text on one line, without characters that would control a terminal."""
+    """Return a text on one line, without characters that would control a terminal."""
     line = " ".join(text[:MOST_CHARACTERS].split())
     return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in line)
 
 
 def _cells(path: Path) -> list[str]:
-    """The code of a notebook's cells. Raises ValueError where the file is not a notebook, or too large."""
+    """Return the code of a notebook's cells.
+
+    Raises ValueError if the file is not a notebook, or is too large.
+    """
     if not path.is_file() or path.stat().st_size > MOST_BYTES:
         raise ValueError(f"it is not a file of at most {MOST_BYTES:,} bytes; clear its outputs")
     read = json.loads(path.read_bytes())
@@ -92,7 +94,7 @@ def _cells(path: Path) -> list[str]:
 def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
     """Run a notebook's cells and judge its exercises.
 
-    Raises ValueError where it checks none of the book's.
+    Raises ValueError if the notebook checks none of the book's exercises.
     """
     found = {k: n for n, cell in enumerate(cells, 1) for k in map(str, _FIND.findall(cell))}
     stems = sorted({key.partition(".")[0] for key in found} & {*checks.stems()})
@@ -104,7 +106,7 @@ def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
 
 
 def _exercise(check: Check, recorded: dict[tuple, list], cell: int | None, problem: str) -> Exercise:
-    """The status of an exercise; where its check did not run, the reason."""
+    """Return the status of an exercise, with the reason if its check did not run."""
     why = problem or "its check did not run" if cell else "not in this notebook"
     nothing = ["unchecked", *recorded.get(("failed", cell), [why]), None]
     status, says, value = recorded.get(("judged", check.key), nothing)
@@ -114,7 +116,7 @@ def _exercise(check: Check, recorded: dict[tuple, list], cell: int | None, probl
 
 
 def _judged(check: Check, value: Any) -> Outcome:
-    """The outcome where no cell runs; a verdict has to be about this very exercise."""
+    """Judge a recorded answer in this process; a verdict has to be about this very exercise."""
     if check.kind == "program" and isinstance(value, dict) and value["key"] == check.key:
         moves, required = (
             tuple(CollectiveCount(**move) for move in value[part]) for part in ("moves", "asked")
@@ -124,7 +126,7 @@ def _judged(check: Check, value: Any) -> Outcome:
 
 
 def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list], str]:
-    """What a notebook's process recorded, and why it ended early, or ""."""
+    """Return what a notebook's process recorded, and why it ended early, or ""."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as home:
         (work := Path(home, "work")).mkdir()
         (record := Path(home, secrets.token_hex(8))).touch()
@@ -139,7 +141,7 @@ def _ran(cells: list[str], seconds: float, gib: float) -> tuple[dict[tuple, list
 
 
 def _process(job: bytes, work: Path, seconds: float) -> str:
-    """Run a notebook's process; returns how it ended. All that it started in its session ends with it."""
+    """Run a notebook's process and return how it ended. All processes of its session end with it."""
     path = os.pathsep.join(map(os.path.abspath, sys.path))
     with subprocess.Popen(
         (sys.executable, "-P", "-m", "scalingbook_book.code_exercises.grade"),
@@ -157,17 +159,17 @@ def _process(job: bytes, work: Path, seconds: float) -> str:
             return f"ran longer than {seconds:g} s"
         finally:
             child.kill()
-            with contextlib.suppress(AttributeError, OSError):  # no groups here, or nobody is left
+            with contextlib.suppress(AttributeError, OSError):  # no process groups here, or none left
                 os.killpg(child.pid, signal.SIGKILL)
 
 
 def _child() -> None:
-    """The notebook's process: run the cells in order; one that fails does not stop the others."""
+    """Run the cells in order as the notebook's process; one that fails does not stop the others."""
     job = json.loads(sys.stdin.buffer.read())
     out, own, word = os.open(job["record"], os.O_WRONLY | os.O_APPEND), os.getpid(), job["word"]
 
     def record(*what: object) -> None:
-        if os.getpid() == own:  # what a fork does is not the notebook's
+        if os.getpid() == own:  # a forked process must not report for the notebook
             os.write(out, f"{word} {json.dumps(what, default=str)}\n".encode())
 
     _limit(int(job["gib"] * 2**30), int(job["seconds"] + 1) * (os.cpu_count() or 1))
@@ -180,30 +182,28 @@ def _child() -> None:
         except BaseException as error:
             record("failed", number, f"{type(error).__name__}: {error}"[:MOST_CHARACTERS])
     record("ended", 0)
-    os._exit(0)  # whatever threads and hooks the notebook leaves
+    os._exit(0)  # regardless of threads and exit hooks that the notebook leaves behind
 
 
 def _limit(nbytes: int, cpu_s: int) -> None:
-    """Limit memory, file size, processor time and processes, where the platform can."""
+    """Limit memory, file size, CPU time and processes, if the platform can."""
     bounds = {"AS": nbytes, "FSIZE": nbytes, "CPU": cpu_s, "CORE": 0, "NPROC": MOST_PROCESSES}
     for name, bound in bounds.items():
         with contextlib.suppress(ImportError, AttributeError, ValueError, OSError):
             import resource
 
             kind = getattr(resource, f"RLIMIT_{name}")
-            most = min(bound, resource.getrlimit(kind)[1] % 2**63)  # -1 is none
+            most = min(bound, resource.getrlimit(kind)[1] % 2**63)  # -1 means unlimited
             resource.setrlimit(kind, (most, most))
 
 
 def _listen(record: Callable[..., None]) -> None:
-    """Every check records its outcome and, where that is right, the
-    answer; none reveals its answer to a cell.
-    """
+    """Make every check record its outcome and, if right, the answer; none reveals its answer to a cell."""
     judge = Check.__call__
 
     def listening(check: Check, given: Any) -> Outcome:
         outcome = judge(check, given)
-        value = given if outcome.ok else None  # of what is wrong the sentence is enough
+        value = given if outcome.ok else None  # for a wrong answer the sentence is enough
         if outcome.ok and check.kind == "number":
             value = reading.number(given, check.unit, check.words)
         plain = asdict(value) if isinstance(value, ProgramVerdict) else value

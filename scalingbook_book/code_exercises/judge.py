@@ -1,9 +1,9 @@
-"""Judges a reader's program by its result, device by device, and by the collectives that it runs.
+"""Judge a reader's program by its result, device by device, and by the collectives that it runs.
 
-`task = Task("jax.scattered-sum", oracle, (a, w))`, then `task(f)`: the result of `f` for the placed arrays is
-compared, shard by shard, with the oracle's result for the whole arrays on one device; then the collectives of
-the compiled program are read. Without a key, `asked={"all-gather X": 4096}` says what it may move (times and
-bytes where times matter). Chapters: Profiling, JAX.
+After `task = Task("jax.scattered-sum", oracle, (a, w))`, `task(f)` judges a function `f`. The result of `f`
+for the sharded arrays is compared, shard by shard, with the oracle's result for the whole arrays on one
+device. Then the collectives of the compiled program are read. Without a key, `asked={"all-gather X": 4096}`
+says what the program may move (counts and bytes if counts matter). Chapters: Profiling, JAX.
 """
 
 import itertools
@@ -30,14 +30,13 @@ from scalingbook_lib.units import Result
 
 @dataclass(frozen=True)
 class Task(Result):
-    """What a function has to do: the oracle's result for these arrays (or trees of them).
+    """The specification of a function: the oracle's result for these arrays (or trees of arrays).
 
-    `out` is how its results are to be split, in the notation, for each of them one; `given` says the same of
-    its arrays, for the drawing of the devices that a notebook shows. `rel_tol` is how near an entry has to
-    be, as a share of the largest one. With a `topology` the collectives are those that the TPU compiler
-    writes for such a slice: a function then takes its mesh from `jax.set_mesh`, and names none.
-    `written=(("psum Y", 4),)` asks for so many collectives in the program as it is written, which a compiler
-    may merge.
+    `out` is the required sharding of each result, in the notation. `given` is that of the arguments, for the
+    drawing of the devices that a notebook shows. `rel_tol` is the tolerance of an entry, as a fraction of the
+    largest one. With a `topology` the collectives are those that the TPU compiler emits for such a slice; a
+    function then takes its mesh from `jax.set_mesh` and names none. `written=(("psum Y", 4),)` requires that
+    number of collectives in the program as written, because a compiler may merge them.
     """
 
     key: str
@@ -51,7 +50,7 @@ class Task(Result):
     written: tuple[tuple[str, int], ...] = ()
 
     def __call__(self, fn: Any) -> Any:
-        """The verdict on a function of these arrays; errors of the function itself propagate."""
+        """Return the verdict on a function of these arrays; errors of the function itself propagate."""
         if fn is ...:
             return fn  # not answered yet
         mesh = mesh_of(self.arrays)
@@ -73,7 +72,7 @@ class Task(Result):
         return ProgramVerdict(wrong, moved, self.key, asked, also, picture, drawing)
 
     def _repr_html_(self) -> str | None:
-        """A drawing of the devices with the shards that they hold and those that they must return."""
+        """Draw the devices with the shards that they hold and those that they must return."""
         if not self.given:
             return None
         mesh = mesh_of(self.arrays)
@@ -85,7 +84,7 @@ class Task(Result):
         return placement.asked(_grid(mesh), given, answer).html()
 
     def _placed(self, wanted: list[Any], mesh: jax.sharding.Mesh) -> list[Placed | None]:
-        """The required placement of each result; None where it is free. A scalar is on every device."""
+        """Return the required placement of each result, or None if free. A scalar is on every device."""
         grid, scalar = _grid(mesh), Placed("result", (), ((),) * mesh.size, "the result")
         return [
             placement.placed(text, grid, np.shape(one)) if text else None if np.ndim(one) else scalar
@@ -93,7 +92,7 @@ class Task(Result):
         ]
 
     def _compared(self, got: Any, wanted: Any, mesh: jax.sharding.Mesh) -> Compared | None:
-        """The first array that is wrong, device by device, or else the first whose placement is wrong."""
+        """Return the first wrong array, device by device, or else the first with a wrong placement."""
         results, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
         if len(results) != len(right):
             return None
@@ -105,7 +104,7 @@ class Task(Result):
         return next(off, None) or next((one for one in found if not all(one.right)), None)
 
     def _unwritten(self, fn: Callable, mesh: jax.sharding.Mesh) -> Iterator[str]:
-        """The required collectives that the program lacks, or has a different number of."""
+        """Yield the required collectives that the program lacks, or has in a different number."""
         if self.written:
             with jax.set_mesh(mesh):
                 there = _collectives(jax.make_jaxpr(fn)(*self.arrays).jaxpr)
@@ -120,7 +119,7 @@ class Task(Result):
         return checks.find(self.key).answer().moves if self.key else None
 
     def _compiled(self, fn: Callable, mesh: jax.sharding.Mesh) -> hlo.Collectives:
-        """The collectives of the program compiled for the slice."""
+        """Return the collectives of the program compiled for the slice."""
         grid = aot.mesh_for(self.topology, mesh).devices
         there = jax.sharding.Mesh(grid, mesh.axis_names, axis_types=mesh.axis_types)
         structs = jax.tree.map(lambda a: _struct(a, there), self.arrays)
@@ -134,7 +133,7 @@ class Task(Result):
 
 
 def _collectives(jaxpr: Any, times: int = 1) -> Counter[str]:
-    """The number of psums of a traced program by their axes, those in a scan once per iteration."""
+    """Return the number of psums of a traced program by axes, counting those in a scan once per iteration."""
     found: Counter[str] = Counter()
     for eqn in jaxpr.eqns:
         name = eqn.primitive.name
@@ -150,7 +149,7 @@ def _collectives(jaxpr: Any, times: int = 1) -> Counter[str]:
 
 
 def mesh_of(arrays: Any) -> jax.sharding.Mesh:
-    """The mesh of these arrays. Raises ValueError where none of them is on a mesh."""
+    """Return the mesh of these arrays. Raises ValueError if none of them is on a mesh."""
     for array in jax.tree.leaves(arrays):
         if isinstance(mesh := getattr(array.sharding, "mesh", None), jax.sharding.Mesh):
             return mesh
@@ -158,9 +157,9 @@ def mesh_of(arrays: Any) -> jax.sharding.Mesh:
 
 
 def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCount, ...]:
-    """The collectives of a program, summed by kind and axes (and shifts).
+    """Return the collectives of a program, summed by kind and axes (and shifts).
 
-    Raises HloError where the program does not reveal everything that it sends.
+    Raises HloError if the program does not reveal everything that it sends.
     """
     if rows.not_counted:
         raise hlo.HloError(f"{rows.not_counted[0]}; all communication of a judged program must be visible")
@@ -168,13 +167,13 @@ def summed(rows: hlo.Collectives, *, shifts: bool = False) -> tuple[CollectiveCo
     def name(row: hlo.CompiledCollective) -> str:
         return f"{row.kind} {row.over if shifts else row.axes}"
 
-    # no loop of unknown length is left: one that communicates would be among what is not counted
+    # no loop of unknown length is left: one that communicates would be among the uncounted operations
     times, nbytes = rows.summed(name, lambda row: 1), rows.summed(name, lambda row: row.nbytes)
     return programs.moves({each: (times[each], nbytes[each]) for each in times})
 
 
 def _grid(mesh: jax.sharding.Mesh) -> notation.Mesh:
-    """A JAX mesh as a mesh of the notation."""
+    """Return a JAX mesh as a mesh of the notation."""
     return notation.Mesh(**hlo.sizes_of(mesh))
 
 
@@ -189,8 +188,9 @@ type Turned = Callable[[], list[np.ndarray]]
 def _wrong(
     got: Any, wanted: Any, rel_tol: float, mesh: jax.sharding.Mesh, turned: Turned = lambda: []
 ) -> Iterator[str]:
-    """What is wrong about a result; `turned` gives the oracle's result
-    with all rolls in the other direction.
+    """Yield what is wrong with a result.
+
+    `turned` returns the oracle's results with all rolls reversed.
     """
     found, right = jax.tree.leaves(got), [np.asarray(a) for a in jax.tree.leaves(wanted)]
     if len(found) != len(right):
@@ -207,7 +207,7 @@ def _wrong(
 
 
 def _classic(got: Any, wanted: np.ndarray, turned: np.ndarray | None, rel_tol: float) -> str:
-    """The common mistake that leads to this result; "" where none is recognized."""
+    """Return a sentence about the common mistake that leads to this result, or "" if none is recognized."""
     whole = np.asarray(got) if got.is_fully_replicated or got.is_fully_addressable else None
     if whole is None:
         return ""
@@ -217,15 +217,13 @@ def _classic(got: Any, wanted: np.ndarray, turned: np.ndarray | None, rel_tol: f
 
 
 def _near(got: Any, wanted: np.ndarray, whole: np.ndarray, rel_tol: float) -> bool:
-    """Whether every entry is within `rel_tol` of the right one,
-    relative to the largest entry of the result.
-    """
+    """Return whether every entry is within `rel_tol` of the right one, relative to the largest entry."""
     room = rel_tol * float(np.abs(drawn.exact(whole)).max(initial=0.0))
     return np.allclose(drawn.exact(got), drawn.exact(wanted), rtol=0, atol=room)
 
 
 def _where(off: list[Any], whole: np.ndarray, of: int, mesh: jax.sharding.Mesh) -> str:
-    """The devices on which a result is wrong, and the entry with the largest error on the first of them."""
+    """Say which devices have a wrong result, and which entry has the largest error on the first of them."""
     first = off[0]
     got, wanted = drawn.exact(first.data), drawn.exact(whole[first.index])
     far = np.nan_to_num(np.abs(got - wanted), nan=np.inf)
@@ -236,7 +234,7 @@ def _where(off: list[Any], whole: np.ndarray, of: int, mesh: jax.sharding.Mesh) 
 
 
 def _place(device: Any, mesh: jax.sharding.Mesh) -> str:
-    """The position of a device on the mesh: 'X=0, Y=3'."""
+    """Return the position of a device on the mesh: 'X=0, Y=3'."""
     places = np.argwhere(mesh.devices == device)
     if not len(places):
         return str(device)
@@ -244,7 +242,7 @@ def _place(device: Any, mesh: jax.sharding.Mesh) -> str:
 
 
 def _elsewhere(got: Any, out: tuple[str, ...], mesh: jax.sharding.Mesh) -> Iterator[str]:
-    """The results whose sharding is not the required one."""
+    """Yield the results whose sharding is not the required one."""
     for text, array in zip(out, jax.tree.leaves(got), strict=False):
         asked = sharding.array(text)
         where = jax.sharding.NamedSharding(mesh, sharding.spec(asked))

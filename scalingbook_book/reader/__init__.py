@@ -1,1 +1,1 @@
-"""What chapters are made of for the reader: explorers, figures and checks. Standard library only."""
+"""The interactive parts of a chapter: explorers, figures and checks. Standard library only."""

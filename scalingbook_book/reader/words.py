@@ -1,4 +1,4 @@
-"""Numbers and names as words of a sentence, for verdicts of explorers."""
+"""Format numbers and names as words of a sentence, for the verdicts of explorers."""
 
 import textwrap
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ _LINE = 58  # characters that fit on a phone
 
 
 def pluralize(n: float, noun: str) -> str:
-    """A number with its noun, in the plural unless it is 1.
+    """Return a number with its noun, in the plural unless the number is 1.
 
     >>> pluralize(1, "sequence"), pluralize(32, "sequence")
     ('1 sequence', '32 sequences')
@@ -18,7 +18,7 @@ def pluralize(n: float, noun: str) -> str:
 
 
 def sig3(value: float, digits: int = 3) -> str:
-    """A ratio or a rate with `digits` significant figures, never with an exponent.
+    """Return a ratio or a rate with `digits` significant digits, never with an exponent.
 
     >>> sig3(7.524), sig3(1118.2)
     ('7.52', '1,120')
@@ -27,7 +27,7 @@ def sig3(value: float, digits: int = 3) -> str:
 
 
 def join_and(names: Iterable[str], last_by: str = "and") -> str:
-    """Names as an enumeration with "and" (or `last_by`) before the last.
+    """Return names as an enumeration with "and" (or `last_by`) before the last.
 
     >>> join_and(["HBM"]), join_and(["HBM", "VMEM", "PCIe"])
     ('HBM', 'HBM, VMEM and PCIe')
@@ -37,7 +37,7 @@ def join_and(names: Iterable[str], last_by: str = "and") -> str:
 
 
 def join_counts(numbers: Iterable[int]) -> str:
-    """Whole numbers with thousands separated, joined by commas.
+    """Return integers with thousands separators, joined by commas.
 
     >>> join_counts([1024, 8])
     '1,024, 8'
@@ -46,5 +46,5 @@ def join_counts(numbers: Iterable[int]) -> str:
 
 
 def wrap_lines(text: str, *more: str) -> str:
-    """The text wrapped to the width of a phone, followed by further lines."""
+    """Return the text wrapped to the width of a phone, followed by further lines."""
     return "\n".join([*textwrap.wrap(text, _LINE), *more])

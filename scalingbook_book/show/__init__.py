@@ -1,4 +1,4 @@
-"""Shows the book's explorers, figures and tables: as HTML in a page or notebook, as text elsewhere.
+"""Show the book's explorers, figures and tables: as HTML in a page or notebook, as text elsewhere.
 
 >>> from scalingbook_book import show
 >>> show.table("chip, HBM", [("TPU v5e", "16 GB")], title="Memory")

@@ -1,7 +1,7 @@
-"""How does an explorer move in a notebook? With ipywidgets for its controls and the page's picture.
+"""Show an explorer in a notebook, with ipywidgets as its controls and the page's picture.
 
-What `show` returns carries the page's static HTML and one sentence too: they are what a stored notebook keeps
-(the tool that executes the notebooks drops the widget, whose id is another one every time).
+The result of `show` also carries the page's static HTML and one sentence, which a stored notebook keeps. (The
+tool that executes the notebooks drops the widget, because its id differs every time.)
 """
 
 import sys
@@ -15,7 +15,7 @@ WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 def show(explorer: str | Explorer, **start: Any) -> "ShownExplorer":
-    """The explorer of that key, with other values at the start where they are given."""
+    """Return the explorer with this key, with other initial values if they are given."""
     found = explorers.find(explorer) if isinstance(explorer, str) else explorer
     return ShownExplorer(found.starting(**start) if start else found)
 
@@ -34,12 +34,12 @@ class ShownExplorer:
 
         model = widgets.Live(self.explorer).box().model_id
         view = {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": model}}
-        # where Colab is given both it may show the HTML, so there it is given the widget alone
+        # given both, Colab may show the HTML, so it gets the widget alone
         return text | view if "google.colab" in sys.modules else text | html | view
 
 
 def _live() -> bool:
-    """Whether a kernel with ipywidgets is there to move the controls."""
+    """Return whether a kernel with ipywidgets is available to run the controls."""
     if "IPython" not in sys.modules:
         return False
     from importlib.util import find_spec

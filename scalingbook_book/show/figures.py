@@ -1,4 +1,4 @@
-"""How does a cell show one of the book's figures? As HTML, or as its caption where there is none."""
+"""Show one of the book's figures: as HTML, or as its caption where no HTML can be shown."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,7 @@ from scalingbook_book.reader.figures.figure import Figure
 
 
 def show(key: str) -> "ShownFigure":
-    """The figure of that key, such as `rooflines.wait`."""
+    """Return the figure with this key, such as `rooflines.wait`."""
     return ShownFigure(figures.find(key))
 
 

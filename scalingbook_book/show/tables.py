@@ -1,4 +1,4 @@
-"""How does a cell show a table? As HTML in a page or notebook, as aligned text elsewhere."""
+"""Show a table: as HTML in a page or notebook, as aligned text elsewhere."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from html import escape
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A title, column heads, and rows of the same length; cells may hold HTML."""
+    """A title, column headings, and rows of the same length; cells may contain HTML."""
 
     title: str
     heads: tuple[str, ...]
@@ -31,7 +31,10 @@ class Table:
 
 
 def table(head: str, rows: Iterable[Sequence[object]], *, title: str) -> Table:
-    """`table("chip, bf16", [("TPU v5e", 197), ...], title="Peaks")`: the heads in one text, with commas."""
+    """Return a table: `table("chip, bf16", [("TPU v5e", 197), ...], title="Peaks")`.
+
+    `head` has the column headings, separated by commas.
+    """
     heads = tuple(head.split(", "))
     lines = tuple(tuple(map(str, row)) for row in rows)
     for line in lines:

@@ -1,6 +1,6 @@
-"""What do the controls of an explorer look like in a kernel? ipywidgets, version 7 or 8.
+"""Run an explorer in a kernel with ipywidgets, version 7 or 8.
 
-The picture is the page's: the same SVG, in the notebook's own text color and on its background.
+The picture is the page's SVG, in the notebook's own text color and on its background.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from scalingbook_book.reader.explorers.explorer import Explorer
 from scalingbook_book.reader.explorers.view import View
 
 FRAME_MS = 700
-WIDE, ROW = "46rem", "17rem"  # how wide all of it may be, and a control should be
+WIDE, ROW = "46rem", "17rem"  # maximum width of the explorer, and width of a control
 _INKS = "".join(f"--ex-c{i}:{color};" for i, color in enumerate(DARK))
 STYLE = f"""<style>
 :is([data-jp-theme-light="false"], html[theme="dark"], .vscode-dark) .ex-live {{ {_INKS} --ex-bg: #121212; }}
@@ -44,7 +44,7 @@ STYLE = f"""<style>
 
 
 class Live:
-    """An explorer in a kernel: inputs that hold its state, the picture, numbers and verdict of its view."""
+    """An explorer in a kernel: inputs that hold its state, and the picture, numbers and verdict."""
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
@@ -58,11 +58,11 @@ class Live:
         self.paint()
 
     def state(self) -> dict[str, State]:
-        """What the inputs hold."""
+        """Return the state that the inputs hold."""
         return {name: box.value for name, box in self.inputs.items()}
 
     def paint(self, _: Any = None) -> None:
-        """Show the view of the inputs' state; what cannot be read is said, and the picture stays."""
+        """Show the view of the inputs' state; if it cannot be read, show the error and keep the picture."""
         seen = self.explorer.evaluate_state(self.state())
         for name, text in self.texts.items():
             text.value = seen.outputs[name]
@@ -76,12 +76,12 @@ class Live:
         self.said.value = _words(seen.view)
 
     def reset(self, _: Any = None) -> None:
-        """Every input back to its start."""
+        """Reset every input to its initial value."""
         for name, state in self.explorer.state().items():
             self.inputs[name].value = state
 
     def box(self) -> Any:
-        """All of it, one below the other; the controls in as many columns as there is room for."""
+        """Return everything in one column, with the controls in as many columns as fit."""
         again = w.Button(description="Reset")
         again.on_click(self.reset)
         head = w.HTML(f"{STYLE}<b>{escape(self.explorer.title)}</b><br>{escape(self.explorer.question)}")
@@ -99,7 +99,7 @@ class Live:
 
 
 def picture(view: View) -> str:
-    """The page's picture of a view, wide and narrow; the stylesheet shows the one that there is room for."""
+    """Return the page's picture of a view, wide and narrow; the stylesheet shows the one that fits."""
     drawn = ((name, draw.figure(view, wide=name == "wide")) for name in ("wide", "narrow"))
     return _block("".join(f'<div class="ex-{name}">{figure}</div>' for name, figure in drawn))
 
@@ -114,7 +114,7 @@ def _block(inside: str) -> str:
 
 
 def _input(control: Control) -> Any:
-    """The input of a control, below its label; its value is the control's state."""
+    """Return the input of a control, below its label; its value is the control's state."""
     if isinstance(control, Switch):
         return w.Checkbox(
             control.initial, description=control.label, indent=False, layout=w.Layout(width="auto")
@@ -139,7 +139,7 @@ def _bare(control: Slider | Choice | Notation | Steps, **how: Any) -> Any:
 
 
 def _player(box: Any, control: Control) -> list[Any]:
-    """A play button beside the slider of the steps."""
+    """Return a play button beside the slider of the steps."""
     if not isinstance(control, Steps):
         return []
     player = w.Play(value=box.value, min=0, max=box.max, interval=FRAME_MS)

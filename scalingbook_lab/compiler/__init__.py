@@ -1,3 +1,4 @@
-"""Compiles JAX programs for local devices or for absent TPU slices;
+"""Compile JAX programs for local devices or for TPU slices that are not attached.
+
 `scalingbook_lib.hlo` reads the results.
 """

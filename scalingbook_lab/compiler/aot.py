@@ -1,9 +1,9 @@
-"""Compiles a sharded function ahead of time for a TPU slice, with no TPU attached.
+"""Compile a sharded function ahead of time for a TPU slice, with no TPU attached.
 
 `compile(fn, "A[I, J_X]", "B[J_X, K]", out="C[I, K]", topology="v5e:2x4", mesh=Mesh(X=2, Y=4), I=512, …)`
-returns what the TPU compiler made of the function: its collectives, its memory on each chip, its FLOPs, and
-its estimate in cycles. Without a topology it compiles for this machine's devices (simulated ones, if
-necessary), on which the program can also run.
+returns a `Program`: the collectives, the memory on each chip, the FLOPs and the TPU compiler's estimate in
+cycles. Without a topology it compiles for this machine's devices (simulated ones if necessary), on which the
+program can also run.
 """
 
 import functools
@@ -42,9 +42,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Program(Result):
-    """A compiled program. All numbers are those of one device of the mesh.
+    """A compiled program. All numbers are for one device of the mesh.
 
-    `target` names the devices; `chip` is None for this machine's devices.
+    `target` names the devices. `chip` is None if the program is compiled for this machine's devices.
     """
 
     target: str
@@ -56,62 +56,63 @@ class Program(Result):
 
     @functools.cached_property
     def parsed(self) -> HloModule:
-        """The program's text, parsed once for all of its properties."""
+        """The parsed program text, cached for all properties."""
         return HloModule.of(self.text)
 
     @functools.cached_property
     def collectives(self) -> hlo.Collectives:
-        """Its collectives, with axes, bytes and counts."""
+        """The program's collectives with their axes, bytes and counts."""
         return hlo.collectives(self.parsed, self.mesh)
 
     @functools.cached_property
     def fusions(self) -> tuple[cost.Fusion, ...]:
-        """Its kernels, with the compiler's estimates."""
+        """The program's kernels with the compiler's estimates."""
         return cost.fusions(self.parsed)
 
     @functools.cached_property
     def flops(self) -> int:
-        """The FLOPs of all its matmuls, loops included."""
+        """The FLOPs of all matmuls, counted once per iteration inside loops."""
         return cost.matmul_flops(self.parsed)
 
     @functools.cached_property
     def cycles(self) -> int:
-        """The TPU compiler's estimate for all kernels in cycles, without
-        the time on the links; 0 on a CPU.
-        """
+        """The TPU compiler's estimate for all kernels in cycles, without link time; 0 on a CPU."""
         return cost.cycles(self.fusions)
 
     @property
     def estimated_s(self) -> float | None:
-        """The compiler's estimate in seconds at the chip's clock rate,
-        without the time on the links; None on a CPU.
-        """
+        """The compiler's estimate in seconds at the chip's clock rate, without link time; None on a CPU."""
         clock = self.chip.clock_hz if self.chip else None
         return self.cycles / clock if clock and self.cycles else None
 
     @functools.cached_property
     def not_counted(self) -> tuple[not_counted.NotCounted, ...]:
-        """What its text does not reveal: then `flops`, `cycles` and `collectives` are lower bounds."""
+        """The operations whose cost the program text does not reveal.
+
+        If there are any, `flops`, `cycles` and `collectives` are lower bounds.
+        """
         return not_counted.not_counted(self.parsed)
 
     @property
     def vmem_bytes(self) -> int:
-        """The largest VMEM scratch, in bytes, that one kernel reserves."""
+        """The largest VMEM scratch that any one kernel reserves, in bytes."""
         return cost.vmem_bytes(self.parsed)
 
     @property
     def prefetched_bytes(self) -> int:
-        """The bytes that it copies from HBM into VMEM ahead of their use."""
+        """The bytes that the program copies from HBM into VMEM ahead of their use."""
         return cost.prefetched_bytes(self.parsed)
 
     def schedule(self, *, copies: bool = False) -> lab_schedule.ProgramSchedule:
-        """The order in which it computes and communicates; with `copies`, its copies into VMEM too."""
+        """Return the order in which the program computes and communicates; with `copies`, also its copies
+        into VMEM.
+        """
         return lab_schedule.schedule(self.parsed, self.mesh, copies=copies)
 
     def run(self, *arrays: Any) -> Any:
-        """Its result for these arrays, which are placed as the program expects them.
+        """Run the program on these arrays, placed as it expects them, and return the result.
 
-        Raises RuntimeError for a program that is compiled for a slice.
+        Raises RuntimeError if the program is compiled for a slice that is not attached.
         """
         if self.chip is not None:
             raise RuntimeError(f"{self.target} is not here to run on; compile with topology=None to run here")
@@ -128,14 +129,14 @@ class Program(Result):
 
 
 def available() -> bool:
-    """Whether this machine can compile for TPUs; `why_not()` gives the reason where it cannot."""
+    """Return whether this machine can compile for TPUs; if not, `why_not()` gives the reason."""
     return not why_not()
 
 
 def mesh_for(topology: str | None, sizes: Any) -> jax.sharding.Mesh:
-    """The JAX mesh over a slice, or over this machine's devices where `topology` is None.
+    """Return the JAX mesh over a slice, or over this machine's devices if `topology` is None.
 
-    Raises SliceError where the axes do not fit the slice, NoTpuCompiler where there is no compiler.
+    Raises SliceError if the axes do not fit the slice, and NoTpuCompiler if there is no compiler.
     """
     if topology is None:
         return sharding.mesh(sizes)
@@ -157,18 +158,19 @@ def compile(
     """Compile a sharded function for a TPU slice (`topology="v5e:2x4"`) or, without one, for this machine.
 
     Arguments are arrays in the notation, alone or within lists and dicts, with dimensions from `sizes` and
-    data types from `dtype` (one for all, or by array name); or whatever `jax.jit(fn).lower` takes, where a
-    shape without a sharding is replicated. A `mesh` of JAX over the devices of a slice selects that slice,
-    and so does the mesh of the arguments' shardings. `out` fixes the result's sharding; without it the
-    compiler chooses. With `local`, `fn` is written for the shards of one device and communicates explicitly.
-    `donate` lists the arguments whose memory the results may reuse.
+    data types from `dtype` (one for all arrays, or one by array name). An argument may also be anything that
+    `jax.jit(fn).lower` takes; a shape without a sharding is replicated. A JAX `mesh` over the devices of a
+    slice selects that slice, and so does the mesh of the arguments' shardings. `out` fixes the result's
+    sharding; without it the compiler chooses. With `local`, `fn` is written for the shards of one device and
+    communicates explicitly. `donate` lists the arguments whose memory the results may reuse.
 
-    Raises DoesNotFit where HBM or VMEM is too small, NoTpuCompiler where there is no compiler for the
-    topology, SliceError where the mesh does not fit it.
+    Raises DoesNotFit if HBM or VMEM is too small, NoTpuCompiler if there is no compiler for the topology, and
+    SliceError if the mesh does not fit the topology.
     """
     slice_, on = _target(topology, mesh, args)
     structs = jax.tree.map(lambda a: sharding.argument(a, on, dtype, sizes), args)
-    # a scalar or a table without a sharding would be on this machine's CPU, and JAX would compile for that
+    # without a sharding, a scalar or a table would be on this machine's CPU, and JAX would compile for the
+    # CPU
     structs = jax.tree.map(lambda a: slices.replicated(a, on), structs) if slice_ else structs
     if local:
         if out is None or not all(isinstance(a, str | Array) for a in args):
@@ -180,15 +182,16 @@ def compile(
     if slice_:
         slices.check_target(compiled, on, slice_.name)
     usage = memory.memory(compiled, slice_.hbm_bytes if slice_ else None)
-    if not usage.fits:  # newer versions of libtpu have refused by now, older ones have not
+    if not usage.fits:  # newer versions of libtpu have already raised by now, older ones have not
         raise DoesNotFit("HBM", usage.needed, int(usage.limit or 0), memory.allocations(usage))
     target = f"{slice_.chip.name} {slice_.name.partition(':')[2]}" if slice_ else _device_names(on)
     return Program(target, slice_.chip if slice_ else None, on, usage, compiled.as_text(), compiled)
 
 
 def _target(topology: str | None, mesh: Any, args: Any) -> tuple[slices.Topology | None, jax.sharding.Mesh]:
-    """The slice, None for this machine, and the mesh over it: the
-    caller's own mesh where it is over a slice.
+    """Return the slice (None for this machine) and the mesh over it.
+
+    The caller's own mesh is kept if it is over a slice.
     """
     meshes = (getattr(getattr(a, "sharding", None), "mesh", None) for a in jax.tree.leaves(args))
     own = mesh if mesh is not None else next((m for m in meshes if m is not None), None)
@@ -202,9 +205,9 @@ def _target(topology: str | None, mesh: Any, args: Any) -> tuple[slices.Topology
 
 
 def _compile(jitted: Any, structs: Any, options: Mapping[str, Any] | None, *, abroad: bool) -> Any:
-    """The compiled function, or DoesNotFit instead of XLA's error about memory."""
+    """Return the compiled function; XLA's out-of-memory error is raised as DoesNotFit."""
     precision = jax.config.jax_default_matmul_precision
-    # the precision that `devices.simulate` sets is for this machine's real devices, not for a slice
+    # the precision that `devices.simulate` sets is meant for this machine's real devices, not for a slice
     ignored = abroad and precision == devices.EXACT and jax.devices()[0].platform != "cpu"
     with jax.default_matmul_precision(None if ignored else precision):
         lowered = jitted.lower(*structs)
@@ -218,7 +221,7 @@ def _compile(jitted: Any, structs: Any, options: Mapping[str, Any] | None, *, ab
 
 
 def _argument_allocations(structs: Any) -> tuple[Allocation, ...]:
-    """One device's shard of every argument, the largest first."""
+    """Return one device's shard of every argument, largest first."""
     arrays = [a for a in jax.tree.leaves(structs) if getattr(a, "sharding", None) is not None]
     blocks = [(a.sharding.shard_shape(a.shape), a.dtype) for a in arrays]
     allocations = [
@@ -228,7 +231,7 @@ def _argument_allocations(structs: Any) -> tuple[Allocation, ...]:
 
 
 def _device_names(on: jax.sharding.Mesh) -> str:
-    """This machine's devices in words: '8 simulated devices'."""
+    """Return this machine's devices in words, such as '8 simulated devices'."""
     first = on.devices.flat[0]
     if first.platform == "cpu" and on.devices.size > 1:
         return f"{on.devices.size} simulated devices"

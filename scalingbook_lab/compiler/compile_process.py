@@ -1,9 +1,9 @@
-"""Compiles a function in another process, to which it travels as code
-with the modules and values that it names.
+"""Compile a function in another process, which receives its code and the modules and values that it refers
+to.
 
-Only a compiler whose flags were set before it started dumps the TPU's instructions: `python -m
-scalingbook_lab.compiler.compile_process` is that process. It reads the function from standard input and
-compiles it.
+The compiler dumps a TPU's instructions only if its flags were set before it started.
+`python -m scalingbook_lab.compiler.compile_process` is such a process: it reads the function from standard
+input and compiles it.
 """
 
 import importlib
@@ -18,13 +18,13 @@ MODULE, FUNCTION, VALUE = "module", "function", "value"
 
 
 def pack(fn: Callable, packing: tuple[Any, ...] = ()) -> dict[str, Any]:
-    """A function as plain values: its code, and what its code names outside of it.
+    """Return a function as plain values: its code, and the values that its code refers to.
 
-    Raises TypeError for a function that is not written in Python, is recursive, or names something that
-    cannot be pickled. `packing` are the functions that are being packed.
+    Raises TypeError if the function is not written in Python, is recursive, or refers to something that
+    cannot be pickled. `packing` holds the functions that are currently being packed.
     """
-    # pickle refers to a function by its module, so it cannot take one from a notebook or a lambda; `marshal`
-    # can take its code along, because the other process runs the same Python
+    # pickle stores a function by reference to its module, so it cannot take one from a notebook or a lambda.
+    # `marshal` stores the code itself, which works because both processes run the same Python.
     function = getattr(fn, "__wrapped__", fn)
     if not isinstance(function, types.FunctionType):
         raise TypeError(f"{fn!r} is not written in Python; give a function that calls it")
@@ -46,7 +46,7 @@ def pack(fn: Callable, packing: tuple[Any, ...] = ()) -> dict[str, Any]:
 
 
 def unpack(packed_function: dict[str, Any]) -> Callable:
-    """The function that `pack` packed."""
+    """Return the function that `pack` packed."""
     namespace = {name: _unpack_value(value) for name, value in packed_function["globals"].items()}
     cells = tuple(types.CellType(_unpack_value(value)) for value in packed_function["cells"])
     defaults = tuple(_unpack_value(value) for value in packed_function["defaults"])
@@ -57,7 +57,7 @@ def unpack(packed_function: dict[str, Any]) -> Callable:
 
 
 def _pack_value(name: str, value: Any, packing: tuple[Any, ...]) -> tuple[str, Any]:
-    """A value that a function names, with how it is packed."""
+    """Return a value that a function refers to, with the way in which it is packed."""
     if isinstance(value, types.ModuleType):
         return MODULE, value.__name__
     if isinstance(getattr(value, "__wrapped__", value), types.FunctionType):
@@ -65,7 +65,7 @@ def _pack_value(name: str, value: Any, packing: tuple[Any, ...]) -> tuple[str, A
         if module.partition(".")[0] in (
             "jax",
             "scalingbook_lib",
-        ):  # installed in the other process too, so its name is enough
+        ):  # installed in the other process too, so the name is enough
             return VALUE, pickle.dumps(value)
         return FUNCTION, pack(value, packing)
     try:
@@ -77,7 +77,7 @@ def _pack_value(name: str, value: Any, packing: tuple[Any, ...]) -> tuple[str, A
 
 
 def _unpack_value(packed_value: tuple[str, Any]) -> Any:
-    """The value that `_pack_value` packed."""
+    """Return the value that `_pack_value` packed."""
     how_packed, value = packed_value
     if how_packed == MODULE:
         return importlib.import_module(value)
@@ -85,13 +85,13 @@ def _unpack_value(packed_value: tuple[str, Any]) -> Any:
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """Every name that a function, or a function within it, may look up outside."""
+    """Return every name that a function, or a function nested in it, may look up outside."""
     inner = (c for c in code.co_consts if isinstance(c, types.CodeType))
     return set(code.co_names).union(*map(_names, inner))
 
 
 def main() -> None:
-    """Compile the function on standard input."""
+    """Compile the function that is read from standard input."""
     from scalingbook_lab.compiler import aot
 
     packed_function = pickle.loads(sys.stdin.buffer.read())

@@ -1,6 +1,6 @@
-"""Dumps the instruction bundles (LLO) that the TPU compiler makes of a function.
+"""Dump the instruction bundles (LLO) that the TPU compiler generates for a function.
 
-The compiler dumps them only if it was told so before it started, so another process compiles the function
+The compiler dumps them only if its flags were set before it started, so another process compiles the function
 again.
 """
 
@@ -18,14 +18,14 @@ from scalingbook_lab.compiler import compile_process, slices
 from scalingbook_lib.hlo import bundles
 from scalingbook_lib.hlo.bundles import Bundles
 
-# libtpu reads its flags once, when it is loaded: no flag that is set later has any effect in this process.
+# libtpu reads its flags once, when it is loaded, so a flag that is set later has no effect in this process.
 FLAGS = "--xla_jf_dump_to={folder} --xla_jf_dump_llo_text=true"
 
 
 def dump(fn: Callable, args: tuple, how: dict[str, Any]) -> tuple[Bundles, ...]:
-    """The bundles of every kernel, from another process that compiles the function and dumps them.
+    """Return the bundles of every kernel, dumped by another process that compiles the function.
 
-    Raises NoTpuCompiler where there is no compiler, RuntimeError where the compilation fails.
+    Raises NoTpuCompiler if there is no compiler, and RuntimeError if the compilation fails.
     """
     if reason := slices.why_not():
         raise slices.NoTpuCompiler(reason)

@@ -1,4 +1,4 @@
-"""Reads the memory that a compiled program needs on one device, as XLA reports it."""
+"""Read the memory that a compiled program needs on one device, as XLA reports it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,9 +9,9 @@ from scalingbook_lib.units import Result, binary
 
 @dataclass(frozen=True, slots=True)
 class CompiledMemory(Result):
-    """The HBM of one device in bytes, padding included; `limit` is its capacity (None: unknown).
+    """The HBM use of one device in bytes, padding included; `limit` is its capacity (None if unknown).
 
-    `host` is what the program keeps in the host's pinned memory, which needs no HBM.
+    `host` counts what the program keeps in the host's pinned memory, which takes no HBM.
     """
 
     arguments: int
@@ -23,12 +23,12 @@ class CompiledMemory(Result):
 
     @property
     def needed(self) -> int:
-        """The bytes that are live at once: arguments, results that do not reuse an argument, temporaries."""
+        """The bytes that are live at once: arguments, temporaries, and results in memory of their own."""
         return self.arguments + self.results - self.aliased + self.temporaries
 
     @property
     def fits(self) -> bool:
-        """Whether the program fits into the device's memory."""
+        """Whether the program fits in the device's memory."""
         return self.limit is None or self.needed <= self.limit
 
     def __str__(self) -> str:
@@ -42,8 +42,8 @@ class CompiledMemory(Result):
 
 
 def memory(compiled: Any, limit: float | None) -> CompiledMemory:
-    """The memory of a compiled program, from XLA's `memory_analysis`."""
-    # of one device, padding included; what is aliased was donated, and counts among arguments and results
+    """Return the memory use of a compiled program, from XLA's `memory_analysis`."""
+    # for one device, padding included; an aliased buffer was donated and counts as both argument and result
     m = compiled.memory_analysis()
     host = (
         m.host_argument_size_in_bytes
@@ -62,6 +62,6 @@ def memory(compiled: Any, limit: float | None) -> CompiledMemory:
 
 
 def allocations(m: CompiledMemory) -> tuple[Allocation, ...]:
-    """The parts of a program's memory, the largest first."""
+    """Return the parts of a program's memory, largest first."""
     named = (("arguments", m.arguments), ("results", m.results - m.aliased), ("temporaries", m.temporaries))
     return tuple(Allocation(n, what) for what, n in sorted(named, key=lambda part: -part[1]) if n)

@@ -1,6 +1,6 @@
-"""Translates the book's notation into JAX's `Mesh`, `PartitionSpec` and `NamedSharding`, and back.
+"""Translate the book's notation into JAX's `Mesh`, `PartitionSpec` and `NamedSharding`, and back.
 
-A mesh of the notation (`Mesh(X=4, Y=2)`) may be given wherever a JAX mesh is expected. Chapter: Sharding.
+A mesh of the notation (`Mesh(X=4, Y=2)`) is accepted wherever a JAX mesh is expected. Chapter: Sharding.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -31,23 +31,22 @@ type AnyMesh = notation.Mesh | jax.sharding.Mesh
 def mesh(
     sizes: AnyMesh | None = None, devices: Sequence[Any] | None = None, /, **named: int
 ) -> jax.sharding.Mesh:
-    """A JAX mesh of these axes, last one fastest: `mesh(Mesh(X=4, Y=2))` or `mesh(X=4, Y=2)`.
+    """Return a JAX mesh of these axes, with the last one fastest: `mesh(Mesh(X=4, Y=2))` or `mesh(X=4, Y=2)`.
 
-    Its axes are of type Auto, whatever JAX's version prefers: the compiler chooses shardings that are not
-    given.
+    Its axes are of type Auto in every JAX version: the compiler chooses the shardings that are not given.
     """
     if isinstance(sizes, jax.sharding.Mesh):
         return sizes
     wanted = hlo.sizes_of(sizes if sizes is not None else notation.Mesh(**named))
     n = int(np.prod(list(wanted.values())))
-    # axis_types: the default is Auto in JAX 0.7, and since 0.9 Explicit, which refuses programs that leave
-    # shardings to the compiler
+    # set axis_types explicitly: the default is Auto in JAX 0.7 and Explicit since 0.9, and Explicit rejects
+    # programs that leave shardings to the compiler
     grid = np.array(devices if devices is not None else lab_devices.get(n)).reshape(tuple(wanted.values()))
     return jax.sharding.Mesh(grid, tuple(wanted), axis_types=(AxisType.Auto,) * len(wanted))
 
 
 def array(text: str | Array) -> Array:
-    """An array of the notation, parsed where it is text."""
+    """Return an array of the notation, parsed if it is given as text."""
     return notation.parse(text) if isinstance(text, str) else text
 
 
@@ -59,18 +58,19 @@ def spec(text: str | Array) -> PartitionSpec:
 
 
 def named(text: str | Array, on: AnyMesh) -> NamedSharding:
-    """`A[I_X, J]` on a mesh as a NamedSharding. Raises NotationError where the mesh lacks an axis."""
+    """Return `A[I_X, J]` on a mesh as a NamedSharding. Raises NotationError if the mesh lacks an axis."""
     a = array(text)
     a.check(notation.Mesh(**hlo.sizes_of(on)))
     return NamedSharding(mesh(on), spec(a))
 
 
 def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Array:
-    """How a JAX array, a sharding or a PartitionSpec is sharded, in the notation.
+    """Return in the notation how a JAX array, a sharding or a PartitionSpec is sharded.
 
-    A spec may be shorter than its array; give as many dimension names as there are dimensions.
+    A spec may be shorter than its array, so give as many dimension names as the array has dimensions.
     """
-    # an array has a sharding, and a sharding a spec; one on a single device has none, and is not sharded
+    # an array has a sharding, and a sharding has a spec; an array on a single device has no spec and is not
+    # sharded
     spec_of = getattr(given, "sharding", given)
     spec_of = spec_of if isinstance(spec_of, PartitionSpec) else getattr(spec_of, "spec", PartitionSpec())
     entries = list(getattr(spec_of, "partitions", None) or tuple(spec_of))
@@ -83,7 +83,7 @@ def array_of(given: Any, names: Sequence[str] = "IJKLM", name: str = "A") -> Arr
 def place(x: Any, text: str | Array, on: AnyMesh) -> jax.Array:
     """Shard an array over a mesh: `place(x, "A[I_X, J]", Mesh(X=4, Y=2))`.
 
-    Raises NotationError where the number of dimensions differs.
+    Raises NotationError if the number of dimensions differs.
     """
     a = array(text)
     if np.ndim(x) != len(a.dims):
@@ -93,16 +93,17 @@ def place(x: Any, text: str | Array, on: AnyMesh) -> jax.Array:
 
 
 def struct(text: str | Array, on: AnyMesh, dtype: DType = BF16, /, **sizes: int) -> jax.ShapeDtypeStruct:
-    """The shape, data type and sharding of an array in the notation, with nothing allocated."""
+    """Return the shape, dtype and sharding of an array in the notation, without allocating it."""
     a = array(text)
     shape = a.shape(**{name: size for name, size in sizes.items() if name in a.names})
     return jax.ShapeDtypeStruct(shape, JAX_DTYPES[dtype.name], sharding=named(a, on))
 
 
 def argument(a: Any, on: AnyMesh, dtype: DType | Mapping[str, DType], sizes: Mapping[str, int]) -> Any:
-    """The shape, data type and sharding of an argument in the notation; any other argument unchanged.
+    """Return the shape, dtype and sharding of an argument in the notation; return any other argument
+    unchanged.
 
-    `dtype` is one for all arguments, or by array name (bf16 where that has none).
+    `dtype` is one for all arguments, or one by array name (bf16 for arrays that have no entry).
     """
     if not isinstance(a, str | Array):
         return a
@@ -110,13 +111,14 @@ def argument(a: Any, on: AnyMesh, dtype: DType | Mapping[str, DType], sizes: Map
 
 
 def dtype_of(a: Array, dtype: Any) -> Any:
-    """The data type of an array, where data types are one for all or by array name."""
+    """Return the dtype of an array, given one dtype for all arrays or one by array name."""
     return dtype.get(a.name, BF16) if isinstance(dtype, Mapping) else dtype
 
 
 def results(out: Any, on: AnyMesh) -> dict[str, Any]:
-    """The keyword arguments of `jax.jit` for results in the notation;
-    none where the compiler is to choose.
+    """Return the keyword arguments of `jax.jit` for results in the notation.
+
+    The dict is empty if the compiler is to choose the shardings.
     """
     if out is None:
         return {}
@@ -127,15 +129,14 @@ def results(out: Any, on: AnyMesh) -> dict[str, Any]:
 def local(
     fn: Callable, *arrays: str | Array, out: str | Array | Sequence[str | Array], on: AnyMesh
 ) -> Callable:
-    """`fn`, which is written for the shards of one device, as a
-    function of global arrays (`jax.shard_map`).
-    """
+    """Turn `fn`, written for the shards of one device, into a function of global arrays (`jax.shard_map`)."""
     ins = tuple(spec(a) for a in arrays)
-    # check_vma=False: the type of a hand-written kernel, or of a replicated sum, cannot prove replication
+    # check_vma=False: JAX cannot infer that the result of a hand-written kernel, or of a replicated sum, is
+    # replicated
     outs = spec(out) if isinstance(out, str | Array) else tuple(spec(a) for a in out)
     return jax.shard_map(fn, mesh=mesh(on), in_specs=ins, out_specs=outs, check_vma=False)
 
 
 def _axes(entry: Any) -> tuple[str, ...]:
-    """The axes in one entry of a PartitionSpec."""
+    """Return the axes in one entry of a PartitionSpec."""
     return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)

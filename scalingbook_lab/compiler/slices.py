@@ -1,7 +1,7 @@
-"""Describes TPU slices to the compiler, and lays mesh axes over their tori.
+"""Describe TPU slices to the compiler, and lay mesh axes over their tori.
 
-A topology is named as libtpu names it, `v5e:2x4`. Mesh axes are laid over it as `chips.Slice.mesh` lays them:
-each is a product of whole torus axes.
+A topology has libtpu's name for it, such as `v5e:2x4`. Mesh axes are assigned to it as in `chips.Slice.mesh`:
+each mesh axis is a product of whole torus axes.
 """
 
 import functools
@@ -39,14 +39,15 @@ LOCKED_LIBTPU = "0.0.51"  # the version in uv.lock, whose results the book print
 
 
 class NoTpuCompiler(RuntimeError):
-    """This machine cannot compile for TPUs; the message says why, and what would help."""
+    """Raised when this machine cannot compile for TPUs; the message says why and what would help."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topology:
     """A slice as the compiler describes it: the chip, the torus, and its devices by their coordinates.
 
-    A chip of v4, v5e, v5p and v6e is one device; one of v2, v3 and TPU7x is two, which form a last axis of 2.
+    Each chip of v4, v5e, v5p and v6e is one device. Each chip of v2, v3 and TPU7x is two devices, which form
+    a last axis of size 2.
     """
 
     name: str
@@ -56,7 +57,7 @@ class Topology:
 
     @property
     def devices_per_chip(self) -> int:
-        """1, or 2 where each core of a chip is a device."""
+        """1, or 2 if each core of a chip is a device of its own."""
         return int(self.devices.size) // math.prod(self.torus)
 
     @property
@@ -65,12 +66,12 @@ class Topology:
         return self.chip.hbm_bytes / self.devices_per_chip
 
     def grid(self, sizes: Mapping[str, int]) -> Any:
-        """The devices as a grid of these mesh axes.
+        """Return the devices as a grid of these mesh axes.
 
-        Raises SliceError unless each is a product of whole torus axes.
+        Raises SliceError unless each mesh axis is a product of whole torus axes.
         """
         sides = [(k, n) for k, n in enumerate(self.devices.shape) if n > 1]
-        # try every assignment of sides to mesh axes: there are at most four sides
+        # try every assignment of torus sides to mesh axes; there are at most four sides
         for owners in itertools.product(sizes, repeat=len(sides)):
             sides_of = {
                 name: [side for side, o in zip(sides, owners, strict=True) if o == name] for name in sizes
@@ -88,7 +89,7 @@ class Topology:
 
 
 def why_not() -> str:
-    """Why this machine cannot compile for TPUs; "" where it can."""
+    """Return why this machine cannot compile for TPUs, or "" if it can."""
     if not is_supported_platform():
         here = f"{platform.system()} on {platform.machine()}"
         return f"the TPU compiler (libtpu) exists for Linux on x86-64 alone, and this is {here}"
@@ -98,40 +99,40 @@ def why_not() -> str:
 
 
 def is_supported_platform() -> bool:
-    """Whether there is a TPU compiler for this operating system and processor."""
+    """Return whether a TPU compiler exists for this operating system and processor."""
     return platform.system() == "Linux" and platform.machine() in ("x86_64", "AMD64")
 
 
 def as_printed() -> bool:
-    """Whether this is the compiler whose numbers the book prints; another
-    version may choose and estimate differently.
+    """Return whether this is the compiler whose numbers the book prints.
+
+    Another version may choose and estimate differently.
     """
     return not why_not() and metadata.version("libtpu") == LOCKED_LIBTPU
 
 
 def outdated(installed: str, requirements: Iterable[str]) -> str:
-    """Why a libtpu that is older than JAX was built for must not be
-    used: it ends the process with a segfault.
+    """Return why an installed libtpu is too old for this JAX, or "" if it is new enough.
 
-    "" where it is new enough.
+    A libtpu older than the one that JAX was built for ends the process with a segmentation fault.
     """
     required = wanted_version(requirements)
-    # compared as numbers: as text, 0.0.9 would be newer than 0.0.51
+    # compared as numbers, because as text 0.0.9 would be newer than 0.0.51
     if [int(n) for n in re.findall(r"\d+", installed)] >= [int(n) for n in required.split(".")]:
         return ""
     return f"libtpu {installed} is older than this JAX needs; install it with: pip install libtpu=={required}"
 
 
 def wanted_version(requirements: Iterable[str]) -> str:
-    """The libtpu that a JAX with these requirements was built for; "0" where they name none."""
+    """Return the libtpu version that a JAX with these requirements was built for, or "0" if none is named."""
     return next(iter(re.findall(r"libtpu==([\d.]*\d)", " ".join(requirements))), "0")
 
 
 @functools.cache
 def topology(name: str) -> Topology:
-    """The slice of that name, `v5e:2x4`.
+    """Return the slice with this name, such as `v5e:2x4`.
 
-    Raises NoTpuCompiler where this machine has no compiler, SliceError where the compiler has no such slice.
+    Raises NoTpuCompiler if this machine has no compiler, and SliceError if the compiler has no such slice.
     """
     if reason := why_not():
         raise NoTpuCompiler(reason)
@@ -146,7 +147,7 @@ def topology(name: str) -> Topology:
     try:
         with stderr_silenced():
             found = topologies.get_topology_desc(name, platform="tpu", **options)
-    except Exception as error:  # libtpu raises several types of its own
+    except Exception as error:  # libtpu raises several exception types of its own
         raise SliceError(
             f"the TPU compiler does not support the slice {name}: {str(error).splitlines()[0]}"
         ) from error
@@ -154,7 +155,7 @@ def topology(name: str) -> Topology:
 
 
 def of_mesh(mesh: Any) -> Topology | None:
-    """The slice that contains the devices of a JAX mesh; None where they are this machine's.
+    """Return the slice that contains the devices of a JAX mesh, or None if they are this machine's.
 
     Raises SliceError for a chip that the library lacks.
     """
@@ -164,7 +165,7 @@ def of_mesh(mesh: Any) -> Topology | None:
     if devices[0].platform != "tpu" or set(devices) <= set(jax.devices()):
         return None
     kind = devices[0].device_kind
-    one = chip_of_device(kind)  # the chip as JAX's devices see it: of a TPU7x, half of it
+    one = chip_of_device(kind)  # the chip as JAX's devices see it: half of a TPU7x
     matches = [
         (name, chip) for name, chip in GENERATIONS.items() if HALF_CHIP_DEVICES.get(chip.name, chip) == one
     ]
@@ -177,7 +178,7 @@ def of_mesh(mesh: Any) -> Topology | None:
 
 
 def _options(generation: str, shape: str) -> dict[str, Any]:
-    """The compiler's options for a topology."""
+    """Return the compiler's options for a topology."""
     # without "megacore" the two cores of a v4 would be two devices, as on v3. libtpu assumes whole hosts, so
     # a single chip has to be declared.
     options: dict[str, Any] = {"chip_config_name": "megacore"} if generation == "v4" else {}
@@ -185,7 +186,7 @@ def _options(generation: str, shape: str) -> dict[str, Any]:
 
 
 def _sides(shape: str) -> tuple[int, ...]:
-    """The sides of a slice's shape, '2x4'. Raises SliceError where they are not integers."""
+    """Return the sides of a slice's shape, such as '2x4'. Raises SliceError if they are not integers."""
     try:
         return tuple(int(side) for side in shape.split("x"))
     except ValueError:
@@ -193,8 +194,8 @@ def _sides(shape: str) -> tuple[int, ...]:
 
 
 def _by_coordinates(devices: list[Any]) -> Any:
-    """The devices in an array indexed by their coordinates on the torus and the core on the chip."""
-    # devices are not listed in the order of the torus, so only their coordinates count
+    """Return the devices in an array indexed by their torus coordinates and by the core on the chip."""
+    # devices are not listed in torus order, so only their coordinates count
     coordinates = [(*d.coords, d.core_on_chip) for d in devices]
     grid = np.empty(tuple(max(axis) + 1 for axis in zip(*coordinates, strict=True)), object)
     for position, device in zip(coordinates, devices, strict=True):
@@ -203,7 +204,7 @@ def _by_coordinates(devices: list[Any]) -> Any:
 
 
 def replicated(a: Any, on: Any) -> Any:
-    """A shape or a NumPy array as replicated on every device; what has a sharding keeps it."""
+    """Mark a shape or a NumPy array as replicated on every device; anything that has a sharding keeps it."""
     import jax
 
     if not hasattr(a, "shape") or not hasattr(a, "dtype") or getattr(a, "sharding", None) is not None:
@@ -213,13 +214,14 @@ def replicated(a: Any, on: Any) -> Any:
 
 
 def check_target(compiled: Any, on: Any, topology: str) -> None:
-    """Raise ValueError where JAX has compiled for other devices than those of the slice.
+    """Raise ValueError if JAX compiled for other devices than those of the slice.
 
-    JAX compiles for the devices of the arguments and results; with none on the slice, for this machine.
+    JAX compiles for the devices of the arguments and results. If none of them is on the slice, it compiles
+    for this machine.
     """
     import jax
 
-    # a function of plain NumPy arrays compiles for the CPU, and its numbers would be taken for a TPU's
+    # a function of plain NumPy arrays compiles for the CPU, and its numbers would be mistaken for a TPU's
     used = {d for s in jax.tree.leaves(compiled.output_shardings) for d in s.device_set}
     if used - set(on.devices.flat):
         raise ValueError(
@@ -232,7 +234,7 @@ def check_target(compiled: Any, on: Any, topology: str) -> None:
 @contextmanager
 def stderr_silenced() -> Iterator[None]:
     """Keep what C++ libraries write to standard error out of a notebook's stored outputs."""
-    # C++ writes to file descriptor 2 itself, which `contextlib.redirect_stderr` does not see
+    # C++ writes directly to file descriptor 2, which `contextlib.redirect_stderr` does not redirect
     saved = os.dup(2)
     try:
         with tempfile.TemporaryFile() as sink:

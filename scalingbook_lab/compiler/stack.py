@@ -1,8 +1,8 @@
-"""Shows every stage of a function on its way to the chip, side by side, by named scope.
+"""Show every compiler stage of a function side by side, by named scope.
 
-`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` has the jaxpr, StableHLO, HLO, the TPU compiler's
-optimized HLO and its schedule; with `llo=True` also the bundles of the TPU's instructions. `.excerpt("up")`
-shows what became of `jax.named_scope("up")`. Chapter: Profiling.
+`stack.of(fn, "X[B, D]", "W[D, F]", B=256, D=512, F=1024)` returns the jaxpr, StableHLO, HLO, the TPU
+compiler's optimized HLO and its schedule. With `llo=True` it adds the TPU's instruction bundles.
+`.excerpt("up")` shows the lines that `jax.named_scope("up")` became in each stage. Chapter: Profiling.
 """
 
 import html
@@ -20,12 +20,14 @@ from scalingbook_lib.hlo.text_table import text_table
 from scalingbook_lib.notation import Array
 from scalingbook_lib.units import BF16, DType, Result
 
-MAX_LINES, WIDTH = 12, 160  # lines of a stage in an excerpt, and their length
+MAX_LINES, WIDTH = 12, 160  # number of lines of a stage in an excerpt, and their length
 
 
 @dataclass(frozen=True, slots=True)
 class CompilerStage(Result):
-    """A function in one language: its lines and, where known, the path of scopes that each comes from."""
+    """A function in one of the compiler's languages: its lines and, if known, the scopes that each comes
+    from.
+    """
 
     name: str
     lines: tuple[str, ...]
@@ -37,7 +39,7 @@ class CompilerStage(Result):
         return "\n".join(self.lines)
 
     def of(self, scope: str) -> tuple[str, ...]:
-        """The lines that come from a named scope."""
+        """Return the lines that come from a named scope."""
         written = zip(self.lines, self.sources, strict=True)
         return tuple(line for line, source in written if scope in scopes.scope_names(source, primitive=False))
 
@@ -53,14 +55,14 @@ _LINES = "white-space:pre;overflow-x:auto;margin:.2rem 0;font-size:.8em"
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(Result):
-    """One scope in every stage, side by side where HTML is shown and there is room."""
+    """One scope in every stage, shown side by side if HTML is available and the page is wide enough."""
 
     scope: str
     stages: tuple[CompilerStage, ...]
     limit: int = MAX_LINES
 
     def _shown(self) -> Iterator[tuple[str, list[str]]]:
-        """Each stage's name, with at most `limit` of its lines."""
+        """Yield each stage's name with at most `limit` of its lines."""
         for stage in self.stages:
             of = stage.of(self.scope)
             lines = [line if len(line) <= WIDTH else line[: WIDTH - 2] + " …" for line in of]
@@ -82,7 +84,7 @@ class Excerpt(Result):
 
 @dataclass(frozen=True, slots=True)
 class CompilerStages(Result):
-    """A function in all its stages, the compiled program, and its kernels' bundles."""
+    """A function in all compiler stages, with the compiled program and its kernels' bundles."""
 
     stages: tuple[CompilerStage, ...]
     program: Program = field(repr=False)
@@ -101,7 +103,7 @@ class CompilerStages(Result):
         return tuple(dict.fromkeys(name for path in paths for name in path))
 
     def excerpt(self, scope: str, limit: int = MAX_LINES) -> Excerpt:
-        """What became of a named scope, stage by stage. Raises ValueError where there is no such scope."""
+        """Return the lines of a named scope, stage by stage. Raises ValueError if there is no such scope."""
         if scope not in self.scopes:
             raise ValueError(f"no scope {scope!r}; there are: {', '.join(self.scopes) or 'none'}")
         return Excerpt(scope, self.stages, limit)
@@ -123,9 +125,11 @@ def of(
     llo: bool = False,
     **sizes: int,
 ) -> CompilerStages:
-    """Every stage of a function of arrays in the notation, compiled for a TPU slice as `aot.compile` does.
+    """Return every stage of a function of arrays in the notation, compiled for a TPU slice as in
+    `aot.compile`.
 
-    With `llo` a second process compiles it again and dumps the bundles, which takes some seconds more.
+    With `llo`, a second process compiles the function again and dumps its bundles, which takes a few seconds
+    more.
     """
     how = {"topology": topology, "mesh": mesh, "out": out, "dtype": dtype, **sizes}
     program = aot.compile(fn, *args, **how)
@@ -145,7 +149,7 @@ def of(
 
 
 def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -> tuple[Bundles, ...]:
-    """The bundles of every kernel, with the scopes that the program's text gives for it."""
+    """Return the bundles of every kernel, with the scopes that the program text gives for it."""
     text = program.parsed
     outer = (visit.instruction for visit in walk.visits(text) if visit.inside is None)
     sources = {i.name: walk.scope_path(text, i) for i in outer}
@@ -153,6 +157,6 @@ def _bundles(fn: Callable, args: tuple, how: dict[str, Any], program: Program) -
 
 
 def _stage(name: str, written: Any) -> CompilerStage:
-    """A stage from pairs of a line and its scopes."""
+    """Build a stage from pairs of a line and its scopes."""
     lines, sources = zip(*written, strict=True)
     return CompilerStage(name, lines, sources)

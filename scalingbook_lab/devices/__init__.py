@@ -1,6 +1,6 @@
-"""Selects the devices of a program: real ones, or devices simulated on the CPU.
+"""Select the devices of a program: real devices, or devices that are simulated on the CPU.
 
-Call `devices.simulate(8)` before JAX is first used, as the first cell of a notebook.
+Call `devices.simulate(8)` before JAX is first used, in the first cell of a notebook.
 """
 
 import os
@@ -15,12 +15,12 @@ from scalingbook_lib.units import Result
 _ACCELERATOR_FILES = ("/dev/accel*", "/dev/vfio/[0-9]*", "/dev/nvidia[0-9]*", "/dev/kfd")
 _NAMES = {"tpu": "TPU", "gpu": "GPU", "cuda": "GPU", "rocm": "GPU", "cpu": "CPU"}
 EXACT = "highest"
-"""How real devices multiply fp32; its other name in JAX, "float32", holds for slices, too (`aot.compile`)."""
+"""The fp32 matmul precision on real devices; JAX's other name for it, "float32", also affects slices."""
 
 
 @dataclass(frozen=True, slots=True)
 class Devices(Result):
-    """The devices of which this program's meshes are made."""
+    """The devices from which this program's meshes are built."""
 
     platform: str
     kind: str
@@ -40,44 +40,45 @@ class Devices(Result):
 
 
 def simulate(n: int = 8) -> Devices:
-    """Provide n devices: real ones where there are enough, else n simulated ones on the CPU beside them.
+    """Provide n devices: real ones if there are enough, otherwise n devices simulated on the CPU.
 
     Call it before JAX is first used; afterwards it raises RuntimeError, unless the devices already exist.
-    Arrays without a placement then go to these devices. Real ones multiply fp32 in fp32, so that values agree
-    with simulated ones; put what is to run on one real device beside simulated ones on `jax.devices()[0]`.
+    Arrays without an explicit placement then go to these devices. Real devices multiply fp32 in full fp32
+    precision, so that their results agree with those of simulated devices. Put work for one real device next
+    to simulated ones on `jax.devices()[0]`.
     """
     prepare()
     import jax
 
     if "xla_force_host_platform_device_count" not in os.environ.get("XLA_FLAGS", ""):
-        with suppress(RuntimeError):  # where JAX has started, what counts is how many devices it has
+        with suppress(RuntimeError):  # if JAX has already started, only its number of devices counts
             jax.config.update("jax_num_cpu_devices", n)
     devices = get(n)
     if devices[0] not in jax.devices():
         jax.config.update("jax_default_device", devices[0])
     elif devices[0].platform != "cpu" and jax.config.jax_default_matmul_precision is None:
-        # left to itself a TPU multiplies fp32 as bf16, and a GPU as TF32
+        # by default a TPU multiplies fp32 as bf16, and a GPU as TF32
         jax.config.update("jax_default_matmul_precision", EXACT)
     return describe(devices)
 
 
 def here() -> Devices:
-    """The devices of JAX's default platform, the fastest kind that this machine has."""
+    """Return the devices of JAX's default platform, which is the fastest kind that this machine has."""
     import jax
 
     return describe(jax.devices())
 
 
 def describe(devices: Sequence[Any]) -> Devices:
-    """A description of these JAX devices; several on a CPU are simulated."""
+    """Describe these JAX devices; several devices on a CPU are simulated ones."""
     first, n = devices[0], len(devices)
     return Devices(first.platform, first.device_kind, n, first.platform == "cpu" and n > 1)
 
 
 def get(n: int | None = None) -> list[Any]:
-    """n devices of the kind that is more numerous, real ones if equal; all where n is left out.
+    """Return n devices of whichever kind there are more of (real ones if equal), or all of them without n.
 
-    Raises RuntimeError where JAX has started with fewer.
+    Raises RuntimeError if JAX has started with fewer devices.
     """
     import jax
 
@@ -92,15 +93,13 @@ def get(n: int | None = None) -> list[Any]:
 
 
 def prepare() -> None:
-    """Set the environment variables that JAX and libtpu read when they
-    start; those already set are unchanged.
-    """
-    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # else a second process on the machine dies
+    """Set the environment variables that JAX and libtpu read when they start, unless they are already set."""
+    os.environ.setdefault("ALLOW_MULTIPLE_LIBTPU_LOAD", "1")  # otherwise a second process on the machine dies
     if has_accelerator():
         return
     for name, value in {
         "JAX_PLATFORMS": "cpu",
-        "TPU_SKIP_MDS_QUERY": "1",  # no metadata server to ask which TPU this is
+        "TPU_SKIP_MDS_QUERY": "1",  # there is no metadata server to ask for the TPU type
         "TPU_ACCELERATOR_TYPE": "v5litepod-8",
         "TPU_WORKER_HOSTNAMES": "localhost",
         "TPU_STDERR_LOG_LEVEL": "3",
@@ -109,11 +108,11 @@ def prepare() -> None:
         os.environ.setdefault(name, value)
     import jax
 
-    if not jax.config.jax_platforms:  # JAX was imported before the environment said so
+    if not jax.config.jax_platforms:  # JAX was imported before the environment variable was set
         with suppress(RuntimeError):
             jax.config.update("jax_platforms", "cpu")
 
 
 def has_accelerator() -> bool:
-    """Whether this machine has a TPU or a GPU that programs can use."""
+    """Return whether this machine has a TPU or a GPU that programs can use."""
     return any(any(Path("/").glob(pattern.lstrip("/"))) for pattern in _ACCELERATOR_FILES)

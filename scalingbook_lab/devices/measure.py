@@ -1,6 +1,6 @@
-"""Times functions on the devices of this machine, and compares the times with rooflines.
+"""Time functions on this machine's devices, and compare the times with rooflines.
 
-Simulated devices share one CPU, so their times mean nothing, and a Timing says so.
+Simulated devices share one CPU, so their times mean nothing, and a `Timing` says so.
 """
 
 import statistics
@@ -18,14 +18,12 @@ from scalingbook_lib.roofline import Roofline
 from scalingbook_lib.rules import ridge_point
 from scalingbook_lib.units import FP32, Result, si
 
-SAMPLE_S = 2e-3  # a shorter sample measures the clock rather than the device
+SAMPLE_S = 2e-3  # in a shorter sample the clock's resolution dominates
 
 
 @dataclass(frozen=True, slots=True)
 class Timing(Result):
-    """The time of one call in seconds: the median of several samples,
-    their middle half, the best, and the devices.
-    """
+    """The time of one call in seconds: the median, the middle half and the minimum of several samples."""
 
     median_s: float
     low_s: float
@@ -37,16 +35,16 @@ class Timing(Result):
 
     @property
     def spread(self) -> float:
-        """The middle half of the samples, relative to the median."""
+        """The width of the middle half of the samples, relative to the median."""
         return (self.high_s - self.low_s) / self.median_s
 
     @property
     def meaningful(self) -> bool:
-        """Whether the devices run at a speed of their own: simulated ones do not."""
+        """Whether the devices run at their own speed, which simulated devices do not."""
         return not self.device.simulated
 
     def beside(self, roofline: Roofline) -> "MeasuredOperation":
-        """This time compared with the roofline of the same work."""
+        """Compare this time with the roofline of the same work."""
         return MeasuredOperation(self, roofline)
 
     def __str__(self) -> str:
@@ -59,24 +57,24 @@ class Timing(Result):
 
 @dataclass(frozen=True, slots=True)
 class MeasuredOperation(Result):
-    """A measured time and the bound that a roofline sets on it."""
+    """A measured time, and the lower bound that a roofline sets for it."""
 
     timing: Timing
     roofline: Roofline
 
     @property
     def fraction(self) -> float:
-        """The speed as a fraction of the attainable one: 1 is the roofline itself."""
+        """The achieved fraction of the attainable speed; 1 is the roofline itself."""
         return self.roofline.lower_s / self.timing.median_s
 
     @property
     def flops_per_s(self) -> float:
-        """The measured rate of FLOPs."""
+        """The measured FLOPs per second."""
         return self.roofline.flops / self.timing.median_s
 
     @property
     def bytes_per_s(self) -> float:
-        """The measured rate of bytes."""
+        """The measured bytes per second."""
         return self.roofline.bytes / self.timing.median_s
 
     def __str__(self) -> str:
@@ -86,7 +84,10 @@ class MeasuredOperation(Result):
 
 @dataclass(frozen=True, slots=True)
 class Machine(Result):
-    """The measured fp32 rates of this machine's first device: C in a matmul, W adding to a long array."""
+    """The measured fp32 rates of this machine's first device.
+
+    C is the FLOP/s of a matmul, and W the bytes/s of an addition to a long array.
+    """
 
     device: Devices
     flops_per_s: float
@@ -94,15 +95,15 @@ class Machine(Result):
 
     @property
     def ridge(self) -> float:
-        """The arithmetic intensity, in FLOPs per byte, above which it is compute-bound: C / W."""
+        """The arithmetic intensity, in FLOPs per byte, above which the machine is compute-bound: C / W."""
         return ridge_point(self.flops_per_s, self.bytes_per_s)
 
     def operation(self, flops: float, nbytes: float) -> Roofline:
-        """The roofline of an operation on this machine."""
+        """Return the roofline of an operation on this machine."""
         return Roofline(flops=flops, bytes=nbytes, flops_per_s=self.flops_per_s, bytes_per_s=self.bytes_per_s)
 
     def matmul(self, B: int, D: int, F: int) -> Roofline:
-        """The roofline of X[B, D] · W[D, F] → Y[B, F] in fp32 on this machine."""
+        """Return the roofline of X[B, D] · W[D, F] → Y[B, F] in fp32 on this machine."""
         return self.operation(2 * B * D * F, FP32.bytes * (B * D + D * F + B * F))
 
     def __str__(self) -> str:
@@ -111,10 +112,10 @@ class Machine(Result):
 
 
 def time(fn: Callable, *args: Any, samples: int = 11, min_sample_s: float = SAMPLE_S) -> Timing:
-    """Time one call of `fn`, compiled and warmed up.
+    """Time one call of `fn` after compilation and warm-up.
 
-    Each sample is as many calls as take `min_sample_s` together. `fn` is called as it is: wrap it in
-    `jax.jit` first, or the time is that of Python dispatching one operation after another.
+    Each sample consists of as many calls as together take `min_sample_s`. `fn` is called as it is: wrap it in
+    `jax.jit` first, or the time will be that of Python dispatching one operation after another.
     """
     out = jax.block_until_ready(fn(*args))
     calls, sample_s = 1, _sample(fn, args, 1)
@@ -127,13 +128,13 @@ def time(fn: Callable, *args: Any, samples: int = 11, min_sample_s: float = SAMP
 
 
 def machine(*, size: int = 2048, stream_bytes: float = 2**28) -> Machine:
-    """Measure this machine's first real device: the book's C (FLOPs/s) and W (bytes/s), for its roofline."""
+    """Measure C (FLOPs/s) and W (bytes/s) of this machine's first real device, for its roofline."""
     first = jax.devices()[0]
     matrix = jax.device_put(jnp.ones((size, size), jnp.float32), first)
     vector = [jax.device_put(jnp.ones(int(stream_bytes / FP32.bytes), jnp.float32), first)]
     add_in_place = jax.jit(
         lambda x: x + 1, donate_argnums=0
-    )  # a new result would be timed with its page faults
+    )  # timing a newly allocated result would include its page faults
 
     def stream() -> jax.Array:
         vector[0] = add_in_place(vector[0])
@@ -149,7 +150,7 @@ def machine(*, size: int = 2048, stream_bytes: float = 2**28) -> Machine:
 
 
 def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
-    """The seconds that so many calls take one after the other, until the last result is ready."""
+    """Return the seconds that this many consecutive calls take, until the last result is ready."""
     out, start = None, clock.perf_counter()
     for _ in range(calls):
         out = fn(*args)
@@ -158,6 +159,6 @@ def _sample(fn: Callable, args: tuple[Any, ...], calls: int) -> float:
 
 
 def _device_of(out: Any) -> Devices:
-    """The devices that hold the result."""
+    """Return the devices that hold the result."""
     arrays = [leaf for leaf in jax.tree.leaves(out) if isinstance(leaf, jax.Array)]
     return lab_devices.describe([*arrays[0].sharding.device_set] if arrays else jax.devices()[:1])

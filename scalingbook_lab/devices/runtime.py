@@ -1,4 +1,4 @@
-"""Reports what a notebook runs on: versions and devices. Its first cell calls `begin`."""
+"""Report the versions and devices that a notebook runs on. A notebook's first cell calls `begin`."""
 
 import os
 import platform
@@ -13,13 +13,13 @@ from scalingbook_lab.devices import Devices
 from scalingbook_lib import __version__
 from scalingbook_lib.units import Result
 
-DEMO_DEVICES = 8  # devices that the book's demos of sharding ask for
+DEMO_DEVICES = 8  # number of devices that the book's sharding demos request
 _SHOWN = {"jax": "JAX", "numpy": "NumPy", "ipywidgets": "ipywidgets"}
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime(Result):
-    """Versions, this machine's devices, and those of sharding demos; both None without JAX."""
+    """Package versions, this machine's devices, and those of sharding demos; both are None without JAX."""
 
     versions: tuple[tuple[str, str], ...]
     here: Devices | None
@@ -34,9 +34,9 @@ class Runtime(Result):
 
 
 def begin(*, installed: bool) -> None:
-    """Print the runtime where the first cell has installed something, or this machine has a TPU or a GPU.
+    """Print the runtime if the first cell installed something, or if this machine has a TPU or a GPU.
 
-    Where the library was installed, the TPU compiler is installed too if there is none that JAX can use.
+    If the library was just installed, also install the TPU compiler unless JAX already has a usable one.
     """
     if installed:
         install_tpu_compiler()
@@ -45,9 +45,7 @@ def begin(*, installed: bool) -> None:
 
 
 def install_tpu_compiler() -> None:
-    """Install the libtpu that this JAX was built for, if it is missing;
-    print pip's reason where that fails.
-    """
+    """Install the libtpu that this JAX was built for if it is missing; if that fails, print pip's reason."""
     try:
         version = slices.wanted_version(metadata.requires("jax") or [])
     except metadata.PackageNotFoundError:
@@ -68,7 +66,7 @@ def install_tpu_compiler() -> None:
 
 
 def runtime() -> Runtime:
-    """What this program runs on; it starts JAX, with as many devices as the demos need."""
+    """Return what this program runs on. This starts JAX with as many devices as the demos need."""
     try:
         demos = devices.simulate(DEMO_DEVICES)
     except ModuleNotFoundError:
@@ -77,13 +75,13 @@ def runtime() -> Runtime:
 
 
 def _versions() -> tuple[tuple[str, str], ...]:
-    """The versions of this library, of Python and of the packages that notebooks use."""
+    """Return the versions of this library, of Python and of the packages that notebooks use."""
     own = ("scalingbook-lib", __version__), ("Python", platform.python_version())
     return (*own, *((shown, number) for name, shown in _SHOWN.items() if (number := _version(name))))
 
 
 def _version(name: str) -> str:
-    """The version of an installed package; "" where it is not installed."""
+    """Return the version of an installed package, or "" if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,9 +1,9 @@
-"""Benchmarks this machine's devices: matmuls, copies, attention and collectives, each timed and predicted.
+"""Benchmark this machine's devices: matmuls, copies, attention and collectives, each timed and predicted.
 
 `survey()` takes a minute or two on a TPU or GPU and less on a CPU, where sizes are smaller and in fp32.
-Predictions are those of `calibrated.kernels` and `calibrated.fabrics` for a chip of the catalogue; for a CPU,
-the roofline of its own best rates. Inputs are random: with equal numbers fewer bits flip, so a chip draws
-less power and clocks higher than it would for a model.
+Predictions come from `calibrated.kernels` and `calibrated.fabrics` for a chip of the catalogue, and from the
+roofline of its own best rates for a CPU. Inputs are random, because with equal numbers fewer bits flip: the
+chip would draw less power and clock higher than it does for a model.
 """
 
 import os
@@ -38,7 +38,8 @@ from scalingbook_lib.roofline.attained import Attending
 from scalingbook_lib.units import BF16, FP32, DType
 
 type Report = Callable[[str], None]
-# calls in one program, each on the previous result: Python takes longer to dispatch one than some take
+# calls in one program, each on the previous result, because Python takes longer to dispatch some of them than
+# the device takes to run them
 CHAIN = 8
 
 
@@ -68,7 +69,8 @@ SMALL = SurveySizes(
 
 
 def survey(report: Report = lambda _: None, sizes: SurveySizes | None = None) -> DeviceBenchmark:
-    """Run all benchmarks on this machine's first device, and collectives over all where there are several.
+    """Run all benchmarks on this machine's first device, and collectives over all devices if there are
+    several.
 
     `report` receives each result as a line of text.
     """
@@ -90,14 +92,14 @@ def survey(report: Report = lambda _: None, sizes: SurveySizes | None = None) ->
 
 
 def _memory() -> dict[str, float]:
-    """The size of this machine's memory in bytes, where the system reports it."""
+    """Return the size of this machine's memory in bytes, if the system reports it."""
     if not hasattr(os, "sysconf"):
         return {}
     return {"memory_bytes": float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))}
 
 
 def _rows(chip: Chip | None, sizes: SurveySizes, report: Report) -> Iterator[TimedOperation]:
-    """The timed benchmarks of one device."""
+    """Yield the timed benchmarks of one device."""
     own_rates = measure.machine(size=1024, stream_bytes=2**26)
     dtype, jax_dtype = (BF16, jnp.bfloat16) if chip else (FP32, jnp.float32)
     groups = (kind(sizes, chip, dtype, jax_dtype) for kind in (_matmuls, _copies, _attention))
@@ -118,7 +120,7 @@ def _rows(chip: Chip | None, sizes: SurveySizes, report: Report) -> Iterator[Tim
 
 
 def _chained(run: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
-    """CHAIN calls as one program; without the barrier XLA would fuse them, or find that they cancel."""
+    """Combine CHAIN calls into one program; the barrier keeps XLA from fusing them or canceling them out."""
 
     def chained(x: jax.Array, *rest: jax.Array) -> jax.Array:
         for _ in range(CHAIN):
@@ -129,7 +131,7 @@ def _chained(run: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
 
 
 def _random(jax_dtype: Any, *shape: int, key: int = 0) -> jax.Array:
-    """Normal numbers, scaled so that a matmul with them preserves the size of its input."""
+    """Return normally distributed numbers, scaled so that a matmul preserves the magnitude of its input."""
     return jax.random.normal(jax.random.key(key), shape, jax_dtype) * shape[0] ** -0.5
 
 
@@ -143,13 +145,13 @@ class SurveyOperation:
     inputs: tuple[jax.Array, ...]
     flops: float
     nbytes: float
-    predicted_s: float  # 0 where the catalogue has no such chip
+    predicted_s: float  # 0 if the catalogue has no such chip
 
 
 def _matmuls(
     sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any
 ) -> Iterator[SurveyOperation]:
-    """Matmuls X[B, D] · W[D, D]."""
+    """Yield matmuls X[B, D] · W[D, D]."""
     for D in sizes.widths:
         w = _random(jax_dtype, D, D)
         for B in sizes.rows:
@@ -165,7 +167,7 @@ def _matmuls(
 
 
 def _copies(sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any) -> Iterator[SurveyOperation]:
-    """Copies of arrays within HBM."""
+    """Yield copies of arrays within HBM."""
     for n in sizes.copied:
         nbytes = 2 * dtype.bytes * n  # read once, written once
         yield SurveyOperation(
@@ -182,7 +184,7 @@ def _copies(sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any)
 def _attention(
     sizes: SurveySizes, chip: Chip | None, dtype: DType, jax_dtype: Any
 ) -> Iterator[SurveyOperation]:
-    """Attention of one sequence's prompt, and of one new token of sixteen sequences."""
+    """Yield attention over one sequence's prompt, and over one new token of each of sixteen sequences."""
     N, H = sizes.heads, 128
     for T, (what, B) in product(sizes.tokens, ((PROMPT, 1), (TOKEN, 16))):
         decode = what == TOKEN
@@ -190,7 +192,7 @@ def _attention(
         q = _random(jax_dtype, B, 1 if decode else T, N, H)
         k, v = (
             _random(jax_dtype, B, T, N, H, key=n) for n in (1, 2)
-        )  # one array for both would be read only once
+        )  # a single array for both would be read only once
         yield SurveyOperation(
             what=what,
             sizes=(B, T, N, N, H),
@@ -207,7 +209,7 @@ def _attention(
 
 
 def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]:
-    """Attention in one kernel, where cuDNN has it for this GPU, else as XLA compiles it."""
+    """Return attention as one kernel if cuDNN has one for this GPU, otherwise as XLA compiles it."""
     run = partial(jax.nn.dot_product_attention, is_causal=causal)
     fused = partial(run, implementation="cudnn")
     try:
@@ -218,7 +220,7 @@ def _fused(q: jax.Array, k: jax.Array, causal: bool) -> Callable[..., jax.Array]
 
 
 def _collectives(chip: Chip, sizes: SurveySizes, report: Report) -> Iterator[TimedOperation]:
-    """Collectives over all devices of this machine."""
+    """Yield collectives over all devices of this machine."""
     n = len(jax.devices())
     mesh, networks = Mesh(np.array(jax.devices()), "X"), fabric_fit.networks(chip, n)
     bodies = {

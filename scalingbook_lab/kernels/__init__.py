@@ -1,8 +1,8 @@
-"""Pallas kernels for a TPU, written to be read, and what they gain over XLA's own programs.
+"""Pallas kernels for TPUs, written to be read, and a comparison of each with XLA's own program.
 
-`matmul` works in tiles, `attention` is flash attention, `ring` gathers by remote DMA, `collective_matmul`
-computes while it gathers, and `ring_sum` can be made to race (`races`). With
+`matmul` is tiled, `attention` is flash attention, `ring` is an all-gather by remote DMA, `collective_matmul`
+computes while it gathers, and `ring_sum` can be configured to have a race (`races`). With
 `interpret=interpreter.interpreter()` they run on this machine's simulated devices; without it, `aot.compile`
-compiles them for a TPU. `comparison` sets a kernel beside XLA's program, and `traffic` counts the bytes that
-a kernel moves.
+compiles them for a TPU. `comparison` compares a kernel with XLA's program, and `traffic` counts the bytes
+that a kernel moves.
 """

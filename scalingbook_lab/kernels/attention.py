@@ -1,11 +1,11 @@
 """Flash attention as a Pallas kernel: softmax attention that never writes its scores to HBM.
 
-A block of queries stays in VMEM while the keys and values of its head pass by, one block at a time. Of the
-scores so far it keeps the largest m, l = Σ exp(s - m) and o = Σ exp(s - m) · v, as
-`arithmetic.online_softmax` does, and rescales l and o when a larger score comes. The G query heads of a group
-are rows of one block, so each key is read once for all of them. Under a causal mask, blocks that no query of
-the block attends to are neither fetched nor computed. Sources: Dao et al., FlashAttention (arXiv 2205.14135,
-2307.08691); JAX's own kernel, jax.experimental.pallas.ops.tpu. Chapter: Transformers.
+A block of queries stays in VMEM while the keys and values of its head stream past, one block at a time. Of
+the scores seen so far the kernel keeps the largest m, l = Σ exp(s - m) and o = Σ exp(s - m) · v, as
+`arithmetic.online_softmax` does, and rescales l and o when a larger score arrives. The G query heads of a
+group are rows of one block, so each key is read once for all of them. Under a causal mask, key blocks that no
+query of the block attends to are neither fetched nor computed. Sources: Dao et al., FlashAttention (arXiv
+2205.14135, 2307.08691); JAX's own kernel, jax.experimental.pallas.ops.tpu. Chapter: Transformers.
 """
 
 import functools
@@ -36,19 +36,18 @@ def flash(
     vmem_bytes: int | None = None,
     interpret: Interpret = False,
 ) -> jax.Array:
-    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H], with `block`
-    queries of a group and `keys` keys at a time.
+    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O[K, G, T, H], in tiles of `block` queries by `keys` keys.
 
-    K is the number of key/value heads (of all sequences, if there are several); the T queries are the last of
-    the S positions. A step holds `vmem_bytes(block, keys, G, H=H)`. Raises ValueError where T exceeds S or a
-    block does not divide its dimension.
+    K is the number of key/value heads (over all sequences, if there are several); the T queries are the last
+    of the S positions. A step needs `vmem_bytes(block, keys, G, H=H)` of VMEM. Raises ValueError if T exceeds
+    S or if a block does not divide its dimension.
     """
     (K, G, T, H), S = q.shape, k.shape[1]
     _check_blocks(T, S, block, keys)
     last = functools.partial(_last, block=block, keys=keys, T=T, S=S, causal=causal)
     queries = pallas.BlockSpec((None, G, block, H), lambda head, i, j: (head, 0, i, 0))
-    # under a causal mask the steps after the last unmasked block name that block again: Pallas does not fetch
-    # an unchanged index again, so masked blocks cost no bytes
+    # under a causal mask, the steps after the last unmasked block name that block again: Pallas does not
+    # refetch a block whose index is unchanged, so masked blocks cost no bytes
     passing = pallas.BlockSpec((None, keys, H), lambda head, i, j: (head, jnp.minimum(j, last(i)), 0))
     rows = G * block
     return pallas.pallas_call(
@@ -67,7 +66,7 @@ def flash(
 
 
 def plain(q: jax.Array, k: jax.Array, v: jax.Array, *, causal: bool = True) -> jax.Array:
-    """The same attention as XLA usually compiles it, with all scores [K, G, T, S] at once."""
+    """Compute the same attention as XLA usually compiles it, with all scores [K, G, T, S] in memory."""
     T, S = q.shape[2], k.shape[1]
     scores = jnp.einsum("KGTH,KSH->KGTS", q, k, preferred_element_type=jnp.float32) / q.shape[3] ** 0.5
     if causal:
@@ -77,9 +76,9 @@ def plain(q: jax.Array, k: jax.Array, v: jax.Array, *, causal: bool = True) -> j
 
 
 def vmem_bytes(block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF16) -> int:
-    """The VMEM of a step in bytes: `arithmetic.block_bytes`, and what a TPU's kernel adds to it.
+    """Return the VMEM of a step in bytes: `arithmetic.block_bytes` plus what a TPU kernel adds.
 
-    Queries have two buffers instead of one and the output has two; m and l take all lanes of a register.
+    Queries have two buffers instead of one, and so does the output; m and l take all lanes of a register.
     """
     rows = block * G
     added = 3 * dtype.bytes * rows * H + 2 * FP32.bytes * rows * (LANES - 1)
@@ -87,7 +86,7 @@ def vmem_bytes(block: int, keys: int, G: int, *, H: int = 128, dtype: DType = BF
 
 
 def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
-    """One block of queries, all heads of its group, attends to one block of keys and values."""
+    """Attend from one block of queries, all heads of its group, to one block of keys and values."""
     m, l, sums = scratch
     i, j = pallas.program_id(1), pallas.program_id(2)
     (G, block, H), keys = q.shape, k.shape[0]
@@ -106,43 +105,44 @@ def _step(q, k, v, o, *scratch, last: Any, first: int, causal: bool) -> None:
             scores = jnp.where(mask, scores, MASKED)
         old = m[...]
         m[...] = jnp.maximum(old, scores.max(1, keepdims=True))
-        # m and l are the same in all 128 lanes: a column of one number per row would take whole registers
-        # too, and could not be stored as a column
+        # m and l are replicated in all 128 lanes: a column with one number per row would occupy whole
+        # registers anyway, and could not be stored as a column
         weights = jnp.exp(scores - m[:, :1])
-        shrink = jnp.exp(old - m[...])  # sums relative to the old m are smaller relative to the new one
+        shrink = jnp.exp(old - m[...])  # sums relative to the old m shrink when m grows
         l[...] = shrink * l[...] + weights.sum(1, keepdims=True)
         sums[...] = shrink[:, :1] * sums[...] + _matmul(weights.astype(v.dtype), v[...], along=0)
 
-    # one division for each output, at the end: as in arithmetic.online_softmax, l has grown with o
+    # one division per output element at the end, as in arithmetic.online_softmax: l and o grew together
     @pallas.when(j == last(i))
     def _() -> None:
         o[...] = (sums[...] / l[:, :1]).astype(o.dtype).reshape(o.shape)
 
 
 def _last(i: Any, *, block: int, keys: int, T: int, S: int, causal: bool) -> Any:
-    """The last block of keys that the i-th block of queries attends to.
+    """Return the last block of keys that the i-th block of queries attends to.
 
-    (`//` would ask which TPU it is for.)
+    (`//` would query the TPU type.)
     """
     return jax.lax.div(S - T + (i + 1) * block - 1, np.int32(keys)) if causal else S // keys - 1
 
 
 def _mask(rows: int, S: int, first: Any, *, T: int) -> jax.Array:
-    """Which of S keys each row attends to: T queries per head, the
-    first one `first` positions after key 0.
+    """Return which of S keys each row attends to.
+
+    There are T queries per head, and the first one is `first` positions after key 0.
     """
-    # the G heads of a group are stacked, T rows each, so a row's query is its number modulo T
+    # the G heads of a group are stacked with T rows each, so a row's query is its index modulo T
     row, key = (jax.lax.broadcasted_iota(jnp.int32, (rows, S), axis) for axis in (0, 1))
     return jax.lax.rem(row, np.int32(T)) + first >= key
 
 
 def _matmul(a: jax.Array, b: jax.Array, along: int) -> jax.Array:
-    """a · b, summed over the last dimension of a and dimension `along` of b, in fp32."""
+    """Return a · b in fp32, contracted over the last dimension of a and dimension `along` of b."""
     return jax.lax.dot_general(a, b, (((1,), (along,)), ((), ())), preferred_element_type=jnp.float32)
 
 
 def _check_blocks(T: int, S: int, block: int, keys: int) -> None:
-    """Raise ValueError where T exceeds S, or a block does not divide its dimension."""
+    """Raise ValueError if T exceeds S, or if a block does not divide its dimension."""
     if T > S:
         raise ValueError(f"T = {T} queries are more than S = {S} positions; give the keys of all of them")
     for name, size, tile in (("T", T, block), ("S", S, keys)):

@@ -1,10 +1,11 @@
-"""A collective matmul as a Pallas kernel: it multiplies one shard while the next one travels.
+"""A collective matmul as a Pallas kernel: it multiplies one shard while the next one is in flight.
 
-The ring of `ring.all_gather` runs in VMEM, and at each step, while DMAs carry a shard on, the matrix unit
-multiplies that shard, one tile of Y at a time. Which rows of Y those are depends on the chip's position on
-the ring: the grid's index map reads it from a number that Pallas fetches before the kernel starts (scalar
-prefetch). Communication is hidden where F / n is at least FLOPs/s over the bytes/s of the links used. Source:
-Wang et al., "Overlap Communication with Dependent Computation" (ASPLOS 2023). Chapters: Sharding, JAX.
+The ring of `ring.all_gather` runs in VMEM. At each step, while DMAs pass a shard on, the matrix unit
+multiplies that shard, one tile of Y at a time. The rows of Y that a shard produces depend on the chip's
+position on the ring; the grid's index map reads it from a number that Pallas fetches before the kernel starts
+(scalar prefetch). Communication is hidden if F / n is at least the FLOPs/s divided by the bytes/s of the
+links used. Source: Wang et al., "Overlap Communication with Dependent Computation" (ASPLOS 2023). Chapters:
+Sharding, JAX.
 """
 
 import functools
@@ -31,12 +32,11 @@ def all_gather_matmul(
     vmem_bytes: int | None = None,
     interpret: Interpret = False,
 ) -> jax.Array:
-    """X[B_X, D] · W[D, F_X] → Y[B, F_X], on one device's shards x[B / n,
-    D] and w[D, F / n] within `shard_map`.
+    """X[B_X, D] · W[D, F_X] → Y[B, F_X], for one device's shards x[B / n, D] and w[D, F / n] in `shard_map`.
 
-    Tiles of Y are rows × columns, each along all of D; X[B, D] is gathered in VMEM, which `vmem_bytes` must
-    allow: see the function of that name. With `both_ways`, halves of shards travel in opposite directions.
-    Raises ValueError where tiles do not divide the shards.
+    Tiles of Y are rows × columns, and each spans all of D. X[B, D] is gathered in VMEM, so `vmem_bytes` must
+    allow for it: see the function of that name. With `both_ways`, the halves of each shard travel in opposite
+    directions. Raises ValueError if the tiles do not divide the shards.
     """
     n, directions = jax.lax.axis_size(axis), 2 if both_ways else 1
     (b, D), F = x.shape, w.shape[1]
@@ -66,21 +66,19 @@ def all_gather_matmul(
 
 
 def vmem_bytes(B: int, D: int, *, rows: int = 512, columns: int = 512, dtype: DType = BF16) -> int:
-    """The VMEM in bytes: all of X[B, D], two buffers for the tiles of
-    W and of Y, and one fp32 accumulator.
-    """
+    """Return the VMEM in bytes: X[B, D], two buffers for the tiles of W and Y, and one fp32 accumulator."""
     tiles = 2 * (D * columns + rows * columns)
     return int(dtype.bytes * (B * D + tiles) + FP32.bytes * rows * columns)
 
 
 def _kernel(_me, x, w, y, *scratch, axis: str, directions: int) -> None:
-    """One tile of Y; the first tile of a step waits for the shard that the step needs, and passes it on."""
+    """Compute one tile of Y; the first tile of a step waits for the step's shard and passes it on."""
     gathered, own_copied, sent, arrived = scratch
     step, direction, i, j = (pallas.program_id(k) for k in range(4))
     me, n = jax.lax.axis_index(axis), jax.lax.axis_size(axis)
 
-    # The grid's step is known only on the chip, but Python chooses the semaphores: so every step is written
-    # out, and all but one of them are skipped.
+    # The grid's step is known only on the chip, but Python chooses the semaphores. Every step is therefore
+    # unrolled, and all but one are skipped.
     for static_step in range(n):  # each step has its own semaphores
         pallas.when((step == static_step) & (direction == 0) & (i == 0) & (j == 0))(
             functools.partial(
@@ -116,15 +114,16 @@ def _receive(x, gathered, own_copied, sent, arrived, *, axis: str, step: int, di
 
 
 def _rows_of_y(me: Any, step: Any, direction: Any, i: Any, *, n: int, tiles: Any, directions: int) -> Any:
-    """The index of a tile of rows: the i-th of the shard, or half, that
-    started `step` positions away on the ring.
+    """Return the index of the i-th tile of rows of a shard (or half shard).
+
+    The shard started `step` positions away on the ring.
     """
     origin = jax.lax.rem(me + jnp.where(direction == 0, n - step, step), jnp.int32(n))
     return (origin * directions + direction) * tiles + i
 
 
 def _check_tiles(b: int, F: int, rows: int, columns: int) -> None:
-    """Raise ValueError where a tile does not divide what it tiles."""
+    """Raise ValueError if a tile does not divide its dimension."""
     for what, size, tile in (
         ("rows that travel together", b, rows),
         ("columns of W on one device", F, columns),

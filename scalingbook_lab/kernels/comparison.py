@@ -1,8 +1,8 @@
-"""Compiles the same work as a Pallas kernel and as XLA's program, for a TPU slice that need not be there.
+"""Compile the same work as a Pallas kernel and as XLA's program, for a TPU slice that need not be attached.
 
 Each function compiles both (`topology="v5e:1x1"`, `"v5e:2x2"`) and returns the two programs, the VMEM that
-the kernel's formula predicts, and the bytes that the kernel moves. XLA's estimate in cycles covers its own
-fusions only: neither hand-written kernels nor links.
+the kernel's formula predicts, and the bytes that the kernel moves. XLA's estimate in cycles covers only its
+own fusions, so it includes neither hand-written kernels nor links.
 """
 
 import math
@@ -23,7 +23,7 @@ from scalingbook_lib.units import BF16, Result, binary, si
 
 @dataclass(frozen=True, slots=True)
 class KernelComparison(Result):
-    """The same work as a kernel and as XLA's program; `predicted_vmem_bytes` is from the kernel's formula."""
+    """The same work as a kernel and as XLA's program; `predicted_vmem_bytes` is the kernel's own formula."""
 
     kernel: Program
     xla: Program
@@ -32,9 +32,7 @@ class KernelComparison(Result):
 
     @property
     def hbm_s(self) -> float:
-        """The seconds that the kernel's fetches and stores take at the
-        chip's HBM bandwidth; 0 without a chip.
-        """
+        """The seconds that the kernel's fetches and stores take at full HBM bandwidth; 0 without a chip."""
         return self.moved.hbm_bytes / self.kernel.chip.hbm_bytes_per_s if self.kernel.chip else 0.0
 
     def __str__(self) -> str:
@@ -63,7 +61,7 @@ def attention(
     causal: bool = True,
     topology: str = "v5e:1x1",
 ) -> KernelComparison:
-    """Q[K, G, T, H], K[K, S, H], V[K, S, H] → O: flash attention, and attention with all scores in HBM."""
+    """Compare flash attention with attention that keeps all scores in HBM, for Q[K, G, T, H] and S keys."""
     vmem_bytes = flash.vmem_bytes(block, keys, G, H=H)
     how = {"block": block, "keys": keys, "causal": causal, "vmem_bytes": vmem_limit(vmem_bytes)}
     both = (
@@ -76,7 +74,7 @@ def attention(
 
 
 def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:2x2") -> KernelComparison:
-    """A[I_X, J] → A[I, J] in bf16 over a whole slice, by remote DMA and by XLA's collective."""
+    """Compare remote DMA with XLA's collective for A[I_X, J] → A[I, J] in bf16 over a whole slice."""
     both = (
         lambda x: ring.all_gather(x, "X", both_ways=both_ways),
         lambda x: jax.lax.all_gather(x, "X", tiled=True),
@@ -87,7 +85,7 @@ def all_gather(I: int, J: int, *, both_ways: bool = False, topology: str = "v5e:
 def on_one_chip(
     both: tuple[Callable, Callable], arrays: tuple[str, ...], vmem_bytes: int, topology: str, **sizes: Any
 ) -> KernelComparison:
-    """A kernel and XLA's function of arrays in the notation; `vmem_bytes` is from the kernel's formula."""
+    """Compile a kernel and XLA's function for one chip; `vmem_bytes` comes from the kernel's formula."""
     kernel, xla = (aot.compile(fn, *arrays, topology=topology, **sizes) for fn in both)
     structs = [sharding.struct(a, Mesh(X=1), BF16, **sizes) for a in arrays]
     return KernelComparison(kernel, xla, traffic.moved(both[0], *structs), vmem_bytes)
@@ -101,8 +99,8 @@ def on_a_ring(
     vmem_bytes: int | None = None,
     **sizes: Any,
 ) -> KernelComparison:
-    """Both on all chips of a slice as one ring X; the functions are written for the shards of one chip."""
-    # one mesh axis over all of a torus: XLA and the kernel both see a ring of all chips
+    """Compile both for all chips of a slice as one ring X; the functions take the shards of one chip."""
+    # one mesh axis over the whole torus, so that XLA and the kernel both see a ring of all chips
     sides = topology.partition(":")[2].split("x")
     mesh = aot.mesh_for(topology, Mesh(X=math.prod(int(side) for side in sides)))
     kernel, xla = (
@@ -114,14 +112,12 @@ def on_a_ring(
 
 
 def vmem_limit(vmem_bytes: int) -> int | None:
-    """The `vmem_limit_bytes` of a kernel: 1.25 times its formula where that
-    exceeds the default of 16 MiB, else None.
-    """
-    # the compiler's own scratch comes on top of what the kernel declares
+    """Return a kernel's `vmem_limit_bytes`: 1.25 times its formula if that exceeds 16 MiB, otherwise None."""
+    # the compiler needs scratch memory in addition to what the kernel declares
     limit = int(1.25 * vmem_bytes)
     return limit if limit > 16 * 2**20 else None
 
 
 def _temporaries(program: Program) -> str:
-    """'1 MiB of HBM for temporaries'."""
+    """Return text such as '1 MiB of HBM for temporaries'."""
     return f"{binary(program.memory.temporaries)} of HBM for temporaries"

@@ -1,7 +1,7 @@
-"""Runs TPU kernels without a TPU, in JAX's interpreter, with one thread per device.
+"""Run TPU kernels without a TPU, in JAX's interpreter, with one thread per device.
 
 The interpreter simulates HBM, VMEM, semaphores and DMAs between devices, fills uninitialized memory with nan,
-and can keep a vector clock per device, which finds reads and writes that nothing orders. Source:
+and can keep a vector clock per device, which finds unordered reads and writes. Source:
 jax.experimental.pallas.tpu.InterpretParams, JAX 0.7 to 0.12.
 """
 
@@ -11,28 +11,27 @@ import jax
 from jax.experimental import pallas
 from jax.experimental.pallas import tpu
 
-type Place = tuple[jax.Array, ...]  # a device, as Pallas names it: an index per axis of the mesh
-type Interpret = Any  # False, or what `interpreter()` returns
+type Place = tuple[jax.Array, ...]  # a device as Pallas addresses it: one index per mesh axis
+type Interpret = Any  # False, or the value of `interpreter()`
 
 
 def interpreter(*, races: bool = False, eager: bool = False) -> Interpret:
-    """The value of a kernel's `interpret`: simulate a TPU, and detect races if asked to.
+    """Return the value of a kernel's `interpret` argument: simulate a TPU, optionally with race detection.
 
-    A DMA may move its data at any time between its start and its wait: as late as possible, or `eager`ly.
+    A DMA may move its data at any time between its start and its wait: as late as possible by default, or at
+    its start with `eager`.
     """
     return tpu.InterpretParams(detect_races=races, dma_execution_mode="eager" if eager else "on_wait")
 
 
 def neighbors(axis: str) -> tuple[Place, Place]:
-    """The devices to the left and to the right on a mesh axis, which is taken as a ring."""
+    """Return the devices to the left and to the right on a mesh axis, which is treated as a ring."""
     me, n = jax.lax.axis_index(axis), jax.lax.axis_size(axis)
     return _device_at(axis, (me + n - 1) % n), _device_at(axis, (me + 1) % n)
 
 
 def barrier(*devices: Place) -> None:
-    """Wait until all of these devices have entered the kernel, so that
-    it is safe to write into their memory.
-    """
+    """Wait until all of these devices have entered the kernel, so that writing to their memory is safe."""
     # the semaphore that all kernels with this `collective_id` share; it must be 0 again at the end
     semaphore = tpu.get_barrier_semaphore()
     for device in devices:
@@ -41,8 +40,6 @@ def barrier(*devices: Place) -> None:
 
 
 def _device_at(axis: str, position: jax.Array) -> Place:
-    """The device at a position of this axis, with this one's position
-    on all others: a number per mesh axis.
-    """
+    """Return the device at a position on this axis that shares this device's position on all other axes."""
     names = jax.sharding.get_abstract_mesh().axis_names
     return tuple(position if name == axis else jax.lax.axis_index(name) for name in names)

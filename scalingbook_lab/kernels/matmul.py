@@ -1,9 +1,10 @@
 """A tiled matmul as a Pallas kernel, for matrices that are too large for VMEM.
 
-The grid runs over the tiles of Y and, for each of them, along D. A BlockSpec says which tile of an array
-belongs to a step; Pallas fetches the next step's tiles while this one is computed, so each has two buffers.
-Sums stay in one fp32 accumulator in VMEM until the last step rounds them. Source: "Matrix Multiplication" in
-JAX's Pallas TPU guide, docs.jax.dev/en/latest/pallas/tpu/matmul.html. Chapters: TPUs, Profiling.
+The grid iterates over the tiles of Y and, for each of them, along D. A BlockSpec says which tile of an array
+belongs to a step. Pallas fetches the next step's tiles while the current one is computed, so each tile has
+two buffers. An fp32 accumulator in VMEM holds the sums until the last step rounds them. Source: "Matrix
+Multiplication" in JAX's Pallas TPU guide, docs.jax.dev/en/latest/pallas/tpu/matmul.html. Chapters: TPUs,
+Profiling.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from jax.experimental.pallas import tpu
 from scalingbook_lab.kernels.interpreter import Interpret
 from scalingbook_lib.units import BF16, FP32, DType, Result, binary
 
-LANES, ROWS = 128, 8  # a TPU register: 8 rows of 128 numbers of 32 bits
+LANES, ROWS = 128, 8  # a TPU vector register holds 8 rows of 128 32-bit numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,20 +29,20 @@ class Tiles(Result):
     depth: int = 512
 
     def vmem_bytes(self, x: DType = BF16, w: DType = BF16) -> int:
-        """The VMEM in bytes: two buffers for a tile of X, of W and of Y (of
-        X's data type), and the fp32 accumulator.
+        """Return the VMEM in bytes: two buffers per tile of X, W and Y (in X's dtype), and the fp32
+        accumulator.
         """
         inputs = x.bytes * self.rows * self.depth + w.bytes * self.depth * self.columns
         outputs = self.rows * self.columns
         return int(2 * (inputs + x.bytes * outputs) + FP32.bytes * outputs)
 
     def grid(self, B: int, D: int, F: int) -> tuple[int, int, int]:
-        """The numbers of tiles along B, F and D.
+        """Return the numbers of tiles along B, F and D.
 
-        Raises ValueError where a tile does not divide its dimension.
+        Raises ValueError if a tile does not divide its dimension.
         """
         sides = (("B", B, self.rows), ("F", F, self.columns), ("D", D, self.depth))
-        # Pallas would pad a partial tile with undefined values: sums along D would be wrong
+        # Pallas would pad a partial tile with undefined values, which would corrupt the sums along D
         for name, size, tile in sides:
             if size % tile:
                 raise ValueError(
@@ -51,7 +52,7 @@ class Tiles(Result):
 
     @property
     def inputs(self) -> list[pallas.BlockSpec]:
-        """The tiles of X[B, D] and of W[D, F] that belong to step (i, j, k) of the grid."""
+        """Return the BlockSpecs of the tiles of X[B, D] and W[D, F] at step (i, j, k) of the grid."""
         return [
             pallas.BlockSpec((self.rows, self.depth), lambda i, j, k: (i, k)),
             pallas.BlockSpec((self.depth, self.columns), lambda i, j, k: (k, j)),
@@ -59,7 +60,7 @@ class Tiles(Result):
 
     @property
     def output(self) -> pallas.BlockSpec:
-        """The tile of Y[B, F] of a step: the same one for all k, so it is written once."""
+        """Return the BlockSpec of the tile of Y[B, F]: the same tile for all k, so it is written once."""
         return pallas.BlockSpec((self.rows, self.columns), lambda i, j, k: (i, j))
 
     def __str__(self) -> str:
@@ -80,7 +81,7 @@ def matmul(
 ) -> jax.Array:
     """X[B, D] · W[D, F] → Y[B, F], in the data type of X.
 
-    `vmem_bytes` allows the kernel more than the default of 16 MiB. Raises ValueError where tiles do not
+    `vmem_bytes` allows the kernel more than the default of 16 MiB. Raises ValueError if the tiles do not
     divide the arrays.
     """
     (B, D), F = x.shape, w.shape[1]
@@ -91,7 +92,7 @@ def matmul(
         out_specs=tiles.output,
         out_shape=jax.ShapeDtypeStruct((B, F), x.dtype),
         scratch_shapes=[tpu.VMEM((tiles.rows, tiles.columns), jnp.float32)],
-        # tiles of Y are independent, so two cores may share them; along D the steps of one tile are ordered
+        # tiles of Y are independent, so two cores may share them; along D, the steps of one tile are ordered
         compiler_params=tpu.CompilerParams(
             dimension_semantics=("parallel", "parallel", "arbitrary"), vmem_limit_bytes=vmem_bytes
         ),
@@ -101,15 +102,15 @@ def matmul(
 
 
 def _step(x, w, y, total) -> None:
-    """Adds X[rows, depth] · W[depth, columns] to the accumulator of a tile of Y."""
+    """Add X[rows, depth] · W[depth, columns] to the accumulator of a tile of Y."""
     k = pallas.program_id(2)
 
-    # the accumulator stays in VMEM between the grid's steps, and still holds the previous tile's sums
+    # the accumulator persists in VMEM across grid steps, so it still holds the previous tile's sums
     @pallas.when(k == 0)
     def _() -> None:
         total[...] = jnp.zeros_like(total)
 
-    # the matrix unit multiplies bf16 exactly and accumulates in fp32 if it is asked to
+    # the matrix unit multiplies bf16 exactly, and accumulates in fp32 on request
     total[...] += jnp.dot(x[...], w[...], preferred_element_type=jnp.float32)
 
     @pallas.when(k == pallas.num_programs(2) - 1)

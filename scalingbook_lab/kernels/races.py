@@ -1,7 +1,7 @@
-"""Runs the ring kernels under the race detector of JAX's interpreter.
+"""Run the ring kernels under the race detector of JAX's interpreter.
 
-A race leaves the interpreter's threads in an undefined state, so every experiment has a process of its own:
-`detect("sum, two buffers, no credit")`, or `python -m scalingbook_lab.kernels.races "gather" 4`.
+A race leaves the interpreter's threads in an undefined state, so every experiment runs in a process of its
+own: `detect("sum, two buffers, no credit")`, or `python -m scalingbook_lab.kernels.races "gather" 4`.
 """
 
 import functools
@@ -32,9 +32,7 @@ EXPERIMENTS = (
 
 @dataclass(frozen=True, slots=True)
 class RaceReport(Result):
-    """The result of one experiment: the two accesses that race, if any,
-    and which devices had the right result.
-    """
+    """The result of one experiment: the two racing accesses, if any, and which devices were right."""
 
     name: str
     devices: int
@@ -43,7 +41,7 @@ class RaceReport(Result):
 
     @property
     def race(self) -> bool:
-        """Whether the detector found two accesses that nothing orders."""
+        """Whether the detector found two accesses that are not ordered."""
         return bool(self.accesses)
 
     def __str__(self) -> str:
@@ -53,9 +51,9 @@ class RaceReport(Result):
 
 
 def detect(name: str, n: int = 4) -> RaceReport:
-    """The report on one of EXPERIMENTS on n simulated devices.
+    """Run one of EXPERIMENTS on n simulated devices and return its report.
 
-    Raises ValueError for another name, RuntimeError where the process ends without a report.
+    Raises ValueError for an unknown name, and RuntimeError if the process ends without a report.
     """
     if name not in EXPERIMENTS:
         raise ValueError(f"{name!r} is not an experiment; write one of {'; '.join(EXPERIMENTS)}")
@@ -65,7 +63,7 @@ def detect(name: str, n: int = 4) -> RaceReport:
 
 
 def read(name: str, n: int, output: str) -> RaceReport:
-    """The report in an experiment's output."""
+    """Parse the report in an experiment's output."""
     _, race, after = output.partition("RACE DETECTED")
     if race:
         found = [f"a {kind} at {file}:{line}" for kind, file, line in _ACCESS.findall(after)]
@@ -76,7 +74,7 @@ def read(name: str, n: int, output: str) -> RaceReport:
 
 
 def _run(name: str, n: int) -> list[bool]:
-    """Run an experiment in this process; returns which devices have the right result."""
+    """Run an experiment in this process; return for each device whether its result is right."""
     from scalingbook_lab import devices
 
     devices.simulate(n)
@@ -98,9 +96,7 @@ def _run(name: str, n: int) -> list[bool]:
 
 
 def _experiment(name: str, interpret: Any) -> tuple[Callable, list[str], str, Callable]:
-    """The kernel on one device's shards, the shardings of its arguments
-    and of its result, and the right result.
-    """
+    """Return the kernel for one device's shards, its argument and result shardings, and the right result."""
     from scalingbook_lab.kernels import collective_matmul, ring, ring_sum
 
     both_ways = name.endswith("both ways")
@@ -125,7 +121,7 @@ def _experiment(name: str, interpret: Any) -> tuple[Callable, list[str], str, Ca
 
 
 def _block_sums(x: Any) -> Any:
-    """Every device's block is the sum of all blocks of 16 rows."""
+    """Compute the expected all-reduce: every device's block is the sum of all blocks of 16 rows."""
     import jax.numpy as jnp
 
     n = x.shape[0] // 16
@@ -137,4 +133,4 @@ if __name__ == "__main__":
         print("right:", json.dumps(_run(sys.argv[1], int(sys.argv[2]))), flush=True)
     except Exception as error:
         print(error, flush=True)
-    os._exit(0)  # after a race, JAX cannot be shut down in order
+    os._exit(0)  # after a race, JAX cannot shut down cleanly

@@ -1,11 +1,11 @@
 """An all-gather on a ring as a Pallas kernel: each chip writes into its neighbor's memory by remote DMA.
 
-A remote DMA copies from this chip's memory into another's, at the same address. It has two semaphores: the
-sender's counts what has left, the receiver's what has arrived. At each of n - 1 steps every chip passes on
-what it received last, straight to its place in the neighbor's result: no buffer is reused, so a chip only
-waits for arrivals. The mesh axis should follow the torus, so that a neighbor is one hop away. Sources:
-"Distributed Computing in Pallas for TPUs", docs.jax.dev/en/latest/pallas/tpu/distributed.html; bytes and
-time: `collectives.all_gather`. Chapters: Sharding, JAX.
+A remote DMA copies from this chip's memory into another chip's, at the same address. It has two semaphores:
+the sender's counts what has left, and the receiver's counts what has arrived. At each of n - 1 steps every
+chip passes on what it received last, directly to its place in the neighbor's result. No buffer is reused, so
+a chip only waits for arrivals. The mesh axis should follow the torus, so that a neighbor is one hop away.
+Sources: "Distributed Computing in Pallas for TPUs", docs.jax.dev/en/latest/pallas/tpu/distributed.html; bytes
+and time: `collectives.all_gather`. Chapters: Sharding, JAX.
 """
 
 import functools
@@ -21,10 +21,10 @@ from scalingbook_lab.kernels.interpreter import Interpret, barrier, neighbors
 def all_gather(
     x: jax.Array, axis: str, *, both_ways: bool = False, interpret: Interpret = False
 ) -> jax.Array:
-    """A[I_X, J] → A[I, J], on one device's shard x[I / n, J] within `shard_map` (`aot.compile(local=True)`).
+    """A[I_X, J] → A[I, J], for one device's shard x[I / n, J] within `shard_map` (`aot.compile(local=True)`).
 
     With `both_ways`, one half of each shard travels to the right and the other to the left, so that both
-    links work at once: the same bytes in half the time. Raises ValueError where a shard has no halves.
+    links work at once: the same bytes in half the time. Raises ValueError if a shard cannot be halved.
     """
     n = jax.lax.axis_size(axis)
     directions = 2 if both_ways else 1
@@ -49,30 +49,29 @@ def all_gather(
 
 
 def _gather(x, gathered, own_copied, sent, arrived, *, axis: str, directions: int) -> None:
-    """Copy my own shard into the result; then pass on, at each step, what the neighbor passed to me."""
+    """Copy this device's shard into the result, then at each step pass on what the neighbor sent."""
     begin(x, gathered, own_copied, axis)
     for step in range(jax.lax.axis_size(axis) - 1):
         copies = moves(gathered, sent, arrived, axis, step, directions=directions)
         for copy in copies:  # both directions at once, on different links
             copy.start()
-        for copy in copies:  # the next step sends on what has arrived
+        for copy in copies:  # the next step forwards what has arrived
             copy.wait()
 
 
 def begin(x, gathered, own_copied, axis: str) -> None:
-    """Wait for both neighbors, and copy my own shard to its place in the result."""
+    """Wait for both neighbors, and copy this device's shard to its place in the result."""
     me = jax.lax.axis_index(axis)
     barrier(*neighbors(axis))
-    # writing into the neighbors' memory is safe only after both have entered the kernel: before, it may hold
-    # other data of theirs
+    # writing into the neighbors' memory is safe only after both have entered the kernel; before that, the
+    # memory may hold other data
     own_copy = tpu.make_async_copy(x, gathered.at[pallas.ds(me * x.shape[0], x.shape[0])], own_copied)
     own_copy.start()
     own_copy.wait()
 
 
 def part(gathered, axis: str, step: int, direction: int, directions: int) -> Any:
-    """The shard (or its half) that is here after `step` steps in a
-    direction: it started `step` positions away.
+    """Return the shard (or half shard) that is here after `step` steps; it started `step` positions away.
 
     Direction 0 sends to the right, so data comes from the left; direction 1 is the opposite.
     """
@@ -83,11 +82,11 @@ def part(gathered, axis: str, step: int, direction: int, directions: int) -> Any
 
 
 def moves(gathered, sent, arrived, axis: str, step: int, *, directions: int) -> list[Any]:
-    """The DMAs of one step: to each neighbor what the other one sent, to the same place in its result."""
+    """Return the DMAs of one step: each forwards to one neighbor what the other neighbor sent."""
     left, right = neighbors(axis)
     blocks = [part(gathered, axis, step, direction, directions) for direction in range(directions)]
-    # a semaphore per direction and step: with one for all, a fast neighbor's next shard could be taken for
-    # this one
+    # one semaphore per direction and step: with a shared one, a fast neighbor's next shard could be mistaken
+    # for this one
     return [
         tpu.make_async_remote_copy(
             block, block, sent.at[direction, step], arrived.at[direction, step], device_id=to

@@ -1,10 +1,10 @@
-"""An all-reduce on a ring as a Pallas kernel, which has a race if it reuses buffers without credit.
+"""An all-reduce on a ring as a Pallas kernel, which has a race if it reuses buffers without flow control.
 
-Every chip's block travels once round the ring and each chip adds what it receives: an all-reduce, though not
-the cheapest. With a buffer per hop nothing can go wrong. With fewer, a buffer is reused, and the left
-neighbor must know that it is free: it waits for `credit`, a semaphore that the reader signals. Without credit
-a fast neighbor overwrites what a slow chip still has to read. Sums are right in most runs, so the
-interpreter's race detector is worth more than a test of values. Source:
+Every chip's block travels once around the ring, and each chip adds what it receives. This is an all-reduce,
+although not the cheapest one. With one buffer per hop nothing can go wrong. With fewer buffers, one is
+reused, and the left neighbor must know that it is free: it waits for `credit`, a semaphore that the reader
+signals. Without credit, a fast neighbor overwrites what a slow chip still has to read. The sums are right in
+most runs anyway, so the interpreter's race detector is worth more than a test of values. Source:
 docs.jax.dev/en/latest/pallas/tpu/distributed.html, "Race conditions". Chapter: JAX.
 """
 
@@ -20,11 +20,11 @@ from scalingbook_lab.kernels.interpreter import Interpret, barrier, neighbors
 def all_reduce(
     x: jax.Array, axis: str, *, buffers: int | None = None, credit: bool = True, interpret: Interpret = False
 ) -> jax.Array:
-    """A[I]{U_X} → A[I] on one device's summand x[I] in `shard_map`; x is small enough for VMEM.
+    """A[I]{U_X} → A[I] for one device's summand x[I] in `shard_map`; x must be small enough for VMEM.
 
-    `buffers`: one per hop and one to begin with, or fewer, which are reused; then `credit` says whether a
-    sender waits until the buffer that it writes to is free. Without it the kernel has a race. Raises
-    ValueError for fewer than two buffers.
+    `buffers` defaults to one per hop plus an initial one. With fewer, buffers are reused, and `credit` says
+    whether a sender waits until the buffer that it writes to is free. Without credit the kernel has a race.
+    Raises ValueError for fewer than two buffers.
     """
     n = jax.lax.axis_size(axis)
     slots = buffers or n
@@ -48,7 +48,7 @@ def all_reduce(
 
 
 def _kernel(x, y, *scratch, axis: str, credit: bool) -> None:
-    """Send the block that came last to the right, receive the next one from the left, and add it."""
+    """Send the latest block to the right, receive the next one from the left, and add it."""
     received, sent, arrived, free = scratch
     (left, right), n = neighbors(axis), jax.lax.axis_size(axis)
     slots = received.shape[0]
@@ -66,7 +66,7 @@ def _kernel(x, y, *scratch, axis: str, credit: bool) -> None:
             device_id=right,
         )
         copy.start()
-        copy.wait()  # mine has left, and the left neighbor's has arrived
+        copy.wait()  # this chip's block has left, and the left neighbor's has arrived
         y[...] += received[following]
-        if credit and hop + slots < n:  # my buffer `current` is free: it has been added and sent
+        if credit and hop + slots < n:  # buffer `current` is free: its block has been added and sent
             pallas.semaphore_signal(free, 1, device_id=left)

@@ -1,8 +1,9 @@
-"""Counts the bytes that a Pallas kernel moves, from the traced function.
+"""Count the bytes that a Pallas kernel moves, from the traced function.
 
-Pallas fetches a block when the next step's differs from this one's, and stores a block of the result when the
-next step's is another: the grid and the index maps of the BlockSpecs determine how often. Remote DMAs are
-written out step by step. (With scalar prefetch the index maps depend on data, so only DMAs are counted.)
+Pallas fetches a block when the next step's block differs from the current one, and stores a block of the
+result when the next step's block differs. The grid and the index maps of the BlockSpecs therefore determine
+how often each is moved. Remote DMAs are written out step by step. (With scalar prefetch the index maps depend
+on data, so only DMAs are counted.)
 """
 
 import math
@@ -46,9 +47,9 @@ class KernelTraffic(Result):
 
 
 def moved(fn: Callable, *structs: Any) -> KernelTraffic:
-    """The traffic of a function of global arrays (`sharding.local` for a device's shards).
+    """Return the traffic of a function of global arrays (use `sharding.local` for a device's shards).
 
-    Raises ValueError where the function calls no Pallas kernel.
+    Raises ValueError if the function calls no Pallas kernel.
     """
     calls = [e for e in _equations(jax.make_jaxpr(fn)(*structs).jaxpr) if e.primitive.name == "pallas_call"]
     if not calls:
@@ -65,7 +66,7 @@ def moved(fn: Callable, *structs: Any) -> KernelTraffic:
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:
-    """All equations, those of inner functions and branches too."""
+    """Yield all equations, including those of inner functions and branches."""
     for equation in jaxpr.eqns:
         yield equation
         for value in equation.params.values() if equation.primitive.name != "pallas_call" else ():
@@ -76,19 +77,19 @@ def _equations(jaxpr: Any) -> Iterator[Any]:
 
 
 def _block_bytes(grid: tuple[int, ...], block: Any) -> int:
-    """A block's bytes, times how often the index map names another one; 0 where DMAs move it instead."""
+    """Return a block's bytes times the number of index changes, or 0 if DMAs move the block instead."""
     if not grid or "any" in str(block.transformed_block_aval):
         return 0
     array = block.array_aval if hasattr(block, "array_aval") else block.array_shape_dtype
-    # a side of None is one element that the kernel does not see as a dimension; some versions of JAX have a
-    # type for it
+    # a side of None is one element that the kernel does not see as a dimension; some JAX versions have a type
+    # for it
     sides = [getattr(side, "block_size", 1 if side is None else side) for side in block.block_shape]
     sides = [side if isinstance(side, int) else 1 for side in sides]
     return math.prod(sides) * array.dtype.itemsize * _changes(grid, block.index_map_jaxpr)
 
 
 def _changes(grid: tuple[int, ...], index_map: Any) -> int:
-    """The number of different consecutive blocks along the grid, whose last axis runs fastest."""
+    """Return how often the block index changes along the grid, whose last axis runs fastest."""
     # evaluate the index map for all steps of the grid at once, and compare consecutive results
     steps = np.indices(grid).reshape(len(grid), -1).astype(np.int32)
     found = jax.vmap(jaxpr_as_fun(index_map))(*steps)
@@ -97,10 +98,10 @@ def _changes(grid: tuple[int, ...], index_map: Any) -> int:
 
 
 def _sent_bytes(equation: Any) -> int:
-    """The bytes of a remote DMA; 0 for any other equation."""
+    """Return the bytes of a remote DMA, or 0 for any other equation."""
     if equation.primitive.name != "dma_start":
         return 0
-    # the parameters of a DMA are flattened: source, its part, destination, semaphores, and last the device
+    # a DMA's parameters are flattened: source, its slice, destination, semaphores, and the device last
     source, *others = jax.tree.unflatten(equation.params["tree"], equation.invars)
     if others[-1] is None:  # no device_id: a copy within this device
         return 0

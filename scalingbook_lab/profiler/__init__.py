@@ -1,1 +1,1 @@
-"""Records profiles with JAX; `scalingbook_lib.profiles` reads, stores and compares them."""
+"""Record profiles with JAX; `scalingbook_lib.profiles` reads, stores and compares them."""

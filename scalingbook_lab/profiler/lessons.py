@@ -1,9 +1,9 @@
-"""The book's recorded profiles: four mistakes, each before and after its correction.
+"""Record the book's profiles: four performance mistakes, each before and after its correction.
 
-`lessons.record("serial-before")` records one on this machine's devices, real ones where there are enough;
-`profiles.load("serial-before")` loads the one that is shipped with the book. `python -m
-scalingbook_lab.profiler.lessons data/traces` records all of them again. XLA:TPU moves the all-reduce of
-"serial" out of the loop by itself, XLA:CPU does not. Chapter: Profiling.
+`lessons.record("serial-before")` records one on this machine's devices, real ones if there are enough;
+`profiles.load("serial-before")` loads the one that ships with the book.
+`python -m scalingbook_lab.profiler.lessons data/traces` records all of them again. XLA:TPU hoists the
+all-reduce of "serial" out of the loop on its own; XLA:CPU does not. Chapter: Profiling.
 """
 
 import queue
@@ -38,14 +38,14 @@ NAMES = (
     "input-before",
     "input-after",
 )
-WAITING, READING = "next batch", "read"  # on the host: the loop waits for a batch; a thread reads one
-BATCHES, READ_S = 6, 0.006  # number of batches, and the time to read one, as from a disk
+WAITING, READING = "next batch", "read"  # host annotations: the loop waits for a batch; a thread reads one
+BATCHES, READ_S = 6, 0.006  # number of batches, and the seconds to read one, as from a disk
 
 
 def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:
-    """Record one lesson; its arrays are `smaller` times smaller in each dimension that matters.
+    """Record one lesson; each dimension that matters is smaller by the factor `smaller`.
 
-    Raises ValueError for another name.
+    Raises ValueError for an unknown name.
     """
     lesson, _, when = name.partition("-")
     if name not in NAMES:
@@ -54,7 +54,7 @@ def record(name: str, *, smaller: int = 1, runs: int = 3) -> Trace:
 
 
 def layer(split: str = "H[B, F_X]") -> Callable:
-    """Two matmuls with a nonlinearity between them; `split` is the sharding of what lies between."""
+    """Return two matmuls with a nonlinearity between them; `split` is the sharding of the activations."""
 
     def layer(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
         with jax.named_scope("up"):
@@ -67,8 +67,9 @@ def layer(split: str = "H[B, F_X]") -> Callable:
 
 
 def summed(each: bool) -> Callable:
-    """The gradient of several microbatches on one device of X:
-    all-reduced after each of them, or once for all.
+    """Return the gradient of several microbatches on one device of X.
+
+    It is all-reduced after each microbatch, or once after all of them.
     """
 
     def gradient(w: jax.Array, x: jax.Array) -> jax.Array:
@@ -89,18 +90,18 @@ def summed(each: bool) -> Callable:
 
 
 def accumulate(each: bool) -> Callable:
-    """The same on four devices, for global arrays."""
+    """Return the same gradient on four devices, as a function of global arrays."""
     return jax.jit(sharding.local(summed(each), "W[D, F]", "X[N, B_X, D]", out="G[D, F]", on=MESH))
 
 
 def score(x: jax.Array) -> jax.Array:
-    """A function that is computed for batches of any length."""
+    """Compute a score for a batch of any length."""
     with jax.named_scope("score"):
         return jnp.tanh(x @ x.T).sum()
 
 
 def read(rows: int) -> Iterator[np.ndarray]:
-    """Batches from a slow source."""
+    """Yield batches from a slow source."""
     for _ in range(BATCHES):
         with jax.profiler.TraceAnnotation(READING):
             time.sleep(READ_S)
@@ -109,7 +110,7 @@ def read(rows: int) -> Iterator[np.ndarray]:
 
 
 def prefetch(batches: Iterator, limit: int = 2) -> Iterator:
-    """The same batches, up to `limit` of them read ahead by a thread."""
+    """Yield the same batches, with a thread reading up to `limit` of them ahead."""
     ready: queue.Queue = queue.Queue(limit)
 
     def fill() -> None:
@@ -140,7 +141,7 @@ def _serial(before: bool, smaller: int, runs: int) -> Trace:
 
 
 def _recompile(before: bool, smaller: int, runs: int) -> Trace:
-    """Six batches of different lengths, as they are or padded to one length that was compiled before."""
+    """Run six batches of different lengths, as they are or padded to one length that is already compiled."""
     jax.clear_caches()
     fn = jax.jit(score)
     batches = [jnp.ones((n if before else PADDED, 256 // smaller)) for n in LENGTHS]
@@ -154,7 +155,7 @@ def _recompile(before: bool, smaller: int, runs: int) -> Trace:
 
 
 def _input(before: bool, smaller: int, runs: int) -> Trace:
-    """Six steps that each wait for their batch, or take one that a thread has read ahead."""
+    """Run six steps that each wait for their batch, or take one that a thread has read ahead."""
     rows = 1024 // smaller
     fn = jax.jit(score)
     jax.block_until_ready(fn(jnp.ones((rows, rows))))
@@ -170,7 +171,7 @@ def _input(before: bool, smaller: int, runs: int) -> Trace:
 
 
 def _arrays(shapes: dict[str, tuple[int, ...]], smaller: int) -> list[Any]:
-    """Arrays on the mesh; a dimension of at most 16 is a count, and stays."""
+    """Return arrays on the mesh; a dimension of at most 16 is a count and keeps its size."""
     sizes = {text: tuple(n // smaller if n > 16 else n for n in shape) for text, shape in shapes.items()}
     return [sharding.place(jnp.full(shape, 0.01), text, MESH) for text, shape in sizes.items()]
 
@@ -185,7 +186,7 @@ _LESSONS = {
 
 
 def main(folder: str, *names: str, tries: int = 5) -> None:
-    """Record lessons into files, of several tries the fastest: other programs disturbed it least."""
+    """Record lessons into files; of several tries keep the fastest, which other programs disturbed least."""
     devices.simulate(4)
     for name in names or NAMES:
         found = min((record(name) for _ in range(tries)), key=_duration_s)
@@ -193,7 +194,7 @@ def main(folder: str, *names: str, tries: int = 5) -> None:
 
 
 def _duration_s(found: Trace) -> float:
-    """The seconds from the first event to the last, compilations included."""
+    """Return the seconds from the first event to the last, compilations included."""
     return max([e.end_s for e in found.events] + [m.end_s for m in found.host])
 
 

@@ -1,8 +1,8 @@
-"""Records profiles of JAX programs.
+"""Record profiles of JAX programs.
 
-`trace.record(step, x, w)` compiles and warms up, then profiles some calls; `with trace.recording() as seen:`
-profiles a block as it is. Both result in a `profiles.Trace`: a table of operations. `trace.read` reads a
-profiler's file. Chapter: Profiling.
+`trace.record(step, x, w)` compiles the function, warms it up and profiles a few calls;
+`with trace.recording() as seen:` profiles a block as it is. Both produce a `profiles.Trace`, a table of
+operations. `trace.read` reads a profiler's file. Chapter: Profiling.
 """
 
 import tempfile
@@ -22,7 +22,7 @@ STEP = "step"
 
 @dataclass(slots=True)
 class Recording:
-    """A block that is being profiled; `trace` is available when it has ended."""
+    """A block that is being profiled; `trace` is available after the block ends."""
 
     folder: str
     found: Trace | None = field(default=None, repr=False)
@@ -38,10 +38,10 @@ class Recording:
 def record(
     fn: Callable, *args: Any, runs: int = 3, warmup: int = 1, title: str = "", folder: str | None = None
 ) -> Trace:
-    """Profile `runs` calls of a function, compiled and warmed up before, one call after another.
+    """Profile `runs` consecutive calls of a function that has been compiled and warmed up.
 
-    A function of `jax.jit` is compiled ahead, so that its text describes each operation; any other function
-    is called as it is. `folder` receives the profiler's own files, for XProf.
+    A function of `jax.jit` is compiled ahead of time, so that its text describes each operation; any other
+    function is called as it is. `folder` receives the profiler's own files, for XProf.
     """
     lower = getattr(fn, "lower", None)
     call = lower(*args).compile() if lower else fn
@@ -62,9 +62,9 @@ def recording(
 ) -> Iterator[Recording]:
     """Profile a block as it runs, compilations included: `with trace.recording(compiled) as seen: ...`.
 
-    `programs` are compiled programs that run in it (`jit(f).lower(x).compile()`, or one of `compiler.aot`):
-    their texts describe the operations. Wait for results within the block. `annotations` are names of
-    `jax.profiler.TraceAnnotation`s to include.
+    `programs` are compiled programs that run in the block (`jit(f).lower(x).compile()`, or one of
+    `compiler.aot`); their texts describe the operations. Wait for results within the block. `annotations` are
+    names of `jax.profiler.TraceAnnotation`s to include.
     """
     recorded = Recording(folder or tempfile.mkdtemp(prefix="trace-"))
     with stderr_silenced():  # older profilers complain that TensorFlow is not installed
@@ -78,7 +78,7 @@ def recording(
 
 
 def read(folder: str, *programs: Any, title: str = "a profile", annotations: Sequence[str] = ()) -> Trace:
-    """The newest profile in a folder, or a file *.xplane.pb, recorded here or on another machine."""
+    """Read the newest profile in a folder, or a file *.xplane.pb, recorded here or on another machine."""
     first = lab_devices.get()[0]
     return xplane.read(
         folder,
@@ -92,7 +92,7 @@ def read(folder: str, *programs: Any, title: str = "a profile", annotations: Seq
 
 
 def _options() -> dict[str, Any]:
-    """The profiler's options without an event for every Python call, where this JAX has options."""
+    """Return profiler options that omit an event for every Python call, if this JAX has options."""
     if not hasattr(jax.profiler, "ProfileOptions"):
         return {}
     options = jax.profiler.ProfileOptions()

@@ -1,1 +1,1 @@
-"""A small serving engine on JAX: continuous batching over a paged KV cache, on any mesh."""
+"""A small serving engine in JAX: continuous batching over a paged KV cache, on any mesh."""

@@ -1,4 +1,4 @@
-"""Finds how a TPU lays out and pads a KV cache, and whether writing one token copies it.
+"""Find how a TPU lays out and pads a KV cache, and whether writing one token copies the cache.
 
 `row(K=8, H=64)` compiles the write of one token into a cache [B, S, K, H] of keys, and reads the layout, the
 bytes and the cycles from the compiled program. Chapter: Inference.
@@ -20,7 +20,7 @@ CACHE = "C[B, S, K, H]"
 
 @dataclass(frozen=True, slots=True)
 class CacheLayout(Result):
-    """A cache into which one token is written; `order` names its dimensions, the one on the lanes last.
+    """A cache into which one token is written; `order` names its dimensions, with the one on the lanes last.
 
     `stored` and `copied` are bytes; `cycles` is the compiler's estimate of the write.
     """
@@ -40,7 +40,7 @@ class CacheLayout(Result):
 
     @property
     def padding(self) -> float:
-        """Stored bytes over unpadded bytes."""
+        """The ratio of stored bytes to unpadded bytes."""
         return self.stored / self.unpadded_bytes
 
     def __str__(self) -> str:
@@ -62,8 +62,9 @@ def row(
     donate: bool = True,
     topology: str = "v5e:1x1",
 ) -> CacheLayout:
-    """The layout of a cache into which one token is written; `donate`:
-    its memory is reused for the result.
+    """Return the layout of a cache into which one token is written.
+
+    With `donate`, the result reuses the cache's memory.
     """
     program = aot.compile(
         _put,
@@ -90,11 +91,11 @@ def _put(cache: jax.Array, token: jax.Array) -> jax.Array:
 
 
 def _layout(text: str, shape: tuple[int, ...]) -> tuple[str, str]:
-    """The dimensions in the order in which they lie in memory, slowest first, and the tile."""
+    """Return the dimensions in memory order, slowest first, and the tile."""
     dims = ",".join(map(str, shape))
-    # `bf16[4,8192,8,128]{3,2,1,0:T(8,128)(2,1)}`: the order of the dimensions, then the tiles: 8 × 128
-    # numbers, of which two rows of 16 bits share one of 32
+    # `bf16[4,8192,8,128]{3,2,1,0:T(8,128)(2,1)}`: the order of the dimensions, then the tiles of 8 × 128
+    # numbers, in which two rows of 16-bit numbers share one row of 32 bits
     found = re.search(rf"\w+\[{dims}\]\{{([\d,]+):((?:T?\([\d,]+\))+)", text)
     assert found is not None, "a compiled program names the layout of its arguments"
-    # minor_to_major: the first number is the dimension that lies on the lanes, the last one the slowest
+    # minor_to_major: the first number is the dimension on the lanes, the last one the slowest dimension
     return "".join(NAMES[int(k)] for k in reversed(found[1].split(","))), found[2]

@@ -1,8 +1,9 @@
 """Prefill and decode of a Transformer as pure functions, on any mesh.
 
 `prefill(params, config, tokens, cache)` and `decode(params, config, tokens, cache, lengths)` are functions of
-global arrays, to be jitted with the cache donated; `program(config, T)` is such a step, compiled for this
-machine or for a TPU slice. `config` is a `layout.Config`: the model, its mesh, its cache. Chapter: Inference.
+global arrays, to be jitted with the cache donated. `program(config, T)` is such a step, compiled for this
+machine or for a TPU slice. `config` is a `layout.Config`: the model, its mesh and its cache. Chapter:
+Inference.
 """
 
 from collections.abc import Mapping
@@ -32,11 +33,11 @@ def extend(
     every: bool = False,
     greedy: bool = False,
 ) -> tuple[jax.Array, Cache]:
-    """Append tokens[b, T] to the cache: logits[B, V] of the last token of each sequence, and the cache.
+    """Append tokens[B, T] to the cache; return logits[B, V] of each sequence's last token, and the cache.
 
-    With `every`, the logits [B, T, V] of all tokens; with `greedy`, the most likely tokens instead, [B] or
-    [B, T]. `where` says how many of the T tokens are real, and where they go; its block tables count blocks
-    within a group of devices.
+    With `every`, return the logits [B, T, V] of all tokens. With `greedy`, return the most likely tokens
+    instead, [B] or [B, T]. `where` says how many of the T tokens are real and where they go; its block tables
+    count blocks within a group of devices.
     """
     weights, cache_specs = (jax.tree.map(lambda s: s.sharding.spec, part) for part in config.structs)
     how = {"experts": config.experts, "every": every, "dequantize": config.dequantize, "codec": config.codec}
@@ -47,9 +48,9 @@ def extend(
 
     rank = (None,) if every else ()
     out = PartitionSpec() if greedy else PartitionSpec(None, *rank, tuple(decoder.COLUMNS))
-    # check_vma=False: logits that are gathered over all axes are replicated, which their type cannot state
+    # check_vma=False: logits that are gathered over all axes are replicated, which their type cannot express
     # before JAX 0.9
-    inputs = [part for part in where if part is not None]  # there may be no tables
+    inputs = [part for part in where if part is not None]  # the tables may be missing
     reads = (weights, TOKENS, cache_specs, *(ROWS, ROWS, TABLES)[: len(inputs)])
     spread = jax.shard_map(
         local, mesh=config.device_mesh, in_specs=reads, out_specs=(out, cache_specs), check_vma=False
@@ -65,8 +66,8 @@ def prefill(
     where: Placement | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
-    """Append tokens[B, T] of prompts, or of the next chunk of them:
-    logits[B, V] after the last one, and the cache.
+    """Append tokens[B, T] of prompts, or their next chunk; return logits[B, V] after the last token, and the
+    cache.
 
     Unless `where` says otherwise, all tokens are real and the cache is empty.
     """
@@ -85,8 +86,9 @@ def decode(
     tables: jax.Array | None = None,
     **how: bool,
 ) -> tuple[jax.Array, Cache]:
-    """Append one token to each sequence, tokens[B], after lengths[B]
-    cached ones: logits[B, V], and the cache.
+    """Append one token to each sequence, tokens[B], after lengths[B] cached tokens.
+
+    Returns logits[B, V] and the cache.
     """
     where = Placement(lengths, jnp.ones_like(lengths), tables)
     return extend(params, config, tokens[:, None], cache, where, **how)
@@ -95,9 +97,9 @@ def decode(
 def program(
     config: Config, T: int = 1, rows: int | None = None, *, every: bool = False, greedy: bool = False
 ) -> aot.Program:
-    """A step of T new tokens for `rows` sequences (all), compiled once: extend(params, tokens, cache, …).
+    """Compile a step of T new tokens for `rows` sequences (default: all): extend(params, tokens, cache, …).
 
-    The cache is donated. `greedy` returns tokens instead of logits, `every` those of all T positions.
+    The cache is donated. `greedy` returns tokens instead of logits, and `every` those of all T positions.
     """
     key = (T, rows or config.sequences, every, greedy)
     if key not in config.programs:
@@ -120,7 +122,7 @@ def _compile(config: Config, T: int, rows: int, every: bool, greedy: bool) -> ao
 def logits_without_cache(
     model: models.Transformer, weights: Mapping[str, Any], tokens: jax.Array
 ) -> jax.Array:
-    """Logits[B, T, V] of whole sequences by the training program, on one device and without a cache."""
+    """Return logits[B, T, V] of whole sequences from the training program, on one device without a cache."""
     one = sharding.mesh(**dict.fromkeys(transformer.AXES, 1))
     layers = transformer.layer_weights(weights)
 

@@ -1,11 +1,11 @@
-"""A Transformer with a KV cache as the program of one device: what it computes, sends and receives.
+"""A Transformer with a KV cache as the program of one device, with every collective written out.
 
 Prefill and decode are the same program: T new tokens of each sequence after those in the cache. All five axes
-shard every weight, so that weights never move: A attention groups, each with whole attention weights and its
-own sequences; X rows of D (2-D weight-stationary); Z and C the cache's sequences and its tokens; Y heads.
-Between layers the activations are x[B_A, T, D_XZCY]. Attention is computed on Q[B_AXZ, T, N_Y, H] and the
-cache [blocks_AXZ, tokens_C, K_Y, H]; what moves are Q, one token's K and V, and the partial sums over C.
-Chapter: Inference.
+shard every weight, so weights never move. A numbers the attention groups, each with whole attention weights
+and its own sequences. X shards the rows of D (2D weight-stationary), Z the cache's sequences, C the cache's
+tokens, and Y the heads. Between layers the activations are x[B_A, T, D_XZCY]. Attention is computed on
+Q[B_AXZ, T, N_Y, H] and the cache [blocks_AXZ, tokens_C, K_Y, H]; the data that moves are Q, one token's K and
+V, and the partial sums over C. Chapter: Inference.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,13 +24,13 @@ from scalingbook_lib.models import Transformer
 
 AXES = "AXZCY"  # slowest first
 COLUMNS = "AZCY"  # axes that shard F and V; X shards the rows of D
-INNER = "ZCY"  # one attention group
+INNER = "ZCY"  # the axes of one attention group
 
 SPLIT = {
     "embed": "W[V, D_XZCY]",  # a lookup is local
     "attention norm": "W[D_X]",
     "q": "W[D_X, N_YCZ, H]",
-    "k": "W[D_X, K_YZ, H]",  # or K_Y where there are too few: then each device of Z computes all keys
+    "k": "W[D_X, K_YZ, H]",  # or K_Y if there are too few heads: then each device of Z computes all keys
     "v": "W[D_X, K_YZ, H]",
     "o": "W[N_YCZ, H, D_X]",
     "mlp norm": "W[D_X]",
@@ -46,9 +46,9 @@ type Weights = Mapping[str, jax.Array]
 
 
 class Placement(NamedTuple):
-    """Where new tokens go: sequence b has start[b] cached tokens, and tokens[b] of its new ones are real.
+    """The positions of new tokens: sequence b has start[b] cached tokens and tokens[b] real new ones.
 
-    `tables[B_AXZ, M]` name the blocks of each sequence; without them sequence b has block b.
+    `tables[B_AXZ, M]` name the blocks of each sequence; without tables, sequence b has block b.
     """
 
     start: jax.Array
@@ -57,10 +57,10 @@ class Placement(NamedTuple):
 
 
 def split(name: str, experts: str = "A", *, few: bool = False) -> str:
-    """The sharding of a weight in the notation; experts over the axes
-    `experts`, each of them over the other columns.
+    """Return the sharding of a weight in the notation.
 
-    `few`: there are fewer key-value heads than Y · Z devices, so the devices of Z hold the same ones.
+    Experts are sharded over the axes `experts`, and each expert over the other columns. With `few` there are
+    fewer key/value heads than Y · Z devices, so the devices of Z hold the same heads.
     """
     if name in "kv" and few:
         return "W[D_X, K_Y, H]"
@@ -83,14 +83,13 @@ def extend(
     dequantize: Callable[[Weights], Weights] = dict,
     codec: Codec = paged_attention.PLAIN,
 ) -> tuple[jax.Array, Any]:
-    """Append the real ones of tokens[B_A, T]: logits[B, V_AZCY] of the
-    last token of each sequence, and the cache.
+    """Append the real tokens of tokens[B_A, T]; return logits[B, V_AZCY] of each last token, and the cache.
 
-    With `every`, logits[B, T, V_AZCY] of all. Layers are a list, or stacked arrays that a scan goes through.
-    `dequantize` turns a layer's stored weights into those of its matmuls; `codec` encodes and decodes the
-    cache.
+    With `every`, return logits[B, T, V_AZCY] of all tokens. Layers are a list, or stacked arrays that a scan
+    iterates over. `dequantize` turns a layer's stored weights into those of its matmuls; `codec` encodes and
+    decodes the cache.
     """
-    # each device needs the placement of the sequences whose cache it has
+    # each device needs the positions of the sequences whose cache it holds
     here = Placement(_shard(where.start, "XZ"), _shard(where.tokens, "XZ"), where.tables)
     ends = dequantize({name: w[name] for name in ("embed", "final norm", "unembed")})
     x = ends["embed"][tokens]
@@ -98,8 +97,8 @@ def extend(
     def one(x: jax.Array, of: Any) -> tuple[jax.Array, LayerCache]:
         return layer(m, dequantize(of[0]), x, of[1], here, experts=experts, codec=codec)
 
-    # stacked layers go through a scan: its program is short, but it copies the cache; a list of layers has a
-    # buffer for each, which is written in place
+    # a scan over stacked layers compiles to a short program, but it copies the cache; with a list, every
+    # layer has a buffer of its own, which is written in place
     if isinstance(cache, Mapping):
         x, cache = lax.scan(one, x, (w["layers"], cache))
     else:
@@ -107,7 +106,7 @@ def extend(
         for of in zip(w["layers"], layers, strict=True):
             x, cache_layer = one(x, of)
             cache.append(cache_layer)
-    # rows are padded to T: the logits of each row's last real token give the next one
+    # rows are padded to T: the logits of each row's last real token predict the next one
     if not every:
         x = jnp.take_along_axis(x, jnp.maximum(where.tokens - 1, 0)[:, None, None], 1)
     logits = head(m, ends, x)
@@ -124,11 +123,9 @@ def layer(
     experts: str,
     codec: Codec,
 ) -> tuple[jax.Array, LayerCache]:
-    """x[B_A, T, D_XZCY] → x[B_A, T, D_XZCY]: gathered over D for heads
-    and MLP, and their partial sums scattered.
-    """
-    # Weights never move: activations of few tokens are gathered over the axes that split F and the heads, and
-    # the partial sums scattered back (Pope et al., arXiv 2211.05102).
+    """x[B_A, T, D_XZCY] → x[B_A, T, D_XZCY]: gather over D for heads and MLP, scatter their partial sums."""
+    # Weights never move. The activations of a few tokens are gathered over the axes that shard F and the
+    # heads, and the partial sums are scattered back (Pope et al., arXiv 2211.05102).
     h = norm(m, gather(x, INNER, 2), w["attention norm"])
     out, cache_layer = heads(w, h, cache_layer, here, codec)
     x += scatter(out, INNER, 2)
@@ -138,7 +135,7 @@ def layer(
 
 
 def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
-    """RMSNorm of x[..., D_X], in 32 bits."""
+    """Apply RMSNorm to x[..., D_X] in fp32."""
     x32 = x.astype(jnp.float32)
     squares = spread(lax.psum, (x32 * x32).sum(-1, keepdims=True), "X")
     return (x32 * lax.rsqrt(squares / m.D + 1e-6)).astype(x.dtype) * scale
@@ -147,9 +144,12 @@ def norm(m: Transformer, x: jax.Array, scale: jax.Array) -> jax.Array:
 def heads(
     w: Weights, h: jax.Array, cache_layer: LayerCache, here: Placement, codec: Codec
 ) -> tuple[jax.Array, LayerCache]:
-    """Attention of h[B_A, T, D_X] to the cache and itself: a partial sum over Z, C and Y, and the cache."""
+    """Return the attention of h[B_A, T, D_X] to the cache and itself, and the cache.
+
+    The output is a partial sum over Z, C and Y.
+    """
     at = here.start[:, None] + jnp.arange(h.shape[1])
-    # q, k and v concatenated, so that one collective reduces their partial sums over rows of D (X)
+    # q, k and v are concatenated, so that one collective reduces their partial sums over the rows of D (X)
     qkv = jnp.concatenate([jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv"], 2)
     n, K = w["q"].shape[1], w["k"].shape[1]
     q, k, v = jnp.split(scatter(qkv, "X", 0), (n, n + K), 2)
@@ -165,26 +165,27 @@ def heads(
 
 
 def _to_sequences(kv: jax.Array, K: int) -> jax.Array:
-    """New keys and values [B_AX, T, k, H] of the sequences that are cached here: [B_AXZ, T, K_Y, H]."""
+    """Move new keys and values [B_AX, T, k, H] to the devices that cache them: [B_AXZ, T, K_Y, H]."""
     return exchange(kv, "Z", 0, 2) if kv.shape[2] < K else _shard(kv, "Z")
 
 
 def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
-    """The gated MLP of h[..., D_X] for this device's columns; the inner
-    partial sums over X are all-reduced.
+    """Apply the gated MLP to h[..., D_X] for this device's columns of F.
+
+    The inner partial sums over X are all-reduced.
     """
-    # gate and up are partial sums over X, and the activation after them is nonlinear: reduce them first
+    # gate and up are partial sums over X, and the activation after them is nonlinear, so reduce them first
     both = jnp.stack([h @ w[f"{name}gate"], h @ w[f"{name}up"]])
     gate, up = scatter(both, "X", both.ndim - 1)
     return gather(jax.nn.silu(gate) * up, "X", gate.ndim - 1) @ w[f"{name}down"]
 
 
 def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
-    """Each token's k experts: all tokens are here, so a device sums the outputs of its own experts."""
+    """Apply each token's k experts; every device has all tokens and sums the outputs of its own experts."""
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
     scores = spread(lax.psum, (rows @ w["router"]).astype(jnp.float32), "X")
-    # the router's rows are sharded over X: scores are reduced before the softmax, which is nonlinear
+    # the router's rows are sharded over X, so scores are reduced before the softmax, which is nonlinear
     share, chosen = chosen_experts(scores, m.experts.k)
     weight = (jax.nn.one_hot(chosen, m.experts.E) * share[..., None]).sum(1)  # [tokens, E]
     own = _shard(weight, experts, 1).astype(h.dtype)
@@ -192,27 +193,28 @@ def routed(m: Transformer, w: Weights, h: jax.Array, experts: str) -> jax.Array:
 
 
 def head(m: Transformer, w: Weights, x: jax.Array) -> jax.Array:
-    """The logits of x[B_A, T, D_XZCY] for this device's part of the
-    vocabulary: [B, T, V_AZCY], in 32 bits.
+    """Return the logits [B, T, V_AZCY] of x[B_A, T, D_XZCY] for this device's part of the vocabulary, in
+    fp32.
     """
     h = gather(norm(m, gather(x, INNER, 2), w["final norm"]), "A", 0)
     return spread(lax.psum, (h @ w["unembed"]).astype(jnp.float32), "X")
 
 
 def greedy(logits: jax.Array) -> jax.Array:
-    """The most likely token of logits[..., V_AZCY], the first of
-    equals: an all-gather of each device's best.
+    """Return the most likely token of logits[..., V_AZCY], the first if several tie.
+
+    The only communication is an all-gather of each device's best token.
     """
     here = logits.shape[-1]
     best = lax.axis_index(tuple(COLUMNS)) * here + logits.argmax(-1)
-    # the largest logit and its token travel together, as two numbers of 32 bits, instead of V logits
+    # the largest logit and its token travel together, as two 32-bit numbers instead of V logits
     both = jnp.stack([logits.max(-1), best.astype(jnp.float32)])  # exact up to 2^24 tokens
     tops, tokens = gather(both[..., None], COLUMNS, both.ndim)
     return jnp.take_along_axis(tokens, tops.argmax(-1, keepdims=True), -1)[..., 0].astype(jnp.int32)
 
 
 def _shard(x: jax.Array, axes: str, dim: int = 0) -> jax.Array:
-    """This device's shard of dimension `dim` of an array that is replicated over the axes."""
+    """Return this device's shard of dimension `dim` of an array that is replicated over the axes."""
     if not axes or (degree := lax.axis_size(tuple(axes))) == 1:
         return x
     here = x.shape[dim] // degree

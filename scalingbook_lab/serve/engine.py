@@ -1,13 +1,13 @@
-"""A serving engine: requests in, greedily decoded tokens out.
+"""A serving engine that takes requests and generates tokens by greedy decoding.
 
-`Engine(weights, config)` takes requests at any time (`submit`). Every `step` admits requests to free slots,
+`Engine(weights, config)` accepts requests at any time (`submit`). Every `step` admits requests to free slots,
 prefills some of the prompts, and decodes one token of every other sequence: continuous batching over a paged
-cache. Without `continuous`, no request is admitted before all are done (static batches). With `chunk`, a step
-prefills at most so many tokens, in the program that also decodes (chunked prefill); without it whole prompts,
-while decoding waits. With `prefill`, prompts are prefilled on devices of their own, and their blocks are
-transferred (disaggregation). When blocks run out, the youngest sequence is preempted and prefilled again
-later. A finished request is stored until `pop` returns it, so a long-running engine does not grow. Chapter:
-Inference.
+cache. Without `continuous`, no request is admitted before all running ones are done (static batching). With
+`chunk`, a step prefills at most that many tokens, in the program that also decodes (chunked prefill); without
+it a step prefills whole prompts while decoding waits. With `prefill`, prompts are prefilled on separate
+devices, and their blocks are transferred (disaggregation). When blocks run out, the youngest sequence is
+preempted and prefilled again later. A finished request is stored until `pop` returns it, so the memory of a
+long-running engine does not grow. Chapter: Inference.
 """
 
 from collections import Counter
@@ -22,7 +22,7 @@ from scalingbook_lib.units import Result
 
 
 class Engine(Result):
-    """Serves requests greedily, so that the output depends on the prompt alone."""
+    """An engine that decodes greedily, so the output depends on the prompt alone."""
 
     def __init__(
         self,
@@ -40,18 +40,18 @@ class Engine(Result):
         )
         self.chunk, self.continuous = chunk, continuous
         self.steps, self.computed, self.transfers, self.transfer_bytes = 0, 0, 0, 0
-        self.requests: dict[int, Served] = {}  # by ticket: all that were not popped
+        self.requests: dict[int, Served] = {}  # by ticket: all requests that have not been popped
         self._tickets, self._popped = 0, Counter[str]()
         self.waiting: list[Served] = []  # oldest first
-        self.transferring: list[Served] = []  # prefilled on other devices, without a decode slot yet
+        self.transferring: list[Served] = []  # prefilled on other devices, waiting for a decode slot
         if prefill and prefill.block != config.block:
             sizes = f"blocks of {prefill.block} tokens do not fit those of {config.block}"
             raise ValueError(f"{sizes}; make them equal")
 
     def submit(self, prompt: Sequence[int], limit: int) -> int:
-        """Queue a request for up to `limit` tokens after a prompt; returns its ticket.
+        """Queue a request for up to `limit` tokens after a prompt, and return its ticket.
 
-        Raises ValueError where the prompt and the limit do not fit a sequence's cache.
+        Raises ValueError if the prompt and the limit do not fit in a sequence's cache.
         """
         tokens = len(prompt) + limit - 1  # the last output token is never cached
         workers = (self.prefill_worker, self.decode_worker)
@@ -66,18 +66,18 @@ class Engine(Result):
         return s.ticket
 
     def cancel(self, ticket: int) -> None:
-        """Cancel a request; its slot and blocks are free at once."""
+        """Cancel a request and free its slot and blocks at once."""
         s = self.request(ticket)
         if not s.over:
             self._remove(s)
             s.state, s.ended = RequestState.CANCELED, self.steps
 
     def output(self, ticket: int) -> list[int]:
-        """The tokens that a request has generated so far."""
+        """Return the tokens that a request has generated so far."""
         return list(self.request(ticket).output)
 
     def request(self, ticket: int) -> Served:
-        """The request of a ticket. Raises ValueError for a ticket that was never given or was popped."""
+        """Return the request of a ticket. Raises ValueError if the ticket is unknown or was popped."""
         if not 0 <= ticket < self._tickets:
             raise ValueError(f"ticket {ticket}: {self._tickets} were given out; submit() gives the next")
         if ticket not in self.requests:
@@ -87,7 +87,7 @@ class Engine(Result):
     def pop(self, ticket: int) -> Served:
         """Return a finished request and drop it from the engine, except for its counts.
 
-        Raises ValueError where it is not finished.
+        Raises ValueError if the request is not finished.
         """
         s = self.request(ticket)
         if not s.over:
@@ -101,7 +101,9 @@ class Engine(Result):
         return bool(self.waiting or self.prefill_worker.running or self.decode_worker.running)
 
     def run(self, limit: int = 100_000) -> EngineReport:
-        """Step until all requests are finished. Raises RuntimeError after `limit` steps."""
+        """Step until all requests are finished, and return the report. Raises RuntimeError after `limit`
+        steps.
+        """
         for _ in range(limit):
             if not self.busy:
                 return self.report
@@ -109,9 +111,7 @@ class Engine(Result):
         raise RuntimeError(f"{limit} steps were not enough: {self.report}")
 
     def step(self) -> None:
-        """Admit requests to free slots; prefill; decode one token of
-        every sequence whose prompt is cached.
-        """
+        """Run one step: admit requests, prefill prompts, and decode one token of every prefilled sequence."""
         if self.continuous or not (self.prefill_worker.running or self.decode_worker.running):
             self._admit()
         if self.chunk and self.prefill_worker is self.decode_worker:
@@ -123,21 +123,20 @@ class Engine(Result):
         self.steps += 1
 
     def _admit(self) -> None:
-        """Admit requests in the order of their tickets; where the first finds no slot, none overtakes it."""
+        """Admit requests in ticket order; if the oldest finds no slot, no other overtakes it."""
         while self.waiting and self._place(self.waiting[0]):
             s = self.waiting.pop(0)
             s.state, s.admitted = RequestState.PREFILL, self.steps if s.admitted is None else s.admitted
 
     def _place(self, s: Served) -> bool:
-        """Put a request in the group that has cached most of its tokens,
-        then in the one with most free blocks.
+        """Place a request in the group that caches most of its tokens, preferring more free blocks on a tie.
 
         Returns whether a group had a slot and enough blocks.
         """
         worker = self.prefill_worker
         open_groups = [g for g in range(worker.groups) if len(worker.in_group(g)) < worker.slots]
         known = {g: worker.pools[g].match(s.tokens) for g in open_groups}
-        # a shared prefix is worth more than an empty group: its tokens are not computed again
+        # a shared prefix is worth more than an empty group, because its tokens are not recomputed
         for g in sorted(open_groups, key=lambda g: (-len(known[g]), -worker.pools[g].available, g)):
             if (blocks := worker.pools[g].extend(known[g], len(s.tokens))) is not None:
                 worker.add(s, g, blocks, len(known[g]) * worker.config.block)
@@ -146,8 +145,10 @@ class Engine(Result):
         return False
 
     def _prefill(self) -> None:
-        """The oldest prompt of each group: whole, in a program of a power
-        of two of tokens, or one chunk of it.
+        """Prefill the oldest prompt of each group.
+
+        A whole prompt runs in a program whose number of tokens is a power of two; otherwise one chunk of it
+        runs.
         """
         prefilling = [s for s in self.prefill_worker.running if s.state is RequestState.PREFILL]
         oldest = {s.group: s for s in reversed(prefilling)}.values()
@@ -158,13 +159,14 @@ class Engine(Result):
             self._run(self.prefill_worker, rows, T=T, rows_per_group=1)
 
     def _decode(self) -> None:
-        """One token of every sequence that is decoding."""
+        """Decode one token of every decoding sequence."""
         if rows := self._decode_rows():
             self._run(self.decode_worker, rows, T=1, rows_per_group=self.decode_worker.slots)
 
     def _mixed(self, chunk: int) -> None:
-        """One token of every decoding sequence and a chunk of prompts, every
-        token a row of its own, in one program.
+        """Decode one token of every decoding sequence and prefill a chunk of prompts, in one program.
+
+        Every token is a row of its own.
         """
         rows, prefilled = self._decode_rows(), 0
         for g in range(self.decode_worker.groups):
@@ -178,7 +180,7 @@ class Engine(Result):
             self._run(self.decode_worker, rows, T=1, rows_per_group=rows_per_group)
 
     def _decode_rows(self) -> list[CacheWrite]:
-        """A row for each decoding sequence, once it has a block for its next token."""
+        """Return a row for each decoding sequence, once it has a block for its next token."""
         for s in list(self.decode_worker.running):
             if s.state is RequestState.DECODE:
                 self._grow(s)
@@ -187,8 +189,8 @@ class Engine(Result):
         ]
 
     def _grow(self, s: Served) -> None:
-        """Allocate a block for a sequence's next token, preempting the
-        youngest of its group while there is none.
+        """Allocate a block for a sequence's next token, preempting the youngest sequences of its group if
+        necessary.
         """
         pool = self.decode_worker.pools[s.group]
         while s.blocks and pool.needed(s.cached + 1) > len(s.blocks):
@@ -198,13 +200,13 @@ class Engine(Result):
                 self._preempt(self.decode_worker.in_group(s.group)[-1])
 
     def _preempt(self, s: Served) -> None:
-        """Release a sequence's slot and blocks, and queue it by its ticket."""
+        """Release a sequence's slot and blocks, and queue it again by its ticket."""
         self._remove(s)
         s.state, s.preemptions = RequestState.WAITING, s.preemptions + 1
         self.waiting = sorted([*self.waiting, s], key=lambda s: s.ticket)
 
     def _run(self, worker: Worker, rows: list[CacheWrite], *, T: int, rows_per_group: int) -> None:
-        """Run the rows; each sequence has more tokens in the cache, and perhaps a new one."""
+        """Run the rows, advance each sequence's cached tokens, and append the new tokens."""
         for row, token in zip(rows, worker.run(rows, T=T, rows_per_group=rows_per_group), strict=True):
             s, last = row.request, row.last
             s.cached += row.count
@@ -214,7 +216,9 @@ class Engine(Result):
                 self._append(s, token)
 
     def _append(self, s: Served, token: int) -> None:
-        """Append a new token; after its prompt is prefilled a sequence decodes, here or on other devices."""
+        """Append a new token; a sequence whose prompt is prefilled starts to decode, here or on other
+        devices.
+        """
         s.output.append(token)
         s.first_token = self.steps if s.first_token is None else s.first_token
         if len(s.output) == s.request.limit:
@@ -234,7 +238,7 @@ class Engine(Result):
             s.state, self.transfers = RequestState.DECODE, self.transfers + 1
 
     def _try_transfer(self, s: Served) -> bool:
-        """Transfer the cache of one sequence; returns whether there was a slot with enough blocks."""
+        """Transfer the cache of one sequence; return whether there was a slot with enough blocks."""
         to, n = self.decode_worker, len(s.blocks)
         open_groups = [g for g in range(to.groups) if len(to.in_group(g)) < to.slots]
         open_groups = [g for g in open_groups if to.pools[g].available >= n]
@@ -249,7 +253,7 @@ class Engine(Result):
         return True
 
     def _remove(self, s: Served) -> None:
-        """Remove a request from wherever it is."""
+        """Remove a request from the queue or worker that holds it."""
         for worker in (self.prefill_worker, self.decode_worker):
             if s in worker.running:
                 worker.remove(s)
@@ -258,7 +262,7 @@ class Engine(Result):
 
     @property
     def report(self) -> EngineReport:
-        """What the engine has done so far."""
+        """Return what the engine has done so far."""
         workers = {id(w): w for w in (self.prefill_worker, self.decode_worker)}.values()
         counts = sum((Counter(s.counts) for s in self.requests.values()), self._popped)
         return EngineReport(

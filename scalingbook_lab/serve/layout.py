@@ -1,7 +1,7 @@
-"""The configuration of a served model: its mesh, and how weights, KV cache and sequences are sharded over it.
+"""The configuration of a served model: its mesh, and the sharding of weights, KV cache and sequences.
 
 `Config(model, Mesh(Y=8), sequences=16, tokens=128)` shards weights as in `decoder.SPLIT` and the cache by
-heads (Y), by sequences (A, X, Z) or by tokens (C); the cache is paged where blocks are given. Chapter:
+heads (Y), by sequences (A, X, Z) or by tokens (C). The cache is paged if `blocks` is given. Chapter:
 Inference.
 """
 
@@ -25,7 +25,7 @@ from scalingbook_lib import models, notation
 from scalingbook_lib.units import Result
 
 type Params = dict[str, Any]
-type Cache = Any  # a list of a dict for each layer; one dict of stacked arrays where layers are scanned
+type Cache = Any  # a list with one dict per layer, or one dict of stacked arrays if layers are scanned
 
 OUTER = "AXZ"  # the axes that shard sequences and their blocks
 
@@ -34,10 +34,11 @@ OUTER = "AXZ"  # the axes that shard sequences and their blocks
 class Config(Result):
     """A model on a mesh of the axes `decoder.AXES`, with a cache for `sequences` of `tokens` tokens each.
 
-    With `blocks` the cache is paged: so many blocks of `block` tokens, and a table names those of each
-    sequence. `experts` are the axes over which experts are sharded. `scanned` stacks weights and cache of all
-    layers and scans over them. `dtype` is that of weights and activations, `cache_dtype` that of the cache.
-    Raises ValueError where the axes do not divide the model, or the model has parts that `transformer` lacks.
+    With `blocks` the cache is paged: it has that many blocks of `block` tokens, and a table names those of
+    each sequence. `experts` are the axes over which experts are sharded. `scanned` stacks weights and cache
+    of all layers and scans over them. `dtype` is that of weights and activations, `cache_dtype` that of the
+    cache. Raises ValueError if the axes do not divide the model, or if the model has parts that `transformer`
+    lacks.
     """
 
     model: models.Transformer
@@ -61,7 +62,7 @@ class Config(Result):
         axes.refuse_uneven(self._splits(), self.sizes)
 
     def _splits(self) -> list[tuple[str, int, str]]:
-        """Each sharded dimension: its name, its size, and the axes that shard it."""
+        """Return each sharded dimension: its name, its size, and the axes that shard it."""
         m, e = self.model, self.model.experts
         rest = "".join(axis for axis in decoder.AXES if axis not in self.experts)
         rows = [("D", m.D, "XZCY"), ("K", m.K, "Y"), ("N", m.N, "YCZ"), ("V", m.V, "AZCY")]
@@ -75,12 +76,12 @@ class Config(Result):
         return axes.sizes(self.mesh, decoder.AXES)
 
     def degree(self, over: str) -> int:
-        """The product of the sizes of some axes: the number of shards over them."""
+        """Return the number of shards over some axes, which is the product of their sizes."""
         return math.prod(self.sizes[axis] for axis in over)
 
     @property
     def block_tokens(self) -> int:
-        """The tokens of one block; without paging a sequence has one block."""
+        """The tokens of one block; without paging, a sequence has a single block."""
         return self.block if self.blocks else self.tokens
 
     @property
@@ -94,14 +95,15 @@ class Config(Result):
         return self.grid or aot.mesh_for(self.topology, self.sizes)
 
     def placed(self, spec: PartitionSpec) -> NamedSharding:
-        """A PartitionSpec on these devices."""
+        """Return a PartitionSpec bound to these devices."""
         return NamedSharding(self.device_mesh, spec)
 
     @functools.cached_property
     def structs(self) -> tuple[Params, Cache]:
-        """Shape, data type and sharding of every weight and of the cache, with nothing allocated."""
+        """Return the shape, dtype and sharding of every weight and of the cache, without allocating them."""
         shapes = transformer.shapes(self.model)
-        # with fewer key-value heads than Y · Z devices, those of Z compute the same keys: Y alone shards K
+        # with fewer key/value heads than Y · Z devices, the devices of Z compute the same keys, and only Y
+        # shards K
         layers, few = transformer.layer_weights(shapes), self.model.K % self.degree("YZ") > 0
         weights_structs = {}
         for name, shape in shapes.items():
@@ -110,15 +112,17 @@ class Config(Result):
         return self.by_layer(weights_structs), self._cache()
 
     def struct(self, shape: tuple[int, ...], dtype: Any, spec: PartitionSpec, *, layers: bool = False) -> Any:
-        """Shape, data type and sharding of one array; with `layers`, of one array stacked over all layers."""
+        """Return the shape, dtype and sharding of one array; with `layers`, of the array stacked over all
+        layers.
+        """
         spec = PartitionSpec(None, *spec) if layers else spec
         return jax.ShapeDtypeStruct(shape, dtype, sharding=self.placed(spec))
 
     def _cache(self) -> Cache:
-        """Shape, data type and sharding of the cache."""
+        """Return the shape, dtype and sharding of the cache."""
         m, size = self.model, self.block_tokens
         zeros = jax.ShapeDtypeStruct((self.blocks or self.sequences, size, m.K, m.H), self.cache_dtype)
-        # JAX derives the arrays of the codec without computing them: there may be scales besides k and v
+        # JAX derives the codec's arrays without computing them; there may be scales in addition to k and v
         arrays = jax.eval_shape(self.codec.encode, zeros, zeros)
         place = sharding.spec(paged_attention.CACHE)
         if self.scanned:
@@ -128,7 +132,9 @@ class Config(Result):
         return [dict(layer_cache) for _ in range(m.L)]
 
     def by_layer(self, weights: Mapping[str, Any]) -> Params:
-        """The trainer's stacked weights as this configuration holds them: stacked, or a list of layers."""
+        """Return the trainer's stacked weights as this configuration holds them: stacked, or as a list of
+        layers.
+        """
         layers = transformer.layer_weights(weights)
         ends: Params = {name: a for name, a in weights.items() if name not in layers}
         if not self.scanned:
@@ -136,20 +142,20 @@ class Config(Result):
         return ends | {"layers": layers}
 
     def params(self, weights: Mapping[str, Any]) -> Params:
-        """The trainer's weights (those of a state, or of `trainer.initial`), on these devices."""
-        # converted to the data type before they are placed: no device ever holds them in 32 bits
+        """Place the trainer's weights (those of a state, or of `trainer.initial`) on these devices."""
+        # converted to the dtype before they are placed, so that no device ever holds them in fp32
         given = self.by_layer({name: np.asarray(w) for name, w in weights.items()})
         return jax.tree.map(
             lambda a, s: jax.device_put(a.astype(s.dtype), s.sharding), given, self.structs[0]
         )
 
     def cache(self) -> Cache:
-        """An empty cache on these devices."""
+        """Return an empty cache on these devices."""
         return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype, device=s.sharding), self.structs[1])
 
     @functools.cached_property
     def programs(self) -> dict[tuple[int, int, bool, bool], aot.Program]:
-        """What `decode.program` has compiled so far, by T, rows, `every` and `greedy`."""
+        """The programs that `decode.program` has compiled so far, by T, rows, `every` and `greedy`."""
         return {}
 
     def __str__(self) -> str:
@@ -159,7 +165,7 @@ class Config(Result):
 
 
 def _layer(a: Any, i: int) -> Any:
-    """Layer i of a stacked array, or of its shape."""
+    """Return layer i of a stacked array, or of its shape."""
     if not isinstance(a, jax.ShapeDtypeStruct):
         return a[i]
     place = NamedSharding(a.sharding.mesh, PartitionSpec(*a.sharding.spec[1:]))
@@ -167,9 +173,9 @@ def _layer(a: Any, i: int) -> Any:
 
 
 def on_other_devices(config: Config, mesh: notation.Mesh | Mapping[str, int], **changed: Any) -> Config:
-    """The same configuration on a mesh of devices that `config` does not use, for disaggregated prefill.
+    """Return the same configuration on devices that `config` does not use, for disaggregated prefill.
 
-    Raises ValueError where too few devices are left.
+    Raises ValueError if too few devices are left.
     """
     sizes = axes.sizes(mesh, decoder.AXES)
     used, needed = set(config.device_mesh.devices.flat), math.prod(sizes.values())

@@ -1,9 +1,9 @@
-"""Allocates the blocks of a paged KV cache, and shares those of common prefixes.
+"""Allocate the blocks of a paged KV cache, and share those of common prefixes.
 
-`Pool(blocks, size)` allocates blocks of `size` tokens. A full block whose tokens, and all tokens before them,
-are known can belong to many sequences: its references are counted, it is never written again, and when the
-last sequence releases it, it stays cached until its memory is needed, least recently used first. Chapter:
-Inference. Source: Kwon et al., arXiv 2309.06180 (PagedAttention).
+`Pool(blocks, size)` allocates blocks of `size` tokens. A full block can belong to many sequences if its
+tokens and all tokens before them are known. Such a block is reference-counted and never written again. When
+the last sequence releases it, it stays cached until its memory is needed; eviction is least recently used
+first. Chapter: Inference. Source: Kwon et al., arXiv 2309.06180 (PagedAttention).
 """
 
 from collections import deque
@@ -16,13 +16,14 @@ from scalingbook_lib.units import Result
 
 
 class OutOfBlocks(Exception):
-    """Every block is in use."""
+    """Raised when every block is in use."""
 
 
 @dataclass(slots=True)
 class Pool(Result):
-    """Blocks 0 to count - 1: each is free, referenced by sequences, or
-    idle: unreferenced, with cached tokens.
+    """Blocks 0 to count - 1, each of which is free, referenced, or idle.
+
+    An idle block holds cached tokens but is not referenced by any sequence.
     """
 
     count: int
@@ -41,24 +42,24 @@ class Pool(Result):
 
     @property
     def available(self) -> int:
-        """The number of blocks that can be allocated: free ones, and idle ones, which are then evicted."""
+        """The number of blocks that can be allocated: free blocks, and idle ones, which would be evicted."""
         return len(self.free) + len(self.idle)
 
     def needed(self, tokens: int) -> int:
-        """The number of blocks for so many tokens."""
+        """Return the number of blocks for this many tokens."""
         return -(-tokens // self.size)
 
     def allocate(self, n: int) -> list[int]:
-        """n blocks that no other sequence uses.
+        """Return n blocks that no other sequence uses.
 
-        Raises OutOfBlocks, and allocates none, where there are fewer.
+        Raises OutOfBlocks, and allocates none, if there are fewer.
         """
         if n > self.available:
             raise OutOfBlocks(f"{n} blocks are needed, {self.available} of {self.count} are available")
         return [self._allocate() for _ in range(n)]
 
     def _allocate(self) -> int:
-        if not self.free:  # evict as late as possible: a sequence with the same prefix may still come
+        if not self.free:  # as late as possible: a sequence with the same prefix may still come
             self._evict(next(iter(self.idle)))
         block = self.free.popleft()
         self.references[block] = 1
@@ -70,11 +71,12 @@ class Pool(Result):
         self.evictions += 1
 
     def match(self, tokens: Sequence[int]) -> list[int]:
-        """The blocks of the longest cached prefix of these tokens, without
-        the last token, which is to be computed.
+        """Return the blocks of the longest cached prefix of these tokens.
+
+        The last token is excluded, because it has to be computed.
         """
         matched = []
-        # a block is cached under all tokens up to its end: keys and values depend on the tokens before them
+        # a block's key is all tokens up to its end, because keys and values depend on the tokens before them
         for n in range(1, (len(tokens) - 1) // self.size + 1):
             block = self.cached.get(_key(tokens[: n * self.size]))
             if block is None:
@@ -83,13 +85,13 @@ class Pool(Result):
         return matched
 
     def acquire(self, blocks: Iterable[int]) -> None:
-        """One more reference to each of these cached blocks."""
+        """Add a reference to each of these cached blocks."""
         for block in blocks:
             self.idle.pop(block, None)
             self.references[block] += 1
 
     def extend(self, cached: list[int], tokens: int) -> list[int] | None:
-        """The cached blocks and as many more as so many tokens need; None where there are not enough."""
+        """Return the cached blocks plus enough new ones for `tokens` tokens, or None if there are too few."""
         self.acquire(cached)
         try:
             return cached + self.allocate(self.needed(tokens) - len(cached))
@@ -104,7 +106,7 @@ class Pool(Result):
             self.prefix_of[block] = key
 
     def release(self, blocks: Sequence[int]) -> None:
-        """One reference fewer.
+        """Drop one reference to each of these blocks.
 
         Later blocks are evicted before earlier ones, which other sequences may share.
         """
@@ -127,5 +129,5 @@ class Pool(Result):
 
 
 def _key(tokens: Sequence[int]) -> bytes:
-    """All tokens of a prefix as bytes: no two prefixes have the same key."""
+    """Return all tokens of a prefix as bytes, so that no two prefixes have the same key."""
     return np.asarray(tokens, np.int32).tobytes()

@@ -1,8 +1,9 @@
-"""Quantizes weights to int8 or int4 and the KV cache to int8, and measures the error of the logits.
+"""Quantize weights to int8 or int4 and the KV cache to int8, and measure the error of the logits.
 
 `QuantizedConfig(model, mesh, stored=jnp.int8)` is a `layout.Config` whose weights are integers with a scale
-per output channel; `codec=CACHE8` stores keys and values as int8 with a scale per token and head. No number
-is off by more than half a step. `compare_logits` measures the effect on the logits. Chapter: Serving.
+per output channel; `codec=CACHE8` stores keys and values as int8 with a scale per token and head. The error
+of each number is at most half a quantization step. `compare_logits` measures the effect on the logits.
+Chapter: Serving.
 """
 
 import functools
@@ -27,21 +28,21 @@ CONTRACTED = {
     "down": "F",
     "expert down": "F",
     "embed": "D",
-}  # dimensions that a matmul sums over, or of one row that is read
+}  # the dimensions that a matmul contracts, or those of one row of a lookup
 UNQUANTIZED = ("norm", "router")  # weights that are not quantized
 
 type Quantized = Mapping[str, jax.Array]  # {"whole": the integers, "scale": of each channel}
 
 
 def max_level(stored: Any) -> int:
-    """The largest integer in use: 127 of int8, 7 of int4."""
+    """Return the largest integer in use: 127 for int8, 7 for int4."""
     return int(jnp.iinfo(stored).max)
 
 
 def quantize(
     x: jax.Array, axes: tuple[int, ...], stored: Any = jnp.int8, *, scale: Any = jnp.float32
 ) -> Quantized:
-    """x as integers, with one scale for all elements that are summed over `axes`."""
+    """Return x as integers, with one scale for all elements that are summed over `axes`."""
     largest = jnp.abs(x.astype(jnp.float32)).max(axes, keepdims=True)
     # a channel of zeros would divide 0 by 0, so its step is 1
     step = (jnp.where(largest == 0, 1, largest) / max_level(stored)).astype(scale)
@@ -50,12 +51,12 @@ def quantize(
 
 
 def dequantize(numbers: Quantized, dtype: Any = jnp.float32) -> jax.Array:
-    """The numbers that `quantize` made, each at most half a step off."""
+    """Return the numbers that `quantize` encoded, each with an error of at most half a step."""
     return numbers["whole"].astype(dtype) * numbers["scale"].astype(dtype)
 
 
 def summed_axes(name: str, *, in_layer: bool = True) -> tuple[int, ...]:
-    """The dimensions of a weight over which its matmul sums."""
+    """Return the dimensions of a weight over which its matmul sums."""
     dims = parse(transformer.SPLIT[name]).dims
     names = [dim.name for dim in dims if not (in_layer and dim.name == "L")]
     # a scale must be the same for all terms of a sum, so that it can multiply the sum
@@ -66,13 +67,13 @@ def summed_axes(name: str, *, in_layer: bool = True) -> tuple[int, ...]:
 
 
 def encoded(k: jax.Array, v: jax.Array) -> dict[str, jax.Array]:
-    """int8 of k[b, t, K, H] and v, with a scale per token and head in the data type of k."""
+    """Return k[b, t, K, H] and v as int8, with a scale per token and head in the data type of k."""
     both = {name: quantize(x, (3,), scale=x.dtype) for name, x in (("k", k), ("v", v))}
     return {f"{name} {part}": x for name, numbers in both.items() for part, x in numbers.items()}
 
 
 def decoded(cache: Mapping[str, jax.Array]) -> tuple[jax.Array, ...]:
-    """The stored integers and their scales: attention multiplies by these after its matmuls."""
+    """Return the stored integers and their scales, which attention applies after its matmuls."""
     return tuple(cache[f"{name} {part}"] for part in ("whole", "scale") for name in "kv")
 
 
@@ -95,14 +96,14 @@ class QuantizedConfig(Config):
 
     @functools.cached_property
     def structs(self) -> tuple[Params, Cache]:
-        """Shape, data type and sharding of every integer array and scale,
-        and of the cache, with nothing allocated.
+        """Return the shape, dtype and sharding of every integer array and scale, and of the cache,
+        unallocated.
         """
         weights, cache = super().structs
         return self._each(self._struct_of, weights), cache
 
     def params(self, weights: Mapping[str, Any]) -> Params:
-        """The trainer's weights, quantized, on these devices."""
+        """Quantize the trainer's weights and place them on these devices."""
         given = self.by_layer({name: jnp.asarray(w) for name, w in weights.items()})
         rounded = self._each(lambda w, axes: quantize(w, axes, self.stored), given)
         return jax.tree.map(
@@ -110,7 +111,7 @@ class QuantizedConfig(Config):
         )
 
     def _each(self, fn: Any, params: Params) -> Params:
-        """`fn` of each weight to be quantized and of its summed axes, in place of the weight."""
+        """Replace each weight to be quantized by `fn` of the weight and its summed axes."""
 
         def quantize_all(weights: Mapping[str, Any]) -> Params:
             unchanged = {name: w for name, w in weights.items() if any(word in name for word in UNQUANTIZED)}
@@ -128,7 +129,7 @@ class QuantizedConfig(Config):
         }
 
     def _struct_of(self, s: jax.ShapeDtypeStruct, axes: tuple[int, ...]) -> dict[str, jax.ShapeDtypeStruct]:
-        """The shapes of a quantized weight and of its scale."""
+        """Return the shapes of a quantized weight and of its scale."""
         spec = [*s.sharding.spec, *[None] * (s.ndim - len(s.sharding.spec))]
         scale_dims = [
             (1, None) if k in axes else pair for k, pair in enumerate(zip(s.shape, spec, strict=True))
@@ -150,9 +151,10 @@ class QuantizedEmbedding:
 
 
 def dequantized(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
-    """The weights of a layer, dequantized on their way into their matmuls."""
+    """Return the weights of a layer, dequantized on the way to their matmuls."""
     quantized = {name: w for name, w in weights.items() if isinstance(w, Mapping)}
-    # of an embedding only the rows that are looked up are dequantized, not a second copy of the table
+    # of an embedding only the rows that are looked up are dequantized, so there is no second copy of the
+    # table
     tables = {name: QuantizedEmbedding(w, dtype) for name, w in quantized.items() if name == "embed"}
     others = {name: dequantize(w, dtype) for name, w in quantized.items() if name not in tables}
     return {**weights, **others, **tables}
@@ -163,22 +165,22 @@ def dequantized(weights: Mapping[str, Any], dtype: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LogitError(Result):
-    """How far the logits of a second configuration are from the first's, for the same tokens.
+    """The difference between the logits of two configurations for the same tokens.
 
-    Perplexities are those of the next tokens. `agree` is the fraction of positions where both predict the
+    Perplexities are those of the next tokens. `agree` is the fraction of positions at which both predict the
     same token.
     """
 
     largest: float
     rms: float
-    spread: float  # the standard deviation of the first's logits
+    spread: float  # the standard deviation of the first configuration's logits
     perplexity: float
     quantized_perplexity: float
     agree: float
 
     @property
     def relative(self) -> float:
-        """Root mean square of the error over the standard deviation of the logits."""
+        """The root mean square of the error divided by the standard deviation of the logits."""
         return self.rms / self.spread
 
     def __str__(self) -> str:
@@ -192,7 +194,7 @@ class LogitError(Result):
 def compare_logits(
     plain: Config, quantized: Config, weights: Mapping[str, Any], tokens: np.ndarray
 ) -> LogitError:
-    """The error of `quantized`'s logits for tokens[B, T + 1], of which the last one is only predicted."""
+    """Return the error of `quantized`'s logits for tokens[B, T + 1]; the last token is only a target."""
     a, b = (np.asarray(_logits(c, c.params(weights), tokens[:, :-1]), np.float64) for c in (plain, quantized))
     error = b - a
     return LogitError(
@@ -206,13 +208,13 @@ def compare_logits(
 
 
 def _logits(config: Config, params: Params, tokens: np.ndarray) -> jax.Array:
-    """The logits [B, T, V] of all tokens, which go through the cache."""
+    """Return the logits [B, T, V] of all tokens, computed through the cache."""
     run = jax.jit(lambda w, tokens, cache: decode.prefill(w, config, tokens, cache, every=True)[0])
     return run(params, jnp.asarray(tokens, jnp.int32), config.cache())
 
 
 def _perplexity(logits: np.ndarray, targets: np.ndarray) -> float:
-    """The perplexity of the targets under these logits."""
+    """Return the perplexity of the targets under these logits."""
     top = logits.max(-1, keepdims=True)
     total = np.log(np.exp(logits - top).sum(-1)) + top[..., 0]
     return float(np.exp((total - np.take_along_axis(logits, targets[..., None], -1)[..., 0]).mean()))

@@ -1,4 +1,4 @@
-"""Requests to the serving engine, their progress, and what the engine reports. Chapter: Inference."""
+"""Requests to the serving engine, their progress, and the engine's report. Chapter: Inference."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class RequestState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineRequest(Result):
-    """A prompt, the maximum number of output tokens, and the step at which it arrives."""
+    """A prompt, the maximum number of output tokens, and the step at which the request arrives."""
 
     prompt: tuple[int, ...]
     limit: int
@@ -38,7 +38,7 @@ class EngineRequest(Result):
 class Served(Result):
     """A submitted request and its progress.
 
-    `cached` of its tokens are in the cache, in `blocks` of `group`'s pool.
+    `cached` of its tokens are in the cache, in `blocks` of the pool of group `group`.
     """
 
     ticket: int
@@ -50,7 +50,7 @@ class Served(Result):
     slot: int = -1
     blocks: list[int] = field(default_factory=list)
     registered: int = 0  # the number of its blocks that other sequences can share
-    prefix_hits: int = 0  # tokens that were cached already
+    prefix_hits: int = 0  # tokens that were already cached
     preemptions: int = 0
     admitted: int | None = None  # the step in which it first got a slot
     first_token: int | None = None  # the step of its first output token
@@ -63,19 +63,20 @@ class Served(Result):
 
     @property
     def pending(self) -> int:
-        """The number of tokens that are not in the cache yet; at least the
-        last one, whose successor is to be found.
+        """The number of tokens that are not in the cache yet.
+
+        It is at least 1, because the last token has to be computed to predict the next one.
         """
         return len(self.request.prompt) + len(self.output) - self.cached
 
     @property
     def over(self) -> bool:
-        """Whether it is done or canceled."""
+        """Whether the request is done or canceled."""
         return self.state in (RequestState.DONE, RequestState.CANCELED)
 
     @property
     def counts(self) -> dict[str, int]:
-        """What it contributes to a report."""
+        """Return the request's contribution to a report."""
         return {
             "done": self.state is RequestState.DONE,
             "canceled": self.state is RequestState.CANCELED,
@@ -100,13 +101,13 @@ class EngineReport(Result):
     canceled: int
     output: int  # tokens of all finished requests
     computed: int  # tokens appended to the cache
-    prefix_hits: int  # tokens of shared prefixes that were cached already
+    prefix_hits: int  # tokens of shared prefixes that were already cached
     preemptions: int
     evictions: int
     transfers: int
     transfer_bytes: int
     programs: int
-    flops: int  # of matmuls, on all devices, rows without a sequence included
+    flops: int  # of matmuls, on all devices, including rows without a sequence
 
     def __str__(self) -> str:
         parts = [
@@ -129,10 +130,10 @@ def load(
     vocabulary: int,
     seed: int,
 ) -> Iterator[EngineRequest]:
-    """`count` random requests, on average `per_step` per step (a Poisson
-    process), with lengths within bounds.
+    """Generate `count` random requests, on average `per_step` per step (a Poisson process).
 
-    `prompt` and `output` are the least and the most tokens; `vocabulary` is the number of token ids.
+    `prompt` and `output` are the smallest and largest numbers of tokens; `vocabulary` is the number of token
+    ids.
     """
     rng = np.random.default_rng(seed)
     arrivals = np.cumsum(rng.exponential(1 / per_step, count)).astype(int)

@@ -1,10 +1,10 @@
-"""Compares a compiled decode step with the collectives and the memory that `inference` predicts.
+"""Compare a compiled decode step with the collectives and the memory that `inference` predicts.
 
-`serving_step.of(config)` compares kind, axes, counts and bytes of the collectives; `held(config)` compares
-the compiler's arguments with `inference.memory`, byte for byte; `largest_batch(config)` is the largest number
-of sequences of a whole model that fit. `config` is a `layout.Config`, for this machine's devices or for a TPU
-slice. Where the laboratory's program differs from the plan on purpose, the difference is a line of this
-module with its reason and its exact size. Chapters: Inference, Serving.
+`serving_step.of(config)` compares kind, axes, counts and bytes of the collectives. `held(config)` compares
+the compiler's arguments with `inference.memory`, byte for byte. `largest_batch(config)` finds the largest
+number of sequences of a whole model that fit. `config` is a `layout.Config`, for this machine's devices or
+for a TPU slice. Wherever the laboratory's program differs from the plan on purpose, this module has a line
+that gives the reason and the exact size of the difference. Chapters: Inference, Serving.
 """
 
 import math
@@ -35,17 +35,17 @@ AXES_OF = {
     "B": "Z",
     "S": "C",
 }  # mesh axes, by the plan's letters
-TOKEN_BYTES = 4  # of a token id, which is sent with its logit
+TOKEN_BYTES = 4  # bytes of a token id, which is sent with its logit
 
 
 def of(config: Config, T: int = 1) -> Agreement:
-    """Predicted and compiled collectives of one step of T new tokens for each sequence."""
+    """Return predicted and compiled collectives of one step of T new tokens for each sequence."""
     comparison = agreement.compare(predicted(config, T), decode.program(config, T, greedy=True).collectives)
     return Agreement(tuple(line for line in comparison.lines if line.predicted or line.compiled))
 
 
 def plan(config: Config) -> inference.Layout:
-    """The configuration's mesh and data types as a layout: all axes together shard every weight."""
+    """Return the configuration's mesh and data types as a layout; all axes together shard every weight."""
     n = config.sizes
     cache_dtype = min((s.dtype for s in jax.tree.leaves(config.structs[1])), key=lambda kind: kind.itemsize)
     return inference.Layout(
@@ -61,27 +61,30 @@ def plan(config: Config) -> inference.Layout:
 
 
 def dtype(kind: Any) -> DType:
-    """JAX's data type as one of the library's."""
+    """Return JAX's data type as one of the library's."""
     return next(
         DTYPES[name] for name, other in sharding.JAX_DTYPES.items() if jnp.dtype(other) == jnp.dtype(kind)
     )
 
 
 def machine(config: Config) -> slices.Slice:
-    """A slice with the mesh's number of chips: bytes do not depend on its shape."""
+    """Return a slice with the mesh's number of chips; bytes do not depend on its shape."""
     return slices.Slice(chips.V5E, SHAPES[config.degree(decoder.AXES)])
 
 
 def predicted(config: Config, T: int = 1) -> Sums:
-    """The collectives that the plan predicts, with the intended differences of the laboratory's program."""
+    """Return the collectives that the plan predicts, adjusted for the laboratory program's intended
+    differences.
+    """
     planned = traffic.rows(shape(config.model, plan(config)), machine(config), inference.PEAK)
     rows = [row for t in planned for row in _predicted_row(config, t, T)]
     return agreement.over_devices([*rows, *_differences(config, T)], config.sizes)
 
 
 def _predicted_row(config: Config, t: inference.ServingCollective, T: int) -> Iterator[Row]:
-    """One row of the prediction with the laboratory's axes; an all-reduce
-    is a reduce-scatter and an all-gather.
+    """Yield the rows of one predicted collective, with the laboratory's axes.
+
+    An all-reduce becomes a reduce-scatter and an all-gather.
     """
     nbytes = t.times * t.nbytes(config.sequences * T, config.sequences)
     # the laboratory writes an all-reduce as its two halves, with the norm between them
@@ -90,7 +93,7 @@ def _predicted_row(config: Config, t: inference.ServingCollective, T: int) -> It
 
 
 def _differences(config: Config, T: int) -> Iterator[Row]:
-    """The transfers in which the laboratory's program differs from the plan."""
+    """Yield the transfers in which the laboratory's program differs from the plan."""
     yield from _ends(config, T)
     if config.sizes["C"] > 1:
         yield from _sums_over_tokens(config, T)
@@ -99,9 +102,10 @@ def _differences(config: Config, T: int) -> Iterator[Row]:
 
 
 def _ends(config: Config, T: int) -> Iterator[Row]:
-    """Embeddings are sharded over D, so a lookup is local and its result lies where the layers need it.
+    """Yield the differences at the embedding and at the logits.
 
-    Every group has its own sequences; only the logits need all of them: first those of a group, then all.
+    Embeddings are sharded over D, so a lookup is local and its result is already where the layers need it.
+    Every group has its own sequences. Only the logits need all of them: first those of a group, then all.
     """
     m, n, tokens = config.model, config.sizes, config.sequences * T
     all_tokens = plan(config).activations.bytes * tokens * m.D
@@ -119,7 +123,9 @@ def _ends(config: Config, T: int) -> Iterator[Row]:
 
 
 def _sums_over_tokens(config: Config, T: int) -> Iterator[Row]:
-    """The largest score must be known before sums are scaled to it: one of two numbers is summed at once."""
+    """Yield the extra transfer of the softmax: the largest score must be known before sums are rescaled to
+    it.
+    """
     m, n = config.model, config.sizes
     scores = FP32.bytes * config.sequences * T * m.N / (n["Y"] * n["A"] * n["X"] * n["Z"])
     yield Key("reduce-scatter", "C"), Amount(0, -m.L * scores)
@@ -127,25 +133,23 @@ def _sums_over_tokens(config: Config, T: int) -> Iterator[Row]:
 
 
 def _rows(config: Config, T: int) -> Iterator[Row]:
-    """Over rows of D, the squares of every norm are summed, and so are logits and router scores."""
+    """Yield the sums over rows of D: the squares of every norm, the logits, and the router scores."""
     m, c, tokens = config.model, config.degree(decoder.COLUMNS), config.sequences * T
     kv_bytes = plan(config).activations.bytes * 2 * m.K * m.H * tokens * m.L
     replicated = (
         kv_bytes / min(m.K, config.degree("YZ")) - kv_bytes / c
-    )  # keys and values, which all of C compute
+    )  # keys and values, which all devices of C compute
     yield Key("reduce-scatter", "X"), Amount(0, replicated)
     yield Key("all-reduce", "X"), Amount(2 * m.L, FP32.bytes * tokens * 2 * m.L)
     yield Key("all-reduce", "X"), Amount(2, FP32.bytes * config.sequences * (1 + m.V / c))
 
 
-RESERVED = GiB / 4  # what the TPU compiler keeps of each chip: 15.75 of v5e's 16 GiB are usable
+RESERVED = GiB / 4  # what the TPU compiler reserves on each chip: 15.75 of v5e's 16 GiB are usable
 
 
 @dataclass(frozen=True, slots=True)
 class StepMemory(Result):
-    """Bytes on one device: predicted weights, cache and scales, and the
-    compiler's arguments and temporaries.
-    """
+    """Bytes on one device: predicted weights, cache and scales; compiled arguments and temporaries."""
 
     weights: float
     kv: float
@@ -155,7 +159,7 @@ class StepMemory(Result):
 
     @property
     def predicted(self) -> float:
-        """Weights, cache, and the scales of both, which no plan counts."""
+        """The weights, the cache, and the scales of both, which no plan counts."""
         return self.weights + self.kv + self.scales
 
     def __str__(self) -> str:
@@ -168,14 +172,14 @@ class StepMemory(Result):
 
 
 def held(config: Config) -> StepMemory:
-    """Predicted and compiled memory of one decode step."""
+    """Return predicted and compiled memory of one decode step."""
     planned = _predicted_memory(config)
     memory = decode.program(config, greedy=True).memory
     return StepMemory(planned.weights, planned.kv, scales(config), memory.arguments, memory.temporaries)
 
 
 def scales(config: Config) -> float:
-    """The bytes of all scales on one device."""
+    """Return the bytes of all scales on one device."""
     found = jax.tree_util.tree_leaves_with_path(config.structs)
     sizes = (
         math.prod(s.sharding.shard_shape(s.shape)) * s.dtype.itemsize
@@ -186,7 +190,7 @@ def scales(config: Config) -> float:
 
 
 def _predicted_memory(config: Config) -> inference.ServingMemory:
-    """The plan's memory for this configuration."""
+    """Return the plan's memory for this configuration."""
     return inference.memory(
         config.model, plan(config), machine(config), batch=config.sequences, S=config.tokens
     )
@@ -194,8 +198,8 @@ def _predicted_memory(config: Config) -> inference.ServingMemory:
 
 @dataclass(frozen=True, slots=True)
 class Largest(Result):
-    """The most sequences whose cache fits in `limit` bytes per device, and
-    the bytes that each of them takes there.
+    """The largest number of sequences whose cache fits in `limit` bytes per device, and the bytes per
+    sequence.
     """
 
     sequences: int
@@ -214,14 +218,15 @@ class Largest(Result):
 
 
 def largest_batch(config: Config, layers: int = 2) -> Largest:
-    """The largest number of sequences of the whole model: the plan's memory, and temporaries as compiled.
+    """Return the largest number of sequences of the whole model, from the plan's memory and compiled
+    temporaries.
 
     Temporaries are compiled for a few layers at the batch of `config`, a guess that should be near the
-    answer: they grow with the batch, and hardly with the layers, which reuse them.
+    answer. They grow with the batch but hardly with the number of layers, which reuse them.
     """
     few = replace(config, model=replace(config.model, L=layers))
     temporaries = decode.program(few, greedy=True).memory.temporaries
-    # memory is linear in the sequences: two batches give the fixed part and the part per sequence
+    # memory is linear in the sequences, so two batches give the fixed part and the part per sequence
     once, twice = (replace(config, sequences=config.sequences * n) for n in (1, 2))
     low, high = (_predicted_memory(c).weights + _predicted_memory(c).kv + scales(c) for c in (once, twice))
     per_sequence = (high - low) / config.sequences

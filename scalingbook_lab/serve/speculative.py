@@ -1,6 +1,6 @@
 """Speculative decoding: a draft model proposes tokens, and the target model verifies them in one step.
 
-The draft proposes K tokens one after the other; the target computes their logits in one step, accepts as many
+The draft proposes K tokens one after the other. The target computes their logits in one step, accepts as many
 as `accepted` allows, and adds one token of its own. With `temperature=0` every token is the target's most
 likely one; with another temperature, every token has exactly the target's distribution (Leviathan et al.,
 arXiv 2211.17192, algorithm 1). Chapter: Inference.
@@ -26,7 +26,7 @@ type State = dict[str, Any]  # two caches, their length, the last two tokens, th
 
 @dataclass(frozen=True, slots=True)
 class Generation(Result):
-    """The generated tokens[B, G], and how many drafted tokens each sequence accepted in each round.
+    """The generated tokens[B, G], and the number of draft tokens that each sequence accepted in each round.
 
     A round in which a sequence had nothing left to generate counts as -1.
     """
@@ -42,12 +42,12 @@ class Generation(Result):
 
     @property
     def per_round(self) -> float:
-        """Tokens per target step: the accepted ones, and one of the target's own."""
+        """Tokens per target step: the accepted draft tokens plus one of the target's own."""
         return float(self.accepted[self.accepted >= 0].mean() + 1)
 
     @property
     def acceptance(self) -> float:
-        """The acceptance rate: accepted tokens over verified ones (all up to the first rejected one)."""
+        """The acceptance rate: accepted tokens divided by verified tokens (up to the first rejected one)."""
         accepted = self.accepted[self.accepted >= 0]
         return float(accepted.sum() / np.minimum(accepted + 1, self.K).sum())
 
@@ -59,13 +59,15 @@ class Generation(Result):
 
 
 def accepted(key: jax.Array, q: jax.Array, r: jax.Array, drafted: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """How many of drafted[B, K] are accepted, and the token after them, distributed as q[B, K+1, V] says.
+    """Return the number of accepted tokens of drafted[B, K], and the next token, distributed as in q[B, K+1,
+    V].
 
     Token i, drawn from r[B, K, V], is accepted with probability min(1, q/r). The first rejected one is
-    replaced by a draw from max(0, q - r), normalized; after K accepted ones comes a draw from q itself.
+    replaced by a draw from max(0, q - r), normalized; if all K are accepted, the next token is drawn from q
+    itself.
     """
     # Leviathan et al., algorithm 1. cumprod: every token after a rejected one is rejected too. `categorical`
-    # normalizes max(0, q - r) by itself, and never draws log 0 = -inf.
+    # normalizes max(0, q - r) itself, and never draws a token with log 0 = -inf.
     keys = jax.random.split(key)
     each = drafted[..., None]
     ratio = (jnp.take_along_axis(q[:, :-1], each, 2) / jnp.take_along_axis(r, each, 2))[..., 0]
@@ -76,7 +78,7 @@ def accepted(key: jax.Array, q: jax.Array, r: jax.Array, drafted: jax.Array) -> 
 
 
 def matched(logits: jax.Array, drafted: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The same at temperature 0: drafts are accepted while they are the target's most likely token."""
+    """Accept drafts as long as they are the target's most likely token (temperature 0)."""
     best = logits.argmax(-1)
     counts = jnp.cumprod(best[:, :-1] == drafted, -1).sum(-1)
     return counts, jnp.take_along_axis(best, counts[:, None], 1)[:, 0]
@@ -86,7 +88,7 @@ def matched(logits: jax.Array, drafted: jax.Array) -> tuple[jax.Array, jax.Array
 class Pair(Result):
     """A target and a draft model, each on its mesh with its cache, K tokens per round, and a temperature.
 
-    Raises ValueError where their vocabularies differ, or K is less than 1.
+    Raises ValueError if their vocabularies differ, or if K is less than 1.
     """
 
     target: Config
@@ -103,9 +105,9 @@ class Pair(Result):
             raise ValueError(f"K={self.K}: give the number of tokens drafted per round, at least 1")
 
     def generate(self, target: Any, draft: Any, prompts: Any, G: int, *, seed: int = 0) -> Generation:
-        """G tokens after each of prompts[B, P], with the weights of both (`Config.params`).
+        """Generate G tokens after each of prompts[B, P], with the weights of both models (`Config.params`).
 
-        Raises ValueError where a cache is too short.
+        Raises ValueError if a cache is too short.
         """
         prompts = jnp.asarray(prompts, jnp.int32)
         needed = prompts.shape[1] + G + self.K
@@ -129,7 +131,7 @@ class Pair(Result):
         return Generation(np.array([output[:G] for output in outputs]), np.array(rounds), self.K)
 
     def _begin(self, target: Any, draft: Any, prompts: jax.Array, seed: int) -> State:
-        """Both caches have all of the prompt but its last token."""
+        """Prefill both caches with all of the prompt except its last token."""
         B, P = prompts.shape
         caches = {}
         for name, config, params in (("target", self.target, target), ("draft", self.draft, draft)):
@@ -147,8 +149,9 @@ class Pair(Result):
     def round(
         self, target: Any, draft: Any, state: State, active: jax.Array
     ) -> tuple[State, jax.Array, jax.Array]:
-        """A round of the `active` sequences: the next state, tokens[B,
-        K+1], the number of accepted drafts.
+        """Run a round for the `active` sequences.
+
+        Returns the next state, tokens[B, K+1], and the number of accepted drafts.
         """
         key, draft_key, verify_key = jax.random.split(state["key"], 3)
         drafted, r, cache = self._draft(draft, state, active, draft_key)
@@ -160,9 +163,9 @@ class Pair(Result):
         counts, own = self._verify(verify_key, logits, r, drafted)
         positions = jnp.arange(
             self.K + 1
-        )  # the first draft that is not kept gives way to the target's own token
+        )  # the target's own token replaces the first draft token that is not accepted
         tokens = jnp.where(positions == counts[:, None], own[:, None], jnp.pad(drafted, ((0, 0), (0, 1))))
-        all_accepted = counts == self.K  # then the draft has not cached its own last token
+        all_accepted = counts == self.K  # in that case the draft has not cached its own last token
         step = jnp.where(active, counts + 1, 0)
         after = {
             "target": target_cache,
@@ -178,8 +181,9 @@ class Pair(Result):
     def _draft(
         self, params: Any, state: State, active: jax.Array, key: jax.Array
     ) -> tuple[jax.Array, jax.Array, Any]:
-        """K tokens of the draft with its logits: first it processes the
-        one or two that it has not cached yet.
+        """Draft K tokens and return them with their logits.
+
+        The draft first processes the one or two tokens that it has not cached yet.
         """
         behind = state["behind"]
         earlier = jnp.where(behind == 1, state["before"], state["last"])
@@ -202,7 +206,7 @@ class Pair(Result):
         return drafted, jnp.concatenate([logits[None], residual]).swapaxes(0, 1), cache
 
     def _sample(self, key: jax.Array, logits: jax.Array) -> jax.Array:
-        """A token for each row of logits."""
+        """Sample a token for each row of logits."""
         if self.temperature == 0:
             return logits.argmax(-1).astype(jnp.int32)
         return jax.random.categorical(key, logits / self.temperature).astype(jnp.int32)
@@ -210,7 +214,7 @@ class Pair(Result):
     def _verify(
         self, key: jax.Array, logits: jax.Array, r: jax.Array, drafted: jax.Array
     ) -> tuple[jax.Array, jax.Array]:
-        """The number of accepted drafts and the target's own token, for each sequence."""
+        """Return the number of accepted drafts and the target's own token, for each sequence."""
         if self.temperature == 0:
             counts, own = matched(logits, drafted)
         else:
@@ -232,7 +236,7 @@ def plain(
     temperature: float = 0.0,
     seed: int = 0,
 ) -> np.ndarray:
-    """G tokens after each of prompts[B, P], one per step: what a pair must generate too."""
+    """Generate G tokens after each of prompts[B, P], one per step, as the reference for a pair."""
     prompts = jnp.asarray(prompts, jnp.int32)
     B, P = prompts.shape
 

@@ -1,8 +1,8 @@
 """One set of devices of the serving engine: weights, cache, block pools and compiled steps.
 
-A `Worker` runs rows: each some next tokens of one sequence, appended to that sequence's cache. Groups (the
-devices of A, X and Z) have pools of their own, so a sequence's rows are always in its group. Chapter:
-Inference.
+A `Worker` runs rows. Each row is the next few tokens of one sequence, which are appended to that sequence's
+cache. Groups (the devices of A, X and Z) have their own pools, so a sequence's rows always run in its group.
+Chapter: Inference.
 """
 
 import functools
@@ -20,12 +20,12 @@ from scalingbook_lab.serve.layout import OUTER, Cache, Config
 from scalingbook_lab.serve.paging import Pool
 from scalingbook_lib.units import Result
 
-MOVED = PartitionSpec(None, "C", "Y")  # blocks on their way: [blocks, tokens_C, K_Y, H]
+MOVED = PartitionSpec(None, "C", "Y")  # blocks in transit: [blocks, tokens_C, K_Y, H]
 
 
 @dataclass(frozen=True, slots=True)
 class CacheWrite(Result):
-    """The tokens `first` to `first + count - 1` of a sequence, to be appended to the cache."""
+    """Tokens `first` to `first + count - 1` of a sequence, to be appended to the cache."""
 
     request: requests.Served
     first: int
@@ -33,7 +33,7 @@ class CacheWrite(Result):
 
     @property
     def last(self) -> bool:
-        """Whether the row has the sequence's last token, so that its logits give the next one."""
+        """Whether the row contains the sequence's last token, so that its logits predict the next one."""
         return self.first + self.count == len(self.request.tokens)
 
     def __str__(self) -> str:
@@ -43,7 +43,7 @@ class CacheWrite(Result):
 class Worker(Result):
     """A configuration with its weights, its cache, and the block pools of its groups.
 
-    Raises ValueError where the configuration does not page the cache of each layer.
+    Raises ValueError if the configuration does not page the cache of each layer.
     """
 
     def __init__(self, weights: Mapping[str, Any], config: Config, *, share_prefixes: bool = True) -> None:
@@ -53,7 +53,7 @@ class Worker(Result):
         self.params, self.cache = config.params(weights), config.cache()
 
     def _set_up(self, config: Config, share_prefixes: bool) -> None:
-        """Slots and pools, which need no devices."""
+        """Create slots and pools, which need no devices."""
         self.config = config
         self.groups = config.degree(OUTER)
         self.slots = config.sequences // self.groups
@@ -61,15 +61,15 @@ class Worker(Result):
             Pool((config.blocks or 0) // self.groups, config.block, share_prefixes)
             for _ in range(self.groups)
         ]
-        self.running: list[requests.Served] = []  # those that have a slot, oldest first
+        self.running: list[requests.Served] = []  # the sequences that have a slot, oldest first
         self.runs: Counter[tuple[int, int]] = Counter()  # number of runs of each program, by T and rows
 
     def in_group(self, group: int) -> list[requests.Served]:
-        """The sequences of a group, oldest first."""
+        """Return the sequences of a group, oldest first."""
         return [s for s in self.running if s.group == group]
 
     def add(self, s: requests.Served, group: int, blocks: list[int], cached: int = 0) -> None:
-        """Give a sequence a slot and blocks, of which `cached` tokens are full already."""
+        """Give a sequence a slot and blocks, whose first `cached` tokens are already filled."""
         used_slots = {other.slot for other in self.in_group(group)}
         s.group, s.slot = group, next(i for i in range(self.slots) if i not in used_slots)
         s.blocks, s.cached, s.registered = blocks, cached, cached // self.config.block
@@ -82,12 +82,13 @@ class Worker(Result):
         s.blocks, s.cached, s.registered, s.slot = [], 0, 0, -1
 
     def run(self, rows: Iterable[CacheWrite], *, T: int, rows_per_group: int) -> list[int]:
-        """Append rows of up to T tokens to the cache, `rows_per_group` for
-        each group; returns each row's next token.
+        """Append rows of up to T tokens to the cache, `rows_per_group` per group.
+
+        Returns the next token of each row.
         """
         rows = list(rows)
-        # the program's shapes do not depend on the number of rows: rows that are left over have count 0, and
-        # their tokens are dropped. So there is one compiled program per T and number of rows.
+        # the program's shapes do not depend on the number of rows: unused rows have count 0, and their tokens
+        # are dropped. There is one compiled program per T and number of rows.
         size = self.groups * rows_per_group
         tokens, tables = np.zeros((size, T), np.int32), np.zeros((size, self.config.width), np.int32)
         start, count = np.zeros((2, size), np.int32)
@@ -107,7 +108,7 @@ class Worker(Result):
     def register(self, s: requests.Served) -> None:
         """Let other sequences share the blocks of `s` that are full by now."""
         size, tokens = self.config.block, s.tokens
-        # only full blocks are shared, because nothing is written to them again
+        # only full blocks are shared, because they are never written again
         while (s.registered + 1) * size <= s.cached:
             s.registered += 1
             self.pools[s.group].register(tokens[: s.registered * size], s.blocks[s.registered - 1])
@@ -127,16 +128,16 @@ class Worker(Result):
         return sum(a.nbytes for a in jax.tree.leaves(self.cache)) // (self.config.blocks or 1)
 
     def send(self, s: requests.Served) -> Cache:
-        """The blocks of a sequence, copied out of the cache."""
+        """Copy the blocks of a sequence out of the cache."""
         return self._take(self.cache, self._ids(s.group, s.blocks))
 
     def receive(self, blocks: Cache, group: int, to: Sequence[int]) -> None:
-        """Copy blocks of other devices into the blocks `to` of this cache."""
+        """Copy blocks from other devices into the blocks `to` of this cache."""
         moved = jax.tree.map(lambda a: jax.device_put(a, self.config.placed(MOVED)), blocks)
         self.cache = self._put(self.cache, moved, self._ids(group, to))
 
     def _ids(self, group: int, blocks: Sequence[int]) -> np.ndarray:
-        """The indices of a group's blocks among all blocks, filled up with an index that is out of range."""
+        """Return the indices of a group's blocks among all blocks, padded with an out-of-range index."""
         # the index `config.blocks` is out of range: reads there are clipped, and writes are dropped
         ids = np.full(self.config.width, self.config.blocks, np.int32)
         ids[: len(blocks)] = np.asarray(blocks) + group * self.pools[group].count

@@ -1,3 +1,1 @@
-"""A small trainer for a Transformer under every kind of parallelism,
-with checkpoints that any mesh can resume.
-"""
+"""A small Transformer trainer with every kind of parallelism, whose checkpoints any mesh can resume."""

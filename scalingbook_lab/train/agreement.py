@@ -1,8 +1,8 @@
-"""Compares the collectives of a compiled training step with those that `training.traffic` predicts.
+"""Compare the collectives of a compiled training step with those that `training.traffic` predicts.
 
-`agreement.of(trainer)` compares kind, axes, counts and bytes. Where the laboratory's program differs from the
-plan on purpose, or does what no plan counts (the loss, gradients of norms), the difference is a line of this
-module with its reason and its exact size. Chapter: Training.
+`agreement.of(trainer)` compares kind, axes, counts and bytes. In some places the laboratory's program differs
+from the plan on purpose, or performs work that no plan counts (the loss, gradients of norms). Each such
+difference is a line of this module that gives its reason and its exact size. Chapter: Training.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ class CollectiveAgreement(Result):
 
 @dataclass(frozen=True, slots=True)
 class Agreement(Result):
-    """The lines of everything that is predicted or compiled."""
+    """All predicted or compiled collectives, one line each."""
 
     lines: tuple[CollectiveAgreement, ...]
 
@@ -62,12 +62,12 @@ class Agreement(Result):
 
 
 def of(trainer: Trainer) -> Agreement:
-    """Predicted and compiled collectives of one training step."""
+    """Return predicted and compiled collectives of one training step."""
     return compare(predicted(trainer), trainer.program.collectives)
 
 
 def compare(predicted_sums: Sums, rows: hlo.Collectives) -> Agreement:
-    """A line for each kind and axes that is predicted, compiled, or both."""
+    """Return a line for each kind and axes that is predicted, compiled, or both."""
     compiled_sums = summed(
         (Key(c.kind, c.axes), Amount(c.times or 0, (c.times or 0) * c.nbytes)) for c in rows
     )
@@ -84,7 +84,7 @@ def compare(predicted_sums: Sums, rows: hlo.Collectives) -> Agreement:
 
 
 def plan(trainer: Trainer) -> training.Plan:
-    """The trainer's mesh as a plan: Z and X together shard the weights, R are replicas."""
+    """Return the trainer's mesh as a plan: Z and X together shard the weights, and R counts replicas."""
     n = trainer.sizes
     ranks = n["R"] * n["X"] * n["Z"]
     return training.Plan(
@@ -105,7 +105,8 @@ def plan(trainer: Trainer) -> training.Plan:
 
 
 def predicted(trainer: Trainer) -> Sums:
-    """The collectives that the plan predicts, with the intended differences of the laboratory's program.
+    """Return the collectives that the plan predicts, adjusted for the laboratory program's intended
+    differences.
 
     Raises ValueError for a trainer without rematerialization.
     """
@@ -118,36 +119,36 @@ def predicted(trainer: Trainer) -> Sums:
 
 
 def over_devices(rows: Iterable[Row], sizes: Mapping[str, int]) -> Sums:
-    """Rows summed by kind and axes; axes of size 1 are left out, because nothing moves over them."""
+    """Return rows summed by kind and axes; axes of size 1 are left out, because nothing moves over them."""
     real = [axis for axis, n in sizes.items() if n > 1]
     renamed = ((Key(kind, "".join(a for a in real if a in axes)), amount) for (kind, axes), amount in rows)
     return summed((key, amount) for key, amount in renamed if key.axes)
 
 
 def _predicted_row(trainer: Trainer, t: training.TrainingCollective) -> Row:
-    """One row of the prediction with the laboratory's axes, counts and bytes."""
+    """Return one row of the prediction with the laboratory's axes, counts and bytes."""
     n, e, of = trainer.sizes, trainer.model.experts, t.name
     axes = {"X": "XC" if of.startswith("expert") else "XZC"}.get(t.axes, t.axes)
     key, (times, nbytes) = of_traffic(t)
     assert times is not None  # a plan fixes the number of times
     if t.axes in "XR":  # the laboratory gathers each weight separately
         times *= _layer_weights(trainer, "experts" if of.startswith("expert") else "dense")
-    if t.axes == "Z" and e:  # a slot for every token at every expert, and tokens are gathered over Y before
+    if t.axes == "Z" and e:  # every expert has a slot for every token, and tokens are gathered over Y first
         nbytes *= e.E / e.k * n["Y"]
-    if of == "tensor, experts" and e:  # gathered before the routing, so once for all k
+    if of == "tensor, experts" and e:  # gathered before the routing, so once for all k experts
         nbytes /= e.k
-    if n["P"] > 1 and t.axes in "YCZPX":  # M + P - 1 ticks, of which P - 1 move padding
+    if n["P"] > 1 and t.axes in "YCZPX":  # of M + P - 1 ticks, P - 1 move padding
         M, shares = trainer.microbatches, t.axes == "X"
-        if shares and not of.startswith("expert"):  # the ends and the last norm are not gathered in a tick
+        if shares and not of.startswith("expert"):  # embeddings and the last norm are not gathered in a tick
             nbytes -= M * 4 * trainer.model.D * (trainer.model.V / n["Y"] + 1 / n["P"])
-        # forward, a stage's gathers do not depend on the tick: XLA hoists them out of the loop
+        # in the forward pass, a stage's gathers do not depend on the tick, so XLA hoists them out of the loop
         ticks = 1 if shares and t.when == "fwd" else M + n["P"] - 1
         times, nbytes = times * ticks / M, nbytes * ticks / M
     return Key(key.kind, axes), Amount(times, nbytes)
 
 
 def _differences(trainer: Trainer, keys: set[Key]) -> Iterator[Row]:
-    """The loss, the ends of the model, and norms, in which the program differs from the plan."""
+    """Yield the differences in the loss, the embeddings and the norms."""
     m, n = trainer.model, trainer.sizes
     shards, tokens = n["X"] * n["Z"] * n["C"], trainer.batch * trainer.T
     table, per_token = 4 * m.V * m.D / n["Y"], 4 * tokens / (n["R"] * shards)  # bytes of one number per token
@@ -156,7 +157,7 @@ def _differences(trainer: Trainer, keys: set[Key]) -> Iterator[Row]:
         ends = (-table, 0) if n["P"] == 1 else (3 * table + 8 * m.D, 2 * table + 4 * m.D)
         yield Key("all-gather", "XZC"), Amount(5, ends[0])
         yield Key("reduce-scatter", "XZC"), Amount(3, ends[1])
-    if n["Y"] > 1:  # largest logit, sum, target's logit; the first two recomputed; gradients of the last two
+    if n["Y"] > 1:  # largest logit, sum and target logit; two are recomputed, two have gradients
         yield Key("all-reduce", "Y"), Amount(7, 7 * per_token)
     if n["P"] > 1 and n["Y"] > 1:  # the vocabulary's pair of collectives, for all microbatches at once
         yield Key("all-gather", "Y"), Amount(3, 3 * per_token * m.D)
@@ -165,7 +166,7 @@ def _differences(trainer: Trainer, keys: set[Key]) -> Iterator[Row]:
 
 
 def _replicated(trainer: Trainer, table: float, norm: float, keys: set[Key]) -> Iterator[Row]:
-    """Weights that are replicated over more axes than R: ends over stages, norms and routers over Y."""
+    """Yield gradients of weights replicated over more axes than R: embeddings over stages, norms over Y."""
     m, n = trainer.model, trainer.sizes
     stages, tensor = n["P"] > 1, n["Y"] > 1
     norms = m.L / n["P"] * norm * (2 + (m.experts.E if m.experts else 0))
@@ -181,6 +182,6 @@ def _replicated(trainer: Trainer, table: float, norm: float, keys: set[Key]) -> 
 
 
 def _layer_weights(trainer: Trainer, which: str) -> int:
-    """How many weights of one layer are gathered separately."""
+    """Return how many weights of one layer are gathered separately."""
     names = transformer.layer_weights(transformer.shapes(trainer.model))
     return sum(name.startswith("expert") == (which == "experts") for name in names)

@@ -1,8 +1,8 @@
-"""Saves and restores the trainer's state, on whatever mesh the run resumes.
+"""Save the trainer's state, and restore it on whatever mesh the run resumes.
 
-`Checkpoints(folder)` saves states with Orbax: each device writes its shards, a checkpoint counts once it is
-complete, and a state is restored into the shards of the mesh that asks for it. The step is part of the state
-and the data depend on the step alone, so nothing else is saved. Chapter: Training.
+`Checkpoints(folder)` saves states with Orbax. Each device writes its shards, a checkpoint is valid only once
+it is complete, and a state is restored into the shards of the mesh that requests it. The step is part of the
+state and the data depend on the step alone, so nothing else has to be saved. Chapter: Training.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from scalingbook_lab.train.trainer import State, Trainer
 
 
 class DamagedError(RuntimeError):
-    """No checkpoint of a folder can be read."""
+    """Raised when no checkpoint of a folder can be read."""
 
 
 class Checkpoints:
@@ -37,14 +37,14 @@ class Checkpoints:
         self._manager.save(int(state["step"]), args=ocp.args.StandardSave(state))  # pyright: ignore
 
     def latest(self) -> int | None:
-        """The step of the last complete checkpoint; None where there is none."""
+        """Return the step of the last complete checkpoint, or None if there is none."""
         return self._manager.latest_step()
 
     def restore(self, trainer: Trainer) -> State | None:
-        """The last readable state, sharded over this trainer's mesh; None where there is no checkpoint.
+        """Return the last readable state on this trainer's mesh, or None if there is no checkpoint.
 
         Newer checkpoints that are damaged are reported and set aside, because a step is written only once.
-        Raises DamagedError where no checkpoint can be read.
+        Raises DamagedError if no checkpoint can be read.
         """
         steps = sorted(self._manager.all_steps(), reverse=True)
         broken: list[int] = []
@@ -67,12 +67,12 @@ class Checkpoints:
         """Rename the damaged checkpoints of these steps."""
         for step in steps if jax.process_index() == 0 else ():
             renamed = self._folder / f"{step}.damaged"
-            shutil.rmtree(renamed, ignore_errors=True)  # from an earlier restore
+            shutil.rmtree(renamed, ignore_errors=True)  # left over from an earlier restore
             (self._folder / str(step)).rename(renamed)
             what = f"the checkpoint of step {step} cannot be read, and is now {renamed}"
             print(f"{what}: the run resumes from step {resumed}", file=sys.stderr, flush=True)
         if steps:
-            _all_processes(True)  # no process looks before all are renamed
+            _all_processes(True)  # wait until all are renamed before any process looks
             self._manager.reload()
 
     def __enter__(self) -> "Checkpoints":
@@ -84,10 +84,10 @@ class Checkpoints:
 
 
 def _read(folder: Path, step: int, trainer: Trainer) -> tuple[State | None, str]:
-    """The state where every process could read its shards; else None and the reason of this process."""
-    # Orbax restores into the shardings that it is given: the mesh may differ from that of the saved state
+    """Return the state if every process could read its shards, otherwise None and this process's reason."""
+    # Orbax restores into the given shardings, so the mesh may differ from that of the saved state
     wanted: Any = ocp.args.StandardRestore(trainer.structs)  # pyright: ignore
-    me = jax.process_index()  # each process reads alone: one that fails would leave the others waiting
+    me = jax.process_index()  # each process reads alone, because a failing one would leave the others waiting
     alone = ocp.options.MultiprocessingOptions(
         primary_host=me, active_processes={me}, barrier_sync_key_prefix=f"read{me}"
     )
@@ -101,14 +101,14 @@ def _read(folder: Path, step: int, trainer: Trainer) -> tuple[State | None, str]
 
 
 def _all_processes(here: bool) -> bool:
-    """Whether it is true for every process."""
+    """Return whether `here` is true on every process."""
     return here if jax.process_count() == 1 else bool(multihost_utils.process_allgather(np.array(here)).all())
 
 
 @contextlib.contextmanager
 def _ignore_closed_loops() -> Iterator[None]:
-    """Silence reads that end after another has failed: they find their
-    event loop closed and print a stack.
+    """Silence reads that end after another has failed: they find the event loop closed and print a stack
+    trace.
     """
     before = sys.excepthook
 

@@ -1,8 +1,8 @@
 """Expert parallelism: a layer of routed experts between two all-to-alls.
 
-`RoutedExperts(model, Z=8, B=128)`: each of Z devices has its own sequences and E/Z experts. With a
-`capacity` of tokens from one device to one expert, further tokens are dropped by that expert; without one,
-there is room for all tokens of a device. Chapter: Inference.
+In `RoutedExperts(model, Z=8, B=128)`, each of Z devices has its own sequences and E/Z experts. `capacity` is
+the number of tokens that one device can send to one expert; further tokens are dropped by that expert.
+Without a capacity, there is room for all tokens of a device. Chapter: Inference.
 """
 
 import functools
@@ -31,9 +31,9 @@ TOKENS = "H[B_Z, D]"
 
 @dataclass(frozen=True)
 class RoutedExperts(Result):
-    """A layer of routed experts over Z devices, and B tokens, of which each device has its share.
+    """A layer of routed experts over Z devices, and B tokens that are sharded over them.
 
-    Raises ValueError where the model has no experts, or Z does not divide experts and tokens.
+    Raises ValueError if the model has no experts, or if Z does not divide the experts and the tokens.
     """
 
     model: models.Transformer
@@ -58,7 +58,7 @@ class RoutedExperts(Result):
 
     @property
     def padding(self) -> float:
-        """Slots sent over slots needed: E · room over the k experts of each token."""
+        """Slots sent divided by slots needed: E · room over the k experts of each token."""
         assert self.model.experts
         return self.model.experts.E * self.room / (self.model.experts.k * self.B / self.Z)
 
@@ -89,8 +89,8 @@ class RoutedExperts(Result):
 
     @functools.cached_property
     def agreement(self) -> Agreement:
-        """The all-to-alls that `inference` predicts for one layer, padding
-        included, compared with the compiled ones.
+        """Compare the compiled all-to-alls of one layer with those that `inference` predicts, padding
+        included.
         """
         layout = inference.Layout(tp=self.Z, ep=self.Z, attention_dp=self.Z, activations=self.dtype)
         on = slices.Slice(chips.V5E, SHAPES[self.Z])
@@ -106,12 +106,12 @@ class RoutedExperts(Result):
 
 
 def routed(w: Mapping[str, Any], h: jax.Array, k: int, room: int) -> jax.Array:
-    """Each token of h[b, D] through its k experts on the devices of Z, as far as these have room."""
+    """Send each token of h[b, D] through its k experts on the devices of Z, up to the capacity."""
     E = w["router"].shape[1]
     share, chosen = transformer.chosen_experts(h @ w["router"], k)
     wants = jax.nn.one_hot(chosen, E, dtype=h.dtype)  # [b, k, E]
     gates, wanted = jnp.einsum("bke,bk->be", wants, share.astype(h.dtype)), wants.sum(1)
-    # the n-th token of an expert takes its n-th slot; beyond `room` there is none, and the one-hot is 0
+    # the n-th token of an expert takes its n-th slot; beyond `room` the one-hot row is all zeros
     place = (jnp.cumsum(wanted.astype(jnp.int32), 0) - 1)[..., None] == jnp.arange(room)
     sent = jnp.where(place, wanted[..., None], 0)  # [b, E, room]: 1 where a token has its slot
     there = exchange(jnp.einsum("bec,bd->ecd", sent, h), "Z", 0, 1)  # [E_Z, Z · room, D]

@@ -1,7 +1,7 @@
-"""Reports which host of a run has died, in one sentence instead of JAX's stack.
+"""Report which host of a run has died, in one sentence instead of JAX's stack trace.
 
-JAX ends all other processes with a stack of its own. `watch(folder)` starts a reader of this process's
-standard error, which passes on every line but that stack. Chapter: Training.
+When a process dies, JAX ends all others with a stack trace of its own. `watch(folder)` starts a reader of
+this process's standard error that passes on every line except that stack trace. Chapter: Training.
 """
 
 import platform
@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from os import dup2
 from pathlib import Path
 
-HOSTS = "hosts.txt"  # in the run's folder: the host of each process, in the processes' order
-BYTES = 256  # the length of one host's name
+HOSTS = "hosts.txt"  # in the run's folder: the host of each process, in process order
+BYTES = 256  # maximum length of a host name
 ENDING = re.compile(r"[WEF]\d{4} \S+ +\d+ (coordination_|preemption_sync_|client\.h)")
 FATAL = "distributed service detected fatal errors"
 SILENT = re.compile(r"stopped sending heartbeats\):\s*((?:(?:\S*task:)?\d+[\s,]+)+)")
@@ -23,7 +23,7 @@ def watch(folder: Path) -> None:
     """From now on, pass this process's standard error through a reader process that outlives it."""
     _name_hosts(folder)
     command = [sys.executable, "-m", __name__, str(folder)]
-    # a session of its own, so that an interrupt at the keyboard does not end it
+    # in a session of its own, so that a keyboard interrupt does not end it
     reader = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
     assert reader.stdin
     sys.stderr.flush()
@@ -31,7 +31,7 @@ def watch(folder: Path) -> None:
 
 
 def _name_hosts(folder: Path) -> None:
-    """Write the name of each process's host into the run's folder."""
+    """Write the name of each process's host to the run's folder."""
     import jax
     import numpy as np
     from jax.experimental import multihost_utils
@@ -43,7 +43,7 @@ def _name_hosts(folder: Path) -> None:
 
 
 def filtered(lines: Iterable[str], folder: Path) -> Iterator[str]:
-    """The lines of a process, with one sentence in place of the stack with which JAX ends it."""
+    """Yield the lines of a process, with one sentence instead of the stack trace with which JAX ends it."""
     stack: list[str] = []
     for line in lines:
         if stack or ENDING.match(line):
@@ -55,9 +55,9 @@ def filtered(lines: Iterable[str], folder: Path) -> Iterator[str]:
 
 
 def _message(text: str, folder: Path) -> str:
-    """The sentence about the hosts that a stack says are gone."""
+    """Return the sentence about the hosts that a stack trace reports as gone."""
     found = SILENT.search(text)
-    # without a list of processes, process 0 itself is gone, through which the others hear of each other
+    # without a list of processes, process 0 itself is gone, through which the others learn of failures
     numbers = sorted({int(n) for n in re.findall(r"(\d+)[\s,]", found[1])}) if found else [0]
     names = (folder / HOSTS).read_text().splitlines() if (folder / HOSTS).exists() else []
     gone = " and ".join(f"process {n} ({names[n]})" if n < len(names) else f"process {n}" for n in numbers)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Train as the command line says."""
+    """Train as the command line specifies."""
     args = arguments().parse_args(argv)
     train(join(args), args.folder, steps=args.steps, every=args.every)
 
 
 def arguments() -> argparse.ArgumentParser:
-    """The parser of the command line."""
+    """Return the command-line parser."""
     parser = argparse.ArgumentParser(prog="scalingbook_lab.train", description=__doc__)
     parser.add_argument("--mesh", default="X1", help="such as 'X4 Y2'; axes P R X Z C Y")
     parser.add_argument("--folder", type=Path, required=True, help="for checkpoints and losses")
@@ -43,9 +43,7 @@ def arguments() -> argparse.ArgumentParser:
 
 
 def join(args: argparse.Namespace) -> "Trainer":
-    """Join the other processes and find the devices, which must come
-    before all else; then the trainer on them.
-    """
+    """Join the other processes and find the devices, which must come first; then return the trainer."""
     devices.prepare()
     import jax
 
@@ -56,7 +54,7 @@ def join(args: argparse.Namespace) -> "Trainer":
     elif args.processes > 1:
         jax.distributed.initialize(args.address, num_processes=args.processes, process_id=args.process)
     from scalingbook_lab.train import (
-        trainer,  # imported only now: its module uses JAX, which starts the devices
+        trainer,  # imported late, because its module uses JAX, which starts the devices
     )
 
     model = trainer.SMALL_MOE if args.experts else trainer.SMALL
@@ -65,8 +63,9 @@ def join(args: argparse.Namespace) -> "Trainer":
 
 
 def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
-    """Resume from the last checkpoint up to step `steps`; process 0
-    writes each loss as soon as it is known.
+    """Resume from the last checkpoint and train up to step `steps`.
+
+    Process 0 writes each loss as soon as it is known.
     """
     import jax
 
@@ -75,12 +74,12 @@ def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     if jax.process_count() > 1:
         host_failures.watch(folder)
-    # the step is part of the state, and the data depend on the step alone: nothing else is restored
+    # the step is part of the state, and the data depend on the step alone, so nothing else is restored
     with Checkpoints(folder / "checkpoints") as checkpoints:
         state = checkpoints.restore(trainer) or trainer.start()
         for step in range(int(state["step"]), steps):
             state, loss = trainer.step(state, trainer.data(step))
-            # a line per step, written at once, so that a killed run loses none
+            # one line per step, flushed at once, so that a killed run loses none
             if jax.process_index() == 0:
                 with (folder / "losses.txt").open("a") as log:
                     print(step, float(loss), file=log)
@@ -89,6 +88,6 @@ def train(trainer: "Trainer", folder: Path, *, steps: int, every: int) -> None:
 
 
 def losses(folder: Path) -> list[tuple[int, float]]:
-    """Every (step, loss) that a run wrote, in order; steps repeated after a failure appear twice."""
+    """Return every (step, loss) that a run wrote, in order; steps repeated after a failure appear twice."""
     lines = (folder / "losses.txt").read_text().splitlines()
     return [(int(step), float(loss)) for step, loss in (line.split() for line in lines)]

@@ -1,9 +1,9 @@
-"""The laboratory's training data: a book, in which every byte is a token.
+"""The laboratory's training data: a book in which every byte is a token.
 
-`batch(step, ...)` depends on the step alone, so a run that resumes at step s, on whatever mesh, reads what it
-would have read. The text is Lewis Carroll, "Alice's Adventures in Wonderland" (1865, in the public domain),
-the Millennium Fulcrum Edition 2.9 as in the Canterbury corpus (`alice29.txt`, from the tests of Brotli
-1.2.1), with line endings as one byte.
+`batch(step, ...)` depends on the step alone, so a run that resumes at step s, on whatever mesh, reads the
+same data as an uninterrupted run. The text is Lewis Carroll, "Alice's Adventures in Wonderland" (1865, in the
+public domain), the Millennium Fulcrum Edition 2.9 as in the Canterbury corpus (`alice29.txt`, from the tests
+of Brotli 1.2.1), with line endings as one byte.
 """
 
 import functools
@@ -13,19 +13,19 @@ import numpy as np
 
 BOOK = Path(__file__).with_name("alice.txt")
 BYTES = 256  # the vocabulary: every byte is a token
-_HOP = 61_803  # sequences start this many bytes apart, round the book: neighbors in a batch are far apart
+_HOP = 61_803  # bytes between sequence starts, modulo the book, so that sequences of a batch are far apart
 
 
 @functools.cache
 def book() -> np.ndarray:
-    """The book as token ids."""
+    """Return the book as token ids."""
     return np.frombuffer(BOOK.read_bytes(), np.uint8).astype(np.int32)
 
 
 def batch(step: int, *, batch: int, T: int, rows: slice = slice(None)) -> np.ndarray:
-    """The sequences of a step, tokens[batch, T + 1]: T inputs and, shifted by one, T targets.
+    """Return the sequences of a step, tokens[batch, T + 1]: T inputs and, shifted by one, T targets.
 
-    `rows` selects some of them: a device, or a process, makes its own.
+    `rows` selects some of them, so that a device or a process generates only its own.
     """
     starts = (step * batch + np.arange(batch)[rows]) * _HOP % (len(book()) - T)
     return book()[starts[:, None] + np.arange(T + 1)]

@@ -1,6 +1,6 @@
-"""Trains a small Transformer on a real text, on any mesh of the six axes of `transformer.AXES`.
+"""Train a small Transformer on a real text, on any mesh of the six axes of `transformer.AXES`.
 
-`Trainer(model, Mesh(X=4, Y=2), batch=16, T=64).train(20)`. One step is one program of one device
+`Trainer(model, Mesh(X=4, Y=2), batch=16, T=64).train(20)`. A step is written as the program of one device
 (`jax.shard_map`), so each collective in the compiled program is one that `transformer` writes. Chapter:
 Training.
 """
@@ -24,14 +24,14 @@ from scalingbook_lib.units import Result
 SMALL = models.Transformer(name="small", D=64, L=4, V=text.BYTES, N=16, K=8, H=8, F=192)
 SMALL_MOE = replace(SMALL, name="small, with experts", experts=models.Experts(E=8, k=2, F=96))
 
-READ = sharding.spec("A[B_RXZ, T]")  # every device reads whole sequences, and takes its part of the tokens
+READ = sharding.spec("A[B_RXZ, T]")  # every device reads whole sequences, and keeps its part of the tokens
 
 type State = dict[str, Any]  # step, weights, m, v: everything that a resumed run needs
 
 
 @dataclass(frozen=True, slots=True)
 class Trained(Result):
-    """The losses of the steps from `first` on, and the state after the last one."""
+    """The losses of the steps starting at `first`, and the state after the last one."""
 
     first: int
     losses: tuple[float, ...]
@@ -47,11 +47,11 @@ class Trained(Result):
 class Trainer(Result):
     """A model, a mesh, a batch of sequences of T bytes, and Adam.
 
-    `microbatches` go through the pipeline one after the other. `context` is "ring" or "ulysses". With `remat`
-    only the layers' inputs are saved, so weights gathered over X are gathered again in the backward pass.
-    `dtype` is that of activations and of gathered weights; weights, gradients and moments are fp32. Raises
-    ValueError where the axes do not divide the model or the batch, or the model has parts that `transformer`
-    lacks.
+    `microbatches` is the number of microbatches in the pipeline. `context` is "ring" or "ulysses". With
+    `remat` only the layers' inputs are saved, so weights gathered over X are gathered again in the backward
+    pass. `dtype` is that of activations and of gathered weights; weights, gradients and moments are fp32.
+    Raises ValueError if the axes do not divide the model or the batch, or if the model has parts that
+    `transformer` lacks.
     """
 
     model: models.Transformer
@@ -71,7 +71,7 @@ class Trainer(Result):
         axes.refuse_uneven(self._splits(), self.sizes)
 
     def _splits(self) -> list[tuple[str, int, str]]:
-        """Each sharded dimension: its name, its size, and the axes that shard it."""
+        """Return each sharded dimension: its name, its size, and the axes that shard it."""
         m, b = self.model, self.batch // self.microbatches
         rows = [("V", m.V, "Y"), ("D", m.D, "X"), ("K", m.K, "Y"), ("F", m.F, "Y"), ("L", m.L, "P")]
         rows += [("E", m.experts.E, "Z"), ("F of an expert", m.experts.F, "Y")] if m.experts else []
@@ -96,7 +96,7 @@ class Trainer(Result):
 
     @functools.cached_property
     def structs(self) -> State:
-        """Shape, data type and sharding of every part of the state, with nothing allocated."""
+        """The shape, dtype and sharding of every part of the state, without allocating it."""
         shapes, specs = transformer.shapes(self.model), self.specs["weights"]
         weights = {name: self._struct(shape, jnp.float32, specs[name]) for name, shape in shapes.items()}
         step = self._struct((), jnp.int32, PartitionSpec())
@@ -106,7 +106,7 @@ class Trainer(Result):
         return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(self.devices, spec))
 
     def start(self) -> State:
-        """The state before the first step: the same numbers on every mesh."""
+        """Return the state before the first step, with the same numbers on every mesh."""
         return jax.tree.map(
             lambda x, s: jax.make_array_from_callback(s.shape, s.sharding, lambda block: x[block]),
             initial(self.model, self.seed),
@@ -114,7 +114,7 @@ class Trainer(Result):
         )
 
     def data(self, step: int) -> jax.Array:
-        """The tokens of a step; each device's rows are made where it is."""
+        """Return the tokens of a step; each process generates the rows of its own devices."""
 
         def rows(block: Any) -> np.ndarray:
             return text.batch(step, batch=self.batch, T=self.T, rows=block[0])
@@ -130,26 +130,28 @@ class Trainer(Result):
 
     @property
     def spread(self) -> Callable:
-        """One step as a function of global arrays, not compiled yet."""
+        """Return one step as a function of global arrays, not compiled yet."""
         reads, makes = (self.specs, READ), (self.specs, PartitionSpec())
         return jax.shard_map(self.local, mesh=self.devices, in_specs=reads, out_specs=makes, check_vma=False)
 
     @property
     def tokens(self) -> jax.ShapeDtypeStruct:
-        """The shape, data type and sharding of a step's tokens."""
+        """The shape, dtype and sharding of a step's tokens."""
         return self._struct((self.batch, self.T + 1), jnp.int32, READ)
 
     def step(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
-        """One step: the next state, and the mean loss. The given state is donated."""
+        """Run one step; return the next state and the mean loss. The given state is donated."""
         return self.program.compiled(state, tokens)
 
     def local(self, state: State, tokens: jax.Array) -> tuple[State, jax.Array]:
-        """One step as one device runs it: loss, gradients, their sums over all replicas of a weight, Adam."""
+        """Run one step as one device does: loss, gradients, their sums over all replicas of a weight, and
+        Adam.
+        """
         t = self.T // self.sizes["C"]
-        # a device of C reads whole sequences, and keeps its part and one more token, the last one's target
+        # a device of C reads whole sequences, and keeps its part plus one token, the target of its last one
         here = jax.lax.dynamic_slice_in_dim(tokens, jax.lax.axis_index("C") * t, t + 1, 1)
         loss, gradients = jax.value_and_grad(self._loss)(state["weights"], here[:, :-1], here[:, 1:])
-        # summed over axes that do not shard the weight: over the others the derivative of all_gather sums
+        # summed over axes that do not shard the weight; over the others the derivative of all_gather sums
         gradients = {name: self._summed(g, transformer.summed_over(name)) for name, g in gradients.items()}
         return adam(state, gradients, self.rate), self._summed(loss, tuple(transformer.AXES))
 
@@ -176,7 +178,7 @@ class Trainer(Result):
 
 
 def initial(m: models.Transformer, seed: int) -> State:
-    """Random weights, each from a stream of its own; norms are 1, moments 0."""
+    """Return random weights, each from its own stream; norms are 1 and moments 0."""
     weights = {}
     # drawn in NumPy, each weight from its own stream: the same numbers on every mesh and in every JAX version
     for stream, (name, shape) in enumerate(transformer.shapes(m).items()):
@@ -187,13 +189,13 @@ def initial(m: models.Transformer, seed: int) -> State:
 
 
 def _fan_in(m: models.Transformer, name: str) -> int:
-    """The number of terms that each output of a matmul sums."""
+    """Return the number of terms in each output element of a matmul."""
     expert = m.experts.F if m.experts else 0
     return {"embed": 1, "o": m.N * m.H, "down": m.F, "expert down": expert}.get(name, m.D)
 
 
 def adam(state: State, gradients: Mapping[str, jax.Array], rate: float) -> State:
-    """One step of Adam (Kingma and Ba 2014) on the shards of one device."""
+    """Run one step of Adam (Kingma and Ba 2014) on the shards of one device."""
     step = state["step"] + 1
     m = {name: 0.9 * state["m"][name] + 0.1 * g for name, g in gradients.items()}
     v = {name: 0.95 * state["v"][name] + 0.05 * g * g for name, g in gradients.items()}

@@ -1,10 +1,10 @@
-"""A Transformer in training as the program of one device: what it computes, sends and receives.
+"""A Transformer in training as the program of one device, with every collective written out.
 
-Every array here is one device's shard, and every collective is written out. On a mesh of one device they all
-vanish, and the plain model of `models.Transformer` is left. Six axes, each of which may have size 1: P
-pipeline stages, R replicas (plain data parallelism), X data parallelism that also shards the weights (FSDP),
-Z experts, C context, Y tensor and sequence parallelism. Weights are sharded over Z and C too: those devices
-would hold the same. Chapter: Training.
+Every array here is one device's shard. On a mesh of one device all collectives vanish, and the plain model of
+`models.Transformer` is left. There are six axes, each of which may have size 1: P pipeline stages, R replicas
+(plain data parallelism), X data parallelism that also shards the weights (FSDP), Z experts, C context, and Y
+tensor and sequence parallelism. Weights are sharded over Z and C too, because those devices would otherwise
+hold the same weights. Chapter: Training.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ type Weights = Mapping[str, jax.Array]
 
 
 def shapes(m: Transformer) -> dict[str, tuple[int, ...]]:
-    """The shape of every weight of the whole model, those of all layers stacked."""
+    """Return the shape of every weight of the model; those of all layers are stacked."""
     check_supported(m)
     norms = {"attention norm": (m.L, m.D), "mlp norm": (m.L, m.D)}
     found = {w.name: w.shape for w in m.weights() if w.name in ("embed", "final norm", "unembed")} | norms
@@ -55,19 +55,20 @@ def shapes(m: Transformer) -> dict[str, tuple[int, ...]]:
 
 
 def layer_weights(named: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a dict by weight name, the entries of the layers: all but the embeddings and the last norm."""
+    """Return the layers' entries of a dict by weight name: all but the embeddings and the last norm."""
     return {name: one for name, one in named.items() if SPLIT[name].startswith("W[L")}
 
 
 def check_supported(m: Transformer) -> None:
-    """Raise ValueError where a model has parts that this small Transformer lacks."""
+    """Raise ValueError if a model has parts that this small Transformer lacks."""
     e = m.experts
     alike = not e or (e.every == 1 and not e.first_dense and not e.shared)
     plain = not (m.latent or m.linear or m.biases or m.qk_norm or m.positions or m.sinks or m.attention_gate)
     shaped = (
         m.norms == 2 and m.final_norm and not m.norm_bias and not m.embedding_norm and m.windows == (None,)
     )
-    if not (alike and plain and shaped and m.gated and not m.tied and m.H % 2 == 0):
+    same = not (m.blocks or m.extra)
+    if not (alike and plain and shaped and same and m.gated and not m.tied and m.H % 2 == 0):
         raise ValueError(
             f"{m.name}: the laboratory's layers are all the same: two norms, rotary positions, grouped heads "
             "and a gated MLP or routed experts, untied and without biases; write such a models.Transformer"
@@ -75,36 +76,34 @@ def check_supported(m: Transformer) -> None:
 
 
 def summed_over(name: str) -> tuple[str, ...]:
-    """The axes over which a weight is replicated, and so over which its gradients are summed."""
+    """Return the axes over which a weight is replicated, and its gradients are therefore summed."""
     split = {axis for dim in parse(SPLIT[name]).dims for axis in dim.axes}
     return tuple(axis for axis in AXES if axis not in split)
 
 
 def gather_weights(w: Weights, dtype: Any = jnp.float32, *, in_layer: bool = False) -> dict[str, jax.Array]:
-    """Weights gathered over D: an all-gather each, and a reduce-scatter for their gradients.
+    """Gather weights over D: one all-gather each, and a reduce-scatter for each gradient.
 
-    `in_layer`: the shards are those of one layer, without the dimension L.
+    With `in_layer` the shards are those of one layer, without the dimension L.
     """
     full = {}
     for name, block in w.items():
         dims = parse(SPLIT[name]).dims
-        # D is the dimension that FSDP shards. all_gather differentiates to a reduce-scatter, so gradients are
-        # summed over the same axes and sharded again, without any further code.
+        # D is the dimension that FSDP shards. The derivative of all_gather is a reduce-scatter, so gradients
+        # are summed over the same axes and sharded again without any further code.
         at = next(i for i, dim in enumerate(dims) if dim.name == "D")
         full[name] = gather(block.astype(dtype), dims[at].axes, at - in_layer)
     return full
 
 
 def norm(x: jax.Array, scale: jax.Array) -> jax.Array:
-    """RMSNorm, in 32 bits."""
+    """Apply RMSNorm in fp32."""
     x32 = x.astype(jnp.float32)
     return (x32 * lax.rsqrt(jnp.mean(x32 * x32, -1, keepdims=True) + 1e-6)).astype(x.dtype) * scale
 
 
 def heads(w: Weights, h: jax.Array, context: str) -> jax.Array:
-    """Attention of all tokens of h[b, t, D] by this device's heads:
-    their outputs are a partial sum over Y.
-    """
+    """Return the attention of all tokens of h[b, t, D] by this device's heads, as a partial sum over Y."""
     q, k, v = (jnp.einsum("btd,dnh->btnh", h, w[name]) for name in "qkv")
     first = lax.axis_index("C") * h.shape[1]
     q, k = (attention.rotary(x, first + jnp.arange(h.shape[1])) for x in (q, k))
@@ -112,25 +111,25 @@ def heads(w: Weights, h: jax.Array, context: str) -> jax.Array:
 
 
 def mlp(w: Weights, h: jax.Array, name: str = "") -> jax.Array:
-    """The gated MLP, F_Y of it on this device: a partial sum over Y."""
+    """Apply this device's F_Y columns of the gated MLP; the result is a partial sum over Y."""
     return (jax.nn.silu(h @ w[f"{name}gate"]) * (h @ w[f"{name}up"])) @ w[f"{name}down"]
 
 
 def chosen_experts(scores: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
-    """The k experts of each token by scores[b, E], and their weights, which add up to 1."""
+    """Return the k experts of each token from scores[b, E], and their weights, which add up to 1."""
     share, chosen = lax.top_k(jax.nn.softmax(scores.astype(jnp.float32)), k)
     return share / share.sum(-1, keepdims=True), chosen
 
 
 def routed(m: Transformer, w: Weights, h: jax.Array) -> jax.Array:
-    """Each token through its k experts on the devices of Z; no token is ever dropped."""
+    """Send each token through its k experts on the devices of Z; no token is ever dropped."""
     assert m.experts
     rows = h.reshape(-1, h.shape[-1])
     share, chosen = chosen_experts(rows @ w["router"], m.experts.k)
     share = share.astype(h.dtype)
     taken = jax.nn.one_hot(chosen, m.experts.E, dtype=h.dtype)  # [tokens, k, E]
-    # every expert gets a row per token, zeros where it was not chosen: E/k times the bytes that are needed,
-    # but no token can be dropped. `expert_exchange` has a capacity instead.
+    # every expert gets a row per token, zeros where it was not chosen. This sends E/k times the bytes that
+    # are needed, but no token can be dropped; `expert_exchange` has a capacity instead.
     chosen_rows, sent = taken.sum(1).T[..., None], jnp.broadcast_to(rows, (m.experts.E, *rows.shape))
     buckets = exchange(sent * chosen_rows, "Z", 0, 1)
     experts = {name: w[f"expert {name}"] for name in ("gate", "up", "down")}
@@ -139,7 +138,7 @@ def routed(m: Transformer, w: Weights, h: jax.Array) -> jax.Array:
 
 
 def layer(m: Transformer, w: Weights, x: jax.Array, context: str) -> jax.Array:
-    """x[b, t_Y, D] → x[b, t_Y, D]: tokens are gathered for heads and MLP, and the partial sums scattered."""
+    """x[b, t_Y, D] → x[b, t_Y, D]: gather tokens for heads and MLP, and scatter the partial sums."""
     # sequence parallelism (Korthikanti et al. 2022): tokens are sharded over Y in norms and residual sums,
     # and gathered for matmuls
     h = gather(norm(x, w["attention norm"]), "Y", 1)
@@ -149,7 +148,7 @@ def layer(m: Transformer, w: Weights, x: jax.Array, context: str) -> jax.Array:
 
 
 def stage(m: Transformer, w: Weights, x: jax.Array, *, context: str, remat: bool) -> jax.Array:
-    """The layers of this pipeline stage, one after the other; with `remat`, only their inputs are saved."""
+    """Run the layers of this pipeline stage one after the other; with `remat`, save only their inputs."""
 
     # gathered within the layer, so only one layer's weights are gathered at a time. prevent_cse=False: within
     # a scan XLA cannot merge the recomputation with the forward pass.
@@ -160,11 +159,11 @@ def stage(m: Transformer, w: Weights, x: jax.Array, *, context: str, remat: bool
 
 
 def pipeline(run: Any, x: jax.Array) -> jax.Array:
-    """Microbatches x[M, ...] through P stages in M + P - 1 ticks; the last stage has the results."""
+    """Run microbatches x[M, ...] through P stages in M + P - 1 ticks; the last stage has the results."""
     stages = lax.axis_size("P")
     is_first = lax.axis_index("P") == 0
 
-    # every stage runs in every tick; what it computes before its first microbatch and after its last is
+    # every stage runs in every tick; what it computes before its first microbatch and after its last one is
     # discarded. shift() sends to the next stage, and in the backward pass to the previous one.
     def tick(received: jax.Array, fresh: jax.Array) -> tuple[jax.Array, jax.Array]:
         out = run(jnp.where(is_first, fresh, received))
@@ -175,22 +174,22 @@ def pipeline(run: Any, x: jax.Array) -> jax.Array:
 
 
 def embed(table: jax.Array, tokens: jax.Array) -> jax.Array:
-    """Each device looks up the tokens in its V_Y; the sum over Y is scattered over the tokens."""
+    """Look up the tokens in this device's V_Y rows; the sum over Y is scattered over the tokens."""
     place = tokens - lax.axis_index("Y") * table.shape[0]
     here = (place >= 0) & (place < table.shape[0])
     return scatter(jnp.where(here[..., None], table[jnp.where(here, place, 0)], 0), "Y", 1)
 
 
 def head(w: Weights, x: jax.Array, targets: jax.Array) -> jax.Array:
-    """The loss of every token of x[b, t_Y, D], from this device's V_Y and sums over Y."""
+    """Return the loss of every token of x[b, t_Y, D], from this device's V_Y and sums over Y."""
     full = gather_weights(w, x.dtype)
     return cross_entropy(gather(norm(x, full["final norm"]), "Y", 1) @ full["unembed"], targets)
 
 
 def cross_entropy(logits: jax.Array, targets: jax.Array) -> jax.Array:
-    """-log p of every target, from the logits of this device's V_Y."""
+    """Return -log p of every target, from the logits of this device's V_Y."""
     logits = logits.astype(jnp.float32)
-    # V is sharded, so the largest logit, the sum and the target's logit each need a reduction over Y. The
+    # V is sharded, so the largest logit, the sum and the target logit each need a reduction over Y. The
     # largest is subtracted and added back, so no gradient is needed through it, and pmax has none.
     top = spread(lax.pmax, lax.stop_gradient(logits.max(-1)), "Y")
     total = spread(lax.psum, jnp.exp(logits - top[..., None]).sum(-1), "Y")
@@ -210,7 +209,7 @@ def loss(
     remat: bool = True,
     dtype: Any = jnp.float32,
 ) -> jax.Array:
-    """This device's share of the mean loss of tokens[b, t]: the shares of all devices add up to it."""
+    """Return this device's share of the mean loss of tokens[b, t]; the shares of all devices add up to it."""
     x = embed(gather_weights({"embed": w["embed"]}, dtype)["embed"], tokens)
     x = x.reshape(microbatches, -1, *x.shape[1:])
     x = pipeline(lambda x: stage(m, layer_weights(w), x, context=context, remat=remat), x)

@@ -1,8 +1,8 @@
-"""The efficiency that matmul and attention kernels reach on each chip and dtype.
+"""The efficiency that matmul, grouped matmul and attention kernels reach on each chip and dtype.
 
-`products(chip, dtype)` and `attention(chip)` are the models to compute with; a chip without measurements
-takes those of its nearest variant, and names it. `evidence.kernel_fit` fitted the recorded values. Chapters:
-Rooflines, Training, Inference.
+`products(chip, dtype)`, `grouped(chip, dtype)` and `attention(chip)` are the models to compute with; a chip
+without measurements takes those of its nearest variant, and names it. `evidence.kernel_fit` fitted the
+recorded values. Chapters: Rooflines, Training, Inference.
 """
 
 import re
@@ -13,10 +13,11 @@ from statistics import linear_regression
 from scalingbook_lib.calibrated import records
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.machines.chips import CATALOGUE, Chip
-from scalingbook_lib.roofline.attained import Attention, Products
+from scalingbook_lib.roofline.attained import Attention, Grouped, Products
 from scalingbook_lib.units import BF16, DType
 
 MIN_POINTS = 4  # measured chips of a vendor, beyond which the share of peak is extrapolated
+GROUPED_CHIP = "H200"  # the chip on which grouped matmuls were measured
 SUBSTITUTE_DTYPES = {
     "fp16": "bf16",
     "mxfp8": "fp8",
@@ -89,6 +90,33 @@ def _extrapolated_share(lines: dict[str, Values], chip: Chip, dtype: DType) -> V
         return {}
     slope, least = linear_regression(*zip(*known, strict=True))
     return {"flops": 1 / (least + slope * chip.flops_per_s(dtype) / chip.cores)}
+
+
+@cache
+def grouped(chip: Chip, dtype: DType) -> Grouped:
+    """The grouped matmuls of a chip: the measured chip's, at the same ratio to dense matmuls.
+
+    Formats with a scale for each block of elements multiply in the matrix unit as 16-bit ones do, so that
+    these stand for them; fp8 is measured with a scale for each row.
+    """
+    lines = records.record("kernel_fits")["grouped"]
+    of = f"{GROUPED_CHIP} | {_grouped_dtype(dtype)}"
+    name = of if chip.name == GROUPED_CHIP else f"{chip.name}, as {of}"
+    share = min(products(chip, dtype).flops * grouped_ratio(dtype), 1.0)
+    return Grouped(**lines[of] | {"flops": share}, name=name)
+
+
+def grouped_ratio(dtype: DType | str) -> float:
+    """The share of peak of grouped matmuls over that of dense ones of as many rows, on the measured chip."""
+    lines = records.record("kernel_fits")["grouped"]
+    of = f"{GROUPED_CHIP} | {_grouped_dtype(dtype)}"
+    return lines[of]["flops"] / lines[f"{of} | dense"]["flops"]
+
+
+def _grouped_dtype(dtype: DType | str) -> str:
+    """The measured dtype that stands for this one: fp8 for 8-bit ones with a scale for each row."""
+    name = dtype if isinstance(dtype, str) else dtype.name
+    return "fp8" if kernel_dtype(name) == "fp8" and not name.startswith("mx") else "bf16"
 
 
 @cache

@@ -9,10 +9,11 @@ reading weights (`calibrated.factors`). Overheads between steps belong to the so
 
 from functools import cache
 
-from scalingbook_lib.calibrated import factors
+from scalingbook_lib.calibrated import factors, kernels
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.inference import ServingEfficiency
 from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.steps.expert_load import SERVING_SKEW
 from scalingbook_lib.units import BF16, DType
 
 UNSCHEDULED = "gpt-fast", "PaLM's JAX", "TensorRT-LLM before continuous batching", "NeuronX", "Optimum Habana"
@@ -26,7 +27,7 @@ def efficiency(
 ) -> ServingEfficiency:
     """The efficiency of a chip with these values under `software`, by default the average software."""
 
-    kind, wide = "bare" if software in UNSCHEDULED else "scheduling", f"{factors.bits(compute.name)} bits"
+    kind = "bare" if software in UNSCHEDULED else "scheduling"
     own = {what: factors.software_factor(values, (software,), what) for what in FACTORS}
     slow = values[f"{kind}: slowness"] * own["slowness"]
     products = factors.matmul_share(values, chip, compute.name)
@@ -36,7 +37,9 @@ def efficiency(
     return ServingEfficiency(
         matmul=_soft_limited(products / slow),
         head=_soft_limited(products / slow),
-        experts=_soft_limited(products * values[f"experts, {wide}"] / slow / own["experts"]),
+        experts=_soft_limited(
+            products * kernels.grouped_ratio(compute) * values["experts"] / slow / own["experts"]
+        ),
         attention=_soft_limited(values["attention"] / slow),
         weights=reads,
         head_weights=reads,
@@ -50,12 +53,13 @@ def efficiency(
         overlap=1 - values["exposed"] if chip.torus else 0.0,
         dequantize_s=2 * values["dequantize"] / vector if vector else 0.0,
         layer_s=values["layer_s"] * slow,
-        expert_layer_s=values[f"expert_layer_s, {wide}"] * own["expert_layer_s"] * slow,
+        expert_layer_s=values["expert_layer_s"] * own["expert_layer_s"] * slow,
         collective_s=values["collective_s"],
         network_s=values["network_s"],
         fixed_s=host * values[f"{kind}: fixed_s"] * own["fixed_s"],
         sequence_s=host * values[f"{kind}: sequence_s"] * own["sequence_s"],
         host_s=host * values[f"{kind}: host_s"] * own["host_s"],
+        expert_skew=SERVING_SKEW,
         name=name,
     )
 

@@ -4,22 +4,27 @@
 
 Classes of operations have one value for all chips. A chip has one for its matmuls. Software and its release
 each have a slowness and two values for expert layers, relative to the mean of all software, which unknown
-software takes (`calibrated.factors`). In expert layers, grouped matmuls reach a share of the dense ones, by
-dtype; `expert_layer_s` is the host time to learn how many tokens each expert has and to launch the rest. On
-chips that share memory with their host (Grace), layers are recorded as CUDA graphs, so software has a
-separate value there. `exchange` is the exposed share of the all-to-all. `evidence.training.efficiencies`
-describes the fit. Chapter: Training.
+software takes (`calibrated.factors`). In expert layers, grouped matmuls reach a share of what the measured
+kernels reach (`kernels.grouped_ratio`, which has the dtype); `expert_layer_s` is the host time to learn how
+many tokens each expert has and to launch the rest. On chips that share memory with their host (Grace), layers
+are recorded as CUDA graphs, so software has a separate value there. `exchange` is the exposed share of the
+all-to-all. Loads of experts are those that balancing by a bias leaves (`steps.expert_load`).
+`evidence.training.efficiencies` describes the fit. Chapter: Training.
 """
 
 from dataclasses import replace
 from functools import cache
 
-from scalingbook_lib.calibrated import fabrics, factors
+from scalingbook_lib.calibrated import fabrics, factors, kernels
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.machines.chips import Chip
+from scalingbook_lib.steps.expert_load import TRAINING_SKEW
 from scalingbook_lib.training.efficiency import TrainingEfficiency
+from scalingbook_lib.units import BF16
 
-RAMP_S = 1024 / 989e12  # tokens per FLOP/s: the loss is a time, in which faster chips lose more
+BLOCK_GPU, BLOCK_TPU = 128.0, 512.0  # keys of a block: FlashAttention's, and the default of splash attention
+TYPICAL_RAMP = 1024.0  # of H100
+RAMP_S = TYPICAL_RAMP / 989e12  # tokens per FLOP/s: the loss is a time, in which faster chips lose more
 
 type Software = tuple[str, ...]  # its name and its release
 
@@ -39,9 +44,8 @@ def efficiency(
     def own(what: str) -> float:
         return factors.software_factor(values, software, what)
 
-    grouped_products = "mx" if precision in ("mxfp8", "nvfp4") else f"{factors.bits(precision)} bits"
     slow, products = values["software"] * own("slowness"), factors.matmul_share(values, chip, precision)
-    experts = products * values[f"experts, {grouped_products}"] * own("experts")
+    experts = products * kernels.grouped_ratio(precision) * values["experts"] * own("experts")
     return TrainingEfficiency(
         matmul=min(products / slow, 1.0),
         head=min(products / slow, 1.0),
@@ -49,7 +53,13 @@ def efficiency(
         attention=min(values[_attention_key(kernel, chip)] / slow, 1.0),
         memory=min(values["memory"] / slow, 1.0),
         layer_s=values["layer_s"] * slow,
-        expert_layer_s=values[f"expert_layer_s, {grouped_products}"] * own(expert_overhead_key(chip)),
+        expert_layer_s=values["expert_layer_s"] * own(expert_overhead_key(chip)),
+        expert_launch_s=values["expert_launch_s"],
+        expert_tile=chip.matrix_side or kernels.grouped(chip, BF16).tile,
+        expert_skew=TRAINING_SKEW,
+        permutation=values["permutation"],
+        head_ramp=values["head_ramp"] * ramp(chip) / TYPICAL_RAMP if kernel == "attention" else 0.0,
+        attention_block=BLOCK_TPU if chip.torus else BLOCK_GPU,
         exchange=values["exchange"],
         overlap=1 - values["exposed"],
         ramp=ramp(chip),

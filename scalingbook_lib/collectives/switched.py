@@ -35,6 +35,8 @@ class _Edge:
 
 type _Port = list[_Edge]
 
+NETWORK_PORT = "network"  # of the levels of a scale-out network (`machines.clusters`)
+
 
 def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
     """[I_X] → [I]: outermost level first, every chip fetches its part over a level, then shares it below."""
@@ -48,9 +50,11 @@ def all_gather(nbytes: float, *levels: Level, overlap: bool = True) -> Transfer:
 def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: bool = True) -> Transfer:
     """[I]{U_X} → [I]: a reduce-scatter, then an all-gather; with `in_switch`, in-network reduction.
 
-    In the switch, each chip sends its part once and receives the sum once: M/W instead of 2(1 - 1/N)M/W.
-    Below the outermost port that needs both halves in flight at once, hence `overlap`. ValueError where no
-    switch can reduce.
+    Of N chips at switches that reduce, each owns a part. The switch fetches that part from all N, the owner
+    included, and gives it the sum, which the owner sends once for the switch to copy to all N. So each link
+    carries (1 + 1/N)M either way, instead of 2(1 - 1/N)M: no less up to three chips, where the chips reduce.
+    The switches of a network aggregate in a tree, in which M goes up once and down once. Below the outermost
+    port both halves have to be in flight at once, hence `overlap`. ValueError where no switch can reduce.
     """
     ports = _ports(nbytes, levels)
     if in_switch and ports and not any(map(_can_reduce, ports)):
@@ -58,12 +62,14 @@ def all_reduce(nbytes: float, *levels: Level, in_switch: bool = False, overlap: 
         raise ValueError(f"no switch of these levels sums ({names}); write in_switch=False")
     times, textbook_s, latency_s = [], 0, 0
     for port in ports:
-        once = in_switch and _can_reduce(port) and (overlap or port is ports[-1])
-        # to the switch and back once, or a gather's (1 - 1/N) both ways
-        times.append(_reduction_time_s(nbytes, port) if once else 2 * _gather_time_s(nbytes, port, overlap))
+        apart_s, summed_s = 2 * _gather_time_s(nbytes, port, overlap), in_switch_s(nbytes, port)
+        asked = in_switch and _can_reduce(port) and (overlap or port is ports[-1])
+        once = asked and summed_s < apart_s
+        times.append(summed_s if once else apart_s)
         textbook_s = max(textbook_s, (1 if once else 2) * _reduction_time_s(nbytes, port))
         hops = [edge.level.hop_s for edge in port]
-        latency_s += max(hops) if once and port is ports[-1] else 2 * sum(hops)
+        tree = once and _aggregates(port) and port is ports[-1]
+        latency_s += max(hops) if tree else 2 * sum(hops)
     return Transfer(Collective.ALL_REDUCE, _combined(times, overlap), latency_s, textbook_s)
 
 
@@ -99,6 +105,18 @@ def _gather_time_s(nbytes: float, port: _Port, overlap: bool) -> float:
         return max(nbytes * (edge.reach - edge.below) / (edge.reach * edge.bytes_per_s) for edge in port)
     # what each level alone brings, the outer ones done before
     return sum(nbytes * (edge.level.size - 1) / (edge.level.size * edge.bytes_per_s) for edge in port)
+
+
+def in_switch_s(nbytes: float, port: _Port) -> float:
+    """Seconds of an all-reduce in the switches of a port, by what a link carries in each direction."""
+    # source: NVIDIA, "The NVLink-Network Switch", Hot Chips 34 (2022): N + 1 sends and receives for 2N
+    own = 0 if _aggregates(port) else nbytes / port[-1].reach
+    return _reduction_time_s(nbytes + own, port)
+
+
+def _aggregates(port: _Port) -> bool:
+    """Whether its switches aggregate in a tree and multicast the sum by themselves, as InfiniBand's do."""
+    return port[0].level.port == NETWORK_PORT
 
 
 def _reduction_time_s(nbytes: float, port: _Port) -> float:

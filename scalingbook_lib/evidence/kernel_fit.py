@@ -13,7 +13,7 @@ from scalingbook_lib.calibrated.kernels import attention_from
 from scalingbook_lib.calibrated.records import Values
 from scalingbook_lib.evidence.fitting import Prior, fitted, pseudo_huber
 from scalingbook_lib.machines.chips import Chip
-from scalingbook_lib.roofline.attained import Attending, Attention, Products
+from scalingbook_lib.roofline.attained import Attending, Attention, Grouped, Products
 from scalingbook_lib.units import BF16, DType
 
 NOISE, NOISE_BEST = 0.1, 0.02  # a chip's few rows are the best of thousands of shapes
@@ -29,6 +29,13 @@ PRIORS_NARROW = {
     "hbm": Prior(0.75, 0.15, 0.1, 1.05),
     "passes": Prior(4.0, 0.5, 0.1, 20.0),
 }
+GROUPED_PRIORS = {
+    "launch_s": Prior(1e-5, 0.5, 1e-7, 1e-3),
+    "flops": Prior(0.65, 0.2, 0.1, 1.0),
+    "hbm": Prior(0.78, 0.15, 0.1, 1.05),
+    "apart": Prior(0.3, 0.7, 0.01, 1.0),
+}
+GROUPED_TILE = 128.0  # rows of a tile, as in CUTLASS's and DeepGEMM's kernels of Hopper and later
 PREFILL_PRIORS = {
     "launch_s": Prior(2e-5, 0.5, 1e-7, 1e-3),
     "flops": Prior(0.55, 0.15, 0.1, 1.0),
@@ -66,6 +73,28 @@ def fit_products(rows: Sequence[MeasuredMatmul]) -> Values:
         ]
 
     return fitted(PRIORS_NARROW if rows[0].dtype.bytes < BF16.bytes else PRIORS_16_BIT, errors)
+
+
+class MeasuredGrouped(NamedTuple):
+    """A measured grouped matmul of `rows` for each expert on one chip; with one expert, a dense one."""
+
+    chip: Chip
+    dtype: DType
+    experts: int
+    rows: int
+    D: int
+    F: int
+    seconds: float
+
+
+def fit_grouped(rows: Sequence[MeasuredGrouped]) -> Values:
+    """The values that minimize the errors of these grouped matmuls."""
+
+    def errors(values: Values) -> list[float]:
+        one = Grouped(**values, tile=GROUPED_TILE)  # type: ignore[arg-type]
+        return [pseudo_huber(log(one.seconds(*r[2:6], r.chip, r.dtype) / r.seconds), NOISE) for r in rows]
+
+    return fitted(GROUPED_PRIORS, errors) | {"tile": GROUPED_TILE}
 
 
 class AttentionTime(NamedTuple):

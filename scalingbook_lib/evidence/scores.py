@@ -12,10 +12,9 @@ from itertools import accumulate
 from math import exp, log, sqrt
 from statistics import mean, median
 
+from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.units import Result, percent, si
-
-COVERAGE = 0.8  # the share of the runs of an unseen source that an interval is to cover
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,19 +108,22 @@ def prediction_interval_of[S: Score](scores: Sequence[S], excluded_source: str =
     return prediction_interval(errors, COVERAGE)
 
 
-def covered[S: Score](scores: Sequence[S]) -> dict[str, bool]:
-    """Whether a run lies in its leave-one-out interval, which its own source did not determine, by run id."""
+def covered[S: Score](scores: Sequence[S], least: float = 1.0) -> dict[str, bool]:
+    """Whether a run lies in its leave-one-out interval, which its own source did not determine, by run id.
+
+    No interval is narrower than `least`.
+    """
     found = {}
     for name, group in grouped(scores, lambda s: s.source).items():
-        width = log(prediction_interval_of(scores, excluded_source=name))
+        width = log(max(prediction_interval_of(scores, excluded_source=name), least))
         inside = (abs(error) <= width for error in _log_errors(group))
         found |= zip((s.run.id for s in group), inside, strict=True)
     return found
 
 
-def interval_coverage[S: Score](scores: Sequence[S]) -> dict[str, tuple[int, int]]:
+def interval_coverage[S: Score](scores: Sequence[S], least: float = 1.0) -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
-    inside, by_source = covered(scores), grouped(scores, lambda s: s.source)
+    inside, by_source = covered(scores, least), grouped(scores, lambda s: s.source)
     return {name: (sum(inside[s.run.id] for s in group), len(group)) for name, group in by_source.items()}
 
 

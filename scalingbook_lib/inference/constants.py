@@ -4,6 +4,7 @@ The peaks of the chip times the shares of `ServingEfficiency`; all layers togeth
 """
 
 from dataclasses import dataclass
+from math import log
 
 from scalingbook_lib.inference.efficiency import ServingEfficiency
 from scalingbook_lib.inference.layout import Layout
@@ -67,6 +68,8 @@ class Constants:
     routed: ProductCost
     head: ProductCost
     untouched: float  # 1 - k/E: the chance that one token does not visit an expert
+    busiest: float  # copies of tokens that the busiest chip's experts get, over the mean
+    varied: float  # squared: what chance adds to that for one token, 2 ln(ep) · ep / k
 
     # Attention.
     kinds: tuple[AttentionCost, ...]
@@ -104,7 +107,10 @@ def constants(
         mlp=_cost(s.mlp, "mlp", s, chip, e),
         routed=_cost(s.experts, "experts", s, chip, e),
         head=_cost(s.head, "unembedding", s, chip, e),
-        untouched=1 - m.experts.k / m.experts.E if m.experts else 0.0,
+        untouched=1 - m.experts.k / (m.experts.E + o.redundant_experts) if m.experts else 0.0,
+        busiest=s.busiest(e.expert_skew),
+        # `expert_load.variation`, whose copies of tokens are k / ep of the tokens
+        varied=2 * log(o.ep) * o.ep / m.experts.k if m.experts and e.expert_skew is not None else 0.0,
         kinds=_kinds(s, flop_s, o.kv.bytes * cached_s),
         state_token_s=6 * s.state * flop_s,  # written with the key, read with the key and with the query
         state_read_s=2 * s.state * STATE_BYTES * cached_s,

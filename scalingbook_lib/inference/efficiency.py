@@ -69,6 +69,9 @@ class ServingEfficiency(LinkShares, Result):
     leaves a domain; `fixed_s` once a step (with stages for each microbatch), and `sequence_s` for each of its
     sequences. `host_s` for each sequence of a group is what the host needs to prepare a step, which it does
     while the chips execute the step before: no step is shorter than that; with stages, it is exposed.
+
+    `expert_skew` is how much tokens prefer some experts (`steps.expert_load`): all chips of an
+    expert-parallel group wait for the busiest one. None is a perfectly even load.
     """
 
     matmul: Figure = 1.0  # shares of the matrix unit's rate
@@ -90,6 +93,7 @@ class ServingEfficiency(LinkShares, Result):
     fixed_s: float = 0.0  # a step
     sequence_s: float = 0.0  # a sequence of a step
     host_s: float = 0.0  # a sequence of a group
+    expert_skew: float | None = None  # None: an even load
     name: str = "peak"
     source: str = ""
 
@@ -99,6 +103,9 @@ class ServingEfficiency(LinkShares, Result):
                 figure = getattr(self, name)
                 if not all(map(allowed, figure.values if isinstance(figure, ByType) else (figure,))):
                     raise ValueError(f"{name}={figure}: {write}")
+
+        if self.expert_skew is not None and not self.expert_skew >= 0:
+            raise ValueError(f"expert_skew={self.expert_skew}: write a number of at least 0, or None")
 
     def of(self, name: str, dtype: DType) -> float:
         """The figure of that name for a data type."""

@@ -29,15 +29,17 @@ class LayoutError(ValueError):
 class Layout(Result):
     """chips = tp · cp · pp for one copy of the model; a machine holds machine.chips // chips copies.
 
-    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in
-    `tp // rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the
-    layers. `ep` of the tp ways are over experts, and tp / ep chips split each expert. `attention_dp` groups
-    of the tp chips each hold the attention's weights and own B / attention_dp sequences; with ep > 1 also the
-    dense MLPs and shared experts are held group by group. The chips of a group (all tp without groups) split
-    its cache `kv_batch` ways over sequences, `kv_sequence` ways over tokens, and the rest over heads: where
-    these are more ways than key-value heads, heads are copied. `cp` times tp chips each hold all weights of a
-    stage and split the tokens of a prompt, whose keys and values pass all of them (a ring), and the sequences
-    of a decode step: for prompts that one group of tp chips is too slow for.
+    `tp` chips of a stage share every matrix, and the weights stay where they are: over its width F in `tp //
+    rows` columns and over D in `rows` rows ("2-D weight-stationary"; 1 is 1-D). `pp` stages split the layers.
+    `ep` of the tp ways are over experts, and tp / ep chips split each expert; in each layer they hold
+    `redundant_experts` copies of the experts that get most tokens (EPLB), so that the loads of the chips
+    differ less. `attention_dp` groups of the tp chips each hold the attention's weights and own B /
+    attention_dp sequences; with ep > 1 also the dense MLPs and shared experts are held group by group. The
+    chips of a group (all tp without groups) split its cache `kv_batch` ways over sequences, `kv_sequence`
+    ways over tokens, and the rest over heads: where these are more ways than key-value heads, heads are
+    copied. `cp` times tp chips each hold all weights of a stage and split the tokens of a prompt, whose keys
+    and values pass all of them (a ring), and the sequences of a decode step: for prompts that one group of tp
+    chips is too slow for.
 
     Types: `weights` as stored, `kv` of the cache, `compute` of products with weights, `activations` of all
     that is stored and sent, and of attention. `experts` and `outer` (embedding and unembedding) are stored in
@@ -49,6 +51,7 @@ class Layout(Result):
     cp: int = 1
     pp: int = 1
     ep: int = 1
+    redundant_experts: int = 0
     attention_dp: int = 1
     kv_batch: int = 1
     kv_sequence: int = 1
@@ -117,8 +120,15 @@ class Layout(Result):
             yield lacks
         if self.pp > model.L:
             yield f"{model.L} layers are fewer than pp={self.pp} stages: lower pp"
-        if model.experts and (E := model.experts.E) % self.ep:
-            yield f"{E} experts do not divide over ep={self.ep}: write a divisor of their number"
+        more = self.redundant_experts
+        if model.experts and ((E := model.experts.E) + more) % self.ep:
+            held = f"{E} + {more}" if more else f"{E}"
+            yield f"{held} experts do not divide over ep={self.ep}: write a divisor of their number"
+        if more < 0 or (more and self.ep == 1):
+            yield (
+                f"redundant_experts={more} with ep={self.ep}: copies of experts balance the chips of an "
+                "expert-parallel group; write 0, or ep above 1"
+            )
         if self.rows > 1 and (model.experts or model.latent or model.linear or model.blocks):
             yield (
                 f"rows={self.rows}: two dimensions are counted for dense layers and plain attention alone; "

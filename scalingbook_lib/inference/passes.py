@@ -9,6 +9,7 @@ Transformer Inference", with activations, collectives, hops and launches added. 
 """
 
 from dataclasses import dataclass, field, replace
+from math import sqrt
 
 from scalingbook_lib.inference.constants import Constants
 from scalingbook_lib.models.arithmetic.layers import pairs
@@ -119,10 +120,16 @@ def passed(k: Constants, load: Load) -> Pass:
 
 
 def _multiply(one: Pass, k: Constants, tokens: float, own_tokens: float) -> None:
-    """Products with weights: of experts only those that some token visits are read, E (1 - (1 - k/E)^B)."""
+    """Products with weights: of experts only those that some token visits are read, E (1 - (1 - k/E)^B).
+
+    All chips wait for the one whose experts get most tokens.
+    """
     times = [k.projections.waits(own_tokens), k.mlp.waits(tokens if k.wide else own_tokens)]
     if k.routed.token_s:
-        times.append(k.routed.waits(tokens, 1 - k.untouched**tokens))
+        most = k.busiest * tokens
+        if k.varied:  # no chip gets more than all tokens
+            most = min(most * (1 + sqrt(k.varied / tokens)), k.layout.ep * tokens)
+        times.append(k.routed.waits(most, 1 - k.untouched**tokens))
     one.weights_s = sum(s for waits, s in times if waits)
     one.matmul_s = sum(s for waits, s in times if not waits)
 

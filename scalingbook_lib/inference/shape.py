@@ -12,6 +12,7 @@ from scalingbook_lib.inference.layout import Layout
 from scalingbook_lib.models import LayerKind, Transformer
 from scalingbook_lib.models.arithmetic import entry_bytes, pointwise
 from scalingbook_lib.models.arithmetic.layers import up_projection
+from scalingbook_lib.steps.expert_load import busiest_over_mean
 from scalingbook_lib.steps.heads import BY_KV_HEAD, whole_heads
 from scalingbook_lib.units import DTYPES
 
@@ -72,6 +73,13 @@ class ServingShape:
     state: float  # elements of linear attention's state, of one sequence
     pointwise: float  # elements read and written between products, of one token of a step
 
+    def busiest(self, skew: float | None) -> float:
+        """The tokens of the busiest chip's experts over the mean, with EPLB's redundant experts, if any."""
+        experts, o = self.model.experts, self.layout
+        if not experts or not skew:
+            return 1.0
+        return busiest_over_mean(experts.E, o.ep, skew=skew, redundant=o.redundant_experts)
+
     @property
     def longest(self) -> float:
         """The share of the layers that the longest stage has: what is left over goes to the first ones."""
@@ -97,7 +105,7 @@ def shape(model: Transformer, layout: Layout) -> ServingShape:
         layout=layout,
         projections=ProductClass(stored=stored["projections"], met=met["projections"]),
         mlp=ProductClass(stored=stored["mlp"], met=met["mlp"]),
-        experts=ProductClass(stored=stored["experts"], met=met["experts"]),
+        experts=ProductClass(stored=stored["experts"] * _slots(model, layout), met=met["experts"]),
         head=ProductClass(stored=met["head"], met=met["head"]),  # a tied one is stored with the embedding
         embedding=stored["embedding"] + stored["head"] - met["head"],
         other=stored["other"],
@@ -112,6 +120,11 @@ def resplit(s: ServingShape, layout: Layout) -> ServingShape:
     """The shape of a layout that differs in its stages, or in how a group splits its cache, alone."""
     same = s.layout.kv_heads == layout.kv_heads
     return replace(s, layout=layout, kinds=s.kinds if same else _kinds(s.model, layout))
+
+
+def _slots(model: Transformer, layout: Layout) -> float:
+    """Experts that are held, redundant ones included, over those of the model."""
+    return 1 + layout.redundant_experts / model.experts.E if model.experts else 1.0
 
 
 @cache

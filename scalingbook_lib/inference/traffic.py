@@ -84,6 +84,7 @@ class LayoutLinks:
     efficiency: ServingEfficiency
     k: int
     vector: float  # bytes of one token's activations, as wide as the model
+    busiest: float  # copies of tokens that the busiest chip gets, over the mean
 
     def row(
         self,
@@ -104,7 +105,7 @@ class LayoutLinks:
         if n == 1:
             found = FREE
         elif axis == "Z":  # copies of one token for experts behind the same wire are sent once
-            found = exchange_rate(on, self.k, e)
+            found = exchange_rate(on, self.k, e, busiest=self.busiest)
         else:
             found = rate(what, on, e)
         return ServingCollective(
@@ -125,7 +126,9 @@ def rows(s: ServingShape, machine: Machine, efficiency: ServingEfficiency) -> Ro
     """Every collective of a step that has anyone to talk to."""
     m, o = s.model, s.layout
     k, vector = m.experts.k if m.experts else 1, o.activations.bytes * m.D
-    links = LayoutLinks(machine=machine, efficiency=efficiency, k=k, vector=vector)
+    links = LayoutLinks(
+        machine=machine, efficiency=efficiency, k=k, vector=vector, busiest=s.busiest(efficiency.expert_skew)
+    )
     parts = (_ends, _two_dimensions if o.rows > 1 else _one_dimension, _cache, _ring, _stages)
     return tuple(row for part in parts for row in part(m, o, links) if row.n > 1 and row.times)
 

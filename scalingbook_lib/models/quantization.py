@@ -44,13 +44,6 @@ class Format:
             scales = self.scale_bytes * ceil(rows / high) * ceil(columns / wide)
         return rows * columns * self.bits / 8 + scales + self.matrix_bytes
 
-    @property
-    def bytes_per_element(self) -> float:
-        """The bytes of an element in a large matrix, its share of a scale included."""
-        high, wide = self.block or (0, 0)
-        per_scale = high * wide if high and wide else 0  # one for each row is too few to matter
-        return self.bits / 8 + (self.scale_bytes / per_scale if per_scale else 0.0)
-
 
 @dataclass(frozen=True, slots=True)
 class Scheme:

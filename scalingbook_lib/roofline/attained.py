@@ -1,6 +1,7 @@
 """How long do kernels really take? A launch, and the longer of arithmetic and memory at what chips attain.
 
     product    t = launch + max(F / (e · C), bytes / (s · W)) + q · B · D · 2 bytes / W
+    grouped    t = launch + max(F / (e · C), bytes / (s · W)) + a · min(of both), F for whole tiles of rows
     attention  t = launch + F / (e · C) · (1 + ramp / T)            of a prompt, F where the mask is skipped
                t = launch + x / s + d · x / (x + h) · SMs / (SMs + B K)     of one token
 
@@ -11,6 +12,7 @@ of a chip are fitted in `calibrated.kernels`. Chapter: Rooflines.
 """
 
 from dataclasses import dataclass
+from math import ceil
 from typing import NamedTuple
 
 from scalingbook_lib.machines.chip import Chip
@@ -41,6 +43,36 @@ class Products(Result):
         return (
             f"{self.name}: {si(self.launch_s, 's')}, then {percent(self.flops)} of the arithmetic or "
             f"{percent(self.hbm)} of the HBM, and {self.passes:.2g} passes over the activations"
+        )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grouped(Result):
+    """What one chip's grouped matmuls attain in one dtype: one product for each expert, in one kernel."""
+
+    launch_s: float
+    flops: float  # e
+    hbm: float  # s
+    apart: float  # a: of the shorter of arithmetic and memory, what the longer does not hide
+    tile: float  # rows that are computed together
+    name: str = ""
+
+    def rows(self, rows: float) -> float:
+        """The rows that an expert computes, in whole tiles."""
+        return self.tile * ceil(rows / self.tile)
+
+    def seconds(self, experts: int, rows: int, D: int, F: int, chip: Chip, dtype: DType = BF16) -> float:
+        """X[experts, rows, D] · W[experts, D, F] → Y[experts, rows, F] in bf16, as many rows for each."""
+        math_s = 2 * experts * self.rows(rows) * D * F / (self.flops * chip.flops_per_s(dtype))
+        nbytes = experts * ((D * F + rows * D) * dtype.bytes + rows * F * BF16.bytes)
+        memory_s = nbytes / (self.hbm * chip.hbm_bytes_per_s)
+        return self.launch_s + max(math_s, memory_s) + self.apart * min(math_s, memory_s)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}: {si(self.launch_s, 's')}, then {percent(self.flops)} of the arithmetic in tiles "
+            f"of {self.tile:.0f} rows or {percent(self.hbm)} of the HBM, and {percent(self.apart)} of the "
+            "shorter of both"
         )
 
 

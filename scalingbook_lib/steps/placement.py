@@ -177,11 +177,16 @@ def _permute(nbytes: float, *networks: collectives.Network) -> collectives.Trans
 
 @lru_cache(maxsize=1 << 12)
 def exchange_rate(
-    networks: Networks, k: int, efficiency: LinkShares = PEAK, most_domains: int | None = None
+    networks: Networks,
+    k: int,
+    efficiency: LinkShares = PEAK,
+    most_domains: int | None = None,
+    busiest: float = 1.0,
 ) -> Rate:
     """Tokens to their k experts, or back, for each byte of the array: k copies of the tokens of all chips.
 
-    `limits.expert.exchange_over`: a copy is saved where two experts sit behind the same wire.
+    `limits.expert.exchange_over`: a copy is saved where two experts sit behind the same wire. All wait for
+    the chip that receives `busiest` times the mean.
     """
     real = tuple(n for n in networks if n.size > 1)
     if not real:
@@ -189,7 +194,9 @@ def exchange_rate(
     found = exchange_over(real, _PROBE, k, most_domains=most_domains)
     busy_s, link = _busiest(dict(found.seconds), real, efficiency)
     array = _PROBE * k * collectives.chips(*real)  # bytes of all chips' tokens, copied k times
-    return Rate(efficiency.exchange * busy_s / array, collectives.all_to_all(array, *real).latency_s, link)
+    return Rate(
+        busiest * efficiency.exchange * busy_s / array, collectives.all_to_all(array, *real).latency_s, link
+    )
 
 
 def _busiest(levels: dict[str, float], real: Networks, efficiency: LinkShares) -> tuple[float, str]:

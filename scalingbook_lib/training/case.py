@@ -98,7 +98,9 @@ class TrainingCase:
         networks = between_pods(self.machine.chip, n) if axes == "S" else self._under(where, s, inside, n)
         # Copies of a token for experts behind one wire are sent once, so k decides what a byte costs.
         if axes == "Z" and self.model.experts:
-            return exchange_rate(networks, self.model.experts.k, self.efficiency, s.plan.expert_domains)
+            busiest = s.skewed(self.efficiency.expert_skew)
+            k, domains = self.model.experts.k, s.plan.expert_domains
+            return exchange_rate(networks, k, self.efficiency, domains, busiest)
         if what in (RING, BACK) and isinstance(self.machine, Cluster):
             return self._ring(what, networks, n)
         return rate(MOVED_AS[what], networks, self.efficiency)

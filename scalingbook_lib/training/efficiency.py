@@ -3,20 +3,17 @@
 Nothing here is a property of a model or of a run. Chapter: Training.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scalingbook_lib.steps.placement import LINKS, LinkShares
 from scalingbook_lib.units import Result, percent
 
 MATH = ("matmul", "attention", "experts", "head")
+# nothing of these is lost at the peak
 LOST = (
-    "ramp",
-    "operands",
-    "layer_s",
-    "expert_layer_s",
-    "ring_launch_s",
-    "fixed_s",
-)  # nothing of these is lost at the peak
+    *("ramp", "head_ramp", "attention_block", "operands", "permutation", "expert_tile"),
+    *("layer_s", "expert_layer_s", "expert_launch_s", "ring_launch_s", "fixed_s"),
+)
 SHARES = (*MATH, "memory", *LINKS, "overlap")
 
 
@@ -31,10 +28,19 @@ class TrainingEfficiency(LinkShares, Result):
     is hidden of that which a plan can hide.
 
     What else real chips lose, nothing at the peak: attention has half of its rate at sequences of `ramp`
-    tokens; a share `operands` of the bytes that products read and write (narrower types are written first)
-    is waited for at the rate of `memory`; `layer_s` is lost with each layer of a microbatch, forward once
-    and backward twice, `expert_layer_s` more where it has experts; `ring_launch_s` to start each transfer of
-    a ring of keys and values; `fixed_s` once a step.
+    tokens; a head of H elements takes 1 + `head_ramp` / H times as long per FLOP, because its exponentials
+    do not get fewer, relative to the heads of 128 that `attention` is the share of; a window is
+    `attention_block` tokens longer, because kernels compute whole blocks; a share `operands` of the bytes
+    that products read and write (narrower types are written first) is waited for at the rate of `memory`;
+    `layer_s` is lost with each layer of a microbatch, forward once and backward twice; `ring_launch_s` starts
+    each transfer of a ring of keys and values; `fixed_s` is lost once a step.
+
+    Of layers with experts: each expert computes whole tiles of `expert_tile` by as many elements, half a tile
+    of rows too many on average; the copies of tokens are read or written `permutation` times to bring them
+    into the order of their experts and back; the host takes `expert_layer_s`, and `expert_launch_s` for each
+    expert of a chip, to learn how many tokens each expert has and to launch its kernels, which the chip waits
+    for as far as its own work does not hide it. `expert_skew` is how much tokens prefer some experts
+    (`steps.expert_load`): all chips wait for the busiest one. None is a perfectly even load.
     """
 
     matmul: float = 1.0
@@ -46,7 +52,13 @@ class TrainingEfficiency(LinkShares, Result):
     ramp: float = 0.0  # tokens of a sequence
     operands: float = 0.0  # share of bytes
     layer_s: float = 0.0  # a layer and microbatch; the backward pass loses it twice
-    expert_layer_s: float = 0.0
+    head_ramp: float = 0.0  # elements of a head
+    attention_block: float = 0.0  # tokens
+    permutation: float = 0.0  # passes over the copies of tokens
+    expert_tile: float = 0.0  # elements of each side
+    expert_layer_s: float = 0.0  # of the host; the backward pass takes it twice
+    expert_launch_s: float = 0.0  # an expert of a chip
+    expert_skew: float | None = None  # None: an even load
     ring_launch_s: float = 0.0  # a step of a context-parallel ring
     fixed_s: float = 0.0  # a step
     name: str = "peak"
@@ -59,6 +71,12 @@ class TrainingEfficiency(LinkShares, Result):
         for name in LOST:
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)}: write a number of at least 0")
+        if self.expert_skew is not None and not self.expert_skew >= 0:
+            raise ValueError(f"expert_skew={self.expert_skew}: write a number of at least 0, or None")
+
+    def without_placement(self) -> "TrainingEfficiency":
+        """The same without what depends on where experts are: a lower bound for every place of them."""
+        return replace(self, permutation=0.0, expert_tile=0.0, expert_launch_s=0.0, expert_skew=None)
 
     @property
     def shares(self) -> dict[str, float]:

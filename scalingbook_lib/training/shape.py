@@ -5,6 +5,7 @@ The numbers that memory, traffic and time all start from, worked out once a plan
 
 from dataclasses import dataclass
 
+from scalingbook_lib.steps.expert_load import busiest_over_mean, variation
 from scalingbook_lib.steps.heads import whole_heads
 from scalingbook_lib.training.plan import Plan, PlanError
 from scalingbook_lib.training.stages import StageShares, stages
@@ -33,6 +34,30 @@ class TrainingShape:
     reduced: float  # bytes of a gradient on its way: as the plan says, or as it is stored
     wide: int  # chips over which the residual stream is split
     chips: int  # of one pod
+
+    @property
+    def routed(self) -> float:
+        """Copies of tokens that a chip's experts get in a microbatch and layer, on average."""
+        experts = self.work.model.experts
+        # the chips that split one expert's width all have its tokens
+        return self.t * experts.k * self.plan.expert_ways / self.plan.tp if experts else 0.0
+
+    @property
+    def local_experts(self) -> float:
+        """Experts of a layer on each chip."""
+        experts = self.work.model.experts
+        return experts.E / self.plan.ep if experts else 0.0
+
+    def skewed(self, skew: float | None) -> float:
+        """The tokens of the busiest chip's experts over the mean of all chips, by preference alone."""
+        experts, ep = self.work.model.experts, self.plan.ep
+        return busiest_over_mean(experts.E, ep, skew=skew) if experts and skew else 1.0
+
+    def busiest(self, skew: float | None) -> float:
+        """The same, by preference and by chance (`steps.expert_load`); 1 with a skew of None."""
+        if skew is None or not self.work.model.experts:
+            return 1.0
+        return self.skewed(skew) * variation(self.plan.ep, self.routed)
 
     @property
     def sizes(self) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ not at all ("none"), or in between. Chapter: Training.
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil, hypot, prod
 
 from scalingbook_lib.machines.chip import Chip
 from scalingbook_lib.models.arithmetic.layers import pairs
@@ -19,6 +20,8 @@ from scalingbook_lib.training.remat import named
 from scalingbook_lib.training.shape import TrainingShape
 from scalingbook_lib.training.terms import ByClass
 
+WIDE_HEAD = 128  # elements of the heads whose rate `TrainingEfficiency.attention` is
+
 type Waits = dict[str, float]  # seconds by mesh axis
 
 
@@ -28,7 +31,7 @@ class Seconds:
 
     math: ByClass  # needed arithmetic: 6 FLOPs a parameter and token, and attention's, over C
     recomputed_s: float  # arithmetic done a second time
-    memory_s: float  # norms and activation functions, and weights that few tokens do not hide
+    memory_s: float  # norms, activation functions, weights that few tokens do not hide, and the host
     uneven_s: float  # what the longest stage does more than the mean one
     exposed: Waits  # what is waited for
     bubble_s: float
@@ -50,17 +53,47 @@ class Layers:
     read_s: float  # of memory_s: weights that few tokens do not hide
     attention_again_s: float  # of recomputed_s: attention's
     frozen: bool
+    layers: int
+    routed_layers: int  # those with experts
+    host_s: float  # of one layer with experts: what the host needs to launch it, forward
 
     @property
     def forward_s(self) -> float:
         """The layers without the head."""
-        return self.math.layers + self.memory_s
+        return self._device_s + self._hosted(self._device_s, 1)
 
     @property
     def backward_s(self) -> float:
         """Two products for each forward one: the gradients of both factors, or of one, of frozen weights."""
+        return self._back_s + self._hosted(self._back_s, self._launches)
+
+    @property
+    def waited_s(self) -> float:
+        """What both passes wait for the host."""
+        return self._hosted(self._device_s, 1) + self._hosted(self._back_s, self._launches)
+
+    @property
+    def _device_s(self) -> float:
+        return self.math.layers + self.memory_s
+
+    @property
+    def _back_s(self) -> float:
         spared_s = self.math.matmul + self.math.experts + self.read_s if self.frozen else 0.0
-        return 2 * self.forward_s + self.recomputed_s + self.memory_again_s - spared_s
+        return 2 * self._device_s + self.recomputed_s + self.memory_again_s - spared_s
+
+    @property
+    def _launches(self) -> int:
+        return 3 if self.memory_again_s else 2  # of a forward pass: what is recomputed is launched again
+
+    def _hosted(self, device_s: float, launches: int) -> float:
+        """What the host adds to a pass in which the chip has `device_s` to do.
+
+        The longer of both is waited for; where they are equal, neither hides all of the other.
+        """
+        if not self.host_s:
+            return 0.0
+        layer_s = device_s / self.layers
+        return self.routed_layers * (hypot(layer_s, launches * self.host_s) - layer_s)
 
 
 def seconds(
@@ -92,7 +125,7 @@ def seconds(
             head=passes * mean * one.math.head,
         ),
         recomputed_s=mean * (one.recomputed_s + head_again * one.math.head),
-        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s),
+        memory_s=mean * (3 * one.memory_s + one.memory_again_s - s.plan.frozen * one.read_s + one.waited_s),
         uneven_s=m * (long_f + long_b) - mean * worked_s if p > 1 else 0.0,
         exposed=dict(exposed),
         bubble_s=bubble_s,
@@ -173,14 +206,15 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
 
     Copies of key-value heads are multiplied by on every chip that has one. Attention and the unembedding
     compute in the type of the activations. The HBM is waited for by pointwise operations, and by products of
-    so few tokens that their weights take longer to read than to multiply.
+    so few tokens that their weights take longer to read than to multiply. The host is waited for where it
+    takes longer to launch the kernels of a layer with experts than the chip to run them.
     """
     plan, w, t = s.plan, s.work, s.t / s.plan.tp  # t: tokens that each chip would have whole layers for
     narrow_s, plain_s = t / chip.flops_per_s(plan.compute), t / chip.flops_per_s(plan.activations)
     of_flop = ByClass(  # seconds for one FLOP of each token
         matmul=narrow_s / e.matmul * w.again(plan.tp),
-        attention=plain_s / e.attention * (1 + e.ramp / w.T) * _crowded(s),
-        experts=narrow_s / e.experts,
+        attention=plain_s / e.attention * (1 + e.ramp / w.T) * _crowded(s) * _padded(s, e),
+        experts=narrow_s / e.experts * s.busiest(e.expert_skew) * _tiles(s, e),
         head=plain_s / e.head,
     )
     math = ByClass(
@@ -194,9 +228,10 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         w.recomputed.matmul * of_flop.matmul + attention_again_s + w.recomputed.experts * of_flop.experts
     )
     bytes_per_s = chip.hbm_bytes_per_s * e.memory
-    pointwise = s.t * s.of_token(w.pointwise) + _merged(s) + e.operands * _operands(s)
-    lost_s = w.model.L * e.layer_s + w.model.moe_layers * e.expert_layer_s
-    passed_s, read_s = pointwise / bytes_per_s + lost_s, _read(s, w.forward, of_flop, bytes_per_s)
+    permuted = e.permutation * w.model.moe_layers * s.routed * w.model.D * plan.activations.bytes
+    pointwise = s.t * s.of_token(w.pointwise) + _merged(s) + e.operands * _operands(s) + permuted
+    passed_s = pointwise / bytes_per_s + w.model.L * e.layer_s
+    read_s = _read(s, w.forward, of_flop, bytes_per_s)
     return Layers(
         math=math,
         recomputed_s=recomputed_s,
@@ -204,6 +239,9 @@ def layers(s: TrainingShape, chip: Chip, e: TrainingEfficiency) -> Layers:
         read_s=read_s,
         attention_again_s=attention_again_s,
         frozen=plan.frozen,
+        layers=w.model.L,
+        routed_layers=w.model.moe_layers,
+        host_s=e.expert_layer_s + e.expert_launch_s * s.local_experts if w.model.moe_layers else 0.0,
         memory_again_s=passed_s + _read(s, w.recomputed, of_flop, bytes_per_s)
         if plan.remat not in ("none", "all")
         and not named(plan.remat).recomputed  # single modules launch little
@@ -240,6 +278,30 @@ def _merged(s: TrainingShape) -> float:
     pieces = (3 * plan.cp + 1) / 4 if plan.zigzag and w.causal else plan.cp
     outputs = w.model.softmax_layers * w.model.N * (w.model.latent.v if w.model.latent else w.model.H)
     return 3 * plan.activations.bytes * (pieces - 1) * s.t * outputs / plan.tp
+
+
+def _padded(s: TrainingShape, e: TrainingEfficiency) -> float:
+    """The time of an attention kernel over that of its FLOPs at the rate of wide heads without windows."""
+    w = s.work
+    narrow = (1 + e.head_ramp / w.model.H) / (1 + e.head_ramp / WIDE_HEAD)
+    if not e.attention_block or not w.causal or not any(k.window for k in w.model.layer_kinds):
+        return narrow
+
+    def met(more: float) -> float:
+        windows = ((k.layers, round(k.window + more) if k.window else None) for k in w.model.layer_kinds)
+        return sum(layers * pairs(w.T, w.T, causal=True, window=window) for layers, window in windows)
+
+    return narrow * met(e.attention_block) / met(0)
+
+
+def _tiles(s: TrainingShape, e: TrainingEfficiency) -> float:
+    """What experts compute in whole tiles over what they have: of rows, half a tile more on average."""
+    model, tile = s.work.model, e.expert_tile
+    if not model.experts or not tile:
+        return 1.0
+    rows = 1 + tile * s.local_experts / (2 * s.routed)
+    widths = model.D, model.experts.F / s.plan.expert_ways
+    return rows * prod(ceil(width / tile) * tile / width for width in widths)
 
 
 def _operands(s: TrainingShape) -> float:

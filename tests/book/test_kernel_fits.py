@@ -2,6 +2,7 @@
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from math import prod
 
 import pytest
@@ -48,6 +49,27 @@ def test_large_matmuls_are_predicted_within_20_percent(product_errors):
 
 def test_most_small_matmuls_are_predicted_within_20_percent(product_errors):
     assert within(product_errors[False], 0.2) > 0.77
+
+
+def test_grouped_matmuls_are_predicted_within_10_percent_on_average():
+    errors = []
+    for name, row in kernel_fits.grouped_products():
+        if "dense" not in name:
+            one = kernels.grouped(row.chip, row.dtype)
+            # at the measured share, not at that of the chip's dense kernels
+            measured = records.record("kernel_fits")["grouped"][name]
+            found = replace(one, flops=measured["flops"]).seconds(*row[2:6], row.chip, row.dtype)
+            errors.append(abs(found / row.seconds - 1))
+    assert len(errors) == 220
+    assert sum(errors) / len(errors) < 0.1
+
+
+def test_grouped_matmuls_reach_less_than_dense_ones_most_of_all_in_fp8():
+    assert 0.9 < kernels.grouped_ratio(BF16) < 1
+    assert kernels.grouped_ratio(FP8) < 0.85
+    assert kernels.grouped_ratio("mxfp8") == kernels.grouped_ratio(BF16)
+    few, many = (kernels.grouped(chips.H100, BF16).seconds(8, m, 4096, 2048, chips.H100) for m in (1, 128))
+    assert few == pytest.approx(many, rel=0.1)  # one tile, and the same weights
 
 
 def test_small_matmuls_depend_on_the_kernel_library():

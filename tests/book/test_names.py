@@ -8,7 +8,7 @@ import pytest
 
 from tools.environment import ROOT
 
-ELSEWHERE = {"jax-metal", "uv", "xprof"}  # published by their owners; the lock has no need of them
+ELSEWHERE = {"jax-metal", "transformers", "uv", "xprof"}  # of their owners; the lock has no need of them
 INSTALLS = re.compile(
     r"(?:pip3?|uv)[\"', ]+(?:install|add)\b(?:[\"', ]+--?[\w-]+(?:[ =](?:\S*/\S*|\d[\d.]*))?)*"
     r"[\"', ]+(?P<name>[A-Za-z][\w-]*)(?![\w./]*/)(?=[\s\[=<>~!\"'`;,.]|$)"

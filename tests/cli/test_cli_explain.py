@@ -93,7 +93,7 @@ def test_the_bytes_of_a_collective_are_worked_out_on_every_level(ask, which, mac
 
 def test_sums_in_the_switch_are_worked_out_too(ask):
     found = steps(ask, "collective all-reduce 1G h100:1024 --in-switch")
-    assert found["T_NVLink"]["formula"] == "M / (b · W)"
+    assert found["T_NVLink"]["formula"] == "M · (r + 1) / (r · b · W)"
     assert found["T_leaf"]["formula"] == "2 · M · (r - b) / (r · b · W)"
 
 

@@ -62,7 +62,15 @@ TYPICAL = (
     "serve llama-3-70b v5e:4x4 --tp 16 --kv-batch 2 --weights int8 --as-written",
 )
 BLOCKS = {
-    "plan": ("Best plans", "What if", "Time of a step", "Memory per chip", "Collectives", "The whole run"),
+    "plan": (
+        "Best plans",
+        "Nearest published",
+        "What if",
+        "Time of a step",
+        "Memory per chip",
+        "Collectives",
+        "The whole run",
+    ),
     "serve": ("", "One replica", "Time of a decode step", "Memory per chip", "Collectives"),
 }
 # their names are the library's, and differ

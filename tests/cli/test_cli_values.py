@@ -6,9 +6,8 @@ import pytest
 
 from scalingbook_cli import parameter_types, reading, serve
 from scalingbook_lib import calibrated, collectives, inference, models, planner, roofline, rules, training
-from scalingbook_lib.calibrated import recommendation
+from scalingbook_lib.calibrated import bands, recommendation
 from scalingbook_lib.calibrated.memory_margin import memory_margin
-from scalingbook_lib.evidence import training as published
 from scalingbook_lib.inference.layout import WAYS
 from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
@@ -227,7 +226,7 @@ def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
                                  fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
     assert told["efficiency"] == reached.name
     assert told["efficiency_shares"] == reached.shares
-    assert told["band_factor"] == published.prediction_interval(experts=False)
+    assert told["band_factor"] == bands.training_band(experts=False).factor
     assert told["step_time_s"] == found.winner.step.total_s
     assert told["p80_step_time_s"] == found.p80_s > found.winner.step.total_s
     assert told["nearest_published"]["id"] == found.published.plan.id

@@ -65,9 +65,12 @@ def exchange(levels):
 
 
 def sum_in_switches(levels):
-    """Everybody's everything to the top of one port, and back."""
+    """The switch adds each chip's part, which it fetches from all; the chip sends the sum, copied to all."""
     everyone = tuple(range(Wires(levels).n))
-    return [[Sum(everyone, everyone, everyone)]]
+    return [
+        [Sum(everyone, (chip,), (chip,)) for chip in everyone],
+        [Sum((chip,), everyone, (chip,), copies=True) for chip in everyone],
+    ]
 
 
 def sum_on_rails(levels, domains_sum):
@@ -75,10 +78,11 @@ def sum_on_rails(levels, domains_sum):
     g, n = levels[0].size, Wires(levels).n
     blocks = [tuple(range(rail, n, g)) for rail in range(g)]
     ways = [(first + rail, rail, _others(first, g, rail)) for first in range(0, n, g) for rail in range(g)]
+    domain = {chip: tuple(sorted((chip, *others))) for chip, _, others in ways}
     across = [Sum(rail, rail, rail) for rail in blocks]
     if domains_sum:  # the switch adds what it gets from all, and copies what it gets from one to all
-        into = [Sum(others, (chip,), blocks[rail]) for chip, rail, others in ways]
-        out = [Sum((chip,), others, blocks[rail], copies=True) for chip, rail, others in ways]
+        into = [Sum(domain[chip], (chip,), blocks[rail]) for chip, rail, _ in ways]
+        out = [Sum((chip,), domain[chip], blocks[rail], copies=True) for chip, rail, _ in ways]
     else:
         into = [Send(other, chip, blocks[rail], add=True) for chip, rail, others in ways for other in others]
         out = [Send(chip, other, blocks[rail], add="set") for chip, rail, others in ways for other in others]

@@ -1,6 +1,6 @@
-"""A Transformer of any shapes the library describes, written in JAX, and a small one of every structure.
+"""A Transformer of any shape that the library describes, written in JAX, and a small one of every structure.
 
-One set of weights serves all layers: counting needs their shapes alone.
+One set of weights serves all layers, because counting needs only their shapes.
 """
 
 from dataclasses import replace
@@ -17,7 +17,7 @@ T = 12  # longer than the small window
 
 
 def norm(x, scale=1):
-    """RMSNorm, in 32 bits."""
+    """Apply RMSNorm in fp32."""
     wide = x.astype(jnp.float32)
     return (wide * lax.rsqrt(jnp.mean(wide * wide, -1, keepdims=True) + 1e-6) * scale).astype(x.dtype)
 
@@ -27,12 +27,12 @@ def silu(x):
 
 
 def softmax(scores):
-    """Softmax in 32 bits."""
+    """Apply softmax in fp32."""
     return jax.nn.softmax(scores.astype(jnp.float32), -1).astype(scores.dtype)
 
 
 def grouped(q, k, v, window):
-    """Softmax attention of N query heads over K key-value heads; a window attends only to its keys."""
+    """Softmax attention of N query heads over K key/value heads; a window restricts the keys."""
     q = q.reshape(*q.shape[:2], k.shape[2], -1, q.shape[-1])
     if window is None or window >= k.shape[1]:
         p = softmax(jnp.einsum("btkgh,bskh->bkgts", q, k))
@@ -52,7 +52,7 @@ def heads(m, w, h, window):
 
 
 def latents(m, w, h, past):
-    """Queries, and the latent vectors and shared keys of cached and new tokens."""
+    """Return the queries, and the latent vectors and shared keys of cached and new tokens."""
     low, up = (norm(h @ w["q down"]), w["q up"]) if m.latent.q_rank else (h, w["q"])
     own = norm(h @ w["kv down"]), h @ w["k rope"]
     c, rope = (jnp.concatenate(both, 1) for both in zip(past, own, strict=True)) if past else own
@@ -69,7 +69,7 @@ def latent(m, w, h, window, past=None):
 
 
 def convolved(x, taps):
-    """A short causal convolution of each channel, which the vector unit computes without a matmul."""
+    """Apply a short causal convolution per channel, which the vector unit computes without a matmul."""
     padded = jnp.pad(x, ((0, 0), (len(taps) - 1, 0), (0, 0), (0, 0)))
     return silu(sum(tap * padded[:, i : i + x.shape[1]] for i, tap in enumerate(taps)))
 
@@ -102,7 +102,7 @@ def mlp(m, w, h, name=""):
 
 
 def routed(m, w, h):
-    """Every expert gets B·T·k/E tokens, as from a perfectly balanced router."""
+    """Apply routed experts; every expert gets B·T·k/E tokens, as from a perfectly balanced router."""
     e, rows = m.experts, h.reshape(-1, h.shape[-1])
     share, chosen = lax.top_k(jax.nn.softmax(rows @ w["router"]), e.k)
     order = jnp.argsort(chosen.reshape(-1))
@@ -120,7 +120,7 @@ def shared(m, w, h):
 
 
 def forward(m, w, x, attention=None):
-    """The logits of embedded tokens x[B, T, D]."""
+    """Return the logits of embedded tokens x[B, T, D]."""
     attention = attention or (latent if m.latent else heads)
     met = 0
     for layer in range(m.L):
@@ -135,12 +135,12 @@ def forward(m, w, x, attention=None):
 
 
 def counted(fn, *args):
-    """The matmul FLOPs of the compiled program."""
+    """Return the matmul FLOPs of the compiled program."""
     return cost.matmul_flops(jax.jit(fn).lower(*args).compile().as_text())
 
 
 def weights(m, dtype=jnp.float32):
-    """Arrays of the shapes that the library lists, by name."""
+    """Return arrays of the shapes that the library lists, by name."""
     stacked = {"experts": (m.experts.E,) if m.experts else ()}
     return {
         w.name: jax.ShapeDtypeStruct((*stacked.get(w.part, ()), *w.shape), dtype)
@@ -150,7 +150,7 @@ def weights(m, dtype=jnp.float32):
 
 
 def small(m: Transformer) -> Transformer:
-    """The same structure with few and small layers."""
+    """Return the same structure with few and small layers."""
     N, K = (3, m.K if m.K == 1 else 3) if m.K in (1, m.N) else (4, 2)
     e, a, d = m.experts, m.latent, m.linear
     experts = e and Experts(
@@ -168,7 +168,7 @@ def small(m: Transformer) -> Transformer:
 
 
 def structures() -> dict[str, Transformer]:
-    """A small model of every structure in the catalogue, by the first model that has it."""
+    """Return a small model of every structure in the catalogue, by the first model that has it."""
     found = {}
     for model in CATALOGUE:
         cut = small(model)

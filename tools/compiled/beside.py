@@ -1,4 +1,4 @@
-"""Compares each prediction with the compiled program, with the reason for each large error."""
+"""Compare each prediction with the compiled program, and give the reason for each large error."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from tools.compiled.others import Style
 from tools.compiled.served import Engine, Reading, Served
 from tools.compiled.trained import Lab, Step
 
-RINGS, RING = "collective-permute", 4  # shorter sides are no rings
-FAR = 0.05  # an error above this has a reason
+RINGS, RING = "collective-permute", 4  # shorter torus sides have no wraparound
+FAR = 0.05  # an error above this needs a reason
 FLOPS, MOVED, HELD = MEASURES = "FLOPs", "bytes received", "bytes held"
 CLASSES: Mapping[str, type[Case]] = {
     "training, partitioned by XLA": Step,
@@ -73,7 +73,7 @@ class Beside:
 
 @cache
 def every() -> tuple[Beside, ...]:
-    """All compiled programs."""
+    """Return all compiled programs."""
     return tuple(Beside(case, recorded()[name]) for name, case in cases().items())
 
 
@@ -101,18 +101,18 @@ def _full(moment: str) -> Callable[[Beside], bool]:
 
 
 def _unrolled(one: Beside) -> bool:
-    """Whether rings are predicted but few are compiled."""
+    """Return whether rings are predicted but few are compiled."""
     predicted, found = (by_kind(moved).get(RINGS, 0) for moved in (one.case.moved(), one.facts.moved))
     return predicted > 2 * found
 
 
 def _tied(one: Beside) -> bool:
-    """Whether the embedding table is also the unembedding, unsharded on one chip."""
+    """Return whether the embedding table is also the unembedding, unsharded on one chip."""
     return isinstance(one.case, Reading) and one.case.program.tp == 1 and one.case.program.model.tied
 
 
 def _over(axes: int) -> Callable[[Beside], bool]:
-    """A predicate: whether all chips shard the weights over that many ring axes."""
+    """Return a predicate: whether all chips shard the weights over this many ring axes."""
 
     def where(one: Beside) -> bool:
         sides = map(int, one.case.topology.partition(":")[2].split("x"))
@@ -244,6 +244,6 @@ REASONS = (
 
 
 def reasons(one: Beside) -> Iterator[Reason]:
-    """The first matching reason for each large error."""
+    """Yield the first matching reason for each large error."""
     for measure, error in one.far.items():
         yield from [r for r in REASONS if (r.measure, r.more) == (measure, error > 0) and r.where(one)][:1]

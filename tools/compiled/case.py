@@ -15,7 +15,7 @@ from scalingbook_lib.machines import Chip, chips
 
 type Moved = dict[str, float]  # bytes that a device receives, by collective and axes: "all-gather XC"
 
-LETTERS = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # of axes with other names
+LETTERS = {"dp": "R", "fsdp": "X", "cp": "C", "tp": "Y"}  # letters of axes that have other names elsewhere
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +52,7 @@ class Case:
         raise NotImplementedError
 
     def compiled(self) -> aot.Program | Any:
-        """The compiled program."""
+        """Return the compiled program."""
         raise NotImplementedError
 
     def flops(self) -> float:
@@ -69,7 +69,7 @@ class Case:
 
 
 def over(kind: str, axes: str) -> str:
-    """The key in `Moved` of a collective over mesh axes."""
+    """Return the key in `Moved` of a collective over mesh axes."""
     names = axes.split(",") if "," in axes or axes in LETTERS else axes
     return f"{kind} {''.join(sorted(LETTERS.get(name, name) for name in names))}"
 
@@ -84,7 +84,7 @@ def summed(sums: Any, sizes: Mapping[str, int]) -> Moved:
 
 
 def by_kind(moved: Moved) -> Moved:
-    """The bytes summed over all axes, by kind of collective."""
+    """Return the bytes summed over all axes, by kind of collective."""
     found: Moved = {}
     for key, nbytes in moved.items():
         kind = key.partition(" ")[0]

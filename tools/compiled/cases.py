@@ -1,8 +1,8 @@
 """The list of compiled programs: structures, plans and chips, from 1 to 4,096 chips.
 
-Training: steps in the style of other projects, partitioned by XLA, and the laboratory's trainer, with
-explicit collectives. Serving: any structure under tensor parallelism, and the laboratory's engine under other
-plans.
+Training programs are steps in the style of other projects, partitioned by XLA, and the laboratory's trainer,
+which has explicit collectives. Serving programs are any structure under tensor parallelism, and the
+laboratory's engine under other plans.
 """
 
 import random
@@ -22,8 +22,9 @@ from tools.compiled.served import Engine, Reading
 from tools.compiled.serving import Serving, cut
 from tools.compiled.trained import Lab, Step
 
-# A step in other people's style: its name, its topology, what is not as in `Style`. Attention is in blocks of
-# queries unless its scores are written out ("plain"), and all is done again unless said.
+# A step in another project's style: its name, its topology, and the fields that differ from the defaults of
+# `Style`. Attention runs in blocks of queries unless its scores are materialized ("plain"), and everything is
+# rematerialized unless stated otherwise.
 USUAL: dict[str, Any] = {"attn": "chunk", "remat": "full"}
 STEPS = (
     ("one chip, materialized scores", "v5e:1x1",
@@ -77,7 +78,8 @@ STEPS = (
 MIDDLE = models.Transformer(name="middle", D=1024, L=4, V=16384, N=16, K=8, H=128, F=4096)
 ROUTED = replace(MIDDLE, name="middle, experts", experts=models.Experts(E=8, k=2, F=1024))
 
-# The laboratory's trainer, every collective written out: name, topology, mesh, microbatches, ways of context.
+# The laboratory's trainer, with explicit collectives: name, topology, mesh, microbatches, kind of context
+# parallelism.
 LABS = (
     ("ring attention", "v5e:2x4", {"C": 8}, 1, "ring"),
     ("Ulysses", "v5p:2x2x2", {"C": 4, "R": 2}, 1, "ulysses"),
@@ -89,17 +91,17 @@ LABS = (
     ("FSDP", "v6e:2x4", {"X": 8}, 1, "ring"),
 )
 
-STAGED, SEED = 6, 29  # so many meshes with stages more, drawn by chance
+STAGED, SEED = 6, 29  # number of further meshes with pipeline stages, drawn at random
 
 
 def _staged() -> Iterator[tuple[str, str, dict[str, int], int, str]]:
-    """As LABS, random: two or four pipeline stages on eight devices, with other parallelism."""
+    """Yield random cases like LABS: two or four pipeline stages on eight devices, with other parallelism."""
     r, slices = random.Random(SEED), ("v5e:2x4", "v6e:2x4", "v5p:2x2x2", "v4:2x2x2", "tpu7x:2x2x1")
     found = set[str]()
     while len(found) < STAGED:
         stages = r.choice((2, 4))
         mesh = {"P": stages}
-        for _ in range(1 if stages == 4 else 2):  # what is left of eight, in twos
+        for _ in range(1 if stages == 4 else 2):  # the rest of the eight devices, in factors of two
             axis = r.choice("RXZCY")
             mesh[axis] = 2 * mesh.get(axis, 1)
         many, context = r.choice((2, 4, 8)), r.choice(("ring", "ulysses"))
@@ -111,7 +113,8 @@ def _staged() -> Iterator[tuple[str, str, dict[str, int], int, str]]:
             yield name, topology, mesh, many, context
 
 
-# Reading and writing: model, topology, tensor ways; of a window so many tokens. Both phases of each.
+# Prefill and decode: model, topology, TP degree, and for a windowed model the window's tokens. Each gives
+# both phases.
 SERVED = (
     ("LLaMA-3 8B", "v5e:1x1", 1),
     ("LLaMA-3 8B", "v5e:2x4", 8),
@@ -130,7 +133,8 @@ SERVED = (
     ("OPT 6.7B", "tpu7x:1x1x1", 2),
 )
 
-# The laboratory's engine on layers of 70B: what splits the cache, topology, mesh, new tokens of a sequence.
+# The laboratory's engine on layers of the 70B model: what shards the cache, topology, mesh, new tokens per
+# sequence.
 ENGINES = (
     ("KV cache by heads", "v5e:2x4", {"Y": 8}, 1),
     ("KV cache by heads and sequences", "v5e:2x4", {"Z": 2, "Y": 4}, 1),
@@ -181,5 +185,5 @@ def _engines() -> Iterator[Case]:
 
 @cache
 def cases() -> dict[str, Case]:
-    """All programs by name."""
+    """Return all programs by name."""
     return {case.name: case for kind in (_steps, _labs, _served, _engines) for case in kind()}

@@ -78,26 +78,26 @@ _LOCATION = re.compile(
 
 
 class CachedExecutable:
-    """A compiled program whose stored results are returned; for anything else it is compiled on demand."""
+    """A compiled program whose stored results are returned; anything else compiles the program on demand."""
 
     def __init__(self, entry: dict[str, Any], lowered: Any, options: dict[str, Any]) -> None:
         self._entry, self._lowered, self._options = entry, lowered, options
 
     def as_text(self) -> str:
-        """The optimized HLO, without source locations."""
+        """Return the optimized HLO, without source locations."""
         return self._entry["text"]
 
     def memory_analysis(self) -> Any:
-        """The sizes that the compiler reports, as attributes."""
+        """Return the sizes that the compiler reports, as attributes."""
         return SimpleNamespace(**self._entry["memory"])
 
     def cost_analysis(self) -> dict[str, float]:
-        """The compiler's own estimates."""
+        """Return the compiler's own estimates."""
         return self._entry["cost"]
 
     @property
     def output_shardings(self) -> Any:
-        """A stand-in that knows the devices and nothing else."""
+        """A stand-in that knows only the devices."""
         return (SimpleNamespace(device_set=set(_devices(self._lowered))),)
 
     @functools.cached_property
@@ -114,7 +114,7 @@ _compile = jax.stages.Lowered.compile
 
 
 def compile(lowered: Any, compiler_options: Any = None, **more: Any) -> Any:
-    """The replacement for `jax.stages.Lowered.compile`."""
+    """Replace `jax.stages.Lowered.compile`."""
     options = {"compiler_options": compiler_options, **more}
     devices = _devices(lowered)
     if not devices or devices[0].platform != "tpu" or any(more.values()):
@@ -134,7 +134,7 @@ def compile(lowered: Any, compiler_options: Any = None, **more: Any) -> Any:
 
 
 def cached(key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The entry stored under a key; computed where there is none, and in the mode `compare`."""
+    """Return the entry stored under a key; it is computed if missing, and in the mode `compare`."""
     entry = lookup(key)
     if entry and mode() != "compare":
         return entry
@@ -142,7 +142,7 @@ def cached(key: str, compute: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def mode() -> str:
-    """What COMPILE_CACHE selects."""
+    """Return the mode that COMPILE_CACHE selects."""
     selected = os.environ.get("COMPILE_CACHE") or "read"
     if selected not in MODES:
         raise ValueError(f"COMPILE_CACHE={selected}: choose one of {', '.join(MODES)}")
@@ -150,13 +150,13 @@ def mode() -> str:
 
 
 def lookup(key: str) -> dict[str, Any] | None:
-    """The entry stored under a key."""
+    """Return the entry stored under a key, or None."""
     packed = _table().get(key)
     return json.loads(zlib.decompress(base64.b64decode(packed))) if packed else None
 
 
 def update(key: str, entry: dict[str, Any]) -> dict[str, Any]:
-    """Compare a new result with the stored one; where there is none, store it in the mode `record`."""
+    """Compare a new result with the stored one; if there is none, store it in the mode `record`."""
     stored = lookup(key)
     if stored and entry != stored:
         raise AssertionError(
@@ -168,7 +168,7 @@ def update(key: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def store(key: str, entry: dict[str, Any]) -> None:
-    """Write an entry into the sorted table; other processes may write at the same time."""
+    """Write an entry to the sorted table; other processes may write at the same time."""
     packed = base64.b64encode(zlib.compress(json.dumps(entry, sort_keys=True).encode(), 9)).decode()
     with TABLE.open("a+") as table:
         fcntl.flock(table, fcntl.LOCK_EX)
@@ -180,10 +180,11 @@ def store(key: str, entry: dict[str, Any]) -> None:
 
 
 def digest(lowered: Any, options: Any = None) -> str:
-    """A digest of the compiler's input: the program with its shardings, the devices, options and versions.
+    """Return a digest of the compiler's input: the program with its shardings, the devices, options and
+    versions.
 
     It is "" for a program with a Pallas kernel if libtpu is older than 0.0.50: JAX then writes locations into
-    the kernel's bytecode, and the same program has another digest in each process.
+    the kernel's bytecode, so the same program has another digest in each process.
     """
     devices, text = _devices(lowered), lowered.as_text(debug_info=True)
     if "@tpu_custom_call" in text and not _KERNEL_LOCATIONS.search(text):
@@ -200,7 +201,9 @@ def digest(lowered: Any, options: Any = None) -> str:
 
 
 def normalize(text: str) -> str:
-    """HLO text, or an error message, without source locations; `op_name` stays, because readers use it."""
+    """Return HLO text, or an error message, without source locations; `op_name` stays, because readers use
+    it.
+    """
     text = _METADATA.sub(_kept_metadata, _LOCATION_TABLES.sub("", text))
     return _KERNEL_LOCATIONS.sub("", _BARE_FIELDS.sub(r"\1", text))
 
@@ -211,7 +214,7 @@ def _kept_metadata(found: re.Match[str]) -> str:
 
 
 def _without_locations(text: str) -> Iterator[str]:
-    """The lines of a StableHLO program with the operations' names, which the compiler passes on."""
+    """Yield the lines of a StableHLO program with the operations' names, which the compiler passes on."""
     lines = text.splitlines()
     names = {m[1]: m[2] for m in map(_NAMED_LOCATION.match, lines) if m}
     for line in lines:
@@ -221,7 +224,7 @@ def _without_locations(text: str) -> Iterator[str]:
 
 
 def _devices(lowered: Any) -> tuple[Any, ...]:
-    """The devices in the order of the program's; () where this version of JAX keeps them elsewhere."""
+    """Return the devices in the program's order, or () if this version of JAX keeps them elsewhere."""
     lowering = getattr(lowered, "_lowering", None)
     listed = getattr(lowering, "_device_list", None) or getattr(lowering, "compile_args", {}).get(
         "device_assignment"
@@ -230,7 +233,7 @@ def _devices(lowered: Any) -> tuple[Any, ...]:
 
 
 def _result(lowered: Any, options: dict[str, Any]) -> Any:
-    """The compiled program, or the compiler's refusal."""
+    """Return the compiled program, or the compiler's error."""
     try:
         return _compile(lowered, **options)
     except jax.errors.JaxRuntimeError as refusal:
@@ -238,7 +241,7 @@ def _result(lowered: Any, options: dict[str, Any]) -> Any:
 
 
 def _entry(result: Any) -> dict[str, Any]:
-    """What the cache stores of a result."""
+    """Return what the cache stores of a result."""
     if isinstance(result, Exception):
         return {"refused": normalize(str(result))}
     memory = result.memory_analysis()

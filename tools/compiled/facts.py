@@ -1,10 +1,10 @@
-"""Gets the TPU compiler's results for each program, for `data/compiled_programs.json`.
+"""Get the TPU compiler's results for each program, for `data/compiled_programs.json`.
 
 For most training programs, compilation is stopped after buffer assignment: generating kernels takes ten times
 as long and changes no matmul, collective or byte. Serving programs, and those in `TO_THE_END`, are compiled
-fully for the compiler's cycle estimates. `python -m tools.record programs` compiles all of them again;
-`python -m tools.compiled.facts NAME ...` those whose names start so, or, without a name, those not yet
-recorded.
+fully for the compiler's cycle estimates. `python -m tools.record programs` compiles all of them again.
+`python -m tools.compiled.facts NAME ...` compiles those whose names start with NAME or, without a name, those
+that are not recorded yet.
 """
 
 import json
@@ -29,8 +29,8 @@ from tools.environment import ROOT
 
 TABLE = record.path_of("programs")
 ASSIGNED = "after_optimizations-buffer-assignment.txt"
-READ = "after_optimizations_after_buffer_assignment.txt"  # written last of what is read
-KERNELS = "after_codegen.txt"  # has the estimates
+READ = "after_optimizations_after_buffer_assignment.txt"  # the last dump file that is needed
+KERNELS = "after_codegen.txt"  # has the cycle estimates
 TO_THE_END: tuple[str, ...] = (
     "train: one chip, full checkpointing",
     "train: one TPU7x chip, FSDP over its two devices",
@@ -47,7 +47,7 @@ TO_THE_END: tuple[str, ...] = (
     "train: 4,096 chips, DP, FSDP and TP",
     "train explicitly: FSDP",
 )
-NAMED = "jit_step", "jit_local"  # small ones are compiled on the way
+NAMED = "jit_step", "jit_local"  # names of the step's program; small helper programs are compiled first
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Facts:
 
 @cache
 def recorded() -> dict[str, Facts]:
-    """The recorded results, by name."""
+    """Return the recorded results, by name."""
     return {row["name"]: Facts(**row) for row in json.loads(TABLE.read_text())} if TABLE.exists() else {}
 
 
@@ -89,7 +89,7 @@ def ask(case: Case, *, cycles: bool = False) -> Facts:
 
 
 def whole(case: Case) -> Facts:
-    """The results of a full compilation."""
+    """Return the results of a full compilation."""
     found = case.compiled()
     if isinstance(found, aot.Program):
         return facts(case, found.text, found.memory.needed)
@@ -97,7 +97,7 @@ def whole(case: Case) -> Facts:
 
 
 def early(case: Case, last: str, most_s: float = 900) -> Facts:
-    """The results from the dump of a compilation that is stopped after the last needed file is written."""
+    """Return the results from the dump of a compilation that is stopped once the last file is written."""
     code = f"from tools.compiled.cases import cases; cases()[{case.name!r}].compiled()"
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
@@ -112,7 +112,7 @@ def early(case: Case, last: str, most_s: float = 900) -> Facts:
                     if child.poll() is not None:
                         raise RuntimeError(f"{case.name}: {said.read_text()[-2000:]}")
                     time.sleep(0.2)
-                time.sleep(1)  # the text is written, and not whole yet
+                time.sleep(1)  # the file exists, but may not be complete yet
                 texts = {
                     name: done[0].with_name(done[0].name.replace(last, name)) for name in (READ, ASSIGNED)
                 }
@@ -124,12 +124,12 @@ def early(case: Case, last: str, most_s: float = 900) -> Facts:
 
 
 def _written(folder: str, last: str) -> list[Path]:
-    """The dump files of the step, if they exist yet."""
+    """Return the dump files of the step, if they exist yet."""
     return [path for path in Path(folder).glob(f"*{last}") if any(name in path.name for name in NAMED)]
 
 
 def facts(case: Case, text: str, nbytes: int) -> Facts:
-    """The results in the text of a program."""
+    """Return the results in the text of a program."""
     found: dict[str, tuple[int, float]] = {}
     for row in hlo.collectives(text, case.sizes):
         key, times = f"{row.kind} {row.axes}", row.times or 1
@@ -147,7 +147,9 @@ def facts(case: Case, text: str, nbytes: int) -> Facts:
 
 
 def rows(names: Sequence[str] = ("",)) -> Iterator[dict[str, Any]]:
-    """The record, with programs compiled again whose names start so or that are missing."""
+    """Yield the record; missing programs, and those whose names start with one of `names`, are compiled
+    again.
+    """
     from tools.compiled.cases import cases
 
     for name, case in cases().items():

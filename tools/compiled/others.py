@@ -1,4 +1,4 @@
-"""Training steps in other styles: plain JAX and GSPMD, without the laboratory's Transformer."""
+"""Training steps in the styles of other projects: plain JAX and GSPMD, not the laboratory's Transformer."""
 
 import csv
 import json
@@ -17,7 +17,7 @@ from scalingbook_lib.units import BF16, FP32
 
 TABLE = Path(__file__).with_suffix(".csv")
 LOGIT_BYTES = {"log_softmax": None, "optax": None, "lse_onehot": 4.0, "f32dot": 8.0, "chunked": 0.75}
-"""Of each loss: whether the product is in 16 bits, whether XLA writes its softmax, or an eighth at a time."""
+"""For each loss: whether its matmul is in 16 bits, and whether its softmax is materialized or chunked."""
 REMAT = {"names": "save:q,k,v,o", "names2": "save:gate,up"}
 STATE = {  # weights, gradients, moments, master
     "fp32": (FP32, FP32, FP32, None),
@@ -45,8 +45,8 @@ class Style:
     F: int = 8192
     V: int = 32768
     T: int = 1024
-    seqs: int = 4  # of a microbatch on a data rank
-    accum: int = 1  # microbatches
+    seqs: int = 4  # sequences in a microbatch on a data rank
+    accum: int = 1  # number of microbatches
     loss: str = "log_softmax"
     mask: str = "causal"  # or "segment", "none"
     loss_mask: bool = False
@@ -55,19 +55,19 @@ class Style:
     tied: bool = False
     gated: bool = True
     opt: str = "fp32"
-    attn: str = "plain"  # scores written out; or "chunk", "splash"
-    sp: bool = False  # tokens split over tp between the products
-    clip: bool = False  # gradients by their norm, so that all exist at once
+    attn: str = "plain"  # materialized scores; or "chunk", "splash"
+    sp: bool = False  # tokens sharded over tp between the matmuls
+    clip: bool = False  # gradients clipped by their norm, so all exist at once
     cast: str = "use"  # where fp32 weights are rounded: at their use, or at the start
     style: str = "einsum"  # weights in three dimensions; or "flat", "fused"
     pos: str = "rope"
     E: int = 0
     k: int = 2
     moe: str = "capacity"  # or "ragged"
-    acc: str = "fp32"  # sums over microbatches
-    marked: bool = False  # where tokens are gathered before products, and whose heads keys and values are
+    acc: str = "fp32"  # dtype of the accumulation over microbatches
+    marked: bool = False  # annotates which tokens are gathered before matmuls, and the KV-head axes
     cp: int = 1  # keys and values are gathered
-    zero: int = 3  # below it XLA is told where the optimizer's state lies, and of 2 the gradients
+    zero: int = 3  # below 3 XLA is told how the optimizer state is sharded, and for 2 also the gradients
 
     @property
     def batch(self) -> int:
@@ -75,13 +75,13 @@ class Style:
         return self.seqs * self.accum * self.dp * self.fsdp
 
     def model(self) -> models.Transformer:
-        """The model as a `models.Transformer`."""
+        """Return the model as a `models.Transformer`."""
         names = ("name", "D", "L", "V", "N", "K", "H", "F", "gated", "tied")
         experts = models.Experts(E=self.E, k=self.k, F=self.F) if self.E else None
         return models.Transformer(**{n: getattr(self, n) for n in names}, experts=experts)
 
     def plan(self) -> Plan:
-        """The style as a `training.Plan`."""
+        """Return the style as a `training.Plan`."""
         weights, gradients, moments, master = STATE[self.opt]
         return Plan(
             dp=self.dp,
@@ -103,12 +103,12 @@ class Style:
 
 
 def recorded() -> dict[Style, int]:
-    """Every compiled program, and its bytes on one device: arguments and temporaries."""
+    """Return every compiled program with its bytes on one device: arguments and temporaries."""
     return {style: int(needed) for style, needed in table(TABLE, "needed").items()}
 
 
 def table(path: Path, column: str) -> dict[Style, str]:
-    """The programs of a table, and one of its columns."""
+    """Return the programs of a table with one of its columns."""
     found = {}
     kinds = {f.name: type(f.default) for f in fields(Style)}
     read = {int: int, bool: lambda word: word == "True", str: str}
@@ -121,12 +121,12 @@ def table(path: Path, column: str) -> dict[Style, str]:
 
 
 def buffers(style: Style) -> int:
-    """The bytes of one device, as the compiler has assigned its buffers."""
+    """Return the bytes of one device, as assigned by the compiler."""
     return held(dumped(style, "after_optimizations-buffer-assignment"))
 
 
 def dumped(style: Style, what: str, most_s: float = 300) -> str:
-    """A text that a compilation dumps; the compilation is ended before it generates code."""
+    """Return a text that a compilation dumps; the compilation is ended before it generates code."""
     with tempfile.TemporaryDirectory() as folder:
         given = {"XLA_FLAGS": f"--xla_dump_to={folder} --xla_dump_hlo_as_text", "JAX_PLATFORMS": "cpu"}
         knobs = json.dumps({f.name: getattr(style, f.name) for f in fields(style)})
@@ -138,7 +138,7 @@ def dumped(style: Style, what: str, most_s: float = 300) -> str:
         try:
             while time.monotonic() < until and child.poll() is None:
                 if next(Path(folder).glob("*jit_step*_after_buffer_assignment.txt"), None):
-                    break  # written after the one that is read
+                    break  # written after the file that is read
                 time.sleep(0.2)
             (text,) = Path(folder).glob(f"*jit_step*{what}.txt")
             return text.read_text()
@@ -148,7 +148,7 @@ def dumped(style: Style, what: str, most_s: float = 300) -> str:
 
 
 def held(text: str) -> int:
-    """HBM (color 0) of arguments, results with memory of their own, and the block of temporaries."""
+    """Return the HBM (color 0) of arguments, results in memory of their own, and the temporaries."""
     found = re.findall(r"^allocation \d+: size (\d+),( color \d+,)?(.*)", text, re.MULTILINE)
     held = ("parameter", "preallocated-temp", "maybe-live-out")
     return sum(int(n) for n, color, rest in found if not color and any(word in rest for word in held))

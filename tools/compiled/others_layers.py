@@ -1,4 +1,4 @@
-"""One layer of `Style`: norms, attention, an MLP or experts, in plain JAX."""
+"""One layer of `Style` in plain JAX: norms, attention, and an MLP or experts."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from scalingbook_lab.compiler import aot
 from tools.compiled.others import Style
 
 DATA = ("dp", "fsdp")
-SHARED = ("fsdp", "cp")  # who would hold the same weights
+SHARED = ("fsdp", "cp")  # axes whose devices would otherwise hold the same weights
 
 
 def rms(x, scale):
@@ -58,7 +58,7 @@ class Layers:
         return lax.with_sharding_constraint(x, self.place(*dims))
 
     def whole(self, x):
-        """All tokens of a sequence, where the style gathers them."""
+        """Gather all tokens of a sequence, if the style gathers them."""
         return self.on(x, DATA, "cp", None) if self.p.marked else x
 
     def attend(self, q, k, v, seg):
@@ -91,7 +91,7 @@ class Layers:
         return jnp.einsum("bkgqs,bskh->bqkgh", shares, v).reshape(b, t, p.N, p.H)
 
     def splash(self, q, k, v):
-        """JAX's own Pallas kernel of flash attention."""
+        """Apply JAX's own Pallas kernel of flash attention."""
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel as kernels
         from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_mask as masks
 
@@ -127,7 +127,7 @@ class Layers:
         return (active(checkpoint_name(self.on(h @ w["gate"], DATA, "cp", "tp"), "gate")) * up) @ w["down"]
 
     def ragged(self, h, w):
-        """Each device's tokens sorted by expert, experts gathered."""
+        """Sort each device's tokens by expert, with gathered experts."""
         p = self.p
 
         def local(h, r, gate, up, down):
@@ -145,7 +145,7 @@ class Layers:
         return run(h, w["r"], w["eg"], w["eu"], w["ed"])
 
     def capacity(self, h, w):
-        """GShard's dispatch with a capacity per expert: tokens beyond it are dropped."""
+        """Dispatch tokens as GShard does, with a capacity per expert: tokens beyond it are dropped."""
         p = self.p
         b, t, _ = h.shape
         share, chosen = lax.top_k(jax.nn.softmax((h @ w["r"]).astype(jnp.float32)), p.k)
@@ -183,7 +183,7 @@ class Layers:
         if p.pos == "rope":
             q, k = rope(q), rope(k)
         q, k, v = (checkpoint_name(a, name) for a, name in zip((q, k, v), "qkv", strict=True))
-        if p.cp > 1:  # all tokens' keys and values meet a chip's queries
+        if p.cp > 1:  # a chip's queries attend to the keys and values of all tokens
             k, v = (self.on(a, DATA, None, "tp" if p.K % p.tp == 0 else None, None) for a in (k, v))
         a = self.attend(q, k, v, seg)
         o = jnp.einsum("btnh,nhd->btd", a, w["o"]) if p.style == "einsum" else a.reshape(b, t, -1) @ w["o"]

@@ -25,7 +25,7 @@ class Program(Layers):
     """The arrays of a style, and its step."""
 
     def weights(self):
-        """Shape and sharding of a layer's weights, and of the others."""
+        """Return shape and sharding of a layer's weights, and of the others."""
         p = self.p
         D, N, K, H, F = p.D, p.N, p.K, p.H, p.F
         kv = "tp" if K % p.tp == 0 else None
@@ -65,7 +65,7 @@ class Program(Layers):
         return w, rest
 
     def structs(self):
-        """The state and the data, with nothing allocated."""
+        """Return the state and the data as shapes, with nothing allocated."""
         p = self.p
         layer, rest = self.weights()
 
@@ -142,7 +142,7 @@ class Program(Layers):
         return summed / weight.sum()
 
     def scattered(self, graded):
-        """Gradients sharded as the optimizer's state."""
+        """Return gradients sharded like the optimizer state."""
 
         def run(params, data):
             loss, g = graded(params, data)
@@ -171,7 +171,7 @@ class Program(Layers):
         return loss, jax.tree.map(lambda a: a / p.accum, g)
 
     def step(self, state, data):
-        """AdamW, with the state donated."""
+        """Run one step of AdamW, with the state donated."""
         params = state["params"]
         loss, g = self.gradients(params, data)
         if self.p.clip:
@@ -194,7 +194,7 @@ class Program(Layers):
 
 
 def lowered(style: Style) -> jax.stages.Lowered:
-    """The lowered step of a style."""
+    """Return the lowered step of a style."""
     program = Program(style)
     slices.topology(program.p.topo)
     state, data = program.structs()

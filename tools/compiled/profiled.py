@@ -1,6 +1,6 @@
-"""Records traces, compilation stages and live ranges for the figures of the profiling chapter.
+"""Record traces, compilation stages and live ranges for the figures of the profiling chapter.
 
-`rows()` reads the traces that are part of the book and runs the compiler; `python -m tools.record profiling`
+`rows()` reads the traces that are part of the book and runs the compiler. `python -m tools.record profiling`
 writes the record, so that the figures need neither JAX nor a trace reader.
 """
 
@@ -17,11 +17,11 @@ from scalingbook_lib import profiles
 from scalingbook_lib.hlo import buffers, scopes
 from scalingbook_lib.profiles.trace import COLLECTIVE, COMPILE, LOOP, Trace
 
-WHOLE = ("recompile", "input")  # what counts lies between the runs
+WHOLE = ("recompile", "input")  # for these the time between the runs counts
 LESSONS = [
     f"{name}-{when}" for name in ("sharding", "recompile", "serial", "input") for when in ("before", "after")
 ]
-FOUND_BY = {  # the line of each stage that stands for the scope: the shortest with this in it
+FOUND_BY = {  # the representative line of each stage for the scope: the shortest that contains this text
     "jaxpr": "tanh",
     "StableHLO": "tanh",
     "HLO": "tanh",
@@ -41,14 +41,14 @@ WEIGHTS = {
 
 
 def rows() -> Iterator[dict[str, Any]]:
-    """The record: a row per trace, one for the stages, one for the buffers."""
+    """Yield the record: a row per trace, one for the stages, one for the buffers."""
     yield from (drawn(name) for name in LESSONS)
     yield {"title": "stages", "stages": stages()}
     yield {"title": "alive"} | alive(compiled())
 
 
 def drawn(name: str) -> dict[str, Any]:
-    """What device 0 and the host did in the median run or all runs: lane, kind, start and duration in µs."""
+    """Return events of device 0 and the host in the median run or all runs: lane, kind, start and µs."""
     seen = profiles.load(name)
     whole = name.partition("-")[0] in WHOLE
     start, end = _all(seen) if whole else _median(seen)
@@ -85,7 +85,7 @@ def _us(seconds: float) -> float:
 
 
 def mlp(x: jax.Array, w: jax.Array, v: jax.Array) -> jax.Array:
-    """The chapter's two matmuls, each in a named scope."""
+    """Return the chapter's two matmuls, each in a named scope."""
     with jax.named_scope("up"):
         h = jnp.tanh(x @ w)
     with jax.named_scope("down"):
@@ -113,7 +113,7 @@ def attend(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
 
 
 def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
-    """The chapter's layer; an assertion on the page checks that it is the same program."""
+    """Return the chapter's layer; an assertion on the page checks that it is the same program."""
     with jax.named_scope("qkv"):
         q = jnp.einsum("td,dkgh->tkgh", x, w["q"])
         k, v = (jnp.einsum("td,dkh->tkh", x, w[name]) for name in "kv")
@@ -128,12 +128,12 @@ def layer(x: jax.Array, w: dict[str, jax.Array]) -> jax.Array:
 
 @functools.cache
 def compiled() -> aot.Program:
-    """The layer compiled for one v5e."""
+    """Return the layer compiled for one v5e."""
     return aot.compile(layer, "X[T, D]", WEIGHTS, topology="v5e:1x1", **LAYER)
 
 
 def alive(program: aot.Program) -> dict[str, list[list[Any]]]:
-    """The kernels of a program with positions and scopes, and its buffers with live ranges."""
+    """Return the kernels of a program with positions and scopes, and its buffers with live ranges."""
     lines = {name: at for at, name in enumerate(program.parsed.entry.instructions)}
     kernels = [[k.name, lines[k.name], scopes.scope_names(k.source)[0]] for k in program.fusions]
     return {"kernels": kernels, "buffers": [[*b] for b in buffers.buffers(program)]}

@@ -72,7 +72,7 @@ class Reading(Served):
         found: Moved = {}
         ways = "".join(axis for axis, n in self.sizes.items() if n > 1)
         for row in serving_traffic.rows(serving_shape(m, layout), where, inference.PEAK):
-            if row.name != "candidates":  # its logits stay where they are
+            if row.name != "candidates":  # each device keeps its own logits
                 key = over(row.what.hlo, ways)
                 found[key] = found.get(key, 0.0) + row.received(B * T, B)
         return found
@@ -102,5 +102,5 @@ class Engine(Served):
 
 
 def _slice(devices: int) -> Slice:
-    """A slice with that many devices; bytes do not depend on its shape."""
+    """Return a slice with that many devices; bytes do not depend on its shape."""
     return Slice(chips.V5E, agreement.SHAPES.get(devices, (2, 2)))

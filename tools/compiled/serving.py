@@ -21,7 +21,7 @@ HEADS, KV_HEADS = ("q", "q up", "k up", "v up", "attention gate"), ("k", "v")
 
 
 def cut(model: Transformer, *, L: int = 2, window: int | None = None) -> Transformer:
-    """A few layers of a model: at most one dense layer with experts, one per window with windows."""
+    """Return a few layers of a model: at most one dense layer with experts, one per window with windows."""
     e = model.experts
     experts = e and replace(e, first_dense=min(e.first_dense, 1))
     windows = tuple(w and (window or w) for w in model.windows)
@@ -30,7 +30,7 @@ def cut(model: Transformer, *, L: int = 2, window: int | None = None) -> Transfo
 
 @dataclass(frozen=True, kw_only=True)
 class Serving:
-    """A step in which B sequences of S - T cached tokens get T new ones; with T = S, nothing is cached."""
+    """A step that appends T new tokens to B sequences of S - T cached tokens; with T = S, none are cached."""
 
     model: Transformer
     topology: str
@@ -46,7 +46,7 @@ class Serving:
 
     @property
     def copies(self) -> int:
-        """The number of chips that hold the same KV head, a mesh axis of its own."""
+        """The number of chips that hold the same KV head, which is the size of a mesh axis."""
         return 1 if self.model.latent else max(self.tp // self.model.K, 1)
 
     @cached_property
@@ -64,7 +64,9 @@ class Serving:
         return ("Y", "Z")
 
     def split(self, w: Weight) -> tuple[str | None, ...]:
-        """The mesh axes of each dimension of a weight: heads, widths, vocabulary or experts are sharded."""
+        """Return the mesh axes of each dimension of a weight: heads, widths, vocabulary or experts are
+        sharded.
+        """
         if w.part == "experts":
             return ("YZ", None, None)
         if w.name == "embed" or (w.name.endswith("down") and w.part in ("mlp", "shared experts")):
@@ -114,7 +116,7 @@ class Serving:
         return lax.with_sharding_constraint(x, NamedSharding(self.mesh, PartitionSpec()))
 
     def step(self, weights, tokens, cache, at):
-        """tokens[B, T] to logits[B, V] after the last one, and the cache."""
+        """Map tokens[B, T] to the logits[B, V] after the last token, and the cache."""
         m = self.model
         x, kept = self.whole(weights["ends"]["embed"][tokens]), []
         for k, w in enumerate(weights["layers"]):
@@ -134,7 +136,7 @@ class Serving:
             new = tuple(a[:, -min(window or self.S, self.S) :] for a in (k, v))
         else:
             k, v = new = self.put(kept, (k, v), at)
-            window = None  # no more than it is kept
+            window = None  # the cache holds no more than the window
         out = grouped(q, k, v, window).reshape(q.shape)
         if self.model.attention_gate:
             out *= lax.logistic(jnp.einsum("btd,dnh->btnh", h, w["attention gate"]))
@@ -163,11 +165,11 @@ class Serving:
 
     @staticmethod
     def put(kept, own, at):
-        """The cache with the new entries."""
+        """Return the cache with the new entries."""
         return tuple(lax.dynamic_update_slice_in_dim(a, b, at, 1) for a, b in zip(kept, own, strict=True))
 
     def lowered(self):
-        """The lowered step, with nothing allocated."""
+        """Return the lowered step, with nothing allocated."""
         cache = self.cache()
         index = self.struct((), kind=jnp.int32)
         tokens = self.struct((self.B, self.T), None, None, kind=jnp.int32)

@@ -1,4 +1,4 @@
-"""The tables of the page "Predicted and compiled": groups of programs, large errors, every program.
+"""The tables of the page "Predicted and compiled": groups of programs, large errors, and every program.
 
 A group is training partitioned by XLA, training with explicit collectives, prefill, or decode. Collectives
 are listed by kind and axes; those with less than a hundredth of a group's bytes are combined.
@@ -19,7 +19,7 @@ from tools.published import Cells, Records, share
 
 SMALL, WORST = 0.01, 10
 COLUMNS = {FLOPS: "flops", MOVED: "bytes_received", HELD: "bytes_held"}
-FEW, MANY = 64, 1024  # rows of a product: its weights bind, or its arithmetic does
+FEW, MANY = 64, 1024  # rows of a matmul: memory-bound up to FEW, compute-bound from MANY
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ GROUPS: Mapping[str, tuple[str, Callable[[Beside], bool]]] = {
 
 
 def grouped(key: str) -> Group:
-    """One of `GROUPS`."""
+    """Return one of `GROUPS`."""
     name, is_in = GROUPS[key]
     return Group(name, tuple(filter(is_in, every())))
 
@@ -89,7 +89,7 @@ def lines(own: tuple[Beside, ...]) -> dict[str, Line]:
 
 
 def collectives(key: str) -> Cells:
-    """The collectives of a group, by descending bytes."""
+    """Return the collectives of a group, by descending bytes."""
     found, small, kinds = lines(grouped(key).own), Line(), 0
     least = SMALL * sum(line.compiled for line in found.values())
     for key, line in sorted(found.items(), key=lambda pair: -pair[1].compiled):
@@ -103,19 +103,19 @@ def collectives(key: str) -> Cells:
 
 
 def largest(key: str) -> tuple[str, str]:
-    """The program of a group that receives the most bytes, and its share of the group's total."""
+    """Return the program of a group that receives the most bytes, and its share of the group's total."""
     received = {one.case.name.partition(": ")[2]: one.compiled[MOVED] for one in grouped(key).own}
     name = max(received, key=lambda name: received[name])
     return name, share(received[name] / sum(received.values()), 0)
 
 
 def middle(key: str) -> float:
-    """The median of the compiler's estimates over the roofline in a group."""
+    """Return the median of the compiler's estimates over the roofline in a group."""
     return median(grouped(key).ratios)
 
 
 def cycled() -> Cells:
-    """The compiler's estimate over the roofline, by group, and for single matmuls."""
+    """Return the compiler's estimate over the roofline, by group, and for single matmuls."""
     for group in map(grouped, GROUPS):
         yield group.name, f"{len(group.ratios)} of {len(group.own)}", *_spread(group.ratios)
     for name, has in ((f"single matmuls, {FEW} rows or fewer", range(FEW + 1)),
@@ -132,7 +132,7 @@ def _spread(ratios: list[float]) -> Iterator[str]:
 
 
 def worst() -> Cells:
-    """The largest errors, by factor."""
+    """Return the largest errors, by factor."""
     far = [(one, measure) for one in every() for measure in one.far]
     far.sort(key=lambda pair: -abs(_times(pair[0].far[pair[1]])))
     for one, measure in far[:WORST]:
@@ -141,12 +141,12 @@ def worst() -> Cells:
 
 
 def _times(error: float) -> float:
-    """The error as a factor, in either direction, minus 1."""
+    """Return the error as a factor, in either direction, minus 1."""
     return max(1 + error, 1 / (1 + error)) - 1
 
 
 def programs() -> Records:
-    """Every program: compiled and predicted values of one device, and its collectives."""
+    """Return every program: compiled and predicted values of one device, and its collectives."""
     for one in every():
         yield {
             "program": one.case.name,
@@ -164,13 +164,13 @@ def programs() -> Records:
 
 
 def _moved(one: Beside) -> str:
-    """The collectives of a program: how often each runs, and the bytes that a device receives."""
+    """Return the collectives of a program: how often each runs, and the bytes that a device receives."""
     found = sorted(lines((one,)).items(), key=lambda pair: -pair[1].compiled)
     return "; ".join(f"{key} {line.runs}x {line.compiled:.4g} B" for key, line in found if line.runs)
 
 
 def _name(one: Beside) -> str:
-    """The program's name with its slice."""
+    """Return the program's name with its slice."""
     name = f"{one.case.name}; {one.case.topology.replace(':', ' ')}"
     return name.replace("microbatch", "micro\N{SOFT HYPHEN}batch")  # for narrow screens
 

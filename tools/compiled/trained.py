@@ -26,7 +26,7 @@ from tools.compiled.others import Style
 class Trained(Case):
     """What both kinds of training programs share."""
 
-    written = True  # whether scores are
+    written = True  # whether attention scores are materialized
 
     @property
     def asked(self) -> tuple[Transformer, training.Plan, int, int]:
@@ -105,7 +105,7 @@ class Lab(Trained):
         return self.trainer.sizes
 
     def compiled(self) -> aot.Program:
-        with jax.default_matmul_precision("float32"):  # else what is gathered is rounded first
+        with jax.default_matmul_precision("float32"):  # otherwise the gathered weights are rounded first
             return self.trainer.program
 
     def flops(self) -> float:

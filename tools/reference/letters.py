@@ -60,19 +60,19 @@ class Row:
         return ", ".join(f"${one}$" for one in self.each) if len(self.symbols) > WIDE else f"${self.symbols}$"
 
     def names(self, page: str) -> bool:
-        """Whether it names this page, rather than the whole book."""
+        """Return whether it names this page, rather than the whole book."""
         return self.pages != "*" and any(fnmatchcase(page, one) for one in self.pages.split())
 
 
 @cache
 def rows() -> tuple[Row, ...]:
-    """Every meaning, in the order of the tables."""
+    """Return every meaning, in the order of the tables."""
     with TABLE.open(encoding="utf-8", newline="") as file:
         return tuple(Row(**row) for row in csv.DictReader(file))
 
 
 def meanings(page: str) -> dict[str, list[Row]]:
-    """The meanings of symbols on a page; more than one row per symbol is an error."""
+    """Return the meanings of symbols on a page; more than one row per symbol is an error."""
     found: dict[str, list[Row]] = {}
     for row in rows():
         for symbol in row.each if row.names(page) else ():
@@ -84,7 +84,7 @@ def meanings(page: str) -> dict[str, list[Row]]:
 
 
 def used(source: str) -> set[str]:
-    """The symbols for numbers in a page's formulas, with subscripts."""
+    """Return the symbols for numbers in a page's formulas, with subscripts."""
     formulas = [one or other for one, other in _FORMULA.findall(_CODE.sub("", _BLOCK.sub("", source)))]
     bare = [_GRADIENT.sub(" ", formula) for formula in formulas]  # a bar: the gradient of what is below it
     arrays = {found["name"] for formula in formulas for found in _ARRAY.finditer(formula)}
@@ -93,7 +93,7 @@ def used(source: str) -> set[str]:
 
 
 def of(symbol: str) -> str:
-    """A symbol without its index."""
+    """Return a symbol without its index."""
     return _INDEX.sub("", symbol)
 
 
@@ -102,7 +102,7 @@ def _symbols(formula: str) -> Iterator[str]:
 
 
 def table(heading: str) -> str:
-    """One table of the page, in Markdown."""
+    """Return one table of the page, in Markdown."""
     lines = [
         f"| {row.tex} | {row.meaning}{_on(row)} | {row.unit} |" for row in rows() if row.table == heading
     ]
@@ -110,7 +110,7 @@ def table(heading: str) -> str:
 
 
 def _on(row: Row) -> str:
-    """The pages of a row that holds on deeper pages only, as links."""
+    """Return the pages of a row that holds on deeper pages only, as links."""
     names = row.pages.split()
     if row.pages == "*" or any(pages.chapter(name.strip("*")) == name.strip("*") for name in names):
         return ""
@@ -119,7 +119,7 @@ def _on(row: Row) -> str:
 
 
 def page(text: str) -> str:
-    """The notation page with every table of symbols rewritten, at the end of its section."""
+    """Return the notation page with every table of symbols rewritten, at the end of its section."""
     for heading in filter(None, dict.fromkeys(row.table for row in rows())):
         place = re.compile(rf"(^#+ {re.escape(heading)}\n)((?:(?!#|\(\w).*\n)*)", re.MULTILINE)
         found = place.search(text)

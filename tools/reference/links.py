@@ -1,8 +1,9 @@
-"""Which words link to the glossary? `python -m tools.reference.links` writes data/ambiguous_links.csv.
+"""List the words that authors link to the glossary: `python -m tools.reference.links`.
 
-The terms of `data/linked_terms.txt` have only one sense, and the site links them by itself. Every other word
-is linked only where its author marks it with `{term}`. `data/ambiguous_links.csv` lists these links, each
-with its sentence, so that a person can check that the definition has the sense of the sentence.
+It writes data/ambiguous_links.csv. The terms of `data/linked_terms.txt` have only one sense, and the site
+links them automatically. Every other word is linked only where its author marks it with `{term}`. The file
+lists these links, each with its sentence, so that a person can check that the definition has the sense of the
+sentence.
 """
 
 import csv
@@ -35,12 +36,12 @@ class Link(NamedTuple):
 
 @cache
 def linked() -> frozenset[str]:
-    """The terms that are linked automatically."""
+    """Return the terms that are linked automatically."""
     return frozenset(LINKED.read_text(encoding="utf-8").splitlines())
 
 
 def singular(said: str, names: frozenset[str]) -> str | None:
-    """The name among `names` that words in a sentence stand for, which may be capitalized or plural."""
+    """Return the name among `names` that words of a sentence stand for, capitalized or plural."""
     for bare in (said, said[:1].lower() + said[1:]):
         for form in (bare, bare.removesuffix("s"), bare.removesuffix("es")):
             if form in names:
@@ -49,7 +50,7 @@ def singular(said: str, names: frozenset[str]) -> str | None:
 
 
 def ambiguous() -> list[Link]:
-    """Every marked link whose words are not on the list of unambiguous terms, by entry and page."""
+    """Return every marked link whose words are not on the list of unambiguous terms, by entry and page."""
     pages = [*ROOT.glob("*.md"), *ROOT.glob("chapters/*.md"), *ROOT.glob("solutions/*.md")]
     found = [link for page in sorted(pages) for link in _marked(page)]
     return sorted(found, key=lambda link: (link.entry.casefold(), link.page))
@@ -75,7 +76,7 @@ def _sentence(text: str, role: re.Match[str]) -> str:
 
 
 def table() -> str:
-    """The file that lists the ambiguous links."""
+    """Return the file that lists the ambiguous links."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows([Link._fields, *ambiguous()])
     return file.getvalue()

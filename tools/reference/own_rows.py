@@ -17,12 +17,12 @@ from tools.environment import ROOT
 from tools.published import Cells, share
 
 TABLES = "own_kernels", "own_training", "own_inference"
-LARGE = 16_384  # tokens of a batch whose logits are the most of what its step holds
-PURE = "all in bf16"  # what a row's notes say where no copy of the weights is wider
+LARGE = 16_384  # tokens of a batch whose logits dominate the memory of its step
+PURE = "all in bf16"  # in a row's notes: there is no fp32 copy of the weights
 
 
 def _counted() -> Iterator[tuple[Row, training.TrainingMemory]]:
-    """The rows of training runs with their predicted memory."""
+    """Yield the rows of training runs with their predicted memory."""
     for row in read_table(ROOT / "data" / "own_training.csv"):
         found = planned(read(row))
         pure = {"weights": BF16, "gradients": BF16, "moments": BF16, "master": None}
@@ -53,7 +53,7 @@ def memory() -> dict[str, str]:
 
 
 def _found(*tables: str) -> list[tuple[str, RowPrediction]]:
-    """The predictions for the rows of these tables, with what was run."""
+    """Return the predictions for the rows of these tables, with what was run."""
     reports = (evidence.score(read_table(ROOT / "data" / f"{name}.csv")) for name in tables)
     return [
         (row.row["source"].partition(": ")[2], row.found)
@@ -64,9 +64,9 @@ def _found(*tables: str) -> list[tuple[str, RowPrediction]]:
 
 
 def served() -> dict[str, str]:
-    """The number of serving rows, and how many lie in the interval of unknown software."""
+    """Return the number of serving rows, and how many lie in the interval of unknown software."""
     found = [one for _, one in _found("own_inference")]
-    (factor,) = {f"{one.factor:.2f}" for one in found}
+    factor = f"{min(one.factor for one in found):.2f}"  # without the doubts of some rows
     return {
         "own_band": factor,
         "own_held": f"{sum(one.in_interval for one in found)}",
@@ -75,7 +75,7 @@ def served() -> dict[str, str]:
 
 
 def kernels() -> list[RowPrediction]:
-    """The predictions for the kernels that were measured on the book's own GPUs."""
+    """Return the predictions for the kernels that were measured on the book's own GPUs."""
     return [one for _, one in _found("own_kernels")]
 
 

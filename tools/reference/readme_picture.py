@@ -1,4 +1,4 @@
-"""How is the moving picture of the README made? `python -m tools.reference.readme_picture` writes it.
+"""Write the animated picture of the README: `python -m tools.reference.readme_picture`.
 
 `web/readme.svg` shows the roofline explorer while its token slider moves. The library draws one frame for
 each position of the slider, and what all frames share is written once. The animation is CSS, which works
@@ -20,7 +20,7 @@ from tools.environment import ROOT
 PICTURE = ROOT / "web/readme.svg"
 KEY, MOVED = "rooflines.roofline", "B"
 POSITIONS = tuple(round(2 ** (k / 3)) for k in range(9, 34))  # 8 to 2,048 tokens, three steps per octave
-STILL = 64  # what is shown where nothing moves
+STILL = 64  # the position of the still picture
 HELD_S = {8: 1.5, 64: 3.0, 256: 3.0, 2048: 3.5}  # long enough to read the verdict
 STEP_S = 0.13  # at every other position
 MARGIN, GAP, LINE = 20.0, 24.0, 19.0
@@ -37,7 +37,7 @@ STYLE = """svg{color:#1f2328;--ex-bg:#fff;--edge:#d1d9e0}
 
 
 def picture() -> str:
-    """The whole picture as the text of an SVG file."""
+    """Return the whole picture as the text of an SVG file."""
     explorer = explorers.find(KEY)
     frames = [[*_chart(explorer, value), *_thumb(explorer, MOVED, value)] for value in POSITIONS]
     shared = set.intersection(*map(set, frames))
@@ -58,7 +58,7 @@ def picture() -> str:
 
 
 def _style() -> str:
-    """The colors of both themes, and when each frame is visible."""
+    """Return the colors of both themes, and when each frame is visible."""
     ends = list(accumulate(HELD_S.get(value, STEP_S) for value in POSITIONS))
     lasts = ends[-1]
     frames = []
@@ -73,7 +73,7 @@ def _style() -> str:
 
 
 def _chart(explorer: Explorer, value: int) -> Iterator[str]:
-    """The parts of the chart and the lines of the verdict, with the slider at a value."""
+    """Yield the parts of the chart and the lines of the verdict, with the slider at a value."""
     view = explorer.evaluate(**{MOVED: value})
     place = f"translate({svg.number(MARGIN)},{svg.number(CHART_Y)})"
     for part in _drawing(view.panels[0]):
@@ -124,7 +124,7 @@ def _track(explorer: Explorer, name: str) -> tuple[float, float]:
 
 
 def _thumb(explorer: Explorer, name: str, value: float) -> Iterator[str]:
-    """The value of a slider, the part of its track up to there, and its thumb."""
+    """Yield the value of a slider, the part of its track up to there, and its thumb."""
     slider = _sliders(explorer)[name]
     left, wide = _track(explorer, name)
     first, last, _ = slider.stops

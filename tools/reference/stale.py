@@ -1,4 +1,4 @@
-"""Lists prices and announcements of the catalogue that should be checked again.
+"""List prices and announcements of the catalogue that should be checked again.
 
 `make stale`, or `python -m tools.reference.stale 2027-06-01`: those older than half a year on that day, the
 oldest first. Younger ones are counted.
@@ -11,7 +11,7 @@ from scalingbook_lib.machines import age, chips
 
 
 def report(today: date) -> str:
-    """The printed list."""
+    """Return the printed list."""
     found = sorted(age.stale_candidates(chips.ALL.values(), today), key=lambda one: one.source.as_of)
     old = [one for one in found if one.stale]
     young = f"{len(found) - len(old)} of {len(found)} prices and announcements are younger on {today}."

@@ -40,20 +40,20 @@ def places() -> tuple[Place, ...]:
 
 
 def entries() -> dict[tuple[str, ...], str]:
-    """The meaning of every entry by its forms, the headword first."""
+    """Return the meaning of every entry by its forms, the headword first."""
     text = PAGE.read_text(encoding="utf-8").partition(":::{glossary}")[2]
     return {tuple(one["forms"].split("\n")[:-1]): one["meaning"] for one in _ENTRY.finditer(text)}
 
 
 @cache
 def headwords() -> dict[str, str]:
-    """The headword of every form, in lower case."""
+    """Return the headword of every form, in lower case."""
     return {form.casefold(): forms[0] for forms in entries() for form in forms}
 
 
 @cache
 def sections() -> dict[str, str]:
-    """The text of every labeled section of the chapters and the notation page."""
+    """Return the text of every labeled section of the chapters and the notation page."""
     texts = [page.text for page in pages.every()] + [(ROOT / "notation.md").read_text(encoding="utf-8")]
     return {label: text for source in texts for label, text in _sections(_BLOCK.sub("", source))}
 
@@ -67,13 +67,13 @@ def _sections(source: str) -> Iterator[tuple[str, str]]:
 
 
 def bold(source: str) -> set[str]:
-    """The bold phrases of a text, in lower case."""
+    """Return the bold phrases of a text, in lower case."""
     said = _BOLD.findall(_BLOCK.sub("", source))
     return {" ".join(one.split()).rstrip(".:").casefold() for one in said}
 
 
 def bare(name: str) -> str:
-    """A name without the sense in parentheses: `chunk (of a prompt)` is a chunk."""
+    """Return a name without the sense in parentheses: `chunk (of a prompt)` is a chunk."""
     return name.partition(" (")[0]
 
 
@@ -84,7 +84,7 @@ def forms(words: str) -> set[str]:
 
 
 def said_in_bold(source: str) -> set[str]:
-    """The phrases that a text has in bold within sentences, without paragraph labels and formulas."""
+    """Return the phrases that a text has in bold within sentences, without paragraph labels and formulas."""
     text = _LABEL.sub("", _BLOCK.sub("", source))
     plain = [" ".join(said.split()).casefold() for said in _BOLD.findall(text) if not _SIGNS.search(said)]
     return {said for said in plain if len(said) > 1 and len(said.split()) < 5}

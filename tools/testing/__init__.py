@@ -1,1 +1,1 @@
-"""Running the tests: which ones a change needs, in which order, and how long each takes."""
+"""Run the tests: select those that a change needs, order them, and record how long each takes."""

@@ -1,9 +1,9 @@
-"""Which files a change touches, and which notebooks it can break.
+"""Find the files that a change touches, and the notebooks that it can break.
 
 The tree is compared with ``BASE``: a commit that the environment names, else the merge base with main, else
-(on main itself) the parent commit. Where there is no such history, nothing counts as changed and only the
-canaries run. A notebook can be broken by its source, by the package of its chapter, and by every library
-module that it imports, however indirectly; import-linter's graph of imports (grimp) follows these.
+(on main itself) the parent commit. Without such a history nothing counts as changed, and only the canaries
+run. A notebook can be broken by its source, by the package of its chapter, and by every library module that
+it imports, however indirectly; import-linter's import graph (grimp) finds these.
 """
 
 import ast
@@ -31,7 +31,7 @@ MOST = 8  # notebooks of one run beyond the canaries; the full run has them all
 
 
 def git(*words: str) -> list[str] | None:
-    """Return the lines that git prints, or None where it fails or there is no git."""
+    """Return the lines that git prints, or None if it fails or there is no git."""
     try:
         done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):
@@ -40,7 +40,7 @@ def git(*words: str) -> list[str] | None:
 
 
 def base() -> str | None:
-    """Return the commit to compare with, or None where the history has none."""
+    """Return the commit to compare with, or None if the history has none."""
     if named := os.environ.get("BASE"):
         if git("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}") is None:
             raise SystemExit(f"BASE={named} is no commit of this repository; name one that `git log` lists")
@@ -70,7 +70,7 @@ def affected(paths: set[str]) -> set[str]:
     for path in paths:
         if path.startswith(tuple(f"{package}/" for package in PACKAGES)):
             module = path.rpartition(".")[0].removesuffix("/__init__").replace("/", ".")
-            while module not in graph.modules:  # a data file belongs to the package that holds it
+            while module not in graph.modules:  # a data file belongs to the package that contains it
                 module = module.rpartition(".")[0]
             found |= {module, *graph.find_downstream_modules(module)}
     return found
@@ -118,6 +118,6 @@ def chosen(paths: set[str], most: int = MOST) -> tuple[list[str], int]:
         elif modules and imports(notebook) & modules:
             nearness[str(notebook)] = 2
     names = sorted(nearness.keys() - set(CANARIES))
-    Random(0).shuffle(names)  # one chapter shall not take all places
+    Random(0).shuffle(names)  # so that no chapter takes all places
     names.sort(key=lambda name: nearness[name])
     return sorted([*CANARIES, *names[:most]]), max(0, len(names) - most)

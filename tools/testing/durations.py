@@ -21,7 +21,7 @@ from tools.environment import ROOT
 from tools.testing.scope import DURATIONS
 
 RECORD = ROOT / ".make" / "durations.jsonl"
-VARIABLE = "TEST_DURATIONS"  # where a run records them
+VARIABLE = "TEST_DURATIONS"  # the file to which a run records them
 LEAST_S = 1.0
 FOLDERS = ("tests", "chapters", "solutions", "exercises")
 
@@ -34,7 +34,7 @@ def cpu_s() -> float:
 
 @contextmanager
 def recorded(test: str) -> Iterator[None]:
-    """Append the time that the block takes to the record, where a run asks for one."""
+    """Append the time that the block takes to the record, if a run asks for one."""
     path = os.environ.get(VARIABLE)
     if path is None:
         yield
@@ -49,7 +49,7 @@ def recorded(test: str) -> Iterator[None]:
 def write(record: Path = RECORD, table: Path = DURATIONS) -> int:
     """Write the table from a record; return how many tests it lists."""
     lines = record.read_text(encoding="utf-8").splitlines()
-    took = dict(json.loads(line) for line in lines)  # of a test that ran twice, the later time
+    took = dict(json.loads(line) for line in lines)  # for a test that ran twice, the later time
     rows = sorted((test, f"{seconds:.1f}") for test, seconds in took.items() if seconds > LEAST_S)
     with table.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")

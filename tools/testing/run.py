@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(slots=True)
 class Running:
-    """A step at work."""
+    """A running step."""
 
     step: Step
     process: subprocess.Popen[bytes]
@@ -52,7 +52,7 @@ class Running:
         return LOGS / f"{self.step.name}.log"
 
     def percent(self) -> str:
-        """Return how far a step of tests is, or nothing where its output does not say."""
+        """Return the progress of a step of tests, or nothing if its output does not show it."""
         with self.log.open("rb") as file:
             file.seek(max(0, self.log.stat().st_size - 2000))
             found = _PERCENT.findall(file.read())
@@ -60,7 +60,7 @@ class Running:
 
 
 def steps(scope: Scope) -> Iterator[Step]:
-    """Return the steps of a scope in the order in which they start."""
+    """Yield the steps of a scope in the order in which they start."""
     yield Step("site", (sys.executable, "-m", "web.site", "build"))
     if scope != "rest":
         yield Step("lint", ("make", "lint"))
@@ -74,14 +74,14 @@ def steps(scope: Scope) -> Iterator[Step]:
 
 
 def _bare(name: str, *arguments: str) -> Step:
-    """The core's tests where nothing but pytest is installed: the core needs the standard library alone."""
+    """Return the step that tests the core where only pytest is installed, because it needs nothing else."""
     fuzz = "--ignore-glob=*test_fuzz_*"  # these need Hypothesis and run among the library's tests
     python = str(BARE / "bin" / "python")
     return Step(name, (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", fuzz, *arguments))
 
 
 def _tests(scope: Scope) -> Step:
-    """Every other test of the library and the tools, and the cells of notebooks."""
+    """Return the step with every other test of the library and the tools, and the cells of notebooks."""
     folders = ("chapters", "solutions", "exercises")
     if scope == "quick":
         names, left_out = changes.chosen(changes.changed())
@@ -91,12 +91,12 @@ def _tests(scope: Scope) -> Step:
                 f"{len(names)} notebooks are run; `make test-all` runs {left_out} more that import a change"
             )
     fuzz = sorted(str(path.relative_to(ROOT)) for path in ROOT.glob("tests/core/*/test_fuzz_*.py"))
-    in_order = "--no-loadscope-reorder"  # notebooks first: they take longest, and one alone would end last
+    in_order = "--no-loadscope-reorder"  # notebooks first: they take longest
     return Step("tests", (*PYTEST, "-n", "2", in_order, "--nbval", *folders, *LIBRARY_TESTS, *fuzz), CORES)
 
 
 def prepare() -> None:
-    """Bring what the steps share: the packages of the site's scripts, and the bare environment."""
+    """Provide what the steps share: the packages of the site's scripts, and the bare environment."""
     LOGS.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, "-m", "web.site", "vendor"], cwd=ROOT, check=True)
     uv = str(Path(sys.executable).with_name("uv"))
@@ -106,7 +106,7 @@ def prepare() -> None:
 
 
 def chromium() -> dict[str, str]:
-    """Return the variable that names the browser of this machine, which the script installs where it can."""
+    """Return the variable that names this machine's browser, which is installed if possible."""
     done = subprocess.run(["tools/chromium.sh"], cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(done.stderr or "tools/chromium.sh found no Chromium")
@@ -114,7 +114,7 @@ def chromium() -> dict[str, str]:
 
 
 class Run:
-    """All steps of a scope, two cores' worth at a time."""
+    """All steps of a scope, on two cores."""
 
     def __init__(self, scope: Scope) -> None:
         self.variables = os.environ | {"TEST_SCOPE": scope} | chromium()
@@ -128,7 +128,7 @@ class Run:
         return f"{minutes}:{seconds:02}"
 
     def start(self) -> None:
-        """Start the next steps in order, as far as there are cores for them."""
+        """Start the next steps in order, as long as there are free cores."""
         while self.waiting:
             busy = sum(one.step.cores for one in self.running)
             if busy and busy + self.waiting[0].cores > CORES:
@@ -154,14 +154,14 @@ class Run:
                 print(f"{self.clock()}  {one.step.name}: {told}", flush=True)
 
     def show(self) -> None:
-        """Say now and then which steps are at work and how far they are."""
+        """Print now and then which steps are running and their progress."""
         if time.monotonic() - self.shown > SHOWN_S and self.running:
             self.shown = time.monotonic()
             at_work = ", ".join(f"{one.step.name}{one.percent()}" for one in self.running)
             print(f"{self.clock()}  ... {at_work}; {len(self.waiting)} steps to come", flush=True)
 
     def through(self) -> int:
-        """Run everything; return 1 where a step failed."""
+        """Run everything; return 1 if a step failed."""
         try:
             while self.waiting or self.running:
                 self.start()

@@ -27,7 +27,7 @@ EXAMPLES_SHARE = 10  # `quick` draws one example for every ten of the full run
 
 
 def current() -> Scope:
-    """Return the scope of this run; raise ValueError where ``TEST_SCOPE`` names none."""
+    """Return the scope of this run. Raises ValueError if ``TEST_SCOPE`` names none."""
     name = os.environ.get("TEST_SCOPE", "all")
     if name not in SCOPES:
         raise ValueError(f"TEST_SCOPE is {name!r}; write one of {', '.join(SCOPES)}")
@@ -35,7 +35,7 @@ def current() -> Scope:
 
 
 def examples(full: int) -> int:
-    """Return how many examples a property test draws where a full run draws `full`."""
+    """Return how many examples a property test draws if a full run draws `full`."""
     return max(5, full // EXAMPLES_SHARE) if current() == "quick" else full
 
 
@@ -56,7 +56,7 @@ def slow() -> frozenset[str]:
 def wanted(test: str, marks: set[str]) -> bool:
     """Return whether the current scope runs a test, given its node id and the names of its markers."""
     scope = current()
-    if "quick_only" in marks:  # what the other scopes prove more thoroughly elsewhere
+    if "quick_only" in marks:  # the other scopes test this more thoroughly elsewhere
         return scope == "quick"
     if scope == "all":
         return True

@@ -1,1 +1,1 @@
-"""What may be trusted, and why? The notebooks that are opened, and the tests, which are tested here."""
+"""Tests of what has to be trusted: random attacks on the library, mutation tests, and notebook signatures."""

@@ -1,8 +1,8 @@
-"""Does anything break it? Lines, configurations, notations, answers and interrupts, for a quarter of an hour.
+"""Try to break the library with random command lines, configurations, notations, answers and interrupts.
 
 `python -m tools.trust.attack [--seed 0] [--minutes 15] [--only commands --at 1234]`, or `make attack`. Each
-trial follows from the seed, the kind and its number, so that one that broke something can be tried again
-alone. The figures are printed at the end; 1 where anything broke.
+trial is determined by the seed, its kind and its number, so a failing trial can be repeated alone. The counts
+are printed at the end; the exit status is 1 if anything failed.
 """
 
 import argparse
@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 
 from tools.trust import given, lines
 
-MOST_S = 30  # of the processor, for one trial: a search that is asked for more says what it has
+MOST_S = 30  # CPU seconds for one trial; a search that is stopped reports what it has found
 SHARES = {"commands": 6, "configurations": 2, "notations": 2, "kills": 2, "outputs": 1}
 
 
 class TooLong(BaseException):
-    """A trial that does not end; nothing in the library may catch it."""
+    """A trial that does not end; nothing in the library may catch this exception."""
 
 
 @dataclass
 class Kind:
-    """What is tried, and how it went."""
+    """One kind of trial, and its results."""
 
     name: str
     share: float
@@ -37,7 +37,7 @@ class Kind:
 
     @property
     def trial(self) -> Callable[[random.Random], str]:
-        """One trial: how it ended, in a word or two; what is broken raises."""
+        """The function of one trial, which returns its outcome in a word or two; a failure raises."""
         return getattr(lines, self.name, None) or getattr(given, self.name)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class Kind:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """A trial that takes too long is stopped."""
+    """Stop a trial that takes too long."""
 
     def stop(*_: object) -> None:
         raise TooLong(f"takes more than {MOST_S} s of the processor")
@@ -61,7 +61,7 @@ def limited() -> Iterator[None]:
 
 
 def attempt(kind: Kind, seed: int, number: int) -> None:
-    """One trial, and its end."""
+    """Run one trial and record its outcome."""
     kind.tried += 1
     try:
         with limited():
@@ -75,7 +75,7 @@ def attempt(kind: Kind, seed: int, number: int) -> None:
 
 
 def main() -> int:
-    """Try what there is time for."""
+    """Run trials until the time is up."""
     parser = argparse.ArgumentParser(prog="python -m tools.trust.attack", description=__doc__)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=15)

@@ -1,6 +1,6 @@
-"""What is given to the library in an attack? Configurations and notations, most of them wrong.
+"""Random input for the library in an attack: configurations and notations, most of them invalid.
 
-Each function draws one, tries it and returns how it ended; what is broken raises.
+Each function draws one, tries it and returns the outcome; a failure raises.
 """
 
 import json
@@ -20,7 +20,7 @@ RETYPED = (
 
 
 def configurations(pick: Random) -> str:
-    """A published configuration with fields dropped, retyped or scaled is counted, or refused in words."""
+    """Count a published configuration with fields dropped, retyped or scaled, or expect a clear error."""
     name = pick.choice(sorted(CONFIGS))
     config = json.loads(json.dumps(CONFIGS[name]))
     inner = config.get("text_config") or config
@@ -43,7 +43,7 @@ def configurations(pick: Random) -> str:
 
 
 def array(pick: Random, name: str, dims: list[str]) -> str:
-    """A valid array: each axis on one dimension, in the partial sum, or nowhere."""
+    """Return a valid array: each axis shards one dimension, is in the partial sum, or is unused."""
     places: list[list[str]] = [[] for _ in range(len(dims) + 2)]
     for axis in pick.sample("XYZ", 3):
         pick.choice(places).append(axis)
@@ -52,7 +52,7 @@ def array(pick: Random, name: str, dims: list[str]) -> str:
 
 
 def product(pick: Random) -> str:
-    """A valid product: a dimension is in one operand and kept, or in both and kept or summed over."""
+    """Return a valid matmul: each dimension is in one operand and kept, or in both and kept or contracted."""
     roles = {dim: pick.choice(("a", "b", "ab", "abc")) for dim in pick.sample("IJKLMN", pick.randint(1, 4))}
     a, b = ([dim for dim, role in roles.items() if side in role] or ["T"] for side in "ab")
     c = [dim for dim in roles if roles[dim] != "ab"] + ["T"] * ("T" in a + b)
@@ -64,7 +64,9 @@ def product(pick: Random) -> str:
 
 
 def notations(pick: Random) -> str:
-    """A valid product is printed back as it was read; one with a sign changed is too, or refused in words."""
+    """Check that a valid matmul is printed as it was read; after a changed character, an error is allowed
+    too.
+    """
     text = product(pick)
     broken = pick.random() < 0.3
     if broken:
@@ -82,7 +84,7 @@ def notations(pick: Random) -> str:
 
 
 def sentence(error: Exception, given: str) -> str:
-    """Refused, in a sentence that can be printed."""
+    """Check that an error is a sentence that can be printed."""
     told = str(error)
     assert told.isprintable(), f"{given}: {told!r}"
     assert len(told) < 1000, f"{given}: {told}"

@@ -1,6 +1,6 @@
-"""What is asked at the terminal in an attack? Lines of the grammar of every command, interrupts, full disks.
+"""Random command lines for an attack: lines from the grammar of every command, interrupts, and full disks.
 
-Each of `commands`, `kills` and `outputs` draws one, tries it and returns how it ended; what is broken raises.
+Each of `commands`, `kills` and `outputs` draws one, tries it and returns the outcome; a failure raises.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import click
 import scalingbook_cli as cli
 from scalingbook_cli import parameter_types, script
 
-APART = ("measure", "grade")  # they take this machine's devices, and run what others wrote
+APART = ("measure", "grade")  # excluded: they use this machine's devices, and run other people's programs
 NO_NUMBER = re.compile(r"(?<![\w-])[+-]?(inf|nan)(?![\w-])", re.IGNORECASE)
 SIZES = [
     "1",
@@ -84,13 +84,13 @@ ASKED = (["chips"], ["model", "gpt-2"], ["roofline", "v5e", "--matmul", "8x8x8",
 
 
 def word(pick: Random, kind: click.ParamType) -> str:
-    """A value for an option: mostly one of its own kind."""
+    """Return a value for an option, mostly one of its own type."""
     own = list(kind.choices) if isinstance(kind, click.Choice) else WORDS.get(kind.name, SIZES)
     return str(pick.choice(own if pick.random() < 0.97 else NOISE))
 
 
 def line(pick: Random) -> list[str]:
-    """A command line from the grammar of a command."""
+    """Return a command line from the grammar of a command."""
     name = pick.choice([name for name in script.scalingbook.commands if name not in APART])
     words, share = [name], pick.choice((0.05, 0.15, 0.4))
     for one in script.scalingbook.commands[name].params:
@@ -102,7 +102,9 @@ def line(pick: Random) -> list[str]:
 
 
 def told(words: list[str]) -> str:
-    """How the command line answers: by its status, in JSON or a sentence, with numbers alone."""
+    """Run a command line and check its status and its answer, which is JSON or a sentence with finite
+    numbers.
+    """
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         status = cli.main(words)
@@ -116,12 +118,12 @@ def told(words: list[str]) -> str:
     assert "Traceback" not in said + why, f"{words}: {why}"
     assert not (found := NO_NUMBER.findall(said)), f"{words}: says {found}"
     if "--json" in words:
-        json.loads(said, parse_constant=int)  # of NaN and Infinity, which are no JSON, it makes an error
+        json.loads(said, parse_constant=int)  # raises an error for NaN and Infinity, which are not JSON
     return "cannot be done" if status else "answered"
 
 
 def commands(pick: Random) -> str:
-    """A command line never falls over."""
+    """Check that a random command line never crashes."""
     words = line(pick)
     try:
         return told(words)
@@ -136,13 +138,13 @@ def started(words: list[str], **streams: Any) -> subprocess.Popen[str]:
 
 
 def kills(pick: Random) -> str:
-    """Interrupted, a search says so or what it has, without a traceback."""
+    """Check that an interrupted search says so or prints its result, without a traceback."""
     words = [*pick.choice(SEARCHES), *pick.choice(([], ["--json"]))]
     asked = started(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     time.sleep(pick.uniform(0.5, 3))
     asked.send_signal(signal.SIGINT)
     said, why = asked.communicate(timeout=120)
-    ours = "scalingbook_" in said + why  # before Python has come to the library, what it says is its own
+    ours = "scalingbook_" in said + why  # before Python has loaded the library, its messages are its own
     assert "Traceback" not in said + why or not ours, f"{words}: {why[-600:]}"
     assert asked.returncode in (0, 1, 130, -signal.SIGINT), (
         f"{words}: status {asked.returncode}: {why[-300:]}"
@@ -151,7 +153,7 @@ def kills(pick: Random) -> str:
 
 
 def outputs(pick: Random) -> str:
-    """What cannot be written is said in a sentence, and the status tells it."""
+    """Check that output that cannot be written gives a sentence and a failing exit status."""
     words = pick.choice(ASKED)
     if pick.random() < 0.5:
         with Path("/dev/full").open("w") as full:

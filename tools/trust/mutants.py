@@ -1,4 +1,4 @@
-"""What could be wrong in a module? Each site is one small change to it that a test ought to notice."""
+"""Generate mutants of a module, each with one small change that a test should notice."""
 
 import ast
 import hashlib
@@ -11,7 +11,7 @@ from typing import Any
 from tools.environment import ROOT
 
 FOLDERS = ("scalingbook_lib", "scalingbook_book/chapters", "scalingbook_book/reader")
-NOT_COMPUTING = {"figures", "explorers", "draw"}  # what is looked at
+NOT_COMPUTING = {"figures", "explorers", "draw"}  # packages whose output is only looked at
 OTHER: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
@@ -24,10 +24,10 @@ EXTREMES = {"min": "max", "max": "min"}
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A module, and which of its sites is changed."""
+    """A module, and the site that is changed."""
 
     path: str
-    digest: str  # of the module as it was
+    digest: str  # of the unchanged module
     site: int
     line: int
     change: str
@@ -37,18 +37,18 @@ class Mutant:
 
     @property
     def key(self) -> str:
-        """Its name in a state that outlives a run."""
+        """The mutant's key in a state that outlives a run."""
         return f"{self.digest}:{self.site}"
 
     def tree(self, *, changed: bool) -> ast.Module:
-        """The module as it is, or with the change."""
+        """Return the module's syntax tree, unchanged or with the change."""
         found = parsed(ROOT / self.path)
         if changed:
             list(sites(found))[self.site][2]()
         return ast.fix_missing_locations(found)
 
     def code(self, *, changed: bool) -> CodeType:
-        """The same, compiled."""
+        """Return the same, compiled."""
         return compile(self.tree(changed=changed), str(ROOT / self.path), "exec")
 
 
@@ -57,7 +57,7 @@ def parsed(path: Path) -> ast.Module:
 
 
 def told(node: ast.AST) -> list[ast.AST]:
-    """What of a node is run for what it gives: no annotation, no decorator."""
+    """Return the child nodes that are evaluated for their value, without annotations and decorators."""
     silent = {"annotation", "returns", "decorator_list", "type_params"}
     parts = [getattr(node, name) for name in node._fields if name not in silent]
     flat = [part for field in parts for part in (field if isinstance(field, list) else [field])]
@@ -71,14 +71,14 @@ def below(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def sites(tree: ast.Module) -> Iterator[tuple[int, str, Callable[[], object]]]:
-    """Each place where one thing can be exchanged: its line, what becomes of it, and how."""
+    """Yield each place where one thing can be exchanged: its line, the replacement, and the change."""
     for node in list(below(tree)):
         for change, do in swaps(node):
             yield getattr(node, "lineno", 0), change, do
 
 
 def swaps(node: Any) -> Iterator[tuple[str, Callable[[], object]]]:
-    """What can be exchanged in one node."""
+    """Yield what can be exchanged in one node."""
     match node:
         case ast.Compare(ops=ops):
             for n, op in enumerate(ops):
@@ -100,7 +100,7 @@ def named(op: ast.AST) -> str:
 
 
 def nearby(value: float) -> float:
-    """Another value of the same type, so far off that no tolerance may hold it."""
+    """Return another value of the same type, beyond any reasonable tolerance."""
     if isinstance(value, bool):
         return not value
     return value + 1 if isinstance(value, int) and abs(value) < 100 else value * 2 or 1.0
@@ -112,13 +112,13 @@ def become(node: ast.AST, other: ast.AST) -> None:
 
 
 def computing() -> list[str]:
-    """The modules of the core that compute."""
+    """Return the modules of the core that compute."""
     paths = sorted(path.relative_to(ROOT) for folder in FOLDERS for path in (ROOT / folder).rglob("*.py"))
     return [path.as_posix() for path in paths if not NOT_COMPUTING.intersection(path.with_suffix("").parts)]
 
 
 def every(seed: int, among: str = "") -> list[Mutant]:
-    """All mutants of the core in an order that the seed gives, and that an edit elsewhere does not change."""
+    """Return all mutants of the core in an order that depends on the seed but not on edits elsewhere."""
     found = []
     for name in (name for name in computing() if among in name):
         digest = hashlib.sha256((ROOT / name).read_bytes()).hexdigest()[:12]

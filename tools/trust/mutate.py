@@ -1,12 +1,11 @@
-"""Would the tests notice a mistake? 500 small ones are put into the core, drawn by a seed.
+"""Test the tests: put 500 random small mistakes into the core, one at a time, and count those that are found.
 
 `python -m tools.trust.mutate [--seed 0] [--count 500] [--among roofline] [TESTS ...]`, or `make mutate`; it
-fails where the tests of the core find fewer than 92%. They are collected once. A forked process puts a
-mutant in the place of the function in question and runs the tests that were seen to run its line, the
-shortest first.
-What they let pass, which may stand in what was kept or runs while the library is loaded, is then tried by
-whole files of tests in a process of its own. What was found is kept: an interrupted run goes on where it
-was, and a later one tries only the survivors.
+fails if the tests of the core find fewer than 92%. The tests are collected once. A forked process replaces
+the function in question by a mutant and runs the tests that are known to run its line, the shortest first. A
+survivor may be in a cached result or in code that runs while the library is loaded, so it is tried again by
+whole test files in a new process. Results are stored: an interrupted run continues where it stopped, and a
+later run tries only the survivors.
 """
 
 import argparse
@@ -36,23 +35,23 @@ from tools.trust.seen import Seen
 from tools.trust.state import State
 
 ENOUGH = 0.92
-MOST_S = 30  # of the processor, on the unchanged library, for the tests of one mutant
-ANEW_S = 120  # of the processor
-WAITS = 30  # times that, by the clock, on a machine that has other work
-HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # how a process ends: other, where no function is concerned
+MOST_S = 30  # CPU seconds on the unchanged library for the tests of one mutant
+ANEW_S = 120  # CPU seconds
+WAITS = 30  # wall-clock limit as a multiple of that, for a machine with other work
+HELD, KILLED, OTHER, BROKEN = 0, 1, 9, 99  # exit statuses of a process; OTHER: no function is affected
 
 
 def codes(code: CodeType) -> list[CodeType]:
-    """A module's code, and all code inside, in order."""
+    """Return a module's code, and all nested code, in order."""
     return [code, *(one for inner in code.co_consts if isinstance(inner, CodeType) for one in codes(inner))]
 
 
 def put(mutant: Mutant) -> bool:
-    """Let the functions that are concerned be the mutant's; false where none is, or none can be."""
+    """Replace the affected functions by the mutant's; return False if none is affected or replaceable."""
     old, new = (
         {(one.co_qualname, one.co_firstlineno): one for one in codes(mutant.code(changed=changed))}
         for changed in (False, True)
-    )  # by name: a mutant may lack what stands inside
+    )  # by name, because a mutant may lack a nested function
     changed = {a: b for name, a in old.items() if a != (b := new.get(name, a)) and a.co_name != "<module>"}
     functions, caches = library()
     concerned = [one for one in functions.get(str(ROOT / mutant.path), []) if one.__code__ in changed]
@@ -67,19 +66,19 @@ def put(mutant: Mutant) -> bool:
 
 @functools.cache
 def library() -> tuple[dict[str, list[FunctionType]], list[Any]]:
-    """The library's functions that are loaded, by file, and all that it and its tests keep for later."""
+    """Return the library's loaded functions by file, and all caches of the library and its tests."""
     functions, caches = defaultdict(list), []
     for one in gc.get_objects():
         if type(one) is FunctionType and one.__code__.co_filename.startswith(str(ROOT)):
             functions[one.__code__.co_filename].append(one)
-        elif type(one) is functools._lru_cache_wrapper:  # what tests make may lie to isinstance
+        elif type(one) is functools._lru_cache_wrapper:  # objects of tests may lie to isinstance
             code = getattr(inspect.unwrap(one), "__code__", None)  # a partial has none
             caches += [one] if code and code.co_filename.startswith(str(ROOT)) else []
     return functions, caches
 
 
 def forked(work: Callable[[], int]) -> int:
-    """Do this in a process that has all that this one has, and says nothing; its exit status, or -signal."""
+    """Run this in a forked process without output; return its exit status, or -signal."""
     if pid := os.fork():
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     try:
@@ -92,11 +91,11 @@ def forked(work: Callable[[], int]) -> int:
 
 
 def tried(mutant: Mutant, items: list[pytest.Item], cpu_s: float) -> int:
-    """Do these tests hold with the mutant, in so many seconds of the processor?"""
+    """Run these tests with the mutant, within this many CPU seconds; return the exit status."""
     if not items or not put(mutant):
         return OTHER
     resource.setrlimit(resource.RLIMIT_CPU, (int(cpu_s), int(cpu_s) + 5))
-    signal.alarm(WAITS * int(cpu_s))  # a mutant may wait for what never comes: a pipe that nobody writes to
+    signal.alarm(WAITS * int(cpu_s))  # a mutant may wait forever, as for a pipe that nobody writes to
     for item, following in zip(items, [*items[1:], None], strict=True):
         try:
             if any(report.failed for report in runtestprotocol(item, log=False, nextitem=following)):
@@ -107,7 +106,7 @@ def tried(mutant: Mutant, items: list[pytest.Item], cpu_s: float) -> int:
 
 
 def loaded(mutant: Mutant, files: list[str]) -> int:
-    """Run these files of tests in this process, with the mutant in the library from the start."""
+    """Run these test files in this process, with the mutant in the library from the start."""
     usual = SourceFileLoader.get_code
 
     def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
@@ -119,17 +118,17 @@ def loaded(mutant: Mutant, files: list[str]) -> int:
 
 
 def anew(mutant: Mutant, files: list[str]) -> int:
-    """Do these files of tests hold where the library is loaded with the mutant in it?"""
+    """Run these test files in a new process that loads the library with the mutant in it."""
     program = (
         f"from tools.trust.mutate import Mutant, loaded; raise SystemExit(loaded({mutant!r}, {files!r}))"
     )
     command = ["sh", "-c", f'ulimit -t {ANEW_S}; exec "$@"', "sh", sys.executable, "-c", program]
-    everything = os.environ | {"TEST_SCOPE": "all"}  # whatever the scope of the run that asks
+    everything = os.environ | {"TEST_SCOPE": "all"}  # whatever the scope of the current run
     return subprocess.run(command, cwd=ROOT, env=everything, capture_output=True, check=False).returncode
 
 
 def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen, most_s: float) -> str:
-    """Killed, survived, or '' where no function is concerned."""
+    """Return "killed", "survived", or '' if no function is affected."""
     tests, cpu_s = seen.of(mutant, most_s)
     ended = forked(lambda: tried(mutant, [items[name] for name in tests if name in items], 10 + 5 * cpu_s))
     if ended == BROKEN:
@@ -138,12 +137,12 @@ def verdict(mutant: Mutant, items: dict[str, pytest.Item], seen: Seen, most_s: f
 
 
 def told(ended: int) -> str:
-    """What the end of the tests says of a mutant."""
+    """Return the verdict for an exit status of the tests."""
     return "survived" if ended == HELD else "killed" if ended == KILLED else f"killed: {ended}"
 
 
 class Trial:
-    """What pytest does in place of running the tests that it has collected."""
+    """A pytest plug-in that tries mutants instead of running the collected tests."""
 
     def __init__(self, todo: list[Mutant], state: State, jobs: int, most_s: float) -> None:
         self.todo, self.state, self.jobs, self.most_s = todo, state, jobs, most_s
@@ -152,21 +151,21 @@ class Trial:
         seen = Seen.of_tests(session.items, forked)
         items = {item.nodeid: item for item in session.items}
         library()
-        gc.freeze()  # what is collected stays shared with each process
+        gc.freeze()  # keeps collected objects shared with the forked processes
         started = [pid for part in range(self.jobs) if (pid := self.worker(part, items, seen))]
         for pid in started:
             os.waitpid(pid, 0)
         return True
 
     def found(self, mutant: Mutant, what: str) -> str:
-        """Keep what was found of a mutant, if anything was."""
+        """Store the verdict on a mutant, if there is one."""
         if what:
             self.state.keep(mutant.key, what)
             print(f"{mutant}: {what}", flush=True)
         return what
 
     def worker(self, part: int, items: dict[str, pytest.Item], seen: Seen) -> int:
-        """Start a process for a part of the mutants; its number."""
+        """Start a process for a part of the mutants and return its number."""
         if pid := os.fork():
             return pid
         try:
@@ -176,13 +175,13 @@ class Trial:
                 files = seen.files(mutant, self.most_s)
                 self.found(mutant, told(anew(mutant, files) if files else HELD))
         except BaseException:
-            traceback.print_exc()  # what ends this process is not heard of otherwise
+            traceback.print_exc()  # otherwise the reason why this process ends would be lost
         finally:
             os._exit(0)
 
 
 def main() -> int:
-    """Try what is not yet known to be killed, and tell the figures; 1 where too many survive."""
+    """Try the mutants that are not known to be killed, and print the counts; return 1 if too many survive."""
     parser = argparse.ArgumentParser(prog="python -m tools.trust.mutate", description=__doc__)
     parser.add_argument("tests", nargs="*", default=["tests/core"], help="files or folders of tests")
     parser.add_argument("--seed", type=int, default=0)

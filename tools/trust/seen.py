@@ -1,4 +1,4 @@
-"""Which tests run a line of the library? Each is run once, and its lines are kept."""
+"""Find the tests that run a line of the library: run each test once and store its lines."""
 
 import os
 import pickle
@@ -23,7 +23,7 @@ NEAR = 8  # lines
 
 
 def watch(line: Callable[[str, int], object]) -> None:
-    """From now on, tell the lines of the library that run, each once."""
+    """From now on, report each line of the library once when it first runs."""
     monitor, roots = sys.monitoring, tuple(f"{ROOT / folder}/" for folder in FOLDERS)
 
     def ran(code: CodeType, number: int) -> object:
@@ -38,7 +38,7 @@ def watch(line: Callable[[str, int], object]) -> None:
 
 @dataclass(frozen=True)
 class Seen:
-    """The tests by name, the seconds of the processor that each took, and those that ran each line."""
+    """The tests by name, the CPU seconds of each, and the tests that run each line."""
 
     names: list[str]
     took_s: list[float]
@@ -46,7 +46,7 @@ class Seen:
 
     @classmethod
     def of_tests(cls, items: list[pytest.Item], apart: Callable[[Callable[[], int]], int]) -> Self:
-        """As it was kept; tests that are new are run, in a process that stands apart."""
+        """Load the stored result; new tests are run in a separate process."""
         kept = pickle.loads(KEPT.read_bytes()) if KEPT.exists() else cls([], [], {})
         known = set(kept.names)
         if new := [item for item in items if item.nodeid not in known]:
@@ -56,10 +56,12 @@ class Seen:
         return kept
 
     def of(self, mutant: Mutant, most_s: float) -> tuple[list[str], float]:
-        """The tests of a mutant's line, those of its room first, the shortest first; how long they take."""
+        """Return the tests of a mutant's line, shortest first with its own package's before others, and their
+        time.
+        """
         room, chosen, total_s = self.room(mutant), [], 0.0
         above = (self.ran.get((mutant.path, mutant.line - n), []) for n in range(NEAR))
-        tests = next(filter(None, above), [])  # a line amid a statement may not be told apart
+        tests = next(filter(None, above), [])  # a line within a statement may have no entry of its own
         for n in sorted(tests, key=lambda n: (room not in self.names[n], self.took_s[n])):
             if total_s + self.took_s[n] < most_s:
                 chosen.append(self.names[n])
@@ -67,9 +69,9 @@ class Seen:
         return chosen, total_s
 
     def files(self, mutant: Mutant, most_s: float) -> list[str]:
-        """The files of tests that run a mutant's module, those of its line and its room first.
+        """Return the test files that run a mutant's module, those of its line and its package first.
 
-        A module that only defines things runs before any test does: all files are tried then, as time allows.
+        A module that only defines things runs before any test does; then all files are tried, as time allows.
         """
         touching: Counter[str] = Counter()
         for (path, line), tests in self.ran.items():
@@ -85,14 +87,14 @@ class Seen:
 
     @cached_property
     def file_s(self) -> dict[str, float]:
-        """The seconds of the processor that each file of tests takes."""
+        """The CPU seconds of each test file."""
         took_s: dict[str, float] = defaultdict(float)
         for name, seconds in zip(self.names, self.took_s, strict=True):
             took_s[name.split("::")[0]] += seconds
         return took_s
 
     def look(self, items: list[pytest.Item]) -> int:
-        """Run these tests once, and keep what is seen; 0, as a process ends."""
+        """Run these tests once and store their lines; return 0 as exit status."""
         watch(lambda path, number: self.ran.setdefault((path, number), []).append(len(self.took_s)))
         for item, following in zip(items, [*items[1:], None], strict=True):
             sys.monitoring.restart_events()
@@ -105,7 +107,7 @@ class Seen:
         return 0
 
     def keep(self) -> None:
-        """What is interrupted goes on behind the last file of tests that was run to its end."""
+        """Store the result, so that an interrupted run continues after the last complete test file."""
         new = KEPT.with_suffix(".new")
         new.write_bytes(pickle.dumps(self))
         new.replace(KEPT)

@@ -1,4 +1,4 @@
-"""What does a long trial remember, so that it can be interrupted? A line of JSON for all that it has done."""
+"""Store the results of a long run, one line of JSON each, so that it can be interrupted."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ FOLDER = ROOT / ".make" / "trust"
 
 
 class State:
-    """What was found of each key; what a kill cut off in the middle of its line is done again."""
+    """The result of each key; a line that a kill has truncated is computed again."""
 
     def __init__(self, name: str, folder: Path = FOLDER) -> None:
         self.path = folder / f"{name}.jsonl"
@@ -23,7 +23,7 @@ class State:
             self.known |= dict([json.loads(line)])
 
     def keep(self, key: str, found: str) -> None:
-        """Remember it, for this run and later ones."""
+        """Store a result for this run and later ones."""
         self.known[key] = found
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps([key, found], ensure_ascii=False) + "\n")

@@ -30,7 +30,7 @@ class Answer(SphinxDirective):
     }
 
     def run(self) -> list[nodes.Node]:
-        """The form, then the answer."""
+        """Return the form, then the answer."""
         answer = nodes.container(classes=["answer"])
         self.state.nested_parse(self.content, self.content_offset, answer)
         if "output" in self.options:
@@ -40,7 +40,7 @@ class Answer(SphinxDirective):
 
 
 def _extent(answer: nodes.Element, output: bool) -> str:
-    """A phrase that says what is hidden."""
+    """Return a phrase that says what is hidden."""
     lists = sum(isinstance(child, _LISTS) for child in answer)
     counts = {"paragraph": len(answer) - lists, "list": lists, "output": int(output)}
     return " and ".join(_several(count, kind) for kind, count in counts.items() if count)
@@ -52,7 +52,7 @@ def _several(count: int, kind: str) -> str:
 
 
 def _form(options: dict[str, str], extent: str) -> str:
-    """The form for the guess, which says that an answer is hidden."""
+    """Return the form for the guess, which says that an answer is hidden."""
     value, unit = options.get("value", ""), options.get("unit", "")
     judged = f' data-value="{escape(value)}"' if value else ""
     judged += f' data-unit="{escape(unit)}"' if unit else ""

@@ -1,4 +1,4 @@
-"""Writes one stylesheet and one script per page, plus what its formulas and explorers need.
+"""Write one stylesheet and one script per page, plus what its formulas and explorers need.
 
 After Sphinx has finished, the theme's stylesheets are pruned and joined, icons are inlined, and files of
 `_static` that no page loads are removed.
@@ -19,12 +19,12 @@ SHEETS = (
     "basic.css", "pygments.css", "styles/theme.css", "styles/pydata-sphinx-theme.css",
     "styles/sphinx-book-theme.css", "mystnb.*.css", "sphinx-design.min.css",
 )  # fmt: skip
-# the theme's sidebar is no landmark, and what stands in it beside the contents would be in none
+# the theme's sidebar is not a landmark, so content in it beside the table of contents would be in none
 LANDMARK = (
     '<div id="pst-primary-sidebar" class',
     '<div id="pst-primary-sidebar" role="complementary" aria-label="The book" class',
 )
-# The text font has no italic file: the browser slants the few italic words, and every page is 16 kB lighter.
+# The text font has no italic file: the browser slants the few italic words, which saves 16 kB per page.
 TEXT_FONT, TEXT_WEIGHTS = "source-sans-3-latin-wght-normal.woff2", "200 900"
 TEXT_FONT_PACKAGE = "@fontsource-variable/source-sans-3"
 
@@ -38,7 +38,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     texts = {name: _fitted(path, head.day(app)) for name, path in paths.items()}
     pages = list(texts.values())
     whole = Path(app.doctreedir) / "theme.css"
-    if any(static.glob("styles/pydata*")):  # else Sphinx had nothing to do, and copied nothing
+    if any(static.glob("styles/pydata*")):  # otherwise Sphinx had nothing to do and copied nothing
         _join_sheets(static, whole)
     named = set().union(*map(stylesheet.names_in_html, pages))
     used = named | _used_by_programs()
@@ -65,7 +65,7 @@ def _fitted(path: Path, day: date) -> str:
 
 
 def _exercises(app: Sphinx) -> str:
-    """A script with the exercises of each page, for the counts in the table of contents."""
+    """Return a script with the exercises of each page, for the counts in the table of contents."""
     pages = {f"{page}.html": keys for page, keys in sorted(exercises.shown(app.env).items())}
     return f"globalThis.bookExercises = {json.dumps(pages, separators=(',', ':'))};\n"
 
@@ -77,7 +77,7 @@ def _join_sheets(static: Path, whole: Path) -> None:
 
 
 def _used_by_programs() -> set[str]:
-    """Every class and id that scripts and the library's drawings may give to an element."""
+    """Return every class and id that scripts and the library's drawings may give to an element."""
     used: set[str] = set()
     library = vendor.ROOT / "scalingbook_book"
     drawn = [path.read_text("utf-8") for path in library.glob("reader/**/*.py")]
@@ -101,13 +101,13 @@ def katex_rules() -> str:
 
 
 def own_rules() -> str:
-    """The book's own styles: the pages', the explorers', then those for print."""
+    """Return the book's own styles: the pages', the explorers', then those for print."""
     paths = [*sorted(scripts.PAGE.glob("*.css")), vendor.HERE / "explorer.css", vendor.HERE / "print.css"]
     return stylesheet.bare("\n".join(path.read_text(encoding="utf-8") for path in paths if path.exists()))
 
 
 def text_font_rules() -> str:
-    """The rule for the text font: one variable-weight file with Latin letters."""
+    """Return the rule for the text font: one variable-weight file with Latin letters."""
     return (
         '@font-face{font-family:"Source Sans 3 Variable";font-display:swap;'
         f'font-weight:{TEXT_WEIGHTS};src:url(fonts/{TEXT_FONT}) format("woff2")}}\n'

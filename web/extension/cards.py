@@ -1,4 +1,4 @@
-"""Embeds the definition of every glossary term that a page links to, for hover cards.
+"""Embed the definition of every glossary term that a page links to, for hover cards.
 
 The page's script shows the card next to the pointer or focus; to a screen reader it is the link's
 description; without scripts, the link leads to the glossary.
@@ -20,7 +20,7 @@ _LINK = re.compile(r"</?a\b[^>]*>")
 
 
 def definitions(app: Sphinx) -> dict[str, str]:
-    """The HTML of every definition by its term's anchor, without links."""
+    """Return the HTML of every definition by its term's anchor, without links."""
     if GLOSSARY not in app.env.found_docs:
         return {}
     found: dict[str, str] = {}
@@ -73,7 +73,7 @@ def before_reading(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> N
 
 
 def rewrite(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """All pages if a definition has changed, because every page may show it."""
+    """Return all pages if a definition has changed, because every page may show it."""
     return sorted(env.found_docs) if app.book_glossary_changed else []  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""Registers the citation backend once, because sphinxcontrib-bibtex looks it up at every citation."""
+"""Register the citation backend once, because sphinxcontrib-bibtex looks it up at every citation."""
 
 from pybtex.backends import plaintext
 from pybtex.plugin import register_plugin

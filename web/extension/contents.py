@@ -29,7 +29,7 @@ class Entry:
     number: str = ""  # of a chapter's page, as the page shows it
 
     def has(self, page: str) -> bool:
-        """Whether the page is this one or below it."""
+        """Return whether the page is this one or below it."""
         return page == self.page or any(one.has(page) for one in self.below)
 
 
@@ -37,7 +37,7 @@ Parts = list[tuple[str, tuple[Entry, ...]]]
 
 
 def parts(app: Sphinx) -> Parts:
-    """The parts of the book: the caption of each, and its pages."""
+    """Return the parts of the book: the caption of each, and its pages."""
     trees = app.env.tocs[app.config.root_doc].findall(addnodes.toctree)
     return [
         (tree.get("caption") or "", tuple(_with_solutions(app, entry) for entry in _entries(app, tree)))
@@ -46,7 +46,7 @@ def parts(app: Sphinx) -> Parts:
 
 
 def titles(app: Sphinx) -> dict[str, str]:
-    """The title of every page in the table of contents, with a chapter's number."""
+    """Return the title of every page in the table of contents, with a chapter's number."""
 
     def listed(entries: Iterable[Entry]) -> Iterable[Entry]:
         for entry in entries:
@@ -57,14 +57,14 @@ def titles(app: Sphinx) -> dict[str, str]:
 
 
 def _of(app: Sphinx) -> Parts:
-    """The parts, computed once per build."""
+    """Return the parts, computed once per build."""
     if not hasattr(app, "book_contents"):
         app.book_contents = parts(app)  # type: ignore[attr-defined]
     return app.book_contents  # type: ignore[attr-defined]
 
 
 def _with_solutions(app: Sphinx, entry: Entry) -> Entry:
-    """The second half of a split chapter also lists the solutions below the first half."""
+    """Return the second half of a split chapter also lists the solutions below the first half."""
     name = PurePosixPath(entry.page).name
     solutions = f"solutions/{pages.chapter(name, Path(app.srcdir))}"
     missing = entry.page == f"chapters/{name}" and not any(one.page == solutions for one in entry.below)
@@ -82,7 +82,7 @@ def _entries(app: Sphinx, tree: addnodes.toctree) -> Iterable[Entry]:
 
 
 def drawn(contents: Parts, page: str, address: Callable[[str], str]) -> str:
-    """The sidebar's HTML for a page; `address` gives the relative address of another page."""
+    """Return the sidebar's HTML for a page; `address` gives the relative address of another page."""
     return "".join(
         f"{_heading(caption)}{_list(entries, page, address, 1)}\n" for caption, entries in contents
     )

@@ -51,7 +51,7 @@ class Week:
 
 @cache
 def weeks() -> tuple[Week, ...]:
-    """The weeks of the course, in order."""
+    """Return the weeks of the course, in order."""
     with SOURCE.open(encoding="utf-8", newline="") as file:
         return tuple(
             Week(
@@ -67,21 +67,21 @@ def weeks() -> tuple[Week, ...]:
 
 @cache
 def chapter(page: str) -> cover.Chapter:
-    """The chapter with that page."""
+    """Return the chapter with that page."""
     listed = (one for chapters in cover.contents().values() for one in chapters)
     return next(one for one in listed if one.stem == page)
 
 
 @cache
 def places() -> dict[str, str]:
-    """The main page on which each exercise appears, by its key."""
+    """Return the main page on which each exercise appears, by its key."""
     main = [page for page in pages.every() if not page.deeper]
     found = ((page, one) for page in main for one in exercises.SHOWN.finditer(page.text))
     return {key: page.name for page, one in found for key in _keys(one["stem"], one["names"].split())}
 
 
 def _keys(stem: str, names: list[str]) -> list[str]:
-    """The keys of the exercises that a page names, or of those that no page names."""
+    """Return the keys of the exercises that a page names, or of those that no page names."""
     return [f"{stem}.{one}" for one in names] or [one.key for one in exercises.shown(stem, names)]
 
 
@@ -89,7 +89,7 @@ class Weeks(SphinxDirective):
     """The directive that lists the course."""
 
     def run(self) -> list[nodes.Node]:
-        """The total effort, then a list of weeks with reading, skippable sections and exercises."""
+        """Return the total effort, then a list of weeks with reading, skippable sections and exercises."""
         for path in (SOURCE, *sorted((ROOT / "chapters").glob("*.md"))):
             self.env.note_dependency(str(path))
         listed = "".join("".join(_told(week)) for week in weeks())
@@ -129,7 +129,7 @@ def _section(label: str) -> str:
 
 @cache
 def section(label: str) -> tuple[str, str]:
-    """The page of a label and the title of its section; raises a LookupError for an unknown label."""
+    """Return the page of a label and the title of its section; raises a LookupError for an unknown label."""
     for page in pages.every():
         _, _, after = page.text.partition(f"\n({label})=\n")
         if title := next((line for line in after.splitlines() if line.startswith("#")), ""):

@@ -25,7 +25,7 @@ from tools.environment import ROOT
 from web import stamp, vendor
 from web.extension.page_data import shows_the_library
 
-WORDS_A_MINUTE = 200  # of prose with numbers in it; exercises are not counted
+WORDS_A_MINUTE = 200  # for prose with numbers in it; exercises are not counted
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 KNOWN = {chapter.stem: chapter for chapter in CHAPTERS}
 
@@ -36,7 +36,7 @@ class Chapter:
 
     page: str
     deeper: tuple[str, ...]
-    listed: str = ""  # its title in the contents, where that is not the page's own
+    listed: str = ""  # its title in the contents, if that differs from the page's own
 
     @property
     def stem(self) -> str:
@@ -63,7 +63,7 @@ class Chapter:
 
 
 def parts(toc: dict[str, Any]) -> dict[str, tuple[Chapter, ...]]:
-    """The parts of a table of contents that contain chapters."""
+    """Return the parts of a table of contents that contain chapters."""
     found = {
         part["caption"]: tuple(
             _chapter(one) for one in part["chapters"] if one["file"].startswith("chapters/")
@@ -86,7 +86,7 @@ def _source(page: str) -> str:
 
 @cache
 def minutes(page: str) -> int:
-    """The minutes to read a page's prose and captions; cached by the page's content."""
+    """Return the minutes to read a page's prose and captions; cached by the page's content."""
     name = posixpath.basename(page)
     sources = (Path(words.__file__), *(ROOT / f"{page}{ending}" for ending in (".md", ".ipynb")))
     told = b"\0".join(path.read_bytes() for path in sources if path.exists())
@@ -102,7 +102,7 @@ def duration(minutes: int) -> str:
 
 @cache
 def contents() -> dict[str, tuple[Chapter, ...]]:
-    """The chapters of the book, by part."""
+    """Return the chapters of the book, by part."""
     return parts(yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8")))
 
 
@@ -110,7 +110,7 @@ class Inside(SphinxDirective):
     """The directive that lists the chapters by part, each with a bar proportional to its reading time."""
 
     def run(self) -> list[nodes.Node]:
-        """One list of chapters."""
+        """Return one list of chapters."""
         _depends(self)
         listed = contents()
         longest = max(sum(chapter.minutes) for chapters in listed.values() for chapter in chapters)
@@ -145,7 +145,7 @@ class Paths(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """A group of radio buttons, or without scripts a list."""
+        """Return a group of radio buttons, or without scripts a list."""
         _depends(self)
         rows = "".join(_way(*(part.strip() for part in line.split("|"))) for line in self.content if line)
         legend = "<legend>Choose a path: the contents mark its chapters, and Next follows it</legend>"
@@ -178,7 +178,7 @@ class Drawing(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The figure as notebooks show it."""
+        """Return the figure as notebooks show it."""
         shows_the_library(self.env)
         return [nodes.raw("", figures.find(self.arguments[0]).html(), format="html")]
 
@@ -189,7 +189,7 @@ class Live(SphinxDirective):
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """The explorer as notebooks show it."""
+        """Return the explorer as notebooks show it."""
         shows_the_library(self.env)
         return [nodes.raw("", explorers.find(self.arguments[0]).html(), format="html")]
 

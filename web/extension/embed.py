@@ -32,7 +32,7 @@ def note(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def shown(app: Sphinx) -> dict[str, tuple[str, str]]:
-    """The page and the anchor of every explorer, by key; the first if it appears twice."""
+    """Return the page and the anchor of every explorer, by key; the first if it appears twice."""
     found: dict[str, tuple[str, str]] = {}
     for page, explorers_of_page in sorted(page_data(app.env, "explorers").items()):
         for key, anchor in explorers_of_page:
@@ -41,7 +41,7 @@ def shown(app: Sphinx) -> dict[str, tuple[str, str]]:
 
 
 def collect(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """A page for each explorer, unless the last build wrote the same one."""
+    """Yield a page for each explorer, unless the last build wrote the same one."""
     kept = Path(app.doctreedir, "embedded.json")
     before = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     library = hashlib.sha256(repr(sorted(wheel.core().items())).encode()).hexdigest()

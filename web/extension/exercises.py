@@ -27,7 +27,7 @@ from web.extension.page import colab
 from web.extension.page_data import page_data
 
 LOG = logging.getLogger(__name__)
-# Colab opens a notebook from a public address; where the book has none, a reader uploads it.
+# Colab opens a notebook from a public address; if the book has none, readers upload the notebook.
 IN_COLAB = (
     '<li><a href="{address}">Open the exercises of this chapter in Colab</a>, and run the first cells.</li>'
 )
@@ -50,12 +50,12 @@ class Exercises(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The named exercises in that order, or the chapter's remaining ones."""
+        """Return the named exercises in that order, or the chapter's remaining ones."""
         stem, names = self.arguments[0], " ".join(self.content).split()
-        for path in exercises.asking(stem):  # what one names, another does not show
+        for path in exercises.asking(stem):  # an exercise that one page names is not shown on another
             self.env.note_dependency(str(path))
         self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.md"))
-        self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.ipynb"))  # what given cells print
+        self.env.note_dependency(str(ROOT / "solutions" / f"{stem}.ipynb"))  # the outputs of given cells
         for path in (ROOT / "scalingbook_book" / "chapters" / stem / "checks").rglob("*.py"):
             self.env.note_dependency(str(path))
         try:
@@ -68,7 +68,7 @@ class Exercises(SphinxDirective):
         return [raw(intro), *(self._exercise(one, known.get(one.key)) for one in read)]
 
     def _notebook(self, stem: str) -> str:
-        """The link that downloads the exercises as a notebook."""
+        """Return the link that downloads the exercises as a notebook."""
         link = f'<a href="{self._download(stem)}" download>Download these exercises as a notebook</a>'
         return f'<p class="exercise-notebook">{link}: it includes the library and runs in Colab as is.</p>'
 
@@ -85,7 +85,7 @@ class Exercises(SphinxDirective):
         return raw(f'<ol class="exercise-steps">{steps}</ol>')
 
     def _elsewhere(self, stem: str, here: list[str]) -> str:
-        """A line that says on which pages the chapter's other exercises are."""
+        """Return a line that says on which pages the chapter's other exercises are."""
         self.env.note_dependency(str(ROOT / "_toc.yml"))
         others: dict[str, list[exercises.Exercise]] = {}
         shown_by = places(stem)
@@ -123,7 +123,7 @@ class Exercises(SphinxDirective):
 
 
 def places(stem: str) -> dict[str, str]:
-    """The page that shows each exercise of a chapter, in the order of the solutions."""
+    """Return the page that shows each exercise of a chapter, in the order of the solutions."""
     shown_by = {
         one.key: path.stem
         for path, names in exercises.asking(stem).items()
@@ -133,7 +133,7 @@ def places(stem: str) -> dict[str, str]:
 
 
 def _others(page: str, found: list[exercises.Exercise]) -> str:
-    """The exercises on another page: "2.6 to 2.8 in 2A Narrow layers"."""
+    """Return the exercises on another page: "2.6 to 2.8 in 2A Narrow layers"."""
     stem = found[0].key.partition(".")[0]
     own = sorted(one.number for one in found)
     runs = [
@@ -146,12 +146,12 @@ def _others(page: str, found: list[exercises.Exercise]) -> str:
 
 
 def raw(html: str) -> nodes.raw:
-    """A node with raw HTML."""
+    """Return a node with raw HTML."""
     return nodes.raw("", html, format="html")
 
 
 def name(key: str) -> str:
-    """The id of an exercise in its page."""
+    """Return the id of an exercise in its page."""
     return f"exercise-{key.replace('.', '-')}"
 
 
@@ -166,7 +166,7 @@ def _heading(exercise: exercises.Exercise, check: Check) -> str:
 
 
 def form(exercise: exercises.Exercise, check: Check, solution: str) -> str:
-    """The answer box as HTML, which contains neither answers nor hints."""
+    """Return the answer box as HTML, which contains neither answers nor hints."""
     hint = (
         f'<button type="button" class="answer-hint">Hint 1 of {len(check.hints)}</button>'
         if check.hints
@@ -205,7 +205,7 @@ def _field(exercise: exercises.Exercise, check: Check) -> str:
 
 
 def _number(check: Check) -> tuple[str, str]:
-    """The label of a number field, and an example of its format."""
+    """Return the label of a number field, and an example of its format."""
     shapes = {"s": "such as 1.5 ms", "B": "such as 1.5 MB", "bytes": "such as 1.5 MB"}
     return _asked(check.unit), shapes.get(check.unit, "such as 1.5e6")
 
@@ -229,7 +229,7 @@ def _asked(unit: str) -> str:
 
 
 def shown(env: BuildEnvironment) -> dict[str, list[str]]:
-    """The keys of the exercises on each page."""
+    """Return the keys of the exercises on each page."""
     return page_data(env, "exercises")
 
 

@@ -15,14 +15,14 @@ from sphinx.application import Sphinx
 
 from web import stamp, vendor
 
-LENGTH = (60, 200)  # of a description, in letters
+LENGTH = (60, 200)  # minimum and maximum characters of a description
 CARD = "card.png"
 _DAY = re.compile(r'(<time class="edition" datetime=")[\d-]*(">)[\d-]*(</time>)')
 _NOTE = re.compile(r"(note    = \{Version [\w.]+, )[\d-]*(\})")
 
 
 def described(doctree: nodes.document | None) -> str:
-    """The first paragraph of prose without formulas, cut at a word boundary."""
+    """Return the first paragraph of prose without formulas, cut at a word boundary."""
     least, most = LENGTH
     for paragraph in doctree.findall(nodes.paragraph) if doctree else ():
         text = " ".join(paragraph.astext().split())
@@ -47,7 +47,7 @@ def tell(
 
 
 def dated(html: str, day: date) -> str:
-    """A page with the date of this edition."""
+    """Return a page with the date of this edition."""
     return _NOTE.sub(rf"\g<1>{day}\g<2>", _DAY.sub(rf"\g<1>{day}\g<2>{day}\g<3>", html))
 
 
@@ -58,7 +58,7 @@ def write_card(app: Sphinx, static: Path) -> None:
 
 
 def day(app: Sphinx) -> date:
-    """The date of this edition."""
+    """Return the date of this edition."""
     return stamp.day(Path(app.srcdir))
 
 

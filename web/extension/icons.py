@@ -1,4 +1,4 @@
-"""Inlines Font Awesome icons where the text names them.
+"""Inline Font Awesome icons where the text names them.
 
 An inline icon needs no request, takes the text's color, and also shows in a page opened from a file.
 """
@@ -16,7 +16,7 @@ _COMMENT = re.compile(r"<!--.*?-->", re.S)
 
 
 def drawn(text: str) -> str:
-    """A page, or a script that writes parts of one, with every named icon as inline SVG."""
+    """Return a page, or a script that writes parts of one, with every named icon as inline SVG."""
     return _NAMED.sub(_drawing, text)
 
 
@@ -29,7 +29,7 @@ def _drawing(found: re.Match[str]) -> str:
 
 @cache
 def _shape(style: str, name: str) -> str:
-    """The part of an icon's file after `<svg `, or "" if Font Awesome has no such icon."""
+    """Return the part of an icon's file after `<svg `, or "" if Font Awesome has no such icon."""
     path = vendor.package("@fortawesome/fontawesome-free") / "svgs" / style / f"{name}.svg"
     if not path.exists():
         return ""

@@ -1,4 +1,4 @@
-"""Embeds the label of every slider position, so that labels are correct before Python has started.
+"""Embed the label of every slider position, so that labels are correct before Python has started.
 
 A slider of more than `MOST` positions has no table: its label is the number at its position, as a test
 asserts.
@@ -18,7 +18,7 @@ _SLIDER = re.compile(r'(<input type="range" id="[^"]*" name="(?P<name>\w+)")(?: 
 
 
 def added(html: str) -> str:
-    """A page whose sliders have up-to-date label tables."""
+    """Return a page whose sliders have up-to-date label tables."""
     return _EXPLORER.sub(lambda found: _SLIDER.sub(lambda one: _told(found["key"], one), found[0]), html)
 
 
@@ -30,7 +30,7 @@ def _told(key: str, found: re.Match[str]) -> str:
 
 @cache
 def table(slider: Slider) -> tuple[str, ...]:
-    """The label at every position, or () if there are too many."""
+    """Return the label at every position, or () if there are too many."""
     first, last, step = slider.stops
     count = round((last - first) / step) + 1
     return tuple(slider.text(slider.value(first + step * at)) for at in range(count)) if count <= MOST else ()

@@ -1,4 +1,4 @@
-"""Writes the license text of everything that the site ships, and a page that lists them.
+"""Write the license text of everything that the site ships, and a page that lists them.
 
 Texts come from the installed packages; for packages without one (Pyodide, and what is compiled into it), from
 `web/licenses`.
@@ -39,7 +39,7 @@ class Shipped:
         return f"{self.name.split(',')[0].lower().replace(' ', '-')}.txt"
 
     def text(self) -> str:
-        """The license text."""
+        """Return the license text."""
         return self._path().read_text(encoding="utf-8")
 
     def _path(self) -> Path:
@@ -52,7 +52,7 @@ class Shipped:
 
 
 def shipped() -> tuple[Shipped, ...]:
-    """The works listed in `web/licenses/shipped.csv`."""
+    """Return the works listed in `web/licenses/shipped.csv`."""
     with (KEPT / "shipped.csv").open(encoding="utf-8", newline="") as table:
         return tuple(_read(**row) for row in csv.DictReader(table))
 
@@ -65,7 +65,7 @@ SHIPPED = shipped()
 
 
 def listed(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The page that lists the licenses."""
+    """Yield the page that lists the licenses."""
     yield FOLDER, {"title": "Licenses", "shipped": SHIPPED}, "licenses.html"
 
 

@@ -1,4 +1,4 @@
-"""Renders formulas with KaTeX at build time, so that pages need no math script.
+"""Render formulas with KaTeX at build time, so that pages need no math script.
 
 Each Sphinx process has one Node process. Results are cached by content, so a rebuild renders new formulas
 only. A formula that KaTeX rejects is a warning at its source line, which fails the build.
@@ -35,18 +35,18 @@ class Katex:
         kept.mkdir(parents=True, exist_ok=True)
 
     def render(self, latex: str, *, display: bool) -> str:
-        """The formula as HTML and MathML; raises a ValueError with KaTeX's message if it is rejected."""
+        """Return the formula as HTML and MathML. Raises ValueError with KaTeX's message if it is rejected."""
         question = json.dumps({"latex": latex, "display": display})
         name = hashlib.sha256((vendor.lock_digest() + self.macros + question).encode()).hexdigest()
         path = self.kept / f"{name}.html"
         if not path.exists():
-            draft = path.with_suffix(f".{os.getpid()}")  # two processes may render one formula
+            draft = path.with_suffix(f".{os.getpid()}")  # two processes may render the same formula
             draft.write_text(self._ask(question), encoding="utf-8")
             draft.replace(path)
         return path.read_text(encoding="utf-8")
 
     def _ask(self, question: str) -> str:
-        if self.process is None or self.owner != os.getpid():  # a forked process must not use its parent's
+        if self.process is None or self.owner != os.getpid():  # a fork must not use its parent's Node
             self.process, self.owner = self._start(), os.getpid()
         server = self.process
         assert server.stdin is not None

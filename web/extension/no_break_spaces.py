@@ -1,6 +1,6 @@
-"""Joins numbers and units by no-break spaces when a page is written.
+"""Join numbers and units with no-break spaces when a page is written.
 
-Only in text: not in code, formulas, pictures, or what scripts rewrite.
+Only text is changed: not code, formulas, pictures, or what scripts rewrite.
 """
 
 import re
@@ -22,7 +22,7 @@ _VOID = {"area", "br", "col", "hr", "img", "input", "link", "meta", "source", "w
 
 
 def join(html: str) -> str:
-    """The page with its numbers and units joined."""
+    """Return the page with its numbers and units joined."""
     pieces, inside, depth = _TAG.split(html), "", 0
     for at, piece in enumerate(pieces):
         if not piece.startswith("<"):
@@ -37,7 +37,7 @@ def join(html: str) -> str:
 
 
 def _apart(tag: re.Match[str]) -> bool:
-    """Whether the element that a tag opens is left alone."""
+    """Return whether the element that a tag opens is left alone."""
     if tag["name"] in _VOID or tag["rest"].endswith("/"):
         return False
     return tag["name"] in _WHOLE or bool(_PARTS.search(tag["rest"]))

@@ -1,4 +1,4 @@
-"""Numbers figures, tables, formulas, explorers and exercises by chapter: Figure 2.3.
+"""Number figures, tables, formulas, explorers and exercises by chapter: Figure 2.3.
 
 Chapters count in reading order, and the first page below chapter 2 is 2A. Numbers change with the text;
 anchors are made from names and stay. An exercise has the number of its worked solution on every page.
@@ -30,7 +30,7 @@ LOG = logging.getLogger(__name__)
 _FIGURE = re.compile(r'<figure class="fig" id="(?P<id>[^"]+)">.*?<figcaption>', re.S)
 _EXPLORER = re.compile(r'class="explorer"[^>]* id="(?P<id>[^"]+)".*?<p class="ex-title"[^>]*>', re.S)
 _TABLE = re.compile(r'<table class="dataframe">(?:<caption>(?P<title>.*?)</caption>)?')
-_TITLE = "Table: "  # what the paragraph above a table of Markdown begins with
+_TITLE = "Table: "  # the beginning of the paragraph above a Markdown table
 _EXERCISE = re.compile(
     r'(?<= id=")(?P<id>exercise-(?P<stem>[a-z0-9_]+)-[\w-]+)">(?P<own>\d+)\. (?P<title>.*?)(?= <span)'
 )
@@ -40,11 +40,11 @@ _HEADING = re.compile(r"^# (.+)$", re.MULTILINE)
 
 
 def of_pages(root: Path) -> dict[str, str]:
-    """The number of every chapter page by its name: "2", and "2A" for the first page below it."""
+    """Return the number of every chapter page by its name: "2", and "2A" for the first page below it."""
     return _numbered_pages((root / "_toc.yml").read_text(encoding="utf-8"))
 
 
-@cache  # two events of each page ask
+@cache  # two events of each page call this
 def _numbered_pages(contents: str) -> dict[str, str]:
     told = yaml.safe_load(contents)
     ranked = (one for part in told.get("parts", ()) for one in part["chapters"])
@@ -59,17 +59,17 @@ def _numbered_pages(contents: str) -> dict[str, str]:
 
 
 def rank(page: str) -> int:
-    """The position of a chapter page in the table of contents."""
+    """Return the position of a chapter page in the table of contents."""
     return list(of_pages(ROOT)).index(f"chapters/{page}")
 
 
 def title(page: str) -> str:
-    """The title of a page in the table of contents."""
+    """Return the title of a page in the table of contents."""
     return _titles((ROOT / "_toc.yml").read_text(encoding="utf-8")).get(page) or heading(page)
 
 
 def named(page: str) -> str:
-    """The number and title of a chapter page: "2A Narrow layers"."""
+    """Return the number and title of a chapter page: "2A Narrow layers"."""
     return f"{of_pages(ROOT)[f'chapters/{page}']} {title(f'chapters/{page}')}"
 
 
@@ -86,13 +86,13 @@ def _listed(entries: list[dict[str, Any]]) -> Iterator[tuple[str, str]]:
 
 
 def heading(page: str) -> str:
-    """The title on a page."""
+    """Return the title on a page."""
     found = _HEADING.search((ROOT / f"{page}.md").read_text(encoding="utf-8"))
     return found[1] if found else page
 
 
 def of_exercise(page: str, stem: str, own: int) -> str:
-    """The number of an exercise that a page shows: its chapter's number, then its own.
+    """Return the number of an exercise that a page shows: its chapter's number, then its own.
 
     On a deeper page that is still the chapter's number; on a page of another chapter, the number of the
     exercise's own chapter.
@@ -109,20 +109,20 @@ class Count:
         self.page = page
         self.counted: dict[str, int] = {}
         self.anchors: dict[str, int] = {}
-        self.said: dict[str, str] = {}  # by anchor: what a reference reads
+        self.said: dict[str, str] = {}  # the text of a reference, by anchor
 
     def next(self, kind: str) -> str:
-        """The next number of a kind."""
+        """Return the next number of a kind."""
         own = self.counted[kind] = self.counted.get(kind, 0) + 1
         return f"{self.number}.{own}"
 
     def anchor(self, name: str) -> str:
-        """An anchor that is unique on this page."""
+        """Return an anchor that is unique on this page."""
         times = self.anchors[name] = self.anchors.get(name, 0) + 1
         return name if times == 1 else f"{name}-{times}"
 
     def raw(self, html: str, section: str) -> str:
-        """The HTML of cells and exercises, with numbers."""
+        """Return the HTML of cells and exercises, with numbers."""
         html = _FIGURE.sub(lambda found: found[0] + self._marked("Figure", found["id"]), html)
         html = _EXPLORER.sub(lambda found: found[0] + self._marked("Explorer", found["id"]), html)
         html = _TABLE.sub(lambda found: self._captioned(section, found["title"]), html)
@@ -137,20 +137,20 @@ class Count:
         return f'<table class="dataframe" id="{anchor}">{self.caption(anchor, title or "")}'
 
     def caption(self, anchor: str, title: str) -> str:
-        """The caption of a table with its number; warns if it has no title."""
+        """Return the caption of a table with its number; warns if it has no title."""
         if not title:
             LOG.warning("the table %s has no title: write `Table: ...` above it", anchor, type="numbers")
         return f"<caption>{self._marked('Table', anchor)}{title}</caption>"
 
     def _exercise(self, found: re.Match[str]) -> str:
-        """The heading of an exercise with its number."""
+        """Return the heading of an exercise with its number."""
         told = of_exercise(self.page, found["stem"], int(found["own"]))
         self.said[found["id"]] = f"Exercise {told}"
         return f'{found["id"]}"><span>{told}. {found["title"]}</span>{link("Exercise", found["id"])}'
 
 
 def link(kind: str, anchor: str) -> str:
-    """The link sign next to a number."""
+    """Return the link sign next to a number."""
     said = f"Link to this {kind.lower()}"
     return f'<a class="headerlink" href="#{escape(anchor)}" title="{said}" aria-label="{said}">#</a>'
 
@@ -175,7 +175,7 @@ def write(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _numbered(doctree: nodes.document) -> Iterator[tuple[Any, str]]:
-    """The elements that may have a number, in order, with the anchor of their section."""
+    """Yield the elements that may have a number, in order, with the anchor of their section."""
     for node in list(doctree.findall(nodes.Element)):
         is_html = isinstance(node, nodes.raw) and "html" in node.get("format", "")
         if is_html or isinstance(node, nodes.table | nodes.math_block):
@@ -192,7 +192,7 @@ def _table(table: nodes.table, count: Count, section: str) -> None:
 
 
 def _title(table: nodes.table) -> str:
-    """The text after `Table: ` in the paragraph above a table, which is removed."""
+    """Return the text after `Table: ` in the paragraph above a table, which is removed."""
     at = table.parent.index(table)
     above = table.parent[at - 1] if at else None
     if not isinstance(above, nodes.paragraph) or not above.astext().startswith(_TITLE):
@@ -221,7 +221,7 @@ def name_page(
 
 
 def _of(env: BuildEnvironment) -> dict[str, dict[str, str]]:
-    """The text of references, by page and anchor, recorded while pages are read."""
+    """Return the text of references, by page and anchor, recorded while pages are read."""
     return page_data(env, "numbers")
 
 
@@ -241,7 +241,7 @@ def refer(
 
 
 def _named(env: BuildEnvironment, page: str) -> str:
-    """A chapter page as Sphinx names it, or a page outside the chapters."""
+    """Return a chapter page as Sphinx names it, or a page outside the chapters."""
     return f"chapters/{page}" if f"chapters/{page}" in env.found_docs else page
 
 

@@ -17,7 +17,7 @@ _CHAPTER = "chapters/"
 
 
 def neighbors(below: dict[str, list[str]], root: str) -> dict[str, Links]:
-    """The previous and the next page of each page; `below` has the pages under each page."""
+    """Return the previous and the next page of each page; `below` has the pages under each page."""
     listed = _read(below.get(root, []))
     first = [root, *sorted(listed, key=lambda page: not page.startswith(_CHAPTER))]
     found: dict[str, Links] = _chain(first)
@@ -30,7 +30,7 @@ def neighbors(below: dict[str, list[str]], root: str) -> dict[str, Links]:
 
 
 def _read(pages: Iterable[str]) -> list[str]:
-    """The pages that are read in sequence, without solutions."""
+    """Return the pages that are read in sequence, without solutions."""
     return [page for page in pages if not page.startswith(_APART)]
 
 

@@ -1,4 +1,4 @@
-"""Typesets text output of cells: sentences like prose, aligned lines with scrolling, the rest as code.
+"""Typeset text output of cells: sentences like prose, aligned lines with scrolling, the rest as code.
 
 A sentence wraps in the text font. Lines with columns aligned by spaces keep them and scroll if they are wider
 than the page. Everything else is code and wraps.
@@ -16,14 +16,14 @@ _WORD = re.compile(r"[A-Za-z]{2,}")
 
 
 def kind(text: str) -> str:
-    """The class of an output: "sentence", "aligned", or "" for code."""
+    """Return the class of an output: "sentence", "aligned", or "" for code."""
     if _ALIGNED.search(text):
         return "aligned"
     return "" if _CODE.search(text) or not _WORD.search(text) else "sentence"
 
 
 def parts(text: str) -> list[str]:
-    """The parts of an output, split at blank lines if it mixes sentences and aligned lines."""
+    """Return the parts of an output, split at blank lines if it mixes sentences and aligned lines."""
     found = [part for part in re.split(r"\n\s*\n", text.strip("\n")) if part.strip()]
     return found if "sentence" in map(kind, found) and len(set(map(kind, found))) > 1 else [text]
 

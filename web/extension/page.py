@@ -14,15 +14,15 @@ from sphinx.config import Config
 from tools import first_cell
 from web import policy, vendor
 
-MENDED = {  # what other extensions write and screen readers stumble over
-    '<div role="list" class="citation-list">': '<div class="citation-list">',  # its entries are no list items
-    '<summary aria-label="Toggle hidden content">': "<summary>",  # the name would hide the visible words
-    ' role="doc-biblioentry"': "",  # ARIA gave it up
-    '<th class="head"><p></p></th>': "<td></td>",  # the corner of a table heads nothing
+MENDED = {  # output of other extensions that confuses screen readers
+    '<div role="list" class="citation-list">': '<div class="citation-list">',  # entries are not list items
+    '<summary aria-label="Toggle hidden content">': "<summary>",  # the label would hide the visible words
+    ' role="doc-biblioentry"': "",  # deprecated in ARIA
+    '<th class="head"><p></p></th>': "<td></td>",  # the corner of a table is not a heading
 }
-SAFE = {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"}  # to read on all cores, and do not say so
+SAFE = {"sphinx_jupyterbook_latex", "sphinx_multitoc_numbering"}  # parallel-safe, but undeclared
 TEMPLATES = vendor.HERE / "templates"
-_VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')  # the theme writes one, too
+_VIEWPORT = re.compile(r'<meta name="viewport"[^>]*>')  # the theme writes one too
 _HEAD_OF_MATH = re.compile(
     r'<th class="head"><p><span class="math">(?:(?!</th>).)*?<semantics>(?P<math>(?:(?!</th>).)*?)<annotation'
     r"(?:(?!</th>).)*?</p></th>",
@@ -34,11 +34,11 @@ _GITHUB = re.compile(r"(?:https://|git@)github\.com[/:](?P<name>[\w.-]+/[\w.-]+?
 def add_templates(app: Sphinx, config: Config) -> None:
     """Put the book's templates before the theme's, and turn off Sphinx's own figure numbers."""
     config.templates_path.insert(0, str(TEMPLATES))
-    config.numfig = False  # a LaTeX extension turns it on, and Sphinx would traverse every page
+    config.numfig = False  # a LaTeX extension turns it on, and then Sphinx would traverse every page
 
 
 def repository(app: Sphinx) -> str:
-    """The address of the source repository, configured or from the git remote, or ""."""
+    """Return the address of the source repository, configured or from the git remote, or ""."""
     options: dict[str, Any] = app.config.html_theme_options
     known = options.get("repository_url") or _remote(Path(app.srcdir))
     return known.removesuffix("/").removesuffix(".git")
@@ -54,13 +54,13 @@ def _remote(folder: Path) -> str:
 
 
 def github(url: str) -> str:
-    """The owner and name of a GitHub repository, or "" for other addresses."""
+    """Return the owner and name of a GitHub repository, or "" for other addresses."""
     found = _GITHUB.fullmatch(url)
     return found["name"] if found else ""
 
 
 def colab(repository: str, notebook: str) -> str:
-    """The address that opens a released notebook in Colab, or "" if it is not on GitHub."""
+    """Return the address that opens a released notebook in Colab, or "" if it is not on GitHub."""
     name = github(repository)
     path = f"blob/{first_cell.TAG_OF_RELEASE}/{notebook}"
     return f"https://colab.research.google.com/github/{name}/{path}" if name else ""
@@ -96,7 +96,7 @@ def trim(
 
 
 def _plain_head(found: re.Match[str]) -> str:
-    """A column heading that is a formula, as text: screen readers skip rendered formulas."""
+    """Return a column heading that is a formula, as text: screen readers skip rendered formulas."""
     return f'<th class="head"><p>{_text_of(ElementTree.fromstring(found["math"]))}</p></th>'
 
 
@@ -111,7 +111,7 @@ def _text_of(math: ElementTree.Element) -> str:
 
 
 def _source(app: Sphinx, page: str) -> str:
-    """The notebook of a page, below the root, or ""."""
+    """Return the notebook of a page, below the root, or ""."""
     path = app.env.doc2path(page, base=False) if page in app.env.found_docs else ""
     return str(path) if str(path).endswith(".ipynb") else ""
 

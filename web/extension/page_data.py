@@ -13,7 +13,7 @@ from tools import wheel
 
 
 def page_data(env: BuildEnvironment, name: str) -> dict[str, Any]:
-    """The recorded data of this name, by page."""
+    """Return the recorded data of this name, by page."""
     return _all(env).setdefault(name, {})
 
 
@@ -25,7 +25,7 @@ def shows_the_library(env: BuildEnvironment) -> None:
 
 @cache
 def _library() -> tuple[str, ...]:
-    """The paths of the library's files."""
+    """Return the paths of the library's files."""
     return tuple(
         str(p)
         for folder in wheel.CORE

@@ -35,7 +35,7 @@ _LOWERED = str.maketrans("0123456789ijkmnt", "₀₁₂₃₄₅₆₇₈₉ᵢ�
 
 
 def text(node: nodes.Node) -> str:
-    """The words of a node: prose, tables, formulas, figure captions; no code and no output."""
+    """Return the words of a node: prose, tables, formulas, figure captions; no code and no output."""
     if isinstance(node, nodes.Text):
         return node.astext().replace("\u00ad", "")
     if isinstance(node, nodes.math | nodes.math_block):
@@ -58,7 +58,7 @@ def _joined(node: nodes.Node) -> str:
 
 
 def _reference(ref: addnodes.pending_xref) -> str:
-    """The visible text of a reference; a section's title is filled in later by `filled`."""
+    """Return the visible text of a reference; a section's title is filled in later by `filled`."""
     if ref.get("refdomain") == "cite":
         return _cited(ref["reftarget"]) if ref["reftype"] == "t" else ""
     if ref.get("reftype") == "ref" and not ref.get("refexplicit"):
@@ -67,7 +67,7 @@ def _reference(ref: addnodes.pending_xref) -> str:
 
 
 def filled(told: str, titles: Mapping[str, str]) -> str:
-    """A section's text with the titles of sections it refers to, known after all pages are read."""
+    """Return a section's text with the titles of sections it refers to, known after all pages are read."""
     return tidy(re.sub(f"{_MARK}(.*?){_MARK}", lambda m: titles.get(m[1], ""), told))
 
 
@@ -77,12 +77,12 @@ def _cited(key: str) -> str:
 
 
 def tidy(told: str) -> str:
-    """The text with normalized spaces, and none before punctuation."""
+    """Return the text with normalized spaces, and none before punctuation."""
     return re.sub(r"\s+(?=[.,;:!?)](?:\s|$))", "", re.sub(r"\s+", " ", told)).strip()
 
 
 def formula(source: str) -> str:
-    r"""A formula in Unicode: `T_math = FLOPs/C` for `T_\text{math} = \frac{\text{FLOPs}}{C}`."""
+    r"""Return a formula in Unicode: `T_math = FLOPs/C` for `T_\text{math} = \frac{\text{FLOPs}}{C}`."""
     told = _NO_SIGN.sub("", source.replace(r"\{", "\1").replace(r"\}", "\2"))
     told = re.sub(rf"([_^]){_UPRIGHT}(?=\{{)", r"\1", _SPACE.sub(" ", told))
     before = ""
@@ -105,7 +105,7 @@ def _bracketed(part: str) -> str:
 
 
 def _first(found: re.Match[str]) -> str:
-    """The content of braces, or a single letter without braces."""
+    """Return the content of braces, or a single letter without braces."""
     return (found[1] or found[2] or "").strip()
 
 
@@ -119,7 +119,7 @@ def _lowered(part: str) -> str:
 
 
 def _caption(cell: nodes.container) -> str:
-    """The caption of a figure or an explorer; "" for any other output."""
+    """Return the caption of a figure or an explorer; "" for any other output."""
     if not any(_SHOWN.search(raw.astext()) for raw in cell.findall(nodes.raw)):
         return ""
     plain = (b for b in cell.findall(nodes.literal_block) if "text_plain" in b["classes"])

@@ -1,4 +1,4 @@
-"""Bundles the page's modules into seven script files, without comments.
+"""Bundle the page's modules into seven script files, without comments.
 
 A module that imports ten others would cost ten sequential requests, so each entry becomes one file: the
 modules that it imports, in dependency order, then itself. An entry that another imports stays a separate
@@ -13,13 +13,13 @@ from web import vendor
 from web.extension import icons
 
 PAGE = (vendor.HERE / "page").resolve()
-_CLASSIC = "site.js"  # no module: browsers load none for a page that was opened from a file
+_CLASSIC = "site.js"  # not a module, because browsers load none for a page that is opened from a file
 _MODULES = ("guesses.mjs", "live.mjs", "progress.mjs", "whole.mjs", "workbench.mjs", "worker.mjs")
 ENTRIES = {"site.mjs": _CLASSIC} | {name: name for name in _MODULES}
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "(\.[^"]+)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\b)", re.M)
 _COMMENT = re.compile(r"^ *(?:/\*\*(?:(?!\*/).)*\*/|//[^\n]*)\n", re.M | re.S)
-_BESIDE = re.compile(r"(?<=[;{},)(\]]) // [^\n\"'`]*$", re.M)  # behind code, and in no string
+_BESIDE = re.compile(r"(?<=[;{},)(\]]) // [^\n\"'`]*$", re.M)  # a comment after code that is not in a string
 _DECLARED = re.compile(r"^(?:export )?(?:async )?(?:function\*?|class|const|let) (\w+)", re.M)
 
 
@@ -33,7 +33,7 @@ def write(static: Path, prefix: str) -> None:
 
 
 def joined(entry: Path) -> str:
-    """The bundle of an entry; exits if two of its modules declare the same name."""
+    """Return the bundle of an entry; exits if two of its modules declare the same name."""
     parts: dict[Path, str] = {}
     _collect(entry, parts)
     own = parts.pop(entry)
@@ -49,7 +49,7 @@ def _collect(path: Path, parts: dict[Path, str]) -> None:
 
     def needed(found: re.Match[str]) -> str:
         part = (path.parent / found[2]).resolve()
-        if not part.exists():  # Pyodide's, which the build puts there
+        if not part.exists():  # Pyodide's, which the build adds
             return found[0]
         if part.name in ENTRIES:
             return f'import {found[1]} from "./{part.name}";\n'

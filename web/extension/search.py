@@ -1,4 +1,4 @@
-"""Builds the search index: every section, glossary entry, figure and explorer; no code and no solutions.
+"""Build the search index: every section, glossary entry, figure and explorer; no code and no solutions.
 
 Sections are recorded while Sphinx reads a page, so that a formula counts once. Headings and defined terms
 load with the dialog; the first typed letter loads a full-text index, which Node builds with MiniSearch, and
@@ -33,7 +33,7 @@ _BESIDE = {
     "chips": 1.0,
     "models": 1.0,
     **dict.fromkeys(_REPORTS, 0.3),
-}  # beside chapters
+}  # next to chapters
 _ALIASES = vendor.HERE / "aliases.csv"
 _ASKED = vendor.HERE / "asked.csv"
 _ABSENT = vendor.HERE / "absent.csv"
@@ -68,7 +68,7 @@ def note(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def places(tree: nodes.document) -> Iterator[Place]:
-    """Every section of a page without its subsections, and every glossary entry."""
+    """Yield every section of a page without its subsections, and every glossary entry."""
     for section in tree.findall(nodes.section):
         parts = [child for child in section.children if not isinstance(child, nodes.section | nodes.title)]
         title = readable.text(next(iter(section.findall(nodes.title))))
@@ -86,7 +86,7 @@ def _all(parts: list[nodes.Node]) -> str:
 
 
 def collected(app: Sphinx) -> list[Section]:
-    """All sections in reading order, with the terms that they teach."""
+    """Return all sections in reading order, with the terms that they teach."""
     found = page_data(app.env, "places")
     pages = list(found)
     order = [app.config.root_doc, *_below(app, app.config.root_doc)]
@@ -115,7 +115,7 @@ def questions() -> dict[str, str]:
 
 
 def _taught() -> dict[str, str]:
-    """The terms that a section teaches, in all forms, by its anchor."""
+    """Return the terms that a section teaches, in all forms, by its anchor."""
     section = {place.term: nodes.make_id(place.section) for place in terms.places()}
     found: dict[str, str] = {}
     for forms in terms.entries():
@@ -151,7 +151,7 @@ def write(app: Sphinx, static: Path) -> None:
 
 
 def _pages(app: Sphinx, titles: dict[str, str]) -> list[tuple[str, str, float, str]]:
-    """Each page's address, title and weight, and for a deeper page the title of its chapter."""
+    """Return each page's address, title and weight, and for a deeper page the title of its chapter."""
     deeper = {str(page) for page in every(Path(app.srcdir)) if page.deeper}
     above = {
         page: titles[chapter] for chapter in titles for page in app.env.toctree_includes.get(chapter, [])
@@ -175,7 +175,7 @@ def _absent(found: list[Section]) -> list[tuple[str, int]]:
 
 
 def _weights(pages: list[str], deeper: set[str]) -> Iterator[float]:
-    """The weight of each page: main pages before deeper and reference pages, earlier ones higher."""
+    """Yield the weight of each page: main pages before deeper and reference pages, earlier ones higher."""
     for at, page in enumerate(pages):
         early = 1.5 - at / len(pages)
         if page.startswith("chapters/"):

@@ -36,7 +36,7 @@ class Column[T]:
 
 
 def _rate(*names: str) -> Callable[[Chip], float | None]:
-    """The first of these rates that the chip has, or None."""
+    """Return the first of these rates that the chip has, or None."""
     return lambda chip: next((chip.rates()[name] for name in names if name in chip.rates()), None)
 
 
@@ -100,7 +100,7 @@ MODELS: tuple[Column[Transformer], ...] = (
 
 
 def table[T](name: str, title: str, columns: tuple[Column[T], ...], rows: tuple[T, ...], sources: str) -> str:
-    """The table as HTML; a cell carries the value by which its column is sorted.
+    """Return the table as HTML; a cell carries the value by which its column is sorted.
 
     The first row is invisible and holds the widest text of each column, so that columns do not move while a
     browser receives the rows.
@@ -155,7 +155,7 @@ def _source(row: object) -> str:
 
 
 def _chip_sources() -> str:
-    """The source of each number of each chip, folded."""
+    """Return the source of each number of each chip, folded."""
     listed = "".join(f"<dt>{escape(chip.name)}</dt><dd>{_figures(chip)}</dd>" for chip in chips.ALL.values())
     return f"<details><summary>Source and date of every figure</summary><dl>{listed}</dl></details>"
 
@@ -171,7 +171,7 @@ class ChipsTable(SphinxDirective):
     """The directive that lists all chips of the catalogue."""
 
     def run(self) -> list[nodes.Node]:
-        """One table, rebuilt when the library changes."""
+        """Return one table, rebuilt when the library changes."""
         shows_the_library(self.env)
         title = "Peak figures of one chip: FLOP/s are dense, link and network rates are one way"
         html = table("chips", title, CHIPS, tuple(chips.ALL.values()), _chip_sources())
@@ -182,7 +182,7 @@ class ModelsTable(SphinxDirective):
     """The directive that lists all models of the catalogue."""
 
     def run(self) -> list[nodes.Node]:
-        """One table, rebuilt when the library changes."""
+        """Return one table, rebuilt when the library changes."""
         shows_the_library(self.env)
         title = "Shapes and sizes of the catalogue's models, counted weight by weight"
         return [nodes.raw("", table("models", title, MODELS, models.CATALOGUE, ""), format="html")]

@@ -1,4 +1,4 @@
-"""Files for machines and lost readers: a sitemap, robots.txt, an Atom feed of changes, and a 404 page.
+"""Write files for machines and lost readers: a sitemap, robots.txt, an Atom feed of changes, and a 404 page.
 
 The sitemap needs absolute addresses, so it is written only if `html.baseurl` is set.
 """
@@ -34,7 +34,7 @@ class Release(NamedTuple):
 
 
 def releases(changelog: str, today: date) -> Iterator[Release]:
-    """Each version; an unreleased one has today's date."""
+    """Yield each version; an unreleased one has today's date."""
     for found in _VERSION.finditer(changelog):
         told = re.fullmatch(r"\d{4}-\d\d-\d\d", found["day"] or "")
         day = date.fromisoformat(found["day"]) if told else today
@@ -43,7 +43,7 @@ def releases(changelog: str, today: date) -> Iterator[Release]:
 
 
 def feed(title: str, address: str, changelog: str, today: date) -> str:
-    """The changelog as an Atom feed."""
+    """Return the changelog as an Atom feed."""
     entries = [_entry(one, address) for one in releases(changelog, today)]
     itself = f'<link rel="self" href={quoteattr(urljoin(address, FEED))}/>' if address else ""
     return (
@@ -65,7 +65,7 @@ def _entry(release: Release, address: str) -> str:
 
 
 def _name(text: str) -> str:
-    """A permanent identifier that does not depend on the site's address."""
+    """Return a permanent identifier that does not depend on the site's address."""
     return f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, f'scalingbook {text}')}"
 
 
@@ -74,7 +74,7 @@ def _moment(day: date) -> str:
 
 
 def site_map(address: str, pages: list[str], day: date) -> str:
-    """The sitemap of all pages."""
+    """Return the sitemap of all pages."""
     rows = "".join(
         f"<url><loc>{escape(urljoin(address, page))}</loc><lastmod>{day}</lastmod></url>\n" for page in pages
     )
@@ -83,7 +83,7 @@ def site_map(address: str, pages: list[str], day: date) -> str:
 
 
 def lost(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """The 404 page, which needs a base address because it is shown at any depth, and the offline page."""
+    """Yield the 404 page, which needs a base address because it shows at any depth, and the offline page."""
     base = urlsplit(app.config.html_baseurl).path.rstrip("/") + "/"
     yield LOST, {"title": "Not here", "book_base": base}, "lost.html"
     yield OFFLINE, {"title": "No network"}, "offline.html"  # the service worker gives it a base

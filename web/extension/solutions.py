@@ -1,4 +1,4 @@
-"""Rewrites pages of worked solutions: titled by chapter, numbered like the exercises, linked to them.
+"""Rewrite pages of worked solutions: titled by chapter, numbered like the exercises, linked to them.
 
 The sources in `solutions/` also produce the exercise notebooks, so they count from 1 and say where an answer
 is written. The site shows no blanks, so those sentences are dropped.
@@ -54,7 +54,7 @@ def _renumber(title: nodes.title, old: str, number: str) -> None:
 
 
 def _chapter(stem: str) -> str:
-    """The title of the chapter, or what the two halves of a split chapter share."""
+    """Return the title of the chapter, or what the two halves of a split chapter share."""
     halves = [page for page in pages.of(stem) if not page.deeper]
     if len(halves) == 1:
         return numbers.title(str(halves[0]))
@@ -80,7 +80,7 @@ def _first(where: dict[str, str], page: str) -> str:
 
 
 def _asked(key: str, own: int, page: str, stem: str) -> str:
-    """The link to the exercise, which names the page if it is a deeper one."""
+    """Return the link to the exercise, which names the page if it is a deeper one."""
     link = _link(page, name(key), f"Exercise {numbers.of_exercise(page, stem, own)}")
     elsewhere = "" if page == stem else f", in {escape(numbers.named(page))}"
     return f'<p class="solution-from">{link}{elsewhere}</p>'
@@ -96,7 +96,7 @@ def _drop_instructions(paragraph: nodes.paragraph) -> None:
     kept = [sentence for sentence in sentences if not _OF_A_NOTEBOOK.search(sentence)]
     if len(kept) == len(sentences):
         return
-    parts = _INLINE.split(" ".join(kept))  # text and places in turn
+    parts = _INLINE.split(" ".join(kept))  # text and inline code, alternating
     paragraph.clear()
     paragraph += [inline[int(part)] if at % 2 else nodes.Text(part) for at, part in enumerate(parts) if part]
     if not kept and paragraph.parent is not None:

@@ -1,4 +1,4 @@
-"""Replaces the plain Markdown of a notebook by the MyST of its source when Sphinx reads it."""
+"""Replace the plain Markdown of a notebook by the MyST of its source when Sphinx reads it."""
 
 import json
 import re
@@ -21,7 +21,7 @@ def read(app: Sphinx, docname: str, content: list[str]) -> None:
 
 
 def with_text(notebook: str, source: Path) -> str:
-    """The notebook's JSON with the text cells of its source.
+    """Return the notebook's JSON with the text cells of its source.
 
     Raises a ValueError if their numbers differ.
     """

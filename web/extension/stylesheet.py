@@ -1,4 +1,4 @@
-"""Prunes the theme's 400 KB of CSS to the rules that the built pages can use.
+"""Prune the theme's 400 KB of CSS to the rules that the built pages can use.
 
 A rule is kept if every class and id of its selector occurs in a page or in a script that creates elements; a
 custom property is kept if something refers to it.
@@ -27,17 +27,17 @@ class Block:
 
 
 def names_in_html(text: str) -> set[str]:
-    """Every class and id in a page."""
+    """Return every class and id in a page."""
     return {name for found in _HTML_NAMES.findall(text) for part in found for name in part.split()}
 
 
 def names_in_source(text: str) -> set[str]:
-    """Every word of a program that could be a class name."""
+    """Return every word of a program that could be a class name."""
     return set(re.findall(r"[A-Za-z_][\w-]*", text))
 
 
 def blocks(css: str) -> Iterator[Block]:
-    """The statements of a stylesheet; handles strings and nested braces."""
+    """Yield the statements of a stylesheet; handles strings and nested braces."""
     start = at = 0
     while at < len(css):
         char = css[at]
@@ -78,19 +78,19 @@ def _closing(css: str, at: int) -> int:
 
 
 def bare(css: str) -> str:
-    """The stylesheet without comments."""
+    """Return the stylesheet without comments."""
     return _COMMENT.sub("", css)
 
 
 def prune(css: str, used: set[str]) -> str:
-    """The stylesheet without the rules that cannot match an element with the names in `used`."""
+    """Return the stylesheet without the rules that cannot match an element with the names in `used`."""
     return "".join(_kept(block, used) for block in blocks(bare(css)))
 
 
 def referred(css: str, elsewhere: str) -> str:
-    """The stylesheet without custom properties that nothing refers to, here or in `elsewhere`."""
+    """Return the stylesheet without custom properties that nothing refers to, here or in `elsewhere`."""
     others = {*_REFERRED.findall(elsewhere)}
-    while True:  # one may be referred to only by the value of another
+    while True:  # a property may be used only in the value of another
         used = others | {*_REFERRED.findall(css)}
         shorter = _PROPERTY.sub(lambda found, used=used: found[0] if found[1] in used else "", css)
         if shorter == css:
@@ -114,7 +114,7 @@ def _kept(block: Block, used: set[str]) -> str:
 
 
 def _split(head: str) -> list[str]:
-    """The selectors of a list, split at its outer commas."""
+    """Return the selectors of a list, split at its outer commas."""
     parts, depth, start = [], 0, 0
     for at, char in enumerate(head):
         depth += (char in "([") - (char in ")]")

@@ -1,4 +1,4 @@
-"""Links the first use of a glossary term in each section of a chapter to its entry.
+"""Link the first use of a glossary term in each section of a chapter to its entry.
 
 Only the unambiguous terms in `data/linked_terms.txt` are linked automatically. Other words are linked where
 the author marks them with `{term}`. A section that teaches a term does not link it.
@@ -18,7 +18,7 @@ from web.extension.terms import reference
 
 @cache
 def _heads() -> dict[str, str]:
-    """The entry of every automatically linked form."""
+    """Return the entry of every automatically linked form."""
     return {form: forms[0] for forms in terms.entries() for form in forms if form in links.linked()}
 
 
@@ -29,14 +29,14 @@ def _pattern() -> re.Pattern[str]:
 
 
 def _spelled(form: str) -> str:
-    """A pattern for a term, capitalized or in the plural."""
+    """Return a pattern for a term, capitalized or in the plural."""
     first = f"[{form[0].upper()}{form[0]}]" if form[0].islower() else re.escape(form[0])
     return f"{first}{re.escape(form[1:])}(?:e?s)?"
 
 
 @cache
 def _taught() -> dict[str, set[str]]:
-    """The terms that a section teaches, by its anchor."""
+    """Return the terms that a section teaches, by its anchor."""
     found: dict[str, set[str]] = {}
     for place in terms.places():
         found.setdefault(nodes.make_id(place.section), set()).add(place.term)
@@ -57,7 +57,7 @@ def link(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def _marked(section: nodes.section) -> set[str]:
-    """The entries that a section links explicitly."""
+    """Return the entries that a section links explicitly."""
     heads = terms.headwords()
     marks = [mark for mark in section.findall(addnodes.pending_xref) if mark["reftype"] == "term"]
     own = [mark["reftarget"] for mark in marks if next(_sections(mark), None) is section]
@@ -65,7 +65,7 @@ def _marked(section: nodes.section) -> set[str]:
 
 
 def _texts(section: nodes.section) -> list[nodes.Text]:
-    """The text directly in a section's own paragraphs, without bold, links, code and headings."""
+    """Return the text directly in a section's own paragraphs, without bold, links, code and headings."""
     return [
         text
         for paragraph in section.findall(nodes.paragraph)
@@ -82,7 +82,7 @@ def _sections(node: nodes.Node) -> Iterator[nodes.Node]:
 
 
 def _parts(text: str, known: set[str], page: str) -> Iterator[nodes.Node]:
-    """The text with a link at each term that the section has not used before; updates `known`."""
+    """Yield the text with a link at each term that the section has not used before; updates `known`."""
     end = 0
     for found in _pattern().finditer(text):
         head = _heads()[links.singular(found[0], links.linked()) or found[0]]

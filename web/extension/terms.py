@@ -1,4 +1,4 @@
-"""Adds navigation to the glossary: letters, a filter box, and links to where each term is taught.
+"""Add navigation to the glossary: letters, a filter box, and links to where each term is taught.
 
 The sections come from `data/terms.csv`. The box is shown only if scripts run.
 """
@@ -32,7 +32,7 @@ def complete(app: Sphinx, doctree: nodes.document) -> None:
 
 
 def reference(kind: str, target: str, page: str, said: str = "") -> nodes.Node:
-    """A reference from a page to a section or term; without `said` it takes the section's title."""
+    """Return a reference from a page to a section or term; without `said` it takes the section's title."""
     shown = nodes.inline("", said or target, classes=["xref", "std", f"std-{kind}"])
     asked = {"refdomain": "std", "reftype": kind, "reftarget": target, "refexplicit": bool(said)}
     return addnodes.pending_xref("", shown, refdoc=page, refwarn=True, **asked)

@@ -37,7 +37,7 @@ class Workbench(SphinxDirective):
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        """The whole workbench as static HTML, with the library's answers."""
+        """Return the whole workbench as static HTML, with the library's answers."""
         shows_the_library(self.env)
         parts = [[part.strip() for part in line.split("|")] for line in self.content]
         answers = [_answered({"ask": "panel", "panel": name}) for name, *_ in parts]
@@ -79,7 +79,7 @@ class Workbench(SphinxDirective):
 
 
 def _offered() -> str:
-    """The suggestions for models and machines."""
+    """Return the suggestions for models and machines."""
     lists = {
         "model": "".join(_option(model.name) for model in models.CATALOGUE),
         **{field: _machines(command) for command, field in MACHINE_FIELDS.items()},
@@ -88,13 +88,13 @@ def _offered() -> str:
 
 
 def _option(told: str, why: str = "") -> str:
-    """A suggestion, with the reason if it would be refused."""
+    """Return a suggestion, with the reason if it would be refused."""
     label = f' label="{escape(told)}: {escape(why)}"' if why else ""
     return f'<option value="{escape(told)}"{label}></option>'
 
 
 def _machines(command: str) -> str:
-    """The suggestions for a machine; unusable ones come last, with the reason."""
+    """Return the suggestions for a machine; unusable ones come last, with the reason."""
     names = offered()
     told = {name: refusal(name, command) for name in names}
     return "".join(_option(name, told[name]) for name in sorted(names, key=lambda name: bool(told[name])))
@@ -137,7 +137,7 @@ def _lines() -> str:
 
 
 def _known(panels: list[str]) -> str:
-    """The answers to the page's first queries, without the panels' HTML, which is already on the page."""
+    """Return the answers to the page's first queries, without the panels' HTML, which the page has."""
     asked: list[dict[str, str]] = [{"ask": "lines"}]
     asked += [{"ask": "fit", "command": command} for command in MACHINE_FIELDS]
     asked += [{"ask": "panel", "panel": name} for name in panels]

@@ -1,4 +1,4 @@
-// Answer boxes: what is typed goes to the library's check; the page only shows what it says.
+// Answer boxes: the typed answer goes to the library's check, and the page only shows the outcome.
 import { all, find, need } from "./dom.mjs";
 import { record, read } from "./progress.mjs";
 import { words } from "./words.mjs";
@@ -48,18 +48,18 @@ class AnswerBox {
   /** @param {unknown} problem */
   fail(problem) { this.tell("failed", `Not checked: ${words(problem)}. The notebook checks the same answer.`); }
 
-  /** What was chosen or typed. */
+  /** The chosen or typed answer. */
   given() {
     const chosen = find(this.form, "input[type=radio]:checked", HTMLInputElement);
     return (chosen ?? find(this.form, "input[type=text]", HTMLInputElement))?.value ?? "";
   }
 
-  /** Choose or write what was given before. @param {string} text */
+  /** Restore an earlier answer. @param {string} text */
   answer(text) {
     const choice = all(this.form, "input[type=radio]", HTMLInputElement).find((one) => one.value === text);
     const field = find(this.form, "input[type=text]", HTMLInputElement);
     if (choice) choice.checked = true;
-    else if (field && !field.value) field.value = text; // what is typed before this script ran stays
+    else if (field && !field.value) field.value = text; // keep what was typed before this script ran
   }
 
   async judge() {
@@ -77,7 +77,7 @@ class AnswerBox {
     } catch (problem) { this.fail(problem); }
   }
 
-  /** Show the next hint, at first all that were seen before. @param {HTMLButtonElement} button */
+  /** Show the next hint; on the first call, show all hints that were seen before. @param {HTMLButtonElement} button */
   async hint(button) {
     button.disabled = true;
     try {
@@ -89,7 +89,7 @@ class AnswerBox {
     }
   }
 
-  /** @param {number} last @param {HTMLButtonElement} button @returns {Promise<boolean>} whether that was the last there is */
+  /** @param {number} last @param {HTMLButtonElement} button @returns {Promise<boolean>} whether that was the last hint */
   async hintsTo(last, button) {
     const { n, of, text } = await this.engine.ask("hint", this.key, this.hints.children.length + 1);
     if (n) {

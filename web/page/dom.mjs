@@ -1,4 +1,4 @@
-// Elements with the type that the code counts on: a template that changed is told at once, and by name.
+// Typed element lookups: if a template has changed, they fail at once and name the missing element.
 
 const IDLE_MS = 1500;
 
@@ -16,7 +16,7 @@ export function find(root, selector, kind) {
 }
 
 /**
- * The same where the page cannot be without it.
+ * The same for an element that the page must have; throws if it is missing.
  * @template {Element} E
  * @param {ParentNode} root
  * @param {string} selector
@@ -44,9 +44,9 @@ export function all(root, selector, kind) {
 /**
  * Do something when the browser has nothing else to do.
  * @param {() => void} run
- * @param {number} [wait_ms] and then at the latest
+ * @param {number} [wait_ms] the longest time to wait
  */
 export function idle(run, wait_ms) {
-  const ask = window.requestIdleCallback ?? ((/** @type {() => void} */ later) => setTimeout(later, IDLE_MS)); // Safari has none
+  const ask = window.requestIdleCallback ?? ((/** @type {() => void} */ later) => setTimeout(later, IDLE_MS)); // Safari lacks it
   ask(run, wait_ms ? { timeout: wait_ms } : {});
 }

@@ -2,7 +2,7 @@
 import { words } from "./words.mjs";
 
 const START_TIMEOUT_MS = 90_000;
-const RETRY_DELAYS_MS = [1000, 4000]; // before each new worker, where the worker's script did not load
+const RETRY_DELAYS_MS = [1000, 4000]; // before each new worker, if the script of the worker did not load
 
 /** @typedef {"asleep" | "starting" | "live" | "failed"} EngineState */
 /** @typedef {"paint" | "place" | "table" | "judge" | "guess" | "hint" | "workbench"} Call */
@@ -21,7 +21,7 @@ export class Engine {
   /** @type {Set<Listener>} */
   listeners = new Set();
   attempts = 0;
-  networkError = false; // whether the failure was the network's, so that a retry may succeed
+  networkError = false; // whether the network failed, so that a retry may succeed
 
   constructor() { addEventListener("online", () => { if (this.networkError) this.start(); }); }
 
@@ -96,7 +96,7 @@ export class Engine {
   }
 
   /**
-   * Replace the worker, and send the new one the questions that wait.
+   * Replace the worker, and send the pending questions to the new one.
    * @param {Worker} former
    */
   respawnWorker(former) {

@@ -1,13 +1,13 @@
-// Predict boxes: the marked answer below one waits for a guess, or for a reader who says "show it".
-// The head's script has hidden what waits before the first paint. A number is judged by the library, a choice by
-// what the source marks as right, free words by the reader; guesses are kept with the progress.
+// Predict boxes: the marked answer below one stays hidden until the reader guesses or asks to see it.
+// The head's script hides answers before the first paint. The library judges a number, the source's marking judges
+// a choice, and the reader judges free text. Guesses are stored with the progress.
 import { all, find, need } from "./dom.mjs";
 import { read, record } from "./progress.mjs";
 import { words } from "./words.mjs";
 
 /** @import { Said } from "./kept.mjs" */
 
-const ASKS = "scalingbook.asks"; // "no" where a reader wants every answer shown
+const ASKS = "scalingbook.asks"; // the value is no if the reader wants every answer shown
 const JUDGED = { right: "Right", near: "Nearly right", wrong: "Not right" };
 const WAITS = "[hidden='until-found']";
 const page = location.pathname.replace(/^.*\/|\.html$/g, "");
@@ -24,7 +24,7 @@ class Guess {
   constructor(form) {
     this.form = form;
     this.key = form.dataset.guess ?? "";
-    this.asked = [...form.childNodes]; // what a reader finds who has not guessed
+    this.asked = [...form.childNodes]; // the form before any guess
     /** @type {HTMLElement[]} */
     this.blocks = [];
     for (let next = form.nextElementSibling; next && this.blocks.length < 2; next = next.nextElementSibling) {
@@ -38,16 +38,16 @@ class Guess {
     for (const block of this.blocks) block.addEventListener("beforematch", () => this.show());
     const kept = read()[this.key];
     if (kept?.guess) this.say(kept);
-    else if (!this.blocks.some((block) => block.matches(WAITS))) form.hidden = true; // a search has shown it
+    else if (!this.blocks.some((block) => block.matches(WAITS))) form.hidden = true; // a page search has revealed it
   }
 
-  /** Show the answer, and no more than that is kept. */
+  /** Show the answer without a guess, and store only that. */
   show() {
     for (const block of this.blocks) block.hidden = false;
     this.form.hidden = !read()[this.key]?.guess;
   }
 
-  /** Wait for a guess again, where none was given. */
+  /** Hide the answer again if no guess was given. */
   wait() {
     if (read()[this.key]?.guess) return;
     this.form.replaceChildren(...this.asked);
@@ -65,7 +65,7 @@ class Guess {
     else this.keep(guess, "");
   }
 
-  /** What the library says of a number. @param {string} guess @param {string} value @param {string} unit */
+  /** Let the library judge a number. @param {string} guess @param {string} value @param {string} unit */
   async judge(guess, value, unit) {
     this.keep(guess, "");
     this.form.replaceChildren(`You said: ${guess}. Starting Python to compare…`);
@@ -94,7 +94,7 @@ class Guess {
   }
 }
 
-/** How the guesses went, page by page in the order of the contents, where the book ends. */
+/** A summary of the guesses on the book's last page, page by page in the order of the contents. */
 function report() {
   const place = find(document, "#conclusion > h1, section:has(> #conclusion) > h1", HTMLElement);
   const judged = Object.entries(read()).filter(([key, one]) => key.startsWith("guess.") && one.judged && one.judged !== "shown");
@@ -111,7 +111,7 @@ function report() {
 const guesses = all(document, "form.guess", HTMLFormElement).map((form) => new Guess(form));
 const state = document.documentElement.dataset;
 
-/** All answers of this page, and of every page where a reader says so. @param {string} said */
+/** Show all answers of this page, and if the reader chooses so, of every page. @param {string} said */
 function setAll(said) {
   if (said !== "page") try { localStorage.setItem(ASKS, said === "hide" ? "yes" : "no"); } catch {} // kept for this page alone
   state.answers = said === "hide" ? "hidden" : "shown";
@@ -119,7 +119,7 @@ function setAll(said) {
   label();
 }
 
-/** The setting in the panel says what pressing it does. */
+/** Label the setting in the panel with what pressing it does. */
 function label() {
   for (const toggle of all(document, "[data-guesses]", HTMLElement)) {
     toggle.textContent = state.answers === "hidden" ? "Never hide answers" : "Hide answers until I guess";
@@ -127,7 +127,7 @@ function label() {
   }
 }
 
-/** A link into an answer shows it. */
+/** Show an answer when a link leads into it. */
 function reveal() {
   const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
   target?.closest(WAITS)?.dispatchEvent(new Event("beforematch"));

@@ -1,12 +1,12 @@
 // The stored progress of exercises and guesses: validated when read, and merged without loss when imported.
 
 /** @typedef {{ answer?: string, guess?: string, judged?: string, page?: string, when?: string }} Said the last answer, or a Predict box's guess */
-/** @typedef {{ solved: boolean, tries: number, hints: number } & Said} Entry what was done with one exercise */
+/** @typedef {{ solved: boolean, tries: number, hints: number } & Said} Entry the progress with one exercise */
 /** @typedef {Record<string, Entry>} Progress by the exercise's key */
 
 const BOOK = "scalingbook";
-const VERSION = 1; // of the format of exported files
-const MOST_BYTES = 2 ** 20; // an export with every answer has a tenth
+const VERSION = 1; // the version of the export format
+const MOST_BYTES = 2 ** 20; // ten times an export with every answer
 const MOST_LETTERS = 500;
 const MOST_TIMES = 1e6;
 const KEY = /^[a-z_0-9]+\.[\w-]{1,200}$/;
@@ -14,13 +14,13 @@ const WHEN = /^\d{4}-\d\d-\d\d(T[\d:.]+Z)?$/;
 /** @type {(keyof Said)[]} */
 const SAID = ["answer", "guess", "judged", "page", "when"];
 
-/** @param {unknown} found @returns {Record<string, any> | null} the object, where it is one */
+/** @param {unknown} found @returns {Record<string, any> | null} the object, or null if it is none */
 const object = (found) => (found && typeof found === "object" && !Array.isArray(found) ? found : null);
 /** @param {unknown} found */
 const times = (found) => (Number.isInteger(found) ? Math.min(Math.max(Number(found), 0), MOST_TIMES) : 0);
 
 /**
- * An entry with the fields that an entry has, each of its own type; nothing where it is none.
+ * An entry with only the known fields of the right types, or null if it is not an entry.
  * @param {unknown} found
  * @returns {Entry | null}
  */
@@ -32,14 +32,14 @@ function entry(found) {
   return { solved: one.solved, tries: times(one.tries), hints: times(one.hints), ...told };
 }
 
-/** Of two things that were said the one of higher rank is kept: words before none, then the newer. @param {Entry} one */
+/** The rank by which one of two answers is kept: text before none, then the newer one. @param {Entry} one */
 function rank(one) {
   const words = one.answer || one.guess ? "1" : "0";
   return [words, one.when ?? "", one.judged ? "1" : "0", JSON.stringify(SAID.map((name) => one[name] ?? null))].join("\0");
 }
 
 /**
- * Join what is known of one exercise: what was solved stays solved, no count becomes smaller, and the order does not matter.
+ * Merge two entries of one exercise: solved stays solved, no count becomes smaller, and the order does not matter.
  * @param {Entry} one
  * @param {Entry} [other]
  * @returns {Entry}
@@ -54,7 +54,7 @@ export function joined(one, other = one) {
 }
 
 /**
- * The entries among what was found, by their keys, added to others.
+ * Merge the valid entries of an object, by their keys, into others.
  * @param {unknown} found
  * @param {Progress} [others]
  */
@@ -71,7 +71,7 @@ export function entries(found, others = {}) {
 export const exported = (progress) => JSON.stringify({ book: BOOK, version: VERSION, progress }, null, 2);
 
 /**
- * What an exported file holds; an error says why a file is refused.
+ * The progress in an exported file. Throws an error that says why a file is rejected.
  * @param {Blob} file
  */
 export async function imported(file) {

@@ -9,8 +9,8 @@ export const engine = new Engine();
 const boxes = all(document, ".explorer, .answer-box", HTMLElement);
 
 /**
- * What is out of sight is skipped, at the height it has: an event then costs what its own screen costs. A section that is
- * seen is skipped once it has left the window, because the browser would draw it anew, as if it had moved.
+ * Skip the rendering of content out of view, at its current height, so that an event costs only its own screen. A visible
+ * section is skipped once it has left the window, because the browser would repaint it as if it had moved.
  */
 function skipUnseen() {
   const sections = all(document, "article > section > section", HTMLElement);

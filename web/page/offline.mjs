@@ -3,17 +3,17 @@
 
 /** @type {{ build: string, first: string[], live: string[] }} */
 const { build, first, live } = /** @type {any} */ (globalThis).buildFiles;
-const worker = /** @type {any} */ (globalThis); // no type of the page's says what a service worker has
+const worker = /** @type {any} */ (globalThis); // the page types do not cover a service worker
 /** @type {string} */
-const scope = worker.registration.scope; // several books may stand on one host
+const scope = worker.registration.scope; // several books may share a host
 const store = `${scope} ${build}`;
-const SILENT_MS = 3000; // how long a stored file waits for the network's answer
+const SILENT_MS = 3000; // how long a stored file waits for an answer from the network
 const AT_ONCE = 6;
 
 /** @param {string} name */
 const whole = (name) => new URL(name, scope).href;
 
-/** What a folder's address shows is its index. @param {string} url */
+/** The cache key of a URL; a folder's address is that of its index page. @param {string} url */
 const key = (url) => url.replace(/[?#].*/s, "").replace(/\/$/, "/index.html");
 
 /**
@@ -48,7 +48,7 @@ async function activate() {
   await worker.clients.claim();
 }
 
-/** The response for a page that is not stored: the page that says so, with links relative to the root. */
+/** The response for a page that is not stored: the offline page, with links relative to the root. */
 async function missing() {
   const page = await caches.match(whole("offline.html"));
   if (!page) return Response.error();
@@ -60,7 +60,7 @@ async function missing() {
 async function answer(event) {
   const { request } = event, cache = await caches.open(store);
   const fresh = fetch(request).then((response) => {
-    if (response.ok) event.waitUntil(cache.put(key(request.url), response.clone()).catch(() => {})); // no room is left
+    if (response.ok) event.waitUntil(cache.put(key(request.url), response.clone()).catch(() => {})); // ignore a full cache
     return response;
   });
   const kept = await cache.match(key(request.url));
@@ -69,7 +69,7 @@ async function answer(event) {
   return Promise.race([fresh.then((response) => (response.status < 500 ? response : kept), () => kept), silence]);
 }
 
-/** The book's own, whole and no download. @param {Request} request */
+/** Whether a request is for a file of the book, whole and not a download. @param {Request} request */
 const ours = ({ method, url, headers }) =>
   method === "GET" && !headers.has("range") && url.startsWith(scope) && !url.startsWith(whole("notebooks/"));
 

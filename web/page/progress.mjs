@@ -1,4 +1,4 @@
-// What a reader has solved, kept in this browser only: counts in the contents, export, import, erase.
+// The reader's progress, stored only in this browser: counts in the contents, export, import, erase.
 import { book } from "./book.mjs";
 import { all, find, need } from "./dom.mjs";
 import { entries, exported, imported } from "./kept.mjs";
@@ -6,24 +6,24 @@ import { save } from "./save.mjs";
 import { words } from "./words.mjs";
 
 /** @import { Entry, Progress } from "./kept.mjs" */
-/** @typedef {(text: string) => void} Note says something below the panel's buttons */
+/** @typedef {(text: string) => void} Note shows a message below the panel's buttons */
 
 const STORE = "scalingbook.progress";
 const SURE_MS = 6000; // how long a first press on Erase is remembered
 const UNKEPT = "Not saved: this browser does not store data here (a private window, or no storage left). Export saves a copy.";
-const pages = globalThis.bookExercises ?? {}; // the build writes it above
+const pages = globalThis.bookExercises ?? {}; // the build inserts it above
 /** @type {Progress | undefined} */
-let unkept; // what the browser did not store lives as long as the page
+let unkept; // progress that the browser could not store lasts as long as the page
 
-/** What this browser holds; nothing where it holds something else. @returns {Progress} */
+/** The progress stored in this browser; empty if the stored text is not valid. @returns {Progress} */
 export function read() {
   try { return unkept ?? entries(JSON.parse(stored() ?? "null")); } catch { return {}; }
 }
 
-/** The text that this browser holds; null where it holds none. */
+/** The text stored in this browser, or null if there is none. */
 function stored() { try { return localStorage.getItem(STORE); } catch { return null; } }
 
-/** @param {Progress} progress @returns what to tell the reader where nothing could be stored */
+/** @param {Progress} progress @returns a message for the reader if nothing could be stored */
 function write(progress) {
   unkept = undefined;
   try { localStorage.setItem(STORE, JSON.stringify(progress)); } catch { unkept = progress; }
@@ -35,7 +35,7 @@ function write(progress) {
  * Change the entry of one exercise.
  * @param {string} key
  * @param {(before: Entry) => Partial<Entry>} change
- * @returns what to tell the reader where it could not be stored
+ * @returns a message for the reader if it could not be stored
  */
 export function record(key, change) {
   const progress = read();
@@ -124,7 +124,7 @@ const actions = {
 };
 
 const held = read();
-const warning = Object.keys(held).length || stored() === null ? write(held) : ""; // whether it is kept is seen at once
+const warning = Object.keys(held).length || stored() === null ? write(held) : ""; // a failure to store shows at once
 show(held);
 for (const panel of all(document, ".progress-panel", HTMLElement)) {
   /** @type {Note} */

@@ -1,4 +1,4 @@
-// Search: results while typing, in the dialog that the page's script has opened and that loads this one.
+// Search: shows results while the reader types; the page's script opens the dialog and loads this module.
 import MiniSearch from "minisearch";
 import { book, loadScript } from "./book.mjs";
 import { find, need } from "./dom.mjs";
@@ -19,7 +19,7 @@ let engine;
 /** @type {Set<string>} files of the index that are loaded or on their way */
 const requested = new Set();
 
-/** What the three files of the index call. @param {any} told */
+/** The function that the three index files call. @param {any} told */
 function take(told) {
   if (told.sections) engine = new Engine(told, MiniSearch);
   if (told.index) engine?.widen(told);

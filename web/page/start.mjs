@@ -2,7 +2,7 @@
 import { idle } from "./dom.mjs";
 /** @import { Engine } from "./engine.mjs" */
 
-const LONGEST_MS = 5000; // until it starts beside what computes
+const LONGEST_MS = 5000; // the longest wait for an idle browser
 
 /**
  * Start the engine when a box is touched, or when one is near the window and the browser is idle.

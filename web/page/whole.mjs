@@ -1,4 +1,4 @@
-// "Save the whole book": every page and what pages load, in this browser; files that are stored already are not fetched again.
+// "Save the whole book": stores every page and what pages load in this browser; stored files are not fetched again.
 import { book } from "./book.mjs";
 import { need } from "./dom.mjs";
 import { words } from "./words.mjs";
@@ -47,7 +47,7 @@ function refusal(problem, left) {
 async function setUp() {
   if (!navigator.serviceWorker) throw new Error("it does so only for https addresses");
   const { build, files } = await (await fetch(new URL("_static/book.json", book))).json();
-  const store = await caches.open(`${book} ${build}`); // the worker's, whose scope is the book
+  const store = await caches.open(`${book} ${build}`); // the cache of the service worker, whose scope is the book
   let left = await missing(store, files);
   const show = (problem = "") => {
     button.hidden = !left.length;
@@ -60,7 +60,7 @@ async function setUp() {
     bar.hidden = false;
     said.textContent = "Saving …";
     let problem = "";
-    navigator.storage?.persist?.(); // or the browser may clear it when room is short
+    navigator.storage?.persist?.(); // otherwise the browser may clear it when space is short
     try {
       await navigator.serviceWorker.register(new URL("offline.js", book));
       await save(store, left);

@@ -1,4 +1,4 @@
-// The workbench: set-ups are asked of Python panel by panel, an answer that nobody waits for any more is dropped.
+// The workbench: asks Python about set-ups panel by panel, and drops answers that are no longer needed.
 import { all, need } from "./dom.mjs";
 import { Engine } from "./engine.mjs";
 import { save } from "./save.mjs";
@@ -10,8 +10,8 @@ import { Setup } from "./workbench/setup.mjs";
 /** @typedef {{ error?: string, field?: string, html?: string, bar?: string, fit?: { bar?: string } }} Answer */
 
 const REST_MS = 300; // after the last key
-const SLOW_MS = 1000; // then the status says how long it has taken
-const ORDER = ["model", "serve", "plan", "roofline", "cost"]; // what is answered at once comes before what is searched
+const SLOW_MS = 1000; // after which the status shows the elapsed time
+const ORDER = ["model", "serve", "plan", "roofline", "cost"]; // immediate answers come before searches
 
 const root = need(document, ".workbench", HTMLElement);
 const status = need(root, ".workbench-status", HTMLElement);
@@ -22,7 +22,7 @@ const queue = new Queue(engine, JSON.parse(need(root, ".workbench-known", HTMLTe
 const setups = [new Setup(need(root, ".workbench-setup", HTMLFormElement))];
 
 /**
- * What was answered when the page was built, with the HTML that stands on it.
+ * An answer from the build of the page, with the HTML that is already on it.
  * @param {[{ panel?: string }, object]} known
  * @returns {[object, unknown]}
  */
@@ -37,7 +37,7 @@ const say = (text) => { status.textContent = text; };
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let timer;
 
-/** What is shown belongs to an older set-up from the first key on. */
+/** Mark the results as outdated as soon as the first key is pressed. */
 function soon() {
   clearTimeout(timer);
   old();
@@ -77,7 +77,7 @@ function progress(took_ms) {
   say(engine.state === "live" ? `Searching, ${Math.round(took_ms / 1000)} s.` : "Starting Python.");
 }
 
-/** The commands, how fields were read, and what cannot be read: then false, and the last results stay. */
+/** Show the commands and how fields were read. If one cannot be read, return false and keep the last results. */
 async function read() {
   const told = await Promise.all(setups.map((one) => queue.ask({ ask: "lines", setups: [one.values()] })));
   for (const [at, { error, notes = [], errors = [], model = "" }] of told.entries()) {
@@ -92,7 +92,7 @@ async function read() {
   return true;
 }
 
-/** Whether the set-ups fit, which is known long before the best plan is. */
+/** Show whether the set-ups fit, which is known long before the best plan. */
 async function bars() {
   const place = need(root, ".workbench-sums", HTMLElement);
   /** @type {string[]} */
@@ -131,7 +131,7 @@ async function differ() {
 }
 
 /**
- * A value that an answer proposes goes into its field.
+ * Put a value that an answer proposes into its field.
  * @param {HTMLElement} button
  */
 function apply(button) {
@@ -165,7 +165,7 @@ function address() {
   return `${location.pathname}${location.search}${told.size ? `#${told}` : ""}`;
 }
 
-/** A second set-up, as the first one is. */
+/** Add a second set-up as a copy of the first one. */
 function compare() {
   if (setups.length === 2) {
     setups.pop()?.form.remove();
@@ -223,7 +223,7 @@ for (const form of all(root, "form", HTMLFormElement)) form.addEventListener("su
 addEventListener("hashchange", () => { if (address() !== location.pathname + location.search + location.hash) { follow(); soon(); } });
 engine.onchange((state, problem) => {
   if (state === "failed") say(`Not live: ${problem}.`);
-  if (state === "live") engine.ask("workbench", JSON.stringify({ ask: "lines", setups: [setups[0].values()] })).catch(() => {}); // loads its wing
+  if (state === "live") engine.ask("workbench", JSON.stringify({ ask: "lines", setups: [setups[0].values()] })).catch(() => {}); // loads the workbench wheel
 });
 document.documentElement.dataset.live = engine.state;
 follow();

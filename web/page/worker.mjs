@@ -45,7 +45,7 @@ self.fetch = async (...request) => {
   }
 };
 
-/** @param {string} name of a file beside Python */
+/** @param {string} name a file in Python's folder */
 async function bytes(name) {
   const response = await fetch(new URL(name, live));
   return new Uint8Array(await response.arrayBuffer());
@@ -60,7 +60,7 @@ async function start() {
   python.runPython(START);
   const known = Object.fromEntries(["paint", "place", "table", "judge", "guess", "hint"].map((name) => [name, python.globals.get(name)]));
   /** @type {Promise<(question: string) => string> | undefined} */
-  let loaded; // loaded by its first call: only the workbench's page needs it
+  let loaded; // loaded by its first call, because only the workbench page needs it
   const workbench = async (/** @type {string} */ question) => (await (loaded ??= loadWorkbench(python)))(question);
   return { ...known, workbench };
 }

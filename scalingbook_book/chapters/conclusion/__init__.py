@@ -1,1 +1,1 @@
-"""What the conclusions hands to its reader."""
+"""Explorers, figures and checks of the conclusions."""

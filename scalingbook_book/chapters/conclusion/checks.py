@@ -1,7 +1,7 @@
-"""Exercises that apply the whole book to models and chips that it has not treated.
+"""Checks of exercises that apply the whole book to models and chips that it has not treated.
 
-The last two are capstones. Their answers are steps of plans that the planner's search found best (a test
-searches again); a reader's browser would wait for the search.
+The last two are capstones. Their answers are the step times of the best plans that the planner's search
+found, which a test repeats, because a reader's browser would have to wait for the search.
 """
 
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""What the introduction hands to its reader."""
+"""Explorers, figures and checks of the introduction."""

@@ -1,1 +1,1 @@
-"""What the chapter on JAX hands to its reader."""
+"""Explorers, figures and checks of the chapter on JAX."""

@@ -1,1 +1,1 @@
-"""What the chapter on smaller numbers and better optimizers hands to its reader."""
+"""Explorers, figures and checks of the chapter on low precision and optimizers."""

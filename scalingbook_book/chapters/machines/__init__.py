@@ -1,1 +1,1 @@
-"""What the chapter on other machines hands to its reader: explorers, figures, checks."""
+"""Explorers, figures and checks of the chapter on other machines."""

@@ -1,1 +1,1 @@
-"""What the chapter on RL post-training, fault tolerance and energy hands to its reader."""
+"""Explorers, figures and checks of the chapter on RL post-training, fault tolerance and energy."""

@@ -1,1 +1,1 @@
-"""What the chapter on rooflines hands to its reader."""
+"""Explorers, figures and checks of the chapter on rooflines."""

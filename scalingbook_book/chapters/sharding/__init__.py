@@ -1,1 +1,1 @@
-"""What the chapter on sharded matrices hands to its reader."""
+"""Explorers, figures and checks of the chapter on sharded matrices."""

@@ -1,1 +1,1 @@
-"""What the chapter on training Llama 3 hands to its reader."""
+"""Explorers, figures and checks of the chapter on training Llama 3."""

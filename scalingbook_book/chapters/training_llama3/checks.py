@@ -1,4 +1,4 @@
-"""Can a reader plan a training run, from a configuration to the bill? Checks of the chapter on Llama 3."""
+"""Checks of the chapter on training Llama 3: from a model configuration to the bill."""
 
 from math import ceil
 

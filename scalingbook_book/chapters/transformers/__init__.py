@@ -1,1 +1,1 @@
-"""What the chapter on Transformer arithmetic hands to its reader."""
+"""Explorers, figures and checks of the chapter on Transformer math."""

@@ -1,7 +1,7 @@
-"""Evaluate small calculations such as `15/4` or `2^20 / (2765e9 * 2)`.
+"""Evaluate short calculations such as `15/4` or `2^20 / (2765e9 * 2)`.
 
-Readers type the last line of their calculation instead of its value. Only numbers, the four operations,
-powers and parentheses are read; nothing is evaluated as Python.
+Readers may type the last line of their calculation instead of its value. The parser accepts only numbers, the
+four operations, powers and parentheses; nothing is evaluated as Python.
 """
 
 import math
@@ -12,21 +12,21 @@ _TOKEN = re.compile(
     r"\s*(?P<number>(?:[0-9][0-9_,]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)|\s*(?P<sign>\*\*|[-+*/^()])"
 )
 _WRITTEN = str.maketrans({"×": "*", "·": "*", "−": "-", "÷": "/"})
-_DEEPEST = 30  # parentheses and signs inside one another
+_DEEPEST = 30  # nesting depth of parentheses and signs
 
 
 def split(text: str) -> tuple[str, str]:
-    """The calculation at the beginning of a text, and the rest, which is its unit."""
+    """Return the calculation at the beginning of a text, and the rest, which is its unit."""
     text, at = text.translate(_WRITTEN), 0
     while token := _TOKEN.match(text, at):
         at = token.end()
     done = text[:at].rstrip()
-    whole = done.rstrip("/*+- ")  # a sign at the end belongs to the unit, as in `12 /s`
+    whole = done.rstrip("/*+- ")  # a trailing operator belongs to the unit, as in `12 /s`
     return whole, done[len(whole) :].strip() + text[at:].strip()
 
 
 def value(text: str) -> float:
-    """The value of a calculation; ValueError, with the reason, where it has none."""
+    """Return the value of a calculation. Raises ValueError, with the reason, if it has none."""
     if len(text) > LONGEST:
         raise ValueError("the calculation is too long")
     tokens = _tokens(text.translate(_WRITTEN))
@@ -65,7 +65,7 @@ def _product(tokens: list[str], depth: int) -> tuple[float, list[str]]:
 
 
 def _power(tokens: list[str], depth: int) -> tuple[float, list[str]]:
-    """The value of a number or of a sum in parentheses, with sign and power, and the remaining tokens."""
+    """Return the value of a signed number or parenthesized sum with its power, and the remaining tokens."""
     if not tokens or depth > _DEEPEST:
         raise ValueError("the calculation is not complete")
     first, tokens = tokens[0], tokens[1:]

@@ -1,7 +1,7 @@
-"""The check of one exercise: compare an answer with the library's and diagnose a slip.
+"""The check of one exercise: compare an answer with the library's, and diagnose the mistake.
 
-The library computes the right answer. No message ever contains it, and nothing that a reader gives makes a
-check raise: errors from foreign objects are caught in one place.
+The library computes the right answer. No message ever contains it, and no input can make a check raise:
+errors from foreign objects are caught in one place.
 """
 
 import csv
@@ -29,15 +29,15 @@ _SIGNS = {"right": "✓", "wrong": "✗", "unread": "?", "open": "…"}
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Result):
-    """The judgement on an answer: whether it is right, and a sentence that says so.
+    """The outcome of a check: whether the answer is right, and a sentence that says so.
 
-    For a program with a wrong result, `picture` shows the devices as text and `drawing` as HTML.
+    For a program with a wrong result, `picture` shows the devices as text and `drawing` shows them as HTML.
     """
 
     ok: bool
     message: str
     status: Status
-    slips: tuple[str, ...] = ()  # the names of the slips that the message speaks of
+    slips: tuple[str, ...] = ()  # the names of the slips that the message mentions
     picture: str = ""
     drawing: str = ""
 
@@ -53,7 +53,7 @@ ACCEPTED = Outcome(True, "Noted. Your function was judged in the notebook.", "ri
 
 @dataclass(frozen=True, slots=True)
 class Hint(Result):
-    """One of an exercise's hints, from the gentlest to the most explicit."""
+    """One of an exercise's hints, which range from the gentlest to the most explicit."""
 
     n: int
     of: int
@@ -67,17 +67,17 @@ class Hint(Result):
 class Mistake:
     """A wrong answer whose cause is known.
 
-    `wrong_answer` is what the mistake leads to: a multiple of the right answer for a number, a function that
+    `wrong_answer` is the result of the mistake: a multiple of the right answer for a number, a function that
     computes the wrong value, the text of a wrong choice or notation, or a program's verdict. `message` is the
     sentence that the reader gets.
     """
 
     wrong_answer: float | str | Callable[[], float | str | ProgramVerdict]
     message: str
-    slip: str = ""  # its name, where it is one of those that other exercises have, too
+    slip: str = ""  # its name, if other exercises have the same slip
 
     def value(self, answer: Any) -> Any:
-        """The answer of somebody who makes this mistake, where the right one is `answer`."""
+        """Return the answer of a reader who makes this mistake when the right answer is `answer`."""
         if callable(self.wrong_answer):
             return self.wrong_answer()
         return self.wrong_answer if isinstance(self.wrong_answer, str) else self.wrong_answer * answer
@@ -87,10 +87,10 @@ class Mistake:
 class Check(Result):
     """One exercise: its answer, its tolerance, its hints and its known mistakes.
 
-    A choice has `choices`; a check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}"; one of
-    `kind="program"` asks for a function, and its answer is the verdict of `code_exercises.judge` on a good
-    one; any other asks for a number in base units of `unit`. `chips` lets a per-chip-for-per-slice slip be
-    recognized.
+    A choice has `choices`. A check of `kind="notation"` has an answer such as "C[I_X, K]{U_Y}". A check of
+    `kind="program"` asks for a function, and its answer is the verdict of `code_exercises.judge` on a correct
+    one. Any other check asks for a number in base units of `unit`. `chips` is the number of chips of a slice,
+    so that a per-chip answer to a per-slice question can be recognized.
     """
 
     key: str
@@ -120,7 +120,7 @@ class Check(Result):
 
     @property
     def words(self) -> frozenset[str]:
-        """The words of the exercise, which may follow a number as the name of what it counts."""
+        """The words of the exercise, which may follow a number as the name of the counted thing."""
         return frozenset(re.findall("[a-z]{3,}", " ".join((self.unit, self.title, *self.hints)).lower()))
 
     def __str__(self) -> str:
@@ -133,17 +133,17 @@ class Check(Result):
         return f"{self.key}, {self.title}: answer with {asks.get(self.kind, number)}"
 
     def __call__(self, given: Any) -> Outcome:
-        """The outcome for any given object; errors of foreign objects become a message."""
+        """Return the outcome for any given object; errors of foreign objects become a message."""
         try:
             return _judged(self, str.__str__(given) if isinstance(given, str) else given)
-        except Exception as error:  # whatever a foreign object raises; an interrupt comes through
+        except Exception as error:  # a foreign object may raise anything; an interrupt still propagates
             if type(error) is Unparsable:
                 return _outcome("unread", str(error))
-            self.answer()  # an exercise that is broken itself says so
+            self.answer()  # raises if the exercise itself is broken
             return _outcome("unread", f"This answer cannot be read. {self}.")
 
     def hint(self, n: int = 1) -> Hint:
-        """The n-th hint, from 1; a sentence that says how many there are where n is another number."""
+        """Return the n-th hint, counted from 1; for another n, return a sentence with the number of hints."""
         of = len(self.hints)
         none = f"There are {of} hints: hint(1) to hint({of})." if of else "There is no hint for this one."
         return next((Hint(k, of, text) for k, text in enumerate(self.hints, 1) if k == n), Hint(0, of, none))
@@ -160,9 +160,7 @@ def _judged(check: Check, given: Any) -> Outcome:
 
 
 def _compared(check: Check, given: Any) -> Outcome:
-    """The outcome for a number, a choice or an array: compared with
-    the answer and with every known mistake.
-    """
+    """Compare a number, a choice or an array with the answer and with every known mistake."""
     read, target, same, missed = _KINDS[check.kind]
     value, answer = reading.bounded(read, check, given), target(check.answer())
     if same(value, answer, check):
@@ -181,7 +179,7 @@ def _likely(value: float, answer: float, check: Check) -> diagnosis.Diagnosis:
 
 @functools.cache
 def _known() -> dict[str, diagnosis.Known]:
-    """The facts and slips of every exercise, as `tools/slips.py` wrote them."""
+    """Return the facts and slips of every exercise, as written by `tools/slips.py`."""
     table = pkgutil.get_data("scalingbook_book.chapters", "slips.csv") or b""  # also from a page's archive
     rows = csv.DictReader(io.StringIO(table.decode()))
     return {row["exercise"]: _facts_and_slips(row["facts"], row["slips"]) for row in rows}
@@ -196,7 +194,7 @@ def _facts_and_slips(facts: str, slips: str) -> diagnosis.Known:
 
 
 def known(key: str) -> diagnosis.Known:
-    """The facts and slips that the diagnosis of an exercise may use; empty where none are known."""
+    """Return the facts and slips that the diagnosis of an exercise may use; empty if none are known."""
     return _known().get(key, diagnosis.NOTHING)
 
 
@@ -205,7 +203,10 @@ def _is_close(value: float, target: float, check: Check) -> bool:
 
 
 def _chosen(choices: tuple[str, ...], given: Any) -> str:
-    """The choice that was meant: written out, by a usual other name, or by its letter; Unparsable if none."""
+    """Return the choice that is meant: written out, by a usual alias, or by its letter.
+
+    Raises Unparsable if the text matches no choice.
+    """
     text = _bare(given) if isinstance(given, str) else ""
     by_letter = {chr(ord("a") + place): choice for place, choice in enumerate(choices)}
     written_out = {_bare(choice): choice for choice in choices}
@@ -218,15 +219,16 @@ def _bare(text: str) -> str:
     return text.strip().strip(" ().").casefold().replace(" %", "%")
 
 
-_COLLECTIVES = {  # what programs call the collectives
+_COLLECTIVES = {  # the names of the collectives in programs
     "psum": "allreduce", "psumscatter": "reducescatter", "ppermute": "collectivepermute",
     "permute": "collectivepermute", "a2a": "alltoall",
 }  # fmt: skip
 
 
 def _spelled_otherwise(choices: tuple[str, ...], text: str) -> str | None:
-    """The only choice that differs in spaces and hyphens alone (`x@v`,
-    `ReduceScatter`, `psum_scatter`), or None.
+    """Return the only choice that differs in nothing but spaces, hyphens and case, or None.
+
+    Examples are `x@v`, `ReduceScatter` and `psum_scatter`.
     """
 
     def joined(written: str) -> str:
@@ -253,7 +255,7 @@ def _same(array: notation.Array, answer: notation.Array, check: Check) -> bool:
 
 
 def _difference(array: notation.Array, answer: notation.Array, check: Check) -> diagnosis.Diagnosis:
-    """Where two arrays differ, without saying what would be right."""
+    """Say where two arrays differ, without saying what would be right."""
     if [d.name for d in array.dims] != [d.name for d in answer.dims]:
         says = "The dimensions are not those of the result. Name them in the order that the question gives."
         return diagnosis.Diagnosis(says, ("wrong-dimension",))
@@ -284,13 +286,13 @@ def _program(check: Check, given: Any) -> Outcome:
 
 
 def _refused(verdict: ProgramVerdict) -> Outcome:
-    """The outcome for a program that the judge finds wrong, with the picture of the devices."""
+    """Return the outcome for a program that the judge rejects, with the picture of the devices."""
     shown = {"picture": str(verdict.picture), "drawing": str(verdict.drawing)}
     return replace(_outcome("wrong", f"{_sentence(verdict.sentence)}."), **shown)
 
 
 def _verdict(check: Check, given: Any) -> ProgramVerdict:
-    # a judge says what it asked for, and in values that end
+    # the judge's sentence names what was asked for, and ends in values
     if (
         type(given) is not ProgramVerdict
         or [type(x) for x in (given.asked, given.moves, given.also)] != [tuple] * 3
@@ -307,8 +309,8 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# Of each kind: how it is read, what its answer and its mistakes are made into, when two are the same, and
-# what is said of an answer that is neither right nor a known mistake.
+# For each kind: how an answer is read, how the right answer and the mistakes are converted, when two answers
+# are equal, and what is said about an answer that is neither right nor a known mistake.
 _KINDS: dict[Kind, tuple[Callable[..., Any], ...]] = {
     "number": (
         lambda check, given: reading.number(given, check.unit, check.words),

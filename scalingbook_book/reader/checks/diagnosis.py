@@ -1,9 +1,9 @@
-"""Diagnose the likeliest cause of a wrong number.
+"""Diagnose the most likely cause of a wrong number.
 
-A slip has a name and a sentence about it. Two kinds are tried, both only where the exercise allows them:
-those that were derived from its solution (`slips.csv`, written by `tools/slips.py`), and those that multiply
-any answer by a factor, such as bits for bytes, if what the question names makes them possible. A message
-names the slip, never the answer.
+A slip has a name and a sentence that describes it. Two kinds of slips are tried, both only if the exercise
+allows them: those that were derived from its solution (`slips.csv`, written by `tools/slips.py`), and those
+that multiply any answer by a factor, such as bits for bytes, if the question's wording makes them possible. A
+message names the slip, never the answer.
 """
 
 import math
@@ -15,10 +15,10 @@ _SIZES = {"fp32": "four bytes", "bf16": "two bytes", "int8": "one byte", "fp8": 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The facts that an exercise names, and the results of its slips.
+    """The facts that an exercise mentions, and the results of its slips.
 
-    A fact is a word such as "bf16", "link" or "hops", or a count of things, "64:chip". A slip's results are
-    multiples of the right answer.
+    A fact is a word such as "bf16", "link" or "hops", or a number of things, as in "64:chip". A slip's
+    results are multiples of the right answer.
     """
 
     facts: frozenset[str] = frozenset()
@@ -45,13 +45,13 @@ class Slip:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """The sentence about a wrong number, and the names of the slips it speaks of."""
+    """The sentence about a wrong number, and the names of the slips that it mentions."""
 
     message: str
     slips: tuple[str, ...] = ()
 
 
-# The names of the slips, the likeliest first. Where two lead to the same number, both are named.
+# The names of the slips, most likely first. If two lead to the same number, the message names both.
 SAYS = {
     "hops-left-out": "You left out the latency of the hops, but the question includes it.",
     "wrong-hops": "The number of hops is not right. How far apart are the two ends, and is the axis a ring?",
@@ -93,13 +93,13 @@ SAYS = {
 }
 _RANK = {name: place for place, name in enumerate(SAYS)}
 _MOST_NAMED = 2
-_VAGUE = {"factor-two", "factor-left-out", "inverted-ratio", "intermediate"}  # said where nothing else fits
+_VAGUE = {"factor-two", "factor-left-out", "inverted-ratio", "intermediate"}  # named only if all others fail
 
 
 def likely(
     given: float, answer: float, unit: str, *, tol: float, chips: int | None = None, known: Known = NOTHING
 ) -> Diagnosis:
-    """The likeliest cause of `given` where `answer` is right; how far off it is where no cause fits."""
+    """Return the most likely cause of `given` when `answer` is right, or how far off it is without one."""
     if given == 0 or not math.isfinite(given) or not math.isfinite(answer) or answer == 0:
         return Diagnosis(_at_the_edge(given, answer))
     near = max(min(tol, 0.01), 1e-3)
@@ -114,7 +114,7 @@ def likely(
 
 
 def _named(fitting: list[Slip], ratio: float) -> Diagnosis:
-    """One message about the likeliest slips."""
+    """Return one message about the most likely slips."""
     first: dict[str, str] = {}
     for slip in fitting:
         first.setdefault(slip.name, slip.message)
@@ -134,7 +134,7 @@ def _size(ratio: float) -> str:
 
 
 def of_solution(known: Known) -> Iterator[Slip]:
-    """The slips that were derived from the solution of the exercise."""
+    """Yield the slips that were derived from the solution of the exercise."""
     for name, factors in known.slips:
         yield from (Slip(factor, _message_of(name, known), name) for factor in factors)
 
@@ -147,7 +147,7 @@ def _message_of(name: str, known: Known) -> str:
 
 
 def slips(unit: str, chips: int | None, known: Known = NOTHING) -> Iterator[Slip]:
-    """The slips that multiply any answer in this unit, if the exercise has what they are about."""
+    """Yield the slips that multiply any answer in this unit, if the exercise mentions what they are about."""
     yield from _counted(chips, known)
     parts = set(unit.split("/"))
     in_bytes = "B" in parts or bool(known.facts & {"bytes"})
@@ -169,7 +169,7 @@ def slips(unit: str, chips: int | None, known: Known = NOTHING) -> Iterator[Slip
 
 
 def _twos(unit: str, known: Known) -> Iterator[Slip]:
-    """Factors of 2 and 1/2, for things that the exercise has two of."""
+    """Yield factors of 2 and 1/2 for things of which the exercise has two."""
     possible = [
         ("both-directions", (2.0, 0.5), "link" in known.facts),
         ("one-direction", (2.0, 0.5), "link" in known.facts),
@@ -187,7 +187,7 @@ def _twos(unit: str, known: Known) -> Iterator[Slip]:
 
 
 def _counted(chips: int | None, known: Known) -> Iterator[Slip]:
-    """One for all, or all for one, of whatever the question counts."""
+    """Yield the slips that count one thing instead of all, or all instead of one."""
     counts = known.counts | ({chips: "chip"} if chips else {})
     for count, noun in counts.items():
         if count > 2 or (noun == "chip" and count > 1):
@@ -235,7 +235,7 @@ def _prefixes() -> Iterator[Slip]:
 
 
 def _other_functions(answer: float, unit: str) -> Iterator[Slip]:
-    """Slips in which the right number went through the wrong function, such as a reciprocal."""
+    """Yield slips that put the right number through the wrong function, such as a reciprocal."""
     if abs(answer) < 1e150 and abs(answer) > 1e-150:
         yield Slip(1 / answer**2, SAYS["inverted-ratio"], "inverted-ratio")
     if unit == "" and 0 < answer < 1:
@@ -256,7 +256,7 @@ def _at_the_edge(given: float, answer: float) -> str:
 
 
 def _how_far(ratio: float) -> str:
-    """How far off the ratio is, in words too coarse to work out the answer."""
+    """Say how far off the ratio is, too coarsely to work out the answer."""
     if ratio < 0:
         return "It has the wrong sign."
     direction, off = ("large", ratio) if ratio > 1 else ("small", 1 / ratio if ratio > 1e-300 else math.inf)

@@ -1,4 +1,4 @@
-"""Read a reader's answer as a number in the unit asked for, or say why it cannot be read."""
+"""Read a reader's answer as a number in the requested unit, or say why it cannot be read."""
 
 import math
 import re
@@ -16,15 +16,18 @@ class Unparsable(ValueError):
     """Raised for an answer that cannot be judged; the message says what to write instead."""
 
 
-MOST_LINES = 100_000  # of Python, while an answer is read: NumPy and JAX take a few hundred
+MOST_LINES = 100_000  # executed Python lines while an answer is read; NumPy and JAX need a few hundred
 
 
 class _Endless(BaseException):
-    """Stops an endless object; a BaseException, so that no `except Exception` on the way swallows it."""
+    """Stops an object that never returns; a BaseException, so that no `except Exception` can swallow it."""
 
 
 def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
-    """The result of `read`; Unparsable where an object's own code runs more than `MOST_LINES` lines."""
+    """Return the result of `read`.
+
+    Raises Unparsable if an object's own code runs more than `MOST_LINES` lines.
+    """
     lines, before = 0, sys.gettrace()
 
     def count(frame: Any, event: str, arg: Any) -> Any:
@@ -47,15 +50,15 @@ def bounded[Read](read: Callable[..., Read], *given: Any) -> Read:
 
 
 def unanswered(given: Any) -> bool:
-    """Whether the place for the answer is still empty."""
+    """Return whether the answer is still empty."""
     return given is ... or given is None or (isinstance(given, str) and given.strip() in ("", "...", "…"))
 
 
 def number(given: Any, unit: str, words: frozenset[str] = frozenset()) -> float:
-    """The given number in base units; a number without a unit is taken to be in the unit asked for.
+    """Return the given number in base units; a number without a unit is taken to be in the requested unit.
 
-    `words` are the exercise's own words: `200 sequences` is a count where it counts sequences. Unparsable
-    where no number can be read.
+    `words` are the exercise's own words: `200 sequences` is a count if the exercise counts sequences. Raises
+    Unparsable if no number can be read.
     """
     if isinstance(given, str):
         return _quantity(given, unit, words)
@@ -63,15 +66,15 @@ def number(given: Any, unit: str, words: frozenset[str] = frozenset()) -> float:
 
 
 def _plain(given: Any) -> float:
-    """A Python, NumPy or JAX number, or an array of one element, as a float."""
+    """Return a Python, NumPy or JAX number, or an array with one element, as a float."""
     try:
-        one = given.item() if hasattr(given, "item") else given  # what is it to Python?
+        one = given.item() if hasattr(given, "item") else given  # a NumPy or JAX scalar as a Python number
         other = getattr(given, "_mask", False) or "time" in str(getattr(given, "dtype", ""))  # NumPy's
-        # float() reads texts and bytes too, and a complex of NumPy's by half
+        # float() would also accept text and bytes, and would drop the imaginary part of a NumPy complex
         value = None if other or isinstance(one, bool | complex) else math.fsum((one,))
     except OverflowError:
         raise Unparsable("That number is implausibly large. Check the units of every term.") from None
-    except (TypeError, ValueError):  # ValueError: an array of several
+    except (TypeError, ValueError):  # ValueError: an array with several elements
         raise Unparsable(
             f"This asks for one number, and what you gave is of type {type(given).__name__:.40}. "
             "Give the number itself: one field of a result, one element of an array."
@@ -95,7 +98,7 @@ def _quantity(text: str, unit: str, words: frozenset[str]) -> float:
     plain = _without_words(text, words) if counted else text
     try:
         if counted and (billions := _BILLIONS.fullmatch(plain.strip())):
-            return 1e9 * _calculated(billions[1]).value  # "18.39 B" parameters: bytes are not counted here
+            return 1e9 * _calculated(billions[1]).value  # "18.39 B" parameters: no bytes here
         return _in_unit(_calculated(plain), unit)
     except Unparsable:
         raise
@@ -112,12 +115,12 @@ _MEASURES = {"s", "B", "FLOP"}
 
 
 def _is_count(unit: str) -> bool:
-    """Whether the unit is that of a plain number or of counted things."""
+    """Return whether the unit is that of a plain number or of counted things."""
     return not _MEASURES & set(canonical(unit).unit.split("/"))
 
 
 def _without_words(text: str, words: frozenset[str]) -> str:
-    """The text without the exercise's own name for what it counts: `200` of `200 sequences`."""
+    """Return the text without the exercise's own name for the counted thing: `200` for `200 sequences`."""
     if not (found := _LAST_WORD.fullmatch(text.strip())):
         return text
     own = {_stem(word) for word in words if not known(word)} | {_stem(word) for word in _COUNTING}
@@ -129,7 +132,7 @@ def _stem(word: str) -> str:
 
 
 def _calculated(text: str) -> units.Quantity:
-    """A number with its unit, or a calculation with the unit at its end, in base units."""
+    """Return a number with its unit, or a calculation followed by its unit, in base units."""
     try:
         return units.parse(text)
     except ValueError:
@@ -151,14 +154,14 @@ def _in_unit(quantity: units.Quantity, unit: str) -> float:
 
 
 def canonical(unit: str) -> units.Quantity:
-    """A unit with numerator and denominator in base units: 'FLOPs/byte' is FLOP/B, 'B/ms' is 1000 B/s."""
+    """Return a unit with numerator and denominator in base units: 'B/ms' is 1000 B/s."""
     top, slash, bottom = (part.strip() for part in unit.partition("/"))
     upper, lower = _base(top), _base(bottom)
     return units.Quantity(upper.value / lower.value, upper.unit + slash + lower.unit)
 
 
 def known(unit: str) -> bool:
-    """Whether the book has this unit."""
+    """Return whether the book knows this unit."""
     try:
         return bool(unit) and bool(units.parse(f"1 {unit}"))
     except ValueError:
@@ -166,7 +169,7 @@ def known(unit: str) -> bool:
 
 
 def _base(unit: str) -> units.Quantity:
-    """One of this unit in base units; an unknown word stands for itself."""
+    """Return one of this unit in base units; an unknown word is a unit of its own."""
     try:
         return units.parse(f"1 {unit}") if unit else units.Quantity(1.0, "")
     except ValueError:

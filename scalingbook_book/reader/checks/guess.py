@@ -1,4 +1,4 @@
-"""Judge a guess by the factor between it and the answer; it is read as an exercise's answer is."""
+"""Judge a guess by the factor between it and the answer. A guess is parsed like an exercise's answer."""
 
 import math
 import re
@@ -12,7 +12,7 @@ _BARE = re.compile(r"[^A-Za-zµ%]*(?:[eE][-+]?\d+)?")  # a number without a unit
 
 
 def judge(text: str, answer: str, unit: str = "") -> Outcome:
-    """The outcome of a guess: right within a factor of two, and how far off it is otherwise.
+    """Return the outcome of a guess: right within a factor of two, otherwise the factor by which it is off.
 
     >>> print(judge("400", "454", "rows"))
     ✓ Within a factor of 2.
@@ -28,7 +28,7 @@ def judge(text: str, answer: str, unit: str = "") -> Outcome:
 
 
 def _with_unit(text: str, unit: str) -> str:
-    """The text with the unit that was asked for where it has none; a counted thing needs no name."""
+    """Return the text with the requested unit if it has none; a count needs no unit."""
     text = text.strip()
     if not _measured(unit):
         return re.sub(r"(?<=[\d\s])(?:times|×|x|" + re.escape(unit or "times") + r")$", "", text).strip()
@@ -36,7 +36,7 @@ def _with_unit(text: str, unit: str) -> str:
 
 
 def _measured(unit: str) -> str:
-    """The unit where the book has it; '' for things that are only counted, such as rows."""
+    """Return the unit if the book knows it, or '' for things that are only counted, such as rows."""
     return unit if unit == "%" or reading.known(unit) else ""
 
 

@@ -1,7 +1,7 @@
-"""Compare what a reader's program moved between devices with what was asked for.
+"""Compare the data that a reader's program moves between devices with the expected collectives.
 
-`code_exercises.judge` runs and compiles the program; its verdict is a plain value, so that a check can use
-it without JAX.
+`code_exercises.judge` runs and compiles the program. Its verdict is a plain value, so a check can use it
+without JAX.
 """
 
 from collections.abc import Iterator, Mapping
@@ -10,14 +10,14 @@ from html import escape
 
 from scalingbook_lib.units import Result, si
 
-SOLVED = "solved in the notebook"  # what the box of a page says for a reader whose notebook has judged
+SOLVED = "solved in the notebook"  # the answer of a reader whose notebook has judged the program
 
 
 @dataclass(frozen=True, slots=True)
 class CollectiveCount(Result):
     """One kind of collective over some mesh axes: the bytes of all its runs, and the number of runs.
 
-    Bytes are counted as `hlo` counts them. In what is asked for, `times` may be None (any).
+    Bytes are counted as `hlo` counts them. In an expected collective, `times` may be None (any number).
     """
 
     kind: str
@@ -39,10 +39,10 @@ type Asked = Mapping[str, int | tuple[int, int]]
 
 
 def moves(asked: Asked) -> tuple[CollectiveCount, ...]:
-    """The moves that are asked for: bytes of all runs, `{"all-gather
-    X": 4096}`, or runs and bytes, `(3, 4096)`.
+    """Return the expected collectives.
 
-    A permute may state its shift, `"collective-permute Y -1"`: then all of them must have it.
+    Each value is the bytes of all runs, `{"all-gather X": 4096}`, or runs and bytes, `(3, 4096)`. A permute
+    may state its shift, `"collective-permute Y -1"`; then every such permute must have that shift.
     """
     return tuple(_move(name, amount) for name, amount in asked.items())
 
@@ -55,11 +55,11 @@ def _move(name: str, amount: int | tuple[int, int]) -> CollectiveCount:
 
 @dataclass(frozen=True, slots=True)
 class ProgramVerdict(Result):
-    """The judgement on a program: its wrong result if any, its moves, and other faults.
+    """The judgment on a program: its wrong result if any, its collectives, and other faults.
 
-    `asked` is what it may move at most; None where that is not judged. `also` are faults of a program whose
-    result is right. `picture` draws a wrong result as text, device by device; `drawing`, in HTML, also a
-    right result in the wrong place.
+    `asked` is the upper bound on what it may move, or None if data movement is not judged. `also` are faults
+    of a program whose result is right. `picture` shows a wrong result as text, device by device; `drawing`,
+    in HTML, also shows a right result in the wrong place.
     """
 
     wrong: str = ""
@@ -72,7 +72,7 @@ class ProgramVerdict(Result):
 
     @property
     def ok(self) -> bool:
-        """Whether the result is right and no more is moved than was asked for."""
+        """Whether the result is right and the program moves no more than expected."""
         return not self.wrong and not self.faults
 
     @property
@@ -98,19 +98,19 @@ class ProgramVerdict(Result):
 
 
 def right(asked: Asked) -> ProgramVerdict:
-    """The verdict on a program with the right result and exactly these moves."""
+    """Return the verdict on a program with the right result and exactly these collectives."""
     return ProgramVerdict(moves=moves(asked))
 
 
 def same(found: tuple[CollectiveCount, ...], known: tuple[CollectiveCount, ...]) -> bool:
-    """Whether these are the known moves in any order, and as often where that is stated."""
+    """Return whether these are the known collectives in any order, with equal counts if any are stated."""
     often = {(move.kind, move.axes): move.times for move in known}
     seen = {replace(move, times=often.get((move.kind, move.axes)) and move.times) for move in found}
     return seen == set(known)
 
 
 def against(found: tuple[CollectiveCount, ...], asked: tuple[CollectiveCount, ...]) -> tuple[str, ...]:
-    """The differences between these moves and those asked for, as sentences."""
+    """Return the differences between these collectives and the expected ones, as sentences."""
     return tuple(_against(found, asked))
 
 

@@ -1,6 +1,6 @@
-"""Draw a view as SVG and HTML text with the standard library alone.
+"""Draw a view as SVG and HTML text, using only the standard library.
 
-The page's first view and every live one come from the same functions, so they are the same picture.
+The static first view of a page and every live view come from the same functions, so they look the same.
 """
 
 from scalingbook_book.reader.draw import bars, chart, grid, network, svg
@@ -10,7 +10,7 @@ WIDE, NARROW = 680.0, 340.0
 
 
 def figure(view: View, *, wide: bool) -> str:
-    """All panels of a view: 680 units wide, or 340 for a phone and for panels that stand side by side."""
+    """Return all panels of a view: 680 units wide, or 340 for a phone and for panels placed side by side."""
     if not wide:
         return "".join(panel(p, NARROW) for p in view.panels)
     if view.columns == 1:
@@ -21,7 +21,7 @@ def figure(view: View, *, wide: bool) -> str:
 
 
 def panel(panel: Panel, width: float) -> str:
-    """One panel as SVG, `width` units wide."""
+    """Return one panel as SVG, `width` units wide."""
     match panel:
         case Chart():
             return chart.chart(panel, width)
@@ -36,6 +36,6 @@ def panel(panel: Panel, width: float) -> str:
 
 
 def readouts(view: View) -> str:
-    """The readouts as the content of a description list."""
+    """Return the readouts as the content of a description list."""
     pairs = [(svg.escape(r.label), svg.escape(str(r))) for r in view.readouts]
     return "".join(f"<div><dt>{label}</dt><dd>{value}</dd></div>" for label, value in pairs)

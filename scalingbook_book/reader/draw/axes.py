@@ -1,4 +1,4 @@
-"""Draw axes (grid, ticks, labels with units), and clip lines to the plot."""
+"""Draw axes with grid, ticks and labels with units, and clip lines to the plot area."""
 
 import math
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def pieces(xs: Sequence[float], ys: Sequence[float]) -> list[Line]:
-    """The stretches of a curve between its gaps, which are values of inf or nan."""
+    """Return the pieces of a curve between its gaps, which are values of inf or nan."""
     runs = groupby(zip(xs, ys, strict=True), key=lambda p: math.isfinite(p[0]) and math.isfinite(p[1]))
     stretches = [list(run) for drawn, run in runs if drawn]
     return [([x for x, _ in s], [y for _, y in s]) for s in stretches]
 
 
 def within(xs: list[float], ys: list[float], box: Box) -> list[Line]:
-    """The parts of a line within the box; the line itself where all of it is inside."""
+    """Return the parts of a line within the box; a line that is entirely inside is returned unchanged."""
     left, top, right, bottom = box[0] - 0.05, box[1] - 0.05, box[2] + 0.05, box[3] + 0.05
     if min(xs) >= left and max(xs) <= right and min(ys) >= top and max(ys) <= bottom:
         return [(xs, ys)]
@@ -41,7 +41,7 @@ def within(xs: list[float], ys: list[float], box: Box) -> list[Line]:
 def _segment(
     x0: float, y0: float, x1: float, y1: float, box: Box
 ) -> tuple[float, float, float, float] | None:
-    """The part of a segment within the box (Liang and Barsky); None where there is none."""
+    """Return the part of a segment within the box (Liang and Barsky), or None if it is outside."""
     enter, leave, dx, dy = 0.0, 1.0, x1 - x0, y1 - y0
     for run, room in ((-dx, x0 - box[0]), (dx, box[2] - x0), (-dy, y0 - box[1]), (dy, box[3] - y0)):
         if run == 0 and room < 0:
@@ -57,27 +57,27 @@ def _segment(
     return (*start, *end)
 
 
-RIGHT, FOOT = 14.0, 44.0  # margins: right of the plot, and below it for ticks and the label of x
-AIR = 5.0  # between the texts of two ticks
+RIGHT, FOOT = 14.0, 44.0  # margins: right of the plot, and below it for the ticks and the label of the x axis
+AIR = 5.0  # space between two tick labels
 DASHED = 'stroke="currentColor" stroke-opacity=".6" stroke-dasharray="4 3" stroke-width="1.2"'
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The plot's box in pixels, and the projections from values into it."""
+    """The plot's box in pixels, and the projections from values to pixels."""
 
     box: Box
     x: scales.Projection
     y: scales.Projection
 
     def line(self, xs: Sequence[float], ys: Sequence[float]) -> list[Line]:
-        """The pieces of a curve that are finite and within the box, in pixels."""
+        """Return the pieces of a curve that are finite and within the box, in pixels."""
         whole = all(map(math.isfinite, ys)) and all(map(math.isfinite, xs))
         finite = [(xs, ys)] if whole else pieces(xs, ys)
         return [part for px, py in finite for part in within(self.x(px), self.y(py), self.box)]
 
     def at(self, mark: RefLine) -> float | None:
-        """The pixel of a reference line; None outside the plot."""
+        """Return the pixel of a reference line, or None if it is outside the plot."""
         if not math.isfinite(mark.at):
             return None
         low, high = (self.box[0], self.box[2]) if mark.axis == "x" else (self.box[1], self.box[3])
@@ -86,13 +86,13 @@ class Frame:
 
 
 def both(panel: Chart, width: float, top: float, bottom: float) -> tuple[Frame, str]:
-    """The frame of a chart, and its two axes as SVG."""
+    """Return the frame of a chart, and its two axes as SVG."""
     (x0, x1), (y0, y1) = panel.ranges()
     ys = scales.ticks(panel.y.scale, y0, y1, 7 if width > 400 else 6)
     texts, unit = scales.tick_texts(ys, panel.y.scale, panel.y.unit)
     left = 8 * math.ceil(
         (max(map(svg.measure, texts), default=0) + 9) / 8
-    )  # in steps, so that it seldom moves
+    )  # rounded to steps, so that the frame seldom moves
     box = left, top, width - RIGHT, bottom
     frame = Frame(
         box,
@@ -119,7 +119,7 @@ def across(
     most: int,
     rows: str = "",
 ) -> str:
-    """The horizontal axis below a box, with the grid; `rows` are grid lines of the other axis."""
+    """Return the horizontal axis below a box, with the grid; `rows` are grid lines of the other axis."""
     _, top, right, bottom = box
     values, middles, texts, unit = _ticks(axis, ends, x, most, width)
     grid = rows + "".join([f"M{at:.1f},{top:.1f}V{bottom:.1f}" for at in x(values)])
@@ -133,7 +133,7 @@ def across(
 def _ticks(
     axis: Scale, ends: tuple[float, float], x: scales.Projection, most: int, width: float
 ) -> tuple[list[float], list[float], list[str], str]:
-    """As many ticks as fit side by side: values, centers of their texts, texts, unit."""
+    """Return as many ticks as fit side by side: values, centers of their labels, labels, and unit."""
     while True:
         values = scales.ticks(axis.scale, *ends, most)
         texts, unit = scales.tick_texts(values, axis.scale, axis.unit)
@@ -146,7 +146,7 @@ def _ticks(
 
 
 def named(axis: Scale, unit: str) -> str:
-    """The axis label with its unit."""
+    """Return the axis label with its unit."""
     return f"{axis.label} ({unit})" if unit else axis.label
 
 
@@ -157,7 +157,7 @@ def uprights(
     rows: tuple[float, float],
     width: float,
 ) -> str:
-    """Reference lines across rows, their labels side by side above them."""
+    """Return reference lines across rows, with their labels side by side above them."""
     shown = sorted((r for r in refs if ends[0] <= r.at <= ends[1]), key=lambda r: r.at)
     spots, words = x([r.at for r in shown]), [svg.fit(r.label, width * 0.8 / len(shown)) for r in shown]
     top, bottom = rows
@@ -168,7 +168,9 @@ def uprights(
 
 
 def _apart(spots: Sequence[float], words: Sequence[str], width: float) -> list[float]:
-    """The centers of texts in a row, moved so that none covers its neighbor or leaves the drawing."""
+    """Return the centers of labels in a row, shifted so that none overlaps its neighbor or leaves the
+    drawing.
+    """
     halves = [svg.measure(w) / 2 for w in words]
     middles, edge = [], -AIR
     for at, half in zip(spots, halves, strict=True):

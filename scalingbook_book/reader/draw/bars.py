@@ -1,4 +1,4 @@
-"""Draw bars and timelines: horizontal, one row per label, each value at the end of its bar."""
+"""Draw horizontal bars and timelines: one row per label, with each value at the end of its bar."""
 
 from scalingbook_book.reader.draw import axes, svg
 from scalingbook_book.reader.draw.palette import ink
@@ -9,7 +9,7 @@ THICK, THIN, BETWEEN, LINE = 22.0, 14.0, 13.0, 15.0
 
 
 def bars(panel: Bars, width: float) -> str:
-    """The bars as one SVG drawing; on a narrow one the labels stand above their bars."""
+    """Return the bars as one SVG drawing; on a narrow one the labels are above their bars."""
     wide = width > 400
     head, top = svg.title(panel.title, width)
     keys, key_height = svg.legend(_keys(panel), width, top)
@@ -33,7 +33,7 @@ def bars(panel: Bars, width: float) -> str:
         body += bars_
         written += texts
     body.append(axes.uprights(panel.refs, (low, high), place, (top, bottom), width))
-    body.append(svg.group(svg.HALO, written))  # over the reference lines, which stop around them
+    body.append(svg.group(svg.HALO, written))  # over the reference lines, which its halo interrupts
     return svg.picture(width, bottom + axes.FOOT, panel.title or panel.value.label, head + keys + body)
 
 
@@ -68,7 +68,7 @@ def _label(words: str, left: float, y: float, row: float, wide: bool) -> str:
 def _row(
     panel: Bars, i: int, place: scales.Projection, ends: tuple[float, float], y: float
 ) -> tuple[list[str], list[str]]:
-    """The bars of one label, and their values."""
+    """Return the bars of one label, and their values."""
     parts, texts, start = [], [], ends[0]
     thick, air = (THICK, 0.0) if _rows(panel) == 1 else (THIN, 2.0)
     pixel = lambda v: min(max(place([v])[0], ends[0]), ends[1]) if v > 0 else ends[0]  # noqa: E731
@@ -94,7 +94,7 @@ ROW, BLOCK = 38.0, 28.0
 
 
 def timeline(panel: Timeline, width: float) -> str:
-    """The timeline as one SVG drawing; on a narrow one the names of rows stand above them."""
+    """Return the timeline as one SVG drawing; on a narrow one the row names are above their rows."""
     wide = width > 400
     head, top = svg.title(panel.title, width)
     top += 16 if panel.refs else 0
@@ -133,9 +133,10 @@ def timeline(panel: Timeline, width: float) -> str:
 
 
 def _spans(spans: list[tuple[Span, list[float], float]], unit: str) -> list[str]:
-    """Blocks from start to end at the height of their row, with labels where they fit.
+    """Return blocks from start to end at the height of their row, with labels where they fit.
 
-    A few have a tooltip; many are one path per color and one text, which a browser lays out faster.
+    A small number of blocks have tooltips. A large number are drawn as one path per color plus one text
+    element, which a browser lays out faster.
     """
     labels = [
         svg.text(sum(ends) / 2, y + BLOCK / 2 + 4.5, span.label, 'text-anchor="middle"')

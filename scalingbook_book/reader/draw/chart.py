@@ -1,6 +1,7 @@
 """Draw a chart of curves, points, bands, reference lines and regions, with labels beside them.
 
-A wide drawing is 680 units across, a narrow one 340 with the same type, fewer ticks and less height.
+A wide drawing is 680 units across. A narrow one is 340 units across, with the same type size, fewer ticks and
+less height.
 """
 
 import math
@@ -15,12 +16,12 @@ from scalingbook_book.reader.draw.palette import ink
 from scalingbook_book.reader.explorers.view import Band, Chart, Curve, Points, RefLine, Regions, colored
 
 DOTS = (svg.MANY, 10.0, 3.0), (4 * svg.MANY, 6.0, 3.0), (math.inf, 3.6, 1.2)
-"""Up to how many dots in a chart have which diameter, and their rim on both sides together."""
+"""Maximum number of dots for each dot diameter, and the width of the rim on both sides together."""
 CURVES = 'fill="none" stroke-width="2.2" stroke-linejoin="round" stroke-linecap="round"'
 
 
 def chart(panel: Chart, width: float) -> str:
-    """The chart as one SVG drawing."""
+    """Return the chart as one SVG drawing."""
     head, top = svg.title(panel.title, width)
     keys, key_height = svg.legend(_region_keys(panel), width, top)
     top += key_height + (8 if key_height else 0) + 26
@@ -74,7 +75,7 @@ def _ref_line(frame: Frame, mark: RefLine) -> str:
 
 
 def _points(frame: Frame, mark: Points, color: int, size: float, rim: float) -> str:
-    """All dots in two strokes of one path: a rim in the page's color, then the color."""
+    """Return all dots as two strokes of one path: a rim in the page's color, then the dot color."""
     dots = "".join([f"M{x:.1f},{y:.1f}h0" for x, y, _ in _visible(frame, mark)])
     if not dots:
         return ""
@@ -86,7 +87,7 @@ def _points(frame: Frame, mark: Points, color: int, size: float, rim: float) -> 
 
 
 def _visible(frame: Frame, mark: Points) -> list[tuple[float, float, str]]:
-    """The dots within the box: pixels and label."""
+    """Return the dots within the box as pixels and label."""
     left, top, right, bottom = frame.box
     pairs = zip(mark.xs, mark.ys, strict=True)
     keep = [i for i, (x, y) in enumerate(pairs) if math.isfinite(x) and math.isfinite(y)]
@@ -99,7 +100,7 @@ def _visible(frame: Frame, mark: Points) -> list[tuple[float, float, str]]:
 
 
 def _regions(frame: Frame, mark: Regions) -> str:
-    """One path for every region, a rectangle for every run of its cells in a row."""
+    """Return one path per region, with one rectangle for each run of its cells in a row."""
     left, top, right, bottom = frame.box
     xs = [f"{min(max(x, left), right):.1f}" for x in frame.x(mark.xs)]
     ys = [f"{min(max(y, top), bottom):.1f}" for y in frame.y(mark.ys)]
@@ -127,7 +128,7 @@ def _region_keys(panel: Chart) -> list[tuple[str, str]]:
 
 
 def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -> str:
-    """Every label beside its mark; those that fit nowhere stand in a row above the plot."""
+    """Return every label beside its mark; labels that fit nowhere go into a row above the plot."""
     left, top, right, bottom = frame.box
     placer = Placer(
         (left + 1, top - 11, right + RIGHT, bottom - 2), [part for parts in lines for part in parts]
@@ -152,7 +153,7 @@ def _labels(frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]]) -
 def _wanted(
     frame: Frame, marks: Sequence[tuple], lines: Sequence[list[Line]], placer: Placer
 ) -> Iterator[tuple[str, str, Iterator[Place]]]:
-    """Labels with their paint and candidate places: points first, then reference lines, curves, bands."""
+    """Yield labels with paint and candidate places: points first, then reference lines, curves, bands."""
     for kind in (Points, RefLine, Curve, Band):
         for (mark, color), parts in zip(marks, lines, strict=True):
             if isinstance(mark, kind):
@@ -163,7 +164,7 @@ def _wanted(
 
 
 def _places(frame: Frame, mark, parts: list[Line], placer: Placer) -> Iterator[tuple[str, Iterator[Place]]]:
-    """The labels of one mark, each with its candidate places."""
+    """Yield the labels of one mark, each with its candidate places."""
     box, width = placer.box, svg.measure(mark.label)
     if isinstance(mark, Points):
         dots = _visible(frame, mark)

@@ -1,4 +1,4 @@
-"""An explorer as static HTML before any script runs: native inputs with labels, first view and verdict."""
+"""Render an explorer as static HTML: native inputs with labels, and the first view with its verdict."""
 
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -8,14 +8,14 @@ from scalingbook_book.reader.draw import svg
 from scalingbook_book.reader.explorers.controls import Choice, Control, Notation, Slider, Steps, Switch
 from scalingbook_book.reader.explorers.view import View
 
-if TYPE_CHECKING:  # an explorer paints itself with this module
+if TYPE_CHECKING:  # imported for types only, because an explorer renders itself with this module
     from scalingbook_book.reader.explorers.explorer import Explorer
 
 NOTE = "The picture shows the starting values. In a notebook, run this cell to move the controls."
 
 
 def explorer(explorer: "Explorer", view: View, suffix: str = "") -> str:
-    """The whole explorer as static HTML, the same to the byte every time."""
+    """Return the whole explorer as static HTML, with identical bytes every time."""
     base = "ex-" + explorer.key.replace(".", "-") + (f"-{suffix}" if suffix else "")
     fields = "".join(_field(name, c, f"{base}-{name}", view) for name, c in explorer.controls.items())
     return (
@@ -36,7 +36,7 @@ def explorer(explorer: "Explorer", view: View, suffix: str = "") -> str:
 
 
 def _field(name: str, control: Control, id: str, view: View) -> str:
-    """One control: its label, its value as text, the input."""
+    """Return one control: its label, its value as text, and the input."""
     label = f'<label for="{id}">{svg.escape(control.label)}</label>'
     match control:
         case Slider():

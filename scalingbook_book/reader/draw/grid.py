@@ -1,4 +1,4 @@
-"""Draw a grid of cells, tinted so that they read on light and dark pages, with text where it fits."""
+"""Draw a grid of cells, tinted so that text stays legible on light and dark pages."""
 
 from collections.abc import Sequence
 
@@ -8,12 +8,12 @@ from scalingbook_book.reader.explorers.view import Cell, Grid
 
 GAP, LARGEST, SMALLEST_TYPE = 3.0, 92.0, 9.0
 LINE = 15.0
-HIGHEST, LEAST_PART = 500.0, 24.0  # all rows of cells with parts, and one part
-TALL = 12  # rows, beyond which they are low
+HIGHEST, LEAST_PART = 500.0, 24.0  # height of all rows of cells with parts; minimum height of one part
+TALL = 12  # number of rows above which rows are low
 
 
 def grid(panel: Grid, width: float) -> str:
-    """The grid as one SVG drawing."""
+    """Return the grid as one SVG drawing."""
     head, top = svg.title(panel.title, width)
     left = min(max(map(svg.measure, panel.rows)) + 10, 0.3 * width) if any(panel.rows) else 0.0
     lines = max((c.count("\n") + 1 for c in panel.columns), default=0) if any(panel.columns) else 0
@@ -46,10 +46,10 @@ def grid(panel: Grid, width: float) -> str:
 
 
 def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
-    """Width and height of a cell, and the size of type that fits into it.
+    """Return width and height of a cell, and the font size that fits in it.
 
-    A few cells are as wide as their text and heads need, many fill the width; cells with a part are square,
-    and smaller where there are many rows of them. Many rows are low ones.
+    A few cells are as wide as their text and headings need; many cells fill the width. Cells with a part are
+    square, and smaller if there are many rows of them. A large number of rows makes each row low.
     """
     cells = [c for row in panel.cells for c in row]
     lines = [line for c in cells for line in c.text.split("\n")]
@@ -72,7 +72,7 @@ def _cell_size(panel: Grid, room: float) -> tuple[float, float, float]:
 
 
 def _head(label: str, x: float, y: float, wide: float) -> list[str]:
-    """A column's label, its last line at y."""
+    """Return a column's label, with its last line at y."""
     lines = label.split("\n")[::-1]
     return [
         svg.text(x, y - i * LINE, svg.fit(line, wide), 'text-anchor="middle"') for i, line in enumerate(lines)
@@ -88,7 +88,7 @@ def _boxes(
 def _tiles(
     cells: Sequence[Cell], sides: Sequence[tuple[float, float]], wide: float, high: float
 ) -> list[str]:
-    """Many cells in few elements: one path for all that look the same and have neither part nor tooltip."""
+    """Return many cells as few elements: one path for all that look the same and have no part or tooltip."""
     spots = list(zip(cells, sides, strict=True))
     plain = svg.paths(
         (_paint(cell), f"M{x:.1f},{y:.1f}h{wide:.1f}v{high:.1f}h{-wide:.1f}z")
@@ -99,7 +99,7 @@ def _tiles(
 
 
 def _box(cell: Cell, x: float, y: float, wide: float, high: float) -> str:
-    """The cell's background; of a cell with a part, the small array above its text."""
+    """Return the cell's background, or for a cell with a part the small array above its text."""
     if cell.part is None:
         return svg.rect(x, y, wide, high, f'rx="3" {_paint(cell)}', note=cell.note)
     lines = len(cell.text.split("\n")) if cell.text else 0

@@ -1,7 +1,7 @@
-"""Place labels so that each is read with its line and covers nothing.
+"""Place labels so that each is close to its line and covers nothing.
 
-Every label has candidate places in order of preference; each is charged for the labels, points and lines that
-it would cover, and the cheapest is taken. A place is (left, baseline, charge).
+Every label has candidate places in order of preference. A candidate is charged for the labels, points and
+lines that it would cover, and the cheapest one is chosen. A place is (left, baseline, charge).
 """
 
 from bisect import bisect_left, bisect_right
@@ -27,7 +27,7 @@ class Placer:
     refs: list[Box] = field(default_factory=list)  # reference lines
 
     def place(self, width: float, places: Iterable[Place]) -> tuple[float, float] | None:
-        """The cheapest place for a label of that width; None where each would cover another label."""
+        """Return the cheapest place for a label of this width, or None if each would cover another label."""
         best, cheapest = None, COVERS_LABEL
         for x, y, charge in places:
             if charge >= cheapest:
@@ -62,7 +62,7 @@ def _overlap(a: Box, b: Box) -> bool:
 
 
 def between(line: Line, left: float, right: float) -> tuple[float, float] | None:
-    """The highest and lowest pixel of a line between two xs, its crossings of both included."""
+    """Return the highest and lowest pixel of a line between two x values, including its crossings of both."""
     xs, ys = line
     first, last = bisect_left(xs, left), bisect_right(xs, right)
     found = ys[first:last]
@@ -74,7 +74,7 @@ def between(line: Line, left: float, right: float) -> tuple[float, float] | None
 
 
 def along(line: Line, width: float, box: Box) -> Iterator[Place]:
-    """Places for a line's label: from its right end to its left; above, below and beside it."""
+    """Yield places for a line's label from its right end to its left end: above, below and beside it."""
     start, end = max(line[0][0], box[0]), min(line[0][-1], box[2])
     for step, share in enumerate((1.0, 0.88, 0.74, 0.6, 0.46, 0.32, 0.18, 0.0)):
         x = start + share * (end - start)
@@ -91,7 +91,7 @@ def along(line: Line, width: float, box: Box) -> Iterator[Place]:
 
 
 def around(x: float, y: float, width: float) -> Iterator[Place]:
-    """Places for a point's label: right, left, above, below, then the corners."""
+    """Yield places for a point's label: right, left, above, below, then the corners."""
     right, left, middle = x + 9, x - 9 - width, x - width / 2
     yield from ((right, y + 4, 0), (left, y + 4, 2), (middle, y - 10, 4), (middle, y + 20, 6))
     yield from ((right - 3, y - 8, 8), (right - 3, y + 17, 9), (left + 3, y - 8, 10), (left + 3, y + 17, 11))
@@ -104,7 +104,7 @@ def around(x: float, y: float, width: float) -> Iterator[Place]:
 
 
 def upright(x: float, width: float, box: Box) -> Iterator[Place]:
-    """Places for the label of a vertical line: beside its top, then further down."""
+    """Yield places for the label of a vertical line: beside its top, then further down."""
     for step in range(8):
         y = box[1] + ASCENT + 2 + step * 17
         yield x + GAP, y, 6 * step
@@ -112,7 +112,7 @@ def upright(x: float, width: float, box: Box) -> Iterator[Place]:
 
 
 def lying(y: float, width: float, box: Box) -> Iterator[Place]:
-    """Places for the label of a horizontal line: above it at the right, left and middle, then below."""
+    """Yield places for the label of a horizontal line: above it at the right, left and middle, then below."""
     for step, x in enumerate((box[2] - width - 4, box[0] + 4, (box[0] + box[2] - width) / 2)):
         yield x, y - 5, 6 * step
         yield x, y + 5 + ASCENT, 6 * step + 3

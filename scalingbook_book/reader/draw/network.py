@@ -1,4 +1,4 @@
-"""Draw devices as boxes with the chunks they hold, and arrows for what moves between them."""
+"""Draw devices as boxes with the chunks that they hold, and arrows for the data that moves between them."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ QUIET = 'fill="none" stroke="currentColor" stroke-opacity=".3"'
 BOX = 'rx="4" fill="var(--ex-bg,#fff)" stroke="currentColor" stroke-opacity=".55"'
 
 Spot = tuple[float, float]
-Course = tuple[Spot, Spot, Spot]  # start, the point that bends the curve, end
+Course = tuple[Spot, Spot, Spot]  # start, control point of the curve, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +28,14 @@ class NetworkDrawing:
     bounds: tuple[float, float, float, float]
 
     def inside(self, spot: Spot, across: float = 0.0, down: float = 0.0) -> Spot:
-        """The nearest point that leaves room to the edges."""
+        """Return the nearest point that keeps a margin to the edges."""
         left, top, right, bottom = self.bounds
         x = min(max(spot[0], left + across), right - across)
         return x, min(max(spot[1], top + down), bottom - down)
 
 
 def network(panel: Network, width: float) -> str:
-    """The network as one SVG drawing."""
+    """Return the network as one SVG drawing."""
     head, top = svg.title(panel.title, width)
     plan, height = _plan(panel, width, top)
     most = max((abs(link.value) for link in panel.links), default=0.0)
@@ -74,7 +74,7 @@ def _node(node: Node, spot: Spot, half: float) -> str:
 
 
 def _name(node: Node, spot: Spot, plan: NetworkDrawing) -> str:
-    """A box's name on the side without links: above the upper half of the drawing, below the lower."""
+    """Return a box's name, on the side without links: above it in the upper half of the drawing."""
     (x, y), half = spot, plan.half
     words = svg.fit(node.label, 3.2 * half, TYPE)
     ys, xs = [s[1] for s in plan.spots], [s[0] for s in plan.spots]
@@ -92,7 +92,7 @@ def _name(node: Node, spot: Spot, plan: NetworkDrawing) -> str:
 
 
 def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
-    """The slots of a box: columns up to eight, else rows of them; slots of one color share a path."""
+    """Return the slots of a box: up to eight columns, otherwise several rows; one path per color."""
     columns = len(parts) if len(parts) <= 8 else math.ceil(math.sqrt(len(parts)))
     wide, high = 2 * half / columns, 2 * half / math.ceil(len(parts) / columns)
     air = 1.0 if wide > 3 else 0.4
@@ -109,7 +109,7 @@ def _parts(parts: Sequence[int | None], x: float, y: float, half: float) -> str:
 
 
 def _courses(link: Link, plan: NetworkDrawing) -> list[Course]:
-    """The curve of a link, from edge to edge and a little to the right; of a wrap, one stub at each end."""
+    """Return the curve of a link from edge to edge, shifted to the right; a wrap has one stub at each end."""
     (x0, y0), (x1, y1) = plan.spots[link.start], plan.spots[link.end]
     length = math.dist((x0, y0), (x1, y1)) or 1.0
     ux, uy = (x1 - x0) / length, (y1 - y0) / length
@@ -126,7 +126,7 @@ def _courses(link: Link, plan: NetworkDrawing) -> list[Course]:
 
 
 def _edge(centre: Spot, towards: Spot, half: float) -> Spot:
-    """The point where the line from a box's center leaves the box."""
+    """Return the point at which the line from a box's center leaves the box."""
     dx, dy = towards[0] - centre[0], towards[1] - centre[1]
     share = min(half / (max(abs(dx), abs(dy)) or 1.0), 1.0)
     return centre[0] + dx * share, centre[1] + dy * share
@@ -141,7 +141,7 @@ def _way(course: Course) -> str:
 
 
 def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
-    """A colored curve and a head at its end: the paint and the path of each."""
+    """Return a colored curve with an arrowhead at its end: the paint and the path of each."""
     start, middle, end = course
     thick = 1.6 + (2.4 * abs(link.value) / most if most else 0.4)
     length = math.dist(middle, end) or 1.0
@@ -158,7 +158,7 @@ def _arrow(link: Link, course: Course, most: float) -> list[tuple[str, str]]:
 
 
 def _label(link: Link, course: Course, plan: NetworkDrawing) -> str:
-    """The label at the middle of the curve, to its right and clear of the line."""
+    """Return the label at the middle of the curve, to its right and clear of the line."""
     start, middle, end = course
     half = svg.measure(link.label, TYPE) / 2
     length = math.dist(start, end) or 1.0

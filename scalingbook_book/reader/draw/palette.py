@@ -1,7 +1,7 @@
-"""Six colors for pictures that stay distinct for color-blind readers and can be read as text.
+"""Six colors for pictures that color-blind readers can distinguish and that are legible as text.
 
-Every color has a contrast of at least 4.5:1, light ones on white, dark ones on #121212. A page sets the
-custom properties `--ex-c0` ... `--ex-c5` to the set of its theme; without a stylesheet, the light set
+Every color has a contrast of at least 4.5:1: the light set on white, the dark set on #121212. A page sets the
+custom properties `--ex-c0` ... `--ex-c5` to the set of its theme. Without a stylesheet, the light set
 applies.
 """
 
@@ -12,5 +12,5 @@ INKS = tuple(f"var(--ex-c{i},{light})" for i, light in enumerate(LIGHT))
 
 
 def ink(color: int) -> str:
-    """The color of that index as an SVG paint; indices wrap around."""
+    """Return the color with this index as an SVG paint; indices wrap around."""
     return INKS[color % len(INKS)]

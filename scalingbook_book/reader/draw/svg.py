@@ -1,21 +1,21 @@
-"""The SVG elements of which every panel is made, as text.
+"""Build the SVG elements of every panel as text.
 
-Coordinates have one decimal, numbers go through one `%` per line, and colors are custom properties with a
-fallback, so that a picture is small, fast to write and fits light and dark pages.
+Coordinates have at most one decimal, numbers are formatted with one `%` per line, and colors are custom
+properties with a fallback. A picture is therefore small, fast to write, and suits light and dark pages.
 """
 
 from collections.abc import Iterable, Sequence
 from html import escape as _escape
 
 FONT = "-apple-system,BlinkMacSystemFont,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
-SIZE = 13  # font size in the units of the drawing
-MANY = 64  # shapes of a picture; more share elements
+SIZE = 13  # font size in drawing units
+MANY = 64  # above this number of shapes, a picture's shapes share elements
 QUIET = 'fill-opacity=".72"'  # ticks and axis labels
 HALO = 'stroke="var(--ex-bg,none)" stroke-width="4" stroke-linejoin="round" paint-order="stroke"'
 
 _UNPRINTABLE = dict.fromkeys([*range(9), 11, 12, *range(14, 32), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF])
-BOLD = 1.16  # times as wide as the same text in ordinary type
-_WIDTHS = {  # of each character, in type of size 1: DejaVu Sans or Helvetica, whichever is wider; others 0.64
+BOLD = 1.16  # width of bold text relative to regular text
+_WIDTHS = {  # of each character at font size 1: the wider of DejaVu Sans and Helvetica; 0.64 for others
     c: w
     for w, cs in (
         (0.0, "\u0304\u200b"),
@@ -38,18 +38,18 @@ _WIDTHS = {  # of each character, in type of size 1: DejaVu Sans or Helvetica, w
 
 
 def escape(text: str) -> str:
-    """The text escaped for HTML and XML, whoever typed it."""
+    """Return the text escaped for HTML and XML."""
     return _escape(text if text.isprintable() else text.translate(_UNPRINTABLE))
 
 
 def measure(text: str, size: float = SIZE) -> float:
-    """The maximum width of a text in the sans serifs that readers commonly have."""
+    """Return the maximum width of a text in the sans-serif fonts that readers commonly have."""
     widths = _WIDTHS.get
     return sum([widths(c, 0.64) for c in text]) * size
 
 
 def fit(text: str, room: float, size: float = SIZE) -> str:
-    """The text, cut with an ellipsis where it is wider than `room`."""
+    """Return the text, truncated with an ellipsis if it is wider than `room`."""
     if measure(text, size) <= room:
         return text
     while text and measure(text + "…", size) > room:
@@ -58,7 +58,7 @@ def fit(text: str, room: float, size: float = SIZE) -> str:
 
 
 def wrap(text: str, room: float, size: float = SIZE) -> list[str]:
-    """The text in lines that fit, broken between words; a word that is too long is cut."""
+    """Return the text in lines that fit, broken between words; a word that is too long is truncated."""
     lines: list[str] = []
     for word in text.split():
         if lines and measure(f"{lines[-1]} {word}", size) <= room:
@@ -69,38 +69,38 @@ def wrap(text: str, room: float, size: float = SIZE) -> list[str]:
 
 
 def number(value: float) -> str:
-    """A coordinate with at most one decimal: '3', '3.5'."""
+    """Return a coordinate with at most one decimal: '3', '3.5'."""
     text = f"{value:.1f}"
     return text[:-2] if text.endswith(".0") else text
 
 
 def text(x: float, y: float, words: str, attributes: str = "") -> str:
-    """A line of text with its baseline at y."""
+    """Return a line of text with its baseline at y."""
     space = " " if attributes else ""
     return f'<text x="{number(x)}" y="{number(y)}"{space}{attributes}>{escape(words)}</text>'
 
 
 def texts(attributes: str, lines: Iterable[str]) -> str:
-    """Lines of text as one element, which a browser lays out faster than as many."""
+    """Return lines of text as one element, which a browser lays out faster than one element per line."""
     together = "".join(lines).replace("<text", "<tspan").replace("</text", "</tspan")
     return f"<text {attributes}>{together}</text>" if together else ""
 
 
 def rect(x: float, y: float, wide: float, high: float, attributes: str, *, note: str = "") -> str:
-    """A rectangle, with a tooltip."""
+    """Return a rectangle, with a tooltip if `note` is given."""
     head = f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{high:.1f}" {attributes}'
     return f"{head}><title>{escape(note)}</title></rect>" if note else f"{head}/>"
 
 
 def points(xs: Sequence[float], ys: Sequence[float]) -> str:
-    """Pixel lists as 'x,y x,y ...'."""
+    """Return pixel lists as 'x,y x,y ...'."""
     flat = [0.0] * (2 * len(xs))
     flat[::2], flat[1::2] = xs, ys
     return (("%.1f,%.1f " * len(xs)) % tuple(flat))[:-1]
 
 
 def paths(ways: Iterable[tuple[str, str]]) -> list[str]:
-    """Paths, each with its paint, as one element per paint."""
+    """Return paths, each given with its paint, as one element per paint."""
     alike: dict[str, str] = {}
     for paint, way in ways:
         alike[paint] = alike.get(paint, "") + way
@@ -108,13 +108,15 @@ def paths(ways: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def group(attributes: str, parts: Iterable[str]) -> str:
-    """Parts that share attributes; '' where there are none."""
+    """Return a group of parts that share attributes, or '' if there are none."""
     inside = "".join(parts)
     return f"<g {attributes}>{inside}</g>" if inside else ""
 
 
 def picture(width: float, height: float, label: str, parts: Iterable[str]) -> str:
-    """The whole drawing, at most as wide as drawn; without a label, its surroundings describe it."""
+    """Return the whole drawing, scaled down to fit but never up; without a label, its surroundings describe
+    it.
+    """
     w, h = number(width), number(height)
     label_attributes = f' role="img" aria-label="{escape(label)}"' if label else ""
     return (
@@ -124,14 +126,14 @@ def picture(width: float, height: float, label: str, parts: Iterable[str]) -> st
 
 
 def title(words: str, width: float) -> tuple[list[str], float]:
-    """A panel's heading, if it has one, in as many lines as it takes, and its height."""
+    """Return a panel's heading, if it has one, in as many lines as it needs, and its height."""
     lines = wrap(words, width, SIZE * BOLD)
     parts = [text(0, 14 + 17 * k, line, 'font-weight="600"') for k, line in enumerate(lines)]
     return parts, 7.0 + 17 * len(lines) if lines else 0.0
 
 
 def legend(items: Sequence[tuple[str, str]], width: float, top: float) -> tuple[list[str], float]:
-    """Labels with swatches, given as (label, paint attributes), in rows, and their height."""
+    """Return a legend in rows and its height; items are (label, paint attributes)."""
     parts, x, y = [], 0.0, top + 11
     for label, paint in items:
         words = fit(label, width - 18)

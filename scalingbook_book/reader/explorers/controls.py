@@ -1,8 +1,8 @@
-"""The controls of an explorer: choices, switches, text in the notation, steps.
+"""The controls of an explorer: choices, switches, text in the notation, and steps.
 
-A control has states (what an input of a page holds: a slider's position, an option, a text) and values (what
-the view is given). `read` accepts anything that arrives from a page, an address or a widget and never raises:
-what is out of range is clamped, with a note.
+A control has states, which are what an input of a page holds (a slider's position, an option, a text), and
+values, which are passed to the view. `read` accepts anything that arrives from a page, an address or a widget
+and never raises: a value out of range is clamped, with a note.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ LONGEST = 200  # characters of a text in the notation
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several options; the view is given its text."""
+    """One of several options; the view receives its text."""
 
     label: str
     options: Sequence[str]
@@ -31,83 +31,83 @@ class Choice:
 
     @property
     def initial(self) -> str:
-        """The option at the start: the first unless another is named."""
+        """Return the initial option: the first one unless another is named."""
         return self.start or self.options[0]
 
     def position(self, value: str) -> str:
-        """The option itself; ValueError, listing the options, where it is none."""
+        """Return the option itself. Raises ValueError, listing the options, if it is none of them."""
         if value not in self.options:
             raise ValueError(f"choice {self.label!r}: {value!r} is not one of {', '.join(self.options)}")
         return value
 
     def read(self, state: State) -> Reading:
-        """The option; the start, with a note, where it is none."""
+        """Return the option, or the initial one with a note if the state is not an option."""
         if state in self.options:
             return Reading(state, state)
         note = f"{self.label}: {str(state)[:40]!r} is not one of {', '.join(self.options)}"
         return Reading(self.initial, self.initial, note)
 
     def text(self, value: str) -> str:
-        """The option, as a list shows it."""
+        """Return the option as a list shows it."""
         return value
 
     def group(self, option: str) -> str:
-        """The heading under which a list shows the option; empty here."""
+        """Return the heading under which a list shows the option; always empty here."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """An on-off control; the view is given a bool."""
+    """An on-off control; the view receives a bool."""
 
     label: str
     start: bool = False
 
     @property
     def initial(self) -> bool:
-        """Whether it is on at the start."""
+        """Return whether the switch is on initially."""
         return self.start
 
     def position(self, value: bool) -> bool:
-        """The value itself."""
+        """Return the value itself."""
         return bool(value)
 
     def read(self, state: State) -> Reading:
-        """True for true, 1 and on, as a page or an address writes them."""
+        """Return True for true, 1 and on, as a page or an address writes them."""
         on = str(state).lower() in ("true", "1", "1.0", "on", "yes")
         return Reading(on, on)
 
     def text(self, value: bool) -> str:
-        """'on' or 'off'."""
+        """Return 'on' or 'off'."""
         return "on" if value else "off"
 
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """A text that the view parses, such as `A[I_X, J]`; a parse error becomes the explorer's error."""
+    """Text that the view parses, such as `A[I_X, J]`; a parse error becomes the explorer's error."""
 
     label: str
     start: str
     hint: str = ""
-    most: int = LONGEST  # characters; a pasted file needs more than a product does
+    most: int = LONGEST  # characters; a pasted file needs more than a matmul
 
     @property
     def initial(self) -> str:
-        """The text at the start."""
+        """Return the initial text."""
         return self.start
 
     def position(self, value: str) -> str:
-        """The text itself."""
+        """Return the text itself."""
         return value
 
     def read(self, state: State) -> Reading:
-        """The text as typed, cut at `most` characters."""
+        """Return the text as typed, truncated at `most` characters."""
         typed, most = str(state), self.most
         note = "" if len(typed) <= most else f"{self.label}: only the first {most:,} characters are read"
         return Reading(typed[:most].strip(), typed, note)
 
     def text(self, value: str) -> str:
-        """Empty: the input shows the text already."""
+        """Return '', because the input already shows the text."""
         return ""
 
 
@@ -115,7 +115,7 @@ class Notation:
 class Steps:
     """Moves through the frames of a view, with a play button.
 
-    The view is given 0, 1, 2 ... and shows its last frame for any step beyond it.
+    The view receives 0, 1, 2 ... and shows its last frame for any larger step.
     """
 
     label: str = "step"
@@ -123,15 +123,15 @@ class Steps:
 
     @property
     def initial(self) -> int:
-        """The step at the start."""
+        """Return the initial step."""
         return self.start
 
     def position(self, value: int) -> int:
-        """The step itself."""
+        """Return the step itself."""
         return max(int(value), 0)
 
     def read(self, state: State) -> Reading:
-        """The step as a whole number of 0 or more."""
+        """Return the step as a nonnegative integer."""
         try:
             step = min(max(int(float(state)), 0), 10**6)
         except (TypeError, ValueError, OverflowError):
@@ -141,7 +141,7 @@ class Steps:
         return Reading(step, step)
 
     def text(self, value: int, frames: int | None = None) -> str:
-        """The step and the number of frames."""
+        """Return the step and the number of frames as text."""
         return str(value) if frames is None else f"{value} of {frames - 1}"
 
 

@@ -1,7 +1,7 @@
 """An explorer: a question, some controls, and a pure view of their values.
 
-It renders itself for any state that arrives and turns whatever it cannot read into a sentence; the page, the
-notebook and the tests all call it in the same way.
+It renders itself for any state, and turns input that it cannot read into a sentence. The page, the notebook
+and the tests all call it in the same way.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,17 +19,17 @@ from scalingbook_lib.units import Result
 class Evaluated:
     """The result of a state: the view or an error, and the value and text of each control."""
 
-    values: Mapping[str, Any]  # what the view was given
+    values: Mapping[str, Any]  # the values that the view received
     state: Mapping[str, State]  # the state as corrected
-    outputs: Mapping[str, str]  # what stands beside each control
-    notes: tuple[str, ...] = ()  # what was out of range, or of no control
+    outputs: Mapping[str, str]  # the text beside each control
+    notes: tuple[str, ...] = ()  # about values out of range and about unknown controls
     view: View | None = None
     error: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A state as HTML: the view's figure, readouts and verdict; empty where there is an error."""
+    """A state as HTML: the view's figure, readouts and verdict; empty if there is an error."""
 
     evaluated: Evaluated
     figure: str = ""
@@ -42,7 +42,7 @@ class Rendered:
 class Explorer(Result):
     """A question, the controls by the view's parameter names, and the view.
 
-    ValueError where `key` is not of the form chapter.name.
+    Raises ValueError if `key` does not have the form chapter.name.
     """
 
     key: str
@@ -60,11 +60,11 @@ class Explorer(Result):
         return self.text()
 
     def state(self) -> dict[str, State]:
-        """The initial state: positions, options, texts; an address stores only what differs from it."""
+        """Return the initial state: positions, options, texts; an address stores only differences from it."""
         return {name: control.initial for name, control in self.controls.items()}
 
     def starting(self, **values: Any) -> "Explorer":
-        """The same explorer with other initial values; ValueError for an unknown control."""
+        """Return the same explorer with other initial values. Raises ValueError for an unknown control."""
         unknown = set(values) - set(self.controls)
         if unknown:
             raise ValueError(
@@ -74,15 +74,15 @@ class Explorer(Result):
         return replace(self, controls=controls)
 
     def read(self, state: Mapping[str, State]) -> dict[str, Reading]:
-        """The reading of every control in a state; a control that the state leaves out is at its start."""
+        """Return the reading of every control; a control that the state leaves out has its initial value."""
         return {name: c.read(state.get(name, c.initial)) for name, c in self.controls.items()}
 
     def evaluate(self, **values: Any) -> View:
-        """The view at these values; other controls are at their start."""
+        """Return the view at these values; other controls have their initial values."""
         return self.view(**{n: r.value for n, r in self.read({}).items()} | values)
 
     def evaluate_state(self, state: Mapping[str, State]) -> Evaluated:
-        """The view of a state; a ValueError of the view becomes the error."""
+        """Return the view of a state; a ValueError of the view becomes the error."""
         readings = self.read(state)
         values = {name: r.value for name, r in readings.items()}
         given = {name: r.state for name, r in readings.items()}
@@ -94,7 +94,7 @@ class Explorer(Result):
         return Evaluated(values, given, self._outputs(values, view.frames), notes, view)
 
     def render(self, state: Mapping[str, State], *, wide: bool = True) -> Rendered:
-        """The view of a state as HTML, for a wide or a narrow page."""
+        """Return the view of a state as HTML, for a wide or a narrow page."""
         evaluated = self.evaluate_state(state)
         if (view := evaluated.view) is None:
             return Rendered(evaluated)
@@ -103,11 +103,11 @@ class Explorer(Result):
         )
 
     def html(self, suffix: str = "") -> str:
-        """The page's static HTML: controls and first view; a `suffix` keeps ids unique if shown twice."""
+        """Return the static HTML with controls and first view; a `suffix` keeps ids unique if shown twice."""
         return form.explorer(self, self.evaluate(), suffix)
 
     def text(self) -> str:
-        """One sentence: the title and the verdict of the first view."""
+        """Return one sentence: the title and the verdict of the first view."""
         return f"{self.title}: {self.evaluate().verdict}"
 
     def _outputs(self, values: Mapping[str, Any], frames: int | None) -> dict[str, str]:
@@ -123,5 +123,5 @@ class Explorer(Result):
 
 
 def _start(control: Control, value: Any) -> Control:
-    """The control with another start: the nearest value that it can hold."""
+    """Return the control with another initial value: the nearest one that it can hold."""
     return replace(control, start=value if isinstance(control, Slider) else control.position(value))

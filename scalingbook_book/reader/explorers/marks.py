@@ -1,4 +1,4 @@
-"""The axes and marks of a chart, as values without any drawing."""
+"""The axes and marks of a chart, as values independent of any drawing."""
 
 import math
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ Numbers = Sequence[float]
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """An axis: its label, unit and kind of scale (linear, log, pow2).
+    """An axis: its label, its unit and its kind of scale (linear, log, pow2).
 
-    Where `low` or `high` is not given, it comes from the data.
+    If `low` or `high` is not given, it is computed from the data.
     """
 
     label: str
@@ -38,9 +38,10 @@ class Scale:
             raise ValueError(f"axis {self.label!r}: low {self.low:g} is not below high {self.high:g}")
 
     def span(self, data: Sequence[Numbers], *, upright: bool = True) -> tuple[float, float]:
-        """The two ends of the axis for this data; ends that were given stay.
+        """Return the two ends of the axis for this data; ends that were given are kept.
 
-        An upright linear axis begins at 0 and leaves room above; a horizontal one just spans the data.
+        A vertical linear axis begins at 0 and leaves room at the top; a horizontal one spans exactly the
+        data.
         """
         if self.low is not None and self.high is not None:
             return self.low, self.high
@@ -60,7 +61,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A line through points with a label beside it; a value of inf or nan leaves a gap."""
+    """A line through points, with a label beside it; a value of inf or nan leaves a gap."""
 
     label: str
     xs: Numbers
@@ -74,7 +75,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """Dots, each with its own label where `labels` are given."""
+    """Dots, each with its own label if `labels` are given."""
 
     label: str
     xs: Numbers
@@ -90,7 +91,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The area between two curves over the same xs."""
+    """The area between two curves over the same x values."""
 
     label: str
     xs: Numbers
@@ -120,7 +121,8 @@ class Regions:
     """A map: every cell of a mesh of `xs` by `ys` edges belongs to one of `labels`, by index, or to None.
 
     `cells[j][i]` covers `xs[i]..xs[i+1]` and `ys[j]..ys[j+1]`. With `ramp` the labels are levels of one
-    quantity, light to dark; without, they are kinds, each with its own color (`colors`, or 0, 1, 2 ...).
+    quantity, from light to dark. Otherwise they are categories, each with its own color (`colors`, or 0, 1, 2
+    ...).
     """
 
     labels: Sequence[str]
@@ -139,11 +141,11 @@ class Regions:
             raise ValueError(f"regions: a cell names region {max(used)}, there are {len(self.labels)} labels")
 
     def color_of(self, region: int) -> int:
-        """The color index of a region."""
+        """Return the color index of a region."""
         return 0 if self.ramp else self.colors[region] if self.colors else region
 
     def shade(self, region: int) -> float:
-        """The opacity of a region, 0 to 1: from light to dark on a ramp."""
+        """Return the opacity of a region, 0 to 1; on a ramp it goes from light to dark."""
         return 0.08 + 0.8 * region / max(len(self.labels) - 1, 1) if self.ramp else 0.32
 
 
@@ -151,7 +153,7 @@ Mark = Curve | Points | Band | RefLine | Regions
 
 
 def same_length(what: str, **lists: Sequence[object]) -> None:
-    """ValueError, with each length, where the lists differ in length."""
+    """Raise ValueError, with each length, if the lists differ in length."""
     sizes = {name: len(values) for name, values in lists.items()}
     if len(set(sizes.values())) > 1:
         given = " but ".join(f"{size} {name}" for name, size in sizes.items())

@@ -1,8 +1,8 @@
-"""The numbers behind a view as one table of all that its panels draw, for a spreadsheet.
+"""Tabulate the numbers that a view's panels draw, for a spreadsheet.
 
 Every row is a point, a bar, a cell or a span: its `panel` and `series`, its position (`at`, with its unit)
-and its `value` (with its unit). Whole numbers and floats are written as Python prints them, in base units and
-with every digit; only the page rounds.
+and its `value` (with its unit). Numbers are written as Python prints them, in base units and with every
+digit; only the page rounds.
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ Row = tuple[Any, ...]
 
 
 def rows(view: View) -> Iterator[Row]:
-    """The verdict, the readouts and every panel of a view, in the order of `COLUMNS`."""
+    """Yield the verdict, the readouts and every panel of a view, in the order of `COLUMNS`."""
     yield "verdict", "", "", "", view.verdict, ""
     for readout in view.readouts:
         yield "readout", readout.label, "", "", readout.value, readout.unit
@@ -57,7 +57,7 @@ def _panel(panel: Panel) -> Iterator[Row]:
                     yield panel.title, line, column, "", cell.text or cell.note, ""
         case Timeline():
             name = panel.title or panel.label
-            for span in panel.spans:  # a span is a row for each of its ends
+            for span in panel.spans:  # a span is one row for each of its ends
                 for end, moment in (("start", span.start), ("end", span.end)):
                     yield name, f"{span.lane}: {span.label}", end, "", moment, panel.unit
         case Network():
@@ -67,7 +67,7 @@ def _panel(panel: Panel) -> Iterator[Row]:
 
 
 def _points(mark: Mark) -> Iterator[Row]:
-    """A mark as rows of (series, x, y); empty for an axis on which it has no position."""
+    """Yield a mark as rows of (series, x, y); a coordinate is empty if the mark has none on that axis."""
     match mark:
         case Curve() | Points():
             labels = getattr(mark, "labels", ()) or [""] * len(mark.xs)
@@ -86,5 +86,5 @@ def _points(mark: Mark) -> Iterator[Row]:
 
 
 def _named(labels: Any, at: int) -> str:
-    """The label of a row or column, or its number where it has none."""
+    """Return the label of a row or column, or its number if it has none."""
     return labels[at] if labels else str(at)

@@ -1,6 +1,6 @@
 """The panels of a view as values: charts, bars, grids, timelines and networks.
 
-What cannot be drawn raises ValueError here.
+Values that cannot be drawn raise ValueError here.
 """
 
 import math
@@ -12,7 +12,7 @@ from scalingbook_book.reader.explorers.marks import Band, Mark, Numbers, RefLine
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Marks over two axes; ValueError for values that a logarithmic axis cannot show."""
+    """Marks over two axes. Raises ValueError for values that a logarithmic axis cannot show."""
 
     x: Scale
     y: Scale
@@ -27,7 +27,7 @@ class Chart:
                 _positive(axis, lists)
 
     def ranges(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The ends of both axes."""
+        """Return the ends of both axes."""
         return self.x.span(self._data("x"), upright=False), self.y.span(self._data("y"))
 
     def _data(self, axis: str) -> list[Numbers]:
@@ -36,7 +36,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One value for each bar."""
+    """One value per bar."""
 
     label: str
     values: Numbers
@@ -45,7 +45,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Horizontal bars, one row per label: stacked, or one below the other; `refs` are lines across them."""
+    """Horizontal bars, one row per label, stacked or one below the other; `refs` are lines across them."""
 
     value: Scale
     labels: Sequence[str]
@@ -69,12 +69,12 @@ class Bars:
             )
 
     def lengths(self) -> list[float]:
-        """The length of every row: the sum when stacked, else the maximum."""
+        """Return the length of every row: the sum if stacked, otherwise the maximum."""
         rows = list(zip(*(s.values for s in self.series), strict=True))
         return [sum(row) if self.stacked else max(row) for row in rows]
 
     def range(self) -> tuple[float, float]:
-        """The ends of the value axis; on a scale without zero, it starts at a tenth of the shortest bar."""
+        """Return the ends of the value axis; a scale without zero starts at a tenth of the shortest bar."""
         bars = (
             self.lengths()
             if self.value.scale == "linear"
@@ -87,8 +87,8 @@ class Bars:
 class Cell:
     """One cell of a grid: text, a color, a tooltip.
 
-    `part=(top, bottom, left, right)`, fractions of 1, draws the cell as a small array of which that part is
-    held. `level`, 0 to 1, is the opacity of the color.
+    `part=(top, bottom, left, right)`, in fractions of 1, draws the cell as a small array in which the held
+    part is filled. `level`, 0 to 1, is the opacity of the color.
     """
 
     text: str = ""
@@ -100,7 +100,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Rows of cells: an array, a mesh of chips, a table. Row and column labels may be empty."""
+    """Rows of cells, for an array, a mesh of chips or a table. Row and column labels may be empty."""
 
     title: str
     rows: Sequence[str]
@@ -118,7 +118,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of work on one row of a timeline."""
+    """One block of work on a row of a timeline."""
 
     lane: str
     start: float
@@ -133,7 +133,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Spans on named rows over time; `end` fixes the right edge, `refs` are moments."""
+    """Spans on named rows over time; `end` fixes the right edge, and `refs` are points in time."""
 
     lanes: Sequence[str]
     spans: Sequence[Span]
@@ -153,14 +153,14 @@ class Timeline:
                 )
 
     def range(self) -> tuple[float, float]:
-        """From 0 to the end of the last span, or to the end that was given."""
+        """Return the range from 0 to the end of the last span, or to the given end."""
         last = max((s.end for s in self.spans), default=0.0)
         return 0.0, self.end or max([last, *(r.at for r in self.refs if math.isfinite(r.at))]) or 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A device at (x, y), both 0 to 1; `parts` are the colors of the chunks it holds, None an empty slot."""
+    """A device at (x, y), both 0 to 1; `parts` are the colors of its chunks, None for an empty slot."""
 
     label: str
     x: float
@@ -171,9 +171,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link between two nodes (indices): a thin line, or an arrow where it has a color.
+    """A link between two nodes (indices): a thin line, or an arrow if it has a color.
 
-    `value` makes the arrow thicker, `bend` curves it; a `wrap` leaves on one side and comes back on the
+    `value` makes the arrow thicker and `bend` curves it. A `wrap` leaves on one side and comes back on the
     other.
     """
 
@@ -188,12 +188,12 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Devices, and what moves over the links between them."""
+    """Devices, and the data that moves over the links between them."""
 
     nodes: Sequence[Node]
     links: Sequence[Link] = ()
     title: str = ""
-    aspect: float = 0.5  # height over width
+    aspect: float = 0.5  # height divided by width
 
     def __post_init__(self) -> None:
         if not self.nodes:
@@ -214,14 +214,14 @@ Panel = Chart | Bars | Grid | Timeline | Network
 
 
 def colored(chart: Chart) -> list[tuple[Mark, int]]:
-    """Every mark with its color: its own, or the next of the palette; marks without color get 0."""
+    """Return every mark with its color: its own, or the next of the palette; 0 for marks without color."""
     own = {i: getattr(mark, "color", 0) for i, mark in enumerate(chart.marks)}
     following = iter(range(len(own)))
     return [(mark, next(following) if own[i] is None else own[i]) for i, mark in enumerate(chart.marks)]
 
 
 def _values(mark: Mark, axis: str) -> list[Numbers]:
-    """The lists of numbers that a mark puts on one axis."""
+    """Return the lists of numbers that a mark puts on one axis."""
     if isinstance(mark, RefLine):
         return [[mark.at]] if mark.axis == axis else []
     if isinstance(mark, Band):

@@ -1,7 +1,7 @@
-"""Everything that an explorer is made of, in one import.
+"""Import everything that an explorer needs from one module.
 
-Controls, the parts of a view, and the explorer itself; the chips, models and machines that controls offer;
-the words of a verdict.
+It re-exports the controls, the parts of a view, and the explorer itself; the chips, models and machines that
+controls offer; and the helpers for the wording of a verdict.
 """
 
 from scalingbook_book.reader.explorers import layouts, scales

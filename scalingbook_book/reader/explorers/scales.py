@@ -1,6 +1,6 @@
-"""Ticks of an axis and their texts, on linear, log (decades) and pow2 (octaves) scales.
+"""Compute the ticks of an axis and their labels, on linear, log (decades) and pow2 (octaves) scales.
 
-Everything here is pure and fast, because it runs for every event of a slider.
+All functions are pure and fast, because they run for every event of a slider.
 """
 
 import math
@@ -16,7 +16,7 @@ Projection = Callable[[Sequence[float]], list[float]]
 
 
 def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
-    """The value as text: '43.6 µs', '8,192 tokens', '240 FLOPs/byte'; '16 GiB' on a pow2 scale."""
+    """Return the value as text: '43.6 µs', '8,192 tokens', '240 FLOPs/byte'; '16 GiB' on a pow2 scale."""
     if kind == "pow2" and unit in ("B", "bytes") and value >= 1:
         return binary(value, "B")
     if prefixed(unit):
@@ -28,13 +28,13 @@ def written(value: float, unit: str = "", *, kind: str = "linear") -> str:
 
 
 def _singular(unit: str) -> str:
-    """The unit after the number 1: 'chip' for 'chips', 'FLOP/byte' for 'FLOPs/byte'; 'µs' stays."""
+    """Return the unit after the number 1: 'chip' for 'chips', 'FLOP/byte' for 'FLOPs/byte'; 'µs' is kept."""
     counted, slash, per = unit.partition("/")
     return (counted.removesuffix("s") if len(counted) > 3 else counted) + slash + per
 
 
 def power(value: float, digits: int) -> str:
-    """The value as significant figures and a power of ten.
+    """Return the value as significant digits and a power of ten.
 
     >>> power(4.87e24, 3)
     '4.87 × 10²⁴'
@@ -44,13 +44,13 @@ def power(value: float, digits: int) -> str:
 
 
 def prefixed(unit: str) -> bool:
-    """Whether a unit takes prefixes: seconds, bytes, FLOPs and their rates do, tokens and ratios do not."""
+    """Return whether a unit takes prefixes: seconds, bytes, FLOPs and rates do, tokens and ratios do not."""
     top, slash, bottom = unit.partition("/")
     return top in PREFIXED and (not slash or bottom == "s")
 
 
 def project(kind: str, low: float, high: float, start: float, end: float) -> Projection:
-    """The function from values to pixels that maps `low` to `start` and `high` to `end`."""
+    """Return the function from values to pixels that maps `low` to `start` and `high` to `end`."""
     if kind == "linear":
         slope = (end - start) / (high - low)
         offset = start - slope * low
@@ -62,7 +62,7 @@ def project(kind: str, low: float, high: float, start: float, end: float) -> Pro
 
 
 def ticks(kind: str, low: float, high: float, most: int) -> list[float]:
-    """At most `most` round values between `low` and `high`: 1-2-5 steps, decades or powers of two."""
+    """Return at most `most` round values between `low` and `high`: 1-2-5 steps, decades or powers of two."""
     if kind == "linear":
         return _linear_ticks(low, high, most)
     if kind == "pow2":
@@ -76,7 +76,7 @@ def ticks(kind: str, low: float, high: float, most: int) -> list[float]:
 
 
 def _linear_ticks(low: float, high: float, most: int) -> list[float]:
-    """The finest 1-2-2.5-5 steps that leave at most `most` ticks."""
+    """Return the finest 1-2-2.5-5 steps that produce at most `most` ticks."""
     power = 10.0 ** math.floor(math.log10((high - low) / max(most, 1)))
     steps = (m * power for m in (1, 2, 2.5, 5, 10, 20, 25))
     step = next((s for s in steps if len(_multiples(s, low, high)) <= most), 50 * power)
@@ -88,14 +88,16 @@ def _multiples(step: float, low: float, high: float) -> range:
 
 
 def _whole_powers(low: float, high: float, most: int, steps: Sequence[int]) -> list[int]:
-    """The whole exponents between two logarithms, every 1st, 2nd, 3rd ... so that at most `most` remain."""
+    """Return the integer exponents between two logarithms, thinned out so that at most `most` remain."""
     first, last = math.ceil(low - 1e-9), math.floor(high + 1e-9)
     step = next((s for s in steps if (last // s) + (-first // s) + 1 <= most), steps[-1])
     return list(range(-(-first // step) * step, last + 1, step))
 
 
 def _between_decades(low: float, high: float, most: int) -> list[float]:
-    """Ticks for less than three decades: 1, 2 and 5 of each, or 1 and 3; within one decade, round steps."""
+    """Return ticks for less than three decades: 1, 2 and 5 of each, or 1 and 3; round steps within one
+    decade.
+    """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for marks in ((1, 2, 5), (1, 3), (1,)):
         found = [
@@ -110,14 +112,14 @@ def _between_decades(low: float, high: float, most: int) -> list[float]:
 
 
 def tick_texts(values: Sequence[float], kind: str, unit: str) -> tuple[list[str], str]:
-    """The texts of the ticks, and the unit for the axis label because the ticks omit it."""
+    """Return the tick labels, and the unit for the axis label if the ticks omit it."""
     if kind == "pow2":
         return _pow2_texts(values, unit)
     if not prefixed(unit):
         return [count(v) for v in values], unit
     if kind == "linear":
         return _shared_prefix(values, unit)
-    if "/" in unit:  # a rate is too long for a tick: '100 T' there, FLOP/s in the label
+    if "/" in unit:  # a rate is too long for a tick: '100 T' there, FLOP/s in the axis label
         return [si(v).replace(" ", "\u202f") for v in values], unit
     return [si(v, unit) for v in values], ""
 
@@ -131,7 +133,7 @@ def _pow2_texts(values: Sequence[float], unit: str) -> tuple[list[str], str]:
 
 
 def _shared_prefix(values: Sequence[float], unit: str) -> tuple[list[str], str]:
-    """One prefix for a whole linear axis: ticks 0, 5, 10, and the label's unit ms."""
+    """Return the ticks of a linear axis with one prefix, such as 0, 5, 10, and the unit, such as ms."""
     top = max((abs(v) for v in values), default=0)
     text = si(top, unit, 6)
     number, _, with_prefix = text.partition(" ")

@@ -1,4 +1,4 @@
-"""The slider control: its positions, its values, and how it reads what arrives."""
+"""The slider control: its positions, its values, and how it reads input."""
 
 import math
 from dataclasses import dataclass
@@ -13,9 +13,7 @@ State = str | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a control reads from a state: the view's value, the
-    corrected state, and a note if it was wrong.
-    """
+    """What a control reads from a state: the value, the corrected state, and a note if it was wrong."""
 
     value: Any
     state: State
@@ -24,11 +22,11 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Slider:
-    """A number from `low` to `high`. Positions are linear in the slider; `value` maps them.
+    """A number from `low` to `high`. Positions are linear in the slider; `value` maps them to values.
 
-    Values are whole where `low`, `high`, `start` (and `step`) are written as integers. The ends and the start
-    are hit exactly. On a pow2 scale positions are exponents; on a log scale there are 48 positions per
-    decade.
+    Values are integers if `low`, `high`, `start` (and `step`) are given as integers. The ends and the start
+    are represented exactly. On a pow2 scale positions are exponents; on a log scale there are 48 positions
+    per decade.
     """
 
     label: str
@@ -69,7 +67,7 @@ class Slider:
 
     @property
     def stops(self) -> tuple[float, float, float]:
-        """The first and last position of the slider, and the step between positions."""
+        """Return the first and last position of the slider, and the step between positions."""
         if self.scale == "pow2":
             return round(math.log2(self.low)), round(math.log2(self.high)), 1
         if self.scale == "log":
@@ -78,11 +76,11 @@ class Slider:
 
     @property
     def initial(self) -> float:
-        """The position at the start."""
+        """Return the initial position."""
         return self.position(self.start)
 
     def position(self, value: float) -> float:
-        """The position nearest to a value."""
+        """Return the position nearest to a value."""
         value = min(max(value, self.low), self.high)
         first, last, step = self.stops
         if self.scale == "pow2":
@@ -94,7 +92,7 @@ class Slider:
         )
 
     def value(self, position: float) -> float:
-        """The value at a position: exact at the start and the ends, else three figures on a log scale."""
+        """Return the value at a position: exact at start and ends, else three digits on a log scale."""
         first, last, _ = self.stops
         position = min(max(position, first), last)
         if position == self.initial:
@@ -114,9 +112,9 @@ class Slider:
         return min(max(value, self.low), self.high)
 
     def read(self, state: State) -> Reading:
-        """The value at a position that arrives as a number or a text.
+        """Return the value at a position that arrives as a number or as text.
 
-        Clamped outside the slider, with a note.
+        A position outside the slider is clamped, with a note.
         """
         try:
             position = float(state)
@@ -138,10 +136,10 @@ class Slider:
         return Reading(self.value(clamped), _tidy(clamped), note)
 
     def text(self, value: float) -> str:
-        """The value with its unit."""
+        """Return the value with its unit as text."""
         return scales.written(value, self.unit, kind=self.scale)
 
 
 def _tidy(number: float) -> float:
-    """The number as an int where it is whole, so that addresses and attributes read 3 and not 3.0."""
+    """Return the number as an int if it is whole, so that addresses and attributes read 3 and not 3.0."""
     return int(number) if float(number).is_integer() else float(f"{number:.12g}")

@@ -1,7 +1,7 @@
-"""What an explorer shows: a verdict, panels and numbers, as values without any drawing.
+"""The view of an explorer: a verdict, panels and readouts, as values independent of any drawing.
 
-A `View` is what a pure function of the controls returns. `reader.draw` draws it as SVG, for pages, notebooks
-and files. All parts of a view can be imported from here.
+A pure function of the controls returns a `View`. `reader.draw` draws it as SVG for pages, notebooks and
+files. All parts of a view can be imported from this module.
 """
 
 from collections.abc import Sequence
@@ -53,7 +53,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Readout:
-    """A number with its label and unit (or with a `text` of its own)."""
+    """A number with its label and unit, or with a `text` of its own."""
 
     label: str
     value: float
@@ -62,12 +62,12 @@ class Readout:
 
     @classmethod
     def percent(cls, label: str, share: float, digits: int = 2) -> "Readout":
-        """A share of 1, in percent."""
+        """Return the readout of a fraction, in percent."""
         return cls(label, share, "", percent(share, digits))
 
     @classmethod
     def binary(cls, label: str, nbytes: float) -> "Readout":
-        """Bytes of a memory, with a binary prefix."""
+        """Return the readout of a memory size, with a binary prefix."""
         return cls(label, nbytes, "B", binary(nbytes))
 
     def __str__(self) -> str:
@@ -78,10 +78,11 @@ class Readout:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One sentence, panels and readouts; `frames` where a Steps control moves through it.
+    """One sentence, panels and readouts; `frames` is the number of frames if a Steps control moves through
+    it.
 
-    `columns=2` sets panels side by side where there is room, each then as on a narrow screen; a last one
-    without a neighbor is as wide as both.
+    `columns=2` places panels side by side if there is room, each drawn as on a narrow screen. A last panel
+    without a neighbor is as wide as both columns.
     """
 
     verdict: str

@@ -1,1 +1,1 @@
-"""Whiteboard-style figures: shapes with letters, and a caption that concludes."""
+"""Whiteboard-style figures: labeled shapes, and a caption that states the conclusion."""

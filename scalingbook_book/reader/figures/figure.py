@@ -1,6 +1,7 @@
 """A figure of a page: its picture, wide or narrow, and its caption.
 
-A figure is pure: the same library gives the same bytes. Its numbers come from the library; none is typed.
+A figure is a pure function of the library, so the same library gives the same bytes. Its numbers are computed
+by the library, never typed in.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from scalingbook_lib.units import Result
 class Figure(Result):
     """A drawing with its description (`alt`, for readers who do not see it) and its conclusion (`caption`).
 
-    `parts(wide)` gives the sketches and panels one below the other for a drawing 680 or 340 units wide.
+    `parts(wide)` returns the sketches and panels from top to bottom, for a drawing 680 or 340 units wide.
     """
 
     key: str
@@ -29,7 +30,7 @@ class Figure(Result):
         return f"{self.caption} [{self.alt}]"
 
     def picture(self, *, wide: bool) -> str:
-        """The drawing as SVG."""
+        """Return the drawing as SVG."""
         width = draw.WIDE if wide else draw.NARROW
         return "".join(
             part.svg("") if isinstance(part, Sketch) else draw.panel(part, width)
@@ -37,7 +38,9 @@ class Figure(Result):
         )
 
     def html(self) -> str:
-        """The figure as a page shows it; without the page's stylesheet only the wide drawing is visible."""
+        """Return the figure as a page shows it; without the page's stylesheet only the wide drawing is
+        visible.
+        """
         label_attributes = f'role="img" aria-label="{escape(self.alt)}"'
         anchor = f' id="fig-{self.key.replace(".", "-")}"' if self.key else ""
         return (

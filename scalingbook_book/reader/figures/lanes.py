@@ -1,4 +1,4 @@
-"""Draw times as named rows that start together, with labels inside or behind.
+"""Draw durations as named rows that start together, with labels inside or to the right of the bars.
 
 >>> lanes(680, [Span("network", 0, 1, "1 s"), Span("memory", 0, 4, "4 s")]).high
 72.0
@@ -15,10 +15,10 @@ ROW = 36.0
 
 
 def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = "") -> Sketch:
-    """The rows in their first order, each name at the left or, on a phone, above its row.
+    """Return the rows in the given order, each name at the left or, on a phone, above its row.
 
-    The scale ends at `end`, or with the last span. A row's last label follows where it has no room; idle time
-    is an outline.
+    The scale ends at `end`, or at the end of the last span. A row's last label is placed after the bar if it
+    does not fit inside; idle time is drawn as an outline.
     """
     abreast = wide > 400
     names = list(dict.fromkeys(span.lane for span in spans))
@@ -54,10 +54,10 @@ def lanes(wide: float, spans: Sequence[Span], *, end: float = 0.0, title: str = 
 
 
 def _scale(room: float, spans: Sequence[Span], end: float) -> float:
-    """Units per second, so that what ends last, or the label that follows it, ends at the edge."""
+    """Return units per second, so that whatever ends last, a span or the label after it, ends at the edge."""
     last = {span.lane: span for span in sorted(spans, key=lambda span: span.end)}.values()
     scale = (room - 2) / (end or max(span.end for span in last))
-    for span in [*last, *last]:  # twice: with a smaller scale another label may have to follow
+    for span in [*last, *last]:  # two passes: after the first, another label may have to move out of its bar
         if not _fits(span, scale):
             scale = min(scale, (room - 12 - measure(span.label)) / span.end)
     return scale

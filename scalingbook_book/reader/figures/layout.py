@@ -1,4 +1,4 @@
-"""Draw the parts of a whole as a strip, and a key of swatches for their colors."""
+"""Draw the parts of a whole as a strip, and a legend of swatches for their colors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from scalingbook_book.reader.figures.shapes import Area, Shape, Words
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a strip: its name, its size in any unit, its color."""
+    """A part of a strip: its name, its size in any unit, and its color."""
 
     name: str
     size: float
@@ -17,7 +17,7 @@ class Part:
 
 
 def strip(x: float, y: float, wide: float, high: float, parts: Sequence[Part]) -> list[Area]:
-    """The parts side by side over `wide`; each carries its name where it has room."""
+    """Return the parts side by side over `wide`; each carries its name if there is room."""
     whole = sum(part.size for part in parts)
     areas: list[Area] = []
     for part in parts:
@@ -29,7 +29,7 @@ def strip(x: float, y: float, wide: float, high: float, parts: Sequence[Part]) -
 
 
 def key(wide: float, y: float, names: Mapping[int, str]) -> tuple[list[Shape], float]:
-    """A swatch and a name for each color, in rows from y on, and the y below the last row."""
+    """Return a swatch and a name for each color, in rows that start at y, and the y below the last row."""
     shapes: list[Shape] = []
     x = 4.0
     for color, name in names.items():

@@ -1,7 +1,6 @@
-"""Draw the block of an array that each device holds: a box for each
-device, its blocks with their index ranges.
+"""Draw the block of an array that each device holds: a box per device, with its blocks and index ranges.
 
-Beside each label, a square stands for the whole array, whatever its shape, with the block filled in. Blocks
+Beside each label, a square represents the whole array, whatever its shape, with the block filled in. Blocks
 of one array with the same indices have the same color on every device.
 
 >>> a = placed("A[I_X, J]", Mesh(X=2), (8, 4))
@@ -20,22 +19,22 @@ from scalingbook_book.reader.figures.shards import subscripted
 from scalingbook_book.reader.figures.sketch import Sketch
 from scalingbook_lib.notation import Mesh, parse
 
-type Block = tuple[tuple[int, int], ...]  # of each dimension its first index, and the first one behind it
-type Stretch = tuple[float, float]  # from where to where, as shares of a side
+type Block = tuple[tuple[int, int], ...]  # for each dimension, its first index and the one after its last
+type Stretch = tuple[float, float]  # start and end, as fractions of a side
 
-INKS = 5  # colors of blocks; IDLE is that of outlines
-WRONG = 1  # the color of a device that is wrong, which also has a cross and a dashed border
+INKS = 5  # colors of blocks; IDLE is the color of outlines
+WRONG = 1  # the color of a wrong device, which also has a cross and a dashed border
 SMALL, SIDE, GAP, LINE = 11.0, 24.0, 6.0, 18.0
 WHOLE = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An array on the devices of a mesh: its name, its shape, and each device's block, if it has one."""
+    """An array on the devices of a mesh: its name, its shape, and the block of each device, if it has one."""
 
     name: str
     shape: tuple[int, ...]
-    blocks: tuple[Block | None, ...]  # in the order of the mesh, its last axis fastest
+    blocks: tuple[Block | None, ...]  # in mesh order, with the last axis fastest
     text: str = ""  # in the book's notation
     summed: bool = False  # the blocks are summands, a different one on each device
 
@@ -43,7 +42,7 @@ class Placed:
         return self.text or self.name
 
     def label(self, block: Block | None) -> str:
-        """The block as its letter and ranges, as in NumPy (`A[0:8, :]`); a scalar as its name alone."""
+        """Return the block as its letter and ranges, as in NumPy (`A[0:8, :]`); for a scalar, its name."""
         if block is None:
             return "nothing"
         if self.summed:
@@ -56,7 +55,7 @@ class Placed:
 
 
 def placed(text: str, mesh: Mesh, shape: Sequence[int]) -> Placed:
-    """An array of that shape, placed by the notation: `placed("A[I_X, J]", Mesh(X=2), (8, 4))`."""
+    """Return an array of this shape, placed by the notation: `placed("A[I_X, J]", Mesh(X=2), (8, 4))`."""
     array = parse(text, mesh)
     held = array.blocks(mesh, **dict(zip(array.names, shape, strict=True)))
     blocks = tuple(tuple((one.start, one.stop) for one in block) for block in held.values())
@@ -65,9 +64,9 @@ def placed(text: str, mesh: Mesh, shape: Sequence[int]) -> Placed:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The numbers that a device holds: whether they are right, some of them, and some of those expected.
+    """The numbers that a device holds: whether they are right, some of them, and some of the expected ones.
 
-    `of` is the block of the right result that these numbers are, if they are one.
+    `of` is the block of the right result that these numbers are equal to, if there is one.
     """
 
     right: bool
@@ -78,7 +77,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A result beside the right one, device by device."""
+    """A result compared with the right one, device by device."""
 
     holds: Placed
     should: Placed
@@ -91,14 +90,14 @@ class Compared:
 
     @property
     def right(self) -> tuple[bool, ...]:
-        """For each device, whether it holds the expected block with the right numbers."""
+        """Whether each device holds the expected block with the right numbers."""
         same = self.holds.shape == self.should.shape
         blocks = zip(self.holds.blocks, self.should.blocks, self.values, strict=True)
         return tuple(same and held == wanted and values.right for held, wanted, values in blocks)
 
 
 def asked(mesh: Mesh, given: Sequence[Placed], answer: Sequence[Placed] = ()) -> Figure:
-    """The devices with what each holds and, where given, with what it must return."""
+    """Draw the devices with what each holds and, if given, what it must return."""
     must = f", and {_blocks(answer)} that it must return" if answer else ""
     free = "" if answer else " You may place the result as you like."
     caption = f"What each device holds of {_joined(given)}{must}. Equal blocks have the same color.{free}"
@@ -106,14 +105,14 @@ def asked(mesh: Mesh, given: Sequence[Placed], answer: Sequence[Placed] = ()) ->
 
 
 def spread(mesh: Mesh, arrays: Sequence[Placed]) -> Figure:
-    """The devices with their blocks of the same array in several shardings."""
+    """Draw the devices with their blocks of the same array in several shardings."""
     sections = [(f"as {subscripted(str(array))}", [array]) for array in arrays]
     caption = f"What each device holds of {_joined(arrays)}. Equal blocks have the same color."
     return _figure(mesh, _boxes(mesh, sections), caption)
 
 
 def answered(mesh: Mesh, found: Compared) -> Figure:
-    """The devices with what each holds of a result and what it should hold; a cross marks a wrong one."""
+    """Draw what each device holds of a result and what it should hold; a cross marks a wrong device."""
     holds, should = _Drawn(found.holds, found.should), _Drawn(found.should, found.holds)
     boxes: list[_Box] = []
     for k, (place, right, values) in enumerate(zip(places(mesh), found.right, found.values, strict=True)):
@@ -134,23 +133,23 @@ def answered(mesh: Mesh, found: Compared) -> Figure:
 
 
 def _figure(mesh: Mesh, boxes: Sequence["_Box"], caption: str) -> Figure:
-    """The boxes with their caption, and a description of what each of them shows."""
+    """Return the boxes with their caption, and a description of what each of them shows."""
     alt = f"The devices of the mesh {mesh} with their blocks. {' '.join(map(str, boxes))}"
     return Figure(key="", alt=alt, caption=caption, parts=lambda wide: [_sheet(wide, boxes)])
 
 
 def places(mesh: Mesh) -> list[str]:
-    """The coordinates of every device of a mesh as text: 'X=0, Y=3'."""
+    """Return the coordinates of every device of a mesh as text: 'X=0, Y=3'."""
     return [", ".join(f"{a}={i}" for a, i in zip(mesh.axes, at, strict=True)) for at in mesh.coordinates()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A block as it is drawn: its label, its part of the square, its color index, and some numbers."""
+    """A block as drawn: its label, its part of the square, its color index, and some numbers."""
 
     label: str
-    part: tuple[Stretch, Stretch] | None  # down and across; None where there is no block
-    look: int | None  # None: its numbers are not those of the block
+    part: tuple[Stretch, Stretch] | None  # down and across; None if there is no block
+    look: int | None  # None if its numbers are not those of the block
     numbers: str = ""
 
     def __str__(self) -> str:
@@ -159,15 +158,15 @@ class _Row:
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A device as it is drawn: its coordinates, its blocks under headings, and whether they are right."""
+    """A device as drawn: its coordinates, its blocks under headings, and whether they are right."""
 
     place: str
     sections: tuple[tuple[str, Sequence[_Row]], ...]
-    right: bool | None = None  # None where nothing is judged
+    right: bool | None = None  # None if nothing is judged
 
     @property
     def head(self) -> str:
-        """The coordinates, after a sign for right or wrong."""
+        """The coordinates, after a mark for right or wrong."""
         return {None: "", True: "✓ ", False: "✗ "}[self.right] + self.place
 
     @property
@@ -183,7 +182,7 @@ class _Box:
 
 
 def _boxes(mesh: Mesh, sections: Iterable[tuple[str, Sequence[Placed]]]) -> list[_Box]:
-    """The devices with their blocks of these arrays, each group under its heading."""
+    """Return the devices with their blocks of these arrays, each group under its heading."""
     drawn = [(word, [_Drawn(array) for array in arrays]) for word, arrays in sections]
     return [
         _Box(place, tuple((word, [one.row(one.array.blocks[k]) for one in some]) for word, some in drawn))
@@ -192,8 +191,9 @@ def _boxes(mesh: Mesh, sections: Iterable[tuple[str, Sequence[Placed]]]) -> list
 
 
 class _Drawn:
-    """An array whose blocks are drawn: the two dimensions that its
-    squares show, and a color for each block.
+    """An array whose blocks are drawn.
+
+    It knows the two dimensions that the squares show, and a color for each block.
     """
 
     def __init__(self, array: Placed, other: Placed | None = None) -> None:
@@ -201,13 +201,13 @@ class _Drawn:
         alike = [array] if other is None or len(other.shape) != rank else [array, other]
         blocks = [(one.shape, block) for one in alike for block in one.blocks if block is not None]
         split = {d for shape, block in blocks for d in range(rank) if block[d] != (0, shape[d])}
-        # those that are split, and then the last ones
+        # the dimensions that are sharded, then the last ones
         self.plane = sorted(sorted(range(rank), key=lambda d: (d not in split, -d))[:2])
         every = sorted({block for _, block in blocks})
         self.looks = {block: k for k, block in enumerate(every)}
 
     def row(self, block: Block | None, numbers: str = "", *, known: bool = True) -> _Row:
-        """A block of the array; `known` says whether the numbers are that block's."""
+        """Return a block of the array as drawn; `known` says whether the numbers are those of the block."""
         label = self.array.label(block)
         if block is None:
             return _Row(label, None, None, numbers)
@@ -219,7 +219,7 @@ class _Drawn:
 
 
 def _blocks(arrays: Sequence[Placed]) -> str:
-    """A device's blocks of these arrays as words of a caption."""
+    """Return a device's blocks of these arrays as words of a caption."""
     if not any(array.shape for array in arrays):
         return "the result, one number,"
     return f"the block{'s' if len(arrays) > 1 else ''} of {_joined(arrays)}"
@@ -231,7 +231,7 @@ def _joined(arrays: Sequence[Placed]) -> str:
 
 
 def _sheet(wide: float, boxes: Sequence[_Box]) -> Sketch:
-    """The boxes of all devices, four in a row, or two where there is less room."""
+    """Return the boxes of all devices, four in a row, or two if there is less room."""
     across = min(4 if wide > 400 else 2, len(boxes))
     long, high = (wide - 2 + GAP) / across - GAP, max(box.high for box in boxes)
     shapes, squares = [], []
@@ -246,7 +246,7 @@ def _sheet(wide: float, boxes: Sequence[_Box]) -> Sketch:
 
 
 def _words(box: _Box, x: float, y: float, room: float) -> Iterator[Words]:
-    """The coordinates of a device, with the headings and labels below."""
+    """Yield the coordinates of a device, with the headings and labels below."""
 
     def line(text: str, x: float, y: float, room: float, size: float, **how: bool) -> Words:
         return Words(x=x, y=y, text=fit(text, room, size), align="start", size=size, **how)
@@ -265,14 +265,14 @@ def _words(box: _Box, x: float, y: float, room: float) -> Iterator[Words]:
 
 
 def _shortened(numbers: str, room: float) -> str:
-    """As many of the leading numbers as fit."""
+    """Return as many of the leading numbers as fit."""
     while measure(numbers, SMALL) > room and " " in numbers.removesuffix(" …"):
         numbers = f"{numbers.removesuffix(' …').rpartition(' ')[0]} …"
     return numbers
 
 
 def _squares(box: _Box, x: float, y: float) -> Iterator[tuple[float, float, _Row]]:
-    """The positions of a device's squares."""
+    """Yield the positions of a device's squares."""
     for _, rows in box.sections:
         y += LINE * bool(rows)
         for row in rows:
@@ -281,7 +281,7 @@ def _squares(box: _Box, x: float, y: float) -> Iterator[tuple[float, float, _Row
 
 
 def _painted(squares: Sequence[tuple[float, float, _Row]]) -> Iterator[Shape]:
-    """The outlines of all squares and their filled parts; blocks that look the same share a shape."""
+    """Yield the outlines of all squares and their filled parts; blocks that look the same share a shape."""
     yield BlockRow(stretches=[(x, y, SIDE, IDLE) for x, y, _ in squares], high=SIDE, shade=0.04)
     alike: dict[tuple[float, float], list[tuple[float, float, float, int]]] = {}
     for x, y, row in squares:

@@ -1,7 +1,7 @@
-"""The shapes of a sketch as values: areas with their letters, cells, arrows, braces and words.
+"""The shapes of a sketch as values: labeled areas, cells, arrows, braces and words.
 
-Coordinates are units of the drawing: 680 across where there is room, 340 on a phone; y grows downwards. A
-text may hold line breaks and subscripts: "T_{math}".
+Coordinates are drawing units, 680 across on a wide page and 340 on a phone; y grows downward. A text may
+contain line breaks and subscripts: "T_{math}".
 """
 
 import re
@@ -12,7 +12,7 @@ from math import hypot
 from scalingbook_book.reader.draw import svg
 from scalingbook_book.reader.draw.palette import ink
 
-# One color, one role, in every figure of the book.
+# Each color has the same role in every figure of the book.
 MEMORY, MATH, NETWORK, EXPERTS, CACHE, IDLE = range(6)
 
 LINE = 16.0
@@ -23,13 +23,15 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
 def paint(color: int | None) -> str:
-    """The color of that index, or the text's own."""
+    """Return the color with this index, or the text color for None."""
     return "currentColor" if color is None else ink(color)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Lines of text, the baseline of the first at y; `align` is start, middle or end of the line at x."""
+    """Lines of text, with the baseline of the first at y; x is the start, middle or end of the line
+    (`align`).
+    """
 
     x: float
     y: float
@@ -41,7 +43,7 @@ class Words:
     size: float = svg.SIZE
 
     def box(self) -> Box:
-        """The box that the text occupies."""
+        """Return the box that the text occupies."""
         lines = self.text.split("\n")
         wide = max(self._measure(line) for line in lines) * (svg.BOLD if self.bold else 1)
         left = self.x - wide * ALIGN[self.align]
@@ -49,11 +51,11 @@ class Words:
         return left, self.y - 0.78 * self.size, left + wide, low
 
     def words(self) -> Iterator["Words"]:
-        """The texts of the shape: here the shape itself."""
+        """Yield the texts of the shape, here the shape itself."""
         yield self
 
     def svg(self) -> str:
-        """The text as SVG."""
+        """Return the text as SVG."""
         shade = f' fill="{ink(self.color)}"' if self.color is not None else (" " + svg.QUIET) * self.quiet
         size = f' font-size="{self.size:g}"' if self.size != svg.SIZE else ""
         head = f'text-anchor="{self.align}"{size}{shade}{' font-weight="600"' * self.bold}'
@@ -68,7 +70,7 @@ class Words:
 
 
 def _lowered(text: str, size: float) -> str:
-    """The line as SVG with subscripts a little lower and smaller."""
+    """Return the line as SVG, with subscripts lower and smaller."""
     down = f"{0.22 * size:.1f}"
     low = rf'<tspan dy="{down}" font-size="{0.75 * size:.1f}">\1</tspan><tspan dy="-{down}">&#8203;</tspan>'
     return _SUBSCRIPT.sub(low, text)
@@ -76,10 +78,10 @@ def _lowered(text: str, size: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """A rectangle: an array, a chip, a stretch of time. Its text stands within, its letters at its sides.
+    """A rectangle: an array, a chip, or a duration, with its text inside and labels at its sides.
 
-    `top`, `left`, `right` and `below` name its sides, as dimensions are named on a whiteboard; `shade` goes
-    from 0, an outline, to 1.
+    `top`, `left`, `right` and `below` label its sides, as dimensions are labeled on a whiteboard. `shade`
+    ranges from 0, an outline, to 1.
     """
 
     x: float
@@ -98,7 +100,7 @@ class Area:
     size: float = svg.SIZE
 
     def words(self) -> Iterator[Words]:
-        """The texts within the rectangle and at its sides."""
+        """Yield the texts within the rectangle and at its sides."""
         middle, level = self.x + self.wide / 2, self.y + self.high / 2 + 4.5
         if self.text:
             y = level - LINE / 2 * self.text.count("\n")
@@ -113,7 +115,7 @@ class Area:
             yield Words(x=self.x + self.wide + 7, y=level, text=self.right, align="start", quiet=True)
 
     def svg(self) -> str:
-        """The rectangle as SVG, without its words."""
+        """Return the rectangle as SVG, without its words."""
         edge = f'stroke="{paint(self.color)}" stroke-opacity=".75"{DASHES * self.dashed}'
         fill = f'rx="2" fill="{paint(self.color)}" fill-opacity="{self.shade:.2g}"'
         return svg.rect(self.x, self.y, self.wide, self.high, f"{fill} {edge}")
@@ -124,7 +126,7 @@ _LONG = 48  # parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """An array in parts: rows of colors (None: an empty part), each part `side` wide and high."""
+    """An array in parts: rows of colors (None for an empty part), each part `side` wide and high."""
 
     x: float
     y: float
@@ -135,17 +137,18 @@ class Cells:
     shade: float = 0.45
 
     def words(self) -> Iterator[Words]:
-        """The texts of the shape: none."""
+        """Yield the texts of the shape, of which there are none."""
         yield from ()
 
     def svg(self) -> str:
-        """All parts of one color as one path."""
+        """Return all parts of one color as one path."""
         paths: dict[int | None, str] = {}
         across, down = self.wide - self.air, self.high - self.air
         part = f"h{across:.1f}v{down:.1f}h{-across:.1f}z"
         for j, row in enumerate(self.rows):
             for i, color in enumerate(row):
-                # in a long row each part stands beside the last: ten thousand such steps compress to nothing
+                # in a long row each part is positioned relative to the last one, because ten thousand equal
+                # steps compress to almost nothing
                 continues = len(row) > _LONG and i > 0 and row[i - 1] == color
                 at = f"M{self.x + i * self.wide:.1f},{self.y + j * self.high:.1f}"
                 paths[color] = paths.get(color, "") + (f"m{self.wide:.3f},0" if continues else at) + part
@@ -158,18 +161,18 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRow:
-    """Pieces of one height, each (left, top, width, color): a path for each color."""
+    """Pieces of one height, each (left, top, width, color), with one path per color."""
 
     stretches: Sequence[tuple[float, float, float, int]]
     high: float
     shade: float = 0.4
 
     def words(self) -> Iterator[Words]:
-        """The texts of the shape: none."""
+        """Yield the texts of the shape, of which there are none."""
         yield from ()
 
     def svg(self) -> str:
-        """All pieces of one color as one path."""
+        """Return all pieces of one color as one path."""
         paths: dict[int, str] = {}
         for x, y, wide, color in self.stretches:
             box = f"M{x + 0.5:.1f},{y:.1f}h{wide - 1:.1f}v{self.high:g}h{1 - wide:.1f}z"
@@ -181,7 +184,7 @@ class BlockRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A line with a head at its end, at both ends (`heads=2`) or at none; `bend` curves it to its right."""
+    """A line with an arrowhead at its end, at both ends (`heads=2`) or at neither; `bend` curves it right."""
 
     x0: float
     y0: float
@@ -194,11 +197,11 @@ class Arrow:
     bend: float = 0.0
 
     def words(self) -> Iterator[Words]:
-        """The texts of the shape: none."""
+        """Yield the texts of the shape, of which there are none."""
         yield from ()
 
     def svg(self) -> str:
-        """The arrow as SVG."""
+        """Return the arrow as SVG."""
         long = hypot(self.x1 - self.x0, self.y1 - self.y0) or 1.0
         push = self.bend * long
         xm = (self.x0 + self.x1) / 2 - (self.y1 - self.y0) / long * push
@@ -210,7 +213,7 @@ class Arrow:
         return f'<path d="{way}" {line}/>{first}{last}'
 
     def _end(self, x: float, y: float, xm: float, ym: float, head: bool) -> tuple[tuple[float, float], str]:
-        """The point where the line stops so that its head ends at (x, y), and the head."""
+        """Return the point at which the line stops so that its head ends at (x, y), and the head."""
         if not head:
             return (x, y), ""
         long = hypot(x - xm, y - ym) or 1.0
@@ -226,7 +229,7 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brace:
-    """A bracket below (or above: `up`) the stretch from x0 to x1, with its text at the middle."""
+    """A brace below (or above: `up`) the interval from x0 to x1, with its text at the middle."""
 
     x0: float
     x1: float
@@ -235,13 +238,13 @@ class Brace:
     up: bool = False
 
     def words(self) -> Iterator[Words]:
-        """The text of the bracket."""
+        """Yield the text of the brace."""
         if self.text:
             y = self.y - 12 - LINE * self.text.count("\n") if self.up else self.y + 21
             yield Words(x=(self.x0 + self.x1) / 2, y=y, text=self.text)
 
     def svg(self) -> str:
-        """The bracket as SVG."""
+        """Return the brace as SVG."""
         deep = -5 if self.up else 5
         way = f"M{self.x0:.1f},{self.y:.1f}v{deep}H{self.x1:.1f}v{-deep}"
         return f'<path d="{way}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'

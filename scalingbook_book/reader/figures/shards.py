@@ -1,6 +1,6 @@
 """Draw a sharded array once for every chip of a mesh, with the part that the chip holds filled in.
 
-One color is one chip, in every drawing of sharded arrays.
+Each chip has the same color in every drawing of sharded arrays.
 
 >>> len(sharded("A[I_X, J]", Mesh(X=2, Y=2), x=0, y=0, side=30))
 8
@@ -15,12 +15,12 @@ type Block = tuple[range, ...]  # the rows and the columns that are held
 
 
 def sharded(text: str, mesh: Mesh, *, x: float, y: float, side: float, air: float = 5.0) -> list[Shape]:
-    """An array such as `A[I_X, J]`: the chips of the mesh, its last axis across, each with what it holds.
+    """Return an array such as `A[I_X, J]` on every chip of the mesh, with the last mesh axis across.
 
-    In a partial sum, a chip's part is pale and marked with a plus.
+    In a partial sum, a chip's part is pale and marked with a plus sign.
     """
     array = parse(text, mesh)
-    whole = dict.fromkeys(array.names, mesh.devices)  # as many rows and columns as any cut can ask for
+    whole = dict.fromkeys(array.names, mesh.devices)  # as many rows and columns as any sharding can require
     shapes: list[Shape] = []
     for k, block in enumerate(array.blocks(mesh, **whole).values()):
         across, down = k % mesh.shape[-1], k // mesh.shape[-1]
@@ -32,7 +32,7 @@ def sharded(text: str, mesh: Mesh, *, x: float, y: float, side: float, air: floa
 def part(
     block: Block, whole: int, *, x: float, y: float, side: float, color: int, summed: bool = False
 ) -> list[Shape]:
-    """An array of `whole` by `whole` as one chip has it: its outline, and its own block in color."""
+    """Return an array of `whole` by `whole` as one chip holds it: its outline, and its own block in color."""
     rows, columns = block
     one = side / whole
     here = Area(
@@ -48,12 +48,12 @@ def part(
 
 
 def extent(mesh: Mesh, side: float, air: float = 5.0) -> tuple[float, float]:
-    """The width and height of `sharded` on a mesh."""
+    """Return the width and height of `sharded` on a mesh."""
     across = mesh.shape[-1]
     down = mesh.devices // across
     return across * (side + air) - air, down * (side + air) - air
 
 
 def subscripted(text: str) -> str:
-    """An array or a product as words of a drawing, its mesh axes lowered: `A[I_{X}, J]`."""
+    """Return an array or a matmul as words of a drawing, with mesh axes as subscripts: `A[I_{X}, J]`."""
     return re.sub(r"_([A-Z]+)", r"_{\1}", text)

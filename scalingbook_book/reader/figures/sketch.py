@@ -7,14 +7,14 @@ from itertools import combinations
 from scalingbook_book.reader.draw import svg
 from scalingbook_book.reader.figures.shapes import Area, Shape, Words
 
-SMALLEST = 11.0  # the smallest type that can be read on a phone
+SMALLEST = 11.0  # the smallest font size that is legible on a phone
 
 
 @dataclass(frozen=True, slots=True)
 class Sketch:
-    """Shapes on a plane `wide` across and `high` down, its words above them.
+    """Shapes on a plane `wide` across and `high` down, with their words drawn above them.
 
-    ValueError where words overlap, leave the plane or their area, or are too small to read.
+    Raises ValueError if words overlap, leave the plane or their area, or are too small to read.
     """
 
     wide: float
@@ -34,7 +34,7 @@ class Sketch:
                 self._holds(area)
 
     def svg(self, label: str) -> str:
-        """The sketch as one SVG drawing, words above everything."""
+        """Return the sketch as one SVG drawing, with words above everything."""
         shapes = [s.svg() for s in self.shapes if not isinstance(s, Words)]
         words = [w.svg() for s in self.shapes for w in s.words()]
         return svg.picture(self.wide, self.high, label, [*shapes, *words])

@@ -1,4 +1,4 @@
-"""The chips that explorers offer: all that have the figures which a view needs, by vendor."""
+"""The chips that explorers offer, by vendor: all chips that have the numbers that a view needs."""
 
 from scalingbook_book.reader.explorers.controls import Choice
 from scalingbook_lib.machines import chips
@@ -8,7 +8,7 @@ _GROUPS = ("Google", "NVIDIA", "AMD", _OTHERS, _ANNOUNCED)
 
 
 def _chip(name: str) -> chips.Chip:
-    """The chip of that name, or of a machine, which is named by its chip first: 'Rubin × 1,024'."""
+    """Return the chip with this name, or that of a machine whose name begins with it: 'Rubin × 1,024'."""
     return chips.KNOWN[max((chip for chip in chips.KNOWN if name.startswith(chip)), key=len)]
 
 
@@ -20,26 +20,26 @@ def _group(name: str) -> str:
 
 
 class Chips(Choice):
-    """A choice of chips, or of machines of them, grouped by vendor; announced ones are marked."""
+    """A choice of chips, or of machines of chips, grouped by vendor; announced ones are marked."""
 
     def group(self, option: str) -> str:
-        """The vendor, or a heading for chips that are only announced."""
+        """Return the vendor, or a heading for chips that are only announced."""
         return _group(option)
 
     def text(self, value: str) -> str:
-        """The name, with a star where its chip is only announced, as the command line prints it."""
+        """Return the name, with a star if the chip is only announced, as the command line prints it."""
         chip = _chip(value)
         return value.replace(chip.name, f"{chip.name}*", 1) if chip.status == "announced" else value
 
 
 def chips_with(*figures: str) -> tuple[str, ...]:
-    """Every chip with these figures, in the order of the groups; without any, all chips."""
+    """Return every chip that has these numbers, in group order; without arguments, all chips."""
     found = (name for name, chip in chips.KNOWN.items() if set(figures) <= chip.figures().keys())
     return tuple(sorted(found, key=lambda name: _GROUPS.index(_group(name))))
 
 
 ALL_CHIPS = chips_with()  # for views of bytes alone
-CHIPS_WITH_FLOPS = tuple(name for name in ALL_CHIPS if chips.KNOWN[name].rates())  # in one type or another
+CHIPS_WITH_FLOPS = tuple(name for name in ALL_CHIPS if chips.KNOWN[name].rates())  # in one data type or other
 CHIPS = chips_with("bf16_flops_per_s")
 NETWORKED = chips_with("bf16_flops_per_s", "dcn_bytes_per_s")
 SWITCHED = chips_with("bf16_flops_per_s", "dcn_bytes_per_s", "domain_chips")
@@ -47,4 +47,4 @@ POWERED = chips_with("bf16_flops_per_s", "domain_chips", "power_w")
 WITH_TORUS = chips_with("bf16_flops_per_s", "torus")
 WITH_VMEM = chips_with("bf16_flops_per_s", "vmem_bytes")
 TORI = ("TPU v4", "TPU v5e", "TPU v5p", "TPU v6e", "TPU7x")
-LINKED = (*TORI, "TPU 8t")  # tori for views of links alone: nobody publishes what a TPU 8t does in bf16
+LINKED = (*TORI, "TPU 8t")  # tori, for views of links alone: no bf16 rate of a TPU 8t is published

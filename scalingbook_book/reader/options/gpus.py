@@ -1,8 +1,8 @@
-"""The clusters that explorers of plans offer: powers of two, so that axes fit their domains."""
+"""The clusters that explorers of plans offer: powers of two, so that mesh axes fit their domains."""
 
 from scalingbook_lib.machines import Cluster, chips
 
-RACKS = "GB200, 64 of 72"  # jobs take 64 chips of a rack, a power of two
+RACKS = "GB200, 64 of 72"  # jobs use 64 chips of a rack, a power of two
 DOMAINS = {
     "H100": ("H100", 8),
     "B200": ("B200", 8),
@@ -14,20 +14,20 @@ DOMAINS = {
     "MI455X, 64 of 72": ("MI455X", 64),
     "Rubin, 64 of 72": ("Rubin", 64),
 }
-CLUSTERS = ("H100", "B200", RACKS)  # whose curves stand beside one another
+CLUSTERS = ("H100", "B200", RACKS)  # clusters whose curves are drawn side by side
 
 
 def cluster(machine: str, n: int, **how: object) -> Cluster:
-    """`n` chips of that kind in its domains."""
+    """Return `n` chips of this kind in their scale-up domains."""
     chip, domain = DOMAINS[machine]
     return Cluster.of(chips.find(chip), n, domain=domain, **how)
 
 
 def within(machine: str) -> str:
-    """The name of the level within a domain: 'NVLink', 'mesh', 'switches'."""
+    """Return the name of the network level within a domain: 'NVLink', 'mesh', 'switches'."""
     return cluster(machine, DOMAINS[machine][1]).levels[0].name
 
 
 def domain_label(machine: str) -> str:
-    """The size of the machine's domains as text: 'domains of 8'."""
+    """Return the size of the machine's domains as text: 'domains of 8'."""
     return f"domains of {DOMAINS[machine][1]}"

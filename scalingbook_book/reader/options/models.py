@@ -1,4 +1,4 @@
-"""The models that Transformer explorers offer, the same on every control and in the same order."""
+"""The models that Transformer explorers offer, in the same order on every control."""
 
 MODELS = (
     "GPT-2 XL", "OPT 175B", "LLaMA-2 7B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B",

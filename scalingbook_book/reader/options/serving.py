@@ -24,13 +24,16 @@ PRICES = ("as listed", "0.5", "1", "1.5", "2", "3", "4", "6", "8", "12")
 
 
 def stored(name: str, where: Machine) -> DType:
-    """The data type of that name on that chip: 8 bits are fp8 where the chip has no int8 matmul."""
+    """Return the data type with this name on this chip: 8 bits are fp8 if the chip has no int8 matmul."""
     found = TYPES[name]
     return FP8 if found is INT8 and where.chip.torus is None else found
 
 
 def layout(model: models.Transformer, chips: int, group: int, **types: Any) -> inference.Layout:
-    """All chips as one tensor-parallel group: cache by heads before sequences, experts over all chips."""
+    """Return all chips as one tensor-parallel group, with the experts sharded over all chips.
+
+    The cache is sharded by heads before sequences.
+    """
     K = max(model.K, 1)
     heads = max(n for n in range(1, min(group, K) + 1) if group % n == 0 and K % n == 0)
     E = model.experts.E if model.experts else 1
@@ -40,8 +43,9 @@ def layout(model: models.Transformer, chips: int, group: int, **types: Any) -> i
 
 @lru_cache(maxsize=64)
 def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
-    """One replica of a model over a whole machine: cache by heads
-    before sequences, experts over all chips.
+    """Return one model replica over a whole machine.
+
+    The cache is sharded by heads before sequences, and experts are sharded over all chips.
     """
     m, on = models.find(model), machine(where)
     types = {"weights": stored(weights, on), "kv": stored(kv, on)}
@@ -50,7 +54,7 @@ def spread(model: str, where: str, weights: str, kv: str) -> inference.Layout:
 
 
 def refused(model: str, where: str) -> View:
-    """The view for a model that does not fit: bytes per chip in int8 with one sequence, beside the HBM."""
+    """Return the view for a model that does not fit: int8 bytes per chip with one sequence, and the HBM."""
     on = machine(where)
     held = inference.memory(models.find(model), spread(model, where, "int8", "int8"), on, batch=1, S=1)
     bars = Bars(

@@ -23,10 +23,10 @@ _WORDS = {
 
 
 def word(reason: str) -> str:
-    """What does not fit, in one word for a small cell."""
+    """Return the reason why a plan does not fit, in one word for a small cell."""
     return next((short for part, short in _WORDS.items() if part in reason), "mesh")
 
 
 def divisors(n: int, most: int) -> list[int]:
-    """The divisors of n up to `most`, ascending."""
+    """Return the divisors of n up to `most`, ascending."""
     return [d for d in range(1, min(n, most) + 1) if n % d == 0]

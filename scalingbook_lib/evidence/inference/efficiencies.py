@@ -36,8 +36,8 @@ CLASSES = {
     "collective_s": Prior(8e-6, 0.5, 1e-6, 1e-4),  # collectives: 5 to 10 µs for the smallest
     "network_s": Prior(5e-5, 0.7, 1e-6, 1e-3),
     "Grace": Prior(1.0, 0.7, 0.1, 10.0),
-    **{f"experts, {n} bits": Prior(0.6, 0.3, 0.05, 1.4) for n in (16, 8, 4)},
-    **{f"expert_layer_s, {n} bits": Prior(7e-5, 1.0, 1e-6, 5e-3) for n in (16, 8, 4)},
+    "experts": Prior(0.8, 0.2, 0.05, 1.4),
+    "expert_layer_s": Prior(7e-5, 1.0, 1e-6, 5e-3),
     "scheduling: slowness": Prior(1.1, 0.15, 0.5, 3.0),
     "scheduling: fixed_s": Prior(2e-3, 0.7, 1e-5, 0.1),
     "scheduling: sequence_s": Prior(2e-6, 0.8, 1e-8, 1e-3),
@@ -47,10 +47,10 @@ CLASSES = {
     "bare: sequence_s": Prior(1e-6, 0.8, 1e-8, 1e-3),
     "bare: host_s": Prior(1e-6, 0.3, 1e-8, 1e-3),
 }
-"""Shares of the documented rate, except: `experts` of the dense matmul share, `apart` the part of the shorter
-of compute and memory time that does not overlap, `exposed` of collectives (on tori; under switches all are
-exposed), `dequantize` vector instructions per dequantized weight, `Grace` the host overhead of Arm hosts
-relative to others, and seconds."""
+"""Shares of the documented rate, except: `experts` of the share of measured grouped kernels, `apart` the part
+of the shorter of compute and memory time that does not overlap, `exposed` of collectives (on tori; under
+switches all are exposed), `dequantize` vector instructions per dequantized weight, `Grace` the host overhead
+of Arm hosts relative to others, and seconds."""
 SOFTWARE = {  # relative to the mean of its kind
     "slowness": Prior(1.0, 0.15, 0.3, 5.0),
     "kv": Prior(1.0, 0.5, 0.2, 8.0),

@@ -57,7 +57,8 @@ def layout(run: InferenceRun) -> Layout:
     """The layout as published.
 
     TensorRT-LLM documents attention DP for models with experts. All engines use it for latent attention,
-    whose single cache vector serves every head and cannot be sharded over heads.
+    whose single cache vector serves every head and cannot be sharded over heads. A row that says ep=1 splits
+    every matrix over all chips.
     """
     outer = None if run.head == run.weights else run.head
     found = Layout(
@@ -70,7 +71,7 @@ def layout(run: InferenceRun) -> Layout:
         activations=FP16 if run.kv == FP16 else BF16,
     )
     grouped = run.model.latent or run.software[0] == "TensorRT-LLM"
-    if grouped and run.experts and run.tp > 1:
+    if run.experts and run.tp > 1 and run.ep != 1 and (grouped or run.ep):
         return replace(found, attention_dp=run.tp, ep=run.tp)
     if run.family == "palm":  # 2D weight sharding of 4 × 16; the cache is sharded over sequences
         return replace(found, rows=4, kv_batch=min(run.tp, run.B or 1))

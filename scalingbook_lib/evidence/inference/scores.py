@@ -103,6 +103,11 @@ def prediction_interval(experts: bool, *, full: bool = True, known: bool = False
     )
 
 
+def interval_rows(experts: bool, *, full: bool = True, known: bool = False) -> int:
+    """The left-out runs that determine an interval."""
+    return len(_interval_runs(experts, full) if known else all_runs())
+
+
 def _unknown_software_interval(excluded: str = "") -> float:
     ratios = _ratios(known=False)
     others = grouped((run for run in all_runs() if _software_name(run) != excluded), _software_name)

@@ -73,6 +73,7 @@ class InferenceRun(PublishedRun):
 
     kind: str
     engine: str
+    ep: int | None
     weights: DType
     compute: DType
     head: DType
@@ -156,6 +157,7 @@ def read(row: Cells) -> InferenceRun:
         chips=copy,
         tp=copy // pp,
         pp=pp,
+        ep=whole(row, "ep"),
         **_types(row, family, on),
         P=P,
         G=G,
@@ -181,7 +183,9 @@ def _types(row: Cells, family: Row, on: Chip) -> dict[str, DType]:
     """Matmuls are 16-bit if the chip has no narrower unit; a cache has the dtype of 16-bit weights."""
     weights, kv = _type(text(row, "weight_dtype")), text(row, "kv_dtype").split(" ")[0]
     wide = TYPES[weights] if weights in ("bf16", "fp16") else BF16
-    cache = weights if wide == TYPES[weights] else family.get("kv") or "bf16"
+    # MXFP4 checkpoints quantize experts alone, and have no scales for a narrow cache
+    quantized = "" if "mxfp4" in text(row, "weight_dtype").lower() else family.get("kv")
+    cache = weights if wide == TYPES[weights] else quantized or "bf16"
     compute = COMPUTES[weights]
     if compute.name not in on.rates():
         compute = BF16 if "bf16" in on.rates() else FP16

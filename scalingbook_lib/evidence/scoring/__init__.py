@@ -1,8 +1,8 @@
 """Scores predictions against any table of measurements.
 
-`score(rows)` takes a table with the columns of `training_runs`, `inference_runs`, `collectives`, `kernels` or
-`model_configs`, of any software and with any further columns. A row that cannot be interpreted is refused
-with a reason; no row stops the run. Chapters: Training, Inference.
+`score(rows)` takes a table with the columns of `training_runs`, `inference_runs`, `collectives`, `kernels`,
+`training_gpu_hours` or `model_configs`, of any software and with any further columns. A row that cannot be
+interpreted is refused with a reason; no row stops the run. Chapters: Training, Inference.
 """
 
 import csv
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from scalingbook_lib import git_lfs
 from scalingbook_lib.evidence.reading.cells import Cells, text
-from scalingbook_lib.evidence.scoring import kernels, serving, training
+from scalingbook_lib.evidence.scoring import chip_hours, kernels, serving, training
 from scalingbook_lib.evidence.scoring.report import RowPrediction, Scored, ScoreReport
 
 
@@ -29,11 +29,12 @@ KINDS = (
     TableKind("kernels", ("op", "dtype"), kernels.kernel),
     TableKind("inference_runs", ("phase", "chip", "input_len"), serving.predict),
     TableKind("training_runs", ("seq", "chip", "chips"), training.predict),
+    TableKind("training_gpu_hours", ("params", "tokens", "accelerator", "accel_hours"), chip_hours.predict),
     TableKind("model_configs", ("model", "layers", "d_model"), kernels.parameters),
 )
 EXCLUDING_NOTES = "data-quality", "do not use without"
 """Notes that exclude a row from scoring."""
-ROW_LABELS = "system", "collective", "op", "dtype", "n_devices", "m", "n", "k", "size_bytes", "model"
+ROW_LABELS = "system", "collective", "op", "dtype", "n_devices", "m", "n", "k", "size_bytes", "model", "name"
 """Columns that name a row without an id, besides its number."""
 
 

@@ -15,6 +15,9 @@ from scalingbook_lib.evidence.resources import grouped
 from scalingbook_lib.evidence.scores import Summary
 from scalingbook_lib.units import Result, percent
 
+UNITS = {"parameters": "parameters", "chip-hours": "h"}
+"""The units of classes that are neither seconds nor tokens/s."""
+
 
 class Interval(NamedTuple):
     """The least and the largest value that is possible."""
@@ -60,6 +63,13 @@ class RowPrediction:
     params: float = 0.0
     assumed: tuple[str, ...] = ()
     ideal: Ideal | None = None
+
+    @property
+    def unit(self) -> str:
+        """The unit of the predicted and the measured value."""
+        if self.kind in UNITS:
+            return UNITS[self.kind]
+        return "tokens/s" if self.kind.startswith("serving saturated") else "s"
 
     @property
     def error(self) -> float:
@@ -144,9 +154,15 @@ def _group(name: str, found: list[RowPrediction]) -> RowGroup:
     return RowGroup(Summary.of(name, [one.error for one in found]), factor, inside)
 
 
+_FIGURES = ("predicted", "measured", "error", "low", "high", "unit")
+_ABOUT = ("class", "chip", "software", "cause", "factor", "in_band")
+
+
 def _row(row: Scored) -> dict[str, object]:
-    names, found = ("predicted", "measured", "error", "low", "high"), row.found
+    found = row.found
     if found is None:
-        return {"id": row.id, **dict.fromkeys(names), "refused": row.refused}
-    figures = (found.predicted.middle, found.measured.middle, found.error, *found.interval)
-    return {"id": row.id, **dict(zip(names, figures, strict=True)), "refused": None}
+        return {"id": row.id, **dict.fromkeys((*_FIGURES, *_ABOUT)), "refused": row.refused}
+    figures = (found.predicted.middle, found.measured.middle, found.error, *found.interval, found.unit)
+    about = (found.kind, found.chip, found.stack, list(found.assumed), found.factor, found.in_interval)
+    named = zip((*_FIGURES, *_ABOUT), (*figures, *about), strict=True)
+    return {"id": row.id, **dict(named), "refused": None}

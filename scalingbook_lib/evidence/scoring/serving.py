@@ -7,9 +7,9 @@ Inference.
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import exp, hypot, log
 
 from scalingbook_lib import calibrated
+from scalingbook_lib.calibrated import bands
 from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import inference
 from scalingbook_lib.evidence.measured.inference_runs import InferenceRun, read
@@ -17,7 +17,6 @@ from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import SoftwareStack, software_of
 from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
 
-CHIP = 0.2  # added to the interval, as a logarithm, for a chip without runs
 SPLITS = (1, 2, 4, 8)  # chips per replica, if a row leaves them open
 NEAR_BEST = 1.25  # slower layouts than this factor are ignored
 VLLM_SEQUENCES = 256  # its default max_num_seqs; other engines take what fits
@@ -41,7 +40,9 @@ def predict(row: Cells) -> RowPrediction:
     rated = Interval(measured, measured)
     values = record("inference").values
     own, known = f"{run.chip.name}: reads" in values, f"{run.software[0]}: slowness" in values
-    band = inference.prediction_interval(run.experts, full=run.kind == "serving", known=known)
+    name = f"serving {kind}, {'experts' if run.experts else 'dense'}"
+    band = bands.serving_band(experts=run.experts, full=run.kind == "serving", known=known)
+    band = replace(band, rows=bands.class_rows(name))
     said = {
         "layout not given": len({one.tp for one in runs}) > 1,
         "batch not given": len({one.most_sequences for one in runs}) > 1,
@@ -49,16 +50,18 @@ def predict(row: Cells) -> RowPrediction:
         "chip by its kin": not own,
         "shapes by size alone": ", as " in run.model.name,
         "type of the cache not given": not text(row, "kv_dtype"),
+        "band not calibrated": not band.calibrated,
     }
+    assumed = tuple(told for told, holds in said.items() if holds)
     return RowPrediction(
-        kind=f"serving {kind}, {'experts' if run.experts else 'dense'}",
+        kind=name,
         chip=run.chip.name,
         stack=stack.name,
         params=run.model.params,
         measured=rated if saturated else rated.over(done),
         predicted=near if saturated else near.over(done),
-        factor=band if own else exp(hypot(log(band), CHIP)),
-        assumed=tuple(told for told, holds in said.items() if holds),
+        factor=band.widened(assumed),
+        assumed=assumed,
     )
 
 

@@ -9,17 +9,17 @@ Chapter: Training.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from math import sqrt
 
 from scalingbook_lib import calibrated
-from scalingbook_lib.calibrated.factors import figure_key, record
+from scalingbook_lib.calibrated import bands
+from scalingbook_lib.calibrated.factors import record
 from scalingbook_lib.evidence import training
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun
 from scalingbook_lib.evidence.measured.training_runs.read import read
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow
 from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.scoring.report import Interval, RowPrediction
-from scalingbook_lib.evidence.training.candidate_plans import candidates, fits
+from scalingbook_lib.evidence.training.candidate_plans import candidates, fits_recomputed
 
 NEAR_BEST = 1.1  # slower plans than this factor are ignored
 OPEN = {
@@ -40,7 +40,9 @@ def predict(row: Cells) -> RowPrediction:
     counts = [run.convention] if run.convention or run.bases else ["half", "full"]
     steps = [replace(run, convention=one).step_s for one in counts]
     measured = Interval(min(steps), max(steps))
-    own, seen = figure_key(run.chip, run.precision) in record("training").values, _seen(run)
+    seen = _seen(run)
+    own = not bands.chip_doubts("training", run.chip, run.precision)
+    assumed = tuple(_assumed(runs, bool(seen), own, len(counts) > 1))
     return RowPrediction(
         kind=f"training, {'experts' if run.experts else 'dense'}",
         chip=run.chip.name,
@@ -48,9 +50,8 @@ def predict(row: Cells) -> RowPrediction:
         params=run.model.params,
         measured=measured,
         predicted=_steps(runs, run.batch),
-        factor=training.prediction_interval(run.experts, seen)
-        ** (1 if own else sqrt(2)),  # an unfitted chip doubles the variance
-        assumed=tuple(_assumed(runs, bool(seen), own, len(counts) > 1)),
+        factor=bands.training_band(experts=run.experts, seen=seen).widened(assumed),
+        assumed=assumed,
     )
 
 
@@ -89,6 +90,6 @@ def _assumed(runs: Sequence[TrainingRun], known: bool, own: bool, counted: bool)
         "frozen weights": runs[0].convention == "frozen",
         "how FLOPs are counted not given": counted,
         "shapes by size alone": ", as " in runs[0].model.name,
-        "fits no chip by the count of memory": not fits(runs[0]),
+        "fits no chip by the count of memory": not fits_recomputed(runs[0]),
     }
     yield from (told for told, holds in said.items() if holds)

@@ -12,7 +12,7 @@ from math import gcd
 
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.measured.training_runs import TrainingRun, runs
-from scalingbook_lib.evidence.measured.training_runs.read import read
+from scalingbook_lib.evidence.measured.training_runs.read import read, written_batch
 from scalingbook_lib.evidence.reading.cells import Cells, text, whole
 from scalingbook_lib.evidence.reading.stacks import software_of
 from scalingbook_lib.evidence.training.planned import planned
@@ -50,6 +50,12 @@ def fits(run: TrainingRun) -> bool:
         return False
 
 
+def fits_recomputed(run: TrainingRun) -> bool:
+    """Whether the plan fits, with whatever rematerialization if the row does not say which."""
+    policies = (run.remat,) if run.remat else (None, "selective", "minimal", "full")
+    return any(fits(replace(run, remat=remat)) for remat in policies)
+
+
 def _parallelism_candidates(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
     """Tensor and pipeline degrees if neither is given (JAX users shard data first), and ZeRO stages."""
     alone = run.chip.torus or whole(row, "tp", "pp", "shards")
@@ -64,7 +70,8 @@ def _parallelism_candidates(row: Cells, run: TrainingRun) -> Iterator[TrainingRu
 
 def _batch_candidates(row: Cells, run: TrainingRun) -> Iterator[TrainingRun]:
     """Batch, microbatch, chunks and expert degrees; a batch is rounded to a multiple of the data ranks."""
-    ranks, batch, micro = run.fsdp * run.dp * run.dcn, whole(row, "global_batch"), run.microbatch
+    ranks, micro = run.fsdp * run.dp * run.dcn, run.microbatch
+    batch = written_batch(row, ranks, run.chips)
     given = max(round((batch or run.batch) / ranks), 1)
     rate_alone = not batch and "s" not in run.printed
     each = [n * run.pp * (micro or 1) for n in POWERS] if rate_alone else [given]

@@ -33,12 +33,11 @@ CLASSES = {
     "exposed": Prior(0.1, 0.7, 0.005, 1.0),  # 1 - overlap
     "layer_s": Prior(3e-5, 1.0, 1e-6, 5e-3),
     "exchange": Prior(0.8, 0.3, 0.05, 1.0),
-    "experts, 16 bits": Prior(0.5, 0.3, 0.05, 1.4),  # of the dense matmul share
-    "experts, 8 bits": Prior(0.6, 0.3, 0.05, 1.4),
-    "experts, mx": Prior(0.6, 0.3, 0.05, 1.4),  # block scales of 32 elements, in the matrix unit
-    "expert_layer_s, 16 bits": Prior(7e-4, 1.0, 1e-5, 2e-2),
-    "expert_layer_s, 8 bits": Prior(5e-4, 1.0, 1e-5, 2e-2),
-    "expert_layer_s, mx": Prior(3e-4, 1.0, 1e-5, 2e-2),
+    "head_ramp": Prior(64.0, 0.5, 1.0, 1000.0),  # of H100, whose exponentials take as long as 64 elements
+    "experts": Prior(0.9, 0.15, 0.05, 1.4),  # of the share of measured grouped kernels
+    "permutation": Prior(6.0, 0.5, 0.5, 60.0),  # copied, and in order of the experts: read and written
+    "expert_layer_s": Prior(1.5e-3, 0.7, 1e-5, 2e-2),
+    "expert_launch_s": Prior(1e-5, 0.7, 1e-7, 1e-3),  # grouped kernels: 10 µs more than dense ones
     "software": Prior(1.1, 0.1, 0.5, 3.0),  # the mean slowness of all software
 }
 SOFTWARE = {  # software relative to that mean, and a release relative to its software

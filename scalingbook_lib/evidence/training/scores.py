@@ -15,6 +15,7 @@ from scalingbook_lib.evidence.training.efficiencies import efficiency_of, step_s
 
 LEAVE_OUT_KEYS = {"release": "rows", "software": "source", "": "software"}
 """The leave-one-out fits of `factors.Record`, by what of a run's software was seen."""
+LESS_KNOWN = (*LEAVE_OUT_KEYS,)  # from what is known best to nothing
 
 
 def source(run: TrainingRun) -> str:
@@ -68,14 +69,26 @@ def prediction_interval(experts: bool, seen: str = "") -> float:
     """The factor, up or down, that is to cover 80% of the runs of an unseen source.
 
     `seen` is what the fit knows of its software: its "release", another one of the same "software", or
-    nothing.
+    nothing. Who knows less is never told a narrower interval.
     """
-    return common.prediction_interval_of(_interval_scores(experts, seen))
+    known = LESS_KNOWN[: LESS_KNOWN.index(seen) + 1]
+    return max(common.prediction_interval_of(_interval_scores(experts, one)) for one in known)
+
+
+def interval_rows(experts: bool, seen: str = "") -> int:
+    """The left-out runs that determine an interval."""
+    return len(_interval_scores(experts, seen))
 
 
 def interval_coverage(experts: bool, seen: str = "") -> dict[str, tuple[int, int]]:
     """For each source, how many of its runs its leave-one-out interval covers, and how many it has."""
-    return common.interval_coverage(_interval_scores(experts, seen))
+    return common.interval_coverage(_interval_scores(experts, seen), _least(experts, seen))
+
+
+def _least(experts: bool, seen: str) -> float:
+    """The widest interval of those who know more of the software."""
+    known = LESS_KNOWN[: LESS_KNOWN.index(seen)]
+    return max((common.prediction_interval_of(_interval_scores(experts, one)) for one in known), default=1.0)
 
 
 @cache
@@ -87,6 +100,7 @@ def covered(seen: str = "") -> dict[str, bool]:
     """
     found = {}
     for experts in (False, True):
-        found |= common.covered(_scored(experts, "")) if seen == "software" else {}
-        found |= common.covered(_interval_scores(experts, seen))
+        if seen == "software":
+            found |= common.covered(_scored(experts, ""), _least(experts, ""))
+        found |= common.covered(_interval_scores(experts, seen), _least(experts, seen))
     return found

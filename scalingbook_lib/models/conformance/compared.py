@@ -70,7 +70,10 @@ class Conformance(Result):
             if self.differ
             else ""
         )
-        unknown = f"; {_counted(len(self.unknown), 'row')} without a vector" if self.unknown else ""
+        missing = len(self.unknown)
+        unknown = (
+            f"; {_counted(missing, 'row')} {'has' if missing == 1 else 'have'} no vector" if missing else ""
+        )
         return f"{what}{rounded}{differ}{unknown}"
 
 

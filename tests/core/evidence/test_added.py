@@ -8,6 +8,7 @@ from scalingbook_lib.evidence import resources
 ADDED = {"training, dense": (0.12, 70), "training, experts": (0.15, 40)}
 ADDED |= {"serving saturated, dense": (0.25, 70), "serving saturated, experts": (0.35, 35)}
 ADDED |= {"serving prefill, dense": (0.25, 12), "serving decode, dense": (0.4, 50)}
+ADDED |= {"serving decode, experts": (0.15, 5)}
 
 
 @pytest.mark.parametrize("table", ["training", "inference"])

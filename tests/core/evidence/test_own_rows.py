@@ -6,6 +6,7 @@ from statistics import median
 import pytest
 
 from scalingbook_lib import evidence
+from scalingbook_lib.calibrated.bands import COVERAGE
 from scalingbook_lib.evidence import resources
 from scalingbook_lib.evidence.local_benchmark import DeviceBenchmark
 from scalingbook_lib.evidence.scoring import baselines, read_table
@@ -48,7 +49,7 @@ def test_steps_and_prompts_of_a_large_model_are_predicted_for_any_software():
     rows = evidence.score([*read_table(ROOT / "data" / "own_inference.csv")]).rows
     assert len(rows) == 21
     assert {row.row["phase"] for row in rows if not (row.found and row.found.in_interval)} == {"decode"}
-    assert sum(row.found.in_interval for row in rows if row.found) == 18
+    assert sum(row.found.in_interval for row in rows if row.found) >= COVERAGE * len(rows)
     prompts = [row.found.error for row in rows if row.found and row.row["phase"] == "prefill"]
     assert sorted(map(abs, prompts))[len(prompts) // 2] < 0.1
 

@@ -188,12 +188,44 @@ def test_a_csv_file_with_a_bom_and_ragged_rows_is_read(tmp_path):
     assert [bool(row.found) for row in told.rows] == [True, False, True]
 
 
+def test_a_local_batch_is_one_data_rank_s():
+    """64 chips in tp 4 and pp 4 are 4 data ranks; MaxText counts the sequences of each chip."""
+    whole = one(TRAINING)
+    bare = TRAINING | {"global_batch": ""}
+    assert one(bare | {"local_batch_size": "128"}).predicted == whole.predicted
+    assert one(bare | {"notes": "local batch size 128, bf16"}).predicted == whole.predicted
+    assert one(bare | {"per_device_batch": "8"}).predicted == whole.predicted
+    assert "global_batch not given" not in one(bare | {"local_batch_size": "128"}).assumed
+
+
+def test_known_doubts_widen_the_band():
+    plain = one(TRAINING)
+    guessed = one(TRAINING | dict.fromkeys(LLAMA, "") | {"name": "a model of 61B", "params": "61e9"})
+    assert "shapes by size alone" in guessed.assumed
+    assert guessed.factor > plain.factor
+
+
+def test_chip_hours_are_a_kind_of_table():
+    row = {"name": "LLaMA-7B", "params": "6738415616", "tokens": "1e12", "accelerator": "A100-80G",
+           "accel_count": "1024", "accel_hours": "82432", "batch": "2048", "seq": "2048"}  # fmt: skip
+    found = one(row)
+    assert (found.kind, found.unit, found.chip) == ("chip-hours", "h", "A100")
+    assert abs(found.error) < 0.4
+    assert "band not calibrated" in found.assumed
+    assert one(row | {"tokens": ""}).refused == "the row does not say tokens"
+
+
 def test_the_json_values_have_exactly_these_keys():
     values = evidence.score([TRAINING, TRAINING | {"chip": "Z9000", "run_id": "other"}]).values
     assert set(values) == {"summary", "rows"}
     assert set(values["summary"][0]) == {"class", "n", "mean", "median", "p90", "bias", "in_band"}
     known, other = values["rows"]
-    assert set(known) == set(other) == {"id", "predicted", "measured", "error", "low", "high", "refused"}
+    figures = {"predicted", "measured", "error", "low", "high", "unit"}
+    about = {"class", "chip", "software", "cause", "factor", "in_band"}
+    assert set(known) == set(other) == {"id", *figures, *about, "refused"}
+    assert (known["class"], known["chip"], known["software"]) == ("training, dense", "H100", "unknown")
+    assert "microbatch not given" in known["cause"]
+    assert known["factor"] > 1
     assert known["id"] == "mine"
     assert known["refused"] is None
     assert other["predicted"] is None

@@ -1,17 +1,17 @@
 // The page's address: one query parameter for each control that is not at its start, so that a link shares a state.
-// `rooflines.roofline-B=64` is a value; `rooflines.roofline.B=6` is a slider's position, which stands there only until
-// Python has said what value it means.
+// `rooflines.roofline-B=64` is a value; `rooflines.roofline.B=6` is a slider's position, which is used only until
+// Python has converted it to a value.
 import { book } from "../book.mjs";
 import { isSlider } from "./controls.mjs";
 /** @import { Controls } from "./controls.mjs" */
 /** @import { Painted } from "./view.mjs" */
 
 const FRAME_PX = 720;
-const REST_MS = 250; // a slider that is dragged would write the address at every event; browsers refuse that
+const REST_MS = 250; // dragging a slider would write the address at every event, which browsers refuse
 
 export class Address {
   /**
-   * @param {string} name the explorer's key; the second of one key on a page has ~2 behind it
+   * @param {string} name the explorer's key; the second explorer with the same key on a page has the suffix ~2
    * @param {Controls} controls
    */
   constructor(name, controls) {
@@ -23,10 +23,10 @@ export class Address {
     this.known = {};
   }
 
-  /** What Python said last of the values at the sliders' positions. @param {Painted} painted */
+  /** Store the values that Python last returned for the sliders' positions. @param {Painted} painted */
   know({ values, state }) { this.known = { values, state }; }
 
-  /** Write the state, once the controls rest. */
+  /** Write the state to the address once the controls are at rest. */
   remember() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.write(), REST_MS);
@@ -39,13 +39,13 @@ export class Address {
     if (url.href !== location.href) history.replaceState(history.state, "", url);
   }
 
-  /** An address of this explorer in its chapter, as it stands. @param {string} anchor */
+  /** The address of this explorer in its chapter, with its current state. @param {string} anchor */
   link(anchor) {
-    const { home } = document.documentElement.dataset; // of one that stands alone
+    const { home } = document.documentElement.dataset; // set on a standalone page
     return this.addressed(new URL(`${home ?? location.pathname}#${anchor}`, location.href));
   }
 
-  /** A frame for another page, with this explorer alone, as it stands. @param {string} title */
+  /** The HTML of a frame that embeds this explorer in another page, with its current state. @param {string} title */
   frame(title) {
     const [key] = this.name.split("~");
     const frame = document.createElement("iframe");
@@ -64,7 +64,7 @@ export class Address {
   }
 
   /**
-   * What is not at its start: values, and a position only where Python has not said what it means.
+   * The controls that differ from their initial state, as values, or as positions that Python has not converted yet.
    * @returns {[string, string][]}
    */
   parameters() {
@@ -76,11 +76,11 @@ export class Address {
     });
   }
 
-  /** Whether what a control holds is a position. @param {string} control */
+  /** Whether a control's state is a slider position. @param {string} control */
   slides(control) { return this.controls.inputs.some((one) => one.name === control && isSlider(one) && !("steps" in one.dataset)); }
 
   /**
-   * What the address asks for, of the controls that there are: what inputs hold, and values that Python has to place.
+   * The states of inputs in the address, and the values that Python has to convert to positions, for existing controls.
    * @returns {{ states: Record<string, string>, values: Record<string, string> }}
    */
   wanted() {

@@ -1,4 +1,4 @@
-// What the controls of one explorer hold, by parameter name: positions, options, texts and switches.
+// The state of one explorer's controls by parameter name: positions, options, texts and switches.
 import { find } from "../dom.mjs";
 
 /** @typedef {HTMLInputElement | HTMLSelectElement} Input */
@@ -18,7 +18,7 @@ export const isSlider = (input) => input instanceof HTMLInputElement && input.ty
 const isSwitch = (input) => input instanceof HTMLInputElement && input.type === "checkbox";
 
 /**
- * What an input holds, or what it held before any touch: a browser that comes back to a page fills in what was left.
+ * An input's state, or its state as built: a browser that returns to a page restores what was entered before.
  * @param {Input} input
  * @param {boolean} built
  */
@@ -35,7 +35,7 @@ function textAsBuilt(input) {
 }
 
 /**
- * What a slider's position means, from the page's own table; nothing where a program has to be asked.
+ * The label of a slider's position from the page's own table, or undefined if Python has to compute it.
  * @param {Input} input
  */
 function meaning(input) {
@@ -58,16 +58,16 @@ export class Controls {
   }
 
   /**
-   * What they hold now, or held as built.
+   * The current states of all controls, or their states as built.
    * @returns {State}
    */
   state(built = false) { return Object.fromEntries(this.inputs.map((input) => [input.name, held(input, built)])); }
 
-  /** Whether any holds something else than at its start. */
+  /** Whether any control differs from its initial state. */
   moved() { return JSON.stringify(this.state()) !== JSON.stringify(this.start); }
 
   /**
-   * Put what a state holds into the controls that it names; an address gives every value as text.
+   * Set the controls that a state names; an address gives every value as text.
    * @param {State} state
    */
   set(state) {
@@ -80,14 +80,14 @@ export class Controls {
     }
   }
 
-  /** Say at once what a slider's position means. @param {Input} input */
+  /** Show a slider's label at once, without Python. @param {Input} input */
   label(input) {
     const text = meaning(input);
     if (text !== undefined) this.describe(input.name, text);
   }
 
   /**
-   * Say beside a control, and to screen readers, what its position means.
+   * Show a control's label beside it, and give it to screen readers.
    * @param {string} name
    * @param {string} text
    */

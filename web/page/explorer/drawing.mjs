@@ -1,4 +1,4 @@
-// A figure as one SVG file: what is seen of it, with the colours that it has on this page.
+// A figure as one SVG file: its visible part, with the colors that it has on this page.
 import { all } from "../dom.mjs";
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -1,4 +1,4 @@
-// One explorer: a control's event goes to the worker, what comes back goes into the page. No arithmetic here.
+// One explorer: a control's event goes to the worker, and the answer goes into the page. No arithmetic here.
 import { find } from "../dom.mjs";
 import { Address } from "./address.mjs";
 import { Controls, isSlider } from "./controls.mjs";
@@ -17,7 +17,7 @@ export class Explorer {
   /**
    * @param {HTMLElement} root
    * @param {Engine} engine
-   * @param {{ key: string, suffix: string }} name what the library calls it, and which of that name on this page it is
+   * @param {{ key: string, suffix: string }} name its key in the library, and a suffix that makes it unique on this page
    */
   constructor(root, engine, { key, suffix }) {
     this.root = root;
@@ -72,7 +72,7 @@ export class Explorer {
     this.address.remember();
   }
 
-  /** Paint the newest state; while one is on its way, later ones wait and only the last is asked for. */
+  /** Paint the newest state; while one is being computed, later ones wait, and only the last of them is requested. */
   async paint() {
     if (this.busy) { this.again = true; return; }
     const wide = this.view.wide(), ready = this.pictures.ready(this.controls.state(), wide);
@@ -110,7 +110,7 @@ export class Explorer {
     this.controls.set(states);
   }
 
-  /** Back to the start, and the height that bigger figures took goes with them. */
+  /** Reset all controls, and release the height that larger figures took. */
   reset() {
     this.player?.pause();
     this.set(this.controls.start);
@@ -119,7 +119,7 @@ export class Explorer {
     this.address.remember();
   }
 
-  /** Show what the address asks for, and what was touched before this script ran. */
+  /** Show the state in the address, and changes made before this script ran. */
   async restore() {
     const { states, values } = this.address.wanted();
     if (!Object.keys({ ...states, ...values }).length && !this.controls.moved()) return;
@@ -131,7 +131,7 @@ export class Explorer {
   }
 
   /**
-   * Put sliders where their values are, but none that was touched in the meantime.
+   * Move sliders to the positions of their values, except those that were touched in the meantime.
    * @param {Record<string, string>} values
    */
   async place(values) {
@@ -145,10 +145,10 @@ export class Explorer {
     } catch { /* the status says why */ }
   }
 
-  /** Python came after all: what was touched while it was away is shown. */
+  /** Python has become available after all: show the changes made in the meantime. */
   wake() { if (!this.busy && this.controls.moved()) this.paint(); }
 
-  /** The window has another width: where the other picture is seen now, it is fitted when it is there. */
+  /** After a change of the window's width: if the other picture is visible now, fit it once it is painted. */
   refit() {
     if (!this.view.refit()) return;
     this.root.addEventListener("book:painted", () => this.view.fit(), { once: true });

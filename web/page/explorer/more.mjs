@@ -1,13 +1,13 @@
-// What else an explorer offers, in one quiet menu: a link to its state, its figure, its numbers, the whole screen.
+// The menu of an explorer: a link to its state, its figure, its numbers, and full screen.
 import { find, need } from "../dom.mjs";
 import { save } from "../save.mjs";
 import { announce } from "./aloud.mjs";
 import { drawing } from "./drawing.mjs";
 /** @import { Explorer } from "./explorer.mjs" */
 
-const SAID_MS = 1600; // how long a button says what it did
+const SAID_MS = 1600; // how long a button shows its confirmation
 
-/** @typedef {() => string | Promise<string>} Act what a button does; it returns what to say of it */
+/** @typedef {() => string | Promise<string>} Act what a button does; it returns the confirmation to show */
 
 /** @param {Explorer} explorer @returns {Record<string, Act>} */
 function offers(explorer) {
@@ -16,7 +16,7 @@ function offers(explorer) {
   const all = {
     "Copy link": async () => {
       const link = explorer.address.link(root.id);
-      history.replaceState(history.state, "", link); // where nothing can be copied, the address has it
+      history.replaceState(history.state, "", link); // if copying fails, the address still has the link
       try { await navigator.clipboard.writeText(link); } catch { return "The link is in the address bar"; }
       return "Copied";
     },
@@ -62,7 +62,7 @@ function button(name, act) {
 }
 
 /**
- * Give an explorer its menu; it closes with Escape, and when a reader turns to something else.
+ * Give an explorer its menu; it closes with Escape, and when the focus moves elsewhere.
  * @param {Explorer} explorer
  */
 export function addMore(explorer) {

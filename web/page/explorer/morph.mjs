@@ -19,7 +19,7 @@ function morphChildren(old, fresh) {
   if (old.childNodes.length !== fresh.childNodes.length) { old.replaceChildren(...fresh.childNodes); return; }
   for (let one = old.firstChild, other = fresh.firstChild; one && other;) {
     const [before, after] = [one, other];
-    [one, other] = [one.nextSibling, other.nextSibling]; // one that is put in place leaves its siblings
+    [one, other] = [one.nextSibling, other.nextSibling]; // a replacement is removed from its siblings
     if (!before.isEqualNode(after)) morph(before, after); // the browser compares faster than a script
   }
 }

@@ -1,4 +1,4 @@
-// All explorers of a page: each is found, named, told how Python fares, and fitted again when the window changes.
+// All explorers of a page: finds and names each, passes on the state of Python, and refits them to the window.
 import { all } from "../dom.mjs";
 import { addLiveRegion, announce } from "./aloud.mjs";
 import { Explorer } from "./explorer.mjs";
@@ -17,7 +17,7 @@ export function setUpExplorers(engine) {
     if (state === "live") for (const explorer of explorers) explorer.wake();
   });
   for (const explorer of explorers) explorer.status(engine.state);
-  const fit = () => { // all is measured before anything changes: the page is laid out once
+  const fit = () => { // measure everything before any change, so that the page is laid out only once
     for (const { view } of explorers) view.loosen();
     const shares = explorers.map(({ view }) => view.share());
     explorers.forEach(({ view }, at) => view.shrink(shares[at]));

@@ -1,9 +1,9 @@
-// The pictures of one explorer that Python has made: each state is asked for once.
+// The pictures of one explorer that Python has drawn; each state is requested only once.
 /** @import { Engine } from "../engine.mjs" */
 /** @import { State } from "./controls.mjs" */
 /** @import { Painted } from "./view.mjs" */
 
-const STORED = 512; // pictures of one explorer that are stored: a whole slider, in a few megabytes
+const STORED = 512; // pictures per explorer: enough for a whole slider, in a few megabytes
 
 /**
  * @param {State} state
@@ -24,14 +24,14 @@ export class Pictures {
   }
 
   /**
-   * The answer, where it is there already.
+   * The answer, if it is stored already.
    * @param {State} state
    * @param {boolean} wide
    */
   ready(state, wide) { return this.stored.get(question(state, wide)); }
 
   /**
-   * The answer, from Python where it has to be.
+   * The answer, from Python if it is not stored.
    * @param {State} state
    * @param {boolean} wide
    * @returns {Promise<Painted>}

@@ -1,4 +1,4 @@
-// Steps that play: the slider of the steps moves by itself, and a button starts and stops it.
+// Plays the steps of an explorer: moves their slider, and lets a button start and stop it.
 const FRAME_MS = 700; // how long a step shows while it plays
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -6,7 +6,7 @@ export class Player {
   /**
    * @param {HTMLInputElement} steps
    * @param {HTMLButtonElement | null} button
-   * @param {(input: HTMLInputElement) => void} touched what a moved slider calls
+   * @param {(input: HTMLInputElement) => void} touched the callback of a moved slider
    */
   constructor(steps, button, touched) {
     this.steps = steps;
@@ -16,15 +16,15 @@ export class Player {
     this.playing = undefined;
   }
 
-  /** How many steps the picture now has. @param {number} count */
+  /** Set the number of steps that the picture now has. @param {number} count */
   count(count) { if (Number(this.steps.max) !== count - 1) this.steps.max = String(count - 1); }
 
-  /** Let the slider go as far as an address asks: the picture knows its steps only when it is painted. @param {number} step */
+  /** Extend the slider to a step from the address, because the number of steps is known only after painting. @param {number} step */
   allow(step) { this.steps.max = String(Math.max(Number(this.steps.max), step || 0)); }
 
   atEnd() { return Number(this.steps.value) >= Number(this.steps.max); }
 
-  /** Play or pause; where motion is not wanted, one step for one press. */
+  /** Play or pause; if the reader prefers reduced motion, advance one step per press. */
   toggle() {
     if (this.playing) this.pause();
     else if (calm.matches) this.advance();
@@ -45,7 +45,7 @@ export class Player {
     this.show(false);
   }
 
-  /** Go one step on, from the last to the first only where each step is a press; whether more follow. */
+  /** Advance one step, wrapping around only if each step is a press; return whether more steps follow. */
   advance() {
     const last = this.atEnd();
     if (last && !calm.matches) return false;

@@ -1,4 +1,4 @@
-// Whether an explorer is live: a word beside its buttons.
+// The status of an explorer: a word beside its buttons that says whether it is live.
 import { need } from "../dom.mjs";
 /** @import { EngineState } from "../engine.mjs" */
 
@@ -6,13 +6,13 @@ import { need } from "../dom.mjs";
 const WORDS = { asleep: "", starting: "starting…", live: "live" };
 
 /**
- * What an explorer says of a problem that keeps it from moving.
+ * The message of an explorer about a problem that keeps it from running.
  * @param {string} [problem]
  */
 export const notLive = (problem) => `Not live: ${problem}. You see the starting view.`;
 
 /**
- * Gives an explorer its word, and returns what changes it. A page has many and one voice: it is not read out here.
+ * Add an explorer's status word, and return the function that changes it. It is not announced to screen readers.
  * @param {HTMLElement} root
  */
 export function addStatus(root) {

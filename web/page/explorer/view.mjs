@@ -1,24 +1,24 @@
-// Where an explorer shows what Python answered: picture, numbers, verdict, error, in a box that never jumps.
+// Shows Python's answer in an explorer: picture, numbers, verdict and error, in a box whose height never jumps.
 import { find, need } from "../dom.mjs";
 import { announce } from "./aloud.mjs";
 import { become } from "./morph.mjs";
 /** @import { State } from "./controls.mjs" */
 
-const HEAD_PX = 64; // what the page keeps on its top, and some air
-const SHORT_MS = 150; // a picture that comes sooner is not announced
-const SMALL = 0.85, LEAST = 0.66; // of its size: a figure is never drawn smaller, to fit a low window, than can be read
+const HEAD_PX = 64; // height of the sticky header, with a margin
+const SHORT_MS = 150; // a picture that arrives sooner is not preceded by dimming
+const SMALL = 0.85, LEAST = 0.66; // scale factors: to fit a low window, a figure is never drawn smaller than is legible
 
 /**
- * What Python answers to one state of the controls; after an error the last picture stays.
+ * Python's answer to one state of the controls; after an error the last picture stays.
  * @typedef {object} Painted
  * @property {string} [error]
- * @property {Record<string, string>} [outputs] by control: what its position means
- * @property {Record<string, number>} [values] by slider: the value at its position
- * @property {State} [state] what the controls held
+ * @property {Record<string, string>} [outputs] the label of each control's position
+ * @property {Record<string, number>} [values] the value at each slider's position
+ * @property {State} [state] the state of the controls
  * @property {string} figure HTML
  * @property {string} readouts HTML
  * @property {string} verdict
- * @property {number} frames how many steps there are to play
+ * @property {number} frames the number of steps to play
  */
 
 export class View {
@@ -26,16 +26,16 @@ export class View {
   constructor(root) {
     this.root = root;
     this.figure = need(root, ".ex-figure", HTMLElement);
-    this.drawn = ""; // the picture that is shown, once it is another than the built one
+    this.drawn = ""; // the visible picture, once it differs from the built one
     this.controls = need(root, ".ex-controls", HTMLElement);
     this.verdict = need(root, ".ex-verdict", HTMLElement);
     this.error = need(root, ".ex-error", HTMLElement);
     this.readouts = need(root, ".ex-readouts", HTMLElement);
-    this.end = need(root, ".ex-note", HTMLElement); // stands below all that is shown, and sticks nowhere
+    this.end = need(root, ".ex-note", HTMLElement); // below everything else, and never sticky
     for (const told of [this.verdict, this.error]) for (const name of ["aria-live", "role"]) told.removeAttribute(name);
     this.error.id = `${root.id}-error`;
     /** @type {HTMLElement | null} */
-    this.blamed = null; // the input that the error stands under
+    this.blamed = null; // the input above the error
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.waiting = undefined;
     /** @type {boolean | undefined} */
@@ -45,7 +45,7 @@ export class View {
     for (const one of [this.figure, this.controls, this.verdict, this.readouts]) this.grown.observe(one);
   }
 
-  /** Which of the two pictures a reader sees; asked of the stylesheet once, because asking lays the page out. */
+  /** Whether the wide picture is visible; read from the stylesheet only once, because reading forces a layout. */
   wide() {
     if (this.isWide === undefined) {
       const wide = find(this.figure, ".ex-wide", HTMLElement);
@@ -54,21 +54,21 @@ export class View {
     return this.isWide;
   }
 
-  /** After the window changed: whether the other picture is seen now, and has to be painted. */
+  /** After a change of the window: whether the other picture is visible now and has to be painted. */
   refit() {
     const before = this.isWide;
     this.isWide = undefined;
     return before !== undefined && before !== this.wide() && this.drawn !== "";
   }
 
-  /** The controls have moved on and the picture has not: dim it, at once while Python is still on its way. @param {boolean} live */
+  /** Dim the picture, which is older than the controls; at once if Python is not ready yet. @param {boolean} live */
   wait(live) {
     clearTimeout(this.waiting);
     const dim = () => { this.root.classList.add("ex-pending"); this.root.setAttribute("aria-busy", "true"); };
     if (live) this.waiting = setTimeout(dim, SHORT_MS); else dim();
   }
 
-  /** The picture is there; or none will come, and the one that is seen stays dim. @param {boolean} failed */
+  /** End the dimming when the picture has arrived; after a failure the old picture stays dim. @param {boolean} failed */
   waited(failed) {
     clearTimeout(this.waiting);
     this.root.removeAttribute("aria-busy");
@@ -84,13 +84,13 @@ export class View {
     this.waited(false);
     this.blame(painted.error, touched);
     if (!painted.error) this.replace(painted, wide);
-    // between frames there is time for it; a drag comes at the start of one, which lays the page out anyway
+    // there is time for it between frames; a drag event comes at the start of a frame, which lays the page out anyway
     if (!this.height || !this.root.matches(":active")) this.settle();
     announce(painted.error ?? painted.verdict);
   }
 
   /**
-   * Say an error under the field it came with, and dim the picture, which is of another state.
+   * Show an error under its field, and dim the picture, which belongs to another state.
    * @param {string | undefined} error
    * @param {HTMLElement | null} touched
    */
@@ -129,8 +129,8 @@ export class View {
   }
 
   /**
-   * Lay it out now, while the frame has time. The box takes a fixed height that only grows: the page below stays where
-   * it is, and the browser need not look at it for every event.
+   * Lay out the box now, while the frame has time. Its fixed height only grows, so that the page below stays where
+   * it is, and the browser does not have to lay it out for every event.
    */
   settle() {
     const { top } = this.root.getBoundingClientRect();
@@ -145,14 +145,14 @@ export class View {
     this.root.classList.add("settled");
   }
 
-  /** Let the box take the height that its content has. */
+  /** Give the box the height of its content. */
   release() {
     this.height = this.figureHeight = 0;
     this.root.classList.remove("settled");
     this.root.style.height = this.figure.style.minHeight = "";
   }
 
-  /** The same in another window: its figure has its own size, until it is fitted. */
+  /** Reset the box after a change of the window: the figure has its natural size until it is fitted. */
   loosen() {
     this.release();
     this.root.style.removeProperty("--ex-fit");
@@ -161,18 +161,18 @@ export class View {
   }
 
   /**
-   * Which share of its size the figure may have, so that controls, figure and verdict are in this window at once; and the
-   * numbers, unless the figure would have to be small for them. Where it would be too small, the verdict goes above it.
+   * The scale factor of the figure at which controls, figure and verdict are in this window at once; also the
+   * numbers, unless the figure would have to be small for them. If it would be too small, the verdict goes above it.
    */
   share() {
     const { top } = this.controls.getBoundingClientRect(), { bottom } = this.end.getBoundingClientRect();
     const high = this.figure.offsetHeight, numbers = this.readouts.offsetHeight;
-    const left = innerHeight - HEAD_PX - (bottom - top - high); // of the window, for the figure
+    const left = innerHeight - HEAD_PX - (bottom - top - high); // height left for the figure
     const share = Math.max(left / high, Math.min((left + numbers) / high, SMALL));
     return high ? Math.min(1, share) : 1;
   }
 
-  /** Fit this one alone, when its picture came later than its window. */
+  /** Fit only this explorer, if its picture was painted after the window changed. */
   fit() {
     this.loosen();
     this.shrink(this.share());

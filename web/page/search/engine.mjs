@@ -8,22 +8,22 @@ import { FIELDS, options, term, tokens } from "./tokens.mjs";
 /** @typedef {{ id: number, score: number, words: Iterable<string> }} Found */
 
 const AT_MOST = 12;
-const EXCERPT = 180; // letters
+const EXCERPT = 180; // characters
 const ASIDE = /^(?:Further reading|What to remember|Summary|What has changed|Exercises|Objectives)/;
 const BOOST = { title: 4, terms: 4, book: 1.5, text: 2, asked: 4 };
 const WEIGHTS = { prefix: 0.2, fuzzy: 0.1 };
-const ALL = 3; // a section counts by the share that it has of the words, to this power
-const ALIAS = 0.5; // as much counts what is found by an alias
-const TAUGHT = 3; // times as much counts a section whose heading or term is the query
-const ASKED = 20; // and a section that stands under just these words in `web/asked.csv`
+const ALL = 3; // exponent of the fraction of the words that a section contains
+const ALIAS = 0.5; // weight of a result that is found by an alias
+const TAUGHT = 3; // factor for a section whose heading or term is the query
+const ASKED = 20; // factor for a section that web/asked.csv lists for this query
 
-/** The last word may be half typed. @param {string} word @param {number} at @param {string[]} all */
+/** Whether to search by prefix: only the last word may be incomplete. @param {string} word @param {number} at @param {string[]} all */
 const prefix = (word, at, all) => at === all.length - 1 && word.length > 1 && !/\d/.test(word);
 
-/** Typing errors: one in five letters. @param {string} word */
+/** Tolerated typing errors: one in five letters. @param {string} word */
 const fuzzy = (word) => (word.length > 4 && !/\d/.test(word) ? 0.2 : false);
 
-/** The words as they are looked up, one after the other: `latency-hiding` is two. @param {string} text */
+/** The words of a text as they are looked up, in order: `latency-hiding` is two. @param {string} text */
 const looked = (text) => tokens(text.replace(/-|(?<=\w{3})\/(?=\w{3})/g, " ")).map(term).filter((word) => word !== null).join(" ");
 
 export class Engine {
@@ -45,7 +45,7 @@ export class Engine {
   }
 
   /**
-   * From now on all prose is looked through, and the questions that a section answers are known.
+   * Add the full-text index, and the questions that sections answer.
    * @param {{ index: any, asked: string[] }} whole
    */
   widen({ index, asked }) {
@@ -72,14 +72,14 @@ export class Engine {
     return { absent, results: shown.slice(0, AT_MOST).map((found) => this.result(found)) };
   }
 
-  /** The query, and what it says in other words. @param {string} asked @returns {[string, number][]} */
+  /** The query and its aliases, with their weights. @param {string} asked @returns {[string, number][]} */
   variants(asked) {
     const others = this.aliases.filter(([one]) => ` ${asked} `.includes(` ${one} `));
     return [[asked, 1], ...others.map(([one, other]) => /** @type {[string, number]} */ ([` ${asked} `.replace(` ${one} `, ` ${other} `).trim(), ALIAS]))];
   }
 
   /**
-   * Sections with the words: the more of them, the earlier.
+   * The sections that contain the words, those with more of them first.
    * @param {string} text
    * @param {number} weight
    * @returns {Found[]}
@@ -92,7 +92,7 @@ export class Engine {
   }
 
   /**
-   * A page counts as much as the build says; a section beside the text, less; one that is just what is asked, more.
+   * The weight of a section: that of its page from the build, lower outside the main text, higher for an exact match.
    * @param {number} id
    * @param {string} text
    */
@@ -113,7 +113,7 @@ export class Engine {
 }
 
 /**
- * The part of a text with most of the words.
+ * The excerpt of a text that contains the most words.
  * @param {string} text
  * @param {Set<string>} words
  */

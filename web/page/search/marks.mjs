@@ -2,7 +2,7 @@
 import { term, tokens } from "./tokens.mjs";
 
 /**
- * The places of a text, from and to, where one of the words stands, and which.
+ * The start, end and stem of every occurrence of the words in a text.
  * @param {string} text
  * @param {Set<string>} words without their endings
  * @returns {[number, number, string][]}

@@ -30,7 +30,7 @@ export function tokens(text) {
 }
 
 /**
- * A word as it is looked up, without its ending; null for one that says nothing.
+ * A word as it is looked up, without its ending; null for a stop word.
  * @param {string} word
  * @returns {string | null}
  */
@@ -42,11 +42,11 @@ export function term(word) {
   return bare.replace(/(?<=.{2})([^aeiouls])\1$/, "$1");
 }
 
-/** What is looked at in a section: its heading, the words that it defines, its page's title, its prose, what readers ask of it. */
+/** The indexed fields of a section: its heading, the terms that it defines, its page's title, its prose, reader questions. */
 export const FIELDS = ["title", "terms", "book", "text", "asked"];
 
 /**
- * The options that an index is made and read with.
+ * The options with which an index is built and read.
  * @param {string[]} fields
  * @returns {Options}
  */

@@ -1,7 +1,7 @@
-// Blocks of the text: code can be copied, wide things scrolled with the keyboard, admonitions folded.
+// Blocks of the text: copies code, scrolls wide blocks with the keyboard, and folds admonitions.
 import { all, find } from "../dom.mjs";
 
-const COPIED_MS = 1600; // how long a copy button says so
+const COPIED_MS = 1600; // how long a copy button shows its confirmation
 const RESIZED_MS = 300;
 const WIDE = "pre, .cell_output .output, .table-wrapper, .pst-scrollable-table-container, .ex-figure, .ex-narrow, .math-wrapper, div.math";
 
@@ -19,7 +19,7 @@ function copyButton(pre) {
   return button;
 }
 
-/** A link's own address, copied while it is followed. @param {HTMLAnchorElement} link */
+/** Copy a link's own address while it is followed. @param {HTMLAnchorElement} link */
 async function copyAddress(link) {
   try { await navigator.clipboard.writeText(link.href); } catch { return; } // it is in the address bar
   link.dataset.done = "copied";
@@ -33,7 +33,7 @@ export function setUpCopying() {
   }
 }
 
-/** What scrolls is reached with Tab. All is measured before anything changes: the page is laid out once. */
+/** Make scrollable blocks focusable. Everything is measured before any change, so that the page is laid out once. */
 function reachable() {
   const measured = all(document, WIDE, HTMLElement).map((box) => ({ box, scrolls: box.scrollWidth > box.clientWidth + 1 }));
   for (const { box, scrolls } of measured) if (scrolls) box.tabIndex = 0; else box.removeAttribute("tabindex");

@@ -1,9 +1,9 @@
-// One card for the page: what stands behind a link, beside the pointer, the focus or the finger.
+// The page's card: previews the target of a link next to the pointer, the focus or the finger.
 const HOVER_MS = 150, LEAVE_MS = 200;
 const GAP_PX = 6, EDGE_PX = 8;
 const ID = "link-card";
 
-/** @typedef {(link: HTMLAnchorElement) => Promise<Node[]>} Fill what the card shows of a link; nothing where there is nothing */
+/** @typedef {(link: HTMLAnchorElement) => Promise<Node[]>} Fill the card's content for a link; empty if there is none */
 
 class Card {
   constructor() {
@@ -36,7 +36,7 @@ class Card {
     });
     link.addEventListener("focus", () => { if (link.matches(":focus-visible")) this.show(link, fill); });
     link.addEventListener("blur", () => this.hide());
-    link.addEventListener("click", (event) => { // a finger sees the card first, and follows the link with its second touch
+    link.addEventListener("click", (event) => { // a first tap shows the card, and a second one follows the link
       if (!finger || location.protocol === "file:" || this.link === link) return;
       event.preventDefault();
       this.show(link, fill).then((shown) => { if (!shown) location.assign(link.href); });
@@ -51,7 +51,7 @@ class Card {
     /** @type {Node[]} */
     let parts = [];
     try { parts = await fill(link); } catch {} // a link alone: no network, or a page that was opened from a file
-    if (this.link !== link) return true; // the reader has gone on
+    if (this.link !== link) return true; // the reader has moved on
     if (!parts.length) { this.link = null; return false; }
     this.box.replaceChildren(...parts);
     this.box.hidden = false;
@@ -60,7 +60,7 @@ class Card {
     return true;
   }
 
-  /** Below the link where there is room, above it elsewhere. @param {DOMRect} at */
+  /** Place the card below the link if there is room, otherwise above it. @param {DOMRect} at */
   place(at) {
     const { offsetWidth, offsetHeight } = this.box;
     const left = Math.min(Math.max(EDGE_PX, at.left), document.documentElement.clientWidth - offsetWidth - EDGE_PX);

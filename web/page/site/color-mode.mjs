@@ -17,7 +17,7 @@ function showMode(mode) {
   }
 }
 
-/** The first press always changes what is seen. */
+/** Switch to the next mode, in an order in which the first press always changes the visible colors. */
 function nextMode() {
   const modes = dark.matches ? ["auto", "light", "dark"] : ["auto", "dark", "light"];
   const mode = modes[(modes.indexOf(root.dataset.mode ?? "") + 1) % modes.length];

@@ -46,9 +46,9 @@ function move(from, to) {
 }
 
 /**
- * A sidebar's content moves into a dialog while that is open.
+ * Move a sidebar's content into a dialog while the dialog is open.
  * @param {"primary" | "secondary"} name
- * @param {boolean} hidesWhenWide whether its button hides it where there is room for it
+ * @param {boolean} hidesWhenWide whether its button hides it on a wide screen
  */
 export function setUpSidebar(name, hidesWhenWide) {
   const bar = find(document, `#pst-${name}-sidebar`, HTMLElement);

@@ -1,4 +1,4 @@
-// A section that a search has opened shows where the words stand, without a change to the page.
+// Marks the words of a search in the section that it has opened, without a change to the page.
 import { all } from "../dom.mjs";
 import { places } from "../search/marks.mjs";
 
@@ -30,7 +30,7 @@ function show() {
   const target = location.hash ? document.getElementById(decodeURIComponent(location.hash.slice(1))) : null;
   const section = target?.closest("section, dd, dt") ?? document.querySelector("article");
   if (!section) return;
-  for (const answer of all(section, "[hidden='until-found']", HTMLElement)) { // whoever looks for it is not asked
+  for (const answer of all(section, "[hidden='until-found']", HTMLElement)) { // a reader who searched for it does not have to guess
     answer.hidden = false;
     answer.dispatchEvent(new Event("beforematch"));
   }

@@ -1,9 +1,9 @@
-// The glossary's box: only the words stay that have what is typed, in the word or in its meaning.
+// The glossary's filter box: keeps only the entries whose term or meaning contains the typed text.
 import { all, find } from "../dom.mjs";
 
-/** @typedef {{ rows: HTMLElement[], heads: string, text: string }} Entry forms and meaning, and what they say */
+/** @typedef {{ rows: HTMLElement[], heads: string, text: string }} Entry the rows of forms and meaning, and their text */
 
-/** Small letters and single spaces, one before each word: what is typed is found where a word begins. @param {string} said */
+/** Lower-case text with a single space before each word, so that typed text matches at the start of a word. @param {string} said */
 const spelled = (said) => ` ${said.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim()}`;
 
 /** @param {HTMLElement} list @returns {Entry[]} */
@@ -38,6 +38,6 @@ export function setUpGlossary() {
     status.textContent = asked.trim() ? `${kept.size} of ${known.length}` : "";
   };
   box.addEventListener("input", filter);
-  addEventListener("hashchange", () => { box.value = ""; filter(); }); // a link leads to a word that may be hidden
+  addEventListener("hashchange", () => { box.value = ""; filter(); }); // a link may lead to a hidden entry
   if (box.value) filter();
 }

@@ -2,12 +2,12 @@
 import { book } from "../book.mjs";
 import { all, find } from "../dom.mjs";
 
-/** @typedef {{ name: string, pages: string[] }} Path a way, and its pages in order, from the site's root */
+/** @typedef {{ name: string, pages: string[] }} Path a reading path, and its pages in order, relative to the site's root */
 
 const KEPT = "scalingbook.path";
 const MARKED = ".bd-sidebar-primary a.reference, #pst-primary-sidebar-modal a.reference, .inside-chapter > a";
 
-/** The chosen way; none where this browser holds none, or something else. @returns {Path | null} */
+/** The chosen path, or null if this browser stores none or something invalid. @returns {Path | null} */
 function chosen() {
   try {
     const path = JSON.parse(localStorage.getItem(KEPT) ?? "null");

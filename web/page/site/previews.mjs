@@ -1,11 +1,11 @@
-// Previews: what a link inside the book leads to. Its page is read when it is asked for, from this site, once.
+// Previews the target of a link inside the book. The target's page is fetched on demand, from this site, once.
 import { all, find } from "../dom.mjs";
 import { card } from "./card.mjs";
 
 const LINKS = "article.bd-article a.reference.internal[href*='#']:not(.term)";
-const APART = "nav, .toctree-wrapper, .glossary-find, .inside, .prev-next-area"; // links of these lead through the book
+const APART = "nav, .toctree-wrapper, .glossary-find, .inside, .prev-next-area"; // links in these are navigation
 const LEFT_OUT = "a.headerlink, button, input, script, .eqno, .difficulty, .fig-wide";
-const ENOUGH = 160; // letters of a section's beginning; where its first paragraph has fewer, the second is shown too
+const ENOUGH = 160; // characters of a preview; if the first paragraph is shorter, the second is shown too
 const ROWS = 6;
 
 /** @type {Map<string, Promise<Document>>} */
@@ -25,7 +25,7 @@ function pageOf(url) {
   return page;
 }
 
-/** No name that the page has already. @param {Element} part */
+/** Prefix ids, which the page may already have. @param {Element} part */
 function rename(part) {
   if (part.id) part.id = `card-${part.id}`;
   for (const name of part.getAttributeNames()) {
@@ -36,9 +36,9 @@ function rename(part) {
 }
 
 /**
- * A copy in which nothing can be pressed.
+ * A copy without anything interactive.
  * @param {Element} part
- * @param {string} base of its page
+ * @param {string} base the address of its page
  */
 export function still(part, base) {
   const copy = /** @type {HTMLElement} */ (document.importNode(part, true));
@@ -52,7 +52,7 @@ export function still(part, base) {
   return copy;
 }
 
-/** A section's title and how it begins. @param {Element} section @returns {Element[]} */
+/** A section's title and its beginning. @param {Element} section @returns {Element[]} */
 function beginning(section) {
   const title = find(section, "h1, h2, h3, h4", HTMLElement);
   const first = [];
@@ -65,7 +65,7 @@ function beginning(section) {
   return title ? [title, ...first] : first;
 }
 
-/** What is shown of a target. @param {Element} target @returns {Element[]} */
+/** The elements of a target that the preview shows. @param {Element} target @returns {Element[]} */
 function shown(target) {
   const explorer = target.closest(".explorer"), exercise = target.closest(".exercise");
   if (explorer) return [...explorer.querySelectorAll(".ex-title, .ex-question, .ex-verdict")];
@@ -79,7 +79,7 @@ function shown(target) {
 /** @param {Element} part @param {string} base */
 function fitted(part, base) {
   const copy = still(part, base);
-  if (/^H\d$/.test(copy.tagName) || copy.matches(".ex-title")) { // in a card it heads no part of the page
+  if (/^H\d$/.test(copy.tagName) || copy.matches(".ex-title")) { // in a card it is not a heading of the page
     const title = document.createElement("p"), strong = document.createElement("strong");
     strong.append(...copy.childNodes);
     title.append(strong);
@@ -91,7 +91,7 @@ function fitted(part, base) {
 }
 
 export function setUpPreviews() {
-  if (location.protocol === "file:") return; // browsers read no file for another: links are links
+  if (location.protocol === "file:") return; // browsers do not let a file read another one
   for (const link of all(document, LINKS, HTMLAnchorElement)) {
     if (link.closest(APART)) continue;
     card().attach(link, async () => {

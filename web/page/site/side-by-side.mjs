@@ -1,7 +1,7 @@
 // The tables of chips and of models: a click on a heading sorts by its column, and a box filters the rows.
 import { all, find } from "../dom.mjs";
 
-/** What a cell is sorted by: its number, else its text; cells without a value come last. @param {Element} cell */
+/** The sort key of a cell: its number, else its text; cells without a value come last. @param {Element} cell */
 function sortKey(cell) {
   const value = cell instanceof HTMLElement ? cell.dataset.value : undefined;
   return value === undefined ? (cell.textContent ?? "").trim() : Number(value);

@@ -1,4 +1,4 @@
-// Term cards: a definition, which travels with the page.
+// Term cards: show the definition of a term, which is embedded in the page.
 import { all, find } from "../dom.mjs";
 import { card } from "./card.mjs";
 import { still } from "./previews.mjs";

@@ -1,7 +1,7 @@
-// What a reader has opened stays readable without a network: the service worker keeps it.
+// Keeps opened pages readable without a network: the service worker stores them.
 import { book } from "../book.mjs";
 
-/** The first page came before its worker did, so it tells what it has loaded, and then when Python is live. */
+/** The first page loads before its service worker, so it reports what it has loaded, and later that Python is live. */
 async function tell() {
   const { active } = await navigator.serviceWorker.ready;
   active?.postMessage({ seen: [location.href, ...performance.getEntriesByType("resource").map((one) => one.name)] }, []);
@@ -11,7 +11,7 @@ async function tell() {
 }
 
 export function setUpVisited() {
-  if (!navigator.serviceWorker || location.protocol === "file:" || navigator.connection?.saveData) return; // without https there is none
-  const register = () => navigator.serviceWorker.register(new URL("offline.js", book)).then(tell).catch(() => {}); // a browser that keeps nothing
+  if (!navigator.serviceWorker || location.protocol === "file:" || navigator.connection?.saveData) return; // there is no service worker without https
+  const register = () => navigator.serviceWorker.register(new URL("offline.js", book)).then(tell).catch(() => {}); // a browser that stores nothing
   if (document.readyState === "complete") register(); else addEventListener("load", register);
 }

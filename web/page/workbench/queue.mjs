@@ -11,7 +11,7 @@ export class Queue {
   constructor(engine, known) {
     this.engine = engine;
     this.round = 0;
-    this.asked_ms = 0; // when the question began that is being answered; 0 where there is none
+    this.asked_ms = 0; // start time of the question that is being answered; 0 if there is none
     /** @type {Promise<unknown>} */
     this.last = Promise.resolve();
     /** @type {Map<string, any>} */

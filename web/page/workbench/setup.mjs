@@ -1,4 +1,4 @@
-// One set-up: the fields of a form, what an address holds of them, and notes and errors under the fields they are about.
+// One set-up: the fields of a form, their values in an address, and notes and errors below fields.
 import { all, need } from "../dom.mjs";
 
 /** @typedef {HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement} Entry */
@@ -34,7 +34,7 @@ export class Setup {
   }
 
   /**
-   * While there is a pasted config.json, the field shows its name; without one, what was typed.
+   * Show the name of a pasted config.json in the model field, or without one the typed model.
    * @param {string} model as the config names it, or ""
    */
   name(model) {
@@ -50,7 +50,7 @@ export class Setup {
   }
 
   /**
-   * What differs from the start, for an address.
+   * The values that differ from the initial ones, for an address.
    * @param {string} prefix
    * @returns {[string, string][]}
    */
@@ -68,7 +68,7 @@ export class Setup {
     for (const one of this.entries()) one.value = told.get(prefix + one.name) ?? (prefix ? one.value : this.starts.get(one.name) ?? "");
   }
 
-  /** A second one beside this, with the same values and ids of its own. */
+  /** A second set-up beside this one, with the same values and its own ids. */
   copy() {
     const form = /** @type {HTMLFormElement} */ (this.form.cloneNode(true));
     for (const one of all(form, "[id]", HTMLElement)) one.id += "-b";
@@ -90,13 +90,13 @@ export class Setup {
   }
 
   /**
-   * Under a field, how it was read.
+   * Show below a field how it was read.
    * @param {{ field: string, says: string }} note
    */
   note({ field, says }) { this.say(field, ".workbench-note", says); }
 
   /**
-   * Under the field that is refused; under the first where none is named.
+   * Show an error below the rejected field, or below the first field if none is named.
    * @param {{ error: string, field: string }} problem
    */
   refuse({ error, field }) {

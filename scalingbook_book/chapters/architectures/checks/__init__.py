@@ -1,4 +1,4 @@
-"""Which exercises does the chapter on other architectures have? In the order of their headings."""
+"""The exercises of the chapter on other architectures, in the order of their headings."""
 
 from scalingbook_book.chapters.architectures.checks import mixing, writing
 

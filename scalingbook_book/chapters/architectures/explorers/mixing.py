@@ -1,4 +1,4 @@
-"""The three costs of mixers, the gain of hybrids, and the best chunk size."""
+"""Explorers of the three costs of mixers, the gain of hybrids, and the best chunk size."""
 
 from scalingbook_book.chapters.architectures.case import LAYERS
 from scalingbook_book.reader.explorers.parts import (

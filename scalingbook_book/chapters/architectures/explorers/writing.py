@@ -1,4 +1,4 @@
-"""Diffusion against token-by-token decode, and the time of a video."""
+"""Explorers of diffusion compared with token-by-token decode, and of the time to generate a video."""
 
 from scalingbook_book.chapters.architectures.case import WAN
 from scalingbook_book.reader.explorers.parts import (

@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on other architectures? Its figures, in its order."""
+"""The figures of the chapter on other architectures, in the order of the page."""
 
 from scalingbook_book.chapters.architectures.figures import states, writing
 

@@ -1,4 +1,4 @@
-"""A state in place of a cache: the family, three ways to compute it, a hybrid's layers, a relay over chips."""
+"""Figures of recurrent states: the family, three ways to compute one, a hybrid's layers, a pass over chips."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How wrong may a prediction be, and who can make one without paper? The explorers of the last chapter."""
+"""The explorers of the conclusions, in the order of the page."""
 
 from scalingbook_book.chapters.conclusion.explorers import errors, estimate
 

@@ -1,4 +1,4 @@
-"""How uncertain is a step if each efficiency is known to within a few percentage points?"""
+"""Explorer of the uncertainty of a step when each efficiency is known to a few percentage points."""
 
 from dataclasses import replace
 from typing import Any

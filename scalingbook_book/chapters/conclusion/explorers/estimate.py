@@ -1,4 +1,4 @@
-"""A question, the reader's estimate, and by which factor it is off."""
+"""Explorer that asks a question and shows the factor by which the reader's estimate is off."""
 
 from scalingbook_book.chapters.conclusion.explorers.questions import Question, question
 from scalingbook_book.reader.explorers.parts import (

@@ -1,6 +1,6 @@
-"""Questions that a reader should answer without paper: twelve kinds, each with random sizes, by number.
+"""Generate the questions of the estimation game: twelve kinds, each with random sizes, by number.
 
-Question n is of kind n modulo twelve, with sizes drawn from n alone: the same for every reader.
+Question n is of kind n modulo twelve, with sizes drawn from n alone, so it is the same for every reader.
 """
 
 from collections.abc import Callable

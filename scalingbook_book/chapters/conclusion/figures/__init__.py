@@ -1,4 +1,4 @@
-"""The figures of the conclusions, in their order."""
+"""The figures of the conclusions, in the order of the pages."""
 
 from scalingbook_book.chapters.conclusion.figures import decision, laws, scored, worked
 

@@ -1,4 +1,4 @@
-"""The deeper page's decision: cost against time per output token, one curve for each degree."""
+"""Figure of the deeper page's decision: cost against time per output token, one curve for each degree."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure

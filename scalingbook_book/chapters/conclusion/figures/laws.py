@@ -1,4 +1,4 @@
-"""The four laws, each as one picture."""
+"""Figures of the four laws, one picture each."""
 
 from math import log
 

@@ -1,4 +1,4 @@
-"""Predicted against published times: how far off are the predictions, and how often?"""
+"""Figure of predicted against published times: the size of the errors, and how often each occurs."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""The example of the chapter: its seven questions as a loop, and its prediction step by step."""
+"""Figures of the chapter's example: its seven questions as a loop, and its prediction step by step."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,8 @@
-"""What should be remembered of this book on one page?
+"""The cheat sheet of the book, on one page.
 
-`page()` has the formulas, with their letters, conditions and one worked case each, and the numbers to know.
-Every case and number is computed by the library; a test works each formula out by hand. Chapter: Conclusions.
+`page()` has the formulas, each with its letters, its conditions and one worked example, and the numbers to
+know. The library computes every example and number; a test works each formula out by hand. Chapter:
+Conclusions.
 """
 
 from scalingbook_book.chapters.conclusion.sheet.formulas import FORMULAS, Formula

@@ -1,6 +1,6 @@
-"""The formulas that are worth knowing by heart, what each of them assumes, and an example.
+"""The formulas worth knowing by heart, with the assumptions of each and an example.
 
-Each has one example, computed by the library and by hand, so what the sheet prints is tested.
+Each example is computed by the library and by hand, so everything that the sheet prints is tested.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The numbers that are worth knowing by heart, and the sheet of numbers and formulas.
+"""The numbers worth knowing by heart, and the sheet of numbers and formulas.
 
-A dozen numbers, from which the others follow; two tables in a notebook, one page of paper, lines of text
-elsewhere.
+There are a dozen numbers, from which the others follow. The sheet is two tables in a notebook, one page on
+paper, and lines of text elsewhere.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Can a reader say what a GPU, a node and a cluster of them can do? Checks of the GPU chapter."""
+"""Checks of the chapters on GPUs: what a GPU, a node and a cluster can do."""
 
 from scalingbook_book.chapters.gpus.checks.chip import CHIP, LAYERS
 from scalingbook_book.chapters.gpus.checks.fabric import FABRIC

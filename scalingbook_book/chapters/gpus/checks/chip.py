@@ -1,4 +1,4 @@
-"""What can one GPU do, what fits into it, and from which width or batch does a layer wait for the network?"""
+"""Checks of the exercises on one GPU: its rates, its memory, and the width that hides the network."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models, roofline, rules

@@ -1,4 +1,4 @@
-"""What can a node send, what can a cluster, and how long do a gather and an exchange take?"""
+"""Checks of the exercises on networks: bandwidth of a node and of a cluster, AllGather and AllToAll times."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import collectives

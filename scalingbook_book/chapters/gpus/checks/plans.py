@@ -1,4 +1,4 @@
-"""Which plan keeps thousands of GPUs busy? The exercises on published runs."""
+"""Checks of the exercises on published training plans for thousands of GPUs."""
 
 from typing import Any
 

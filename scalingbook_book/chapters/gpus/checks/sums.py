@@ -1,4 +1,4 @@
-"""Where are sums made, over which levels, and what does a measurement say? The exercises on collectives."""
+"""Checks of the exercises on reductions: where sums are computed, over which levels, and measured times."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import collectives
@@ -42,7 +42,7 @@ SUMS = (
         answer=_sharded_over_data,
         difficulty=2,
         hints=(
-            "With in-network reduction, every GPU sends the array once and receives the sum once: M/W.",
+            "With in-network reduction, every GPU sends the array and its part of the sum: 9/8 of M.",
             "Does an AllGather gain from a switch that adds? Does a "
             "ReduceScatter, whose result stays sharded?",
             "FSDP performs two AllGathers of the weights and one ReduceScatter of the gradients.",

@@ -1,4 +1,4 @@
-"""The dispatch of tokens to k experts each: copies that leave a GPU, and the time that they take."""
+"""Explorer of the dispatch of tokens to k experts each: copies that leave a GPU, and their time."""
 
 from functools import lru_cache
 

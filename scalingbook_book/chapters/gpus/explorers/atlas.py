@@ -1,4 +1,4 @@
-"""How does one chip compare with another, memory by memory and unit by unit? Any two of the catalogue."""
+"""Explorer that compares two chips of the catalogue, memory by memory and unit by unit."""
 
 from collections.abc import Callable, Sequence
 

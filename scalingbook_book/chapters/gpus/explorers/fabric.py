@@ -1,4 +1,4 @@
-"""The bandwidth of each level of a cluster, and the level that is the bottleneck of a collective."""
+"""Explorer of the bandwidth of each level of a cluster, and the bottleneck of a collective."""
 
 import math
 from collections.abc import Callable

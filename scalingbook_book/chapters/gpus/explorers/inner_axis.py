@@ -1,4 +1,4 @@
-"""What does splitting an array over an inner axis as well save? The collective over the outer axis."""
+"""Explorer of the time that a collective over the outer axis saves if an inner axis shards the array too."""
 
 from collections.abc import Callable
 from functools import lru_cache, partial

@@ -1,4 +1,4 @@
-"""How far off is α₀ plus bytes over a bandwidth? The model beside published times of NCCL."""
+"""Explorer of the error of the model "α₀ plus bytes over bandwidth" beside published NCCL times."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""How wide must an expert be to be shared out, with 8 chips in a domain and with 64 or 72?"""
+"""Explorer of the width that an expert needs, with 8 chips in a scale-up domain and with 64 or 72."""
 
 from dataclasses import dataclass
 from functools import lru_cache

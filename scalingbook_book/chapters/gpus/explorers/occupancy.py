@@ -1,4 +1,4 @@
-"""How many warps fit on an SM, and do they keep HBM busy while each waits for its loads?"""
+"""Explorer of occupancy: how many warps fit on an SM, and whether their loads keep HBM busy."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

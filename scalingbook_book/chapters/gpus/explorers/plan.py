@@ -1,4 +1,4 @@
-"""Does a training plan keep the chips busy, and if not, which of its terms is in the way?"""
+"""Explorer of a training plan: whether it keeps the chips busy, and which term limits it."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The gain of an AllReduce from in-network reduction, in theory and measured, by number of GPUs."""
+"""Explorer of the AllReduce speedup of in-network reduction, in theory and measured, by number of GPUs."""
 
 from collections.abc import Sequence
 
@@ -151,11 +151,13 @@ def _verdict(
     seen: dict[int, tuple[float, float]],
 ) -> str:
     said = f"AllReduce of {binary(nbytes)} over {n} {chip.name}: {si(ring.total_s, 's')}"
-    if switch == ring:
+    if not Cluster.of(chip, n).levels[0].reduces:
         why = "there is no switch" if chip.full_mesh else "its switches cannot add"
         return f"{said}. In-network reduction is not available, because {why}."
     gain = ring.total_s / switch.total_s
     faster = f"{count(gain)} times as fast" if gain > 1.005 else "no faster"
+    if n <= 3:
+        faster += ": a link would carry (n + 1)/n of the array, no less than in a ring"
     said += f" in a ring, {si(switch.total_s, 's')} with in-network reduction, {faster}."
     if n not in seen:
         which = f"{n} {chip.name}" if seen else chip.name

@@ -1,4 +1,4 @@
-"""A drawing of a cluster: some of its domains and switches, with the busiest level in color."""
+"""Draw a cluster: some of its domains and switches, with the busiest level in color."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The chip: its cores beside those of a TPU, and the factors of its peak."""
+"""Figures of the chip: its cores beside those of a TPU, and the factors of its peak."""
 
 from math import log2, sqrt
 

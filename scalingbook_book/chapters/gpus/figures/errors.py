@@ -1,4 +1,4 @@
-"""The errors of the collective-time model, by group of measurements."""
+"""Figure of the errors of the collective-time model, by group of measurements."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Shape, Words

@@ -1,4 +1,4 @@
-"""The node: bandwidth of its links inside and out, compared with a torus and a full mesh."""
+"""Figures of the node: bandwidth of its links inside and out, compared with a torus and a full mesh."""
 
 from math import cos, pi, sin
 

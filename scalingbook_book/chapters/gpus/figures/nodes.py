@@ -1,4 +1,4 @@
-"""Beyond the node: a fat tree, the time of an AllGather by number of nodes, and a fitted AllReduce."""
+"""Figures of networks: a fat tree, the time of an AllGather by number of nodes, and a fitted AllReduce."""
 
 from scalingbook_book.chapters.gpus.figures.node import CARDS, GATHERED
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, RefLine, Scale

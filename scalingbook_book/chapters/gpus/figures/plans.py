@@ -1,4 +1,4 @@
-"""A published plan: tokens and width that it needs and has, and where the rest of the peak goes."""
+"""Figures of a published plan: tokens and width that it needs and has, and where its peak FLOPs go."""
 
 from math import ceil
 

@@ -1,4 +1,4 @@
-"""The limits of parallelism by machine, and the dispatch of a token to its experts."""
+"""Figures of the limits of parallelism by machine, and of the dispatch of a token to its experts."""
 
 from math import ceil, log
 

@@ -1,4 +1,4 @@
-"""In-network reduction: an AllReduce in a ring and in the switch, in theory and as measured."""
+"""Figures of in-network reduction: an AllReduce in a ring and in the switch, in theory and as measured."""
 
 from scalingbook_book.chapters.gpus.figures.node import EIGHT, chips_at, ring
 from scalingbook_book.reader.figures.figure import Figure
@@ -17,11 +17,11 @@ def sums() -> Figure:
     promised, measured = _promised(), _measured()
     return Figure(
         key="gpus.sums",
-        alt=f"A ring of eight GPUs, in which each sends 7/4 of the array to its neighbor, beside eight GPUs around a switch that adds, in which each sends the array once and receives the "
-        f"sum once. Bars: {promised:.2f} times as fast in theory, {measured:.2f} measured.",
+        alt=f"A ring of eight GPUs, in which each sends 7/4 of the array to its neighbor, beside eight GPUs around a switch that adds, in which each sends and receives 9/8 of "
+        f"it. Bars: {promised:.2f} times as fast in theory, {measured:.2f} measured.",
         caption="An AllReduce in a ring and with in-network reduction. In a ring, each GPU sends almost "
-        "twice the array; with in-network reduction, it sends the array only once. In theory, that "
-        f"is {promised:.2f} times as fast for eight GPUs; the measured speed-up is {measured:.2f}. "
+        "twice the array; with in-network reduction, it sends the array and its own part of "
+        f"the sum. In theory, that is {promised:.2f} times as fast for eight GPUs; the measured speed-up is {measured:.2f}. "
         "(AllReduce of 8 GiB on eight H200s.)",
         parts=lambda wide: [_ways(wide), _gains(wide, promised, measured)],
     )
@@ -76,7 +76,7 @@ def _ways(wide: float) -> Sketch:
     shapes += [
         Area(x=right - 15, y=80, wide=30, high=24, text="+", color=NETWORK, shade=0.5),
         Words(x=left, y=92, text="2 (1 − 1/8) M\nper GPU"),
-        Words(x=right, y=178, text="M up, M down", quiet=True),
+        Words(x=right, y=178, text="9/8 M up, 9/8 M down", quiet=True),
         Words(x=left, y=178, text="7 steps, then 7", quiet=True),
     ]
     return Sketch(wide, 188, shapes)

@@ -1,4 +1,4 @@
-"""A matmul in tiles: reuse of operands in L2, and SMs that are idle in the last wave."""
+"""Figures of a tiled matmul: reuse of operands in L2, and SMs that are idle in the last wave."""
 
 from math import ceil, sqrt
 

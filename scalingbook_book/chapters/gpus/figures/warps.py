@@ -1,4 +1,4 @@
-"""Warps: branch divergence, and how many warps fit on an SM."""
+"""Figures of warps: branch divergence, and how many warps fit on an SM."""
 
 from scalingbook_book.chapters.gpus.figures.facts import REGISTERS
 from scalingbook_book.reader.figures.figure import Figure

@@ -1,4 +1,4 @@
-"""Figures of a decode step: prefill and decode on one time axis, decode with and without a KV cache, step time over the batch."""
+"""Figures of decode steps: prefill and decode on one time axis, the KV cache, and time by batch."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure

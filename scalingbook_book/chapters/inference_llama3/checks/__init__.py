@@ -1,4 +1,4 @@
-"""Can a reader plan a service, from a token's bytes to the bill? Checks of the chapter on serving."""
+"""Checks of the chapter on serving Llama 3, from the bytes of a token to the bill."""
 
 from scalingbook_book.chapters.inference_llama3.checks.pareto import FRONTS
 from scalingbook_book.chapters.inference_llama3.checks.requests import REQUESTS

@@ -1,4 +1,4 @@
-"""Which ways to serve are worth their price? The last exercises on serving Llama 3: each draws a front."""
+"""Checks of the last exercises on serving Llama 3: each computes a Pareto front of cost and latency."""
 
 from functools import cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""What do prompts, pools and sessions cost? Exercises on requests, not steps."""
+"""Checks of the exercises on the cost of requests: prompts, prefill and decode workers, and sessions."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import inference, models

@@ -1,4 +1,4 @@
-"""Which of many ways is best? The last exercises on serving Llama 3: each is a small program."""
+"""Checks of the exercises on serving Llama 3 that search many layouts with a small program."""
 
 import math
 from functools import cache

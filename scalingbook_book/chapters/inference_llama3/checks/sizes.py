@@ -1,4 +1,4 @@
-"""How many bytes, chips, tokens and dollars? The first exercises on serving Llama 3."""
+"""Checks of the first exercises on serving Llama 3: bytes, chips, tokens and dollars."""
 
 from math import ceil
 

@@ -1,4 +1,4 @@
-"""How long does a step take, and how many sequences share it? Exercises by hand, on serving Llama 3."""
+"""Checks of the exercises on the decode step of Llama 3: its time, and the sequences that share it."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""How is LLaMA 3 served? The explorers of the chapter that does it."""
+"""The explorers of the chapter on serving Llama 3."""
 
 from scalingbook_book.chapters.inference_llama3.explorers import breakdown, fit, load, pareto, pools, price
 

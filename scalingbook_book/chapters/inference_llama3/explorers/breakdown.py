@@ -1,4 +1,4 @@
-"""Where does a decode step's time go as the batch grows?"""
+"""Explorer of the parts of a decode step's time as the batch grows."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Which slice is the smallest that holds the model, and is the next one the better buy?"""
+"""Explorer of the smallest slice that holds the model, and of the cost per token on the next one."""
 
 from typing import NamedTuple
 
@@ -64,7 +64,7 @@ def named(chip: str, size: str) -> str:
 
 
 def fits(model: str, name: str, weights: str, kv: str, S: int) -> ServingFit | None:
-    """What fits; None where the model's heads do not divide."""
+    """What fits, or None if the model's heads do not divide."""
     m, on = models.find(model), machine(name)
     try:
         o = spread(model, name, weights, kv)

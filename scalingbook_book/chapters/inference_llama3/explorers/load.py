@@ -1,4 +1,4 @@
-"""How much load can a server take and still meet its latency targets? Simulated request by request."""
+"""Explorer of the load that a server sustains within its latency targets, simulated request by request."""
 
 from functools import lru_cache
 from math import ceil

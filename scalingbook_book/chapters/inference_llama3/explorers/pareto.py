@@ -1,4 +1,4 @@
-"""How cheap, how fast? The Pareto front of latency and cost, searched live."""
+"""Explorer of the Pareto front of latency and cost, searched live."""
 
 from functools import lru_cache
 

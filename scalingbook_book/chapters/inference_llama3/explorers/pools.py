@@ -1,4 +1,4 @@
-"""How many prefill servers does a decode server need? Balanced by the rule, then simulated."""
+"""Explorer of the number of prefill servers per decode server: balanced by the rule, then simulated."""
 
 from functools import lru_cache
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Which chip is the cheapest? It depends on what the work needs: compute, bandwidth or memory."""
+"""Explorer of the cheapest chip for work that needs compute, bandwidth or memory."""
 
 from typing import NamedTuple
 

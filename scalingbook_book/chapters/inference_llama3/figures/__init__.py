@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on serving Llama 3? Its figures, in its order."""
+"""The figures of the chapter on serving Llama 3, in the order of its pages."""
 
 from scalingbook_book.chapters.inference_llama3.figures import prices, steps, waits
 

@@ -1,4 +1,4 @@
-"""The server that all figures of the chapter draw: LLaMA-3 70B in int8 on sixteen TPU v5e."""
+"""The server in all figures of the chapter: Llama 3 70B in int8 on sixteen TPU v5e."""
 
 from scalingbook_lib import inference, models
 from scalingbook_lib.inference import Layout

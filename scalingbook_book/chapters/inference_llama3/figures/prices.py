@@ -1,4 +1,4 @@
-"""What does a token cost: over its latency, and if one part of the machine were better?"""
+"""Figures of the cost of a token: against its latency, and with one part of the machine improved."""
 
 from dataclasses import replace
 

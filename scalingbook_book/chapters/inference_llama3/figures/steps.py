@@ -1,4 +1,4 @@
-"""One decode step of the 70B: what fits on a slice, where the time goes, how far a message travels, what engines lose."""
+"""Figures of a decode step of the 70B model: memory on a slice, its time, message hops, engine overheads."""
 
 from scalingbook_book.chapters.inference_llama3.figures.plan import LLAMA, SIXTEEN, B, S, spread, step_on
 from scalingbook_book.reader.explorers.view import Span

@@ -1,4 +1,4 @@
-"""Who waits for whom? A cycle of prefills and decode steps, and one user's tokens."""
+"""Figures of prefill and decode on one server: a cycle of both, and one user's tokens."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Strong against weak scaling: the step with a fixed batch, and with a batch that grows with the chips."""
+"""Explorer of strong and weak scaling: with a fixed batch, and with one that grows with the chips."""
 
 from scalingbook_book.chapters.intro.explorers.more_chips import ALL, COUNTS, ONE, axes_of
 from scalingbook_book.reader.explorers.parts import (

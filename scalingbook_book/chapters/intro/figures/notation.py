@@ -1,4 +1,4 @@
-"""The notation in pictures: the sizes of a layer, four ways to count link bandwidth, six sharded arrays."""
+"""Figures of the notation: the sizes of a layer, four ways to count link bandwidth, six sharded arrays."""
 
 from scalingbook_book.reader.draw.svg import measure
 from scalingbook_book.reader.figures.figure import Figure

@@ -1,4 +1,4 @@
-"""Strong and weak scaling, as blocks of work and as efficiency over the number of chips."""
+"""Figures of strong and weak scaling, as blocks of work and as efficiency against the number of chips."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure

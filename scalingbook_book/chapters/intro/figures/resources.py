@@ -1,4 +1,4 @@
-"""The three resources: compute time, data-movement time, and memory capacity."""
+"""Figures of the three resources: compute time, data-movement time, and memory capacity."""
 
 from scalingbook_book.reader.explorers.view import Span
 from scalingbook_book.reader.figures.figure import Figure

@@ -1,4 +1,4 @@
-"""What each chip of a ring receives in an AllReduce, and the order of matmuls that hides it."""
+"""Figures of what each chip of a ring receives in an AllReduce, and of the matmul order that hides it."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Cells, Shape, Words

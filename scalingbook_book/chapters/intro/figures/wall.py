@@ -1,4 +1,4 @@
-"""The step of the first example on 256, 6,144 and 8,960 chips: compute shrinks, the AllReduce does not."""
+"""Figure of the first example's step on 256, 6,144 and 8,960 chips: compute shrinks, the AllReduce does not."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import IDLE, MATH, NETWORK, Area, Arrow, Shape, Words

@@ -1,4 +1,4 @@
-"""Data, tensor, pipeline and expert parallelism on four chips: one drawing, four times."""
+"""Figure of data, tensor, pipeline and expert parallelism on four chips, one drawing for each."""
 
 from dataclasses import replace
 

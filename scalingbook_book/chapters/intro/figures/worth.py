@@ -1,4 +1,4 @@
-"""When is a better model worth a slower step? Work times the time per unit of work, as areas."""
+"""Figure of when a better model is worth a slower step: work times the time per unit of work, as areas."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import MATH, Area, Shape, Words

@@ -1,4 +1,4 @@
-"""Can a reader program many devices in JAX? Checks of the chapter on it; JAX itself is not needed."""
+"""Checks of the chapter on programming many devices in JAX; the checks themselves do not need JAX."""
 
 from scalingbook_book.chapters.jax.checks.blocks import BLOCKS, TYPES
 from scalingbook_book.chapters.jax.checks.explicit import EXPLICIT

@@ -1,4 +1,4 @@
-"""How large should a bucket be? Expert dispatch with buckets of a fixed capacity: drops and padding."""
+"""Explorer of bucket sizes: expert dispatch with buckets of a fixed capacity, with drops and padding."""
 
 import math
 

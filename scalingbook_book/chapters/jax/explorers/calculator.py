@@ -1,4 +1,4 @@
-"""Which block does a PartitionSpec give to each device? A calculator of JAX shardings."""
+"""Explorer of JAX shardings: the block that a PartitionSpec gives to each device."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A collective matmul on a ring, step by step: the chunks on each device, the link and the matrix unit."""
+"""Explorer of a collective matmul on a ring: the chunks on each device, the link and the matrix unit."""
 
 from dataclasses import replace
 

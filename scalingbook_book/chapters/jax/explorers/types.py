@@ -1,4 +1,4 @@
-"""What type does a result have, or why does JAX refuse? Operations on sharded arrays, with their cost."""
+"""Explorer of operations on sharded arrays: the type of the result or JAX's error, and the cost."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on JAX and on its deeper pages? Their figures, in their order."""
+"""The figures of the chapter on JAX and of its deeper pages, in the order of the pages."""
 
 from scalingbook_book.chapters.jax.figures import blocks, deeper, modes, moves
 

@@ -1,4 +1,4 @@
-"""Which device holds which block: the order of axes in a spec, a dictionary of shardings, varying values."""
+"""Figures of which device holds which block: axis order in a spec, a dict of shardings, varying values."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""One matmul under the three modes of JAX, and four output shardings of it."""
+"""Figures of one matmul in JAX's three modes, and of four output shardings of it."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import MATH, NETWORK, Area, Arrow, Shape, Words

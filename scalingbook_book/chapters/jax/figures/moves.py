@@ -1,4 +1,4 @@
-"""Collectives in motion: their transposes, a collective matmul on a ring, and expert dispatch with buckets."""
+"""Figures of collectives: their transposes, a collective matmul on a ring, and expert dispatch with buckets."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""Which exercises does the chapter on low precision have? In the order of their headings."""
+"""The exercises of the chapter on low precision, in the order of their headings."""
 
 from scalingbook_book.chapters.lowprecision.checks import boundaries, numbers, optimizers
 

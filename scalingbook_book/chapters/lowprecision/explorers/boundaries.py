@@ -1,4 +1,4 @@
-"""How the limits move when matmuls and transfers have data types of their own."""
+"""Explorers of how the limits move when matmuls and transfers have different data types."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""The rounding error of a format, and the fate of a small update."""
+"""Explorers of the rounding error of a format, and of the fate of a small update."""
 
 from functools import cache
 from random import Random

@@ -1,4 +1,4 @@
-"""Training state per chip by optimizer, and the cost of Muon's iteration by layout."""
+"""Explorers of the training state per chip by optimizer, and of the cost of Muon's iteration by layout."""
 
 from scalingbook_book.chapters.lowprecision.case import LAYOUTS as NAMES
 from scalingbook_book.chapters.lowprecision.case import PARTS

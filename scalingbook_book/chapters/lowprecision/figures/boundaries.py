@@ -1,4 +1,4 @@
-"""How the limits move with faster matmuls, and what stays in high precision in a layer."""
+"""Figures of how the limits move with faster matmuls, and of what stays in high precision in a layer."""
 
 from scalingbook_book.chapters.lowprecision.case import NODES, RECIPES
 from scalingbook_book.reader.explorers.view import Bars, Scale, Series

@@ -1,4 +1,4 @@
-"""Representable values, the effect of one outlier, blocks with their scales, and small updates."""
+"""Figures of representable values, the effect of one outlier, blocks with scales, and small updates."""
 
 from math import log2
 from random import Random

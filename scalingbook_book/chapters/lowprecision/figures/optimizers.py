@@ -1,4 +1,4 @@
-"""Training state by optimizer, the effect of Newton-Schulz iterations, and four layouts of them."""
+"""Figures of training state by optimizer, the effect of Newton-Schulz iterations, and their four layouts."""
 
 from scalingbook_book.chapters.lowprecision.case import LAYOUTS, PARTS
 from scalingbook_book.reader.explorers.view import Bars, Chart, Curve, RefLine, Scale, Series

@@ -1,4 +1,4 @@
-"""Which exercises does the chapter on other machines have? In the order of their headings."""
+"""The exercises of the chapter on other machines, in the order of their headings."""
 
 from scalingbook_book.chapters.machines.checks import exchange, sheets
 

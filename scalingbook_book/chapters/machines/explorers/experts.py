@@ -1,4 +1,4 @@
-"""Hiding the all-to-all of experts: by wide experts, by two microbatches, by a pipeline schedule."""
+"""Explorers of how to hide the all-to-all of experts: wide experts, two microbatches, a pipeline schedule."""
 
 from scalingbook_book.chapters.machines.case import EIGHT, balance
 from scalingbook_book.reader.explorers.parts import (

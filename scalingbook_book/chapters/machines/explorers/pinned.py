@@ -1,4 +1,4 @@
-"""The time per token with weights in SRAM, and with weights that are read from HBM."""
+"""Explorer of the time per token with weights in SRAM, and with weights that are read from HBM."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

@@ -1,4 +1,4 @@
-"""A datasheet with its factors of two undone, and two chips of the catalogue compared."""
+"""Explorers of a datasheet with its factors of two undone, and of two chips of the catalogue."""
 
 from scalingbook_book.reader.explorers.parts import (
     ALL_CHIPS,

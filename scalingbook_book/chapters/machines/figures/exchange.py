@@ -1,4 +1,6 @@
-"""Which chips hide the all-to-all of experts, how long it takes over more ranks, and two ways to overlap it."""
+"""Figures of the all-to-all of experts: which chips hide it, its time over more ranks, two ways to overlap
+it.
+"""
 
 from scalingbook_book.chapters.machines.case import EIGHT, RANKS, V3_EXPERT, V4_EXPERT, balance, layer
 from scalingbook_book.chapters.machines.explorers.experts import spans

@@ -1,4 +1,4 @@
-"""Six numbers of a chip, every machine as a point, and the sizes of scale-up domains."""
+"""Figures of six numbers of a chip, of every machine as a point, and of the sizes of scale-up domains."""
 
 from math import ceil, sqrt
 

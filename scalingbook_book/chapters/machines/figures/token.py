@@ -1,4 +1,4 @@
-"""The time per token on SRAM-based machines and on machines with HBM."""
+"""Figure of the time per token on SRAM-based machines and on machines with HBM."""
 
 from scalingbook_book.reader.explorers.view import Bars, Scale, Series
 from scalingbook_book.reader.figures.figure import Figure

@@ -1,4 +1,4 @@
-"""The energy of a training run, by what is counted."""
+"""Explorer of the energy of a training run, by what is counted."""
 
 from scalingbook_book.reader.explorers.parts import (
     POWERED,

@@ -1,4 +1,4 @@
-"""The goodput of a cluster that fails, and the number of spares that it needs."""
+"""Explorers of the goodput of a cluster with failures, and of the number of spares that it needs."""
 
 from math import exp, factorial
 

@@ -1,4 +1,4 @@
-"""The long tail of a rollout, and the split of chips between generation and training."""
+"""Explorers of the long tail of a rollout, and of the split of chips between generation and training."""
 
 from functools import cache
 

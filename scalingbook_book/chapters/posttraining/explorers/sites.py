@@ -1,4 +1,4 @@
-"""Local SGD over slow links: the time of a sync against the local steps that hide it."""
+"""Explorer of local SGD over slow links: the time of a sync against the local steps that hide it."""
 
 from scalingbook_book.reader.explorers.parts import (
     Chart,

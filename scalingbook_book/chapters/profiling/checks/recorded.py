@@ -1,7 +1,7 @@
-"""Numbers read from the book's profiles in `data/traces`, and bundles from the TPU compiler.
+"""Numbers read from the book's profiles in `data/traces`, and from bundles of the TPU compiler.
 
-The checks also run without JAX, so the numbers are written down here. `test_profiling_recorded.py` reads the
-traces and compiles the program once more.
+The checks also run without JAX, so the numbers are constants here. `test_profiling_recorded.py` reads the
+traces and compiles the program again.
 """
 
 from scalingbook_lib.units import MiB

@@ -1,4 +1,4 @@
-"""The explorers of the chapter on profiling: what the compiler made of a program, and where its time goes."""
+"""The explorers of the chapter on profiling: compiled programs, and where their time goes."""
 
 from scalingbook_book.chapters.profiling.explorers import bundles, cycles, dissector, tiles, timeline
 

@@ -1,4 +1,4 @@
-"""An explorer of a kernel's bundles: which units work at the same time, and where the matrix units idle."""
+"""Explorer of a kernel's bundles: which units work at the same time, and where the matrix units idle."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

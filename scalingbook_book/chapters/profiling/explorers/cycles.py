@@ -1,4 +1,4 @@
-"""An explorer that compares the compiler's estimates for matmuls with the roofline."""
+"""Explorer that compares the compiler's estimates for matmuls with the roofline."""
 
 from scalingbook_book.reader.explorers.parts import (
     Chart,

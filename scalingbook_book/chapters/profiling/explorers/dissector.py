@@ -1,4 +1,4 @@
-"""An explorer that takes one line of optimized HLO apart."""
+"""Explorer that explains the parts of one line of optimized HLO."""
 
 import math
 from collections.abc import Callable

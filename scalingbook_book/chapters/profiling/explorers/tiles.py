@@ -1,4 +1,4 @@
-"""An explorer of tiled layouts: tiles, the words in a tile, and padding."""
+"""Explorer of tiled layouts: tiles, the words in a tile, and padding."""
 
 from collections.abc import Sequence
 

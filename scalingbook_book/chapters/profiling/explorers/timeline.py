@@ -1,4 +1,4 @@
-"""An explorer of the timeline of an AllGather and a matmul: compute, links and exposed time."""
+"""Explorer of the timeline of an AllGather and a matmul: compute, links and exposed time."""
 
 from dataclasses import replace
 

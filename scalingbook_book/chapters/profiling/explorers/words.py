@@ -1,4 +1,4 @@
-"""The meaning of each part of a line of HLO, in a sentence."""
+"""Explain each part of a line of HLO in a sentence."""
 
 import math
 import re

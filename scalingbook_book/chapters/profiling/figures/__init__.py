@@ -1,4 +1,4 @@
-"""The figures of the chapter on profiling, in its order."""
+"""The figures of the chapter on profiling, in the order of the pages."""
 
 from scalingbook_book.chapters.profiling.figures import clocks, compiled, recorded
 

@@ -1,4 +1,4 @@
-"""Figures on where time goes: the parts of a run, rings, and passes over HBM."""
+"""Figures of where time goes: the parts of a run, rings, and passes over HBM."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Figures on compiled programs: the parts of a line, padding, and replica groups."""
+"""Figures of compiled programs: the parts of a line, padding, and replica groups."""
 
 from scalingbook_book.chapters.profiling.explorers.dissector import WRITTEN
 from scalingbook_book.reader.draw.svg import measure

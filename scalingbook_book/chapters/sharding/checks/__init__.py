@@ -1,4 +1,4 @@
-"""Can a reader tell what every chip holds, what moves, and for how long? Checks of the sharding chapter."""
+"""Checks of the chapter on sharding: what every chip holds, what moves, and how long it takes."""
 
 from scalingbook_book.chapters.sharding.checks.arrays import ARRAYS
 from scalingbook_book.chapters.sharding.checks.axes import AXES

@@ -1,4 +1,4 @@
-"""What does every chip hold, and what does a sharding say? The exercises on the notation."""
+"""Checks of the exercises on sharding notation: what every chip holds."""
 
 from functools import cache
 

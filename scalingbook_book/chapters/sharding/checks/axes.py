@@ -1,4 +1,4 @@
-"""Which axis sets the pace, and what does a benchmark print? More exercises on collectives."""
+"""Checks of further exercises on collectives: the slowest axis, and the output of a benchmark."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import collectives

@@ -1,4 +1,4 @@
-"""What is the least that a sharded product takes? The exercises on latency, memory and overlap."""
+"""Checks of the exercises on the lower bounds of a sharded matmul: latency, memory and overlap."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,4 +1,4 @@
-"""Which way to do a sharded product, and what limits it? The exercises on strategies."""
+"""Checks of the exercises on strategies for a sharded matmul and their bottlenecks."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""How long does an array take from chip to chip? The exercises on collectives, all with documented links."""
+"""Checks of the exercises on the time of collectives, all with documented links."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What does a sharded array cost? The explorers of the sharding chapter, in its order."""
+"""The explorers of the chapter on sharding, in the order of its pages."""
 
 from scalingbook_book.chapters.sharding.explorers import (
     cases,

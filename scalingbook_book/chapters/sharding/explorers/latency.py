@@ -1,4 +1,4 @@
-"""When is a collective latency-bound? Time against size, on rings, lines and tori."""
+"""Explorer of when a collective is latency-bound: time against size, on rings, lines and tori."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What does a collective matmul save? Chunks on the link, and their matmuls on the matrix unit."""
+"""Explorer of the time that a collective matmul saves: chunks on the link, and matmuls on the matrix unit."""
 
 from scalingbook_book.reader.explorers.parts import (
     TORI,

@@ -1,4 +1,4 @@
-"""Which chip holds which shard of an array? Any sharding of one or two dimensions, painted."""
+"""Explorer that paints which chip holds which shard, for any sharding of one or two dimensions."""
 
 import itertools
 import math

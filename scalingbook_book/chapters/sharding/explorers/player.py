@@ -1,4 +1,4 @@
-"""Which shard crosses which link, and how long does it take? A collective on a ring or line, step by step."""
+"""Explorer that plays a collective on a ring or line step by step: shards, links and time."""
 
 from collections import Counter
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""What is the cheapest way from one sharding to another? Its steps, and the alternatives."""
+"""Explorer of the cheapest way from one sharding to another: its steps, and the alternatives."""
 
 from scalingbook_book.reader.explorers.parts import (
     LINKED,

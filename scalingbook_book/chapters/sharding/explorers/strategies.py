@@ -1,4 +1,4 @@
-"""AllGather the weights, or AllReduce the result? A map over batch and width of the faster strategy."""
+"""Explorer that maps by batch and width what is faster: AllGather the weights, or AllReduce the result."""
 
 import math
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Which links of a torus are busiest? The load of every link, by shape and wraparound."""
+"""Explorer of the load of every link of a torus, by shape and wraparound."""
 
 import itertools
 import math

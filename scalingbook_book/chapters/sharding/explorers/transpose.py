@@ -1,4 +1,4 @@
-"""Why is the transpose of an AllGather a ReduceScatter? Both as matrices of zeros and ones."""
+"""Explorer that shows an AllGather and its transpose, a ReduceScatter, as matrices of zeros and ones."""
 
 from scalingbook_book.reader.explorers.parts import Cell, Explorer, Grid, Readout, Slider, View
 

@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on sharding and on its deeper pages? Their figures, in their order."""
+"""The figures of the chapter on sharding and of its deeper pages, in the order of the pages."""
 
 from scalingbook_book.chapters.sharding.figures import cuts, deeper, movements, prices
 

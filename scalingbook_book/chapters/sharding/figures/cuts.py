@@ -1,4 +1,4 @@
-"""How is an array sharded, and what can be multiplied then? The example, eleven shardings, four cases."""
+"""Figures of sharded arrays and matmuls: the example, eleven shardings, and the four cases."""
 
 from dataclasses import replace
 from itertools import groupby

@@ -1,4 +1,4 @@
-"""What do the deeper pages draw? Shapes of a torus, slices, a detour, what a rule ignores, rounds."""
+"""Figures of the deeper pages: torus shapes, slices, a detour, what a rule ignores, and rounds."""
 
 from itertools import pairwise
 

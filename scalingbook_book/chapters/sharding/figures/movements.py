@@ -1,4 +1,4 @@
-"""What moves in a collective? Before and after, a ring in steps, the end of a line, a transpose."""
+"""Figures of collectives: before and after, a ring in steps, the end of a line, a transpose."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How long does a strategy take? Hops or bytes, gather or reduce, three times of a layer, overlap."""
+"""Figures of the time of a strategy: hops or bytes, gather or reduce, three times of a layer, overlap."""
 
 from itertools import pairwise
 from math import sqrt

@@ -1,7 +1,7 @@
-"""What one figure of a datasheet means, and how busy one chip is.
+"""Checks of the exercises on one chip: what a number of a datasheet means, and how busy the chip is.
 
-Rates, pods, wraps and padding; the array as it fills, half-used arrays, chunks in a pipeline, weights in
-VMEM.
+They cover rates, pods, wraparound links and padding; the fill time of the systolic array, half-used arrays,
+chunks in a pipeline, and weights in VMEM.
 """
 
 import math

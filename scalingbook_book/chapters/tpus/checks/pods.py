@@ -1,4 +1,4 @@
-"""How far and how fast between chips and hosts: hops, checkpoints, PCIe, and moving the work to the data."""
+"""Checks of the exercises on chips and hosts: hops, checkpoints, PCIe, and moving the work to the data."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import rules

@@ -1,4 +1,4 @@
-"""How does a TPU work, and how long does anything on it take? The explorers of the TPU chapter."""
+"""The explorers of the chapters on TPUs, the chip and the network."""
 
 from scalingbook_book.chapters.tpus.explorers import (
     chain,

@@ -1,4 +1,4 @@
-"""Which link of a chain binds? A matrix on its way to the matrix unit, and the vectors sent to it instead."""
+"""Explorer of the bottleneck of a chain of links: move a matrix to the matrix unit, or the vectors to it."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

@@ -1,4 +1,4 @@
-"""What has grown from one TPU to the next, and what has not? Any figure, or two of them, with its source."""
+"""Explorer of the growth of TPUs by generation: any number of a chip, or two of them, with their sources."""
 
 import textwrap
 
@@ -66,7 +66,7 @@ def _readouts(values: dict[str, float], chip: str, unit: str) -> tuple[Readout, 
 
 
 def ratio(on: Chip, figure: str, per: str) -> float | None:
-    """A figure of a chip, or a figure over another; None where one is not documented."""
+    """A figure of a chip, or a figure over another, or None if one is not documented."""
     names = [_FIGURES[name][0] for name in (figure, per) if name != _NONE]
     found = [getattr(on, name) for name in names]
     if None in found:

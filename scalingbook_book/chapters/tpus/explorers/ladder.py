@@ -1,4 +1,4 @@
-"""Where does each memory and network of a TPU put the ridge? One product, its operands from every level."""
+"""Explorer of the ridge of each memory and network of a TPU, for a matmul with operands from there."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What do sizes cost that are no multiples of the array's side? Tiles with their unused part."""
+"""Explorer of the cost of sizes that are not multiples of the array's side: tiles with their unused part."""
 
 from scalingbook_book.reader.explorers.parts import (
     Cell,

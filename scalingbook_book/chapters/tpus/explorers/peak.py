@@ -1,4 +1,4 @@
-"""Which units make up a datasheet's FLOPs/s? Cores, units, sides and clock, counted."""
+"""Explorer that computes a datasheet's FLOPs/s from cores, matrix units, their sides and the clock rate."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

@@ -1,4 +1,4 @@
-"""Who starves whom when chunks stream from HBM through VMEM to the vector unit?"""
+"""Explorer of the bottleneck of chunks that stream from HBM through VMEM to the vector unit."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""How far is one chip of a slice from another, and how long does a message take? Hops, chip by chip."""
+"""Explorer of the hops from one chip of a slice to another, and the time of a message."""
 
 from scalingbook_book.reader.explorers.parts import (
     Cell,

@@ -1,4 +1,4 @@
-"""How are the chips of a slice joined, and what does its shape cost? A torus, drawn and compared."""
+"""Explorer of the links of a slice and the cost of its shape: a torus, drawn and compared."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""What does every cell of a systolic array do in every cycle? The array, played."""
+"""Explorer that plays a systolic array: what every cell does in every cycle."""
 
 from functools import lru_cache
 

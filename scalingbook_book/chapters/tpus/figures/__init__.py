@@ -1,4 +1,4 @@
-"""What is drawn in the chapters on TPUs, the chip and the network? Their figures, in their order."""
+"""The figures of the chapters on TPUs, the chip and the network, in the order of the pages."""
 
 from scalingbook_book.chapters.tpus.figures import array, chip, growth, levels, links, pods, routes, stream
 

@@ -1,4 +1,4 @@
-"""What does a systolic array do with rows, with few rows, and with sizes that are no multiple of its side?"""
+"""Figures of a systolic array: with many rows, with a small batch, and with sizes that need padding."""
 
 from collections.abc import Sequence
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""What is inside a TPU v5e, and how much does each number have to do there?"""
+"""Figures of the parts of a TPU v5e, and of how often each number from HBM has to be used there."""
 
 from math import sqrt
 

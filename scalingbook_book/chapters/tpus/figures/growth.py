@@ -1,4 +1,4 @@
-"""What has grown from one TPU to the next, and what has not kept up?"""
+"""Figures of what has grown from one TPU generation to the next, and what has not kept up."""
 
 from math import log
 

@@ -1,4 +1,4 @@
-"""What does each memory and each network carry, and what does a plan move over them?"""
+"""Figures of the bandwidth of each memory and network, and of what a plan moves over them."""
 
 from math import ceil, log
 

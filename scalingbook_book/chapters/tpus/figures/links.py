@@ -1,4 +1,4 @@
-"""How are chips joined? One link counted in three ways, a line and a ring, and slices with their wraps."""
+"""Figures of links: one link counted in three ways, a line and a ring, and slices with their wraparound."""
 
 from scalingbook_book.chapters.tpus.figures.pods import behind
 from scalingbook_book.reader.figures.figure import Figure

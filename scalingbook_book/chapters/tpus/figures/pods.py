@@ -1,4 +1,4 @@
-"""How is a pod wired? Cubes that meet in switches, and a torus whose wraps are shifted."""
+"""Figures of a pod: cubes that are joined by optical switches, and a torus with twisted wraparound."""
 
 from collections.abc import Iterator
 

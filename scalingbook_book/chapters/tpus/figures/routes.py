@@ -1,4 +1,4 @@
-"""How does a message reach a far chip, and how do bytes reach another slice?"""
+"""Figures of the path of a message to a distant chip, and of bytes to another slice."""
 
 from collections.abc import Sequence
 

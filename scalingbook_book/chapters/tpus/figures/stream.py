@@ -1,4 +1,4 @@
-"""How do large operations pass through a small memory? Chunks in lanes, and the buffers that they need."""
+"""Figures of large operations that stream through a small memory: chunks on a timeline, and their buffers."""
 
 from scalingbook_book.chapters.tpus.explorers.pipeline import Reduction
 from scalingbook_book.reader.explorers.marks import RefLine

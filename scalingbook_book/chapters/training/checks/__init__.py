@@ -1,4 +1,4 @@
-"""Can a reader spread a training step over chips, and say when it pays? Checks of the training chapter."""
+"""Checks of the chapter on training: how to shard a training step over chips, and when it pays."""
 
 from scalingbook_book.chapters.training.checks.batch import BATCH
 from scalingbook_book.chapters.training.checks.machines import MACHINES

@@ -1,4 +1,4 @@
-"""What do a growing batch and shared rows cost, and what do they save? The exercises on a batch."""
+"""Checks of the exercises on the batch: what a growing batch and packed rows cost and save."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models

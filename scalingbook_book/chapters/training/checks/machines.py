@@ -1,4 +1,4 @@
-"""Which plan stands on a real machine, and what does it cost? The last exercises."""
+"""Checks of the last exercises: which plan fits a real machine, and what it costs."""
 
 from dataclasses import replace
 from functools import cache

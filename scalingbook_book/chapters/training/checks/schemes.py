@@ -1,4 +1,4 @@
-"""Stages, rings, pods and experts: when does each pay? The exercises on the other ways to split a step."""
+"""Checks of the exercises on pipeline stages, ring attention, pods and experts, and when each pays."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import collectives, models, rules

@@ -1,4 +1,4 @@
-"""How is a batch spread over 4,096 chips, and what does a plan move? The exercises on FSDP and its splits."""
+"""Checks of the exercises on FSDP and TP on 4,096 chips, and on what a plan moves."""
 
 from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models, rules, training

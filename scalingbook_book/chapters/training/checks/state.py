@@ -1,4 +1,4 @@
-"""What does a chip hold, and from when on does it pay to share? The first exercises."""
+"""Checks of the first exercises: what a chip holds, and when sharding it pays."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""Explorers of the training chapter: how one training step is divided over many chips."""
+"""Explorers of the chapter on training: how one training step is sharded over many chips."""
 
 from scalingbook_book.chapters.training.explorers import (
     context,

@@ -1,5 +1,4 @@
-"""Explorer of context parallelism: communication of ring attention, gathered "
-"keys and Ulysses by CP degree."""
+"""Explorer of context parallelism: traffic of ring attention, gathered keys and Ulysses by CP degree."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""How is Llama 3 trained on a pod? The explorers of the chapter that plans it."""
+"""The explorers of the chapter on training Llama 3 on a pod."""
 
 from scalingbook_book.chapters.training_llama3.explorers import board, cost, memory, planner, regimes
 

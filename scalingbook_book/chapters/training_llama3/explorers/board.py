@@ -1,4 +1,4 @@
-"""Does a plan exist on the pod, and what can it reach? Degrees X of FSDP and data parallelism, Y of TP."""
+"""Explorer of the plans on the pod and their limits: FSDP and data-parallel degree X, TP degree Y."""
 
 import math
 from dataclasses import dataclass

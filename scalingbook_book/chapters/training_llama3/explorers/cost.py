@@ -1,4 +1,4 @@
-"""How many days and dollars does a training run take? The rule of thumb, beside what real runs took."""
+"""Explorer of the days and dollars of a training run: the rule of thumb, beside published runs."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS,

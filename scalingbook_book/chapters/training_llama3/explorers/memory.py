@@ -1,4 +1,4 @@
-"""How many chips does a run need to hold it all? State and checkpoints, shared by all of them."""
+"""Explorer of the number of chips that hold a run's state and checkpoints, sharded over all of them."""
 
 from dataclasses import dataclass
 

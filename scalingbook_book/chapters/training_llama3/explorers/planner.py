@@ -1,4 +1,4 @@
-"""Which plan is the fastest? The planner, run live; of stages, replicas and schedules it tries a few."""
+"""Explorer of the planner's fastest plan, searched live over a few stages, replicas and schedules."""
 
 from functools import lru_cache
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which parallelism does a batch need on a number of chips? A map of the formulas."""
+"""Explorer that maps the parallelism that a batch needs on a number of chips, by the formulas."""
 
 import math
 from collections.abc import Sequence

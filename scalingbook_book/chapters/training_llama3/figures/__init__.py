@@ -1,4 +1,4 @@
-"""What is drawn in the chapter that plans a run of Llama 3? Its figures, in its order."""
+"""The figures of the chapter on training Llama 3, in the order of its pages."""
 
 from scalingbook_book.chapters.training_llama3.figures import plans, pod, reached
 

@@ -1,4 +1,6 @@
-"""From an estimate to a plan: four checks, whole numbers, four plans for a cube, and a gather over a whole slice."""
+"""Figures from an estimate to a plan: four checks, whole numbers, four plans for a cube, a gather over a
+slice.
+"""
 
 from scalingbook_book.chapters.training_llama3.figures.pod import BATCH, LLAMA, POD
 from scalingbook_book.reader.figures.figure import Figure

@@ -1,4 +1,4 @@
-"""A back-of-the-envelope estimate of the run on a pod, and what fills the memory of the pod."""
+"""Figures of a back-of-the-envelope estimate of the run on a pod, and of what fills the pod's memory."""
 
 from math import ceil, prod
 

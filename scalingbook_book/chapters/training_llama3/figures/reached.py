@@ -1,4 +1,4 @@
-"""What fraction of the peak remains: from the ceiling of a plan to a run with failures."""
+"""Figures of the fraction of the peak that remains, from a plan's ceiling to a run with failures."""
 
 from scalingbook_book.chapters.training_llama3.figures.plans import COPIES, CUBE, LLAMA, PLANS, SEQUENCES, T
 from scalingbook_book.reader.explorers.view import Chart, Curve, Points, Scale

@@ -1,4 +1,4 @@
-"""What attention keeps, reads and multiplies: MLA, prefill, windows, kernels; and any einsum."""
+"""Checks of the exercises on attention (MLA, prefill, windows, kernels), and on any einsum."""
 
 from dataclasses import replace
 

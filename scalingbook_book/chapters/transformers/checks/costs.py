@@ -1,4 +1,4 @@
-"""What training costs and keeps: crossovers, the rule of 6, experts, MFU, activations, adapters."""
+"""Checks of the exercises on training: crossovers, the rule of 6, experts, MFU, activations, adapters."""
 
 from dataclasses import replace
 

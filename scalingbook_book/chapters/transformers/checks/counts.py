@@ -1,4 +1,4 @@
-"""Warm-ups: the FLOPs of one matmul, the parameters and the KV cache of one model."""
+"""Checks of the warm-up exercises: the FLOPs of one matmul, the parameters and KV cache of one model."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What does a Transformer cost? The explorers of the Transformers chapter."""
+"""The explorers of the chapter on Transformers."""
 
 from scalingbook_book.chapters.transformers.explorers import einsum, kv, model, remat, router, share, softmax
 

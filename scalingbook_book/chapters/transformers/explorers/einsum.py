@@ -1,4 +1,4 @@
-"""Which index is contracting, batching or free? The FLOPs, bytes and time of an einsum and its gradients."""
+"""Explorer of an einsum: its contracting, batching and free indices, and its FLOPs, bytes and time."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS,

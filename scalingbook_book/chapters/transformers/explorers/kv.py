@@ -1,4 +1,4 @@
-"""How many sequences fit? A KV cache next to the weights, for four kinds of attention."""
+"""Explorer of how many sequences fit: the KV cache next to the weights, for four kinds of attention."""
 
 from dataclasses import replace
 

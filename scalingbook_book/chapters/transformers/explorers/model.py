@@ -1,4 +1,4 @@
-"""What is in a model? Parameters, FLOPs and bytes of a published model, or of any config.json."""
+"""Explorer of parameters, FLOPs and bytes of a published model, or of any config.json."""
 
 from scalingbook_book.reader.explorers.parts import (
     Bars,

@@ -1,4 +1,4 @@
-"""What is kept for the backward pass, and what is recomputed? Activations by checkpointing policy."""
+"""Explorer of activations by checkpointing policy: what is saved, and what is recomputed."""
 
 from scalingbook_book.reader.explorers.parts import (
     CHIPS,

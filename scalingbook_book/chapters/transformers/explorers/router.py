@@ -1,4 +1,4 @@
-"""How many tokens does each expert get, how many are dropped, and which expert does the step wait for?"""
+"""Explorer of expert load: tokens per expert, dropped tokens, and the expert that the step waits for."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""At which context does attention cost more than the weights? Its share of the layers' FLOPs."""
+"""Explorer of attention's share of the layers' FLOPs, and the context at which it exceeds the weights'."""
 
 import math
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Online softmax: how does a softmax run chunk by chunk, with only three numbers kept?"""
+"""Explorer of the online softmax: a softmax computed chunk by chunk that keeps only three numbers."""
 
 import math
 

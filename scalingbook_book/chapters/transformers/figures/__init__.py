@@ -1,4 +1,4 @@
-"""What is drawn in the chapter on Transformers? Its figures, in its order."""
+"""The figures of the chapter on Transformers, in the order of its pages."""
 
 from scalingbook_book.chapters.transformers.figures import (
     block,

@@ -1,4 +1,4 @@
-"""One Transformer layer along its residual stream: every norm and matmul, with shapes, parameters and FLOPs."""
+"""Figure of one Transformer layer along its residual stream, with shapes, parameters and FLOPs."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How many rows per expert keep the matrix unit busy? One kernel multiplies for all experts."""
+"""Figure of the rows per expert that keep the matrix unit busy when one kernel multiplies for all experts."""
 
 from scalingbook_book.reader.explorers.view import Chart, Curve, RefLine, Scale
 from scalingbook_book.reader.figures.figure import Figure

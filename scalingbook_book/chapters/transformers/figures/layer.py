@@ -1,4 +1,4 @@
-"""One layer as a list of matmuls, its matrices to scale, and what each part of it costs."""
+"""Figures of one layer: its list of matmuls, its matrices to scale, and the cost of each part."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.layout import Part, key, strip

@@ -1,4 +1,4 @@
-"""What is kept: units per layer, bytes per parameter, keys and values per token."""
+"""Figures of memory: saved units per layer, bytes per parameter, keys and values per token."""
 
 from scalingbook_book.chapters.transformers.explorers.kv import kinds
 from scalingbook_book.reader.figures.figure import Figure

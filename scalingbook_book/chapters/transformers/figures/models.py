@@ -1,4 +1,4 @@
-"""Four models: where their parameters are, and where the FLOPs of a token go."""
+"""Figures of four models: where their parameters are, and where the FLOPs of a token go."""
 
 from scalingbook_book.reader.explorers.view import Bars, Scale, Series
 from scalingbook_book.reader.figures.figure import Figure

@@ -1,4 +1,4 @@
-"""Matmuls by their indices: one forward, two backward, and what a causal mask leaves of one."""
+"""Figures of matmuls by their indices: one forward, two backward, and what a causal mask leaves."""
 
 from scalingbook_book.reader.figures.figure import Figure
 from scalingbook_book.reader.figures.shapes import CACHE, IDLE, MATH, MEMORY, Area, Cells, Shape, Words

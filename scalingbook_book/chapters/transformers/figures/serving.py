@@ -1,4 +1,4 @@
-"""Prefill and decode attention on one roofline."""
+"""Figure of prefill and decode attention on one roofline."""
 
 from typing import cast
 

@@ -62,6 +62,11 @@ ZERO_STAGES = {
     "3": r"full_shard|hybrid|zero-?3|fsdp|true|yes",
 }
 """ZeRO stages, by the names of PyTorch and DeepSpeed."""
+LOCAL_BATCH = "local_batch", "local_batch_size", "local_bs", "batch_per_rank"
+"""Columns with the sequences of a step on each data rank, as torchtitan counts them."""
+CHIP_BATCH = "per_device_batch", "per_device_batch_size", "batch_per_chip", "batch_per_device"
+"""Columns with those of each chip, as MaxText counts them."""
+LOCAL_BATCH_WORDS = re.compile(r"\blocal[ _-]?(?:batch|bs)(?:[ _-]?size)?\W{0,3}(\d+)\b")
 MAX_CHIPS = 2**20
 
 
@@ -74,7 +79,7 @@ def read(row: Cells) -> TrainingRun:
         dtype = "fp16"
     degrees = _parallelism(row, on, family, chips)
     ranks = degrees["fsdp"] * degrees["dp"] * degrees["dcn"]
-    batch = whole(row, "global_batch") or _batch(given, T, chips) or ranks
+    batch = written_batch(row, ranks, chips) or _batch(given, T, chips) or ranks
     near = max(round(batch / ranks), 1) * ranks
     if near != batch and "s" in given:
         given["s"] = str(float(given["s"]) * near / batch)  # scaled to a batch that divides by the ranks
@@ -133,6 +138,15 @@ def _printed(row: Cells) -> dict[str, str]:
     if found.get("mfu", 0.0) > 1.5:  # in percent
         found["mfu"] /= 100
     return {name: str(value) for name, value in found.items()}
+
+
+def written_batch(row: Cells, ranks: int, chips: int) -> int | None:
+    """The sequences of a step: as written, or from those of a data rank or a chip; None if no cell says."""
+    own = whole(row, *LOCAL_BATCH)
+    said = LOCAL_BATCH_WORDS.search(f"{text(row, 'name')} {text(row, 'notes')}".lower())
+    local = own or (int(said[1]) if said else None)
+    each = whole(row, *CHIP_BATCH)
+    return whole(row, "global_batch") or (local * ranks if local else each * chips if each else None)
 
 
 def _batch(given: dict[str, str], T: int, chips: int) -> int | None:

@@ -27,7 +27,7 @@ H100, B200, GB200, MI300X = 989e12, 2250e12, 2500e12, 1307e12  # FLOPs/s in bf16
         ("gpus.fat-tree-switches", 128 + 128 + 64),
         ("gpus.tokens-to-experts", 7 * (1 - (7 / 8) ** 4) * 4096 * 7168 * 2 / 450e9),
         ("gpus.two-node-alltoall", (1 / 1.6e12) / (7 / 64 / 450e9)),
-        ("gpus.sums-in-switch", 21 / 8),
+        ("gpus.sums-in-switch", 7 / 3),
         ("gpus.four-node-allreduce", 2 * 3 / 4 * 2**32 / 400e9),
         ("gpus.rate-into-node", 400e9 * 128 / 127),
         ("gpus.two-axes-gather", 3 / 4 * 2 * 8192 * 512 / 50e9),
