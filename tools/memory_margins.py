@@ -23,7 +23,7 @@ from tools.compiled import beside
 from tools.environment import ROOT
 
 FILE = Path(records.__file__).parent / "data" / "memory_margins.json"
-CLASS = "training, in other people's style"
+CLASS = next(name for name, kind in beside.CLASSES.items() if kind is beside.Step)
 """Plain JAX programs; the laboratory's own trainer writes its collectives out and keeps more."""
 
 
