@@ -157,9 +157,9 @@ LARGE_MEMORY_BYTES = 70 * GiB
 
 
 def default_batched_tokens(chip: Chip) -> int:
-    """The default of vLLM's `max_num_batched_tokens` for an API server: 8,192 on large chips, else 2,048.
+    """vLLM's default limit of batched tokens for an API server: 8,192 on chips with large memory, else 2,048.
 
-    Source: `EngineArgs.get_batch_defaults` in vllm/engine/arg_utils.py (vLLM 0.11).
+    Source: vLLM 0.11, vllm/engine/arg_utils.py.
     """
     return 8192 if chip.hbm_bytes >= LARGE_MEMORY_BYTES and not chip.name.startswith("A100") else 2048
 

@@ -246,6 +246,6 @@ def test_collective_times_grow_with_array_size_and_chips():
 
 
 def test_fits_print_as_sentences():
-    assert str(kernels.products(chips.H100, BF16)).startswith("H100 | bf16: 2.98 µs, then 78% of the arith")
+    assert str(kernels.products(chips.H100, BF16)).startswith("H100 | bf16: 2.98 µs, then 78% of peak FLOP/s")
     assert "launch" in str(fabrics.fabric(chips.H100))
     assert "tokens" in str(kernels.attention(chips.H100))
