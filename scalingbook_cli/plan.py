@@ -94,15 +94,13 @@ def command(
     dp · fsdp · tp · cp · pp. If no plan is possible, the command prints the reasons, and the exit code is 1.
     """
     fixed = written_fields(options, machine.chip)
-    reached = _efficiency(efficiency, machine.chip, fixed)
-    if expert_skew is not None:
-        reached = replace(reached, expert_skew=expert_skew)
     asked = PlanRequest.read(
         model=model,
         machine=machine,
         batch=batch,
         T=T,
-        efficiency=reached,
+        efficiency=efficiency,
+        expert_skew=expert_skew,
         headroom=headroom,
         fixed=fixed,
     )
@@ -195,6 +193,7 @@ class PlanRequest:
         batch: str,
         T: int,
         efficiency: TrainingEfficiency | DeviceBenchmark | None,
+        expert_skew: float | None = None,
         headroom: float | None = None,
         fixed: dict[str, Any],
     ) -> "PlanRequest":
@@ -204,6 +203,8 @@ class PlanRequest:
         except ValueError as error:
             raise click.BadParameter(str(error), param_hint="--batch") from error
         shares = _efficiency(efficiency, machine.chip, fixed)
+        if expert_skew is not None:
+            shares = replace(shares, expert_skew=expert_skew)
         pessimistic = not isinstance(efficiency, TrainingEfficiency)  # a given share has no known error
         return cls(model, machine, sequences, T, shares, headroom, pessimistic)
 

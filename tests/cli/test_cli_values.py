@@ -247,6 +247,12 @@ def test_every_field_of_a_plan_can_be_written_or_is_left_to_the_library():
     assert written <= set(training.plan.PLAN_FIELDS)
 
 
+def test_plans_are_ranked_by_the_time_that_80_percent_of_steps_do_not_exceed(ask):
+    """Meta's degrees; plans with lower expected times have degrees that no published run has."""
+    told = ask("plan llama-3-405b h100:16384 --batch 16Mi --json").values
+    assert [told["plan"][name] for name in ("tp", "cp", "pp")] == [8, 1, 16]
+
+
 LLAMA_405B = (
     "plan llama-3-405b h100:8192 --batch 16Mi --tp 8 --pp 16 --fsdp 64 --zero 1 --schedule interleaved"
 )

@@ -37,7 +37,7 @@ def test_the_book_opens_with_a_slice_that_google_cloud_schedules_to_one_job():
     assert f"is trained on {small.chips} TPU v5p chips" in said
     assert f"takes {si(times[0], 's').replace(' ms', ' milliseconds')}" in said
     assert f"is {1e3 * times[0] * small.chips / large.chips:.0f} milliseconds" in said
-    assert f"The step takes {1e3 * times[1]:.0f}." in said
+    assert f"the step takes {1e3 * times[1]:.0f} milliseconds." in said
 
 
 @pytest.mark.parametrize("key", ["intro.add_chips", "intro.regimes"])

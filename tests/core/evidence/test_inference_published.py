@@ -201,7 +201,7 @@ def test_layouts_follow_the_engine_documentation():
 
 def test_a_score_prints_its_errors():
     score = next(s for s in inference.scores() if s.run is find("inf-0092"))
-    assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s")
+    assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s")
     assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)
     assert isinstance(calibrated.serving(chips.H100), ServingEfficiency)
     assert "runs: mean error" in str(inference.total(DENSE))

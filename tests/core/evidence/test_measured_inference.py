@@ -117,7 +117,7 @@ def test_unknown_ids_raise_an_error():
 
 def test_a_run_prints_as_a_sentence():
     assert str(find("inf-0092")) == (
-        "LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3.8 ktokens/s"
+        "LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s"
     )
     assert set(KINDS) == {run.kind for run in RUNS}
     assert json.dumps(find("inf-0001").note)
