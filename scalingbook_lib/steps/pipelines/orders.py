@@ -163,7 +163,8 @@ def check(schedule: str, P: int, M: int, v: int) -> None:
         (
             schedule == "dualpipe" and (P % 2 or M % 2 or M < 2 * P),
             f"dualpipe needs an even number of stages, and an even number of microbatches of at least two "
-            f"per stage; stages={P} and microbatches={M} were given",
+            f"per stage, not stages={P} and microbatches={M}; write stages={P + P % 2} and "
+            f"microbatches={2 * (P + P % 2)}",
         ),
     ):
         if broken:

@@ -14,6 +14,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.machines.clusters import Cluster
 from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan
+from tools.testing import scope
 
 approx = pytest.approx
 B405, B70 = models.find("LLaMA-3 405B"), models.find("LLaMA-3 70B")
@@ -112,11 +113,12 @@ def test_headroom_that_is_asked_for_is_left_or_nothing_is_found():
 QUESTIONS = regret.questions()
 
 
-@pytest.mark.parametrize("run", QUESTIONS, ids=lambda run: run.id)
 @pytest.mark.sampled
-def test_no_plan_is_outside_the_published_range_unless_it_is_10_percent_better(run):
+def test_no_plan_is_outside_the_published_range_unless_it_is_10_percent_better():
     """The published plan, if it leaves the headroom, is one of those that it has to beat."""
-    for found in regret.regrets([run]).found:  # none where the published plan does not divide
+    runs = QUESTIONS[::24] if scope.current() == "quick" else QUESTIONS
+    for found in regret.regrets(runs).found:  # none where the published plan does not divide
+        run = found.run
         if found.outside:
             published = found.published
             room = (1 - memory_margin(run.chip).headroom) * run.chip.hbm_bytes
@@ -125,9 +127,9 @@ def test_no_plan_is_outside_the_published_range_unless_it_is_10_percent_better(r
 
 
 def test_the_regret_of_published_plans_is_small():
-    """One in twelve of the questions; the median over all is 9%."""
-    found = regret.regrets(QUESTIONS[::12])
-    assert len(found.found) == len(QUESTIONS[::12])
+    """One in 24 of the questions; the median over all is 9%."""
+    found = regret.regrets(QUESTIONS[::24])
+    assert len(found.found) == len(QUESTIONS[::24])
     assert -0.1 < found.quantiles[0.1] < found.quantiles[0.5] < 0.2
     assert "regret of" in str(found)
     assert all("is predicted to take" in str(one) for one in found.found)
