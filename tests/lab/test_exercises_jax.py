@@ -128,7 +128,7 @@ def test_wrong_results_are_recognized(name, fn):
 
 def test_the_number_of_written_collectives_is_checked():
     outcome = programs.judged("four-sums", programs.a_ring(lambda a, w: lax.psum(a @ w, "Y"), "C[B_X, F]"))
-    assert "writes 1 of psum over Y, and 4 are asked for" in outcome.message
+    assert "contains 1 of psum over Y, but should contain 4" in outcome.message
 
 
 @pytest.mark.parametrize(

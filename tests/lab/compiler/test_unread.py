@@ -78,5 +78,5 @@ def test_a_kernel_without_a_cost_estimate_is_listed():
 def test_a_program_with_a_loop_of_unknown_length_is_not_judged():
     row = {"kind": "all-reduce", "axes": "X", "nbytes": 32, "dtype": "f32", "devices": 2}
     open_loop = hlo.CompiledCollective(**row, times=None)
-    with pytest.raises(hlo.HloError, match="must say all"):
+    with pytest.raises(hlo.HloError, match="must be visible"):
         judge.summed(hlo.Collectives((open_loop,), ("a loop: counted once",)))
