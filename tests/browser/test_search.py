@@ -146,7 +146,7 @@ def test_results_open_at_the_section_and_show_the_words(search):
 def test_the_dialog_says_what_is_not_found(search):
     page, ask = search
     assert ask("zzzzqqqq xxyyzz") == []
-    assert "Nothing" in page.locator(".found-said").inner_text()
+    assert "No results" in page.locator(".found-said").inner_text()
     for row in ABSENT[:1]:
         assert len(ask(row["word"])) == 1
         assert f"“{row['word']}” is not in this book" in page.locator(".found-said").inner_text()

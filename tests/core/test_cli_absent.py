@@ -23,4 +23,4 @@ def test_the_script_says_which_extra_to_install():
     done = run("import runpy; runpy.run_module('scalingbook_cli', run_name='__main__')")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
-    assert "write pip install click rich" in done.stderr
+    assert "run pip install click rich" in done.stderr
