@@ -73,6 +73,11 @@ def test_profiling_writes_nothing_to_standard_error(capfd):
 def test_two_programs_of_one_name_are_refused():
     inputs = [[jnp.ones((n, n))] * 3 for n in (2, 3)]
     programs = [jax.jit(mlp).lower(*each).compile() for each in inputs]
-    with pytest.raises(ValueError, match="give their functions different names"), trace.recording(*programs):
-        for program, each in zip(programs, inputs, strict=True):
-            program(*each).block_until_ready()
+
+    def record():
+        with trace.recording(*programs):
+            for program, each in zip(programs, inputs, strict=True):
+                program(*each).block_until_ready()
+
+    with pytest.raises(ValueError, match="give their functions different names"):
+        record()
