@@ -18,7 +18,7 @@ from llm_analysis.config import ModelConfig, ParallelismConfig, get_gpu_config_b
 
 CHIPS, BATCH, T = 16384, 2048, 8192
 MODEL = ModelConfig(
-    name="llama-3-405b", num_layers=126, n_head=128, hidden_dim=16384, vocab_size=128256, max_seq_len=T,
+    name="llama-3.1-405b", num_layers=126, n_head=128, hidden_dim=16384, vocab_size=128256, max_seq_len=T,
     num_key_value_heads=8, ffn_embed_dim=53248, expansion_ratio=3.25,
 )  # fmt: skip
 GPU = get_gpu_config_by_name("h100-sxm-80gb")

@@ -24,7 +24,7 @@ PEER = ("llm-analysis==0.2.2", "fire==0.7.1", "termcolor==3.2.0")  # without its
 ENVIRONMENT = vendor.ROOT / "_build" / "llm-analysis"
 ROUNDS, FRESH, LIMIT_MS, BROWSER_LIMIT_MS, LIMIT_GROWTH = 9, 20, 1000, 2000, 1.5
 
-MODEL, BATCH, T = models.find("LLaMA-3 405B"), 2048, 8192
+MODEL, BATCH, T = models.find("Llama 3.1 405B"), 2048, 8192
 H100 = clusters.Cluster.of(chips.H100, 16384)
 NARROW = {
     "fixed": {"cp": 1, "dp": 1, "schedule": "1f1b"},
@@ -42,7 +42,7 @@ import sys
 sys.path.insert(0, "/library")
 from scalingbook_lib import models, planner
 from scalingbook_lib.machines import chips, clusters
-model, machine = models.find("LLaMA-3 405B"), clusters.Cluster.of(chips.H100, 16384)
+model, machine = models.find("Llama 3.1 405B"), clusters.Cluster.of(chips.H100, 16384)
 `);
 const ms = [];
 for (let i = 0; i < %d; i++) {

@@ -65,7 +65,7 @@ def queue(count: int, output: int = 200) -> tuple[serving.Request, ...]:
 def costs() -> dict:
     """Return four constant costs, and the costs of a model on chips."""
     eight = Slice.of(chips.V5E, "2x4")
-    model = inference.case(models.find("LLaMA-3 8B"), eight, inference.Layout(tp=8))
+    model = inference.case(models.find("Llama 3 8B"), eight, inference.Layout(tp=8))
     return {"constants": serving.Affine(), "model": model}
 
 

@@ -163,7 +163,7 @@ def _typed(name: str) -> str:
 
 
 _CHIPS = [_typed(name.removeprefix("TPU ")) for name in chips.ALL]
-_MODELS = [_typed(model.name) for model in models.CATALOGUE]
+_MODELS = [_typed(model.name) for model in models.CATALOG]
 _MACHINES = [f"{_typed(c.name.removeprefix('TPU '))}{':' * bool(c.torus)}" for c in chips.ALL.values()]
 
 WHOLE = ArgumentType("count", reading.whole)

@@ -35,7 +35,7 @@ Examples:
   scalingbook roofline v5e --matmul 64x8192x8192 --explain
   scalingbook collective all-gather 2GiB v5p:4x4x8
   scalingbook collective all-reduce 16M h100:1024 --mesh X=8,Y=128 --over X --json
-  scalingbook plan llama-3-405b h100:16384 --batch 16Mi
+  scalingbook plan llama-3.1-405b h100:16384 --batch 16Mi
   scalingbook serve llama-3-70b v5e:4x4 --prompt 8192 --weights int8 --kv int8 --itl 50ms
 """
 

@@ -367,7 +367,7 @@ def slips(
 
 def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
     """Yield a chapter's rows: the exercise, its facts, and its mistakes."""
-    catalogue, space, key = checks.catalogue(stem), {"__name__": "__main__"}, ""
+    catalog, space, key = checks.catalog(stem), {"__name__": "__main__"}, ""
     known = {exercise.key: exercise for exercise in exercises.read(stem)}
     for cell in exercises.source(stem).cells:
         key = cell.metadata.get("exercise", key)
@@ -375,7 +375,7 @@ def chapter(stem: str) -> Iterator[tuple[str, str, str]]:
         if cell.cell_type != "code" or hidden or ("stub" not in cell.metadata and _is_elsewhere(cell.source)):
             continue
         if "stub" in cell.metadata:
-            check, name, rows = catalogue[key], known[key].stub.partition(" =")[0], {}
+            check, name, rows = catalog[key], known[key].stub.partition(" =")[0], {}
             if check.kind == "number":
                 rows = _slips(check, known[key], cell.source, name, space)
             yield key, " ".join(facts(known[key])), " ".join(_written(rows))

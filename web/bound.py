@@ -59,7 +59,7 @@ class Volume:
 
     @property
     def whole_title(self) -> str:
-        """Return title and subtitle as a library catalogue lists them."""
+        """Return title and subtitle as a library catalog lists them."""
         stop = "" if self.title.endswith(("?", "!")) else "."
         return f"{self.title}{stop} {self.subtitle}" if self.subtitle else self.title
 

@@ -14,12 +14,11 @@ SYSTEMS = {
     "H100": "h100_sxm", "H200": "h200_sxm", "B200": "b200_sxm", "GB200": "gb200", "A100": "a100_sxm",
     "RTX PRO 6000 SE": "rtx_pro_6000_server"}  # fmt: skip
 MODELS = {
-    "LLaMA-3.1 8B": "meta-llama/Meta-Llama-3.1-8B",
-    "LLaMA-3 8B": "meta-llama/Meta-Llama-3.1-8B",
-    "LLaMA-3 70B": "meta-llama/Meta-Llama-3.1-70B",
-    "LLaMA-3.1 70B": "meta-llama/Meta-Llama-3.1-70B",
-    "LLaMA-3 405B": "meta-llama/Meta-Llama-3.1-405B",
-    "LLaMA-3.1 405B": "meta-llama/Meta-Llama-3.1-405B",
+    "Llama 3.1 8B": "meta-llama/Meta-Llama-3.1-8B",
+    "Llama 3 8B": "meta-llama/Meta-Llama-3.1-8B",
+    "Llama 3 70B": "meta-llama/Meta-Llama-3.1-70B",
+    "Llama 3.1 70B": "meta-llama/Meta-Llama-3.1-70B",
+    "Llama 3.1 405B": "meta-llama/Meta-Llama-3.1-405B",
     "Llama 4 Scout": "meta-llama/Llama-4-Scout-17B-16E-Instruct",
     "Llama 4 Maverick": "meta-llama/Llama-4-Maverick-17B-128E-Instruct",
     "Qwen3 30B-A3B": "Qwen/Qwen3-30B-A3B",

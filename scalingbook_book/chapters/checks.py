@@ -22,7 +22,7 @@ __all__ = [
     "Check",
     "Mistake",
     "Outcome",
-    "catalogue",
+    "catalog",
     "find",
     "guess_json",
     "hint_json",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def catalogue(stem: str | None = None) -> dict[str, Check]:
+def catalog(stem: str | None = None) -> dict[str, Check]:
     """The checks of a chapter by key; every chapter's where none is named."""
     wanted = stems() if stem is None else (stem,)
     return {check.key: check for name in wanted for check in _chapter(name)}
@@ -42,7 +42,7 @@ def find(key: str) -> Check:
 
     Raises ValueError, which names the nearest key, where there is no such exercise.
     """
-    found = catalogue(key.partition(".")[0])
+    found = catalog(key.partition(".")[0])
     if key in found:
         return found[key]
     near = difflib.get_close_matches(key, found, n=1)

@@ -74,7 +74,7 @@ def find(key: str) -> Explorer:
     for explorer in chapter(stem):
         if explorer.key == key:
             return explorer
-    known = ", ".join(e.key for e in chapter(stem)) or ", ".join(catalogue())
+    known = ", ".join(e.key for e in chapter(stem)) or ", ".join(catalog())
     raise LookupError(f"there is no explorer {key!r}; there are {known}")
 
 
@@ -85,7 +85,7 @@ def chapter(stem: str) -> tuple[Explorer, ...]:
     return tuple(import_module(f"scalingbook_book.chapters.{stem}.explorers").EXPLORERS)
 
 
-def catalogue() -> dict[str, Explorer]:
+def catalog() -> dict[str, Explorer]:
     """Every explorer by its key."""
     return {e.key: e for stem in stems() for e in chapter(stem)}
 

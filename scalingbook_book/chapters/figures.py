@@ -17,7 +17,7 @@ def find(key: str) -> Figure:
     """The figure of that key, such as `rooflines.wait`; a LookupError that names the known ones."""
     drawn = chapter(key.partition(".")[0])
     if key not in drawn:
-        raise LookupError(f"there is no figure {key[:40]!r}; there are {', '.join(drawn or catalogue())}")
+        raise LookupError(f"there is no figure {key[:40]!r}; there are {', '.join(drawn or catalog())}")
     return drawn[key]
 
 
@@ -30,6 +30,6 @@ def chapter(stem: str) -> dict[str, Figure]:
     return {figure.key: figure for figure in (make() for make in draws)}
 
 
-def catalogue() -> dict[str, Figure]:
+def catalog() -> dict[str, Figure]:
     """Every figure by its key."""
     return {key: figure for stem in stems() for key, figure in chapter(stem).items()}

@@ -101,7 +101,7 @@ def _graded(name: str, cells: list[str], seconds: float, gib: float) -> Graded:
     if not stems:
         raise ValueError("it does not check any exercise of the book, as in checks.find(key)(answer)")
     recorded, problem = _ran(cells, seconds, gib)
-    every = (check for stem in stems for check in checks.catalogue(stem).values())
+    every = (check for stem in stems for check in checks.catalog(stem).values())
     return Graded(name, tuple(_exercise(c, recorded, found.get(c.key), problem) for c in every), problem)
 
 

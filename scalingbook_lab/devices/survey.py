@@ -1,7 +1,7 @@
 """Benchmark this machine's devices: matmuls, copies, attention and collectives, each timed and predicted.
 
 `survey()` takes a minute or two on a TPU or GPU and less on a CPU, where sizes are smaller and in fp32.
-Predictions come from `calibrated.kernels` and `calibrated.fabrics` for a chip of the catalogue, and from the
+Predictions come from `calibrated.kernels` and `calibrated.fabrics` for a chip of the catalog, and from the
 roofline of its own best rates for a CPU. Inputs are random, because with equal numbers fewer bits flip: the
 chip would draw less power and clock higher than it does for a model.
 """
@@ -145,7 +145,7 @@ class SurveyOperation:
     inputs: tuple[jax.Array, ...]
     flops: float
     nbytes: float
-    predicted_s: float  # 0 if the catalogue has no such chip
+    predicted_s: float  # 0 if the catalog has no such chip
 
 
 def _matmuls(

@@ -12,11 +12,11 @@ from math import prod
 
 from scalingbook_lib.calibrated import kernels, records
 from scalingbook_lib.calibrated.records import Values
-from scalingbook_lib.machines.chips import CATALOGUE, OTHERS, Chip
+from scalingbook_lib.machines.chips import CATALOG, OTHERS, Chip
 from scalingbook_lib.units import BF16, FP4, FP8
 
 TPU_MATMUL_SHARE = 0.86  # large square matmul kernels: 0.82 on TPU7x, 0.90 on v6e
-_CHIPS = CATALOGUE | {one.name: one for one in OTHERS}
+_CHIPS = CATALOG | {one.name: one for one in OTHERS}
 _TYPES = {16: BF16, 8: FP8, 4: FP4}
 
 

@@ -12,7 +12,7 @@ from statistics import linear_regression
 
 from scalingbook_lib.calibrated import records
 from scalingbook_lib.calibrated.records import Values
-from scalingbook_lib.machines.chips import CATALOGUE, Chip
+from scalingbook_lib.machines.chips import CATALOG, Chip
 from scalingbook_lib.roofline.attained import Attention, Grouped, Products
 from scalingbook_lib.units import BF16, DType
 
@@ -81,7 +81,7 @@ def _extrapolated_share(lines: dict[str, Values], chip: Chip, dtype: DType) -> V
     """
     peaks = {
         f"{one.name} | {name}": peak / (one.cores or 1)
-        for one in CATALOGUE.values()
+        for one in CATALOG.values()
         if one.vendor == chip.vendor
         for name, peak in one.rates().items()
     }

@@ -54,7 +54,7 @@ class TimedOperation(Result):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeviceBenchmark(Result):
-    """All measurements on one machine; `chip` is its name in the catalogue, "" if it has none."""
+    """All measurements on one machine; `chip` is its name in the catalog, "" if it has none."""
 
     device: str
     chip: str
@@ -122,7 +122,7 @@ class DeviceBenchmark(Result):
         return dtype(row.dtype) if self.chip else replace(dtype(row.dtype), name="bf16")
 
     def as_chip(self) -> Chip:
-        """The device as a chip, if the catalogue lacks it: its peaks are its own best measured rates."""
+        """The device as a chip, if the catalog lacks it: its peaks are its own best measured rates."""
         done = [2.0 * prod(row.sizes) / row.seconds for row in self.rows if row.what == PRODUCT]
         read = max(map(_copy_bytes_per_s, (row for row in self.rows if row.what == COPY)), default=1.0)
         told = Source(text="scalingbook measure", as_of=self.date, url="")

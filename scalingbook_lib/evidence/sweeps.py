@@ -65,7 +65,7 @@ __getattr__ = resources.lazy_attributes(__name__, {"SWEEP": published})
 @cache
 def simulated() -> tuple[SweepPoint, ...]:
     """The simulated counterpart of every published point."""
-    model, machine = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 2)
+    model, machine = models.find("Llama 3 70B"), Cluster.of(chips.H100, 2)
     costs = inference.case(model, machine, LAYOUT, calibrated.serving(chips.H100, FP8, ENGINE))
     slots = inference.largest_batch(
         model, LAYOUT, machine, S=P + G, reserve=RESERVE, step_tokens=STEP_TOKENS

@@ -1,19 +1,19 @@
 """Shapes of published models, and their exact parameter counts part by part.
 
-`models.find("LLaMA-3 70B")`, `models.from_hf("config.json")`, `Transformer(...).weights()`. Chapter:
+`models.find("Llama 3 70B")`, `models.from_hf("config.json")`, `Transformer(...).weights()`. Chapter:
 Transformers.
 
 >>> print(find("llama-3-70b"))
-LLaMA-3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128256
+Llama 3 70B: 70,553,706,496 parameters; D=8192 L=80 F=28672 N=64 K=8 H=128 V=128256
 """
 
 from scalingbook_lib.models.blocks.block import Block, LayerKind
-from scalingbook_lib.models.catalogue import CATALOGUE, KNOWN_TYPES, find, from_hf
+from scalingbook_lib.models.catalog import CATALOG, KNOWN_TYPES, find, from_hf
 from scalingbook_lib.models.parts import PARTS, Experts, Latent, Linear, ModelError, Weight
 from scalingbook_lib.models.transformer import Transformer
 
 __all__ = [
-    "CATALOGUE",
+    "CATALOG",
     "KNOWN_TYPES",
     "PARTS",
     "Block",

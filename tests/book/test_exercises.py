@@ -62,12 +62,12 @@ def test_a_source_that_breaks_the_format_is_told_what_to_write(book, written, in
 @pytest.mark.parametrize("stem", exercises.stems())
 def test_every_exercise_has_its_check_and_every_check_its_exercise(stem):
     asked = exercises.read(stem)
-    assert {e.key: e.title for e in asked} == {c.key: c.title for c in checks.catalogue(stem).values()}
+    assert {e.key: e.title for e in asked} == {c.key: c.title for c in checks.catalog(stem).values()}
 
 
 @pytest.mark.parametrize("stem", exercises.stems())
 def test_a_chapter_has_ten_exercises_in_three_difficulties(stem):
-    found = checks.catalogue(stem).values()
+    found = checks.catalog(stem).values()
     assert len(found) >= 10
     assert {check.difficulty for check in found} == {1, 2, 3}
 

@@ -105,7 +105,7 @@ def exists(told):
     head, *rest = told.split(".")
     if told in GONE or head in ELSEWHERE or FILES.search(told):
         return True
-    if any(told in room.catalogue() for room in (checks, explorers, figures)):
+    if any(told in room.catalog() for room in (checks, explorers, figures)):
         return True
     paths = [[*path.split("."), *rest] for path in aliases().get(head, {SPOKEN.get(head, head)})]
     return any(ours(path) or anybodys(path) for path in paths)

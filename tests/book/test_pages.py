@@ -7,7 +7,7 @@ import statistics
 import pytest
 
 from scalingbook_book.chapters import checks, explorers, stems
-from scalingbook_book.chapters.explorers import catalogue
+from scalingbook_book.chapters.explorers import catalog
 from tools import exercises, notebooks, pages
 from tools.environment import ROOT
 from tools.notebooks import Notebook
@@ -117,12 +117,12 @@ def test_a_notebook_is_small_enough_to_be_shown(notebook):
 def test_the_pages_of_a_chapter_ask_its_exercises_once_and_show_its_explorers(stem):
     asked = exercises.asking(stem).values()  # a page may show exercises and explorers of other chapters too
     shown = [one.key for names in asked for one in exercises.shown(stem, names)]
-    assert sorted(shown) == sorted(check.key for check in checks.catalogue(stem).values())
+    assert sorted(shown) == sorted(check.key for check in checks.catalog(stem).values())
     text = "\n".join(page.text for page in pages.every())
     text += "".join(path.read_text() for path in ROOT.glob("*.md"))
     explored = set(re.findall(r'(?:show\.explorer\("|^```\{explorer\} )([\w.]+)', text, re.M))
-    assert explored <= set(catalogue())
-    assert {key for key in catalogue() if key.startswith(f"{stem}.")} <= explored
+    assert explored <= set(catalog())
+    assert {key for key in catalog() if key.startswith(f"{stem}.")} <= explored
 
 
 @pytest.mark.parametrize("page", [page for page in pages.every() if page.deeper], ids=str)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from scalingbook_book.chapters.explorers import catalogue
+from scalingbook_book.chapters.explorers import catalog
 from tools import pages
 from tools.environment import ROOT
 from tools.reference import letters, terms
@@ -91,7 +91,7 @@ def test_symbols_are_recognized_in_formulas(source, used):
 
 # Terms
 
-CONTROLS = [c for one in catalogue().values() for c in one.controls.values()]
+CONTROLS = [c for one in catalog().values() for c in one.controls.values()]
 ON_A_CONTROL = {said.casefold() for c in CONTROLS for said in (c.label, *getattr(c, "options", ()))}
 EMPHASIS = {  # no terms, and on no control
     *("and", "row", "weights", "flops/s", "fills", "drains", "three times"),

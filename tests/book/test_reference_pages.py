@@ -41,7 +41,7 @@ def test_its_rules_are_the_librarys(illegal):
         notation.parse(illegal)
 
 
-def test_its_link_rates_are_the_catalogues():
+def test_its_link_rates_are_the_catalogs():
     assert chips.V5P.links * 2 * chips.V5P.link_bytes_per_s == 1200e9
     assert "1,200 GB/s is 6 links × 2 directions × 100 GB/s" in NOTATION.replace("\n", " ")
     assert {c.link_bytes_per_s for c in (chips.V4, chips.V5E)} == {50e9}

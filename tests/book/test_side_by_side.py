@@ -1,4 +1,4 @@
-"""The tables of chips and of models say what the library's catalogue says."""
+"""The tables of chips and of models say what the library's catalog says."""
 
 import csv
 
@@ -13,7 +13,7 @@ def test_every_chip_and_model_has_a_row_with_its_values():
     assert html.index('class="widest"') < html.index("<tbody>")  # columns have their widths before their rows
     assert '<th scope="row">H100</th>' in html
     assert "989 TFLOP/s" in html
-    assert table("models", "Models", MODELS, models.CATALOGUE, "").count("<tr>") == 1 + len(models.CATALOGUE)
+    assert table("models", "Models", MODELS, models.CATALOG, "").count("<tr>") == 1 + len(models.CATALOG)
 
 
 def test_the_csv_holds_base_units_and_a_source(tmp_path):
@@ -26,4 +26,4 @@ def test_the_csv_holds_base_units_and_a_source(tmp_path):
 
 def test_the_key_value_cache_of_a_token_is_the_known_one():
     cache = next(column for column in MODELS if column.field == "kv_bytes_per_token")
-    assert cache.value(models.find("LLaMA-3 70B")) == 2 * 80 * 8 * 128 * 2
+    assert cache.value(models.find("Llama 3 70B")) == 2 * 80 * 8 * 128 * 2

@@ -15,7 +15,7 @@ def written():
 
 
 def test_every_exercise_has_its_row():
-    assert list(written()) == sorted(checks.catalogue())
+    assert list(written()) == sorted(checks.catalog())
 
 
 def test_every_recorded_mistake_has_a_sentence():

@@ -10,9 +10,7 @@ from web.extension import labels
 
 
 def test_the_words_of_every_position_stand_in_the_page_or_are_its_number():
-    sliders = [
-        c for e in explorers.catalogue().values() for c in e.controls.values() if isinstance(c, Slider)
-    ]
+    sliders = [c for e in explorers.catalog().values() for c in e.controls.values() if isinstance(c, Slider)]
     assert len(sliders) > 300
     for slider in sliders:
         first, last, step = slider.stops

@@ -34,7 +34,7 @@ FAULTS = """() => {
 def sheet(theme):
     """A page of figures alone, with the site's stylesheet and no script."""
     ground, ink = COLORS[theme]
-    body = "".join(figure.html() for figure in figures.catalogue().values())
+    body = "".join(figure.html() for figure in figures.catalog().values())
     page = f"body {{ margin: 16px; background: {ground}; color: {ink}; font-family: sans-serif }}"
     return f'<html data-theme="{theme}"><style>{STYLES}{page}</style><body>{body}</body></html>'
 
@@ -46,7 +46,7 @@ def test_every_figure_can_be_read(chrome, theme, width, medium):
     page = chrome.new_page(viewport={"width": width, "height": 900})
     page.emulate_media(media=medium)
     page.set_content(sheet(theme))
-    assert page.locator(".fig").count() == len(figures.catalogue())
+    assert page.locator(".fig").count() == len(figures.catalog())
     assert page.evaluate(FAULTS) == []
     page.close()
 

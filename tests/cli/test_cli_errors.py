@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import scalingbook_cli as cli
-from scalingbook_lib.models import CATALOGUE
+from scalingbook_lib.models import CATALOG
 
 WRONG = {
     "nothing": "No such command 'nothing'",
     "model": "Missing argument 'MODEL'",
-    "model llama-9": "'llama-9' is not in the catalogue; write one of",
+    "model llama-9": "'llama-9' is not in the catalog; write one of",
     "model /nowhere/config.json": "cannot be read; give the path of a config.json",
     "model llama-3-8b --sequence 0": "'0' is not a whole number from 1",
     "model llama-3-8b --sequence 1.5": "'1.5' is not a whole number",
@@ -66,7 +66,7 @@ WRONG = {
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --efficiency 0": "'0' is not an efficiency",
     "plan llama-3-8b h100 --batch 8 --fsdp 8 --usd-per-hour 0": "'0' is not a positive number",
     "plan llama-3-8b h100 --batch 8 --what-if --as-written": "--what-if needs a search",
-    "plan llama-3-8b h100 --batch 8 --ep 2": "LLaMA-3 8B has no experts for ep=2: write 1",
+    "plan llama-3-8b h100 --batch 8 --ep 2": "Llama 3 8B has no experts for ep=2: write 1",
     "plan llama-3-8b h100 --batch 8 --tp 2 --expert-tp 2 --expert-domains 4": "expert_tp=2, expert_domains=4",
     "plan llama-3-8b h100 --batch 8 --best 2000": "'2000' is too long a list",
     "plan llama-3-8b h100 --batch 8 --zero 4": "'4' is not one of '0', '1', '2', '3'",
@@ -75,7 +75,7 @@ WRONG = {
     "serve llama-3-8b h100 --itl 50GB": "'50GB' is not a time above 0; write one as in 50ms",
     "serve llama-3-8b h100 --tp 3 --as-written": "3 chips of a copy do not divide the 8",
     "serve llama-3-8b h100 --tp 8 --itl 50ms --as-written": "--as-written gives one; leave them out",
-    "serve llama-3-8b h100 --tp 8 --ep 8 --as-written": "LLaMA-3 8B has no experts for ep=8: write 1",
+    "serve llama-3-8b h100 --tp 8 --ep 8 --as-written": "Llama 3 8B has no experts for ep=8: write 1",
     "serve llama-3-8b h100 --policy lifo": "'lifo' is not one of 'interleaved', 'chunked'",
     "serve llama-3-8b h100 --reserve 2": "'2' is not a share",
     "serve llama-3-8b h100 --reserve 10% --gpu-memory-utilization 90%": "write only one of them",
@@ -110,10 +110,10 @@ def test_a_plan_that_cannot_be_says_why_and_ends_with_1(ask):
 
 
 def test_a_search_that_finds_nothing_says_why_and_ends_with_1(ask):
-    told = ask("plan llama-3-405b h100 --batch 8")
+    told = ask("plan llama-3.1-405b h100 --batch 8")
     assert told.code == 1
     assert "No plan is possible" in one_line(told.out)
-    told = ask("plan llama-3-405b h100 --batch 8 --json")
+    told = ask("plan llama-3.1-405b h100 --batch 8 --json")
     assert told.code == 1
     assert not told.values["feasible"]
     assert told.values["search"]["rejected"]
@@ -125,11 +125,11 @@ def test_a_search_that_finds_nothing_says_why_and_ends_with_1(ask):
 def test_experts_that_a_model_has_not_are_spread_nowhere(ask, line):
     told = ask(line)
     assert told.code == 1
-    assert "LLaMA-3 8B has no experts for ep=2: write 1" in one_line(told.out)
+    assert "Llama 3 8B has no experts for ep=2: write 1" in one_line(told.out)
 
 
 def test_a_plan_too_large_is_timed_and_refused(ask):
-    told = ask("plan llama-3-405b h100 --batch 8 --fsdp 8 --as-written")
+    told = ask("plan llama-3.1-405b h100 --batch 8 --fsdp 8 --as-written")
     assert told.code == 1
     assert " over" in told.out.splitlines()[2]
 
@@ -190,8 +190,8 @@ def test_a_terminal_without_our_signs_gets_the_numbers():
     assert "FLOPs = 2 ? B ? D ? F" in done.stdout
 
 
-def test_the_catalogue_is_offered_for_a_name_that_resembles_none(ask):
-    assert CATALOGUE[0].name in ask("model zzzzzz").err
+def test_the_catalog_is_offered_for_a_name_that_resembles_none(ask):
+    assert CATALOG[0].name in ask("model zzzzzz").err
 
 
 def one_line(text):

@@ -50,7 +50,7 @@ def steps(ask, line, *more):
     return {step["name"]: step for step in found}
 
 
-@pytest.mark.parametrize("name", [model.name for model in models.CATALOGUE])
+@pytest.mark.parametrize("name", [model.name for model in models.CATALOG])
 def test_parameters_are_worked_out_part_by_part(ask, name):
     model = models.find(name)
     found = steps(ask, "model --tokens 1T --batch 2", name)
@@ -103,7 +103,7 @@ def test_one_chip_alone_has_nothing_to_derive(ask):
 
 @pytest.mark.parametrize("line", [
     "llama-3-70b v5p:16x16x16 --batch 2048 --tp 4 --fsdp 1024 --remat full --tokens 15T",
-    "llama-3-405b h100:16384 --batch 2048 --tp 8 --pp 16 --fsdp 128",
+    "llama-3.1-405b h100:16384 --batch 2048 --tp 8 --pp 16 --fsdp 128",
 ])  # fmt: skip
 def test_a_step_is_the_sum_of_its_terms(ask, line):
     found = steps(ask, f"plan {line} --as-written")

@@ -13,11 +13,11 @@ MORE = {
     "roofline": (),
     "collective": ("collective all-gather 1G h100:1024 --mesh X=8,Y=128 --over X",),
     "plan": (
-        "plan llama-3-405b h100 --batch 8",
+        "plan llama-3.1-405b h100 --batch 8",
         "plan llama-3-8b h100:64 --batch 512 --tp 3 --fsdp 8 --as-written",
         "plan llama-3-8b h100:64 --batch 512 --tp 16 --fsdp 4 --remat full --as-written",
     ),
-    "serve": ("serve llama-3-405b h100:1",),
+    "serve": ("serve llama-3.1-405b h100:1",),
     "score": (),
     "measure": ("measure --calibrate", "measure"),
     "conform": ("conform theirs.csv",),

@@ -139,7 +139,7 @@ def test_this_machine_is_measured(ask, tmp_path):
 
 
 @pytest.mark.parametrize("line", ["plan gpt-2 {} --batch 8 --sequence 1024", "serve gpt-2 {} --prompt 512"])
-def test_a_device_that_no_catalogue_has_is_a_machine_by_its_record(ask, tmp_path, line):
+def test_a_device_that_no_catalog_has_is_a_machine_by_its_record(ask, tmp_path, line):
     """A CPU: its own best rates are its peaks, of which its products reach a part."""
     rows = [
         TimedOperation(what=PRODUCT, dtype="fp32", sizes=(B, 256, 256), seconds=s, predicted_s=s)

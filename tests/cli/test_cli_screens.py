@@ -56,7 +56,7 @@ KEYS = {
 TYPICAL = (
     "plan llama-3-8b h100:64 --batch 512",
     "plan Qwen/Qwen3-8B 8xH100 --batch 1Mi",
-    "plan llama-3-405b h100:1024 --batch 4Mi",
+    "plan llama-3.1-405b h100:1024 --batch 4Mi",
     "plan mixtral-8x7b h100:128 --batch 4Mi --tokens 2T",
     "plan llama-3-70b v5p:8x8x8 --batch 4Mi --what-if",
     "plan deepseek-v3 h100:2048 --batch 16Mi --sequence 4096 --pp 16 --ep 64",

@@ -7,7 +7,7 @@ from scalingbook_lib.inference import Drafting, Layout
 from scalingbook_lib.machines import Cluster, chips
 
 LINE = "serve llama-3-70b h100:8 --tp 8 --prompt 2048 --output 256 --json"
-MODEL, NODE, LAYOUT = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8), Layout(tp=8)
+MODEL, NODE, LAYOUT = models.find("Llama 3 70B"), Cluster.of(chips.H100, 8), Layout(tp=8)
 
 
 def steady(**more):

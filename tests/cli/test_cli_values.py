@@ -16,7 +16,7 @@ from scalingbook_lib.models import arithmetic
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, DTYPES, FP8, FP32, INT8, percent
 
-MODELS = [model.name for model in models.CATALOGUE]
+MODELS = [model.name for model in models.CATALOG]
 KINDS = ("all-gather", "reduce-scatter", "all-reduce", "all-to-all")
 COLLECTIVES = {name: collectives.FORMULAS[collectives.Collective.named(name)] for name in KINDS}
 MACHINES = {
@@ -50,7 +50,7 @@ def test_every_model_is_counted_as_the_library_counts_it(ask, name):
 
 
 def test_types_and_a_run_are_the_library_s(ask):
-    model = models.find("LLaMA-3 8B")
+    model = models.find("Llama 3 8B")
     line = "model llama-3-8b --weights fp32 --gradients none --moments bf16 --master none --cache int8"
     told = ask(line, "--context", "32Ki", "--tokens", "15T", "--json").values
     state = arithmetic.training_state(model, weights=FP32, gradients=None, moments=BF16, master=None)
@@ -61,7 +61,7 @@ def test_types_and_a_run_are_the_library_s(ask):
     assert told["training_run"]["six_nd_flops"] == run.six_nd
 
 
-@pytest.mark.parametrize("chip", chips.CATALOGUE.values(), ids=str)
+@pytest.mark.parametrize("chip", chips.CATALOG.values(), ids=str)
 def test_a_product_on_every_chip_is_the_library_s_roofline(ask, chip):
     dtype = DTYPES[next(iter(chip.rates()))]
     told = ask(f"roofline --matmul 64x4096x16Ki --dtype {dtype} --json", chip.name).values
@@ -108,7 +108,7 @@ def test_a_collective_over_mesh_axes_uses_their_links(ask):
 PLANS = [
     ("llama-3-70b", "v5p:16x16x16", "--batch 2048 --tp 4 --fsdp 1024 --remat full",
      Plan(tp=4, fsdp=1024, remat="full"), 2048),
-    ("llama-3-405b", "h100:16384", "--batch 16Mi --tp 8 --pp 16 --fsdp 128 --zero 2 --overlap none",
+    ("llama-3.1-405b", "h100:16384", "--batch 16Mi --tp 8 --pp 16 --fsdp 128 --zero 2 --overlap none",
      Plan(tp=8, pp=16, fsdp=128, zero=2, overlap="none"), 2048),
     ("deepseek-v3", "h100:2048", "--batch 15360 --sequence 4096 --pp 16 --ep 64 --fsdp 128 --master none "
      "--schedule dualpipe --no-sequence-parallel --moments bf16",
@@ -192,7 +192,7 @@ def test_a_layout_as_written_is_served_as_the_library_says(ask, efficiency):
     told = ask(f"serve llama-3-70b h100:8 {line} --efficiency {efficiency} --json").values
     layout = inference.Layout(tp=8, weights=FP8, kv=FP8, compute=FP8)
     reached = inference.PEAK if efficiency == "peak" else calibrated.serving(chips.H100, FP8)
-    llama, node = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 8)
+    llama, node = models.find("Llama 3 70B"), Cluster.of(chips.H100, 8)
     served = inference.serve(llama, node, layout, P=2048, G=256, batch=64, efficiency=reached)
     assert told["output_tokens_per_s"] == served.tokens_per_s
     assert told["itl_s"] == served.itl_s
@@ -212,7 +212,7 @@ def test_every_way_of_a_layout_can_be_written():
 def test_what_if_is_the_planner_s_sensitivity(ask):
     told = ask("plan llama-3-8b h100:64 --batch 512 --efficiency peak --what-if --json").values["what_if"]
     how = {"batch": 512, "T": 8192, "pessimistic": False, "keep": 5}
-    found = calibrated.recommend(models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 64), **how)
+    found = calibrated.recommend(models.find("Llama 3 8B"), Cluster.of(chips.H100, 64), **how)
     changes = planner.sensitivity(found.ranking).changes
     assert [one["what"] for one in told] == [change.what for change in changes]
     assert [one["step_time_s"] for one in told] == [change.then.step.total_s for change in changes]
@@ -222,7 +222,7 @@ def test_what_if_is_the_planner_s_sensitivity(ask):
 def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
     told = ask("plan llama-3-8b h100:64 --batch 512 --efficiency calibrated --compute fp8 --json").values
     reached = calibrated.training(chips.H100, "fp8")
-    found = calibrated.recommend(models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 64), batch=512, T=8192,
+    found = calibrated.recommend(models.find("Llama 3 8B"), Cluster.of(chips.H100, 64), batch=512, T=8192,
                                  fixed={"compute": FP8}, efficiency=reached)  # fmt: skip
     assert told["efficiency"] == reached.name
     assert told["efficiency_shares"] == reached.shares
@@ -235,7 +235,7 @@ def test_calibrated_is_the_efficiency_of_that_chip_and_type(ask):
 def test_two_pods_are_searched_together(ask):
     told = ask("plan llama-3-8b v5p:4x4x4 --batch 512 --pods 2 --efficiency peak --json").values
     how = {"batch": 512, "T": 8192, "pods": 2, "pessimistic": False}
-    found = calibrated.recommend(models.find("LLaMA-3 8B"), Slice.of(chips.V5P, "4x4x4"), **how)
+    found = calibrated.recommend(models.find("Llama 3 8B"), Slice.of(chips.V5P, "4x4x4"), **how)
     assert told["plan"]["dcn"] == 2
     assert told["step_time_s"] == found.winner.step.total_s
 
@@ -249,12 +249,12 @@ def test_every_field_of_a_plan_can_be_written_or_is_left_to_the_library():
 
 def test_plans_are_ranked_by_the_time_that_80_percent_of_steps_do_not_exceed(ask):
     """Meta's degrees; plans with lower expected times have degrees that no published run has."""
-    told = ask("plan llama-3-405b h100:16384 --batch 16Mi --json").values
+    told = ask("plan llama-3.1-405b h100:16384 --batch 16Mi --json").values
     assert [told["plan"][name] for name in ("tp", "cp", "pp")] == [8, 1, 16]
 
 
 LLAMA_405B = (
-    "plan llama-3-405b h100:8192 --batch 16Mi --tp 8 --pp 16 --fsdp 64 --zero 1 --schedule interleaved"
+    "plan llama-3.1-405b h100:8192 --batch 16Mi --tp 8 --pp 16 --fsdp 64 --zero 1 --schedule interleaved"
 )
 
 
@@ -292,8 +292,8 @@ def test_where_no_plan_leaves_headroom_one_within_the_error_is_found(ask):
 
 def test_recipes_can_be_written_in_full(ask):
     line = (
-        "plan llama-3-405b tpu7x:4x8x8 --batch 1536 --fsdp 256 --microbatch 6 --loss-tiles 4 --weights fp32 "
-        "--master none --moments bf16 --remat save:k,v;offload:in,down --as-written --json"
+        "plan llama-3.1-405b tpu7x:4x8x8 --batch 1536 --fsdp 256 --microbatch 6 --loss-tiles 4 "
+        "--weights fp32 --master none --moments bf16 --remat save:k,v;offload:in,down --as-written --json"
     )
     told = ask(line)
     assert told.code == 0

@@ -54,7 +54,7 @@ def test_what_is_right_counts_and_a_cell_that_fails_stops_no_other(graded):
     )
     found, each = graded(*cells)
     assert not found.problem
-    assert (found.solved, len(found.exercises)) == (2, len(checks.catalogue("intro")))
+    assert (found.solved, len(found.exercises)) == (2, len(checks.catalog("intro")))
     assert each[KEYS[0]].status == each["intro.strong-or-weak"].status == "right"
     assert each[KEYS[1]].status == "wrong"
     assert each[KEYS[2]].says == "ZeroDivisionError: division by zero"

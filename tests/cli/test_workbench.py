@@ -17,7 +17,7 @@ CONFIG = {
     "model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 4,
     "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 32000, "tie_word_embeddings": False,
 }  # fmt: skip
-MODELS = [model.name for model in models.CATALOGUE]
+MODELS = [model.name for model in models.CATALOG]
 MACHINES = fit.offered()
 PAIRS = [(random.Random(7 * n).choice(MODELS), random.Random(11 * n).choice(MACHINES)) for n in range(1, 51)]
 FEW = 200  # plans judged before a search is ended: what is asked here is not which plan is best
@@ -88,12 +88,12 @@ def test_any_pair_gets_an_answer_or_a_sentence(model, machine, ended_early):
 
 
 def test_what_does_not_fit_says_by_how_much_and_where_it_would():
-    shown = said("panel", ({"model": "LLaMA-3 405B"}, ""), panel="serve")
+    shown = said("panel", ({"model": "Llama 3.1 405B"}, ""), panel="serve")
     assert shown["fit"]["fits"] is False
     assert "110 GB does not fit in 80 GiB of H100" in shown["fit"]["told"]
     assert shown["fit"]["apply"] == {"field": "server", "value": "h100:16"}
     assert 'data-apply="server" data-value="h100:16"' in shown["html"]
-    larger = said("panel", ({"model": "LLaMA-3 405B", "server": "h100:16"}, ""), panel="serve")
+    larger = said("panel", ({"model": "Llama 3.1 405B", "server": "h100:16"}, ""), panel="serve")
     assert larger["fit"]["fits"] is True
 
 

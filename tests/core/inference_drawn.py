@@ -14,7 +14,7 @@ hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
 SETTINGS = repeatable.examples(80)
-_NAMES = ("LLaMA-3 8B", "LLaMA-3 70B", "Gemma-3 27B", "GPT-2 XL", "Mixtral 8x7B", "DeepSeek-V3",
+_NAMES = ("Llama 3 8B", "Llama 3 70B", "Gemma-3 27B", "GPT-2 XL", "Mixtral 8x7B", "DeepSeek-V3",
           "gpt-oss 120B", "Qwen3-Next 80B-A3B", "Falcon 40B")  # fmt: skip
 MODELS = [models.find(name) for name in _NAMES]
 MACHINES = [

@@ -9,7 +9,7 @@ from functools import cache
 from math import ceil
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import CATALOGUE
+from scalingbook_lib.machines.chips import CATALOG
 from scalingbook_lib.machines.clusters import Cluster, ClusterError
 from scalingbook_lib.machines.slices import Slice, SliceError
 from scalingbook_lib.units import BF16, FP8, INT8
@@ -34,7 +34,7 @@ SLACK = 1 + 1e-9  # what is equal may differ by rounding
 @cache
 def machine(name, size, rate="", by=1.0):
     """So many chips of a name, or a slice; one rate of the chip is `by` times as high."""
-    chip = CATALOGUE[name]
+    chip = CATALOG[name]
     known = [one for one in RATES.get(rate, ()) if getattr(chip, one) is not None]
     there = {one: by * getattr(chip, one) for one in known if one != "bf16_flops_per_s" or name != "V100"}
     chip = replace(chip, **there)
@@ -42,7 +42,7 @@ def machine(name, size, rate="", by=1.0):
 
 
 def _places():
-    for name, chip in CATALOGUE.items():
+    for name, chip in CATALOG.items():
         for size in SLICES if chip.torus else COUNTS:
             try:
                 machine(name, size)
@@ -51,7 +51,7 @@ def _places():
             yield name, size
 
 
-PLACES = tuple(_places())  # what can be built of the catalogue's chips
+PLACES = tuple(_places())  # what can be built of the catalog's chips
 
 
 def types(chip):

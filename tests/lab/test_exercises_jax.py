@@ -103,7 +103,7 @@ def test_a_known_mistake_is_made_by_a_real_program(name, place, fn):
 
 
 def test_every_known_mistake_of_a_program_is_tried():
-    coded = [check for check in checks.catalogue("jax").values() if check.kind == "program"]
+    coded = [check for check in checks.catalog("jax").values() if check.kind == "program"]
     known = {(check.key, place) for check in coded for place in range(len(check.mistakes))}
     assert {(f"jax.{name}", place) for name, place, _ in MISTAKES} | {("jax.block-gradient", 0)} == known
 

@@ -20,7 +20,7 @@ MESH = sharding.mesh(GRID)
 A = np.random.default_rng(0).normal(size=(64, 16)).astype(np.float32)
 GIVEN, OUT = "A[I_XY, J]", "B[I_XY, J]"
 TASK = judge.Task("", lambda a: 2 * a, (sharding.place(A, GIVEN, MESH),), (OUT,), (GIVEN,), asked={})
-CODED = [key for key, check in checks.catalogue("jax").items() if check.kind == "program"]
+CODED = [key for key, check in checks.catalog("jax").items() if check.kind == "program"]
 
 
 def told(shown):

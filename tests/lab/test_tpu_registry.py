@@ -1,4 +1,4 @@
-"""The catalogue's TPUs against the registry that JAX itself computes with, an oracle from another source."""
+"""The catalog's TPUs against the registry that JAX itself computes with, an oracle from another source."""
 
 import pytest
 

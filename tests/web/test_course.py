@@ -31,7 +31,7 @@ def test_the_pages_totals_are_correct():
     every = [key for week in WEEKS for key in week.exercises]
     assert len(set(every)) == len(every)
     told = course._whole()
-    assert f"{len(every)} of {len(checks.catalogue())} exercises" in told
+    assert f"{len(every)} of {len(checks.catalog())} exercises" in told
     assert "".join(course._told(WEEKS[0])).count("<a href=") == sum(
         map(len, (WEEKS[0].pages, WEEKS[0].skip, WEEKS[0].exercises))
     )

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from scalingbook_lib.hlo import cost
-from scalingbook_lib.models import CATALOGUE, Experts, Latent, Linear, Transformer
+from scalingbook_lib.models import CATALOG, Experts, Latent, Linear, Transformer
 
 T = 12  # longer than the small window
 
@@ -168,9 +168,9 @@ def small(m: Transformer) -> Transformer:
 
 
 def structures() -> dict[str, Transformer]:
-    """Return a small model of every structure in the catalogue, by the first model that has it."""
+    """Return a small model of every structure in the catalog, by the first model that has it."""
     found = {}
-    for model in CATALOGUE:
+    for model in CATALOG:
         cut = small(model)
         found.setdefault(replace(cut, name="small", source=""), model.name)
     return {name: model for model, name in found.items()}

@@ -116,11 +116,11 @@ def _staged() -> Iterator[tuple[str, str, dict[str, int], int, str]]:
 # Prefill and decode: model, topology, TP degree, and for a windowed model the window's tokens. Each gives
 # both phases.
 SERVED = (
-    ("LLaMA-3 8B", "v5e:1x1", 1),
-    ("LLaMA-3 8B", "v5e:2x4", 8),
-    ("LLaMA-3 70B", "v5p:2x2x2", 8),
-    ("LLaMA-3 70B", "v5p:2x2x4", 16),
-    ("LLaMA-2 7B", "v4:2x2x2", 8),
+    ("Llama 3 8B", "v5e:1x1", 1),
+    ("Llama 3 8B", "v5e:2x4", 8),
+    ("Llama 3 70B", "v5p:2x2x2", 8),
+    ("Llama 3 70B", "v5p:2x2x4", 16),
+    ("Llama 2 7B", "v4:2x2x2", 8),
     ("Gemma 2B", "v6e:2x4", 8),
     ("Gemma-2 9B", "v5e:2x4", 8),
     ("Mixtral 8x7B", "v6e:2x4", 8),
@@ -174,7 +174,7 @@ def _served() -> Iterator[Case]:
 
 
 def _engines() -> Iterator[Case]:
-    layers = replace(models.find("LLaMA-3 70B"), L=2)
+    layers = replace(models.find("Llama 3 70B"), L=2)
     kinds: dict[str, Any] = {"dtype": jnp.bfloat16, "cache_dtype": jnp.bfloat16}
     for name, topology, mesh, T in ENGINES:
         config = Config(layers, mesh, sequences=32, tokens=2048, topology=topology, **kinds)

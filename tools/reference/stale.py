@@ -1,4 +1,4 @@
-"""List prices and announcements of the catalogue that should be checked again.
+"""List prices and announcements of the catalog that should be checked again.
 
 `make stale`, or `python -m tools.reference.stale 2027-06-01`: those older than half a year on that day, the
 oldest first. Younger ones are counted.

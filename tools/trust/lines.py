@@ -77,7 +77,7 @@ WORDS = {
     "chip": list(parameter_types.CHIP.names),
 }
 SEARCHES = (
-    ["plan", "llama-3-405b", "h100:16384", "--batch", "16Mi"],
+    ["plan", "llama-3.1-405b", "h100:16384", "--batch", "16Mi"],
     ["serve", "deepseek-v3", "b300:512"],
 )
 ASKED = (["chips"], ["model", "gpt-2"], ["roofline", "v5e", "--matmul", "8x8x8", "--json"])

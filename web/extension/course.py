@@ -97,7 +97,7 @@ class Weeks(SphinxDirective):
 
 
 def _whole() -> str:
-    every, known = [key for week in weeks() for key in week.exercises], len(checks.catalogue())
+    every, known = [key for week in weeks() for key in week.exercises], len(checks.catalog())
     reading, solving = (
         cover.duration(sum(getattr(week, f"{kind}_minutes") for week in weeks()))
         for kind in ("reading", "solving")

@@ -59,7 +59,7 @@ class Exercises(SphinxDirective):
         for path in (ROOT / "scalingbook_book" / "chapters" / stem / "checks").rglob("*.py"):
             self.env.note_dependency(str(path))
         try:
-            known, read = checks.catalogue(stem), exercises.shown(stem, names)
+            known, read = checks.catalog(stem), exercises.shown(stem, names)
         except (ValueError, OSError) as error:
             LOG.warning("exercises %s: %s", stem, error, location=self.get_location())
             return []

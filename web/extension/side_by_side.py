@@ -1,6 +1,6 @@
 """The tables of all chips and of all models, as HTML and as CSV.
 
-`{chips-table}` and `{models-table}` write a table from the library's catalogue; the page's script makes it
+`{chips-table}` and `{models-table}` write a table from the library's catalog; the page's script makes it
 sortable and filterable (`page/site/side-by-side.mjs`). The CSV files use base units.
 """
 
@@ -168,7 +168,7 @@ def _figures(chip: Chip) -> str:
 
 
 class ChipsTable(SphinxDirective):
-    """The directive that lists all chips of the catalogue."""
+    """The directive that lists all chips of the catalog."""
 
     def run(self) -> list[nodes.Node]:
         """Return one table, rebuilt when the library changes."""
@@ -179,13 +179,13 @@ class ChipsTable(SphinxDirective):
 
 
 class ModelsTable(SphinxDirective):
-    """The directive that lists all models of the catalogue."""
+    """The directive that lists all models of the catalog."""
 
     def run(self) -> list[nodes.Node]:
         """Return one table, rebuilt when the library changes."""
         shows_the_library(self.env)
-        title = "Shapes and sizes of the catalogue's models, counted weight by weight"
-        return [nodes.raw("", table("models", title, MODELS, models.CATALOGUE, ""), format="html")]
+        title = "Shapes and sizes of the catalog's models, counted weight by weight"
+        return [nodes.raw("", table("models", title, MODELS, models.CATALOG, ""), format="html")]
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
@@ -195,7 +195,7 @@ def finish(app: Sphinx, error: Exception | None) -> None:
     folder = Path(app.outdir) / FOLDER
     folder.mkdir(exist_ok=True)
     write_csv(folder / "chips.csv", CHIPS, tuple(chips.ALL.values()))
-    write_csv(folder / "models.csv", MODELS, models.CATALOGUE)
+    write_csv(folder / "models.csv", MODELS, models.CATALOG)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Workbench(SphinxDirective):
 def _offered() -> str:
     """Return the suggestions for models and machines."""
     lists = {
-        "model": "".join(_option(model.name) for model in models.CATALOGUE),
+        "model": "".join(_option(model.name) for model in models.CATALOG),
         **{field: _machines(command) for command, field in MACHINE_FIELDS.items()},
     }
     return "".join(f'<datalist id="workbench-{name}">{told}</datalist>' for name, told in lists.items())

@@ -14,7 +14,7 @@ from scalingbook_lib.units import BF16
 
 MILLION = 2**20
 V3, QWEN = models.find("DeepSeek-V3"), models.find("Qwen3-Next 80B-A3B")
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 _PAIR = pair_flops(V3, absorbed=True)  # 128 heads that meet a latent vector of 512 + 64
 
 # a latent vector: 512 in fp8, four scales in fp32, 64 in bf16; an index key of 128 in fp8 with a scale

@@ -16,7 +16,7 @@ from scalingbook_lib.units import INT8
 
 M405, M70, M8, FALCON, QWEN, V3 = (
     models.find(name)
-    for name in ("LLaMA-3 405B", "LLaMA-3 70B", "LLaMA-3 8B", "Falcon 40B", "Qwen3 30B-A3B", "DeepSeek-V3")
+    for name in ("Llama 3.1 405B", "Llama 3 70B", "Llama 3 8B", "Falcon 40B", "Qwen3 30B-A3B", "DeepSeek-V3")
 )
 NEW = replace(
     chips.H100, name="a new chip", bf16_flops_per_s=2e15, hbm_bytes_per_s=8e12,

@@ -9,7 +9,7 @@ from scalingbook_lib.machines.formats import Element, Format, relative_rms_error
 from scalingbook_lib.steps.limits.recipe import Recipe
 from scalingbook_lib.units import FP8
 
-LLAMA, K2 = models.find("LLaMA-3 70B"), models.find("Kimi K2")
+LLAMA, K2 = models.find("Llama 3 70B"), models.find("Kimi K2")
 NODES = Cluster.of(chips.H100, 4096)
 RECIPES = {
     "bf16": Recipe(),

@@ -9,13 +9,13 @@ from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.planner import Loop, Splits
 from scalingbook_lib.serving import Rollout, rollout, sample_lengths
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 MACHINE, ENGINE = Cluster.of(chips.H100, 256), Layout(tp=8)
 ANSWERS, P, G, SPREAD, MOST = 8192, 512, 8192, 0.8, 32_768
 SLOTS = 256  # responses of one engine
 CHIP_S = LLAMA3_INTERRUPTIONS.mtbf_s * LLAMA3_INTERRUPTIONS.chips  # between two failures of one GPU
 LARGE = 100_000
-STATE_BYTES = 14 * models.find("LLaMA-3 405B").params  # bf16 weights, fp32 master, two moments
+STATE_BYTES = 14 * models.find("Llama 3.1 405B").params  # bf16 weights, fp32 master, two moments
 
 
 def asked(spread: float = SPREAD) -> Loop:

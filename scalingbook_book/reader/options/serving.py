@@ -10,7 +10,7 @@ from scalingbook_lib.machines import Machine
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType
 
 SERVING_MODELS = (
-    "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
+    "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Llama 2 13B", "Gemma-2 27B", "Qwen3 32B", "Mixtral 8x7B",
     "DeepSeek-V3",
 )  # fmt: skip
 SERVING_MACHINES = (

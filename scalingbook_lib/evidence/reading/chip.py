@@ -55,7 +55,7 @@ def chip(name: str) -> Chip:
 @cache
 def _known() -> dict[str, Chip]:
     """Every chip by its name in lower-case letters and digits, the longest names first."""
-    measured = (*chips.CATALOGUE.values(), *chips.OTHERS, chips.GAUDI3, chips.TRAINIUM2)
+    measured = (*chips.CATALOG.values(), *chips.OTHERS, chips.GAUDI3, chips.TRAINIUM2)
     every = {one.name: one for one in measured} | VARIANTS
     every |= {alias: every[name] for alias, name in ALIASES.items()}
     named = {re.sub(r"[^a-z0-9]|^tpu", "", name.lower()): one for name, one in every.items()}

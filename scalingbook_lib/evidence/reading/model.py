@@ -16,7 +16,7 @@ from scalingbook_lib import models
 from scalingbook_lib.evidence.reading.cells import Cells, UnpredictedRow, number, text, whole
 from scalingbook_lib.evidence.resources import grouped, record
 from scalingbook_lib.models import Experts, Latent, Transformer
-from scalingbook_lib.models.catalogue import ALIASES, normalize_name
+from scalingbook_lib.models.catalog import ALIASES, normalize_name
 
 SIZE_PATTERN = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?) ?([mbt])(?![a-z0-9])")  # '70B', not 'A3B' or '8x7B'
 UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
@@ -94,7 +94,7 @@ def _by_name(name: str, params: float | None) -> Iterator[Transformer]:
     for known, found in _known().items():
         if known in key:
             yield from (one for one in found if _plausible(name, one, params))
-    yield from (m for m in models.CATALOGUE if params and abs(params / m.params - 1) < EXACT)
+    yield from (m for m in models.CATALOG if params and abs(params / m.params - 1) < EXACT)
 
 
 def _plausible(name: str, found: Transformer, params: float | None) -> bool:
@@ -111,14 +111,14 @@ def _sizes(name: str) -> list[float]:
 @cache
 def _known() -> dict[str, list[Transformer]]:
     """Models by their names in lower-case letters and digits, the longest first."""
-    every = (*others()[::-1], *models.CATALOGUE)  # PaLM as it was served before PaLM as trained
+    every = (*others()[::-1], *models.CATALOG)  # PaLM as it was served before PaLM as trained
     named = {normalize_name(alias): [models.find(name)] for alias, name in ALIASES.items()}
     named |= grouped(every, lambda m: normalize_name(m.name.split(",")[0]))
     return {key: named[key] for key in sorted(named, key=len, reverse=True)}
 
 
 def _by_size(row: Cells, name: str, params: float | None) -> Transformer:
-    """For a size alone: the closest dense model of the catalogue, with its layers scaled."""
+    """For a size alone: the closest dense model of the catalog, with its layers scaled."""
     sizes, what = _sizes(name), f"no model {name[:60]!r} is known"
     size = params or (sizes[0] if len(sizes) == 1 else None)
     if not size or re.search(r"moe|a\d+b|\dx\d|expert", name.lower()):
@@ -126,7 +126,7 @@ def _by_size(row: Cells, name: str, params: float | None) -> Transformer:
     reached, rate = number(row, "tflops_per_chip"), number(row, "tokens_per_s_per_chip")
     if reached and rate and not 0.6 < reached * 1e12 / rate / (6 * size) < 1.6:
         raise UnpredictedRow(f"{what}, and its FLOPs are not those of {size:,.0f} parameters")
-    dense = [m for m in models.CATALOGUE if m.gated and not m.experts and not m.linear]
+    dense = [m for m in models.CATALOG if m.gated and not m.experts and not m.linear]
     near = min(dense, key=lambda m: abs(log(m.params / size)))
     return replace(near, name=f"{name[:60]}, as {near.name}", L=max(round(near.L * size / near.params), 1))
 
@@ -188,7 +188,7 @@ def _experts(row: Cells, said: str, F: int) -> Experts | None:
 
 @cache
 def others() -> tuple[Transformer, ...]:
-    """Models that published runs name and the catalogue lacks: the rows of `other_models.json`."""
+    """Models that published runs name and the catalog lacks: the rows of `other_models.json`."""
     return tuple(_other(**fields) for fields in record("other_models"))
 
 

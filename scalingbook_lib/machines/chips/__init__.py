@@ -1,6 +1,6 @@
 """The catalog of chips: every number with its source and with differing values in other sources.
 
-It is used as `chips.V5E`, `chips.find("H100")`, `chips.CATALOGUE`, `chips.TPUS` and `chips.GPUS`;
+It is used as `chips.V5E`, `chips.find("H100")`, `chips.CATALOG`, `chips.TPUS` and `chips.GPUS`;
 `chips.KNOWN` adds other vendors' and announced chips, and `chips.ALL` also the boards and variants that
 `find` knows; `chips.Slice` builds slices of TPUs. The numbers are rows of `tpus.csv`, `nvidia.csv`,
 `amd.csv`, `further.csv` and `others.csv`, each for a whole chip and not for a core; if a datasheet counts
@@ -22,7 +22,7 @@ from scalingbook_lib.machines.torus import Axis, SliceError, Torus
 __all__ = [
     "A100_40GB",
     "ALL",
-    "CATALOGUE",
+    "CATALOG",
     "FURTHER",
     "GPUS",
     "HALF_TPU7X",
@@ -53,7 +53,7 @@ _AMD = table.read("amd", "AMD", joined="full mesh")
 """Eight chips per board with one link per pair: an 8-chip collective uses seven links, a 2-chip one, one."""
 MI300X, MI325X, MI355X = _AMD
 GPUS = (*_NVIDIA, *_AMD)
-CATALOGUE = {chip.name: chip for chip in (*TPUS, *GPUS)}
+CATALOG = {chip.name: chip for chip in (*TPUS, *GPUS)}
 FURTHER = table.read("further")
 """The chips of Comparing accelerators: other vendors, announced chips, SRAM accelerators, two workstations.
 
@@ -61,7 +61,7 @@ Explorers offer those that have the numbers that a view needs.
 """
 (TRAINIUM2, TRAINIUM3, GAUDI3, MI350X, MI455X, RUBIN, TPU8T, TPU8I, JALAPENO, MAIA200, ASCEND950DT,
  GROQ3, WSE3, M3_ULTRA, M5_ULTRA, DGX_SPARK) = FURTHER  # fmt: skip
-KNOWN = CATALOGUE | {chip.name: chip for chip in FURTHER}
+KNOWN = CATALOG | {chip.name: chip for chip in FURTHER}
 """The chips of the book's tables and explorers."""
 OTHERS = (L40S, RTX_PRO_6000, *table.read("others", known=KNOWN | {RTX_PRO_6000.name: RTX_PRO_6000}))
 """Chips that people have and that no chapter covers: PCIe boards, variants, older accelerators."""

@@ -6,7 +6,7 @@ Chapter: Transformers.
 
 >>> from scalingbook_lib import models
 >>> print(kv_cache(models.find("llama-3-70b"), 8192))
-LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100%))
+Llama 3 70B, 1 × 8,192 positions in bf16: 2.5 GiB (full layers 2.68 GB (100%))
 """
 
 from scalingbook_lib.models.arithmetic.experts import (

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from io import StringIO
 from typing import Any
 
-from scalingbook_lib.models import catalogue
+from scalingbook_lib.models import catalog
 from scalingbook_lib.models.conformance import slips
 from scalingbook_lib.models.conformance.slips import NEAR
 from scalingbook_lib.models.conformance.vectors import published
@@ -89,7 +89,7 @@ def conform(text: str) -> Conformance:
     unknown: list[tuple[str, str]] = []
     seen: set[str] = set()
     for model, quantity, value in _rows(text):
-        name = model if model in right else names.get(catalogue.normalize_name(model), "")
+        name = model if model in right else names.get(catalog.normalize_name(model), "")
         row = right.get(name, {}).get(quantity)
         if row is None:
             unknown.append((model, quantity))
@@ -110,7 +110,7 @@ def _names(models: list[str]) -> dict[str, str]:
     found = defaultdict[str, set[str]](set)
     for name in models:
         for one in (name, name.rsplit("/", 1)[-1]):
-            found[catalogue.normalize_name(one)].add(name)
+            found[catalog.normalize_name(one)].add(name)
     return {key: named.pop() for key, named in found.items() if len(named) == 1}
 
 

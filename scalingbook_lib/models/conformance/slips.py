@@ -6,7 +6,7 @@ A value is explained by the first slip that gives it, to a part in two thousand.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from scalingbook_lib.models import catalogue
+from scalingbook_lib.models import catalog
 from scalingbook_lib.models.arithmetic import flops
 from scalingbook_lib.models.conformance.vectors import CONTEXTS, published, table
 from scalingbook_lib.models.quantization import storage
@@ -18,7 +18,7 @@ NEAR = 5e-4  # relative: a number that was rounded for people
 def slip(name: str, quantity: str, value: float) -> str:
     """The known slip that explains this value of a model's quantity; '' where none does."""
     config = next(one["config"] for one in table()["models"] if one["model"] == name)
-    model = catalogue.from_hf(config, name=name)
+    model = catalog.from_hf(config, name=name)
     right = published()[name][quantity]["value"]
     kind = quantity.split("/")[0].split("@")[0]
     for why, wrong in (*_scales(right), *_SLIPS.get(kind, lambda *_: ())(model, right, quantity)):

@@ -15,7 +15,7 @@ from typing import Any
 
 from scalingbook_lib.models.arithmetic import flops, kv_cache, states
 from scalingbook_lib.models.blocks.block import LayerKind
-from scalingbook_lib.models.catalogue import fields_read
+from scalingbook_lib.models.catalog import fields_read
 from scalingbook_lib.models.quantization import storage
 from scalingbook_lib.models.transformer import Transformer
 

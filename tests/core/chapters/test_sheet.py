@@ -12,7 +12,7 @@ from scalingbook_lib.evidence import measured
 from scalingbook_lib.evidence import training as trained
 from scalingbook_lib.machines import chips
 
-M = models.find("LLaMA-3 70B")
+M = models.find("Llama 3 70B")
 
 
 @pytest.mark.parametrize("formula", sheet.FORMULAS, ids=lambda formula: formula.question)

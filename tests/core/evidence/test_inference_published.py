@@ -153,7 +153,7 @@ def test_an_unfitted_chip_takes_the_values_of_its_nearest_variant():
 
 def test_faster_memory_never_slows_decoding():
     """Overheads between steps belong to the software, whatever the chip."""
-    model, how, steps = models.find("LLaMA-3 70B"), Layout(weights=FP8, kv=FP8, compute=FP8), []
+    model, how, steps = models.find("Llama 3 70B"), Layout(weights=FP8, kv=FP8, compute=FP8), []
     for by, name in ((1.0, "H100"), (1.5, "a faster H100")):
         chip = replace(chips.H100, name=name, hbm_bytes_per_s=by * chips.H100.hbm_bytes_per_s)
         table = calibrated.serving(chip, FP8)
@@ -201,7 +201,7 @@ def test_layouts_follow_the_engine_documentation():
 
 def test_a_score_prints_its_errors():
     score = next(s for s in inference.scores() if s.run is find("inf-0092"))
-    assert str(score).startswith("LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s")
-    assert "by a table without LLaMA-3 70B, TensorRT-LLM 1.0" in str(score)
+    assert str(score).startswith("Llama 3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s")
+    assert "by a table without Llama 3 70B, TensorRT-LLM 1.0" in str(score)
     assert isinstance(calibrated.serving(chips.H100), ServingEfficiency)
     assert "runs: mean error" in str(inference.total(DENSE))

@@ -104,7 +104,7 @@ def test_pcie_cards_have_no_nvlink():
 def test_shapes_of_models_that_only_these_runs_name():
     palm = find("inf-0001").model
     assert palm.K == 1
-    assert models.find("LLaMA-3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
+    assert models.find("Llama 3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
     assert find("inf-0015").model.params == approx(530e9, rel=0.002)
 
 
@@ -117,7 +117,7 @@ def test_unknown_ids_raise_an_error():
 
 def test_a_run_prints_as_a_sentence():
     assert str(find("inf-0092")) == (
-        "LLaMA-3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s"
+        "Llama 3 70B on 1 H200, fp8, requests of 128 + 128 tokens: 3,800 tokens/s"
     )
     assert set(KINDS) == {run.kind for run in RUNS}
     assert json.dumps(find("inf-0001").note)

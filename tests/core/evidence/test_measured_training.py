@@ -189,7 +189,7 @@ def test_unknown_ids_raise_an_error():
 
 def test_a_run_prints_as_a_sentence():
     assert str(find("dgxc-llama3-70b-h100-sxm-256-bf16-01")) == (
-        "LLaMA-3 70B on 256 H100, bf16, fsdp 8 tp 4 cp 2 pp 4, 512 sequences of 8,192: 14.8 s a step, MFU 50%"
+        "Llama 3 70B on 256 H100, bf16, fsdp 8 tp 4 cp 2 pp 4, 512 sequences of 8,192: 14.8 s a step, MFU 50%"
     )
     assert RUNS[0].family == "megatron-sc21"
 

@@ -45,7 +45,7 @@ def test_a_margin_follows_from_ratios_and_from_the_counts_of_runs():
 
 
 def test_habits_are_those_of_the_published_software():
-    deepseek, llama = models.find("DeepSeek-V3"), models.find("LLaMA-3 70B")
+    deepseek, llama = models.find("DeepSeek-V3"), models.find("Llama 3 70B")
     assert recommendation.habits(deepseek, chips.H100)["expert_domains"] == 4
     assert recommendation.habits(llama, chips.V5P) == {"collective_matmul": True, "logit_bytes": 2.0}
     assert recommendation.habits(llama, chips.H100) == {"collective_matmul": True}

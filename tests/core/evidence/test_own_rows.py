@@ -41,7 +41,7 @@ def test_runs_of_untuned_software_are_predicted_too_fast():
 
 
 def test_steps_and_prompts_of_a_large_model_are_predicted_for_any_software():
-    """LLaMA 3 8B with transformers and with a minimal loop, on two chips, one without training runs."""
+    """Llama 3 8B with transformers and with a minimal loop, on two chips, one without training runs."""
     steps = evidence.score([*read_table(ROOT / "data" / "own_training.csv")]).rows
     large = [row.found.error for row in steps if row.found and "8B" in row.row["name"]]
     assert len(large) == 5

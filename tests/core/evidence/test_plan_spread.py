@@ -17,7 +17,7 @@ from scalingbook_lib.training import Plan
 from tools.testing import scope
 
 approx = pytest.approx
-B405, B70 = models.find("LLaMA-3 405B"), models.find("LLaMA-3 70B")
+B405, B70 = models.find("Llama 3.1 405B"), models.find("Llama 3 70B")
 H16K, H1K = (Cluster.of(chips.H100, n) for n in (16384, 1024))
 T = 8192
 
@@ -66,9 +66,9 @@ def test_errors_outside_the_measured_degrees_are_larger():
 
 def test_the_nearest_published_plan_has_the_closest_shape():
     found = nearest(Shape.of(B405, 16384, T), Plan(tp=8, pp=16, fsdp=128), "H100")
-    assert (found.model, found.degree("tp"), found.degree("pp")) == ("LLaMA-3 405B", 8, 16)
+    assert (found.model, found.degree("tp"), found.degree("pp")) == ("Llama 3.1 405B", 8, 16)
     assert found.on(1024).chips == 1024
-    assert "LLaMA-3 405B on 16,384 H100 at 8,192 tokens with TP 8, PP 16" in str(found)
+    assert "Llama 3.1 405B on 16,384 H100 at 8,192 tokens with TP 8, PP 16" in str(found)
     routed = models.find("Mixtral 8x7B")
     assert nearest(Shape.of(routed, 128, 4096), Plan(ep=8, fsdp=128)).shape.experts
 
@@ -79,7 +79,7 @@ def test_405b_on_16384_h100_is_spread_as_meta_did():
     assert (plan.tp, plan.cp, plan.pp) == (8, 1, 16)
     assert found.winner.step.memory.total < 0.78 * chips.H100.hbm_bytes
     assert found.published.step
-    assert found.published.plan.model == "LLaMA-3 405B"
+    assert found.published.plan.model == "Llama 3.1 405B"
     assert "to be 10% better" in found.unusual
     assert "fits with a probability of 90%" in found.memory
     assert "80 in 100 steps" in str(found)
@@ -88,9 +88,9 @@ def test_405b_on_16384_h100_is_spread_as_meta_did():
 @pytest.mark.parametrize(
     ("model", "machine", "batch"),
     [
-        ("LLaMA-3 70B", H1K, 1024),
+        ("Llama 3 70B", H1K, 1024),
         ("Mixtral 8x7B", Cluster.of(chips.H100, 128), 512),
-        ("LLaMA-3 8B", H1K, 1024),
+        ("Llama 3 8B", H1K, 1024),
     ],
 )
 def test_common_models_get_little_context_parallelism_and_headroom(model, machine, batch):
@@ -105,9 +105,9 @@ def test_common_models_get_little_context_parallelism_and_headroom(model, machin
 def test_headroom_that_is_asked_for_is_left_or_nothing_is_found():
     pod = Slice.of(chips.V5E, "4x4")
     how = {"batch": 64, "T": 4096, "keep": 1}
-    found = calibrated.recommend(models.find("LLaMA-3 8B"), pod, headroom=0.4, **how)
+    found = calibrated.recommend(models.find("Llama 3 8B"), pod, headroom=0.4, **how)
     assert found.winner.step.memory.total <= 0.6 * chips.V5E.hbm_bytes
-    assert not calibrated.recommend(models.find("LLaMA-3 8B"), pod, headroom=0.9, **how).ranking.best
+    assert not calibrated.recommend(models.find("Llama 3 8B"), pod, headroom=0.9, **how).ranking.best
 
 
 QUESTIONS = regret.questions()

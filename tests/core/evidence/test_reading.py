@@ -149,7 +149,7 @@ def test_parameter_counts_from_columns_are_exact(monkeypatch):
         ("tencent/Hunyuan-A13B-Instruct", 80_393_175_040),
     ],
 )
-def test_expert_models_outside_the_catalogue_have_their_published_parameters(name, params):
+def test_expert_models_outside_the_catalog_have_their_published_parameters(name, params):
     found = model({"model": name})
     assert found.experts
     assert found.params == params
@@ -216,7 +216,7 @@ def test_a_single_rank_has_no_zero_stage_to_choose(chips, shared):
     ],
 )
 def test_a_phase_needs_its_lengths_and_a_decode_step_is_half_way_through_the_answer(phase, columns, works):
-    row = {"model": "LLaMA-3 8B", "chip": "H100", "phase": phase, "tpot_ms": "9", "latency_s": "9"} | columns
+    row = {"model": "Llama 3 8B", "chip": "H100", "phase": phase, "tpot_ms": "9", "latency_s": "9"} | columns
     row |= {"output_tok_s_total": "900"}
     if works is None:
         with pytest.raises(UnpredictedRow, match="the row does not say phase, and the lengths"):

@@ -207,7 +207,7 @@ def test_software_factors_multiply_and_slow_down_all_classes():
 def test_a_score_prints_its_errors():
     score = next(s for s in training.scores() if s.run is find("dgxc-llama3-8b-h100-sxm-8-bf16-02"))
     assert str(score).startswith(
-        "LLaMA-3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
+        "Llama 3 8B on 8 H100, bf16, fsdp 4 cp 2, 128 sequences of 8,192: 12.3 s a step"
     )
     assert "dgxc-llama3-8b" in str(score)
     assert isinstance(calibrated.training(chips.H100), TrainingEfficiency)

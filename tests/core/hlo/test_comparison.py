@@ -61,7 +61,7 @@ def test_axes_have_no_order_and_overlap_is_reported():
 def test_the_traffic_of_a_training_step_is_a_prediction():
     plan = training.Plan(fsdp=8, microbatch=1)
     traffic = training.traffic(
-        models.find("LLaMA-3 8B"), plan, slices.Slice(chips.V5E, (2, 4)), batch=8, T=2048
+        models.find("Llama 3 8B"), plan, slices.Slice(chips.V5E, (2, 4)), batch=8, T=2048
     )
     comparison = hlo.compare(traffic, rows(), {"X": 8})
     assert {line.predicted[0] for line in comparison.differences} == {
@@ -74,7 +74,7 @@ def test_the_traffic_of_a_training_step_is_a_prediction():
 def test_known_differences_of_a_training_step_have_names():
     plan = training.Plan(fsdp=8, dp=2, microbatch=1)
     step = {"batch": 16, "T": 2048, "loop": True}
-    traffic = training.traffic(models.find("LLaMA-3 8B"), plan, slices.Slice(chips.V5E, (4, 4)), **step)
+    traffic = training.traffic(models.find("Llama 3 8B"), plan, slices.Slice(chips.V5E, (4, 4)), **step)
     sums = predicted.read(traffic)
     scattered = sums.pop(predicted.Key("reduce-scatter", "X")).nbytes
     comparison = hlo.compare(

@@ -50,7 +50,7 @@ def test_a_chip_holds_less_of_weights_and_cache_with_more_ways(case, B, S, name)
     assert more.kv <= one.kv * (1 + 1e-12)
 
 
-@pytest.mark.parametrize("name", ["LLaMA-3 70B", "Gemma-3 27B", "DeepSeek-V3"])
+@pytest.mark.parametrize("name", ["Llama 3 70B", "Gemma-3 27B", "DeepSeek-V3"])
 def test_the_cache_of_a_chip_falls_with_ways_until_the_heads_run_out(name):
     model, machine = models.find(name), Cluster.of(chips.H100, 64)
     heads = 1 if model.latent else model.K

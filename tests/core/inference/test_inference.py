@@ -12,7 +12,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import Transformer, arithmetic
 from scalingbook_lib.units import BF16, FP8, GB, INT4, INT8
 
-L70B, L8B = models.find("LLaMA-3 70B"), models.find("LLaMA-3 8B")
+L70B, L8B = models.find("Llama 3 70B"), models.find("Llama 3 8B")
 V3 = models.find("DeepSeek-V3")
 SIXTEEN = Slice.of(chips.V5E, "4x4")
 HOST = Cluster.of(chips.H100, 8)
@@ -73,14 +73,14 @@ def test_a_latent_prefill_makes_keys_anew_where_that_is_less():
     assert late.times.one.kv_s + late.times.one.attention_s == pytest.approx(max(busy, read))
 
 
-@pytest.mark.parametrize("name", ["LLaMA-3 70B", "Gemma-3 27B", "gpt-oss 120B", "DeepSeek-V3"])
+@pytest.mark.parametrize("name", ["Llama 3 70B", "Gemma-3 27B", "gpt-oss 120B", "DeepSeek-V3"])
 def test_the_cache_is_that_of_arithmetic(name):
     model = models.find(name)
     held = inference.memory(model, Layout(), HOST, batch=7, S=9000).kv
     assert held == pytest.approx(arithmetic.kv_cache(model, 9000, sequences=7).nbytes)
 
 
-@pytest.mark.parametrize("name", ["LLaMA-3 70B", "LLaMA-3.2 1B", "GPT-2 124M", "Mixtral 8x7B", "DeepSeek-V3"])
+@pytest.mark.parametrize("name", ["Llama 3 70B", "Llama 3.2 1B", "GPT-2 124M", "Mixtral 8x7B", "DeepSeek-V3"])
 def test_one_chip_holds_all_parameters(name):
     model = models.find(name)
     assert inference.memory(model, Layout(), HOST, batch=1, S=1).weights == pytest.approx(2 * model.params)
@@ -140,7 +140,7 @@ def test_the_table_of_llama_2_13b_on_eight_chips(B, ms):
     found = rules.decode_step(13e9, ROUND, 8, batch=B, cache_bytes=6.7e9)
     assert 1e3 * found.total_s == pytest.approx(ms, rel=2e-3)
     eight = Slice.of(ROUND, "2x4")
-    step = inference.decode(models.find("LLaMA-2 13B"), eight, Layout(tp=8), batch=B, S=8192)
+    step = inference.decode(models.find("Llama 2 13B"), eight, Layout(tp=8), batch=B, S=8192)
     assert step.times.one.kv_s + step.terms["weights"] == pytest.approx(found.total_s, rel=0.03)
 
 

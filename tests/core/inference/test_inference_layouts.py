@@ -11,7 +11,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import FP8
 
-L70B, L405B, V3 = (models.find(n) for n in ("LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3"))
+L70B, L405B, V3 = (models.find(n) for n in ("Llama 3 70B", "Llama 3.1 405B", "DeepSeek-V3"))
 NEXT = models.find("Qwen3-Next 80B-A3B")
 OPEN, HOST, HOSTS = Slice.of(chips.V5E, "4x4"), Cluster.of(chips.H100, 8), Cluster.of(chips.H100, 64)
 

@@ -12,7 +12,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, FP4, FP8, GB, INT4, INT8
 
-L70B, L8B = models.find("LLaMA-3 70B"), models.find("LLaMA-3 8B")
+L70B, L8B = models.find("Llama 3 70B"), models.find("Llama 3 8B")
 SIXTEEN, HOST = Slice.of(chips.V5E, "4x4"), Cluster.of(chips.H100, 8)
 LAYOUT = Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
 ONE = Cluster.of(chips.H100, 1)

@@ -12,7 +12,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import FP8, INT8
 
-L70B, L405B, V3 = (models.find(n) for n in ("LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3"))
+L70B, L405B, V3 = (models.find(n) for n in ("Llama 3 70B", "Llama 3.1 405B", "DeepSeek-V3"))
 HOST, HOSTS = Cluster.of(chips.H100, 8), Cluster.of(chips.H100, 64)
 WRAPPED, OPEN = Slice.of(chips.V5E, "16x16"), Slice.of(chips.V5E, "4x4")
 

@@ -41,7 +41,7 @@ def served(count, seed):
     """So many cases: on what, the same with one rate higher, and requests."""
     r = Random(seed)
     while count:
-        (name, size), model = r.choice(PLACES), r.choice(models.CATALOGUE)
+        (name, size), model = r.choice(PLACES), r.choice(models.CATALOG)
         on, rate = machine(name, size), r.choice(tuple(RATES)[:-1])
         if not types(on.chip):
             continue

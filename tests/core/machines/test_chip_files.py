@@ -1,4 +1,4 @@
-"""A chip of the reader's own is read from a file, or is one of the catalogue with some figures replaced."""
+"""A chip of the reader's own is read from a file, or is one of the catalog with some figures replaced."""
 
 import json
 from datetime import date

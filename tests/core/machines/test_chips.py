@@ -1,4 +1,4 @@
-"""The catalogue's figures: sourced, dated, each once, and equal to what follows from other figures."""
+"""The catalog's figures: sourced, dated, each once, and equal to what follows from other figures."""
 
 import csv
 import datetime
@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import CATALOGUE
+from scalingbook_lib.machines.chips import CATALOG
 from scalingbook_lib.units import DTYPES, GB, GiB
 
 TABLES = ("tpus", "nvidia", "amd", "further", "others")
 COLUMNS = ["chip", "figure", "value", "source", "says", "but", "url", "read"]
 TEXTS = {"vendor", "status", "memory", "joined", "like", "torus"}
 FOLDER = Path(chips.__file__).parent
-EVERY_CHIP = pytest.mark.parametrize("chip", CATALOGUE.values(), ids=lambda chip: chip.name)
-TPUS = [chip for chip in CATALOGUE.values() if chip.torus]
+EVERY_CHIP = pytest.mark.parametrize("chip", CATALOG.values(), ids=lambda chip: chip.name)
+TPUS = [chip for chip in CATALOG.values() if chip.torus]
 
 
 def rows(name):
@@ -25,8 +25,8 @@ def rows(name):
         return list(csv.DictReader(file))
 
 
-def test_the_catalogue_holds_every_tpu_from_v2_to_ironwood_and_the_gpus():
-    assert list(CATALOGUE) == [chip.name for chip in (*chips.TPUS, *chips.GPUS)]
+def test_the_catalog_holds_every_tpu_from_v2_to_ironwood_and_the_gpus():
+    assert list(CATALOG) == [chip.name for chip in (*chips.TPUS, *chips.GPUS)]
     assert list(chips.TPUS) == TPUS
 
 

@@ -132,7 +132,7 @@ def test_clusters_levels_and_meshes_print_as_one_line():
 
 
 @pytest.mark.parametrize("chip", [c for c in chips.GPUS if c is not chips.V100], ids=lambda chip: chip.name)
-def test_every_gpu_of_the_catalogue_fills_a_domain_at_its_full_rate(chip):
+def test_every_gpu_of_the_catalog_fills_a_domain_at_its_full_rate(chip):
     (level,) = Cluster.of(chip, chip.domain_chips).levels
     assert level.bytes_per_s == approx(chip.domain_bytes_per_s())
     assert level.part(2).bytes_per_s == approx(chip.domain_bytes_per_s(2))

@@ -24,7 +24,7 @@ def test_every_figure_has_a_source_and_no_price_is_another_chip_s(chip):
 
 
 def test_no_chip_stands_in_two_tables():
-    assert len(chips.ALL) == len(chips.CATALOGUE) + len(chips.FURTHER) + len(chips.OTHERS)
+    assert len(chips.ALL) == len(chips.CATALOG) + len(chips.FURTHER) + len(chips.OTHERS)
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import math
 import pytest
 
 from scalingbook_lib.machines import chips
-from scalingbook_lib.machines.chips import CATALOGUE, Slice, SliceError
+from scalingbook_lib.machines.chips import CATALOG, Slice, SliceError
 
-TPUS = [chip for chip in CATALOGUE.values() if chip.torus]
+TPUS = [chip for chip in CATALOG.values() if chip.torus]
 EVERY_TPU = pytest.mark.parametrize("chip", TPUS, ids=lambda chip: chip.name)
 
 

@@ -136,7 +136,7 @@ def test_datasheets_are_cells_times_clock(chip, cores, units, side, clock, facto
 
 
 @pytest.mark.parametrize("chip", [chips.V3, chips.V4, chips.V5E, chips.V5P], ids=lambda chip: chip.name)
-def test_up_to_v5p_the_catalogue_s_own_figures_explain_its_peak(chip):
+def test_up_to_v5p_the_catalog_s_own_figures_explain_its_peak(chip):
     assert systolic.peak_of(chip).datasheet_ratio(chip.bf16_flops_per_s) == pytest.approx(1, rel=5e-3)
 
 

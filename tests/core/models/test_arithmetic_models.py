@@ -13,9 +13,9 @@ from scalingbook_lib.units import BF16, FP32, INT8
 TINY = Transformer(name="tiny", D=64, L=3, V=512, N=8, K=2, H=16, F=96)
 LLAMA_8B, LLAMA_70B, LLAMA_405B, GEMMA_27B, MIXTRAL, DEEPSEEK = (
     models.find(name)
-    for name in ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B", "Mixtral 8x22B", "DeepSeek-V3")
+    for name in ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Gemma-2 27B", "Mixtral 8x22B", "DeepSeek-V3")
 )
-ALL = (TINY, *models.CATALOGUE)
+ALL = (TINY, *models.CATALOG)
 named = pytest.mark.parametrize("model", ALL, ids=lambda m: m.name)
 
 
@@ -183,7 +183,7 @@ def test_training_keeps_sixteen_bytes_for_a_parameter():
 
 def test_results_print_as_one_line():
     assert str(arithmetic.kv_cache(LLAMA_70B, 8192)).startswith(
-        "LLaMA-3 70B, 1 × 8,192 positions in bf16: 2.5 GiB"
+        "Llama 3 70B, 1 × 8,192 positions in bf16: 2.5 GiB"
     )
     assert "e24 FLOPs" in str(arithmetic.training_flops(LLAMA_70B, 15e12, 8192))
     assert str(arithmetic.params(TINY)).startswith("tiny, ")

@@ -21,9 +21,7 @@ def test_saved_activations_per_layer_match_hand_counts(policy, units):
     assert sum(term.value for term in kept.terms) == kept.total
 
 
-@pytest.mark.parametrize(
-    "model", [TINY, *(m for m in models.CATALOGUE if not m.linear)], ids=lambda m: m.name
-)
+@pytest.mark.parametrize("model", [TINY, *(m for m in models.CATALOG if not m.linear)], ids=lambda m: m.name)
 def test_saving_fewer_activations_costs_more_flops(model):
     by = {p: arithmetic.activations(model, 1, 512, p) for p in arithmetic.POLICIES}
     assert by["all"].nbytes > by["dots"].nbytes > by["dots_no_batch"].nbytes > by["full"].nbytes

@@ -5,10 +5,10 @@ import re
 import pytest
 
 from scalingbook_lib import models
-from scalingbook_lib.models import CATALOGUE
-from scalingbook_lib.models.catalogue import ALIASES
+from scalingbook_lib.models import CATALOG
+from scalingbook_lib.models.catalog import ALIASES
 
-SPELLED = [*(m.name for m in CATALOGUE), *ALIASES]
+SPELLED = [*(m.name for m in CATALOG), *ALIASES]
 
 
 def altered(name):
@@ -44,10 +44,10 @@ def test_no_altered_name_finds_another_model(name):
 
 
 @pytest.mark.parametrize(
-    ("typed", "near"), [("OPT-13B", "OPT 1.3B"), ("gemma-12b", "Gemma-3 12B"), ("LLaMA-3 7B", "LLaMA-3 70B")]
+    ("typed", "near"), [("OPT-13B", "OPT 1.3B"), ("gemma-12b", "Gemma-3 12B"), ("Llama 3 7B", "Llama 3 70B")]
 )
 def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
-    with pytest.raises(models.ModelError, match="is not in the catalogue") as refused:
+    with pytest.raises(models.ModelError, match="is not in the catalog") as refused:
         models.find(typed)
     assert near in str(refused.value)
     assert models.find(near).name == near
@@ -60,9 +60,9 @@ def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
         ("Qwen/Qwen3-8B-Base", "Qwen3 8B"),
         ("openai/gpt-oss-120b", "gpt-oss 120B"),
         ("Qwen/Qwen3-235B-A22B-Thinking-2507", "Qwen3 235B-A22B"),
-        ("meta-llama/Llama-3.1-8B-Instruct", "LLaMA-3 8B"),
-        ("meta-llama/Meta-Llama-3-70B-Instruct", "LLaMA-3 70B"),
-        ("meta-llama/Llama-2-7b-chat-hf", "LLaMA-2 7B"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "Llama 3 8B"),
+        ("meta-llama/Meta-Llama-3-70B-Instruct", "Llama 3 70B"),
+        ("meta-llama/Llama-2-7b-chat-hf", "Llama 2 7B"),
         ("meta-llama/Llama-4-Scout-17B-16E-Instruct", "Llama 4 Scout"),
         ("google/gemma-3-27b-it", "Gemma-3 27B"),
         ("mistralai/Mistral-7B-Instruct-v0.3", "Mistral 7B v0.3"),
@@ -71,7 +71,7 @@ def test_a_point_that_is_left_out_is_another_size_and_refused(typed, near):
         ("allenai/OLMo-2-1124-7B", "OLMo-2 7B"),
         ("moonshotai/Kimi-K2-Instruct-0905", "Kimi K2"),
         ("microsoft/Phi-4-mini-instruct", "Phi-4 mini"),
-        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "LLaMA-3 70B"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-70B", "Llama 3 70B"),
         ("openai-community/gpt2-xl", "GPT-2 XL"),
     ],
 )
@@ -89,7 +89,7 @@ def test_a_checkpoint_on_hugging_face_is_found_by_its_id(published, name):
         ("gpt-3", "write OPT 175B, which has its shapes; or one of"),
     ],
 )
-def test_an_id_that_is_no_model_of_the_catalogue_is_told_what_to_write(published, told):
+def test_an_id_that_is_no_model_of_the_catalog_is_told_what_to_write(published, told):
     with pytest.raises(models.ModelError) as refused:
         models.find(published)
     assert told in str(refused.value)

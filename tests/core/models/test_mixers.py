@@ -31,7 +31,7 @@ from scalingbook_lib.units import BF16, FP32, GiB
 
 MILLION = 2**20
 QWEN = models.find("Qwen3-Next 80B-A3B")
-NAMES = ("LLaMA-3 70B", "Gemma-2 27B", "gpt-oss 120B", "DeepSeek-V3", "Kimi K2", "Qwen3-Next 80B-A3B")
+NAMES = ("Llama 3 70B", "Gemma-2 27B", "gpt-oss 120B", "DeepSeek-V3", "Kimi K2", "Qwen3-Next 80B-A3B")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ import pytest
 from hf_configs import CONFIGS
 
 from scalingbook_lib import models
-from scalingbook_lib.models import CATALOGUE, KNOWN_TYPES, PARTS, Experts, Transformer
+from scalingbook_lib.models import CATALOG, KNOWN_TYPES, PARTS, Experts, Transformer
 
 CSV = Path(__file__).parents[3] / "data" / "model_configs.csv"
 ROWS = {row["model"]: row for row in csv.DictReader(CSV.open(encoding="utf-8"))}
@@ -18,9 +18,9 @@ _COUNTED = json.loads((CSV.parent / "model_oracle.json").read_text(encoding="utf
 ORACLE = {name for row in _COUNTED for name in (row["model_type"], row["config"]["model_type"])}
 ORACLE |= {row["config"].get("text_config", {}).get("model_type", "") for row in _COUNTED}
 NAMES = {
-    "Llama-3-8B / 3.1-8B": "LLaMA-3 8B",
-    "Llama-3-70B / 3.1-70B": "LLaMA-3 70B",
-    "Llama-3.1-405B": "LLaMA-3 405B",
+    "Llama-3-8B / 3.1-8B": "Llama 3 8B",
+    "Llama-3-70B / 3.1-70B": "Llama 3 70B",
+    "Llama-3.1-405B": "Llama 3.1 405B",
     "Gemma-3-4B (text only)": "Gemma-3 4B",
     "DeepSeek-V3/R1 (excl. MTP)": "DeepSeek-V3",
     "GPT-2 (124M)": "GPT-2 124M",
@@ -100,7 +100,7 @@ def test_the_bench_models_of_mpt_have_the_printed_counts():
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_published_config_is_the_model_of_the_catalogue(name):
+def test_a_published_config_is_the_model_of_the_catalog(name):
     read = models.from_hf(CONFIGS[name], name=name)
     assert read == models.find(name)
     assert models.from_hf(json.dumps(CONFIGS[name]), name=name) == read
@@ -150,7 +150,7 @@ PRINTED = {
 
 
 @pytest.mark.parametrize("kind", PRINTED)
-def test_families_without_a_model_of_the_catalogue_have_the_counts_their_makers_print(kind):
+def test_families_without_a_model_of_the_catalog_have_the_counts_their_makers_print(kind):
     config, params, active = PRINTED[kind]
     m = models.from_hf(config | {"model_type": kind})
     assert (f"{m.params / 1e9:.2f}B", f"{m.active_params / 1e9:.2f}B") == (params, active)
@@ -181,7 +181,7 @@ def test_qwen2_moe_and_pythia_have_the_counts_their_makers_print():
     assert models.from_hf(pythia | {"num_attention_heads": 12, "num_hidden_layers": 12}).params == 162_322_944
 
 
-@pytest.mark.parametrize("m", CATALOGUE, ids=lambda m: m.name)
+@pytest.mark.parametrize("m", CATALOG, ids=lambda m: m.name)
 def test_parts_sum_to_the_whole_and_every_model_names_its_source(m):
     assert sum(m.by_part.values()) == m.params
     assert sum(m.active_by_part.values()) == m.active_params <= m.params
@@ -194,7 +194,7 @@ def test_parts_sum_to_the_whole_and_every_model_names_its_source(m):
 
 
 def test_matmuls_per_token_exclude_embeddings_norms_and_biases():
-    m = models.find("LLaMA-3 8B")
+    m = models.find("Llama 3 8B")
     looked_up = sum(w.params for w in m.weights() if w.part in ("embedding", "norms"))
     assert sum(w.flops_per_token for w in m.weights()) == 2 * (m.params - looked_up)
     tied = replace(m, tied=True)
@@ -216,7 +216,7 @@ def test_tying_shared_heads_and_experts_change_counts_exactly():
 
 
 def test_kv_elements_per_token_match_hand_counts():
-    assert models.find("LLaMA-3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
+    assert models.find("Llama 3 70B").kv_elements_per_token == 2 * 80 * 8 * 128
     assert models.find("DeepSeek-V3").kv_elements_per_token == 61 * 576
     assert [(k.layers, k.window) for k in models.find("Gemma-3 4B").layer_kinds] == [(29, 1024), (5, None)]
     assert [(k.layers, k.window) for k in models.find("gpt-oss 20B").layer_kinds] == [(12, 128), (12, None)]

@@ -13,10 +13,10 @@ from scalingbook_lib.models import Latent, ModelError, Transformer
 
 
 def without(field):
-    return {key: value for key, value in CONFIGS["LLaMA-3 8B"].items() if key != field}
+    return {key: value for key, value in CONFIGS["Llama 3 8B"].items() if key != field}
 
 
-GOOD = CONFIGS["LLaMA-3 8B"]
+GOOD = CONFIGS["Llama 3 8B"]
 V3 = CONFIGS["DeepSeek-V3"]
 BAD = {
     "missing": (without("hidden_size"), "hidden_size"),
@@ -184,10 +184,10 @@ def test_a_contradictory_transformer_is_refused(field, change):
 
 
 def test_an_unknown_model_lists_close_matches():
-    with pytest.raises(ModelError, match="LLaMA-3 8B"):
+    with pytest.raises(ModelError, match="Llama 3 8B"):
         models.find("lama 3 8b")
     with pytest.raises(ModelError, match="write one of"):
         models.find("")
     with pytest.raises(ModelError, match="no text"):
         models.find(3)
-    assert models.find("llama-3.1-8b") is models.find("LLaMA-3 8B")
+    assert models.find("llama-3.1-8b") is models.find("Llama 3 8B")

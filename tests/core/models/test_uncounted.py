@@ -37,6 +37,6 @@ def test_uncounted_parts_of_a_config_are_listed():
     file = 684_531_386_000  # also 58 router buffers of 256, and a scale for each 128 × 128 of its fp8 weights
     assert 0 < file - seen.params - seen.next_params - 58 * 256 < 685e9 / 128**2
     assert "not counted: the part that sees pictures" in str(models.from_hf(CONFIGS["Gemma-3 4B"]))
-    assert not models.from_hf(CONFIGS["LLaMA-3 8B"]).uncounted
+    assert not models.from_hf(CONFIGS["Llama 3 8B"]).uncounted
     for none in (None, 0):
         assert models.from_hf(CONFIGS["DeepSeek-V3"] | {"num_nextn_predict_layers": none}).next_params == 0

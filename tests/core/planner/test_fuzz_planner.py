@@ -15,7 +15,7 @@ hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
 SETTINGS = repeatable.examples(25)
-DENSE = [models.find(name) for name in ("GPT-2 124M", "LLaMA-3 8B", "LLaMA-3 70B", "Gemma-2 9B")]
+DENSE = [models.find(name) for name in ("GPT-2 124M", "Llama 3 8B", "Llama 3 70B", "Gemma-2 9B")]
 ROUTED = [models.find(name) for name in ("Mixtral 8x7B", "Qwen3 30B-A3B")]
 MACHINES = [
     clusters.Cluster.of(chips.H100, 8),

@@ -13,7 +13,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.sensitivity import Change
 from scalingbook_lib.training import Plan, TrainingEfficiency
 
-B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+B8, B70, B405 = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 POD, CUBE = Slice.of(chips.V5P, "16x20x28"), Slice.of(chips.V5P, "16x16x16")
 H100, H16K = clusters.Cluster.of(chips.H100, 1024), clusters.Cluster.of(chips.H100, 16384)
 FEW = clusters.Cluster.of(chips.H100, 64)

@@ -19,7 +19,7 @@ REAL = ServingEfficiency(
     host_s=5e-5, name="real",
 )  # fmt: skip
 DENSE, EXPERTS, LATENT = (
-    models.find("LLaMA-3 8B"),
+    models.find("Llama 3 8B"),
     models.find("Mixtral 8x7B"),
     models.find("DeepSeek-V2-Lite"),
 )
@@ -92,7 +92,7 @@ def test_with_targets_too_and_where_none_is_in_time_the_nearest_is_told(case, la
 LARGE = [
     ("Falcon 40B", clusters.Cluster.of(chips.B300, 512), 148_040),
     ("Falcon 40B", clusters.Cluster.of(chips.B300, 2048), 252_106),
-    ("LLaMA-3 405B", Slice.of(chips.V5P, "16x16x16"), 267_480),
+    ("Llama 3.1 405B", Slice.of(chips.V5P, "16x16x16"), 267_480),
 ]
 
 

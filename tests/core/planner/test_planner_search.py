@@ -15,7 +15,7 @@ from scalingbook_lib.planner.space import space
 from scalingbook_lib.training import PEAK, TrainingCase, TrainingEfficiency
 from scalingbook_lib.training.memory import held
 
-DENSE = [models.find(name) for name in ("GPT-2 124M", "LLaMA-3 8B", "Gemma-2 9B", "LLaMA-3 70B")]
+DENSE = [models.find(name) for name in ("GPT-2 124M", "Llama 3 8B", "Gemma-2 9B", "Llama 3 70B")]
 ROUTED = [models.find(name) for name in ("Mixtral 8x7B", "Qwen3 30B-A3B")]
 CLUSTERS = [clusters.Cluster.of(chip, n) for chip, n in ((chips.H100, 8), (chips.H100, 24), (chips.B300, 16))]
 TORI = [Slice.of(chips.V6E, "2x4"), Slice.of(chips.V5P, "2x2x4"), Slice.of(chips.V5E, "4x4")]
@@ -137,7 +137,7 @@ def test_an_objective_below_the_step_is_refused():
 
 def test_of_a_large_machine_s_plans_few_are_judged():
     cluster = clusters.Cluster.of(chips.H100, 16384)
-    found = planner.plans(models.find("LLaMA-3 405B"), cluster, batch=2048, T=8192, keep=5)
+    found = planner.plans(models.find("Llama 3.1 405B"), cluster, batch=2048, T=8192, keep=5)
     assert found.legal == 17_293
     assert found.pruned > 0.9 * found.legal
     assert found.judged < 0.1 * found.legal

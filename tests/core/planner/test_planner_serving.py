@@ -12,7 +12,7 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.planner.ways import sizes
 from scalingbook_lib.units import BF16, FP8, INT8
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 V5E_8, V5E_16 = Slice.of(chips.V5E, "2x4"), Slice.of(chips.V5E, "4x4")
 INT8_ALL: dict[str, Any] = {"weights": INT8, "kv": INT8}
 FEW = {"pp": (1,), "attention_dp": (1,)}

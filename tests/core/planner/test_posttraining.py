@@ -13,7 +13,7 @@ from scalingbook_lib.planner.loops import ASYNCHRONOUS, COLOCATED, ONE_STEP_OFF
 from scalingbook_lib.planner.posttraining import weight_sync_s
 
 approx = pytest.approx
-LLAMA, FEW = models.find("LLaMA-3 70B"), Cluster.of(chips.H100, 64)
+LLAMA, FEW = models.find("Llama 3 70B"), Cluster.of(chips.H100, 64)
 ENGINE = Layout(tp=8)
 COSTS = inference.case(LLAMA, FEW, ENGINE)
 
@@ -114,9 +114,9 @@ def test_new_weights_take_as_long_for_one_engine_as_for_many():
 
 def test_a_torus_is_shared_as_a_cluster_is():
     asked = planner.loop(256, P=512, G=2048, spread=0.5)
-    on = planner.posttraining(models.find("LLaMA-3 8B"), Slice.of(chips.V5P, "2x4x4"), Layout(tp=4), asked)
+    on = planner.posttraining(models.find("Llama 3 8B"), Slice.of(chips.V5P, "2x4x4"), Layout(tp=4), asked)
     assert on.winner.staleness <= 1
-    assert str(on).startswith("LLaMA-3 8B, 256 responses")
+    assert str(on).startswith("Llama 3 8B, 256 responses")
 
 
 def test_what_cannot_be_asked_says_what_to_write():

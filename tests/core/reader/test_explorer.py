@@ -235,7 +235,7 @@ def test_a_key_that_is_not_there_is_answered_with_those_that_are():
         explorers.find("nowhere.at_all")
 
 
-@pytest.mark.parametrize("key", explorers.catalogue())
+@pytest.mark.parametrize("key", explorers.catalog())
 def test_every_explorer_of_the_book_has_a_page(key):
     assert Page(explorers.find(key).html())
 

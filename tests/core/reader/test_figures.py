@@ -9,7 +9,7 @@ from scalingbook_book.chapters import figures
 from scalingbook_book.reader.figures.shapes import Area, Arrow, Brace, Cells, Words
 from scalingbook_book.reader.figures.sketch import Sketch
 
-KEYS = tuple(figures.catalogue())
+KEYS = tuple(figures.catalog())
 
 
 @pytest.mark.parametrize("key", KEYS)

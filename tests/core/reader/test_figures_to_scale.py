@@ -60,7 +60,7 @@ def test_a_product_starts_after_what_it_needs(wide):
 @pytest.mark.parametrize("wide", WIDTHS)
 def test_caches_are_as_wide_as_their_bytes(wide):
     kept = [cells for cells in shapes(memory.heads(), wide, Cells) if cells.rows[0][0] != MATH]
-    made = memory.kinds("LLaMA-3 70B")
+    made = memory.kinds("Llama 3 70B")
     nbytes = [arithmetic.kv_cache(made[kind], 1).bytes_per_token for kind in ("MHA", "GQA", "MQA", "MLA")]
     per_byte = [cells.wide * len(cells.rows[0]) / n for cells, n in zip(kept, nbytes, strict=True)]
     assert per_byte == pytest.approx([per_byte[0]] * 4)
@@ -83,7 +83,7 @@ def test_the_way_that_the_compiler_chose_is_marked():
 
 
 def test_the_block_diagram_has_the_weights_of_a_layer():
-    model = models.find("LLaMA-3 70B")
+    model = models.find("Llama 3 70B")
     texts = [word.text for area in shapes(block.block(), draw.NARROW, Area) for word in area.words()]
     brackets = [text.rpartition("[")[2] for text in texts if text.endswith("]")]
     products = [re.findall("[A-Z]", inside) for inside in brackets if "B" not in inside and len(inside) > 2]
@@ -93,7 +93,7 @@ def test_the_block_diagram_has_the_weights_of_a_layer():
 
 
 def test_the_block_diagram_has_the_parameters_and_flops_of_a_layer():
-    model, B, T = models.find("LLaMA-3 70B"), 2, 512
+    model, B, T = models.find("Llama 3 70B"), 2, 512
     sizes = {"B": B, "T": T, "S": T} | {size: getattr(model, size) for size in "DFNKH"}
 
     def value(formula: str) -> int:

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from scalingbook_book.chapters.checks import Check, catalogue, judge_json
+from scalingbook_book.chapters.checks import Check, catalog, judge_json
 from scalingbook_book.reader.checks.given import canonical
 from scalingbook_lib import units
 from tests.core import repeatable
@@ -57,7 +57,7 @@ def test_an_answer_is_right_with_its_unit_and_without(answer, unit):
     assert canonical(unit).unit == unit
 
 
-EVERY = sorted(catalogue())
+EVERY = sorted(catalog())
 
 
 @pytest.mark.skipif(not EVERY, reason="no chapter has exercises yet")

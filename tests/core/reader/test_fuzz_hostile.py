@@ -25,7 +25,7 @@ KINDS = (
     Check(key="array", title="", answer=lambda: "A[I_X, J]", kind="notation"),
     *(Check(key=key, title="", answer=lambda a=a: right(a), kind="program") for key, a in ASKS.items()),
 )
-SECOND = {c.key: replace(c, answer=functools.cache(c.answer)) for c in checks.catalogue().values()}
+SECOND = {c.key: replace(c, answer=functools.cache(c.answer)) for c in checks.catalog().values()}
 SPECIAL = ("float", "index", "int", "complex", "eq", "hash", "bool", "str", "repr", "format", "len", "iter",
            "next", "getitem", "contains", "array", "call", "getattr", "getattribute", "class", "mul", "rmul",
            "buffer")  # fmt: skip

@@ -10,7 +10,7 @@ from scalingbook_book.chapters import explorers
 from scalingbook_book.reader.explorers.controls import Slider
 
 
-@pytest.mark.parametrize("key", explorers.catalogue())
+@pytest.mark.parametrize("key", explorers.catalog())
 def test_every_value_of_a_slider_is_found_again(key):
     """An address keeps values: each leads back to a position that has it."""
     for name, control in explorers.find(key).controls.items():
@@ -23,7 +23,7 @@ def test_every_value_of_a_slider_is_found_again(key):
             assert control.read(place).value == value, (name, at)
 
 
-@pytest.mark.parametrize("key", explorers.catalogue())
+@pytest.mark.parametrize("key", explorers.catalog())
 def test_the_numbers_behind_every_view_are_a_table(key):
     file = json.loads(explorers.table_json(key, "{}"))["csv"]
     head, *rows = csv.reader(io.StringIO(file))

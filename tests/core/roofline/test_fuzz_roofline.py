@@ -9,11 +9,11 @@ from hypothesis import assume, given  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 
 from scalingbook_lib import roofline, rules  # noqa: E402, rules
-from scalingbook_lib.machines.chips import CATALOGUE  # noqa: E402
+from scalingbook_lib.machines.chips import CATALOG  # noqa: E402
 from scalingbook_lib.units import BF16, DTYPES  # noqa: E402
 
 SIZE = st.integers(1, 2**17)
-CHIP = st.sampled_from([chip for chip in CATALOGUE.values() if "bf16" in chip.rates()])
+CHIP = st.sampled_from([chip for chip in CATALOG.values() if "bf16" in chip.rates()])
 STORED = st.sampled_from(list(DTYPES.values()))
 
 
@@ -59,7 +59,7 @@ def test_the_rule_of_thumb_never_asks_for_too_much(D, F, chip, weights):
 
 @given(SIZE, SIZE, SIZE, st.integers(1, 512), st.integers(1, 512), st.integers(1, 512))
 def test_tiles_never_read_less_than_once(B, D, F, rows, columns, depth):
-    chip = CATALOGUE["TPU v5e"]
+    chip = CATALOG["TPU v5e"]
     tiled = roofline.tiled_matmul(
         B, D, F, chip, rows=min(rows, B), columns=min(columns, F), depth=min(depth, D)
     )

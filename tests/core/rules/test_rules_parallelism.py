@@ -7,7 +7,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import FP8, FP32
 
-B70 = models.find("LLaMA-3 70B")
+B70 = models.find("Llama 3 70B")
 
 
 def test_the_thresholds_of_the_book_are_those_at_90_percent_of_the_links():

@@ -114,8 +114,8 @@ def test_littles_law_holds_for_the_decode_batch():
 
 
 CASES = [
-    ("LLaMA-3 8B", Slice.of(chips.V5E, "2x4"), Layout(tp=8), 1000, 400, 64),
-    ("LLaMA-3 70B", Slice.of(chips.V5P, "2x2x2"), Layout(tp=8), 3000, 300, 32),
+    ("Llama 3 8B", Slice.of(chips.V5E, "2x4"), Layout(tp=8), 1000, 400, 64),
+    ("Llama 3 70B", Slice.of(chips.V5P, "2x2x2"), Layout(tp=8), 3000, 300, 32),
     ("Gemma-2 9B", Slice.of(chips.V5E, "2x4"), Layout(tp=8), 5000, 500, 16),
     ("Mixtral 8x7B", clusters.Cluster.of(chips.H100, 8), Layout(tp=8), 1000, 200, 48),
     (
@@ -152,7 +152,7 @@ def test_inter_token_latency_matches_the_closed_form_for_both_policies(case):
         assert gap == pytest.approx(want.itl_s, rel=0.03)
 
 
-@pytest.mark.parametrize("name", ["Gemma-2 9B", "Mixtral 8x7B", "DeepSeek-V3", "LLaMA-3 8B"])
+@pytest.mark.parametrize("name", ["Gemma-2 9B", "Mixtral 8x7B", "DeepSeek-V3", "Llama 3 8B"])
 def test_fused_steps_of_a_model_equal_steps_one_by_one(name):
     """Windows, experts and latent caches make the step time piecewise affine in the cached tokens."""
     _, machine, layout, *_ = next(case for case in CASES if case[0] == name)

@@ -17,7 +17,7 @@ C = 989e12  # H100 in bf16
 
 POD = Cluster.of(chips.H100, 4096)
 
-DENSE, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
+DENSE, DEEPSEEK = models.find("Llama 3 70B"), models.find("DeepSeek-V3")
 
 
 # --- pipelines --------------------------------------------------------------------------------------------
@@ -37,7 +37,7 @@ def test_the_bubble_is_that_of_a_pipeline_played_through(p, m):
 
 
 def test_a_hop_is_light_and_does_not_depend_on_the_batch():
-    """w C p / (2 matrices F L W): 8 stages of LLaMA-3 70B on H100 hide a hop of 2% of their work."""
+    """w C p / (2 matrices F L W): 8 stages of Llama 3 70B on H100 hide a hop of 2% of their work."""
     for tokens in (100, 1000):
         found = limits.pipeline_parallel(
             POD, 8, tokens=tokens, m=32, D=8192, F=28672, L=80, gated=True, model_parallel=8
@@ -99,7 +99,7 @@ def test_eight_stages_turn_llama_3_70b_from_the_network_to_the_arithmetic():
 @pytest.mark.parametrize("tp", [1, 4, 16])
 @pytest.mark.parametrize("pp", [1, 8])
 @pytest.mark.parametrize("ep", [1, 8, 64])
-@pytest.mark.parametrize("model", ["Mixtral 8x22B", "DeepSeek-V3", "LLaMA-3 8B"])
+@pytest.mark.parametrize("model", ["Mixtral 8x22B", "DeepSeek-V3", "Llama 3 8B"])
 def test_every_plan_is_audited_or_refused_with_a_sentence(tp, pp, ep, model):
     for machine in (POD, Cluster.of(chips.GB200, 4096, domain=64), Cluster.of(chips.MI300X, 4096)):
         shape = models.find(model)

@@ -142,7 +142,10 @@ def lines_a_task(schedule, P, M):
         (("interleaved", 4, 9, 2), "write microbatches=12"),
         (("zero-bubble", 4, 3), "write microbatches=4 or more"),
         (("dualpipe", 3, 12), "dualpipe needs an even number of stages"),
-        (("dualpipe", 4, 6), "at least two per stage, not stages=4 and microbatches=6; write stages=4 and microbatches=8"),
+        (
+            ("dualpipe", 4, 6),
+            "not stages=4 and microbatches=6; write stages=4 and microbatches=8",
+        ),
     ],
 )
 def test_what_cannot_be(arguments, words):

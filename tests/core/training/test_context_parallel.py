@@ -11,7 +11,7 @@ from scalingbook_lib.evidence import resources
 from scalingbook_lib.machines import chips, clusters
 from scalingbook_lib.training import PEAK, Plan
 
-B405, B70 = models.find("LLaMA-3 405B"), models.find("LLaMA-3 70B")
+B405, B70 = models.find("Llama 3.1 405B"), models.find("Llama 3 70B")
 H100 = clusters.Cluster.of(chips.H100, 256)
 T = 8192
 approx = pytest.approx

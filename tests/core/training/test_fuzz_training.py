@@ -14,7 +14,7 @@ hypothesis = pytest.importorskip("hypothesis")
 st = hypothesis.strategies
 
 SETTINGS = repeatable.examples(60)
-_NAMES = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "GPT-2 124M", "Gemma-2 9B")
+_NAMES = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "GPT-2 124M", "Gemma-2 9B")
 DENSE = [models.find(name) for name in _NAMES]
 ROUTED = [models.find(name) for name in ("Mixtral 8x7B", "DeepSeek-V3", "Qwen3 30B-A3B")]
 MACHINES = [clusters.Cluster.of(chips.H100, 256), clusters.Cluster.of(chips.GB200, 576),

@@ -1,4 +1,4 @@
-"""10,000 plans of catalogue chips and models: faster chips are never slower, more ways never hold more."""
+"""10,000 plans of catalog chips and models: faster chips are never slower, more ways never hold more."""
 
 import sys
 from dataclasses import replace
@@ -21,7 +21,7 @@ from scalingbook_lib.training import (
 from scalingbook_lib.training.plan import CONTEXTS, REMAT, SCHEDULES
 from scalingbook_lib.units import BF16, FP32
 
-MODELS = [model for model in models.CATALOGUE if not model.linear]
+MODELS = [model for model in models.CATALOG if not model.linear]
 ROUGH = TrainingEfficiency(
     matmul=0.7, attention=0.4, experts=0.3, head=0.6, memory=0.6, torus=0.8, domain=0.7, network=0.6, dcn=0.5,
     overlap=0.7, ramp=800, operands=1.0, layer_s=2e-5, expert_layer_s=4e-4, fixed_s=1e-2,

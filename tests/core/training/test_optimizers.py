@@ -21,7 +21,7 @@ from scalingbook_lib.training.optimizers import (
 )
 
 approx = pytest.approx
-M70, K2 = models.find("LLaMA-3 70B"), models.find("Kimi K2")
+M70, K2 = models.find("Llama 3 70B"), models.find("Kimi K2")
 WAYS = ("short side cut", "long side cut", "gathered by all", "owned by one")
 
 

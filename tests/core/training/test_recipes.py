@@ -11,7 +11,7 @@ from scalingbook_lib.training import Plan, PlanError
 from scalingbook_lib.units import BF16, FP32
 
 approx = pytest.approx
-B405, B70 = models.find("LLaMA-3 405B"), models.find("LLaMA-3 70B")
+B405, B70 = models.find("Llama 3.1 405B"), models.find("Llama 3 70B")
 DEEPSEEK, OSS = models.find("DeepSeek-V3"), models.find("gpt-oss-120b")
 T = 8192
 H100 = clusters.Cluster.of(chips.H100, 64)

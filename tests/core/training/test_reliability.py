@@ -103,7 +103,7 @@ def test_a_run_and_a_token_take_the_chips_watts_for_their_time():
     run = training.run_at(8e9, Cluster.of(chips.H100, 64), 1e12, mfu=0.4)
     assert run.energy == energy(chips.H100, 64 * run.seconds)
     assert training.run_at(8e9, Slice.of(chips.V5P, "2x2x1"), 1e12, mfu=0.4).energy is None
-    m, on = models.find("LLaMA-3 8B"), Cluster.of(chips.H100, 8)
+    m, on = models.find("Llama 3 8B"), Cluster.of(chips.H100, 8)
     served = inference.serve(m, on, Layout(tp=4), P=1024, G=256, batch=16)
     assert served.joules_per_token == approx(4 * 700 / served.tokens_per_s)
     assert (

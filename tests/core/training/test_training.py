@@ -10,13 +10,13 @@ from scalingbook_lib.machines.slices import Slice
 from scalingbook_lib.training import Plan, effective_width
 from scalingbook_lib.units import FP32, GB
 
-B70, B405 = models.find("LLaMA-3 70B"), models.find("LLaMA-3 405B")
+B70, B405 = models.find("Llama 3 70B"), models.find("Llama 3.1 405B")
 H100 = clusters.Cluster.of(chips.H100, 16384)
 CUBE = Slice.of(chips.V5P, "16x16x16")
 
 
 @pytest.mark.parametrize(
-    ("name", "width"), [("LLaMA-3 70B", 26112), ("LLaMA-3 405B", 48640), ("LLaMA-2 13B", 15488)]
+    ("name", "width"), [("Llama 3 70B", 26112), ("Llama 3.1 405B", 48640), ("Llama 2 13B", 15488)]
 )
 def test_the_effective_width_of_a_real_layer(name, width):
     assert effective_width(models.find(name)) == pytest.approx(width, rel=1e-3)
@@ -51,12 +51,12 @@ def test_the_terms_of_a_step_sum_to_it():
 
 def test_logits_and_a_layer_done_again_are_never_together():
     plan, asked = Plan(fsdp=8, remat="full"), {"batch": 8, "T": 8192}
-    at_logits = training.memory(models.find("LLaMA-3 8B"), plan, **asked)
+    at_logits = training.memory(models.find("Llama 3 8B"), plan, **asked)
     assert at_logits["logits"] == 8192 * 128256 * 8  # one sequence; 6 of more
-    more = training.memory(models.find("LLaMA-3 8B"), replace(plan, microbatch=2), batch=16, T=8192)
+    more = training.memory(models.find("Llama 3 8B"), replace(plan, microbatch=2), batch=16, T=8192)
     assert more["logits"] == 2 * 8192 * 128256 * 6
     assert at_logits["recomputed layer"] == 0 < at_logits.other < at_logits["logits"]
-    in_layer = training.memory(models.find("LLaMA-2 7B"), replace(plan, logit_bytes=1.0), batch=8, T=4096)
+    in_layer = training.memory(models.find("Llama 2 7B"), replace(plan, logit_bytes=1.0), batch=8, T=4096)
     assert in_layer.moment == "in a layer"
     assert in_layer.other == 4096 * 32000
     assert in_layer["logits"] == 0
@@ -65,14 +65,14 @@ def test_logits_and_a_layer_done_again_are_never_together():
 
 def test_gradients_are_there_at_the_logits_only_as_sums_over_microbatches():
     plan = Plan(fsdp=8, remat="full")
-    one, two = (training.memory(models.find("LLaMA-3 8B"), plan, batch=b, T=8192) for b in (8, 16))
+    one, two = (training.memory(models.find("Llama 3 8B"), plan, batch=b, T=8192) for b in (8, 16))
     assert one.moment == two.moment == "at the logits"
     assert one["gradients"] == 0 < two["gradients"]
     assert one.state == two.state == one["weights"] + one["optimizer"] + two["gradients"]
 
 
 def test_an_unembedding_and_its_gradient_are_whole_where_tokens_are_few():
-    B8, plan = models.find("LLaMA-3 8B"), Plan(fsdp=64, remat="full", logit_bytes=2.0)
+    B8, plan = models.find("Llama 3 8B"), Plan(fsdp=64, remat="full", logit_bytes=2.0)
     held = training.memory(B8, plan, batch=64, T=512)
     assert held["buffers"] == held["gathered weights"] == 2 * 128256 * 4096
     chunks = training.memory(B8, replace(plan, logit_bytes=0.5), batch=64, T=512)
@@ -124,7 +124,7 @@ def test_what_real_chips_lose_beside_a_lower_rate():
 
     def after(**lost: float) -> training.TrainingStep:
         return training.step(
-            models.find("LLaMA-3 8B"),
+            models.find("Llama 3 8B"),
             cluster,
             plan,
             batch=16,

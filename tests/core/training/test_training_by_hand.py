@@ -11,7 +11,7 @@ from scalingbook_lib.models import arithmetic
 from scalingbook_lib.training import Plan, PlanError, effective_width, remat
 from scalingbook_lib.units import BF16, FP8, FP32
 
-B70 = models.find("LLaMA-3 70B")
+B70 = models.find("Llama 3 70B")
 
 
 @pytest.mark.parametrize(
@@ -26,8 +26,8 @@ def test_a_parallel_block_is_one_pair_and_shared_experts_are_one_more(name, pair
 @pytest.mark.parametrize(("master", "each"), [(FP32, 2 * (8 + 4) + 2 + 2), (None, 2 * (8 + 2) + 2 + 2)])
 def test_the_optimizer_reads_and_writes_its_state_reads_a_gradient_and_writes_a_weight(master, each):
     pod = Slice.of(chips.V5P, "2x2x2")
-    step = training.step(models.find("LLaMA-3 8B"), pod, Plan(fsdp=8, master=master), batch=8, T=4096)
-    read_s = each * models.find("LLaMA-3 8B").params / 8 / chips.V5P.hbm_bytes_per_s
+    step = training.step(models.find("Llama 3 8B"), pod, Plan(fsdp=8, master=master), batch=8, T=4096)
+    read_s = each * models.find("Llama 3 8B").params / 8 / chips.V5P.hbm_bytes_per_s
     assert step.terms["optimizer"] == pytest.approx(read_s, rel=1e-3)
 
 
@@ -48,7 +48,7 @@ def test_narrower_operands_are_written_first_as_they_are_and_transposed():
 @pytest.mark.parametrize("tp", [1, 8])
 def test_a_step_of_few_tokens_reads_its_layers_three_times(tp):
     """Forward, for the inputs' gradients and for the weights': longer than their arithmetic."""
-    model = models.find("LLaMA-3 8B")
+    model = models.find("Llama 3 8B")
     step = training.step(model, Slice.of(chips.V5P, "2x2x2"), Plan(fsdp=8 // tp, tp=tp), batch=8 // tp, T=8)
     read_s = 3 * 2 * (model.params - 2 * model.V * model.D) / tp / chips.V5P.hbm_bytes_per_s
     assert step.terms["compute"] + step.terms["HBM traffic"] == pytest.approx(read_s, rel=0.02)
@@ -64,7 +64,7 @@ def test_what_is_read_between_products_is_as_wide_as_activations_are():
 @pytest.mark.parametrize(
     ("name", "wide", "split"),
     [
-        ("LLaMA-3 8B", 32 * (2 + 2) * 4096, 32 * ((32 + 16 + 32) * 128 + 3 * 14_336)),
+        ("Llama 3 8B", 32 * (2 + 2) * 4096, 32 * ((32 + 16 + 32) * 128 + 3 * 14_336)),
         ("Falcon 7B", 32 * (1 + 1) * 4544, 32 * ((71 + 2 + 71) * 64 + 2 * 18_176)),  # one norm, one input
     ],
 )

@@ -13,7 +13,7 @@ from scalingbook_lib.training.shape import shape
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import BF16, FP32
 
-B70 = models.find("LLaMA-3 70B")
+B70 = models.find("Llama 3 70B")
 H100 = clusters.Cluster.of(chips.H100, 1024)
 T, LAYER = 4096, 3 * 8192 * 28672 + 2 * 8192 * 72 * 128  # parameters of a layer but for its norms
 
@@ -111,11 +111,11 @@ def test_of_layers_written_out_all_are_done_again_at_once_where_microbatches_are
 @pytest.mark.parametrize(
     ("name", "plan", "moves"),
     [
-        ("LLaMA-3 70B", Plan(), set()),
-        ("LLaMA-3 70B", Plan(tp=2), {"tensor"}),
-        ("LLaMA-3 70B", Plan(cp=2), {"weights", "gradients", "keys and values", "their gradients"}),
-        ("LLaMA-3 70B", Plan(pp=2), {"to the next stage"}),
-        ("LLaMA-3 70B", Plan(fsdp=2), {"weights", "gradients"}),
+        ("Llama 3 70B", Plan(), set()),
+        ("Llama 3 70B", Plan(tp=2), {"tensor"}),
+        ("Llama 3 70B", Plan(cp=2), {"weights", "gradients", "keys and values", "their gradients"}),
+        ("Llama 3 70B", Plan(pp=2), {"to the next stage"}),
+        ("Llama 3 70B", Plan(fsdp=2), {"weights", "gradients"}),
         ("Mixtral 8x7B", Plan(fsdp=2, ep=2), {"weights", "gradients", "tokens to experts and back"}),
     ],
 )

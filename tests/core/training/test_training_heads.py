@@ -13,8 +13,8 @@ from scalingbook_lib.training.shape import shape
 from scalingbook_lib.training.work import work
 from scalingbook_lib.units import BF16
 
-WIDE = models.find("LLaMA-3 70B")  # 64 heads of queries, 8 of keys and values
-NAMES = ("LLaMA-3 70B", "LLaMA-3 8B", "LLaMA-2 7B", "Gemma-2 9B", "Mixtral 8x7B")
+WIDE = models.find("Llama 3 70B")  # 64 heads of queries, 8 of keys and values
+NAMES = ("Llama 3 70B", "Llama 3 8B", "Llama 2 7B", "Gemma-2 9B", "Mixtral 8x7B")
 POD = Slice.of(chips.V5P, "4x4x8")
 
 

@@ -11,7 +11,7 @@ from scalingbook_lib.models.parts import Experts
 from scalingbook_lib.training import Plan
 from scalingbook_lib.training.stages import _by_hand, stages
 
-B8, B70, B405 = (models.find(f"LLaMA-3 {size}") for size in ("8B", "70B", "405B"))
+B8, B70, B405 = (models.find(f"Llama 3 {size}") for size in ("8B", "70B", "405B"))
 H100 = clusters.Cluster.of(chips.H100, 128)
 
 

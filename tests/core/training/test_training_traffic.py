@@ -12,7 +12,7 @@ from scalingbook_lib.models import arithmetic
 from scalingbook_lib.steps import placement
 from scalingbook_lib.training import PEAK, Plan, PlanError
 
-B70, MIXTRAL = models.find("LLaMA-3 70B"), models.find("Mixtral 8x7B")
+B70, MIXTRAL = models.find("Llama 3 70B"), models.find("Mixtral 8x7B")
 TOY = models.Transformer(name="toy", D=1024, L=8, V=1024, N=8, K=8, H=128, F=4096, gated=False, norms=1)
 H100 = clusters.Cluster.of(chips.H100, 1024)
 CUBE = Slice.of(chips.V5P, "8x8x16")

@@ -90,7 +90,7 @@ def test_a_slice_that_does_not_exist_says_what_does(topology, sizes, says):
 
 @pytest.mark.usefixtures("tpu")
 @pytest.mark.parametrize("generation", slices.GENERATIONS)
-def test_the_compiler_knows_every_shape_of_the_catalogue(generation):
+def test_the_compiler_knows_every_shape_of_the_catalog(generation):
     """Up to 64 chips: the compiler takes every slice that the vendor offers, with all its devices."""
     chip = slices.GENERATIONS[generation]
     shapes = [shape for shape in chip.topology().small if np.prod(shape) <= 64]
@@ -102,7 +102,7 @@ def test_the_compiler_knows_every_shape_of_the_catalogue(generation):
     assert shapes
 
 
-def test_every_tpu_of_the_catalogue_can_be_compiled_for():
+def test_every_tpu_of_the_catalog_can_be_compiled_for():
     assert tuple(slices.GENERATIONS.values()) == chips.TPUS
 
 

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from scalingbook_lib.models import CATALOGUE, arithmetic
+from scalingbook_lib.models import CATALOG, arithmetic
 from tools.compiled.architectures import T, counted, forward, structures, weights
 
 B = 2
@@ -31,7 +31,7 @@ def test_the_flops_of_a_forward_pass_equal_the_formula_exactly(name):
 def test_shortened_models_have_every_kind_of_layer():
     kinds = [
         {(bool(m.experts), bool(m.latent), bool(m.linear), m.gated, m.attention_gate) for m in some}
-        for some in (CATALOGUE, STRUCTURES.values())
+        for some in (CATALOG, STRUCTURES.values())
     ]
     assert kinds[0] == kinds[1]
     assert {m.K for m in STRUCTURES.values() if not m.latent} == {1, 2, 3}  # multi-query, grouped, one each

@@ -18,7 +18,7 @@ from scalingbook_lab.train.trainer import SMALL, SMALL_MOE
 from scalingbook_lib import inference, models
 from scalingbook_lib.units import BF16, FP32, INT4, INT8
 
-LAYER = replace(models.find("LLaMA-3 70B"), L=1)
+LAYER = replace(models.find("Llama 3 70B"), L=1)
 BF = {"dtype": jnp.bfloat16, "cache_dtype": jnp.bfloat16}
 WAYS = {
     "heads": {"Y": 8},
@@ -106,7 +106,7 @@ def test_int8_halves_weights_and_cache_and_adds_scales():
 @pytest.mark.usefixtures("tpu")
 def test_a_70b_model_in_8_bits_serves_47_sequences_of_8k_on_8_chips():
     """The compiler takes all 80 layers with 47 (15.73 of 15.75 GiB), and refuses them with 48."""
-    whole = replace(EIGHT, model=models.find("LLaMA-3 70B"), sequences=48)
+    whole = replace(EIGHT, model=models.find("Llama 3 70B"), sequences=48)
     told = serving_step.largest_batch(whole)
     assert told.sequences == 47
     reserve = serving_step.RESERVED / serving_step.machine(whole).chip.hbm_bytes

@@ -26,7 +26,7 @@ def million() -> Figure:
     """What one sequence of a million tokens keeps, and what a decode step reads of it."""
     kept = [one.cached_bytes(MILLION) for one in STACKS]
     read = [one.read_bytes(MILLION) for one in STACKS]
-    names = [one.name.replace("LLaMA-3", "Llama 3") for one in STACKS]
+    names = [one.name for one in STACKS]
     said = "; ".join(
         f"{n}: {si(k, 'B')} kept, {si(r, 'B')} read" for n, k, r in zip(names, kept, read, strict=True)
     )

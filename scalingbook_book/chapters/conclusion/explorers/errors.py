@@ -26,14 +26,14 @@ CASES = {  # model, machine, plan, sequences, tokens of each
         2048,
     ),
     "Llama 3 70B, 4,096 v5p": (
-        "LLaMA-3 70B",
+        "Llama 3 70B",
         chips.Slice.of(chips.V5P, "16x16x16"),
         training.Plan(fsdp=1024, cp=4),
         1024,
         4096,
     ),
     "Llama 3 70B, 512 H100": (
-        "LLaMA-3 70B",
+        "Llama 3 70B",
         Cluster.of(chips.H100, 512),
         training.Plan(fsdp=64, tp=8, zero=1, remat="selective"),
         512,

@@ -6,7 +6,6 @@ Question n is of kind n modulo twelve, with sizes drawn from n alone, so it is t
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
-from re import sub
 
 from scalingbook_lib import collectives, models, roofline, rules
 from scalingbook_lib.machines import Cluster, chips
@@ -18,7 +17,7 @@ from scalingbook_lib.units import count, count_in_words, dtype, percent, si
 _TORUS = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X)
 _SWITCHED = (chips.A100, chips.H100, chips.B200)
 _CHIPS = (*_TORUS, *_SWITCHED)
-_MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 13B", "Qwen3 32B")
+_MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Llama 2 13B", "Qwen3 32B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,6 @@ class Question:
     way: str
 
 
-def _spelled(model: models.Transformer) -> str:
-    """The model's name as its maker spells it."""
-    version = "3.1" if model.name == "LLaMA-3 405B" else r"\1"
-    return sub(r"LLaMA-(\d)", f"Llama {version}", model.name)
-
-
 def question(number: int) -> Question:
     """Question 1, 2, 3 ...; the kinds take turns."""
     return _KINDS[(number - 1) % len(_KINDS)](Random(f"question {number}"))
@@ -46,8 +39,8 @@ def question(number: int) -> Question:
 def _state(r: Random) -> Question:
     model = models.find(r.choice(_MODELS))
     return Question(
-        f"Training state of {_spelled(model)}",
-        f"How many bytes do weights, gradients and Adam's state of {_spelled(model)} take, with bf16 "
+        f"Training state of {model.name}",
+        f"How many bytes do weights, gradients and Adam's state of {model.name} take, with bf16 "
         "weights and gradients and an fp32 copy?",
         arithmetic.training_state(model).total,
         "B",
@@ -108,8 +101,8 @@ def _switch(r: Random) -> Question:
 def _flops(r: Random) -> Question:
     model, tokens = models.find(r.choice(_MODELS)), r.choice((1e12, 2e12, 15e12))
     return Question(
-        f"{_spelled(model)}, {count(tokens / 1e12)} trillion tokens",
-        f"How many FLOPs does it take to train {_spelled(model)} on {count(tokens / 1e12)} trillion tokens?",
+        f"{model.name}, {count(tokens / 1e12)} trillion tokens",
+        f"How many FLOPs does it take to train {model.name} on {count(tokens / 1e12)} trillion tokens?",
         6 * model.params * tokens,
         "FLOPs",
         f"6 for each of {count_in_words(model.params)} parameters and each token",
@@ -121,8 +114,8 @@ def _days(r: Random) -> Question:
     tokens, mfu = r.choice((1e12, 2e12, 15e12)), r.choice((0.3, 0.4, 0.5))
     seconds = 6 * model.params * tokens / (n * chip.bf16_flops_per_s * mfu)
     return Question(
-        f"{_spelled(model)} on {n:,} {chip.name}",
-        f"How many days does it take to train {_spelled(model)} on {count(tokens / 1e12)} trillion tokens "
+        f"{model.name} on {n:,} {chip.name}",
+        f"How many days does it take to train {model.name} on {count(tokens / 1e12)} trillion tokens "
         f"with {n:,} {chip.name} at {percent(mfu)} MFU?",
         seconds,
         "s",
@@ -159,8 +152,8 @@ def _cache(r: Random) -> Question:
     model, S = models.find(r.choice(_MODELS)), 2 ** r.randint(11, 17)
     found = arithmetic.kv_cache(model, S)
     return Question(
-        f"KV cache of {S:,} tokens, {_spelled(model)}",
-        f"How large is the bf16 KV cache of {S:,} tokens of {_spelled(model)} ({model.L} layers, {model.K} "
+        f"KV cache of {S:,} tokens, {model.name}",
+        f"How large is the bf16 KV cache of {S:,} tokens of {model.name} ({model.L} layers, {model.K} "
         f"key/value heads of {model.H})?",
         found.nbytes,
         "B",
@@ -173,8 +166,8 @@ def _decode(r: Random) -> Question:
     model, chip = models.find(r.choice(_MODELS)), r.choice(_CHIPS)
     n = 2 ** max(1, (int(2 * model.params / chip.hbm_bytes) + 1).bit_length())
     return Question(
-        f"Decode step of {_spelled(model)} on {n} {chip.name}",
-        f"How long does a decode step of {_spelled(model)} in bf16 take at least on {n} {chip.name}, for "
+        f"Decode step of {model.name} on {n} {chip.name}",
+        f"How long does a decode step of {model.name} in bf16 take at least on {n} {chip.name}, for "
         "one short sequence?",
         rules.decode_step(model.params, chip, n, batch=1, cache_bytes=0.0).total_s,
         "s",
@@ -184,7 +177,7 @@ def _decode(r: Random) -> Question:
 
 def _critical(r: Random) -> Question:
     chip = r.choice(_CHIPS)
-    model = models.find("LLaMA-3 70B")
+    model = models.find("Llama 3 70B")
     return Question(
         f"Critical batch size, int8 weights, {chip.name}",
         "At what batch size does decoding with int8 weights, multiplied in bf16, become compute-bound "

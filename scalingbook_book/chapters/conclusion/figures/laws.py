@@ -12,7 +12,7 @@ from scalingbook_lib.machines.chips import H100, V5P
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import count, si
 
-LLAMA, DEEPSEEK = models.find("LLaMA-3 70B"), models.find("DeepSeek-V3")
+LLAMA, DEEPSEEK = models.find("Llama 3 70B"), models.find("DeepSeek-V3")
 ROWS, D, F = 4096, 8192, 28672  # of the sharded matmul
 ZERO = ("replicated", "ZeRO-1", "ZeRO-2", "FSDP")
 CUBE = Slice.of(V5P, "4x4x4")

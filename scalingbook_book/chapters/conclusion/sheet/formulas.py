@@ -15,7 +15,7 @@ from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import reliability
 from scalingbook_lib.units import FP8, Result, percent, si
 
-_M = models.find("LLaMA-3 70B")
+_M = models.find("Llama 3 70B")
 _V5P, _H100 = chips.V5P, chips.H100
 _C, _W = _V5P.bf16_flops_per_s, _V5P.hbm_bytes_per_s
 _ICI = 2 * _V5P.link_bytes_per_s  # W_ici: both links of one axis

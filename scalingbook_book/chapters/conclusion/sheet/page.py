@@ -18,7 +18,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, Result, si
 
-_M = models.find("LLaMA-3 70B")
+_M = models.find("Llama 3 70B")
 _NOW = (chips.V5E, chips.V5P, chips.V6E, chips.TPU7X, chips.A100, chips.H100, chips.H200, chips.B200)
 
 

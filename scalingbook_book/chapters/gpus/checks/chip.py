@@ -169,7 +169,7 @@ def _width(chip: Chip, Y: int) -> float:
 
 def _copied(chip: Chip = chips.H100, bytes_per_s: float | None = None) -> float:
     """Copying a layer's input out, over the forward pass of that layer, for a token of Llama 3 70B."""
-    model = models.find("LLaMA-3 70B")
+    model = models.find("Llama 3 70B")
     flops = sum(w.flops_per_token for w in model.weights() if w.part != "unembedding") / model.L
     rate = bytes_per_s or chip.host_bytes_per_s or chip.pcie_bytes_per_s or 0
     return (BF16.bytes * model.D / rate) / (flops / chip.bf16_flops_per_s)

@@ -1,4 +1,4 @@
-"""Explorer that compares two chips of the catalogue, memory by memory and unit by unit."""
+"""Explorer that compares two chips of the catalog, memory by memory and unit by unit."""
 
 from collections.abc import Callable, Sequence
 

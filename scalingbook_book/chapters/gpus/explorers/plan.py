@@ -26,7 +26,7 @@ from scalingbook_lib.steps import limits
 from scalingbook_lib.steps.limits import Audit
 from scalingbook_lib.units import binary, count, percent
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x22B", "Qwen3 235B-A22B", "DeepSeek-V3")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mixtral 8x22B", "Qwen3 235B-A22B", "DeepSeek-V3")
 _LEAST, _MOST = 2**16, 2**26
 _TOKENS = [2.0**e for e in range(16, 27)]
 
@@ -147,7 +147,7 @@ PLAN = Explorer(
     question="Which term keeps a training step from being compute-bound?",
     controls={
         "machine": Chips("machine", tuple(DOMAINS)),
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "n": Slider("GPUs", 64, 16384, 4096, "pow2"),
         "tokens": Slider("tokens per step", _LEAST, _MOST, 2**22, "pow2", "tokens"),
         "tp": Slider("TP", 1, 64, 8, "pow2"),

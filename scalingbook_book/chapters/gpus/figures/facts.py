@@ -1,13 +1,13 @@
-"""Numbers of an H100 and a TPU v5p that the figures use and that the catalogue lacks for some chips."""
+"""Numbers of an H100 and a TPU v5p that the figures use and that the catalog lacks for some chips."""
 
 from scalingbook_lib.machines import Chip
 from scalingbook_lib.machines.chips import H100, V5P
 
 
 def known[T](number: T | None) -> T:
-    """The number, or a ValueError if the catalogue has none."""
+    """The number, or a ValueError if the catalog has none."""
     if number is None:
-        raise ValueError("the catalogue does not have this number for the chip; choose another chip")
+        raise ValueError("the catalog does not have this number for the chip; choose another chip")
     return number
 
 

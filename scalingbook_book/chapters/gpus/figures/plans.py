@@ -22,7 +22,7 @@ from scalingbook_lib.machines.chips import H100
 from scalingbook_lib.steps import limits
 from scalingbook_lib.units import count, percent
 
-LLAMA = models.find("LLaMA 3 405B")
+LLAMA = models.find("Llama 3.1 405B")
 GPUS, BATCH, TP, PP, MICRO, PIECES = 16_384, 2**24, 8, 16, 16, 8
 REPORTED = 0.41  # of the peak, as the run's paper has it
 SWEEP = SWEEPS["H100, bf16, 16,384 wide"]

@@ -10,7 +10,7 @@ from scalingbook_lib.units import BF16, INT8, DType
 
 MODEL = Transformer(name="M", L=64, D=4096, F=16_384, N=32, K=8, H=256, V=32_128, tied=True)
 SPARSE = replace(MODEL, name="M with experts", experts=Experts(E=16, k=2, F=16_384))
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 DEEPSEEK = models.find("DeepSeek-V3")
 V5E = chips.V5E
 

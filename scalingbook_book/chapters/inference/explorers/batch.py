@@ -23,7 +23,7 @@ from scalingbook_lib.models.arithmetic.experts import params_read
 from scalingbook_lib.rules import DecodeStep
 from scalingbook_lib.units import BF16, FP8, INT4, INT8, DType, count, percent, si
 
-MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Mixtral 8x7B")
+MODELS = ("Llama 2 13B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Mixtral 8x7B")
 WEIGHTS = {"bf16": BF16, "int8": INT8, "int4": INT4}
 COMPUTE = ("bf16", "8 bits")
 _MOST = 2048

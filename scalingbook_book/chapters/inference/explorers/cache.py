@@ -28,7 +28,7 @@ from scalingbook_lib import inference, models, serving
 from scalingbook_lib.models.arithmetic import kv_cache
 from scalingbook_lib.units import count
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-2 13B", "Gemma-2 27B", "Qwen3 32B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 2 13B", "Gemma-2 27B", "Qwen3 32B")
 MACHINES = (
     "TPU v5e 2x2",
     "TPU v5e 2x4",
@@ -182,7 +182,7 @@ CACHE = Explorer(
     title="Paged KV cache: how many sequences fit?",
     question="How many sequences fit in the memory that the weights leave free?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 8B"),
+        "model": Choice("model", MODELS, "Llama 3 8B"),
         "where": Choice("machine", MACHINES, "TPU v5e 2x2"),
         "weights": Choice("weight dtype", tuple(TYPES), "int8"),
         "kv": Choice("KV-cache dtype", tuple(TYPES), "bf16"),

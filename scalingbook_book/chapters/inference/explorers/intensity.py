@@ -21,7 +21,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import Latent, arithmetic
 from scalingbook_lib.units import BF16, INT8, DType, count
 
-N, H, L = 64, 128, 80  # LLaMA-3 70B with K left open
+N, H, L = 64, 128, 80  # Llama 3 70B with K left open
 _K = {"MHA 64": 64, "GQA 16": 16, "GQA 8": 8, "MQA 1": 1, "MLA": 0}  # heads of keys and values
 SHARED = tuple(_K)
 TYPES = {"bf16": BF16, "int8": INT8}

@@ -19,8 +19,8 @@ from scalingbook_lib import inference, models
 from scalingbook_lib.units import INT8, binary, percent, si
 
 MODELS = {
-    "32 heads, MHA": "LLaMA-2 7B",
-    "8 heads, GQA": "LLaMA-3 8B",
+    "32 heads, MHA": "Llama 2 7B",
+    "8 heads, GQA": "Llama 3 8B",
     "2 heads, GQA": "Qwen2.5 1.5B",
     "1 head, MQA": "Gemma 2B",
 }

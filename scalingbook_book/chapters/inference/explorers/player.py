@@ -23,7 +23,7 @@ from scalingbook_book.reader.explorers.parts import Span as Block
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.units import si
 
-MODEL, WHERE = "LLaMA-3 70B", "TPU v5e 4x4"
+MODEL, WHERE = "Llama 3 70B", "TPU v5e 4x4"
 POLICIES = ("static batching", "interleaved prefill", "chunked prefill", "disaggregated")
 REQUESTS, SEED = 24, 3
 

@@ -20,8 +20,8 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.units import count, percent, si
 
-MODELS = ("LLaMA-3 70B", "LLaMA-3 8B", "LLaMA-3 405B", "Qwen3 32B")
-WHERE = {"LLaMA-3 405B": "TPU v5e 8x8"}
+MODELS = ("Llama 3 70B", "Llama 3 8B", "Llama 3.1 405B", "Qwen3 32B")
+WHERE = {"Llama 3.1 405B": "TPU v5e 8x8"}
 STORES = {
     "host memory, over PCIe": None,
     "network, 25 GB/s": 25e9,

@@ -24,7 +24,7 @@ from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import count, si
 
-MODELS = ("LLaMA-2 13B", "LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B")
+MODELS = ("Llama 2 13B", "Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B")
 DRAWN, PROMPT = 12, 5  # tokens of the small picture, and of its prompt
 
 

@@ -20,7 +20,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import inference, models
 from scalingbook_lib.units import percent
 
-MODELS = ("LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-3 8B", "DeepSeek-V3")
+MODELS = ("Llama 3 70B", "Llama 3.1 405B", "Llama 3 8B", "DeepSeek-V3")
 MACHINES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5p 2x2x4", "TPU v6e 4x4", "H100 × 8", "B200 × 8")
 MOST = 16
 

@@ -22,7 +22,7 @@ from scalingbook_lib.inference import InferenceStep, Layout, LayoutError
 from scalingbook_lib.machines import SliceError, chips
 from scalingbook_lib.units import INT8, percent, si
 
-MODELS = ("LLaMA-3 405B", "LLaMA-3 70B", "LLaMA-2 13B")
+MODELS = ("Llama 3.1 405B", "Llama 3 70B", "Llama 2 13B")
 SLICES = {
     "TPU v5e": ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16"),
     "TPU v5p": ("2x2x1", "2x2x2", "2x2x4", "2x4x4", "4x4x4", "4x4x8", "4x8x8", "8x8x8"),

@@ -22,7 +22,7 @@ from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import INT8, si
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 SIXTEEN = Slice.of(V5E, "4x4")
 NARROW = Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
 P = S = 8192

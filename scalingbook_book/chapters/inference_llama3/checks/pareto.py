@@ -9,7 +9,7 @@ from scalingbook_lib.inference import Layout
 from scalingbook_lib.machines import Chip, Cluster, Machine, Slice, chips
 from scalingbook_lib.units import INT8
 
-_70B = models.find("LLaMA-3 70B")
+_70B = models.find("Llama 3 70B")
 _V5E = chips.V5E
 _EVERY = tuple(range(1, 65))
 _INT8: dict[str, Any] = {"weights": INT8, "kv": INT8}

@@ -6,7 +6,7 @@ from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, INT8
 
-_8B, _70B = models.find("LLaMA-3 8B"), models.find("LLaMA-3 70B")
+_8B, _70B = models.find("Llama 3 8B"), models.find("Llama 3 70B")
 _SQUARE = Slice.of(chips.V5E, "4x4")
 _SPREAD = inference.Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
 _LENGTH = 100_000

@@ -8,7 +8,7 @@ from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import BF16, INT4, INT8
 
-_70B, _405B = models.find("LLaMA-3 70B"), models.find("LLaMA-3 405B")
+_70B, _405B = models.find("Llama 3 70B"), models.find("Llama 3.1 405B")
 _V5E = chips.V5E
 _LEGAL = (1, 4, 8, 16, 32, 64, 128, 256)
 

@@ -127,7 +127,7 @@ BREAKDOWN = Explorer(
     title="The time of a decode step, by component",
     question="Which components of the step grow with the batch, and when do they dominate?",
     controls={
-        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "Llama 3 70B"),
         "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

@@ -166,7 +166,7 @@ FIT = Explorer(
     title="Memory capacity: weights and KV caches",
     question="What is the smallest machine that holds this model, and is the next larger one a better buy?",
     controls={
-        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "Llama 3 70B"),
         "chip": Chips("chip", tuple(SLICES), "TPU v5e"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

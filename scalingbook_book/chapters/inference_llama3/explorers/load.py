@@ -23,7 +23,7 @@ from scalingbook_lib import inference, models, serving
 from scalingbook_lib.inference.serve import serve as steady
 from scalingbook_lib.units import count, percent, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B")
 MACHINES = (
     "TPU v5e 2x4",
     "TPU v5e 4x4",
@@ -140,7 +140,7 @@ LOAD = Explorer(
     title="Latency and SLO attainment under load",
     question="How close to saturation can a server run and still meet its latency targets?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "where": Choice("machine", MACHINES, "TPU v5e 4x4"),
         "policy": Choice("policy", POLICIES),
         "P": Slider("prompt tokens, mean", 128, 16384, 2048, "pow2"),

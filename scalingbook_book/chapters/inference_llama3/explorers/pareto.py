@@ -221,7 +221,7 @@ PARETO = Explorer(
     title="The Pareto front of latency and cost",
     question="How cheap can a token be within a latency target?",
     controls={
-        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "Llama 3 70B"),
         "where": Chips("machine", SERVING_MACHINES, "TPU v5e 4x4"),
         "weights": Choice("weights", tuple(TYPES), "int8"),
         "kv": Choice("cache", tuple(TYPES), "int8"),

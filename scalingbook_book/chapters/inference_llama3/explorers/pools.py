@@ -23,7 +23,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import inference, models, serving
 from scalingbook_lib.units import count, percent, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B")
 MACHINES = ("TPU v5e 4x4", "TPU v5e 8x8", "TPU v5p 2x2x2", "TPU v6e 2x4", "H100 × 8", "B200 × 8")
 REQUESTS, SEED, MOST = 240, 11, 8
 
@@ -139,7 +139,7 @@ POOLS = Explorer(
     title="Balancing prefill and decode pools",
     question="How many prefill servers does each decode server need?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "where": Choice("machine of each server", MACHINES, "TPU v5e 4x4"),
         "P": Slider("prompt tokens", 256, 32768, 8192, "pow2"),
         "G": Slider("output tokens, mean", 32, 2048, 512, "pow2"),

@@ -142,7 +142,7 @@ PRICE = Explorer(
     question="Which chip is cheapest for prompts, and which is cheapest for output tokens after a long "
     "context?",
     controls={
-        "model": Choice("model", SERVING_MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", SERVING_MODELS, "Llama 3 70B"),
         "kv": Choice("cache", tuple(TYPES), "int8"),
         "S": Slider("tokens of context", 512, 131072, 8192, "pow2"),
         **{

@@ -6,7 +6,7 @@ from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import INT8, DType
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 SIXTEEN = Slice.of(V5E, "4x4")
 P = S = 8192
 G, B = 512, 32

@@ -1,4 +1,4 @@
-"""The map of the book: for each chapter a question, a formula and a number, computed from the catalogue."""
+"""The map of the book: for each chapter a question, a formula and a number, computed from the catalog."""
 
 # ruff: noqa: E501   the number of a chapter is one line
 

@@ -4,7 +4,7 @@ from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models
 from scalingbook_lib.machines.formats import BF16_ELEMENT, E4M3, MXFP4, NVFP4, accumulate
 
-_M405 = models.find("LLaMA-3 405B")
+_M405 = models.find("Llama 3.1 405B")
 _WEIGHT, _RMS, _MANY = 0.05, 0.2, 4096
 
 

@@ -6,7 +6,7 @@ from scalingbook_lib import models
 from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.training.optimizers import ADAMW, MUON, layouts, newton_schulz, orthogonalized
 
-_M405 = models.find("LLaMA-3 405B")
+_M405 = models.find("Llama 3.1 405B")
 _CHIPS, _TOKENS = 512, 16e6
 _M, _N, _WAYS = 4096, 16_384, Slice.of(chips.V5E, "4x4")
 

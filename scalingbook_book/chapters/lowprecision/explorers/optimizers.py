@@ -20,7 +20,7 @@ from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.training.optimizers import OPTIMIZERS, layouts, orthogonalized
 from scalingbook_lib.units import percent, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3", "Kimi K2")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "DeepSeek-V3", "Kimi K2")
 _SHARED = {  # the parts that a stage of ZeRO shards
     "no ZeRO": (),
     "ZeRO-1": ("master", "moments", "rows and columns", "sides"),
@@ -62,7 +62,7 @@ STATE = Explorer(
     title="Training state by optimizer and ZeRO stage",
     question="How many bytes of training state does each chip hold?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "optimizer": Choice("optimizer", tuple(OPTIMIZERS), "Muon"),
         "zero": Choice("sharding", tuple(_SHARED), "ZeRO-3"),
         "n": Slider("data-parallel chips", 1, 1024, 64, "pow2"),
@@ -104,7 +104,7 @@ LAYOUTS = Explorer(
     title="Layouts of Muon's iteration",
     question="How long does it take to orthogonalize one matrix in each layout?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "m": Slider("short side", 512, 8192, 8192, "pow2"),
         "n": Slider("long side", 8192, 65_536, 32_768, "pow2"),
         "ways": Slider("TPU v5p chips", 8, 256, 64, "pow2"),

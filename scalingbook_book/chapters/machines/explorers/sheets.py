@@ -1,4 +1,4 @@
-"""Explorers of a datasheet with its factors of two undone, and of two chips of the catalogue."""
+"""Explorers of a datasheet with its factors of two undone, and of two chips of the catalog."""
 
 from scalingbook_book.reader.explorers.parts import (
     ALL_CHIPS,

@@ -10,7 +10,7 @@ from scalingbook_lib.units import FP8
 
 _H100 = chips.H100
 _HOURS = next(run for run in WHOLE_RUNS if run.name == "Llama-3.1-8B").chip_hours
-_M8 = models.find("LLaMA-3 8B")
+_M8 = models.find("Llama 3 8B")
 
 
 def _joules(B: int = 64) -> float:

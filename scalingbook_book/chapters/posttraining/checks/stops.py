@@ -6,7 +6,7 @@ from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models, rules
 from scalingbook_lib.training import reliability
 
-_M70 = models.find("LLaMA-3 70B")
+_M70 = models.find("Llama 3 70B")
 _YEARS_S = 4 * 365.25 * 86400  # between two failures of one chip
 _STATE = 14 * _M70.params
 _BETWEEN = 1800.0

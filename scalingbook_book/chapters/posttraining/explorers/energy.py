@@ -18,7 +18,7 @@ from scalingbook_lib.machines import Cluster, chips
 from scalingbook_lib.machines.energy import BOUNDARIES, energy
 from scalingbook_lib.units import count_in_words, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "DeepSeek-V3")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "DeepSeek-V3")
 
 
 def _energy(*, model: str, trillions: float, chip: str, mfu: float, cents: float, grams: float) -> View:
@@ -53,7 +53,7 @@ ENERGY = Explorer(
     title="Energy, cost and emissions of a training run",
     question="How much energy does a training run use in the chips, in the nodes and at the whole site?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 405B"),
+        "model": Choice("model", MODELS, "Llama 3.1 405B"),
         "trillions": Slider("training tokens in trillions", 0.1, 30.0, 15.0, "log"),
         "chip": Chips("chip", POWERED, "H100"),
         "mfu": Slider("MFU, including interruptions", 10.0, 60.0, 35.0, unit="%", step=1.0),

@@ -27,7 +27,7 @@ from scalingbook_lib.planner.loops import ASYNCHRONOUS, COLOCATED, ONE_STEP_OFF
 from scalingbook_lib.serving import mean_context, refilled_tokens_per_s, rollout, sample_lengths
 from scalingbook_lib.units import count, si
 
-ENGINES = {"LLaMA-3 8B": 2, "Qwen3 32B": 4, "LLaMA-3 70B": 8}  # chips per engine
+ENGINES = {"Llama 3 8B": 2, "Qwen3 32B": 4, "Llama 3 70B": 8}  # chips per engine
 _P = 512
 
 
@@ -76,7 +76,7 @@ SLOTS = Explorer(
     title="The long tail of a rollout",
     question="How long does a batch of rollouts wait for its longest response?",
     controls={
-        "model": Choice("model", tuple(ENGINES), "LLaMA-3 70B"),
+        "model": Choice("model", tuple(ENGINES), "Llama 3 70B"),
         "chip": Chips("chip", SWITCHED, "H100"),
         "answers": Slider("responses per engine", 8, 512, 256, "pow2"),
         "mean": Slider("mean response length in tokens", 1024, 16_384, 8192, "pow2"),

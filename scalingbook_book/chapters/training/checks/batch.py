@@ -4,7 +4,7 @@ from scalingbook_book.reader.checks.check import Check, Mistake
 from scalingbook_lib import models
 from scalingbook_lib.training import pack
 
-_8B = models.find("LLaMA-3 8B")
+_8B = models.find("Llama 3 8B")
 _ROW = pack([1200] * 60, 8192)  # documents of one length
 _LONG = pack([8192] * 16, 131072)
 

@@ -10,7 +10,7 @@ from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.training import Plan, effective_width
 from scalingbook_lib.units import FP32
 
-_13B, _70B = models.find("LLaMA-2 13B"), models.find("LLaMA-3 70B")
+_13B, _70B = models.find("Llama 2 13B"), models.find("Llama 3 70B")
 _V5P = chips.V5P
 _POD, _CUBE = Slice.of(_V5P, "16x20x28"), Slice.of(_V5P, "16x16x16")
 _PLANS: dict[str, dict[str, Any]] = {

@@ -8,7 +8,7 @@ from scalingbook_lib.steps.placement import between_pods
 from scalingbook_lib.training import effective_width
 from scalingbook_lib.units import BF16, FP32
 
-_8B, _70B = models.find("LLaMA-3 8B"), models.find("LLaMA-3 70B")
+_8B, _70B = models.find("Llama 3 8B"), models.find("Llama 3 70B")
 _PER_LAYER = 4 * _70B.D * effective_width(_70B)  # parameters
 
 

@@ -6,8 +6,8 @@ from scalingbook_lib.machines import Slice, chips
 from scalingbook_lib.training import Plan, effective_width
 from scalingbook_lib.units import BF16, FP32
 
-_13B = models.find("LLaMA-2 13B")
-_8B = models.find("LLaMA-3 8B")
+_13B = models.find("Llama 2 13B")
+_8B = models.find("Llama 3 8B")
 _SEVERAL, _CHIPS, _F = 3_000_000, 4096, _13B.F
 _POWERS = tuple(2**k for k in range(13))
 

@@ -10,7 +10,7 @@ from scalingbook_lib.models import arithmetic
 from scalingbook_lib.sharded_matmul import solve
 from scalingbook_lib.training import Plan
 
-_13B = models.find("LLaMA-2 13B")
+_13B = models.find("Llama 2 13B")
 _POD = Slice.of(chips.V5P, "16x20x28")
 _GEMMA_F = 24_576
 _MLP = _13B.L * _13B.D * _13B.F  # parameters of one of its three matrices, all layers

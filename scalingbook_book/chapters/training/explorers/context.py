@@ -22,7 +22,7 @@ from scalingbook_lib.training import Plan, TrainingStep
 from scalingbook_lib.units import count, si
 
 CHIPS = tuple(n for n in NETWORKED if not (t := chips.KNOWN[n].torus) or t.dims == 3)
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "LLaMA-2 7B", "GPT-2 XL")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B", "Llama 2 7B", "GPT-2 XL")
 WAYS = {"ring": "ring", "gathered keys": "gather", "Ulysses": "ulysses"}
 _SIZES = (4, 8, 16, 32, 64)
 
@@ -117,7 +117,7 @@ CONTEXT = Explorer(
     title="Context parallelism: ring attention, gathered keys or Ulysses",
     question="How many tokens of a sequence must each chip have so that attention hides its communication?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "chip": Chips("chip", CHIPS, "TPU v5p"),
         "T": Slider("sequence length T", 4096, 2**21, 8192, "pow2"),
         "C": Slider("CP degree", 4, 64, 8, "pow2"),

@@ -24,7 +24,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import models, training
 from scalingbook_lib.units import count, percent, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Gemma-2 27B", "Qwen3 32B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Gemma-2 27B", "Qwen3 32B")
 BATCHES = ("256", "512", "1024", "1120", "2048", "2240", "4096", "4480", "8192", "16384")
 REST = {"context (CP)": "cp", "stages (PP)": "pp", "replicas (DP)": "dp"}
 _MOST_TP = 32
@@ -151,7 +151,7 @@ SPLIT = Explorer(
     title="All plans for one machine",
     question="Which plans are possible for this model, batch and machine, and which is the fastest?",
     controls={
-        "name": Choice("model", MODELS, "LLaMA-3 70B"),
+        "name": Choice("model", MODELS, "Llama 3 70B"),
         "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("global batch, sequences", BATCHES, "1024"),
         "T": Slider("sequence length", 1024, 131072, 4096, "pow2"),

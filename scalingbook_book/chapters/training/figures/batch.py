@@ -11,7 +11,7 @@ from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.training import effective_width
 from scalingbook_lib.units import count
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 TOKENS, NOISE = 15e12, 2**22  # the fewest tokens of the run, and an assumed gradient noise scale
 ALONE = rules.data_parallel_tokens(V5P, axes=3)
 WIDTH = effective_width(LLAMA)

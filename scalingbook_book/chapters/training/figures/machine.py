@@ -23,7 +23,7 @@ from scalingbook_lib.steps import pipelines
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import percent, si
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 PARAMS, SHARING = 7.5e9, 64
 STAGES = {"plain DP: 2M": 0, "ZeRO-1: 2M": 1, "ZeRO-2: 2M": 2, "ZeRO-3: 3M": 3}
 POLICIES = {"none": "everything", "selective": "matmul outputs", "full": "layer inputs"}

@@ -29,7 +29,7 @@ from scalingbook_lib.training import Plan, PlanError, effective_width
 from scalingbook_lib.training.feasible import reasons
 from scalingbook_lib.units import percent
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B", "Gemma-2 27B")
 PODS = (
     "TPU v5p 16x20x28",
     "TPU v5p 16x16x32",
@@ -194,7 +194,7 @@ BOARD = Explorer(
     title="Does a plan exist on this pod?",
     question="Which data-parallel and TP degrees does a pod allow, and how many chips stay idle?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "pod": Choice("pod", PODS, PODS[0]),
         "Y": Slider("TP degree Y", 1, 32, 4),
         "ways": Choice("data-parallel degree X", tuple(WAYS), "all chips"),

@@ -22,10 +22,10 @@ from scalingbook_lib.machines.age import price_of
 from scalingbook_lib.units import count, count_in_words, percent
 
 MODELS = (
-    "LLaMA-3 8B",
-    "LLaMA-3 70B",
-    "LLaMA-3 405B",
-    "LLaMA-2 7B",
+    "Llama 3 8B",
+    "Llama 3 70B",
+    "Llama 3.1 405B",
+    "Llama 2 7B",
     "Qwen3 32B",
     "Mixtral 8x22B",
     "Qwen3 235B-A22B",
@@ -46,7 +46,7 @@ def host(chip: str) -> Machine:
 
 
 def usd_per_hour(chip: str) -> float:
-    """What an hour of the chip costs by the catalogue, else what is assumed."""
+    """What an hour of the chip costs by the catalog, else what is assumed."""
     return chips.find(chip).usd_per_hour or ASSUMED_USD_PER_HOUR
 
 
@@ -156,7 +156,7 @@ COST = Explorer(
     title="Days and dollars of a training run",
     question="How long does a run take, what does it cost, and how does it compare with published runs?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "trillions": Slider("trillions of tokens", 0.1, 30.0, 15.0, "log"),
         "chip": Chips("chip", CHIPS, "TPU v5p"),
         "n": Slider("chips", 64, 131072, 8960, "log", step=8),

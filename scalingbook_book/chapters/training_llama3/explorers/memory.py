@@ -25,7 +25,7 @@ from scalingbook_lib.models import arithmetic
 from scalingbook_lib.models.arithmetic import Policy
 from scalingbook_lib.units import BF16, FP32, DType, binary, count, percent, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "LLaMA-2 7B", "Qwen3 32B", "DeepSeek-V3")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Llama 2 7B", "Qwen3 32B", "DeepSeek-V3")
 _STATE: dict[str, tuple[DType | None, DType | None]] = {
     "10 (fp32 moments)": (None, None),
     "12 (with gradients)": (BF16, None),
@@ -141,7 +141,7 @@ MEMORY = Explorer(
     title="Minimum number of chips by memory",
     question="How many chips can hold the weights, the optimizer state and the saved activations?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "chip": Chips("chip", ALL_CHIPS, "TPU v5p"),
         "n": Slider("chips", 8, 16384, 8960, "log", step=8),
         "tokens": Slider("tokens per step", 2**18, 2**26, 2**22, "pow2"),

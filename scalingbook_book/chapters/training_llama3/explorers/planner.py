@@ -22,7 +22,7 @@ from scalingbook_book.reader.explorers.parts import (
 from scalingbook_lib import models, planner
 from scalingbook_lib.units import count_in_words, percent, si
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B", "Gemma-2 27B")
 BATCHES = ("256", "512", "1024", "2048", "2240", "4096", "4480", "8192", "16384")
 ANY = "any"
 _TP, _CP, _PP = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
@@ -146,7 +146,7 @@ PLANNER = Explorer(
     question="What is the fastest way to divide this model among these chips, and why are other ways "
     "rejected?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "where": Chips("machine", TRAINING_MACHINES, "TPU v5p 16x16x16"),
         "batch": Choice("sequences per step", BATCHES, "1024"),
         "T": Slider("tokens per sequence", 1024, 131072, 4096, "pow2"),

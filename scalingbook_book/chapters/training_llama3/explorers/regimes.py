@@ -22,7 +22,7 @@ from scalingbook_lib.machines import Chip, chips
 from scalingbook_lib.training import effective_width
 from scalingbook_lib.units import count, count_in_words
 
-MODELS = ("LLaMA-3 8B", "LLaMA-3 70B", "LLaMA-3 405B", "Qwen3 32B", "Gemma-2 27B")
+MODELS = ("Llama 3 8B", "Llama 3 70B", "Llama 3.1 405B", "Qwen3 32B", "Gemma-2 27B")
 REGIMES = (
     "FSDP, whole sequences per chip",
     "FSDP with CP",
@@ -160,7 +160,7 @@ REGIMES_MAP = Explorer(
     title="Parallelism by number of chips and batch size",
     question="What parallelism keeps a given number of chips compute-bound, and where does none suffice?",
     controls={
-        "model": Choice("model", MODELS, "LLaMA-3 70B"),
+        "model": Choice("model", MODELS, "Llama 3 70B"),
         "chip": Choice("chip", TORI, "TPU v5p"),
         "n": Slider("chips", 16, 131072, 8960, "log", step=8),
         "tokens": Slider("tokens per step", 2**16, 2**27, 2**22, "pow2"),

@@ -11,7 +11,7 @@ from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5P
 from scalingbook_lib.units import count, count_in_words, percent, si
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 TOKENS, BATCH, MFU = 15e12, 2**22, 0.4
 POD, CUBE = Slice.of(V5P, "16x20x28"), 64  # a cube of 4 x 4 x 4 chips is what a pod is built of
 WAYS = (2048, 4)  # the nearest powers of two to the best split

@@ -8,7 +8,7 @@ from scalingbook_lib.machines import chips
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import FP8, INT8
 
-_LLAMA_70B, _MIXTRAL = models.find("LLaMA-3 70B"), models.find("Mixtral 8x22B")
+_LLAMA_70B, _MIXTRAL = models.find("Llama 3 70B"), models.find("Mixtral 8x22B")
 _GEMMA = models.find("Gemma-2 2B")
 _SQUARE = models.Transformer(name="square", D=8192, F=32768, L=64, N=64, K=64, H=128, V=32000)
 _RUN_FLOPS, _RUN_S = 6 * 37e9 * 14.8e12, 2.788e6 * 3600  # DeepSeek-V3: active parameters, tokens, GPU time

@@ -11,7 +11,7 @@ _WIDE = arithmetic.einsum("IJKL,IJMNO->KLMNO", I=4, J=8, K=16, L=32, M=64, N=2, 
 _UP = arithmetic.einsum("BD,DF->BF", B=4096, D=4096, F=14336)
 _MESH = notation.Mesh(X=4, Y=8, Z=4)
 _PLAIN = models.Transformer(name="plain", D=4096, F=16384, L=64, N=32, K=32, H=128, V=32000)
-_LLAMA_8B, _LLAMA_70B = models.find("LLaMA-3 8B"), models.find("LLaMA-3 70B")
+_LLAMA_8B, _LLAMA_70B = models.find("Llama 3 8B"), models.find("Llama 3 70B")
 
 
 def _one_chip() -> int:

@@ -134,7 +134,7 @@ KV = Explorer(
     title="KV-cache budget: how many sequences fit?",
     question="How many sequences fit next to the weights, and how many more fit with GQA, MQA or MLA?",
     controls={
-        "name": Choice("model", MODELS, "LLaMA-3 70B"),
+        "name": Choice("model", MODELS, "Llama 3 70B"),
         "kind": Choice("attention", (PUBLISHED, "MHA", "GQA", "MQA", "MLA")),
         "S": Slider("sequence length S", 1024, 2**21, 8192, "pow2", "tokens"),
         "sequences": Slider("sequences shown in the bars", 1, 1024, 32, "pow2"),

@@ -109,7 +109,7 @@ MODEL = Explorer(
     title="Parameters, FLOPs and memory of a model",
     question="Where are a model's parameters, and what takes the FLOPs of a token?",
     controls={
-        "name": Choice("model", tuple(model.name for model in models.CATALOGUE), "LLaMA-3 70B"),
+        "name": Choice("model", tuple(model.name for model in models.CATALOG), "Llama 3 70B"),
         "text": Notation(
             "or a config.json", "", "paste the whole file, from { to }, or a model's name", LONGEST_CONFIG
         ),

@@ -93,7 +93,7 @@ REMAT = Explorer(
     title="Activation checkpointing: which policy fits?",
     question="How much memory do activations take under each policy, and what does recomputing them cost?",
     controls={
-        "name": Choice("model", MODELS, "LLaMA-3 8B"),
+        "name": Choice("model", MODELS, "Llama 3 8B"),
         "keeps": Choice("keep", tuple(_POLICY), "weight matmuls"),
         "sequences": Slider("sequences B", 1, 1024, 16, "pow2"),
         "T": Slider("sequence length T", 256, 2**17, 4096, "pow2", "tokens"),

@@ -102,7 +102,7 @@ SHARE = Explorer(
     question="At what context length does dot-product attention cost more than the weight matmuls?",
     controls={
         "first": Choice("first model", MODELS, "Gemma-2 27B"),
-        "second": Choice("second model", MODELS, "LLaMA-3 70B"),
+        "second": Choice("second model", MODELS, "Llama 3 70B"),
         "third": Choice("third model", MODELS, "DeepSeek-V3"),
         "T": Slider("context T", _SHORTEST, _LONGEST, 8192, "pow2", "tokens"),
         "causal": Switch("count only causal pairs", False),

@@ -8,7 +8,7 @@ from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import percent
 
-LLAMA = models.find("LLaMA-3 70B")
+LLAMA = models.find("Llama 3 70B")
 T = 8192
 FLOPS = arithmetic.flops(LLAMA, 1, T)
 PARAMS = arithmetic.params(LLAMA)

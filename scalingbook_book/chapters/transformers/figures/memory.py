@@ -132,7 +132,7 @@ def _bytes(wide: float, accounts: dict[str, dict[str, float]]) -> Sketch:
 
 def heads() -> Figure:
     """Four kinds of attention, and what each keeps per token."""
-    made = kinds("LLaMA-3 70B")
+    made = kinds("Llama 3 70B")
     shown = {kind: made[kind] for kind in ("MHA", "GQA", "MQA", "MLA")}
     nbytes = {kind: arithmetic.kv_cache(model, 1).bytes_per_token for kind, model in shown.items()}
     fits = {kind: _fits(model) for kind, model in shown.items()}

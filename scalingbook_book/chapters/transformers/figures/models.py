@@ -7,7 +7,7 @@ from scalingbook_lib import models
 from scalingbook_lib.models import arithmetic
 from scalingbook_lib.units import percent
 
-NAMES = ("LLaMA-3.2 1B", "LLaMA-3 8B", "LLaMA-3 70B", "DeepSeek-V3")
+NAMES = ("Llama 3.2 1B", "Llama 3 8B", "Llama 3 70B", "DeepSeek-V3")
 T = 8192
 
 

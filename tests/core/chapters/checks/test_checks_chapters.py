@@ -10,7 +10,7 @@ from judged import by_judge
 from scalingbook_book.chapters import checks
 from scalingbook_lib import units
 
-ALL = checks.catalogue()
+ALL = checks.catalog()
 EVERY = [pytest.param(check, id=key) for key, check in ALL.items()]
 NUMBERS = [pytest.param(check, id=key) for key, check in ALL.items() if check.kind == "number"]
 
@@ -96,6 +96,6 @@ def test_every_wrong_choice_is_told_why(check):
 
 @pytest.mark.parametrize("stem", checks.stems())
 def test_a_title_stands_once_and_a_key_is_words(stem):
-    found = checks.catalogue(stem)
+    found = checks.catalog(stem)
     assert all(re.fullmatch(rf"{stem}\.(?=[0-9-]*[a-z])[a-z0-9]+(-[a-z0-9]+){{0,2}}", key) for key in found)
     assert len({check.title for check in found.values()}) == len(found)

@@ -7,7 +7,7 @@ from scalingbook_book.chapters import checks
 from scalingbook_book.chapters.conclusion import checks as conclusion
 from scalingbook_lib import planner
 
-CHECKS = checks.catalogue("conclusion")
+CHECKS = checks.catalog("conclusion")
 
 
 @pytest.mark.parametrize(

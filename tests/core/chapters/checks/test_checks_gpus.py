@@ -10,7 +10,7 @@ from judged import right, wrong
 from scalingbook_book.chapters import checks
 from scalingbook_lib.machines.clusters import Level
 
-CHECKS = checks.catalogue("gpus")
+CHECKS = checks.catalog("gpus")
 H100, B200, GB200, MI300X = 989e12, 2250e12, 2500e12, 1307e12  # FLOPs/s in bf16
 
 

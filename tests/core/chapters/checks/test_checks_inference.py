@@ -9,7 +9,7 @@ from judged import right, wrong
 from scalingbook_book.chapters import checks
 from scalingbook_book.chapters.inference.checks import speculative
 
-CHECKS = checks.catalogue("inference")
+CHECKS = checks.catalog("inference")
 HBM = 16 * 819e9  # sixteen v5e, bytes/s
 
 

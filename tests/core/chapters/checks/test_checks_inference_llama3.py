@@ -9,7 +9,7 @@ from scalingbook_lib.machines import Slice
 from scalingbook_lib.machines.chips import V5E
 from scalingbook_lib.units import INT8
 
-CHECKS = checks.catalogue("inference_llama3")
+CHECKS = checks.catalog("inference_llama3")
 GIB, W, C = 2**30, 819e9, 197e12  # of v5e: bytes, bytes/s, FLOPs/s
 P70, P405 = 70.554e9, 405.854e9
 TOKEN70, TOKEN405 = 2 * 80 * 8 * 128, 2 * 126 * 8 * 128  # int8 bytes of cache
@@ -103,7 +103,7 @@ def test_usual_mistakes_are_named(key, given, says):
 
 
 def test_a_decode_step_of_the_pools_is_one_amid_its_answer():
-    big, square = models.find("LLaMA-3 70B"), Slice.of(V5E, "4x4")
+    big, square = models.find("Llama 3 70B"), Slice.of(V5E, "4x4")
     spread = inference.Layout(tp=16, kv_batch=2, weights=INT8, kv=INT8)
     ends = [inference.decode(big, square, spread, batch=48, S=S).total_s for S in (4096, 4096 + 512)]
     prompt_s = inference.prefill(big, square, spread, P=4096).total_s

@@ -7,7 +7,7 @@ from judged import right, wrong
 
 from scalingbook_book.chapters import checks
 
-CHECKS = checks.catalogue("jax")
+CHECKS = checks.catalog("jax")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from scalingbook_book.chapters import checks
 from scalingbook_book.chapters.profiling.checks import traces, written
 from scalingbook_book.reader.checks import programs
 
-CHECKS = checks.catalogue("profiling")
+CHECKS = checks.catalog("profiling")
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def row(check):
 
 
 def rows():
-    return list(map(row, checks.catalogue().values()))
+    return list(map(row, checks.catalog().values()))
 
 
 def test_answers_and_slips_are_those_that_were_looked_at():

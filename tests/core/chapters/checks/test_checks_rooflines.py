@@ -5,7 +5,7 @@ from judged import right, wrong
 
 from scalingbook_book.chapters import checks
 
-CHECKS = checks.catalogue("rooflines")
+CHECKS = checks.catalog("rooflines")
 
 
 @pytest.mark.parametrize(

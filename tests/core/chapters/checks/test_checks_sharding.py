@@ -10,7 +10,7 @@ from scalingbook_book.chapters import checks
 from scalingbook_lib.collectives import schedules
 from scalingbook_lib.machines.torus import Axis
 
-CHECKS = checks.catalogue("sharding")
+CHECKS = checks.catalog("sharding")
 V4 = V5E = 50e9  # one link, one direction
 
 

@@ -5,7 +5,7 @@ from judged import right, wrong
 
 from scalingbook_book.chapters import checks
 
-CHECKS = checks.catalogue("tpus")
+CHECKS = checks.catalog("tpus")
 
 
 @pytest.mark.parametrize(

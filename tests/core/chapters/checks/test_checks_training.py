@@ -11,7 +11,7 @@ from scalingbook_lib.collectives import schedules
 from scalingbook_lib.machines.torus import Axis
 from scalingbook_lib.steps import pipelines
 
-CHECKS = checks.catalogue("training")
+CHECKS = checks.catalog("training")
 C, W = 459e12, 200e9  # a v5p: FLOPs/s in bf16, and bytes/s over both links of a torus axis
 LAYER_70B = 3 * 8192 * 28_672 + 2 * 8192 * 72 * 128
 P_13B = 40 * (3 * 5120 * 13_824 + 4 * 5120 * 5120) + 2 * 32_000 * 5120

@@ -5,7 +5,7 @@ from judged import right, wrong
 
 from scalingbook_book.chapters import checks
 
-CHECKS = checks.catalogue("training_llama3")
+CHECKS = checks.catalog("training_llama3")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from judged import right, wrong
 from scalingbook_book.chapters import checks
 from scalingbook_book.chapters.transformers.checks.attention import GQA_LAYER, SMALL
 
-CHECKS = checks.catalogue("transformers")
+CHECKS = checks.catalog("transformers")
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def table(view, title):
     return {name: [cell.text for cell in row] for name, row in zip(grid.rows, grid.cells, strict=True)}
 
 
-def test_the_tables_hold_the_figures_of_the_catalogue():
+def test_the_tables_hold_the_figures_of_the_catalog():
     memories = table(ATLAS.evaluate(one="H100", other="TPU v5p"), "Memories")
     assert memories["registers"] == ["33 MiB\n132 × 256 KiB", "512 KiB\n2 × 256 KiB", "66 ×"]
     assert memories["SMEM/VMEM"] == ["33 MiB\n132 × 256 KiB", "128 MiB\n2 × 64 MiB", "1/3.88"]
@@ -44,14 +44,14 @@ def test_the_tables_hold_the_figures_of_the_catalogue():
 
 
 def test_tmem_came_with_blackwell():
-    for name, chip in chips.CATALOGUE.items():
+    for name, chip in chips.CATALOG.items():
         text = table(ATLAS.evaluate(one=name), "Memories")["TMEM"][0]
         assert (text != "none") == (name in ("B200", "B300", "GB200", "GB300")), name
         if chip.tmem_bytes_per_core and chip.cores:
             assert text.startswith(f"{chip.tmem_bytes_per_core * chip.cores / MiB:.0f} MiB")
 
 
-@pytest.mark.parametrize("one", chips.CATALOGUE)
+@pytest.mark.parametrize("one", chips.CATALOG)
 @pytest.mark.parametrize("bits", ["16 bits", "8 bits", "4 bits"])
 def test_roofs_bend_at_their_ridges(one, bits):
     chip, view = chips.find(one), ATLAS.evaluate(one=one, bits=bits, other="TPU v2", intensity=2048)

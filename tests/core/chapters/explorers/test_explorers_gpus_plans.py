@@ -104,7 +104,7 @@ def test_the_points_stand_on_their_curves():
 
 def test_the_plan_is_audited_by_the_library():
     found = limits.audit(
-        Cluster.of(chips.H100, 4096), models.find("LLaMA-3 70B"), tokens=2**22, tp=8, pp=8, m=32
+        Cluster.of(chips.H100, 4096), models.find("Llama 3 70B"), tokens=2**22, tp=8, pp=8, m=32
     )
     view = ALL["plan"].evaluate(pp=8)
     assert panels(view, Bars)[0].series[0].values == list(found.terms.values())
@@ -122,7 +122,7 @@ def test_data_parallelism_needs_what_its_limit_says(tp, pp):
 def test_the_terms_cross_where_the_chart_says():
     view = ALL["plan"].evaluate(pp=1)
     (point,) = (m for m in panels(view, Chart)[0].marks if isinstance(m, Points))
-    again = gpus_plan.plan("H100", "LLaMA-3 70B", n=4096, tokens=point.xs[0], tp=8, pp=1, ep=1, m=32)
+    again = gpus_plan.plan("H100", "Llama 3 70B", n=4096, tokens=point.xs[0], tp=8, pp=1, ep=1, m=32)
     assert again.data_s == approx(again.math_s)
 
 
@@ -135,10 +135,10 @@ def test_experts_over_nodes_wait_for_the_network_and_in_a_rack_they_do_not():
 def test_a_plan_that_does_not_exist_says_what_to_change():
     assert (
         ALL["plan"].evaluate_state({"ep": 1}).error
-        == "LLaMA-3 70B has 1 expert per layer; set EP to at most 1"
+        == "Llama 3 70B has 1 expert per layer; set EP to at most 1"
     )
     assert "lower a degree or use more GPUs" in ALL["plan"].evaluate_state({"n": 6, "tp": 6}).error
-    assert "do not fit" in ALL["plan"].evaluate(model="LLaMA-3 405B", n=64, tp=8).verdict
+    assert "do not fit" in ALL["plan"].evaluate(model="Llama 3.1 405B", n=64, tp=8).verdict
 
 
 # Small and large domains

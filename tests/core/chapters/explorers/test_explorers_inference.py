@@ -43,8 +43,8 @@ def test_the_sums_of_sampling_are_those_of_every_pass(P, G, cached):
 
 
 def test_without_a_cache_it_grows_by_one_power_more():
-    long = [sampling.spent("LLaMA-3 8B", 16, 2**e, False) for e in (14, 15)]
-    kept = [sampling.spent("LLaMA-3 8B", 16, 2**e, True) for e in (14, 15)]
+    long = [sampling.spent("Llama 3 8B", 16, 2**e, False) for e in (14, 15)]
+    kept = [sampling.spent("Llama 3 8B", 16, 2**e, True) for e in (14, 15)]
     assert long[1].weights / long[0].weights == pytest.approx(4, rel=0.01)
     assert long[1].attention / long[0].attention == pytest.approx(8, rel=0.01)
     assert kept[1].weights / kept[0].weights == pytest.approx(2, rel=0.01)
@@ -61,7 +61,7 @@ def test_the_critical_batches_of_v5e(weights, B):
 
 
 def test_at_the_critical_batch_both_take_as_long():
-    one = batch.ruled("LLaMA-2 13B", "TPU v5e", 8, weights="bf16", compute="bf16", S=0, B=1)
+    one = batch.ruled("Llama 2 13B", "TPU v5e", 8, weights="bf16", compute="bf16", S=0, B=1)
     knee = rules.critical_batch(chips.V5E).tokens
     assert knee * one.matmul_s == pytest.approx(one.weights_s)
 
@@ -79,7 +79,7 @@ def test_queries_that_share_multiply_the_intensity_and_divide_the_cache():
 
 @pytest.mark.parametrize("local", cache._LOCAL)
 def test_smaller_blocks_never_hold_fewer_sequences(local):
-    layers = cache.kinds("LLaMA-3 8B", "TPU v5e 2x2", "bf16", local)
+    layers = cache.kinds("Llama 3 8B", "TPU v5e 2x2", "bf16", local)
     held = [cache.filled(layers, 50e9, 1024, 8192, b) for b in cache.BLOCKS]
     assert [h.sequences for h in held] == sorted((h.sequences for h in held), reverse=True)
     assert held[0].wasted == pytest.approx(0, abs=1e-3 * held[0].used)
@@ -87,7 +87,7 @@ def test_smaller_blocks_never_hold_fewer_sequences(local):
 
 
 def test_windows_keep_less_of_long_sequences_only():
-    whole, local = (cache.kinds("LLaMA-3 8B", "H100 × 1", "bf16", name) for name in
+    whole, local = (cache.kinds("Llama 3 8B", "H100 × 1", "bf16", name) for name in
                     ("the model's own", "5 of 6"))  # fmt: skip
     assert cache.kept(local, 1024) == pytest.approx(cache.kept(whole, 1024))
     ratio = cache.kept(local, 131072) / cache.kept(whole, 131072)
@@ -111,7 +111,7 @@ def test_what_a_chip_keeps_is_its_eighth_times_the_copies(kind, heads, rest):
 
 def test_two_dimensions_win_on_many_chips_and_not_on_few():
     few, many = (
-        inference_split.ways("LLaMA-3 405B", f"TPU v5e {shape}", 16, 2048) for shape in ("2x2", "8x16")
+        inference_split.ways("Llama 3.1 405B", f"TPU v5e {shape}", 16, 2048) for shape in ("2x2", "8x16")
     )
     assert min(few, key=lambda rows: few[rows].total_s) == 1
     assert min(many, key=lambda rows: many[rows].total_s) > 1
@@ -142,20 +142,20 @@ def test_every_policy_gives_every_request_all_its_tokens(name):
 
 def test_more_room_finds_more_and_all_the_room_finds_all_but_the_first():
     rates = [
-        prefix.played("LLaMA-3 70B", 8, 2048, prefix.room(8, 2048, x), True).hit_rate
+        prefix.played("Llama 3 70B", 8, 2048, prefix.room(8, 2048, x), True).hit_rate
         for x in (0.125, 0.5, 2.0)
     ]
     assert rates == sorted(rates)
-    run = prefix.played("LLaMA-3 70B", 8, 2048, prefix.room(8, 2048, 2.0), True)
+    run = prefix.played("Llama 3 70B", 8, 2048, prefix.room(8, 2048, 2.0), True)
     assert run.prompt_tokens[1] == (prefix.REQUESTS - 8) * 2048
 
 
 def test_the_dial_is_the_library_s_and_large_batches_pay_for_checks():
     view = ALL["inference.speculative"].evaluate_state({}).view
-    times = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 4)
+    times = speculative.checks("Llama 3 70B", "TPU v5e 4x4", 2048, 4)
     one = inference.speculative(0.8, 4, cost=0.14, verify=times[4] / times[0])
     assert readout(view, "speedup") == pytest.approx(one.speed_up)
-    many = speculative.checks("LLaMA-3 70B", "TPU v5e 4x4", 2048, 512)
+    many = speculative.checks("Llama 3 70B", "TPU v5e 4x4", 2048, 512)
     assert many[4] / many[0] > 2 > times[4] / times[0]
     assert sum(s.values[1] for s in panel(view, Bars).series) == pytest.approx(one.tokens * times[0])
 
@@ -197,4 +197,4 @@ def test_a_verdict_says_where_the_memory_is_too_small():
     assert "need 32 chips" in split.evaluate(n="8").verdict
     assert "need" not in split.evaluate(n="32").verdict
     assert "exceeds its 16 GiB" in layout.evaluate(B=256).verdict
-    assert "holds none" in ALL["inference.speculative"].evaluate(model="LLaMA-3 405B").verdict
+    assert "holds none" in ALL["inference.speculative"].evaluate(model="Llama 3.1 405B").verdict

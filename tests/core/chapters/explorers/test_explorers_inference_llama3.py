@@ -30,10 +30,10 @@ def test_every_machine_is_offered_as_it_exists(where):
 
 def test_what_is_chosen_keeps_the_target_and_nothing_that_keeps_it_is_cheaper():
     found = pareto.front(
-        "LLaMA-3 70B", "TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, usd="as listed"
+        "Llama 3 70B", "TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, usd="as listed"
     )
     view = ALL["inference_llama3.pareto"].view(
-        model="LLaMA-3 70B", where="TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, itl_ms=50.0,
+        model="Llama 3 70B", where="TPU v5e 4x4", weights="int8", kv="int8", P=2048, G=512, itl_ms=50.0,
         usd="as listed")  # fmt: skip
     cost, itl = readout(view, "cost of a million output tokens"), readout(view, "time between two tokens")
     assert itl <= 0.05
@@ -42,7 +42,7 @@ def test_what_is_chosen_keeps_the_target_and_nothing_that_keeps_it_is_cheaper():
 
 def test_without_a_way_in_time_the_fastest_is_told():
     view = ALL["inference_llama3.pareto"].view(
-        model="LLaMA-3 405B", where="TPU v5e 8x8", weights="bf16", kv="bf16", P=2048, G=512, itl_ms=1.0,
+        model="Llama 3.1 405B", where="TPU v5e 8x8", weights="bf16", kv="bf16", P=2048, G=512, itl_ms=1.0,
         usd="1")  # fmt: skip
     assert "No plan delivers" in view.verdict
 
@@ -57,7 +57,7 @@ def test_the_terms_of_the_chosen_way_are_its_time_between_tokens():
 
 @pytest.mark.parametrize("S", [512, 8192, 131072])
 def test_parts_add_up_to_the_step(S):
-    model, where = "LLaMA-3 70B", "TPU v5e 4x4"
+    model, where = "Llama 3 70B", "TPU v5e 4x4"
     o = spread(model, where, "int8", "int8")
     step = inference.decode(models.find(model), machine(where), o, batch=32, S=S)
     assert sum(breakdown.parts(step, True)) == pytest.approx(step.total_s)
@@ -65,7 +65,7 @@ def test_parts_add_up_to_the_step(S):
 
 
 def test_the_knee_of_70b_in_int8_is_half_of_the_chip_s_ridge():
-    sweep = breakdown.swept("LLaMA-3 70B", "TPU v5e 4x4", weights="int8", kv="int8", S=8192, links=True)
+    sweep = breakdown.swept("Llama 3 70B", "TPU v5e 4x4", weights="int8", kv="int8", S=8192, links=True)
     assert sweep.knee == pytest.approx(chips.V5E.flops_per_s() / chips.V5E.hbm_bytes_per_s / 2)
     assert round(sweep.level) == 52
 
@@ -81,7 +81,7 @@ def test_the_smallest_slices_of_70b_are_those_of_the_book():
 
 def test_tanks_hold_no_more_than_there_is():
     for size in fit.SLICES["TPU v5e"]:
-        found = fit.fits("LLaMA-3 70B", f"TPU v5e {size}", "int8", "int8", 8192)
+        found = fit.fits("Llama 3 70B", f"TPU v5e {size}", "int8", "int8", 8192)
         if found and found.sequences:
             room = found.chips * chips.V5E.hbm_bytes
             assert found.weights + found.cache + found.free == pytest.approx(room)
@@ -102,7 +102,7 @@ def test_twice_the_price_buys_half():
 
 def test_waiting_grows_with_the_load():
     asked = inference_llama3_load.ServerSetting(
-        "LLaMA-3 70B", "TPU v5e 4x4", "interleaved prefill", 2048, 256
+        "Llama 3 70B", "TPU v5e 4x4", "interleaved prefill", 2048, 256
     )
     found = inference_llama3_load.server(asked)
     assert found
@@ -112,7 +112,7 @@ def test_waiting_grows_with_the_load():
 
 @pytest.mark.parametrize("prefill", [1, 2, 4, 8])
 def test_simulated_pools_serve_what_the_rule_says(prefill):
-    found = pools.balance("LLaMA-3 70B", "TPU v5e 4x4", 8192, 512, 32)
+    found = pools.balance("Llama 3 70B", "TPU v5e 4x4", 8192, 512, 32)
     assert found
     run = pools.played(found, 8192, 512, prefill, 1)
     rule = found.pools.rate_per_s(prefill, 1)
@@ -137,7 +137,7 @@ def test_the_balance_is_drawn_only_where_there_are_so_many_servers():
 
 
 def test_a_model_that_does_not_fit_is_refused_in_a_sentence():
-    told = ALL["inference_llama3.pareto"].evaluate(model="LLaMA-3 405B").verdict
+    told = ALL["inference_llama3.pareto"].evaluate(model="Llama 3.1 405B").verdict
     assert told.endswith("16 chips as TP 8, PP 2; 27.1 GB does not fit in 16 GiB of TPU v5e.")
 
 
@@ -149,7 +149,7 @@ def test_of_what_a_dollar_buys_every_deed_is_told_once():
 
 
 def test_large_prices_and_batches_have_no_exponent():
-    found = pareto.front("LLaMA-3 405B", "TPU v5e 8x8", weights="int8", kv="int8", P=131072, G=16, usd="12")
+    found = pareto.front("Llama 3.1 405B", "TPU v5e 8x8", weights="int8", kv="int8", P=131072, G=16, usd="12")
     assert not any("e+" in found.price(p) + str(p.serving) for p in found.points)
     many = pareto.front("Gemma-2 27B", "B200 × 8", weights="int4", kv="int4", P=128, G=16, usd="12")
     assert not any("e+" in str(p.serving) for p in many.points)

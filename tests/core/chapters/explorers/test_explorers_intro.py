@@ -152,7 +152,7 @@ def test_rooflines_and_sharding_come_before_training_and_inference(path):
     assert max(place["rooflines"], place["sharding"]) < min(later, default=99)
 
 
-def test_the_map_promises_numbers_from_the_catalogue():
+def test_the_map_promises_numbers_from_the_catalog():
     numbers = {c.stem: c.number for c in CHAPTERS}
     assert f"{rules.data_parallel_tokens(chips.V5P, axes=3):,.0f} tokens" in numbers["intro"]
     assert numbers["rooflines"].startswith("240.5 ")

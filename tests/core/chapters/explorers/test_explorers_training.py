@@ -191,7 +191,7 @@ def _split(**given):
 def test_the_fastest_split_is_a_plan_of_the_library_and_no_other_is_faster():
     base = Plan(remat="selective")
     found = training_split.judged(
-        "LLaMA-3 70B", "TPU v5p 16x16x16", batch=1024, T=4096, rest="context (CP)", base=base
+        "Llama 3 70B", "TPU v5p 16x16x16", batch=1024, T=4096, rest="context (CP)", base=base
     )
     best = min(one.step_s for one in found.values() if not one.why)
     assert readout(_split(), "fastest step") == best
@@ -221,7 +221,7 @@ def test_collectives_that_do_not_overlap_never_make_a_step_shorter():
 
 @pytest.mark.parametrize("C", [4, 8, 16, 32, 64])
 def test_a_ring_takes_what_its_closed_form_says(C):
-    T, m = 2**20, models.find("LLaMA-3 70B")
+    T, m = 2**20, models.find("Llama 3 70B")
     view = ALL["training.context"].evaluate(T=T, C=C)
     least = rules.context_parallel_tokens(m.G, chips.V5P)
     assert readout(view, "ring hidden above") == least

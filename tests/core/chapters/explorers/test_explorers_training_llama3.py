@@ -69,7 +69,7 @@ def test_every_part_is_shared_by_all_chips():
     view = ALL["training_llama3.memory"].evaluate(n=1024, state="16 (with an fp32 master copy)")
     *parts, total = panel(view, Bars).lengths()
     assert sum(parts) == approx(total) == approx(readout(view, "per chip"))
-    params = models.find("LLaMA-3 70B").params
+    params = models.find("Llama 3 70B").params
     assert sum(parts[:-1]) * 1024 == approx(16 * params)
 
 
@@ -135,7 +135,7 @@ def test_shards_and_copies_make_a_plan_for_every_chip_of_the_pod():
 def test_the_board_is_green_but_for_idle_chips_and_lines_where_the_library_has_no_reason():
     for pod, ways, Y in itertools.product(board.PODS, board.WAYS, (1, 4, 5, 7, 16)):
         on = machine(pod)
-        b = board.Board(models.find("LLaMA-3 70B"), on, 1024, Y, board.WAYS[ways], False)
+        b = board.Board(models.find("Llama 3 70B"), on, 1024, Y, board.WAYS[ways], False)
         wrong = {name for name, (ok, _) in b.checks().items() if not ok} - {"torus"}
         if on.chips == b.X * b.Y:
             why = training.feasible(b.model, on, b.plan, 1024, 4096)
@@ -156,9 +156,9 @@ def test_the_board_has_the_ratios_of_the_sheet():
 
 def test_the_planner_shows_the_rankings_best_and_judges_it_as_the_library_does():
     view = ALL["training_llama3.planner"].evaluate()
-    found = planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, ())
+    found = planner.ranked("Llama 3 70B", "TPU v5p 16x16x16", 1024, 4096, ())
     plan = found.winner.plan
-    step = training.step(models.find("LLaMA-3 70B"), machine("TPU v5p 16x16x16"), plan, batch=1024, T=4096)
+    step = training.step(models.find("Llama 3 70B"), machine("TPU v5p 16x16x16"), plan, batch=1024, T=4096)
     assert readout(view, "best step") == step.total_s == min(point.step_s for point in found.points)
     assert len(panel(view, Grid).cells) == len(found.best)
 
@@ -169,7 +169,7 @@ def test_what_is_fixed_is_kept_and_never_makes_the_best_faster():
         view = ALL["training_llama3.planner"].evaluate(**{name: value})
         assert readout(view, "best step") >= free
         fixed = {name: int(value) if value.isdigit() else value}
-        found = planner.ranked("LLaMA-3 70B", "TPU v5p 16x16x16", 1024, 4096, tuple(fixed.items()))
+        found = planner.ranked("Llama 3 70B", "TPU v5p 16x16x16", 1024, 4096, tuple(fixed.items()))
         assert all(getattr(one.plan, name) == fixed[name] for one in found.best)
 
 

@@ -28,7 +28,7 @@ LLAMA_8B = {
 
 def test_a_pasted_config_is_counted_to_the_last_parameter():
     view = ALL["model"].evaluate(text=json.dumps(LLAMA_8B, indent=2))
-    assert readout(view, "parameters") == models.find("LLaMA-3 8B").params == 8_030_261_248
+    assert readout(view, "parameters") == models.find("Llama 3 8B").params == 8_030_261_248
     assert view.verdict.startswith("my-8b has 8.03 billion parameters, 70% of them in the MLPs")
     assert readout(view, "KV cache, per token") == 131_072
 
@@ -36,7 +36,7 @@ def test_a_pasted_config_is_counted_to_the_last_parameter():
 @pytest.mark.parametrize("text", ["{", '{"model_type": "bert"}', "LLaMA-9 80B", "A[I_X, J_X", '{"a": 1}'])
 def test_a_text_that_is_no_model_gives_the_words_of_the_error_and_stays(text):
     with pytest.raises(models.ModelError) as refused:
-        transformers_model.read(text, "LLaMA-3 8B")
+        transformers_model.read(text, "Llama 3 8B")
     painted = ALL["model"].render({"text": text, "T": 12})
     assert painted.evaluated.error == str(refused.value)
     assert painted.evaluated.state["text"] == text
@@ -52,7 +52,7 @@ def test_a_whole_file_fits_into_the_text_and_a_longer_one_is_said_to_be_cut():
     assert 'maxlength="20000"' in ALL["model"].html()
 
 
-@pytest.mark.parametrize("model", models.CATALOGUE, ids=lambda m: m.name)
+@pytest.mark.parametrize("model", models.CATALOG, ids=lambda m: m.name)
 def test_the_bars_of_a_model_sum_to_what_is_read_out(model):
     view = ALL["model"].evaluate(name=model.name)
     parts, flops, _ = panels(view, Bars)
@@ -96,7 +96,7 @@ def test_gemma_crosses_late_and_the_rule_of_thumb_early():
 
 
 def test_grouped_queries_are_the_published_model_and_a_cache_eight_times_smaller():
-    made = kv.kinds("LLaMA-3 70B")
+    made = kv.kinds("Llama 3 70B")
     assert made["GQA"] == made["as published"]
     each = [
         readout(ALL["kv"].evaluate(kind=kind), "KV cache per sequence")

@@ -13,7 +13,7 @@ from scalingbook_book.chapters import explorers
 from scalingbook_book.reader.explorers.controls import Choice, Notation, Slider, Steps, Switch
 from tools.testing import scope
 
-ALL = explorers.catalogue()
+ALL = explorers.catalog()
 LLAMA_8B = {
     "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
     "num_hidden_layers": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,

@@ -1,6 +1,6 @@
-"""The catalogue of published models, and the reader of Hugging Face `config.json` files.
+"""The catalog of published models, and the reader of Hugging Face `config.json` files.
 
-An entry of `catalogue.json` is a model in the fields of `Transformer`, as its published `config.json` has
+An entry of `catalog.json` is a model in the fields of `Transformer`, as its published `config.json` has
 them, with the source it was read from. `from_hf` reads such a file, a text or a dict: every `model_type` has
 a reader that turns its fields into the book's letters, and refuses what it cannot count. Chapter:
 Transformers.
@@ -29,7 +29,7 @@ _PARTS = {"experts": Experts, "latent": Latent, "linear": Linear}
 
 
 def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transformer:
-    """The model of a catalogue entry; JSON lists become tuples, and objects become the parts of a layer."""
+    """The model of a catalog entry; JSON lists become tuples, and objects become the parts of a layer."""
     for name, value in fields.items():
         if name in _PARTS:
             fields[name] = _PARTS[name](**value)
@@ -39,18 +39,18 @@ def _model(*, source: str, sources: dict[str, str], **fields: Any) -> Transforme
 
 
 _PUBLISHED = json.loads(
-    pkgutil.get_data(__package__ or "", "catalogue.json") or b""
+    pkgutil.get_data(__package__ or "", "catalog.json") or b""
 )  # also from a page's archive
-CATALOGUE = tuple(_model(**fields, sources=_PUBLISHED["sources"]) for fields in _PUBLISHED["models"])
+CATALOG = tuple(_model(**fields, sources=_PUBLISHED["sources"]) for fields in _PUBLISHED["models"])
 
 ALIASES = {
     "LLaMA 1 7B": "LLaMA 7B",
     "LLaMA 1 13B": "LLaMA 13B",
     "LLaMA 1 65B": "LLaMA 65B",
-    "LLaMA 3.1 8B": "LLaMA-3 8B",
-    "LLaMA 3.1 70B": "LLaMA-3 70B",
-    "LLaMA 3.3 70B": "LLaMA-3 70B",
-    "LLaMA 3.1 405B": "LLaMA-3 405B",
+    "Llama 3.1 8B": "Llama 3 8B",
+    "Llama 3.1 70B": "Llama 3 70B",
+    "Llama 3.3 70B": "Llama 3 70B",
+    "Llama 3 405B": "Llama 3.1 405B",
     "Llama 4 Scout 17B 16E": "Llama 4 Scout",
     "Llama 4 Maverick 17B 128E": "Llama 4 Maverick",
     "Mistral 7B": "Mistral 7B v0.1",
@@ -66,8 +66,8 @@ ALIASES = {
     "Mixtral 8x7B v0.1": "Mixtral 8x7B",
     "Mixtral 8x22B v0.1": "Mixtral 8x22B",
     "DeepSeek-V3.1": "DeepSeek-V3",
-    "DeepSeek-R1-Distill-Llama-8B": "LLaMA-3 8B",
-    "DeepSeek-R1-Distill-Llama-70B": "LLaMA-3 70B",
+    "DeepSeek-R1-Distill-Llama-8B": "Llama 3 8B",
+    "DeepSeek-R1-Distill-Llama-70B": "Llama 3 70B",
     "DeepSeek-R1-Distill-Qwen-7B": "Qwen2.5 7B",
     "GLM-4.6": "GLM-4.5",
     "Phi-3-mini-4k": "Phi-3 mini",
@@ -85,9 +85,9 @@ def _numbers(name: str) -> list[str]:
     return re.findall(r"[0-9]+(?:[.][0-9]+)?", name)
 
 
-_NAMED = {model.name: model for model in CATALOGUE}
+_NAMED = {model.name: model for model in CATALOG}
 _NAMED |= {alias: _NAMED[name] for alias, name in ALIASES.items()}
-_BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two the catalogue's own
+_BY_KEY = {normalize_name(name): name for name in reversed(_NAMED)}  # of two the catalog's own
 
 
 def find(name: str) -> Transformer:
@@ -99,7 +99,7 @@ def find(name: str) -> Transformer:
     (13B, 1.3B).
     """
     if not isinstance(name, str):
-        raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'LLaMA-3 70B'")
+        raise ModelError("name", f"{printable(name)} is no text", "write a name, as in 'Llama 3 70B'")
     bare = published_names.bare(name)
     if found := _named(name) or _named(bare):
         return found
@@ -113,13 +113,13 @@ def find(name: str) -> Transformer:
         )
     # aliases of one model are told once
     close = get_close_matches(normalize_name(bare)[:80], _BY_KEY, 5, 0.4)
-    known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOGUE]
+    known = list(dict.fromkeys(_NAMED[_BY_KEY[m]].name for m in close))[:3] or [m.name for m in CATALOG]
     like = next(
         (f"{other}, which has its shapes; or " for words, other in _LIKE if words in normalize_name(bare)), ""
     )
     raise ModelError(
         "name",
-        f"{printable(name)} is not in the catalogue",
+        f"{printable(name)} is not in the catalog",
         f"write {like}one of {', '.join(known)}, or give the model's config.json",
     )
 

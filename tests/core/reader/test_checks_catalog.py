@@ -20,7 +20,7 @@ def test_a_key_that_does_not_exist_is_answered_and_not_raised_in_the_page():
             checks.find(f"{stem}.no-such-exercise")
 
 
-EVERY = [pytest.param(check, id=key) for key, check in checks.catalogue().items()]
+EVERY = [pytest.param(check, id=key) for key, check in checks.catalog().items()]
 
 
 @pytest.mark.parametrize("check", EVERY)
