@@ -7,4 +7,5 @@ from scalingbook_book.chapters.jax.checks.schemes import SCHEMES
 from scalingbook_book.chapters.jax.checks.sums import SUMS
 from scalingbook_book.chapters.jax.checks.train_step import TRAIN_STEP
 
-CHECKS = TYPES + BLOCKS + EXPLICIT + RINGS + SUMS + SCHEMES + TRAIN_STEP
+_ALL = TYPES + BLOCKS + EXPLICIT + RINGS + SUMS + SCHEMES + TRAIN_STEP
+CHECKS = tuple(sorted(_ALL, key=lambda check: check.difficulty))  # the easy ones first
