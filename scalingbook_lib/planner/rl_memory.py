@@ -43,7 +43,11 @@ class RLMemory(Result):
     def __str__(self) -> str:
         training = f"training state {si(self.trained_bytes, 'B')}, frozen models {si(self.frozen_bytes, 'B')}"
         rollout = f"rollout weights {si(self.rollout_bytes, 'B')}"
-        left = f"{si(self.cache_bytes, 'B')} left for KV caches"
+        left = (
+            f"{si(self.cache_bytes, 'B')} left for KV caches"
+            if self.cache_bytes > 0
+            else f"{si(-self.cache_bytes, 'B')} too much"
+        )
         if self.colocated:
             return f"per chip: {training}, {rollout}; {left}"
         return (

@@ -36,7 +36,9 @@ def test_narrow_rollout_weights_leave_more_for_caches():
 
 
 def test_too_few_chips_have_a_negative_remainder():
-    assert planner.rl_memory(LLAMA, Cluster.of(chips.H100, 16), ENGINE).cache_bytes < 0
+    short = planner.rl_memory(LLAMA, Cluster.of(chips.H100, 16), ENGINE)
+    assert short.cache_bytes < 0
+    assert str(short).endswith("; 11.1 GB too much")
 
 
 def test_more_training_chips_than_there_are_say_what_to_write():
