@@ -64,7 +64,7 @@ def generate(m: Transformer, w: Weights, prompts: jax.Array, G: int, *, seed: in
 def score(m: Transformer, w: Weights, of: Scored, *, replay: bool = False) -> Scored:
     """Compute the log-probabilities of the response tokens of `of` in one pass over all tokens.
 
-    With `replay` every token visits the experts of `of.routes`; only their weights are computed again.
+    With `replay` every token is routed to the experts that `of` records; only their weights are recomputed.
     """
     if replay and of.routes is None:
         raise ValueError(f"{m.name} has no experts, so there are no routes to replay; leave out replay=True")

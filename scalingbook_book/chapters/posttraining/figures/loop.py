@@ -87,7 +87,7 @@ def _boxes(wide: float, tokens: float, weights: float, state: float) -> Sketch:
     left, right, high = 4.0, wide - box - 4, 130.0
     middle = wide / 2
     writes = f"engines\ngenerate\n{si(weights, 'B')}\nweights each"
-    trains = f"trainer\nlog-probs, update\n{si(state, 'B')}\nof state"
+    trains = f"trainer\nlog-probs,\nupdate\n{si(state, 'B')}\nof state"
     shapes: list[Shape] = [
         Area(x=left, y=8, wide=box, high=high, text=writes, color=MEMORY),
         Area(x=right, y=8, wide=box, high=high, text=trains, color=MATH),
