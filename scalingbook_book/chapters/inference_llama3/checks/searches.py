@@ -121,7 +121,7 @@ SEARCHES = (
             ),
         ),
         mistakes=(
-            Mistake(_by_rule, "That is without the links. On 128 chips, communication is most of the step."),
+            Mistake(_by_rule, "That is without the network. On 128 chips, it takes most of the step."),
             Mistake(
                 lambda: _with_links((1,)), "Weights may be sharded in two dimensions: try more than one row."
             ),
