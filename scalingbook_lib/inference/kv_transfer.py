@@ -109,11 +109,12 @@ class Pools(Result):
         return max(((p, d) for p in range(1, copies) for d in range(1, copies - p + 1)), key=of_a_chip)
 
     def __str__(self) -> str:
-        few = f"{1 / self.ratio:.3g} decode copies for each that reads prompts"
-        many = f"{self.ratio:.3g} prefill copies for each that decodes"
+        few = f"{1 / self.ratio:.3g} decode replicas per prefill replica"
+        many = f"{self.ratio:.3g} prefill replicas per decode replica"
+        share = percent(self.ratio / (1 + self.ratio))
         return (
-            f"{few if self.ratio < 1 else many}: {si(self.prefill_s, 's')} a prompt, "
-            f"{self.requests_per_s:.3g} ended each second ({percent(self.ratio / (1 + self.ratio))})"
+            f"{few if self.ratio < 1 else many} ({share} of all replicas prefill): {si(self.prefill_s, 's')} "
+            f"per prefill, {self.requests_per_s:.3g} requests/s per decode replica"
         )
 
 
