@@ -58,7 +58,7 @@ def _price() -> float:
 
 @cache
 def _cheapest(itl_s: float | None = 0.02, **how: Any) -> float:
-    """USD a million output tokens, prompts included, by the planner."""
+    """USD per million output tokens, prompts included, by the planner."""
     machines = tuple(Slice.of(_V5E, shape) for shape in ("2x4", "4x4"))
     fixed = {**_INT8, "pp": 1, "rows": 1, "attention_dp": 1, "kv_sequence": 1}
     front = planner.serve(_70B, machines, P=2048, G=512, fixed=fixed, itl_s=itl_s, ttft_s=1.0, **how)

@@ -101,7 +101,7 @@ def step() -> Figure:
 
 
 def _parts(one: inference.InferenceStep) -> tuple[float, float, float, float]:
-    """Weights with all small rest, cache, bytes, hops: they add up to the step."""
+    """Seconds of weights (with all small terms), cache, transfers and hops, which add up to the step."""
     hops = sum(t.hops_s for t in one.traffic)
     return one.total_s - one.terms["KV"] - one.network_s, one.terms["KV"], one.network_s - hops, hops
 
