@@ -56,7 +56,7 @@ def cast(w: Weights, dtype: Any, *, stored: Any = None) -> dict[str, jax.Array]:
     }
 
 
-def generate(m: Transformer, w: Weights, prompts: jax.Array, G: int, *, seed: int = 0) -> Scored:
+def generate(m: Transformer, w: Weights, prompts: jax.Array | np.ndarray, G: int, *, seed: int = 0) -> Scored:
     """Sample G tokens after each of prompts[B, P] at temperature 1, one token per step with a KV cache."""
     return _generate(m, dict(w), jnp.asarray(prompts), jax.random.key(seed), G=G)
 

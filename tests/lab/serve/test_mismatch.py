@@ -45,6 +45,7 @@ def test_prompts_are_kept_and_responses_have_g_tokens():
     rollout = compared("experts").engine
     assert (np.asarray(rollout.tokens)[:, :16] == PROMPTS).all()
     assert rollout.tokens.shape == (16, 16 + G)
+    assert rollout.routes is not None
     assert rollout.routes.shape == (SMALL_MOE.L, 16, 16 + G - 1, 2)
 
 
