@@ -88,6 +88,7 @@ class _Scanner:
         self.origins: list[int] = []
         self.open = False  # whether a word has begun: '' is a word too
         self.array: str | None = None  # the array that is being written
+        self.kept: list[Word] = []  # the words before it
         self.branches: list[bool] = []  # of each open `if`, whether its first branch is over
         self.heredocs: list[str] = []
 
