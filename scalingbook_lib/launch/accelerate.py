@@ -56,8 +56,14 @@ def _degrees(r: Reading, chips: int, sharded: bool) -> dict[str, int]:
     if rest or not left:
         raise LaunchError(f"tp {tp} · cp {cp} · dp_replicate {dp} does not divide the {chips:,} processes")
     if r.given("fsdp") and r.whole("fsdp") != left:
-        raise r.refuse("fsdp", f"with tp {tp}, cp {cp} and dp_replicate {dp} does not make {chips:,}", f"write {left}")
-    return {"tp": tp, "cp": cp, "dp": dp, "fsdp": left} if sharded else {"tp": tp, "cp": cp, "dp": dp * left, "fsdp": 1}
+        raise r.refuse(
+            "fsdp", f"with tp {tp}, cp {cp} and dp_replicate {dp} does not make {chips:,}", f"write {left}"
+        )
+    return (
+        {"tp": tp, "cp": cp, "dp": dp, "fsdp": left}
+        if sharded
+        else {"tp": tp, "cp": cp, "dp": dp * left, "fsdp": 1}
+    )
 
 
 def _batch(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
@@ -108,7 +114,9 @@ def _remat(r: Reading) -> str:
     if r.on("remat") or (r.given("trainer_remat") and r.on("trainer_remat")):
         return "full"
     if not r.given("remat") and not r.given("trainer_remat"):
-        r.assume("The configuration does not say what the model recomputes; counted as nothing (see --remat).")
+        r.assume(
+            "The configuration does not say what the model recomputes; counted as nothing (see --remat)."
+        )
     return "none"
 
 

@@ -54,7 +54,9 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
 
 def _drop_auto(r: Reading) -> None:
     """Leave out what the trainer fills in: 'auto'."""
-    r.settings = {flag: one for flag, one in r.settings.items() if one.value != "auto" or not r.table.find(flag)}
+    r.settings = {
+        flag: one for flag, one in r.settings.items() if one.value != "auto" or not r.table.find(flag)
+    }
 
 
 def named_model(r: Reading) -> Transformer | None:
@@ -108,7 +110,9 @@ def _offload(r: Reading) -> bool:
 
 def _remat(r: Reading) -> str:
     if not r.given("trainer_remat"):
-        r.assume("The configuration does not say what the model recomputes; counted as nothing (see --remat).")
+        r.assume(
+            "The configuration does not say what the model recomputes; counted as nothing (see --remat)."
+        )
         return "none"
     return "full" if r.on("trainer_remat") else "none"
 

@@ -22,13 +22,17 @@ def settings(text: str, kind: str, file: str = "", first_line: int = 1) -> list[
     [('training.seq_len', 8192, 2)]
     """
     if len(text) > MOST_CHARACTERS:
-        raise LaunchError(f"{file or 'the text'} has more than {MOST_CHARACTERS:,} characters; give a shorter one")
+        raise LaunchError(
+            f"{file or 'the text'} has more than {MOST_CHARACTERS:,} characters; give a shorter one"
+        )
     try:
         found = {"yaml": _yaml, "toml": _toml, "json": _json}[kind](text)
     except RecursionError as error:
         raise LaunchError(f"{file or 'the text'} is nested too deeply; give a flatter file") from error
     if len(found) > _MOST_SETTINGS:
-        raise LaunchError(f"{file or 'the text'} has more than {_MOST_SETTINGS:,} settings; give a shorter one")
+        raise LaunchError(
+            f"{file or 'the text'} has more than {_MOST_SETTINGS:,} settings; give a shorter one"
+        )
     shift = first_line - 1
     return [Setting(name, value, line + shift if line else 0, file) for name, value, line in found]
 
@@ -91,7 +95,9 @@ def _yaml(text: str) -> _Found:
     try:
         import yaml  # the core needs only the standard library
     except ModuleNotFoundError as error:
-        raise LaunchError("reading YAML needs PyYAML, which is not installed; run pip install pyyaml") from error
+        raise LaunchError(
+            "reading YAML needs PyYAML, which is not installed; run pip install pyyaml"
+        ) from error
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
         if root is None:

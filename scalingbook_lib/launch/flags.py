@@ -67,7 +67,11 @@ class Flag:
         if self.type == "dtype":
             return _dtype(setting)
         if self.type == "list":
-            return tuple(map(str, value)) if isinstance(value, list) else tuple(str(value).replace(",", " ").split())
+            return (
+                tuple(map(str, value))
+                if isinstance(value, list)
+                else tuple(str(value).replace(",", " ").split())
+            )
         if isinstance(value, list):
             return ",".join(map(str, value))
         return value if isinstance(value, dict) else str(setting.text if isinstance(value, bool) else value)
@@ -157,8 +161,19 @@ def canonical(name: str) -> str:
 
 
 def _truth(setting: Setting) -> bool:
-    words = {"true": True, "yes": True, "1": True, "on": True, "false": False, "no": False, "0": False, "off": False}
-    found = setting.value if isinstance(setting.value, bool) else words.get(str(setting.value).strip().lower())
+    words = {
+        "true": True,
+        "yes": True,
+        "1": True,
+        "on": True,
+        "false": False,
+        "no": False,
+        "0": False,
+        "off": False,
+    }
+    found = (
+        setting.value if isinstance(setting.value, bool) else words.get(str(setting.value).strip().lower())
+    )
     if found is None:
         raise setting.refuse("is neither true nor false", "write true or false")
     return found
@@ -194,4 +209,6 @@ def _dtype(setting: Setting) -> DType | None:
     try:
         return dtype(text)
     except ValueError as error:
-        raise setting.refuse("is not a data type", str(error).partition("; ")[2] or "write bfloat16") from error
+        raise setting.refuse(
+            "is not a data type", str(error).partition("; ")[2] or "write bfloat16"
+        ) from error

@@ -6,6 +6,7 @@ TPU v2, v3 and TPU7x is two devices; their degrees are folded into those of chip
 fsdp and by expert, which also split the tokens.
 """
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -25,6 +26,7 @@ from scalingbook_lib.machines import Chip, Machine, Slice, chips, machine_names
 from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.models.parts import Experts
 from scalingbook_lib.training import Plan
+from scalingbook_lib.training.remat import named
 from scalingbook_lib.units import BF16, FP32, DType, matrix_unit_dtype
 from scalingbook_lib.units import dtype as dtype_of
 
@@ -116,9 +118,7 @@ def _model(r: Reading) -> Transformer | None:
 
 def _machine(r: Reading, given: Given) -> tuple[Machine, int]:
     """The machine of one slice, and the number of slices."""
-    slices = max(
-        [1, *(n for key in ("slices", "topology_slices") if (n := r.maybe(key, -1)) and n > 0)]
-    )
+    slices = max([1, *(n for key in ("slices", "topology_slices") if (n := r.maybe(key, -1)) and n > 0)])
     if given.machine is None or isinstance(given.machine, Chip):
         name = r.word("device_type") or r.word("topology")
         shape, kind = r.word("topology_shape"), r.word("compute_type")
@@ -263,8 +263,7 @@ def mean_type(first: DType, second: DType) -> DType:
 def _remat(r: Reading, model: Transformer) -> str:
     if r.word("remat") != "custom":
         r.idle(*(f"tensor.{name}" for name in TENSORS))
-        found = r.meaning("remat")
-        return of_model(found, model)
+        return of_model(r.meaning("remat") or "none", model)
     saved, offloaded = [], []
     for name, products in TENSORS.items():
         place = r.word(f"tensor.{name}")
@@ -290,5 +289,98 @@ def of_model(remat: str, model: Transformer) -> str:
 
 def policy(saved: list[str], offloaded: list[str]) -> str:
     """'save:q,k;offload:in'; full rematerialization where nothing is kept."""
-    parts = [f"{where}:{','.join(names)}" for where, names in (("save", saved), ("offload", offloaded)) if names]
+    parts = [
+        f"{where}:{','.join(names)}" for where, names in (("save", saved), ("offload", offloaded)) if names
+    ]
     return ";".join(parts) or "full"
+
+
+def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The fields and the candidates of plans that a command can express."""
+    fixed = always(model) | {"weights": FP32, "gradients": FP32, "reduced": BF16, "moments": FP32}
+    remats = ("none", "selective", "save:q,k,v,o", "full")
+    tried: dict[str, tuple[Any, ...]] = {
+        "zero": (3,), "schedule": ("gpipe", "interleaved"), "expert_tp": (None,),
+        "remat": tuple(of_model(one, model) for one in remats),
+    }  # fmt: skip
+    return fixed, tried
+
+
+def flags_of(
+    model: Transformer, machine: Machine, plan: Plan, batch: int, T: int
+) -> Iterator[tuple[str, object]]:
+    """The keys and values of a plan; what cannot be said is left out, which reading back shows."""
+    per_chip = devices_per_chip(machine.chip)
+    devices = machine.chips * plan.dcn * per_chip
+    names = {means: value for value, means in reversed(meanings(NAME, "model").items())}
+    if name := names.get(_typed(model.name)):
+        yield "model", name
+    m = plan.microbatches(batch)
+    steps = 1 if plan.pp > 1 else m
+    yield "chip_batch", _fraction(batch, devices * steps)
+    yield "sequence", T
+    if steps > 1:
+        yield "accumulation", steps
+    shared = plan.fsdp * per_chip // plan.ep if plan.fsdp * per_chip % plan.ep == 0 else plan.fsdp * per_chip
+    yield "ici.fsdp", shared if plan.zero == 3 or plan.fsdp == 1 else per_chip
+    yield "ici.data", plan.dp if plan.zero == 3 or plan.fsdp == 1 else plan.dp * plan.fsdp
+    if plan.zero == 1 and plan.fsdp > 1:
+        yield "zero1", "true"
+    if plan.dcn > 1:
+        yield "dcn.data", plan.dcn
+    if plan.tp > 1:
+        yield ("ici.tensor_sequence" if plan.sequence_parallel else "ici.tensor"), plan.tp
+    if plan.cp > 1:
+        yield ("ici.context_usp_ulysses" if plan.context == "ulysses" else "ici.context"), plan.cp
+        if plan.context != "ulysses":
+            yield "context", {"ring": "ring", "gather": "all_gather"}[plan.context]
+        if not plan.zigzag:
+            yield "zigzag", "false"
+    if plan.ep > 1:
+        yield "ici.expert", plan.ep
+    if plan.pp > 1:
+        yield "ici.pipeline", plan.pp
+        yield "stage_layers", max(model.L // (plan.pp * plan.chunks), 1)
+        yield "repeats", plan.chunks
+        yield "pipeline_microbatches", m
+    yield from _remat_flags(plan.remat, model)
+    yield from _type_flags(plan)
+    if plan.loss_tiles > 1:
+        yield "loss_tiles", plan.loss_tiles
+    if plan.offload_optimizer:
+        yield "offload_optimizer", "true"
+
+
+def _remat_flags(remat: str, model: Transformer) -> Iterator[tuple[str, object]]:
+    known = {of_model(means, model): value for value, means in reversed(meanings(NAME, "remat").items())}
+    if remat in known:
+        yield "remat", known[remat]
+        return
+    yield "remat", "custom"
+    kept = named(remat)
+    for place, names in (("device", kept.saved), ("offload", kept.offloaded)):
+        for name in names:
+            flag = next((flag for flag, products in TENSORS.items() if products == (name,)), None)
+            if flag:
+                yield f"tensor.{flag}", place
+
+
+def _type_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    words = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+    yield "compute", words.get(plan.activations.name, plan.activations.name)
+    yield "weights", words.get(plan.weights.name, plan.weights.name)
+    if plan.gradients.name != "fp32":
+        yield "gradients", words.get(plan.gradients.name, plan.gradients.name)
+    if plan.moments != plan.weights:
+        yield "first_moment", words.get(plan.moments.name.partition("/")[0], plan.moments.name)
+    if plan.compute != plan.activations:
+        yield "quantization", plan.compute.name
+
+
+def _fraction(batch: int, devices: int) -> str:
+    """The sequences of a device, as exactly as a decimal can say it."""
+    return str(batch // devices) if batch % devices == 0 else f"{batch / devices:.12g}"
+
+
+def _typed(name: str) -> str:
+    return name.lower().replace(" ", "-")

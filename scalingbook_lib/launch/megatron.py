@@ -6,6 +6,8 @@ and does not multiply the chips. The distributed optimizer (ZeRO-1) shards the s
 context-parallel ranks together. The microbatch counts sequences of a data-parallel rank.
 """
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 from scalingbook_lib.launch.flags import meanings
@@ -20,6 +22,7 @@ from scalingbook_lib.launch.training import (
     model_of,
     sequence_of,
 )
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import Transformer
 from scalingbook_lib.models.parts import Experts
 from scalingbook_lib.training import Plan
@@ -33,7 +36,9 @@ _FUSED = ("core_attn", "moe_router", "")
 
 def read(r: Reading, given: Given) -> TrainingLaunch:
     """The launch of these settings, of either program."""
-    model = model_of(r, given, _model(r), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)")
+    model = model_of(
+        r, given, _model(r), "write its shape (--num-layers, --hidden-size, ... and --vocab-size)"
+    )
     T = sequence_of(r, given, "sequence")
     tp, pp, cp = r.whole("tp"), r.whole("pp"), r.whole("cp")
     machine = chips_of(given, _started(r, tp * pp * cp), "GPUs", r)
@@ -66,7 +71,13 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
         r.idle("context")
     plan = Plan(**fields, remat=given.remat or _remat(r, model, pp, fields))
     return TrainingLaunch(
-        launcher=r.table.launcher, model=model, machine=machine, batch=batch, T=T, plan=plan, account=r.account()
+        launcher=r.table.launcher,
+        model=model,
+        machine=machine,
+        batch=batch,
+        T=T,
+        plan=plan,
+        account=r.account(),
     )
 
 
@@ -91,7 +102,9 @@ def _overlap(r: Reading) -> str:
     grad = r.on("overlap_grad")
     param = r.on("overlap_param")
     if grad and not param and r.given("overlap_param"):
-        r.unexpressed("overlap_param", "the all-gather of weights is counted as overlapped, like the gradients")
+        r.unexpressed(
+            "overlap_param", "the all-gather of weights is counted as overlapped, like the gradients"
+        )
     return "full" if grad else "none"
 
 
@@ -263,7 +276,9 @@ def _model(r: Reading) -> Transformer | None:
     if not (r.given("shape.L") and r.given("shape.D") and r.given("shape.N")):
         return None
     if r.on("shape.mla"):
-        raise r.refuse("shape.mla", "has shapes that are not read from flags", "add --model, as in --model deepseek-v3")
+        raise r.refuse(
+            "shape.mla", "has shapes that are not read from flags", "add --model, as in --model deepseek-v3"
+        )
     D, N = r.whole("shape.D"), r.whole("shape.N")
     V = _vocabulary(r)
     if V is None:
@@ -310,8 +325,6 @@ def _expert_shape(r: Reading, F: int) -> Experts | None:
 
 def _leading_dense(text: str) -> int:
     """3 of '([0]*3+[1]*58)': dense layers at the front, then experts."""
-    import re
-
     match = re.fullmatch(r"\(?\s*\[0\]\s*\*\s*(\d{1,4})\s*\+\s*\[1\]\s*\*\s*\d{1,4}\s*\)?", text.strip("'\""))
     return int(match[1]) if match else 0
 
@@ -330,3 +343,116 @@ def _vocabulary(r: Reading) -> int | None:
         return None
     multiple = r.whole("shape.V_multiple") * r.whole("tp") if r.table.has("shape.V_multiple") else 1
     return -(-V // multiple) * multiple
+
+
+def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The fields and the candidates of plans that a command can express."""
+    fixed: dict[str, Any] = {
+        "weights": BF16, "activations": BF16, "gradients": FP32, "reduced": None, "moments": FP32,
+        "master": FP32, "logit_bytes": None, "overlap": "full", "context": "ring",
+    }  # fmt: skip
+    return fixed, {"zero": (1,), "schedule": ("1f1b", "interleaved"), "remat": ("none", "full")}
+
+
+def flags_of(
+    model: Transformer, machine: Machine, plan: Plan, batch: int, T: int
+) -> Iterator[tuple[str, object]]:
+    """The keys and values of a plan; what cannot be said is left out, which reading back shows."""
+    yield from _shape_flags(model)
+    yield "sequence", T
+    yield "microbatch", plan.microbatch
+    yield "global_batch", batch
+    yield "tp", plan.tp
+    yield "pp", plan.pp
+    if plan.cp > 1:
+        yield "cp", plan.cp
+        words = {means: value for value, means in reversed(meanings(LM, "context").items())}
+        yield "context", words[plan.context]
+    if plan.tp > 1 and plan.sequence_parallel:
+        yield "sequence_parallel", True
+    if plan.tp > 1 and plan.collective_matmul:
+        yield "tp_overlap", True
+    if plan.chunks > 1:
+        yield "chunks", plan.chunks
+    if plan.stage_layers:
+        yield "first_layers", plan.stage_layers[0]
+        yield "last_layers", plan.stage_layers[-1]
+    if model.experts:
+        yield "ep", plan.ep
+        yield "expert_tp", plan.expert_ways
+        if plan.expert_domains and plan.expert_domains != domains(model):
+            yield "expert_domains", plan.expert_domains
+    yield from _sharding_flags(plan)
+    yield from _type_flags(plan)
+    yield from _remat_flags(plan)
+    if plan.offload_optimizer:
+        yield "offload", True
+    if plan.offload_layers:
+        yield "offload_layers", plan.offload_layers
+
+
+def _shape_flags(model: Transformer) -> Iterator[tuple[str, object]]:
+    """The shape of a uniform model; others have no flags for all that they are."""
+    if model.latent or model.linear or model.blocks:
+        return
+    yield "shape.L", model.L
+    yield "shape.D", model.D
+    yield "shape.F", model.F
+    yield "shape.N", model.N
+    if model.K != model.N:
+        yield "shape.gqa", True
+        yield "shape.K", model.K
+    yield "shape.H", model.H
+    if model.gated:
+        yield "shape.gated", True
+    if not model.tied:
+        yield "shape.untied", True
+    yield "shape.V", model.V
+    if model.experts:
+        yield "shape.experts", model.experts.E
+        yield "shape.topk", model.experts.k
+        yield "shape.expert_F", model.experts.F
+
+
+def _sharding_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    if plan.zero == 1:
+        yield "distributed_optimizer", True
+    elif plan.zero > 1:
+        yield "megatron_fsdp", True
+        yield "strategy", {2: "optim_grads", 3: "optim_grads_params"}[plan.zero]
+    if plan.dp > 1:
+        yield "instances", plan.dp
+    if plan.hidden == 1:
+        yield "overlap_grad", True
+        if plan.zero:
+            yield "overlap_param", True
+
+
+def _type_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    half = plan.activations
+    yield ("fp16" if half is FP16 else "bf16"), True
+    if plan.compute is FP8:
+        yield "fp8", "hybrid"
+    elif plan.compute is FP4:
+        yield "fp4", "e2m1"
+    if plan.weights is FP8:
+        yield "fp8_param", True
+    if plan.gradients is half and half is BF16:
+        yield "reduce_bf16", True
+    if plan.gradients is FP32 and half is FP16:
+        yield "reduce_fp32", True
+    if plan.master and (plan.moments, plan.master) != (FP32, FP32):
+        yield "precision_aware", True
+        yield "first_moment", plan.moments.name
+        yield "second_moment", plan.moments.name
+        yield "master", plan.master.name
+
+
+def _remat_flags(plan: Plan) -> Iterator[tuple[str, object]]:
+    if plan.remat == "full":
+        yield "granularity", "full"
+        yield "method", "uniform"
+        yield "recompute_layers", 1
+    elif plan.remat.startswith("recompute:"):
+        yield "granularity", "selective"
+        yield "modules", plan.remat.partition(":")[2].replace(",", " ")

@@ -6,6 +6,7 @@ divides it into microbatches; after v0.2.2, a microbatch is counted in tokens. W
 gathered in `mixed_precision_param`.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 from scalingbook_lib.launch.flags import meanings
@@ -20,6 +21,7 @@ from scalingbook_lib.launch.training import (
     model_of,
     sequence_of,
 )
+from scalingbook_lib.machines import Machine
 from scalingbook_lib.models import ModelError, Transformer, find
 from scalingbook_lib.training import Plan
 from scalingbook_lib.units import BF16, FP8, FP32, DType
@@ -84,7 +86,9 @@ def _model(r: Reading) -> Transformer | None:
     try:
         return find(known)
     except ModelError as error:
-        raise r.refuse("flavor", f"of {name} is not a model of the catalog", f"add --model: {error}") from error
+        raise r.refuse(
+            "flavor", f"of {name} is not a model of the catalog", f"add --model: {error}"
+        ) from error
 
 
 def _started(r: Reading) -> int | None:
@@ -195,3 +199,63 @@ def _remat(r: Reading) -> str:
     return "none"
 
 
+def searched(model: Transformer) -> tuple[dict[str, Any], dict[str, tuple[Any, ...]]]:
+    """The fields and the candidates of plans that a command can express."""
+    fixed = always(model) | {"weights": FP32, "gradients": FP32, "reduced": None}
+    tried: dict[str, tuple[Any, ...]] = {
+        "zero": (2, 3), "schedule": ("1f1b", "interleaved"), "remat": ("none", "alternate", "full"),
+        "chunks": (2, 4),
+    }  # fmt: skip
+    return fixed, tried
+
+
+def flags_of(
+    model: Transformer, machine: Machine, plan: Plan, batch: int, T: int
+) -> Iterator[tuple[str, object]]:
+    """The keys and values of a plan; what cannot be said is left out, which reading back shows."""
+    typed = model.name.lower().replace(" ", "-")
+    for words, means in meanings(NAME, "model").items():
+        if means == typed:
+            yield "name", words.split()[0]
+            yield "flavor", words.split()[1]
+            break
+    yield "sequence", T
+    yield "local_batch", plan.microbatch if plan.pp == 1 else batch // plan.ranks
+    yield "global_batch", batch
+    yield "fsdp", plan.fsdp
+    yield "dp", plan.dp
+    yield "tp", plan.tp
+    if plan.tp > 1:
+        yield "tp_overlap", str(plan.collective_matmul).lower()
+    if plan.cp > 1:
+        yield "cp", plan.cp
+        words = {means: value for value, means in meanings(NAME, "context").items()}
+        if plan.context in words:
+            yield "context", words[plan.context]
+        if not plan.zigzag:
+            yield "balancer", "none"
+    if plan.pp > 1:
+        yield "pp", plan.pp
+        yield (
+            "schedule",
+            {means: value for value, means in reversed(meanings(NAME, "schedule").items())}[plan.schedule],
+        )
+        yield "pipeline_microbatch", plan.microbatch
+        if plan.chunks > 1:
+            yield "stage_layers", max(model.L // (plan.pp * plan.chunks), 1)
+    if model.experts:
+        yield "ep", plan.ep
+        if plan.ep > 1 and plan.tp > 1:
+            yield "expert_tp", plan.expert_ways
+    yield "reshard", "never" if plan.zero == 2 else "always"
+    half = {"bf16": "bfloat16", "fp32": "float32"}
+    yield "compute", half.get(plan.activations.name, plan.activations.name)
+    if plan.weights != FP32:
+        yield "weights", half.get(plan.weights.name, plan.weights.name)
+    if plan.compute is FP8:
+        yield "converters", "float8"
+    modes = {"none": "none", "full": "full", "alternate": "selective"}
+    if plan.remat in modes:
+        yield "remat", modes[plan.remat]
+        if plan.remat == "alternate":
+            yield "remat_option", "op"

@@ -24,6 +24,7 @@ class Given:
     batch: int | None = None
     sequence: int | None = None
     remat: str | None = None
+    acceptance_length: float | None = None  # of speculative decoding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +90,9 @@ def fill(reading: Reading, degrees: Mapping[str, int], total: int, what: str) ->
     open_ = [key for key, degree in degrees.items() if degree == -1]
     for key, degree in degrees.items():
         if degree < 1 and degree != -1:
-            raise reading.refuse(key, "is not a degree", "write a whole number of at least 1, or -1 for the rest")
+            raise reading.refuse(
+                key, "is not a degree", "write a whole number of at least 1, or -1 for the rest"
+            )
     known = prod(degree for degree in degrees.values() if degree != -1)
     named = " · ".join(
         f"{reading.setting(key).name.removesuffix(' (default)')}={degree}"
