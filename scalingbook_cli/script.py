@@ -17,6 +17,7 @@ from scalingbook_cli import (
     completion,
     conform,
     grade,
+    launch,
     measure,
     model,
     plan,
@@ -61,7 +62,20 @@ def scalingbook(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-for module in (model, roofline, collective, plan, serve, measure, score, conform, grade, chips, completion):
+for module in (
+    model,
+    roofline,
+    collective,
+    plan,
+    serve,
+    launch,
+    measure,
+    score,
+    conform,
+    grade,
+    chips,
+    completion,
+):
     scalingbook.add_command(module.command)
 
 

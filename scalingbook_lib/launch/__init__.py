@@ -1,11 +1,12 @@
 """What does a launch command ask for? Its flags as a plan or a layout, and back.
 
-`read` takes the command line, script or file of a launcher. The result names the model, the machine, the batch
-and the plan (or the layout and its caps), and accounts for every flag: used, assumed, not used although it
-changes time or memory, and unknown. `emit` writes the flags of a plan. The tables of flags are data
+`read` takes the command line, script or file of a launcher. The result names the model, the machine, the
+batch and the plan (or the layout and its caps), and accounts for every flag: used, assumed, not used although
+it changes time or memory, and unknown. `emit` writes the flags of a plan. The tables of flags are data
 (`flags/*.csv`), and nothing is executed. Chapter: The conclusions.
 
->>> launch = read("vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --enforce-eager", Given(machine=chips.H100))
+>>> command = "vllm serve meta-llama/Llama-3.1-70B-Instruct -tp 4 --enforce-eager"
+>>> launch = read(command, Given(machine=chips.H100))
 >>> print(launch.layout, [one.flag for one in launch.account.unused], sep="; ")
 4 chips as TP 4; weights bf16, KV cache bf16, compute bf16; ['--enforce-eager']
 """
@@ -68,7 +69,7 @@ def read(
     opener: Opener = nothing,
     launcher: str | None = None,
 ) -> TrainingLaunch | ServingLaunch:
-    """What a command or a file asks for; `name` is that of the file, and `opener` reads others that it names."""
+    """What a command or a file asks for; `name` is the file's, and `opener` reads others that it names."""
     how = from_file(name, text, opener, launcher) if name else from_text(text, opener, launcher)
     return understand(how, given or Given())
 

@@ -1,4 +1,4 @@
-"""Reads Hugging Face Accelerate: its YAML, or the options of `accelerate launch`, with the trainer's arguments.
+"""Reads Hugging Face Accelerate: its YAML or the options of `accelerate launch`, and the trainer's arguments.
 
 FSDP version 1 names a sharding strategy, version 2 whether weights are resharded after the forward pass.
 Weights are kept in fp32 under mixed precision. The batch is the trainer's: sequences of each data-parallel

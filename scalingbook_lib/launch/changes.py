@@ -1,6 +1,6 @@
 """Which single change of a launch would help most? Every neighbor that its launcher can express is predicted.
 
-A training plan moves a factor of two between two degrees, or changes one of its settings; dtypes stay, because
+A training plan moves a factor of two between two degrees, or changes one of its settings. Dtypes stay, as
 they change results. A server changes its degrees, its caps or its schedule on the same chips.
 """
 
@@ -18,6 +18,8 @@ from scalingbook_lib.training import Plan, TrainingStep
 
 LEAST_GAIN = 0.01
 """A smaller gain is not worth a change."""
+MOST_LOST = 0.1
+"""The share of the throughput that a change for latency may cost."""
 _DEGREES = {
     "maxtext": ("tp", "cp", "fsdp", "pp"),
     "megatron": ("tp", "cp", "fsdp", "pp"),
@@ -33,7 +35,8 @@ _SETTINGS: dict[str, dict[str, tuple[Any, ...]]] = {
         "overlap": ("full",), "chunks": (1, 2, 4, 8),
     },
     "torchtitan": {
-        "remat": ("none", "alternate", "full"), "zero": (2, 3), "collective_matmul": (True,), "chunks": (1, 2, 4),
+        "remat": ("none", "alternate", "full"), "zero": (2, 3), "collective_matmul": (True,),
+        "chunks": (1, 2, 4),
     },
     "accelerate": {"remat": ("none", "full"), "zero": (2, 3)},
     "deepspeed": {"remat": ("none", "full"), "zero": (1, 2, 3)},
@@ -142,7 +145,8 @@ def _kind(plan: Plan, other: Plan) -> str:
 
 
 _WORDS = {
-    "tp": "TP", "cp": "CP", "pp": "PP", "ep": "EP", "dp": "replicas", "zero": "ZeRO", "chunks": "virtual stages",
+    "tp": "TP", "cp": "CP", "pp": "PP", "ep": "EP", "dp": "replicas", "zero": "ZeRO",
+    "chunks": "virtual stages",
     "collective_matmul": "TP overlap", "overlap": "overlap", "sequence_parallel": "sequence parallelism",
     "loss_tiles": "loss tiles",
 }  # fmt: skip
@@ -195,7 +199,7 @@ def _set(flag: str, value: object) -> str:
 def serving(
     launch: ServingLaunch, now: Serving, judge: Callable[[ServingLaunch], Serving | None]
 ) -> tuple[ServingChange, ...]:
-    """The change that raises the throughput of all chips most, and the one that lowers the ITL most.
+    """The change that raises the throughput most, and the one that lowers the ITL most at about the same.
 
     `judge` gives the serving of a launch, or None where it cannot be or nothing fits.
     """
@@ -211,7 +215,8 @@ def serving(
     if gains and max(gains)[0] >= LEAST_GAIN:
         gain, n = max(gains)
         chosen.append(change("throughput", *found[n], gain))
-    lower = [(1 - s.itl_s / now.itl_s, n) for n, (_, s) in enumerate(found)] if now.itl_s else []
+    steady = [n for gain, n in gains if gain >= -MOST_LOST]
+    lower = [(1 - found[n][1].itl_s / now.itl_s, n) for n in steady] if now.itl_s else []
     if lower and max(lower)[0] >= LEAST_GAIN:
         gain, n = max(lower)
         if all(found[n][0] is not one.launch for one in chosen):

@@ -23,8 +23,10 @@ _OVERRIDE = re.compile(
 )
 _CONFIGS = {
     "vllm": ("--config",), "sglang": ("--config",), "tensorrt_llm": ("--extra_llm_api_options", "--config"),
-    "accelerate": ("--config_file", "--deepspeed_config_file"), "deepspeed": ("--deepspeed", "--deepspeed_config"),
-    "torchtitan": ("--job.config_file", "--job.config-file"), "megatron": (), "megatron_bridge": ("--config-file",),
+    "accelerate": ("--config_file", "--deepspeed_config_file"),
+    "deepspeed": ("--deepspeed", "--deepspeed_config"),
+    "torchtitan": ("--job.config_file", "--job.config-file"), "megatron": (),
+    "megatron_bridge": ("--config-file",),
     "maxtext": (),
 }  # fmt: skip
 _FILE_WINS = ("tensorrt_llm",)  # over the command line
@@ -102,7 +104,8 @@ def _of_file(settings: list[Setting], kind: str, name: str) -> str:
     if not known(best):
         shown = ", ".join(names[:3]) or "nothing"
         raise LaunchError(
-            f"{name} has settings of no known launcher ({shown}); write --launcher and one of {', '.join(LAUNCHERS)}"
+            f"{name} has settings of no known launcher ({shown}); write --launcher and one of "
+            f"{', '.join(LAUNCHERS)}"
         )
     return best
 

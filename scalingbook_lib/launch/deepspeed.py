@@ -81,15 +81,15 @@ def batch_of(r: Reading, given: Given, ranks: int) -> tuple[int, int]:
     total = given.batch or r.maybe("global_batch")
     if micro is None and total is None:
         raise LaunchError(
-            "the configuration does not say the batch: train_batch_size and train_micro_batch_size_per_gpu are "
-            "missing or auto; write one of them, or add --batch with the sequences of a step"
+            "the configuration does not say the batch: train_batch_size and train_micro_batch_size_per_gpu "
+            "are missing or auto; write one of them, or add --batch with the sequences of a step"
         )
     if micro is None and total:
         micro, rest = divmod(total, ranks * (steps or 1))
         if rest or not micro:
             raise LaunchError(
-                f"a batch of {total:,} sequences does not divide by {ranks:,} GPUs and {steps or 1} accumulation "
-                "steps; write a multiple"
+                f"a batch of {total:,} sequences does not divide by {ranks:,} GPUs and {steps or 1} "
+                "accumulation steps; write a multiple"
             )
     assert micro
     batch = total or micro * (steps or 1) * ranks

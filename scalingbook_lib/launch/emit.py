@@ -35,7 +35,7 @@ _MOST_FRACTION = 0.97
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emission:
-    """A launch command, and the fields that it does not express although they change neither time nor memory."""
+    """A launch command, and the fields that it leaves out; these change neither time nor memory."""
 
     launcher: str
     lines: tuple[str, ...]
@@ -78,8 +78,8 @@ def training(
         lost = [*lost, f"batch {batch:,} of {T:,} tokens"]
     if lost and not _same(model, machine, plan, read, batch, T):
         raise LaunchError(
-            f"{name} cannot express {', '.join(lost)} of this plan, and each changes time or memory; leave the "
-            "options out, or write the flags of another launcher"
+            f"{name} cannot express {', '.join(lost)} of this plan, and that changes time or memory; leave "
+            "the options out, or write the flags of another launcher"
         )
     named = any(key in ("model", "flavor", "shape.L") for key, _ in keys)
     notes = () if named else (f"Name the model yourself: {name} has no flags here for {model.name}.",)
@@ -185,8 +185,8 @@ def serving_launch(
             return tried
         share = round(share + 0.01, 2)
     raise LaunchError(
-        f"{table(launcher).name} does not hold {sequences:,} sequences with {_MOST_FRACTION:.0%} of the memory; "
-        "write a smaller --batch"
+        f"{table(launcher).name} does not hold {sequences:,} sequences with {_MOST_FRACTION:.0%} of the "
+        "memory; write a smaller --batch"
     )
 
 
@@ -214,8 +214,8 @@ def serving(one: ServingLaunch, name: str) -> Emission:
     ]
     if lost:
         raise LaunchError(
-            f"{label} cannot express {', '.join(lost)} of this layout, and each changes time or memory; leave the "
-            "options out, or write the flags of another server"
+            f"{label} cannot express {', '.join(lost)} of this layout, and that changes time or memory; "
+            "leave the options out, or write the flags of another server"
         )
     replicas = one.replicas // max(int(dict(module.flags_of(one)).get("dp", 1)) // one.layout.attention_dp, 1)
     notes = (f"Start {replicas} such servers behind a router.",) if replicas > 1 else ()

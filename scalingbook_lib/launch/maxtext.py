@@ -43,7 +43,7 @@ TENSORS = {
     "mlpwi_0": ("gate",), "mlpwi_1": ("up",), "mlpwi": ("gate", "up"), "mlpwo": ("down",),
     "moe_mlpwi_0": ("expert gate",), "moe_mlpwi_1": ("expert up",), "moe_mlpwo": ("expert down",),
 }  # fmt: skip
-"""The products that MaxText's checkpoint names mean; the first name of a product is the one that is emitted."""
+"""The products that MaxText's checkpoint names mean; a product is emitted under its first name."""
 LOGIT_BYTES = 2.0  # its cross entropy has a gradient of its own
 
 
@@ -76,7 +76,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
             f"A {machine.chip.name} chip is {per_chip} JAX devices; the degrees below are those of chips."
         )
     batch, accumulation = _batch(r, given, machine.chips * per_chip * pods)
-    fields = _degrees(r, model, axes) | {"dcn": across} | _types(r) | always(model)
+    fields: dict[str, Any] = _degrees(r, model, axes) | {"dcn": across} | _types(r) | always(model)
     fields |= _pipeline(r, model, fields["pp"])
     ranks = fields["fsdp"] * fields["dp"] * fields["dcn"]
     microbatches = _microbatches(r, fields["pp"])
@@ -108,7 +108,7 @@ def _model(r: Reading) -> Transformer | None:
             raise r.refuse("model", "is not a model of the catalog", f"add --model: {error}") from error
     if not r.given("shape.D"):
         return None
-    n = {letter: r.whole(f"shape.{letter}") for letter in "DNKFLHV"}
+    n: dict[str, Any] = {letter: r.whole(f"shape.{letter}") for letter in "DNKFLHV"}
     experts = None
     if (count := r.whole("shape.experts")) > 1:
         width = r.whole("shape.expert_F", -1)
@@ -215,7 +215,7 @@ def _degrees(r: Reading, model: Transformer, axes: dict[str, int]) -> dict[str, 
 
 
 def _pipeline(r: Reading, model: Transformer, pp: int) -> dict[str, Any]:
-    """A circular pipeline interleaves `repeats` chunks; without repeats, all microbatches wait as in GPipe."""
+    """A circular pipeline interleaves `repeats` chunks; without, all microbatches wait as in GPipe."""
     if pp == 1:
         r.idle("stage_layers", "repeats", "pipeline_microbatches")
         return {}
@@ -235,7 +235,7 @@ def _microbatches(r: Reading, pp: int) -> int:
     return pp if count == -1 else count
 
 
-def _types(r: Reading) -> dict[str, DType | None]:
+def _types(r: Reading) -> dict[str, Any]:
     """Dtypes: weights and gradients as said, matmuls in `dtype` or the quantized type, moments on average."""
     compute = r.get("compute") or BF16
     assert isinstance(compute, DType)

@@ -53,7 +53,7 @@ def read(r: Reading, given: Given) -> TrainingLaunch:
     if given.batch:
         r.idle("global_batch")
     divided(r, "global_batch", batch, microbatch * ranks, "sequences")
-    fields = (
+    fields: dict[str, Any] = (
         {"tp": tp, "pp": pp, "cp": cp, "microbatch": microbatch, "overlap": _overlap(r)}
         | _sharding(r, ranks, cp)
         | _experts(r, model, tp)
@@ -172,7 +172,7 @@ def _context(r: Reading) -> str:
     return known[kinds[0]]
 
 
-def _types(r: Reading) -> dict[str, DType | None]:
+def _types(r: Reading) -> dict[str, Any]:
     """Half-precision weights with a master copy; gradients in fp32 under bf16 unless the command says so."""
     half = FP16 if r.table.has("fp16") and r.on("fp16") else BF16
     if r.table.has("bf16") and not r.on("bf16") and half is BF16:
@@ -187,7 +187,7 @@ def _types(r: Reading) -> dict[str, DType | None]:
     wide = _wide_gradients(r, half)
     gradients = r.get("gradients") if r.given("gradients") else (FP32 if wide else half)
     assert isinstance(gradients, DType)
-    found: dict[str, DType | None] = {
+    found: dict[str, Any] = {
         "weights": FP8 if r.on("fp8_param") else half,
         "compute": compute,
         "activations": half,

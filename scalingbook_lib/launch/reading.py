@@ -66,11 +66,11 @@ class Reading:
     def _take(self, setting: Setting) -> None:
         flag = self.table.find(setting.name)
         name = canonical(setting.name)
-        if flag is None and name.startswith("no_") and (positive := self.table.find(name[3:])):
-            if positive.type in ("flag", "bool"):
-                flag = positive
-                off = setting.value in (True, "true", "True")
-                setting = Setting(setting.name, not off, setting.line, setting.file)
+        positive = self.table.find(name[3:]) if flag is None and name.startswith("no_") else None
+        if positive and positive.type in ("flag", "bool"):
+            flag = positive
+            off = setting.value in (True, "true", "True")
+            setting = Setting(setting.name, not off, setting.line, setting.file)
         if flag is None:
             self.unknown[name] = setting
         else:

@@ -1,6 +1,7 @@
 """A serving launch as read: the model, the machine, the layout and the engine's caps."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from scalingbook_lib.inference import Layout
 from scalingbook_lib.launch.flags import meanings
@@ -55,7 +56,7 @@ class Served:
     """A model with the dtypes in which a checkpoint stores it; `types` are fields of a layout."""
 
     model: Transformer
-    types: dict[str, DType]
+    types: dict[str, Any]
 
 
 def served(r: Reading, given: Given) -> Served:
@@ -66,7 +67,7 @@ def served(r: Reading, given: Given) -> Served:
         raise LaunchError(f"the command does not name the model; {MODEL_OPTION}")
     if model is None:
         model = _found(r, name)
-    types: dict[str, DType] = dict(serving_types(model))
+    types: dict[str, Any] = dict(serving_types(model))
     if not types and name:
         types = _stored(r, name)
     return Served(model, types | _asked(r, types))
@@ -90,10 +91,8 @@ def _stored(r: Reading, name: str) -> dict[str, DType]:
         kind = next((means for start, means in known.items() if lowered.startswith(start.lower())), "")
     if not kind:
         return {}
-    r.assume(
-        f"The checkpoint {name} stores its {'experts' if ':' in kind else 'weights'} in {kind.split(':')[-1]}."
-    )
     part, colon, kind = kind.rpartition(":")
+    r.assume(f"The checkpoint {name} stores its {part or 'weights'} in {kind}.")
     stored = dtype(kind)
     compute = matrix_unit_dtype(stored) if kind in ("fp8", "nvfp4", "mxfp8", "int8") else BF16
     if colon:
@@ -127,8 +126,8 @@ def machine_of(r: Reading, given: Given, needed: int, how: str) -> Machine:
     machine = given.machine
     if machine is None:
         raise LaunchError(
-            f"the command starts {needed:,} GPU{'s' * (needed > 1)} ({how}) and does not say which; add --machine, "
-            f"as in --machine h100:{needed}"
+            f"the command starts {needed:,} GPU{'s' * (needed > 1)} ({how}) and does not say which; add "
+            f"--machine, as in --machine h100:{needed}"
         )
     if isinstance(machine, Chip):
         return of_size(machine, needed)

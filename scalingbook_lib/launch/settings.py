@@ -11,7 +11,7 @@ class LaunchError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A name and a value as written; `line` is 0 where it is unknown, and `file` is "" for the command itself.
+    """A name and a value as written; `line` is 0 where it is unknown, `file` is "" for the command itself.
 
     The value is a text on a command line. In a YAML, TOML or JSON file it may be a number, a truth value, a
     list or None. A flag without a value has True.

@@ -6,6 +6,7 @@ and the KV cache; activations come out of the rest.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import STATIC
@@ -23,7 +24,7 @@ DEFAULT_FRACTION = 0.9
 
 
 def default_chunk(chip: Chip) -> int:
-    """The default chunk of a prompt by the memory of the card: 8,192 from 60 GiB, 4,096 from 35 GiB, else 2,048."""
+    """The default chunk of a prompt by the memory: 8,192 from 60 GiB, 4,096 from 35 GiB, else 2,048."""
     return 8192 if chip.hbm_bytes >= 60 * GiB else 4096 if chip.hbm_bytes >= 35 * GiB else 2048
 
 
@@ -83,12 +84,12 @@ def read(r: Reading, given: Given) -> ServingLaunch:
     )
 
 
-SEARCHED = {"rows": 1, "kv_batch": 1, "kv_sequence": 1, "cp": 1, "activations": BF16}
+SEARCHED: dict[str, Any] = {"rows": 1, "kv_batch": 1, "kv_sequence": 1, "cp": 1, "activations": BF16}
 """The fields of layouts that a command can express."""
 
 
 def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
-    """The keys and values of a layout and its caps; what cannot be said is left out, as reading back shows."""
+    """The keys and values of a layout and its caps; reading back shows what cannot be said."""
     layout = one.layout
     yield "tp", layout.tp
     if layout.pp > 1:

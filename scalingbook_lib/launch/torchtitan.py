@@ -160,7 +160,7 @@ def _experts(r: Reading, model: Transformer, tp: int) -> dict[str, Any]:
     return {"ep": ep, "expert_tp": None if each == tp or ep == 1 else 1}
 
 
-def _types(r: Reading) -> dict[str, DType | None]:
+def _types(r: Reading) -> dict[str, Any]:
     weights, half, reduced = (r.get(key) for key in ("weights", "compute", "reduced"))
     weights, half, reduced = weights or FP32, half or BF16, reduced or FP32
     assert isinstance(weights, DType)

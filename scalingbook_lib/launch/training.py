@@ -1,4 +1,4 @@
-"""A training launch as read: the model, the machine, the batch and the plan, with the account of its flags."""
+"""A training launch as read: model, machine, batch and plan, with the account of its flags."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -117,7 +117,8 @@ def sequence_of(reading: Reading, given: Given, key: str) -> int:
         return given.sequence
     if not reading.given(key) and reading.get(key) is None:
         raise LaunchError(
-            f"the command does not set {reading.setting(key).name}; add it, or --sequence, as in --sequence 8192"
+            f"the command does not set {reading.setting(key).name}; add it, or --sequence, as in "
+            "--sequence 8192"
         )
     return reading.whole(key)
 

@@ -6,6 +6,7 @@ reuses the GPUs of TP. The memory fraction is a share of the whole card.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from scalingbook_lib.inference import Layout, LayoutError
 from scalingbook_lib.launch.memory_fraction import CARD
@@ -107,12 +108,12 @@ def _share(r: Reading) -> float:
     return share
 
 
-SEARCHED = {"rows": 1, "kv_batch": 1, "cp": 1, "activations": BF16}
+SEARCHED: dict[str, Any] = {"rows": 1, "kv_batch": 1, "cp": 1, "activations": BF16}
 """The fields of layouts that a command can express."""
 
 
 def flags_of(one: ServingLaunch) -> Iterator[tuple[str, object]]:
-    """The keys and values of a layout and its caps; what cannot be said is left out, as reading back shows."""
+    """The keys and values of a layout and its caps; reading back shows what cannot be said."""
     layout, moe = one.layout, one.model.experts is not None
     inside = layout.attention_dp if moe else 1
     yield "tp", layout.tp // inside
