@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from scalingbook_cli.answer import TextTable
 from scalingbook_lib.launch import Account, ServingLaunch, TrainingLaunch, table
-from scalingbook_lib.launch.changes import Change, ServingChange
+from scalingbook_lib.launch.changes import LEAST_GAIN, Change, ServingChange
 from scalingbook_lib.launch.emit import Emission
 from scalingbook_lib.units import count, percent, si
 
@@ -87,10 +87,15 @@ def _short(text: str) -> str:
     return text if len(text) <= 24 else f"{text[:21]}..."
 
 
+def _no_change(what: str) -> TextTable:
+    told = f"No single change of the launch is predicted to improve the {what} by {percent(LEAST_GAIN)}."
+    return TextTable("Changes that would help most", ("",), ((told,),))
+
+
 def training_changes(found: Sequence[Change]) -> tuple[TextTable, ...]:
     """The changes, their step time and memory; what one would write for them."""
     if not found:
-        return ()
+        return (_no_change("step time"),)
     rows = []
     for one in found:
         flags = "\n".join(one.flags)
@@ -118,7 +123,7 @@ def training_change_values(found: Sequence[Change]) -> list[dict[str, object]]:
 def serving_changes(found: Sequence[ServingChange]) -> tuple[TextTable, ...]:
     """The changes, with what they do to throughput and latency."""
     if not found:
-        return ()
+        return (_no_change("throughput or the ITL"),)
     rows = []
     for one in found:
         rate = si(one.launch.replicas * one.served.tokens_per_s, "tokens/s")

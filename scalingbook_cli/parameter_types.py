@@ -62,7 +62,7 @@ TYPED_MODEL = "scalingbook.model"
 
 
 def checkpoint(ctx: click.Context, model: models.Transformer) -> str:
-    """The checkpoint of a model for a launch command: the id on Hugging Face if one was typed, or its name."""
+    """The checkpoint of a model for a launch command: the Hugging Face id if one was typed, or its name."""
     typed = str(ctx.meta.get(TYPED_MODEL, ""))
     return typed if "/" in typed and not typed.endswith(".json") else model.name.replace(" ", "-")
 

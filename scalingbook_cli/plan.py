@@ -318,7 +318,7 @@ class PlanRequest:
     def _expressed(
         self, found: recommendation.Recommendation, launcher: str, keep: int
     ) -> recommendation.Recommendation:
-        """The plans that a launcher can express; a LaunchError says why the best one cannot be, if all cannot."""
+        """The plans that a launcher can express, or all if it can express none."""
 
         def expressed(plan: Plan) -> bool:
             try:

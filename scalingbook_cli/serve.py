@@ -395,7 +395,10 @@ class ServeRequest:
             except ValueError as error:
                 refused = refused or error
                 continue
-            return _with_command(self.best(replace(found, points=(point,)), keep), command)
+            values = {"search": serve_tables.front_values(found)}
+            details = shared.search_lines(found.searched, found.rejected)
+            answer = self._answer(one, (serve_tables.front(found, keep),), values, details)
+            return _with_command(answer, command)
         if refused:
             raise refused
         return self.best(found, keep)

@@ -125,13 +125,14 @@ def _with(plan: Plan, changed: dict[str, Any]) -> Iterator[Plan]:
     if "chunks" in changed and pp == 1:
         return
     plain = "1f1b" if plan.schedule == "interleaved" else plan.schedule
-    more = {"chunks": chunks, "schedule": "interleaved" if chunks > 1 else plain, "stage_layers": None}
-    if "pp" not in changed and "chunks" not in changed:
-        more = {}
+    more: dict[str, Any] = {}
+    if "pp" in changed or "chunks" in changed:
+        kind = "interleaved" if chunks > 1 else plain
+        more = {"chunks": chunks, "schedule": kind, "stage_layers": None}
     if changed.get("tp") and plan.expert_tp not in (None, 1):
         more["expert_tp"] = None
     try:
-        found = replace(plan, **changed, **more)
+        found = replace(plan, **changed | more)
     except ValueError:
         return
     if found != plan:

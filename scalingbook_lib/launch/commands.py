@@ -157,7 +157,9 @@ def _launches(script: Script, forced: str | None) -> Iterator[tuple[str, list[Wo
         inner = [word for word in command if _quoted_command(word)]
         if inner:
             for word in inner:
-                for kind, words, scripts in _launches(shell.nested(word, script), forced):
+                option = re.match(r"--?[\w-]+=", word.text)
+                quoted = word.after(option.end()) if option else word
+                for kind, words, scripts in _launches(shell.nested(quoted, script), forced):
                     outer = [one for one in command if one is not word]
                     yield kind, [*outer[1:], *words], [script, *scripts]
             continue

@@ -192,8 +192,19 @@ def serving_launch(
 
 def serving(one: ServingLaunch, name: str) -> Emission:
     """The command that serves a layout; `name` is that of the checkpoint."""
+    keys = list(SERVING[one.launcher].flags_of(one))
+    stored = [pair for pair in keys if pair[0] != "quantization"]
+    if len(stored) < len(keys):  # a checkpoint that is stored so needs no flag
+        try:
+            return _served(one, name, stored)
+        except LaunchError:
+            pass
+    return _served(one, name, keys)
+
+
+def _served(one: ServingLaunch, name: str, keys: list[tuple[str, object]]) -> Emission:
     module = SERVING[one.launcher]
-    lines = tuple(_lines(one.launcher, list(module.flags_of(one)), _STARTS[one.launcher].format(model=name)))
+    lines = tuple(_lines(one.launcher, keys, _STARTS[one.launcher].format(model=name)))
     read: Callable[[Reading, Given], ServingLaunch] = module.read
     given = Given(model=one.model, machine=one.machine)
     label = table(one.launcher).name
@@ -217,7 +228,7 @@ def serving(one: ServingLaunch, name: str) -> Emission:
             f"{label} cannot express {', '.join(lost)} of this layout, and that changes time or memory; "
             "leave the options out, or write the flags of another server"
         )
-    replicas = one.replicas // max(int(dict(module.flags_of(one)).get("dp", 1)) // one.layout.attention_dp, 1)
+    replicas = one.replicas // max(int(str(dict(keys).get("dp", 1))) // one.layout.attention_dp, 1)
     notes = (f"Start {replicas} such servers behind a router.",) if replicas > 1 else ()
     return Emission(launcher=one.launcher, lines=lines, notes=notes)
 

@@ -70,7 +70,7 @@ class Flag:
             return (
                 tuple(map(str, value))
                 if isinstance(value, list)
-                else tuple(str(value).replace(",", " ").split())
+                else tuple(str(value).strip("[]()").replace(",", " ").split())
             )
         if isinstance(value, list):
             return ",".join(map(str, value))
