@@ -16,8 +16,10 @@ from scalingbook_cli import (
     collective,
     completion,
     conform,
+    explain,
     grade,
     launch,
+    mcp_server,
     measure,
     model,
     plan,
@@ -74,6 +76,8 @@ for module in (
     conform,
     grade,
     chips,
+    explain,
+    mcp_server,
     completion,
 ):
     scalingbook.add_command(module.command)
